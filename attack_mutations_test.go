@@ -32,17 +32,17 @@ var mutants = []struct{ name, file, from, to string }{
 	{"a record is dropped", "ready.go", keepsRecord, keepsRecord + "\nif len(o.out.Append) == 3 {\nreturn\n}"},
 	{"the watermark is not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordWatermark {\nreturn\n}"},
 	{"tombstones are not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordTombstone && len(r.Data) > 0 {\nreturn\n}"},
-	{"an old attempt's report counts", "request.go", "a = j.nodes.Report(m.now, in.Report)", `
-		if a = j.nodes.Report(m.now, in.Report); a == perilog.AnswerStale {
+	{"an old attempt's report counts", "request.go", "a = j.life.Report(m.now, in.Report)", `
+		if a = j.life.Report(m.now, in.Report); a == perilog.AnswerStale {
 			in.Attempt++
-			a = j.nodes.Report(m.now, in.Report)
+			a = j.life.Report(m.now, in.Report)
 		}`},
 	{"an id comes back", "machine.go", "_, ended := m.index.Ended(id)", "ended := false"},
 	{"a late allocation is kept", "sched.go", "case alloc.SendFree:", "case alloc.SendFree:\ncontinue"},
 }
 
 const (
-	tookEffects = "todo := j.nodes.Take(m.now)"
+	tookEffects = "todo := j.life.Take(m.now)"
 	keepsRecord = "r.Time, r.sound = o.now, true"
 )
 

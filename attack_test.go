@@ -672,7 +672,7 @@ func (p *play) serve() {
 		s.ranks = p.someRanks(0.5)
 		text = fmt.Sprintf(`{"description":%q,"ranks":"%v"}`, s.key.Description, s.ranks)
 	}
-	if n := v.Nodes(); n != nil {
+	if n := v.Holds(); n != nil {
 		s.gone.UnionWith(n.Released().Ranks)
 	}
 	if r := v.R(); r != nil { // not what was dropped

@@ -232,7 +232,7 @@ func (j *job) holder() (alloc.Holder, bool) {
 	if j.r == nil {
 		return alloc.Holder{}, false
 	}
-	free := j.nodes.Freed()
+	free := j.life.Freed()
 	if free.Len() == j.r.Len() {
 		return alloc.Holder{}, false
 	}
@@ -265,8 +265,8 @@ func infoOf(s *jobstate.Job) alloc.JobInfo {
 	return alloc.JobInfo{ID: s.ID(), Priority: p, UserID: s.UserID(), Submit: submit}
 }
 
-// held returns what a holder has not freed.
-func held(h alloc.Holder) *rset.R {
+// allocation returns what a holder has not freed.
+func allocation(h alloc.Holder) *rset.R {
 	r, err := h.R.Without(h.Free)
 	if err != nil {
 		return h.R

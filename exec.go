@@ -156,7 +156,7 @@ func (in ExecResponse) dispatch(m *machine) error {
 
 // unreleased returns the ranks of a set that the executor has not released before.
 func (j *job) unreleased(ranks *idset.Set) *idset.Set {
-	for h := range j.nodes.Holds().Holders() {
+	for h := range j.life.Holds().Holders() {
 		if h.Kind == perilog.HolderExecutor {
 			return idset.Intersect(ranks, h.Ranks)
 		}
@@ -174,7 +174,7 @@ func (in ExecRefused) dispatch(m *machine) error {
 	}
 	asked := j.start == startAsk
 	j.start = startNone
-	j.nodes.NotStarted(m.now)
+	j.life.NotStarted(m.now)
 	if j.state == jobstate.StateRun && !asked {
 		m.end(j, "exec", in.Note)
 	}

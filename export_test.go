@@ -26,13 +26,13 @@ func Load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager
 // Describe returns in text all of a Manager that is in the records.
 func Describe(m *Manager) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.floor)
+	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.idFloor)
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v %+v\n", name, m.queues[name].enable, m.queues[name].kept)
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.nodes.Holds(), j.nodes.Freed(), j.nodes.Done(), j.nodes.Draining(), m.pending(j, RecordEvent), m.pending(j, RecordHousekeeping), j.request())
+		fmt.Fprintf(&b, "job %v %v: %v\nfreed %v done %v draining %v\n%s%s%s\n", id, j.state, j.life.Holds(), j.life.Freed(), j.life.Done(), j.life.Draining(), m.pending(j, RecordEvent), m.pending(j, RecordHousekeeping), j.request())
 		if j.r != nil {
 			fmt.Fprintf(&b, "%s\n", j.r)
 		}
@@ -70,7 +70,7 @@ func DescribeAll(m *Manager) string {
 		m.shutdown.begun, m.shutdown.at, m.timers.tree.Len(), m.inbox.posts.len(), m.dirty.len())
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.nodes, j.start, j.queued, j.later, j.has().notes)
+		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.life, j.start, j.queued, j.later, j.rareCopy().notes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].start)
@@ -114,9 +114,9 @@ func Audit(m *Manager) error {
 			bad("%v queued: %v, and the queue says %v", id, j.queued, queued[id])
 		}
 		delete(queued, id)
-		at, ok := j.nodes.Deadline()
-		if ok != (j.has().timer.at != 0) || ok && at != j.has().timer.at {
-			bad("%v: deadline %v, timer %v", id, at, j.has().timer.at)
+		at, ok := j.life.Deadline()
+		if ok != (j.rareCopy().timer.at != 0) || ok && at != j.rareCopy().timer.at {
+			bad("%v: deadline %v, timer %v", id, at, j.rareCopy().timer.at)
 		}
 		_, err := m.index.Lookup(id)
 		if (err == nil) != (j.state == jobstate.StateInactive) {
@@ -158,7 +158,7 @@ func (m *Manager) auditBookings(bad func(format string, args ...any)) {
 	}
 	holds := make(map[place]jobid.ID)
 	for _, h := range m.quarantine.holders(&m.jobTable) {
-		for e := range held(h).Entries() {
+		for e := range allocation(h).Entries() {
 			for rank := range e.Ranks.All() {
 				for kind, ids := range e.Children {
 					for id := range ids.All() {

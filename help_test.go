@@ -358,7 +358,7 @@ func snapshot(m *joblife.Manager) string {
 	for v := range m.Jobs(^jobstate.State(0)) {
 		fmt.Fprintf(&b, "%v %v\n", v.ID(), v.State())
 		if v.State() != jobstate.StateInactive {
-			fmt.Fprintf(&b, "%v %v %v\n", v.Job().Waiting(), v.Nodes().Held(), v.R())
+			fmt.Fprintf(&b, "%v %v %v\n", v.Job().Waiting(), v.Holds().Held(), v.R())
 			text, _ := v.Jobspec().MarshalJSON()
 			fmt.Fprintf(&b, "%s\n", text)
 		}

@@ -21,7 +21,7 @@ import (
 // wait, so that what few of them have is in rare.
 type job struct {
 	id    jobid.ID
-	nodes *perilog.Job
+	life  *perilog.Job
 	text  []byte        // the jobspec as it was submitted
 	spec  *jobspec.Spec // with its updates; nil while nobody asks for it and there are none
 	queue string        // that it names
@@ -54,16 +54,16 @@ type rare struct {
 	timer  due
 }
 
-// more returns the rare of a job, to change it.
-func (j *job) more() *rare {
+// ensureRare returns the rare of a job, to change it.
+func (j *job) ensureRare() *rare {
 	if j.rare == nil {
 		j.rare = new(rare)
 	}
 	return j.rare
 }
 
-// has returns the rare of a job, to read it.
-func (j *job) has() rare {
+// rareCopy returns the rare of a job, to read it.
+func (j *job) rareCopy() rare {
 	if j.rare == nil {
 		return rare{}
 	}
@@ -84,11 +84,11 @@ const (
 )
 
 // job returns the job as its log tells.
-func (j *job) job() *jobstate.Job { return j.nodes.State() }
+func (j *job) job() *jobstate.Job { return j.life.State() }
 
 // current returns what the job has now: the allocation without the ranks that it
 // dropped, with the expiration of the latest update. Nil: it was allocated nothing.
-func (j *job) current() *rset.R { return j.expiring(j.nodes.R()) }
+func (j *job) current() *rset.R { return j.expiring(j.life.R()) }
 
 // expiring returns r with the expiration of the latest update, unless that is before r's
 // start, as in a log that somebody else wrote.
@@ -254,11 +254,11 @@ func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
 
 // schedule keeps the deadline of a job among the timers.
 func (t *timers) schedule(j *job) {
-	at, ok := j.nodes.Deadline()
+	at, ok := j.life.Deadline()
 	if !ok {
 		at = 0
 	}
-	have := j.has().timer
+	have := j.rareCopy().timer
 	if at == have.at {
 		return
 	}
@@ -270,12 +270,12 @@ func (t *timers) schedule(j *job) {
 		have = due{at, t.serial}
 		t.tree.ReplaceOrInsert(timer{at: at, serial: t.serial, job: j})
 	}
-	j.more().timer = have
+	j.ensureRare().timer = have
 }
 
 // silence drops what hooks have asked for a later time of a job that is over.
 func (t *timers) silence(j *job) {
-	for _, a := range j.has().alarms {
+	for _, a := range j.rareCopy().alarms {
 		t.tree.Delete(a)
 	}
 }
@@ -310,7 +310,7 @@ func (q *fifo[T]) pop() T {
 
 // annotations returns all annotations of a job, nil if there are none.
 func (j *job) annotations() json.RawMessage {
-	switch notes := j.has().notes; {
+	switch notes := j.rareCopy().notes; {
 	case notes == nil:
 		return j.job().Annotations()
 	case len(notes) > 0:
@@ -334,13 +334,13 @@ func (j *job) setNotes(notes json.RawMessage) {
 	if notes == nil {
 		notes = json.RawMessage{}
 	}
-	j.more().notes = notes
+	j.ensureRare().notes = notes
 }
 
 // memoed takes in a memo of the log. If it leaves no room for other annotations, the log
 // alone tells again.
 func (j *job) memoed(values []byte) {
-	if j.has().notes == nil {
+	if j.rareCopy().notes == nil {
 		return
 	}
 	notes, err := j.merged(userNotes(values))
@@ -418,13 +418,13 @@ func (v View) Job() *jobstate.Job {
 	return v.j.job()
 }
 
-// Nodes returns the holds on the job's nodes, never nil. An inactive job has none;
+// Holds returns the holds on the job's nodes, never nil. An inactive job has none;
 // [Manager.Holders] has those of its housekeeping.
-func (v View) Nodes() *perilog.Holds {
+func (v View) Holds() *perilog.Holds {
 	if v.j == nil {
 		return perilog.EndedHolds(v.Job())
 	}
-	return v.j.nodes.Holds()
+	return v.j.life.Holds()
 }
 
 // Jobspec returns the jobspec with its updates; nil for an inactive job.

@@ -43,7 +43,7 @@ type machine struct {
 
 	index   *purge.Index // its watermark is the greatest id that was given
 	purger  purger
-	floor   jobid.ID          // ids up to it do not come back: all that are not known any more, as is recorded
+	idFloor jobid.ID          // ids up to it do not come back: all that are not known any more, as is recorded
 	invalid map[jobid.ID]*job // jobs that were invalidated and are in the store
 
 	scratch perilog.Scratch
@@ -158,7 +158,7 @@ func (m *machine) run() {
 func (m *machine) stage() {
 	for _, t := range m.inbox.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-			more := j.more()
+			more := j.ensureRare()
 			more.alarms = append(more.alarms, t)
 			m.timers.tree.ReplaceOrInsert(t)
 		}
@@ -186,7 +186,7 @@ func (m *machine) due() eventlog.Timestamp {
 func (m *machine) signaled() {
 	for _, s := range m.out.Signal {
 		if j := m.jobs[s.Job]; j != nil {
-			j.nodes.Signaled(m.now, s.Signal)
+			j.life.Signaled(m.now, s.Signal)
 			m.timers.schedule(j)
 		}
 	}
@@ -222,7 +222,7 @@ func (m *machine) active(by Cred, id jobid.ID) (*job, error) {
 // wasGiven reports whether an id is that of a job, or may have been (I9).
 func (m *machine) wasGiven(id jobid.ID) bool {
 	_, ended := m.index.Ended(id)
-	return m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.floor
+	return m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.idFloor
 }
 
 // live is active for what follows from hooks: they know of jobs that are not durable.
@@ -304,7 +304,7 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 	if err != nil {
 		return err
 	}
-	outcome, err := j.nodes.ApplyEvent(m.now, &m.decoded)
+	outcome, err := j.life.ApplyEvent(m.now, &m.decoded)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobsp
 
 // log takes note of what a job has posted.
 func (m *machine) log(j *job) bool {
-	records := j.nodes.Settle(m.now)
+	records := j.life.Settle(m.now)
 	for i := range records {
 		m.logged(j, &records[i])
 	}
@@ -372,7 +372,7 @@ func (m *machine) decide(j *job) bool {
 		m.decided(j, jobstate.EventValidate)
 		return true
 	case jobstate.StateDepend:
-		if in := j.has().doomed; in != nil {
+		if in := j.rareCopy().doomed; in != nil {
 			j.rare.doomed = nil
 			m.doom(j, *in)
 			return true
@@ -396,7 +396,7 @@ func (m *machine) decide(j *job) bool {
 // doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.
 func (m *machine) doom(j *job, in Raise) {
 	if j.state == jobstate.StateNew {
-		if more := j.more(); more.doomed == nil {
+		if more := j.ensureRare(); more.doomed == nil {
 			more.doomed = &in
 		}
 		return
@@ -440,7 +440,7 @@ func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 		}
 	case jobstate.EventException:
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
-		if j.r != nil && j.nodes.Freed().Len() == j.r.Len() { // it was revoked
+		if j.r != nil && j.life.Freed().Len() == j.r.Len() { // it was revoked
 			j.unreturned = true
 		}
 	case jobstate.EventStart:
@@ -458,7 +458,7 @@ func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 		m.dequeue(j)
 		if j.start == startWanted {
 			j.start = startNone
-			j.nodes.NotStarted(m.now)
+			j.life.NotStarted(m.now)
 		}
 	}
 }
@@ -488,7 +488,7 @@ func (m *machine) ended(j *job) {
 
 // emit hands out what a job wants done.
 func (m *machine) emit(j *job) {
-	todo := j.nodes.Take(m.now)
+	todo := j.life.Take(m.now)
 	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
 		m.logged(j, &todo.Post[i])
 	}
@@ -525,7 +525,7 @@ func (m *machine) unbook(j *job, f rset.Fragment) {
 		m.bookings.removeR(j.id, f.R)
 	}
 	if j.unreturned {
-		for first, last := range j.nodes.Freed().Ranges() {
+		for first, last := range j.life.Freed().Ranges() {
 			m.bookings.remove(j.id, first, last)
 		}
 	}
@@ -533,7 +533,7 @@ func (m *machine) unbook(j *job, f rset.Fragment) {
 
 // retire forgets a job of which nothing is left to do.
 func (m *machine) retire(j *job) {
-	if m.jobs[j.id] != j || !j.nodes.Done() {
+	if m.jobs[j.id] != j || !j.life.Done() {
 		return
 	}
 	m.move(j, 0)

@@ -185,7 +185,7 @@ func (m *machine) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	case kind == RecordEvent:
 		return &j.log
 	}
-	return &j.more().keep
+	return &j.ensureRare().keep
 }
 
 // History yields the eventlog of each job that has one in memory, in the order of
@@ -225,33 +225,33 @@ func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 // yields nothing. The Manager must not change meanwhile.
 func (m *Manager) Jobs(mask jobstate.State) iter.Seq[View] { return m.As(Cred{}).Jobs(mask) }
 
-// A Lens shows what somebody may see of a Manager.
-type Lens struct {
+// An Access shows what somebody may see of a Manager.
+type Access struct {
 	m  *machine
 	by Cred
 }
 
 // As returns what by may see: in a private instance a guest sees only its own jobs. A
-// service that serves users should ask only through a Lens.
-func (m *Manager) As(by Cred) Lens { return Lens{&m.machine, by} }
+// service that serves users should ask only through an Access.
+func (m *Manager) As(by Cred) Access { return Access{&m.machine, by} }
 
-// Job is [Manager.Job] for what the Lens shows.
-func (l Lens) Job(id jobid.ID) (View, bool) { return l.m.visible(l.by, id) }
+// Job is [Manager.Job] for what the Access shows.
+func (a Access) Job(id jobid.ID) (View, bool) { return a.m.visible(a.by, id) }
 
-// Jobs is [Manager.Jobs] for what the Lens shows.
-func (l Lens) Jobs(mask jobstate.State) iter.Seq[View] {
+// Jobs is [Manager.Jobs] for what the Access shows.
+func (a Access) Jobs(mask jobstate.State) iter.Seq[View] {
 	return func(yield func(View) bool) {
-		for _, j := range l.m.sorted(mask &^ jobstate.StateInactive) {
-			v := View{specs: &l.m.specs, j: j}
-			if j.public && l.m.cfg.sees(l.by, v.UserID()) && !yield(v) {
+		for _, j := range a.m.sorted(mask &^ jobstate.StateInactive) {
+			v := View{specs: &a.m.specs, j: j}
+			if j.public && a.m.cfg.sees(a.by, v.UserID()) && !yield(v) {
 				return
 			}
 		}
 		if !jobstate.StateInactive.In(mask) {
 			return
 		}
-		for rec := range l.m.index.All() {
-			if l.m.cfg.sees(l.by, rec.UserID) && !yield(View{rec: rec}) {
+		for rec := range a.m.index.All() {
+			if a.m.cfg.sees(a.by, rec.UserID) && !yield(View{rec: rec}) {
 				return
 			}
 		}
@@ -269,7 +269,7 @@ type Holder struct {
 func (m *Manager) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-			for h := range j.nodes.Holders() {
+			for h := range j.life.Holders() {
 				if !yield(Holder{j.id, h}) {
 					return
 				}
@@ -289,7 +289,7 @@ type Unresolved struct {
 func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 	return func(yield func(Unresolved) bool) {
 		for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-			for _, u := range j.nodes.Unresolved() {
+			for _, u := range j.life.Unresolved() {
 				if !yield(Unresolved{j.id, u}) {
 					return
 				}
@@ -304,7 +304,7 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 	return func(yield func(jobid.ID, *rset.R) bool) {
 		for _, h := range m.quarantine.holders(&m.jobTable) {
-			if !h.Bypass && !yield(h.ID, held(h)) {
+			if !h.Bypass && !yield(h.ID, allocation(h)) {
 				return
 			}
 		}
@@ -350,7 +350,7 @@ func (m *Manager) Stats() Stats {
 	}
 	for _, mask := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
 		for _, j := range m.lists[stateIndex(mask)] {
-			if j.nodes.Running() {
+			if j.life.Running() {
 				s.Actions++
 			}
 		}

@@ -21,8 +21,8 @@ type purger struct {
 	gone  int         // how many jobs went for it
 	byID  *PurgeIDs   // the request by id that the batch is for
 
-	rest  eventlog.Timestamp // until when the age of jobs is not looked at
-	blind eventlog.Timestamp // the clock has jumped: until when nothing is done
+	rest              eventlog.Timestamp // until when the age of jobs is not looked at
+	clockSuspectUntil eventlog.Timestamp // the clock has jumped: until then the limits purge nothing
 
 	stuck   []jobid.ID         // invalid jobs that the store could not remove
 	stuckAt eventlog.Timestamp // when they are tried again
@@ -53,7 +53,7 @@ func (AcceptClock) dispatch(m *machine) error {
 	if err := m.index.AcceptClock(m.now); err != nil {
 		return err
 	}
-	m.purger.rest, m.purger.blind = 0, 0
+	m.purger.rest, m.purger.clockSuspectUntil = 0, 0
 	return nil
 }
 
@@ -66,8 +66,8 @@ func (p *purger) due(x *purge.Index, now eventlog.Timestamp, l purge.Limits) eve
 	switch _, busy := x.Claimed(); {
 	case busy || !limited(l):
 		return at
-	case p.blind > now:
-		return min(at, p.blind)
+	case p.clockSuspectUntil > now:
+		return min(at, p.clockSuspectUntil)
 	}
 	look := x.Due(l)
 	if !math.IsInf(float64(look), -1) { // what is too many does not wait
@@ -86,16 +86,16 @@ func (m *machine) purgeByLimits() {
 		m.out.Unlink = append(m.out.Unlink, p.stuck...)
 		p.stuck = nil
 	}
-	if p.blind > m.now {
+	if p.clockSuspectUntil > m.now {
 		return
 	}
-	p.blind = 0
+	p.clockSuspectUntil = 0
 	err := m.index.Observe(m.now)
 	if !limited(m.cfg.Limits) {
 		return
 	}
 	if err != nil {
-		p.blind = m.now + jumpedFor
+		p.clockSuspectUntil = m.now + jumpedFor
 		m.fault("", 0, err)
 		return
 	}
@@ -126,8 +126,8 @@ func (m *machine) remove(plan purge.Plan) {
 
 // raiseFloor records that ids up to id do not come back. It comes BEFORE a job is unlinked.
 func (m *machine) raiseFloor(id jobid.ID) {
-	if id > m.floor {
-		m.floor = id
+	if id > m.idFloor {
+		m.idFloor = id
 		m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, id)})
 	}
 }

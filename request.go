@@ -65,11 +65,11 @@ func (in Submit) dispatch(m *machine) error {
 	if m.shutdown.begun {
 		return perilog.ErrStopped
 	}
-	nodes, err := perilog.NewJob(m.actions, perilog.Spec{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch})
+	life, err := perilog.NewJob(m.actions, perilog.Spec{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch})
 	if err != nil {
 		return err
 	}
-	j := &job{id: id, nodes: nodes, spec: spec, queue: spec.Queue(), text: in.Jobspec}
+	j := &job{id: id, life: life, spec: spec, queue: spec.Queue(), text: in.Jobspec}
 	c := jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	}
@@ -78,7 +78,7 @@ func (in Submit) dispatch(m *machine) error {
 		return err
 	}
 	m.text = text
-	if _, err := nodes.Apply(m.now, e); err != nil {
+	if _, err := life.Apply(m.now, e); err != nil {
 		return err
 	}
 	posts := m.inbox.posts.len()
@@ -320,7 +320,7 @@ func (in Post) dispatch(m *machine) error {
 func (in Report) dispatch(m *machine) error {
 	a := perilog.AnswerUnknown
 	if j := m.jobs[in.Job]; j != nil {
-		a = j.nodes.Report(m.now, in.Report)
+		a = j.life.Report(m.now, in.Report)
 		m.touch(j)
 	} else if _, ok := m.index.Ended(in.Job); ok {
 		a = perilog.AnswerEnded
@@ -331,9 +331,9 @@ func (in Report) dispatch(m *machine) error {
 
 func (in Drained) dispatch(m *machine) error {
 	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
-		j.nodes.Drained(m.now, in.Ranks)
+		j.life.Drained(m.now, in.Ranks)
 		m.touch(j)
-		j.drains = j.nodes.Draining()
+		j.drains = j.life.Draining()
 		return !j.drains
 	})
 	return nil
@@ -342,7 +342,7 @@ func (in Drained) dispatch(m *machine) error {
 func (in Offline) dispatch(m *machine) error {
 	m.offline = in.Ranks
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
-		j.nodes.Offline(m.now, in.Ranks)
+		j.life.Offline(m.now, in.Ranks)
 		m.touch(j)
 	}
 	return nil
@@ -360,16 +360,16 @@ func (in SetFlags) dispatch(m *machine) error {
 }
 
 func (in Reattach) dispatch(m *machine) error {
-	return m.resolve(in.Action, func(j *job) error { return j.nodes.Reattach(m.now, in.Key, in.Ranks) })
+	return m.resolve(in.Action, func(j *job) error { return j.life.Reattach(m.now, in.Key, in.Ranks) })
 }
 
 func (in Rerun) dispatch(m *machine) error {
-	return m.resolve(in.Action, func(j *job) error { return j.nodes.Rerun(m.now, in.Key, in.Ranks) })
+	return m.resolve(in.Action, func(j *job) error { return j.life.Rerun(m.now, in.Key, in.Ranks) })
 }
 
 func (in ForceFinish) dispatch(m *machine) error {
 	return m.resolve(in.Action, func(j *job) error {
-		return j.nodes.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
+		return j.life.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
 	})
 }
 
@@ -441,7 +441,7 @@ func (in Reload) dispatch(m *machine) error {
 		return err
 	}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
-		if err := j.nodes.SetConfig(m.actions); err != nil {
+		if err := j.life.SetConfig(m.actions); err != nil {
 			panic("joblife: a configuration that was checked: " + err.Error())
 		}
 		if !j.state.In(jobstate.StateNew | jobstate.StatePending) {
@@ -460,7 +460,7 @@ func (in Shutdown) dispatch(m *machine) error {
 	}
 	m.shutdown = shutdown{true, in.Deadline}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
-		j.nodes.Shutdown(m.now, in.Deadline)
+		j.life.Shutdown(m.now, in.Deadline)
 		m.timers.schedule(j)
 	}
 	m.block(true, func(*job) bool { return true })
@@ -481,7 +481,7 @@ func (Tick) dispatch(m *machine) error {
 			continue
 		}
 		t.job.rare.timer = due{}
-		t.job.nodes.Tick(m.now)
+		t.job.life.Tick(m.now)
 		m.touch(t.job)
 	}
 	m.purgeByLimits()

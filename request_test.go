@@ -197,7 +197,7 @@ func TestOneLoopReadsJobsInAllStates(t *testing.T) {
 			at, over := j.Entered(jobstate.StateInactive)
 			require.Equal(t, v.State() == jobstate.StateInactive, over)
 			require.LessOrEqual(t, at, eventlog.FromTime(s.now))
-			n := v.Nodes()
+			n := v.Holds()
 			require.Equal(t, v.ID(), n.Job().ID())
 			require.Equal(t, v.State(), n.Job().State())
 			require.Equal(t, j.Started(), n.Job().Started())

@@ -60,7 +60,7 @@ type stored struct {
 func (m *machine) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
 	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
 	if !m.quarantine.add(id, list) {
-		m.floor = max(m.floor, id)
+		m.idFloor = max(m.idFloor, id)
 		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
 	}
 	out.Quarantined = append(out.Quarantined, Quarantined{Job: id, Err: err})
@@ -211,18 +211,18 @@ func (l *loader) close(s *stored, id jobid.ID) {
 
 func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
 	ids := slices.Sorted(maps.Keys(jobs))
-	m.floor = watermark
+	m.idFloor = watermark
 	greatest := watermark
 	for _, id := range ids {
 		s := jobs[id]
 		if s.unlinked || s.tomb != nil { // as of a store without a watermark
-			m.floor = max(m.floor, id)
+			m.idFloor = max(m.idFloor, id)
 		}
 		if len(s.log) > 0 || s.rec != nil || s.damaged != nil { // or else nobody knows of it
 			greatest = max(greatest, id)
 		}
 	}
-	ev := purge.Evidence{Now: m.now, Watermark: m.floor}
+	ev := purge.Evidence{Now: m.now, Watermark: m.idFloor}
 	var live []*job
 	for _, id := range ids {
 		s := jobs[id]
@@ -289,7 +289,7 @@ func (m *machine) resumeAll(live []*job, out *Recovered) {
 func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	j := &job{id: id, text: s.spec, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
-		j.more().keep = s.keep
+		j.ensureRare().keep = s.keep
 	}
 	if len(s.log) == 0 {
 		return nil, nil, nil // the submission was cut short: nobody knows of it
@@ -327,7 +327,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if j.nodes.Done() {
+	if j.life.Done() {
 		m.move(j, 0)
 		return nil, &rec, nil
 	}
@@ -337,9 +337,9 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 // recover folds the logs of a job: once, but for R of an alloc that was not logged.
 func (m *machine) recover(j *job) (err error) {
 	fold := func() {
-		j.nodes, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
+		j.life, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
 			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
-		}, j.log, j.has().keep)
+		}, j.log, j.rareCopy().keep)
 	}
 	if fold(); err == nil && j.r != nil && !j.job().WasAllocated() {
 		j.r = nil // somebody else may have the ranks (SM-10)
@@ -371,7 +371,7 @@ func (m *machine) resume(j *job, out *Recovered) {
 	case jobstate.StateSched:
 		m.decided(j, jobstate.EventFluxRestart)
 	case jobstate.StateRun, jobstate.StateCleanup:
-		if !s.Released() && (s.Started() || j.nodes.Starting()) {
+		if !s.Released() && (s.Started() || j.life.Starting()) {
 			if j.start = startSent; !s.Started() && s.State() == jobstate.StateRun {
 				j.start = startAsk // until the job says that it may start
 			}
@@ -429,7 +429,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 
 // common returns the records of a snapshot that are of no resident job.
 func (m *machine) common() []Record {
-	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.floor)}}
+	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.idFloor)}}
 	list = append(list, m.queues.records()...)
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
 	for _, t := range plan.Tombstones {
@@ -446,7 +446,7 @@ func (j *job) snapshot() []Record {
 	if j.r != nil {
 		r = j.r.AppendJSON(nil)
 	}
-	return recordsOf(j.id, j.text, r, j.has().keep, j.log)
+	return recordsOf(j.id, j.text, r, j.rareCopy().keep, j.log)
 }
 
 // separate books what jobs hold by their records, and returns those jobs. It quarantines
@@ -456,7 +456,7 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	for _, j := range live {
 		if h, ok := j.holder(); ok {
 			j.unreturned = h.Bypass
-			m.bookings.add(j.id, held(h))
+			m.bookings.add(j.id, allocation(h))
 		}
 	}
 	var claims []alloc.Holder
@@ -468,7 +468,7 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	faults := make(map[jobid.ID]error)
 	for _, j := range live {
 		if h, ok := j.holder(); ok {
-			if faults[j.id] = m.bookings.conflict(j.id, held(h)); faults[j.id] != nil {
+			if faults[j.id] = m.bookings.conflict(j.id, allocation(h)); faults[j.id] != nil {
 				claims = append(claims, h)
 			}
 		}
@@ -510,7 +510,7 @@ func (s *stored) claim(id jobid.ID) (alloc.Holder, bool) {
 func (m *machine) book(claims []alloc.Holder) {
 	slices.SortFunc(claims, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
 	for _, h := range claims {
-		if h.R, h.Free = m.bookings.rest(h.ID, held(h)), nil; !h.R.IsEmpty() {
+		if h.R, h.Free = m.bookings.rest(h.ID, allocation(h)), nil; !h.R.IsEmpty() {
 			m.bookings.add(h.ID, h.R)
 			m.quarantine.claims = append(m.quarantine.claims, h)
 		}

@@ -433,7 +433,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		record, err = m.recordR(own, r.Scheduling())
 	}
 	if err == nil {
-		err = j.nodes.SetR(own)
+		err = j.life.SetR(own)
 	}
 	if err != nil {
 		return err
@@ -444,7 +444,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		j.rare.notes = nil // the log has them now
 	}
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
-	j.nodes.Offline(m.now, m.offline)
+	j.life.Offline(m.now, m.offline)
 	must(m.applyEntry(j, e))
 	return nil
 }
@@ -479,7 +479,7 @@ func (m *machine) annotated(j *job, notes []byte) {
 
 // unannotate drops what the scheduler has said of a job: all but memos.
 func (m *machine) unannotate(j *job) {
-	old := j.has().notes
+	old := j.rareCopy().notes
 	if len(old) == 0 {
 		return
 	}

@@ -70,7 +70,7 @@ func checkHolders(m *joblife.Manager, bad func(jobid.ID, string, ...any)) {
 		if h.Kind == perilog.HolderHousekeeping {
 			continue // it holds what has left the job
 		}
-		if gone := idset.Intersect(v.Nodes().Released().Ranks, h.Ranks); !gone.IsEmpty() {
+		if gone := idset.Intersect(v.Holds().Released().Ranks, h.Ranks); !gone.IsEmpty() {
 			bad(h.Job, "I3: %v is held by %v, and has left", gone, h.Kind)
 		}
 	}
