@@ -305,14 +305,14 @@ var (
 
 // Defaults and limits of a [Config].
 const (
-	// DefaultMaxActive is how many jobs may be active by default.
+	// DefaultMaxActive is the default of Config.MaxActive.
 	DefaultMaxActive = 1 << 22
-	// DefaultMaxLog is up to how many bytes guests may fill the log of a job by default.
+	// DefaultMaxLog is the default of Config.MaxLog, in bytes.
 	DefaultMaxLog = 8 << 20
 
 	maxPosts       = 1 << 12 // inputs that hooks may queue in one Step, and for each job
 	maxPostsPerJob = 8
-	never          = 1 << 40 // seconds: what is due later is never due, and time.Time ends some time after
+	never          = 1 << 40 // seconds: what is due later is never due; time.Time ends not much later
 )
 
 // A Config configures a [Manager]. The zero Config is valid: one queue, no actions, no
@@ -366,14 +366,14 @@ func (c *Config) maxActive() int {
 	return c.MaxActive
 }
 
-// maxLog returns how long the log of a job may get by a request.
+// maxLog returns how many bytes the log of a job may have after a request.
 func (c *Config) maxLog(by Cred) int {
 	n := c.MaxLog
 	if n <= 0 {
 		n = DefaultMaxLog
 	}
 	if !by.Guest {
-		n *= 2 // what services report of a job must not depend on its user
+		n *= 2 // room for what services report, however much the user posts
 	}
 	return n
 }
@@ -393,8 +393,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// sees reports whether by may know of a job of a user. This and live are the only
-// places that decide on it.
+// sees reports whether by may know of a job of a user. Only this and live decide that.
 func (c *Config) sees(by Cred, user uint32) bool {
 	return !by.Guest || !c.Private || by.UserID == user
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// job is one job that is not over, or whose housekeeping is not. There may be millions that
-// wait, so that what few of them have is in rare.
+// job is one job that is not over, or whose housekeeping is not. Millions of them may wait,
+// so what only few have is in rare.
 type job struct {
 	id    jobid.ID
 	life  *perilog.Job
@@ -152,7 +152,7 @@ func (j *job) forgetSpec() {
 // stateIndex is the index of a state in the lists.
 func stateIndex(s jobstate.State) int { return bits.TrailingZeros8(uint8(s)) }
 
-// touch has a job settled before the Step ends.
+// touch notes that a job must be settled before the Step ends.
 func (t *jobTable) touch(j *job) {
 	if !j.dirty {
 		j.dirty = true
@@ -160,7 +160,7 @@ func (t *jobTable) touch(j *job) {
 	}
 }
 
-// move puts a job in the list of a state; 0 is none.
+// move puts a job in the list of a state; for 0, in none.
 func (t *jobTable) move(j *job, to jobstate.State) {
 	if j.state != 0 {
 		from := &t.lists[stateIndex(j.state)]
@@ -224,7 +224,7 @@ func (a timer) less(b timer) bool {
 	return a.serial < b.serial
 }
 
-// due is where the deadline of a job is among the timers.
+// due is the place of the deadline of a job among the timers.
 type due struct {
 	at     eventlog.Timestamp
 	serial uint64
@@ -273,7 +273,7 @@ func (t *timers) schedule(j *job) {
 	j.ensureRare().timer = have
 }
 
-// silence drops what hooks have asked for a later time of a job that is over.
+// silence drops the timers that hooks set for a job that is over.
 func (t *timers) silence(j *job) {
 	for _, a := range j.rareCopy().alarms {
 		t.tree.Delete(a)

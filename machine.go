@@ -80,7 +80,7 @@ func (m *machine) begin() (err error) {
 	return nil
 }
 
-// configure sets what a reload may change.
+// configure sets what a Reload may change.
 func (m *machine) configure(cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -107,7 +107,7 @@ type shutdown struct {
 func (s shutdown) over(now eventlog.Timestamp) bool { return s.begun && s.at != 0 && now >= s.at }
 
 func (m *machine) dispatch(in Input) error {
-	// A pointer to an input, or what embeds one, has its methods and may be nil.
+	// A pointer to an input, or a type that embeds one, is an Input too, and may be nil.
 	if t := reflect.TypeOf(in); t == nil || t.Kind() != reflect.Struct || t.PkgPath() != inputPath {
 		return fmt.Errorf("%w: input %T", ErrInvalid, in)
 	}
@@ -126,8 +126,8 @@ type Input interface {
 	dispatch(m *machine) error
 }
 
-// run decides until nothing follows. What hooks ask for comes first, so that every
-// decision is taken on an empty queue.
+// run decides until nothing follows. It dispatches the posts of hooks first, so that none
+// wait when it decides.
 func (m *machine) run() {
 	limit := maxPosts + m.inbox.posts.len() + maxPostsPerJob*len(m.jobs)
 	for done := 0; ; {
@@ -154,7 +154,7 @@ func (m *machine) run() {
 	}
 }
 
-// stage takes over the timers that hooks have asked for.
+// stage schedules the timers that hooks asked for, now that the input is accepted.
 func (m *machine) stage() {
 	for _, t := range m.inbox.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
@@ -182,7 +182,8 @@ func (m *machine) due() eventlog.Timestamp {
 	return at
 }
 
-// signaled has kill timeouts count from now: their signals were not handed out before.
+// signaled lets the kill timeouts of the signals in the next Ready count from now, since they
+// were not handed out before.
 func (m *machine) signaled() {
 	for _, s := range m.out.Signal {
 		if j := m.jobs[s.Job]; j != nil {
@@ -242,7 +243,7 @@ func (m *machine) live(by Cred, id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-// change applies an event that is all of an input.
+// change applies an event for an input that does nothing else.
 func (m *machine) change(by Cred, j *job, tag uint64, c jobstate.Context) error {
 	if err := m.request(by, j, c); err != nil {
 		return err
@@ -271,14 +272,14 @@ func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 	limit := m.cfg.maxLog(by)
 	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
 		if _, over := j.job().Cause(); !over {
-			limit = math.MaxInt // a job can always be ended, once
+			limit = math.MaxInt // a job can always be ended, if only once
 		}
 	}
 	return m.applyUpTo(limit, j, c)
 }
 
-// fitsLog returns why the log of a job has no room for an event. To a store a log beyond its
-// own limit is a failure, which no user may bring about.
+// fitsLog returns an error if the log of a job has no room for an event. For a store, a log
+// beyond its own limit is a failure, and no user may cause one.
 func fitsLog(limit int, j *job, e eventlog.Entry) error {
 	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
 		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
@@ -444,7 +445,7 @@ func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 			j.unreturned = true
 		}
 	case jobstate.EventStart:
-		j.start = startSent // an operator may have said so
+		j.start = startSent // perhaps posted by an operator
 	case jobstate.EventMemo:
 		j.memoed(r.Entry.Context)
 	case jobstate.EventInvalidate:
@@ -463,7 +464,7 @@ func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 	}
 }
 
-// unlinkInvalid has the store remove a job that was invalidated.
+// unlinkInvalid asks the store to remove a job that was invalidated.
 func (m *machine) unlinkInvalid(j *job) {
 	m.invalid[j.id] = j
 	m.leave(j)
@@ -531,7 +532,7 @@ func (m *machine) unbook(j *job, f rset.Fragment) {
 	}
 }
 
-// retire forgets a job of which nothing is left to do.
+// retire forgets a job for which nothing is left to do.
 func (m *machine) retire(j *job) {
 	if m.jobs[j.id] != j || !j.life.Done() {
 		return
@@ -543,7 +544,7 @@ func (m *machine) retire(j *job) {
 	}
 }
 
-// end ends a job with a fatal exception of the Manager's.
+// end ends a job with a fatal exception that the Manager raises.
 func (m *machine) end(j *job, kind, note string) {
 	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }

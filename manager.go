@@ -18,9 +18,9 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Manager takes in what happens, one Step at a time, and returns what is to be stored
-// and done, as a [Ready]. It does no I/O, starts no goroutine and reads no clock. The
-// package documentation shows the loop and its duties.
+// A Manager decides what follows from each input, and returns what to store and to do as a
+// [Ready]. It does no I/O, starts no goroutine and reads no clock. The package documentation
+// shows the loop and its duties.
 //
 // New and Restore make a Manager; the zero Manager is invalid. One goroutine at a time
 // uses it. It must not be copied.
@@ -42,12 +42,13 @@ func New(cfg Config) (*Manager, error) {
 	return m, nil
 }
 
-// Step takes in one input at the time now, and decides what follows. An error refuses the
-// input, and nothing has changed. Without an error the input is accepted, but tell nobody
-// before the next Ready is done. That Ready has the answer if the input has a Tag.
+// Step dispatches one input at the time now, and decides what follows. After an error nothing
+// has changed. Without an error the input is accepted, but not durable before the next Ready
+// is done: tell nobody until then. That Ready has the answer if the input has a Tag.
 //
-// Now may be the time of the last Step, and is rounded to an [eventlog.Timestamp]. After
-// the deadline of a Shutdown the error is perilog.ErrStopped. Panics if a hook calls Step.
+// now must not be before that of the last Step; it is rounded to an [eventlog.Timestamp].
+// After the deadline of a Shutdown the error is perilog.ErrStopped. Step panics if a hook
+// calls it.
 func (m *Manager) Step(now time.Time, in Input) error {
 	if m.inbox.running != nil {
 		panic("joblife: a hook calls Step: it must use Event.Post")
@@ -60,7 +61,7 @@ func (m *Manager) Step(now time.Time, in Input) error {
 		return fmt.Errorf("%w: %v is before %v", ErrClock, t, m.now)
 	}
 	if m.shutdown.over(t) {
-		m.shutdown.at = min(m.shutdown.at, m.now) // for good, whatever the clock says later
+		m.shutdown.at = min(m.shutdown.at, m.now) // so that no later clock revokes it
 		return perilog.ErrStopped
 	}
 	last := m.now
@@ -85,19 +86,19 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	switch {
 	case at > never:
 		return time.Time{}, false
-	case at <= m.now: // which may be later than the caller's clock, by its rounding
+	case at <= m.now: // rounding may have made it later than the caller's clock
 		return m.clock, true
 	}
 	t := at.Time()
-	if eventlog.FromTime(t) < at { // rounded down, as near the epoch
+	if eventlog.FromTime(t) < at { // rounded down, which happens near the epoch
 		t = t.Add(time.Nanosecond)
 	}
 	return t, true
 }
 
-// Ready fills rd with what is to be stored and done since the last call, and reports
-// whether there is anything. It returns false while a Ready is outstanding: many
-// Steps then share the next one.
+// Ready fills rd with what to store and to do since the last Ready, and reports whether there
+// is anything. It returns false while a Ready is outstanding: many Steps then share the next
+// one.
 func (m *Manager) Ready(rd *Ready) bool {
 	if m.busy || m.dead || m.out.isEmpty() {
 		return false
@@ -112,8 +113,8 @@ func (m *Manager) Ready(rd *Ready) bool {
 	return true
 }
 
-// Done tells that all of a Ready is done. Effects may be on their way; records are
-// durable. The error is ErrInvalid if the Ready is not outstanding, or ErrAbandoned.
+// Done says that the records of a Ready are durable and its effects under way. The error is
+// ErrInvalid if the Ready is not outstanding, or ErrAbandoned.
 func (m *Manager) Done(seq uint64) error {
 	if err := m.outstanding(seq); err != nil {
 		return err
@@ -149,7 +150,7 @@ func (m *Manager) outstanding(seq uint64) error {
 	return nil
 }
 
-// saved adds what is durable now to the logs of the jobs that go on.
+// saved appends the records, which are durable now, to the logs of jobs that go on.
 func (m *machine) saved(list []Record) {
 	for len(list) > 0 {
 		id, kind, n, size := list[0].Job, list[0].Kind, 0, 0
@@ -166,8 +167,8 @@ func (m *machine) saved(list []Record) {
 	}
 }
 
-// logOf returns the log for records of a kind, nil if nobody asks for it any more, or there
-// is none.
+// logOf returns the log for records of a kind, nil if there is none or it is not needed any
+// more.
 func (m *machine) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	if kind != RecordEvent && kind != RecordHousekeeping {
 		return nil

@@ -225,7 +225,7 @@ func (in Purge) dispatch(m *machine) error {
 		m.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
 		return nil
 	}
-	if in.Limits.Batch == purge.NoBatch { // which would keep the store busy for long
+	if in.Limits.Batch == purge.NoBatch { // else the store would be busy for long
 		in.Limits.Batch = 0
 	}
 	if m.purger.asked.len() >= maxPurges {

@@ -71,8 +71,8 @@ type outbox struct {
 	now      eventlog.Timestamp // of the Step that runs
 	volatile bool               // no records are kept
 	out      *batch             // the next Ready
-	sent     *batch             // the one that is outstanding; or else empty
-	busy     bool               // there is one
+	sent     *batch             // the outstanding Ready; empty if there is none
+	busy     bool               // a Ready is outstanding
 	seq      uint64
 	frame    frame
 	events   uint64 // in journals
@@ -91,10 +91,10 @@ type batch struct {
 	ended     map[jobid.ID]*job // whose log ends in it: History has them until it is done
 }
 
-// Of a batch that was greater than this the memory is not kept.
+// A batch that was greater than this does not keep its memory.
 const (
 	maxText  = 4 << 20 // bytes
-	maxEnded = 1 << 12 // records: or else clear takes long each time
+	maxEnded = 1 << 12 // records; clear takes time for all that the map ever had
 )
 
 // reset empties a batch and keeps its room. Of the longest lists it clears only what
@@ -119,7 +119,7 @@ func (b *batch) reset() {
 	}
 }
 
-// keep copies bytes into the text; none are nil.
+// keep copies bytes into the text. It returns nil for no bytes.
 func (b *batch) keep(data []byte) []byte {
 	if len(data) == 0 {
 		return nil
@@ -154,7 +154,7 @@ type (
 type JournalEntry struct {
 	Job   jobid.ID
 	Entry eventlog.Entry
-	// Volatile tells that no log has the event: annotations and volatile memos.
+	// Volatile is set if no log has the event: annotations and volatile memos.
 	Volatile bool
 }
 
@@ -186,11 +186,11 @@ type Answer struct {
 	Job    jobid.ID       // of Submit, and of what names a job
 	State  jobstate.State // of Wait: the job's
 	Report perilog.Answer // of Report
-	Count  int            // of Purge: how many jobs went, or would; of SchedReady
-	Old    int            // of Urgency: the one before
+	Count  int            // of Purge and PurgeIDs: how many jobs went, or without Force would go
+	Old    int            // of Urgency: the old one
 }
 
-// leave has History show a job until the Ready is done that has its last event.
+// leave keeps a job in History until the Ready with its last event is done.
 func (o *outbox) leave(j *job) {
 	if o.volatile {
 		return
@@ -215,8 +215,8 @@ func (o *outbox) hasEvent(j *job, name string) bool {
 	return in(j.log) || slices.ContainsFunc(o.sent.Append, of) || slices.ContainsFunc(o.out.Append, of)
 }
 
-// room returns a log with room for n bytes more. At first there is room for no others,
-// since many jobs may wait for long.
+// room returns a log with room for n bytes more. At first it makes room for no others, since
+// millions of jobs may wait.
 func room(log []byte, n int) []byte {
 	if cap(log)-len(log) >= n {
 		return log
@@ -257,14 +257,14 @@ func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
 	return len(text) - n, o.out.keep(r.Entry.Context)
 }
 
-// A frame is how lines begin that have the same time.
+// A frame is the beginning of lines that have the same time.
 type frame struct {
 	time eventlog.Timestamp
 	text []byte
 }
 
-// line appends an entry to a text as eventlog.AppendEntry does, and reports whether the
-// context is there as it was. The entry was read and checked.
+// line appends an entry to a text as eventlog.AppendEntry does, and reports whether the bytes
+// of the context are unchanged. The entry was read and checked.
 func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err error) {
 	c := e.Context
 	if !isPlain(e.Name) || len(c) > 0 && (c[0] != '{' || c[len(c)-1] != '}' || bytes.IndexByte(c, '\n') >= 0) {
@@ -304,7 +304,7 @@ func (o *outbox) journal(id jobid.ID, e *eventlog.Entry, context json.RawMessage
 	})
 }
 
-// journalVolatile tells readers outside of an event that no log has.
+// journalVolatile adds an event to the journal that no log has.
 func (o *outbox) journalVolatile(id jobid.ID, name string, context json.RawMessage) {
 	o.out.Journal = append(o.out.Journal, JournalEntry{
 		Job: id, Entry: eventlog.Entry{Timestamp: o.now, Name: name, Context: context}, Volatile: true,
@@ -317,7 +317,7 @@ func (o *outbox) answer(a Answer) {
 	}
 }
 
-// fault reports what no input is to blame for. The name of a hook is "" for none.
+// fault adds a Fault. hook is "" for none.
 func (o *outbox) fault(hook string, id jobid.ID, err error) {
 	o.faults++
 	o.out.Faults = append(o.out.Faults, Fault{Hook: hook, Job: id, Err: err})

@@ -21,13 +21,13 @@ const (
 	eventAllocRequest = "debug.alloc-request" // of a job with the flag debug
 )
 
-// queues are the named queues, or the anonymous one, by name.
+// queues are the named queues by name, or only the anonymous one, whose name is "".
 type queues map[string]*queue
 
 // A queue is one of them.
 type queue struct {
 	enable, start gate
-	kept          gate // start, as the records have it
+	kept          gate // start, without volatile changes: as the records have it
 }
 
 // A gate is open, or closed for a reason.
@@ -43,8 +43,9 @@ func (g *gate) set(open bool, reason string) {
 	}
 }
 
-// named returns the queues of a configuration: those there were, and new ones, which are
-// started or not. Without names it is the anonymous one, which is always started.
+// named returns the queues of a configuration. Those that exist keep their state; started
+// says whether new ones begin started. Without names it returns the anonymous queue, which
+// begins started in any case.
 func (q queues) named(names []string, started bool) (list queues, added []string) {
 	list = make(queues)
 	if len(names) == 0 {
@@ -60,7 +61,7 @@ func (q queues) named(names []string, started bool) (list queues, added []string
 	return list, added
 }
 
-// admits returns why a queue takes no jobs, in flux-core's words.
+// admits returns an error if a queue takes no jobs, in flux-core's words.
 func (q queues) admits(name string) error {
 	found := q[name]
 	switch {
@@ -100,7 +101,7 @@ func (q queues) owned(by Cred, name string) (*queue, error) {
 	return found, nil
 }
 
-// A QueueStatus is the state of a queue.
+// A QueueStatus is the state of a queue. A reason is "" while the queue is enabled or started.
 type QueueStatus struct {
 	Enabled       bool   `json:"enable"`
 	Started       bool   `json:"start"`
@@ -133,7 +134,7 @@ func (q queues) records() []Record {
 	return list
 }
 
-// restore reads a record. One of a queue that the configuration does not have is ignored.
+// restore reads a record. It ignores a queue that the configuration does not have.
 func (q queues) restore(data []byte) error {
 	var state queueState
 	if err := json.Unmarshal(data, &state); err != nil {
@@ -146,8 +147,8 @@ func (q queues) restore(data []byte) error {
 	return nil
 }
 
-// flagged refuses to say of a job's resources that they are not the scheduler's: it would
-// not get them back.
+// flagged refuses the flag alloc-bypass for a job with resources: the scheduler that gave
+// them would not get them back.
 func (m *machine) flagged(j *job, c *jobstate.SetFlagsContext) error {
 	if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {
 		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
@@ -191,14 +192,14 @@ func (m *machine) blockIDs(stop bool, ids ...jobid.ID) {
 	m.send()
 }
 
-// queueErr panics on an error of the queue that only a bug of this package brings.
+// queueErr panics on an error of the queue, which only a bug in this package can cause.
 func (m *machine) queueErr(err error) {
 	if err != nil {
 		panic("joblife: the queue and the jobs disagree: " + err.Error())
 	}
 }
 
-// enqueue has a job wait for resources with its priority.
+// enqueue makes a job wait for resources with its priority.
 func (m *machine) enqueue(j *job) {
 	s := j.job()
 	if s.State() != jobstate.StateSched || s.HasFlag(flagBypass) {
@@ -217,12 +218,12 @@ func (m *machine) enqueue(j *job) {
 	} else {
 		err = m.sched.queue.AddStopped(info)
 	}
-	m.queueErr(err) // it has room for all
+	m.queueErr(err) // the queue has room for all active jobs
 	j.queued = true
 	m.send()
 }
 
-// renew has the scheduler forget a request whose jobspec has changed.
+// renew replaces a request whose jobspec has changed.
 func (m *machine) renew(j *job) {
 	if !j.queued {
 		return
@@ -233,7 +234,7 @@ func (m *machine) renew(j *job) {
 	}
 }
 
-// dequeue takes a job out of the queue, and its request back.
+// dequeue removes a job from the queue, which takes back its request.
 func (m *machine) dequeue(j *job) {
 	if !j.queued {
 		return
@@ -246,7 +247,7 @@ func (m *machine) dequeue(j *job) {
 	m.send()
 }
 
-// send hands out what the queue wants sent.
+// send adds the messages of the queue to the next Ready.
 func (m *machine) send() {
 	for _, s := range m.sched.sends {
 		switch s.Kind {
@@ -269,12 +270,12 @@ func (in SchedHello) dispatch(m *machine) error {
 	m.forget(m.sched.queue.Hello(nil))
 	holders := m.quarantine.holders(&m.jobTable)
 	a := alloc.Announce(holders, in.PartialOK)
-	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // for the one before
+	m.out.Hello, m.out.Sched = &a, m.out.Sched[:0] // those were for the scheduler before
 	m.sched.freed = nil
 	for _, e := range a.Failed {
 		m.fault("", e.ID, e.Err)
 	}
-	// Of jobs of which only the end is missing, this scheduler has nothing to know.
+	// The new scheduler need not know of jobs that hold nothing and only have to end.
 	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		j.hidden = j.r != nil
 	}
@@ -314,8 +315,8 @@ func (m *machine) forget(ids []jobid.ID) {
 	}
 }
 
-// free gives a fragment back to the scheduler. Between hello and ready it waits; a
-// scheduler that says hello later learns of it then.
+// free gives a fragment back to the scheduler. Between hello and ready the fragment waits. If
+// there is no scheduler, the next one learns of it at its hello.
 func (s *scheduler) free(o *outbox, f alloc.Free) {
 	switch s.queue.Phase() {
 	case alloc.PhaseOnline:
@@ -363,8 +364,7 @@ func (in SchedResponse) dispatch(m *machine) error {
 	return nil
 }
 
-// allocated gives a job its resources. One that waits for a priority again does not
-// take them.
+// allocated gives a job its resources, or frees them at once if the job went back to PRIORITY.
 func (m *machine) allocated(j *job, r alloc.Response) {
 	j.queued = false
 	back := func() { m.sched.free(&m.outbox, alloc.Free{ID: j.id, R: r.R, Final: true}) }
@@ -401,8 +401,8 @@ func (in Alloc) dispatch(m *machine) error {
 	return nil
 }
 
-// recordR returns the record of an R, with what the scheduler keeps in it for instances
-// that run in jobs, if there is room.
+// recordR returns the record of an R. It has the key scheduling, for an instance that runs in
+// the job, if there is room.
 func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 	n := len(m.out.text)
 	text := r.AppendJSON(m.out.text)
@@ -417,10 +417,10 @@ func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 	return record, fits("R", record, 0)
 }
 
-// give gives a job its R, in which no resource is local to the scheduler any more.
+// give gives a job its R, without the properties that only the scheduler's instance uses.
 func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	own := r.WithoutLocal()
-	if notes, err := j.merged(c.Annotations); err == nil { // or else the log has the rest in memos
+	if notes, err := j.merged(c.Annotations); err == nil { // else the log has only memos
 		c.Annotations = notes
 	}
 	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)

@@ -10,14 +10,14 @@ import (
 
 const maxWaits = 1 << 20
 
-// waits are those who wait for jobs.
+// waits are the inputs Wait and WaitEmpty without an answer.
 type waits struct {
 	jobs  map[jobid.ID][]Wait
 	empty []WaitEmpty
 	n     int
 }
 
-// check refuses a wait that nothing can answer, and one too many.
+// check refuses a wait that nothing can answer, or that would be one too many.
 func (w *waits) check(in Wait) error {
 	if in.Tag == 0 || in.States == 0 && in.Event == "" || !isMask(in.States) {
 		return fmt.Errorf("%w: a Wait needs a Tag, and States or an Event", ErrInvalid)
@@ -41,7 +41,7 @@ func (w *waits) add(in Wait) {
 	w.n++
 }
 
-// addEmpty adds one who waits until no job is in some states.
+// addEmpty adds a wait until no job is in some states.
 func (w *waits) addEmpty(in WaitEmpty) error {
 	if in.Tag == 0 || in.States == 0 || !isMask(in.States) {
 		return fmt.Errorf("%w: a WaitEmpty needs a Tag and States", ErrInvalid)
@@ -58,7 +58,7 @@ func isMask(mask jobstate.State) bool {
 	return mask&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) == 0
 }
 
-// event answers those who waited for an event of a job, or for the state that it led to.
+// event answers waits for an event of a job, and for the state that it led to.
 func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State, closed bool) {
 	list := w.jobs[id]
 	if len(list) == 0 {
@@ -83,7 +83,7 @@ func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State,
 	}
 }
 
-// answer answers those who wait until no job is in some states.
+// answer answers waits until no job is in some states.
 func (w *waits) answer(o *outbox, count func(jobstate.State) int) {
 	if len(w.empty) == 0 {
 		return
