@@ -27,7 +27,7 @@ func (in DependencyAdd) dispatch(m *machine) error {
 	}
 	err = m.apply(j, &jobstate.DependencyAddContext{Description: in.Description})
 	if m.inbox.posting && errors.Is(err, jobstate.ErrTransition) {
-		return nil // hooks may add what was satisfied again, after a restart
+		return nil // after a restart, hooks may add again what was satisfied
 	}
 	return err
 }
@@ -35,7 +35,7 @@ func (in DependencyAdd) dispatch(m *machine) error {
 func (in DependencyRemove) dispatch(m *machine) error {
 	j, err := m.live(Cred{}, in.ID)
 	if m.inbox.posting && err != nil {
-		return nil // what a job that is over waited for is no matter
+		return nil // the job is over, so it does not matter
 	}
 	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !slices.Contains(j.job().Dependencies(), in.Description) {
 		return err
@@ -102,7 +102,7 @@ func (in Submit) dispatch(m *machine) error {
 	return nil
 }
 
-// checkUrgency returns why by may not ask for an urgency, of which a guest gets so much at most.
+// checkUrgency returns an error if by may not ask for an urgency: a guest gets at most most.
 func checkUrgency(by Cred, urgency, most int) error {
 	switch {
 	case urgency < 0 || urgency > jobstate.UrgencyExpedite:
@@ -131,8 +131,8 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 	return min(m.now, in.Time), nil // the clock of another host may be ahead
 }
 
-// newID returns the id of a job, which was never given before (I9). It is given when the job
-// is accepted.
+// newID returns the id for a job, which was never given before (I9). It counts as given only
+// when the job is accepted.
 func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
 	if id == 0 {
 		if m.cfg.Epoch.IsZero() {
@@ -341,7 +341,7 @@ func (in Drained) dispatch(m *machine) error {
 
 func (in Offline) dispatch(m *machine) error {
 	m.offline = in.Ranks
-	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // others learn it with alloc
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // the others learn it with alloc
 		j.life.Offline(m.now, in.Ranks)
 		m.touch(j)
 	}

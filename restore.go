@@ -101,13 +101,13 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Mana
 	m.resumeAll(live, &out)
 	m.run()
 	over := func(id jobid.ID) bool { j := m.jobs[id]; return j == nil || j.job().Closed() }
-	out.Jobs = slices.DeleteFunc(out.Jobs, over) // as those that a hook has invalidated
+	out.Jobs = slices.DeleteFunc(out.Jobs, over) // a hook may have invalidated some
 	out.Unresolved = slices.Collect(m.Unresolved())
 	return m, out, nil
 }
 
-// load makes a Manager of records, which decides nothing yet. It returns the jobs of
-// which something is left to do.
+// load makes a Manager of records. It decides nothing yet, and returns the jobs for which
+// something is left to do.
 func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manager, live []*job, out Recovered, err error) {
 	if cfg.Volatile {
 		return nil, nil, out, fmt.Errorf("%w: a volatile Manager has no records", ErrInvalid)
@@ -131,7 +131,7 @@ func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manag
 	return m, live, out, err
 }
 
-// A loader takes in records.
+// A loader collects the records of each job.
 type loader struct {
 	m         *Manager
 	jobs      map[jobid.ID]*stored
@@ -139,7 +139,7 @@ type loader struct {
 	logs      [][]byte // memory of logs that were closed
 }
 
-// usualLog is how many bytes the log of most jobs has that wait.
+// usualLog is enough bytes for the log of most jobs that wait.
 const usualLog = 320
 
 func (l *loader) read(r Record) error {
@@ -197,11 +197,11 @@ func (l *loader) read(r Record) error {
 	return nil
 }
 
-// close makes of the log of a job that is over what the index needs.
+// close reduces the log of a job that is over to what the index needs.
 func (l *loader) close(s *stored, id jobid.ID) {
 	job, err := jobstate.Replay(id, s.log)
 	if err != nil {
-		return // told when all is read
+		return // reported when all is read
 	}
 	if rec, err := purge.RecordOf(job); err == nil {
 		l.logs = append(l.logs, s.log[:0])
@@ -215,10 +215,10 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 	greatest := watermark
 	for _, id := range ids {
 		s := jobs[id]
-		if s.unlinked || s.tomb != nil { // as of a store without a watermark
+		if s.unlinked || s.tomb != nil { // a store may have no watermark
 			m.idFloor = max(m.idFloor, id)
 		}
-		if len(s.log) > 0 || s.rec != nil || s.damaged != nil { // or else nobody knows of it
+		if len(s.log) > 0 || s.rec != nil || s.damaged != nil { // else the id was given to no job
 			greatest = max(greatest, id)
 		}
 	}
@@ -259,8 +259,8 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 		return nil, fmt.Errorf("joblife: %w", err)
 	}
 	m.index = index
-	index.RaiseWatermark(greatest)             // of quarantined and invalid jobs too, and not as what is stored
-	if n := len(live); n > m.cfg.maxActive() { // the limit is for those that are submitted
+	index.RaiseWatermark(greatest)             // of quarantined and invalid jobs too; the records may not have it
+	if n := len(live); n > m.cfg.maxActive() { // the limit concerns only a Submit
 		m.sched = newScheduler(n)
 	}
 	for _, j := range live {
@@ -284,8 +284,8 @@ func (m *machine) resumeAll(live []*job, out *Recovered) {
 	}
 }
 
-// revive folds the log of a job. It returns the job if there is something left to do
-// for it, and the record of one that is inactive.
+// revive folds the log of a job. It returns the job if something is left to do for it, and
+// the record of an inactive job.
 func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	j := &job{id: id, text: s.spec, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
@@ -334,7 +334,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	return j, &rec, nil
 }
 
-// recover folds the logs of a job: once, but for R of an alloc that was not logged.
+// recover folds the logs of a job, and once more if there is an R but the alloc was not logged.
 func (m *machine) recover(j *job) (err error) {
 	fold := func() {
 		j.life, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
@@ -356,7 +356,7 @@ func (m *machine) resume(j *job, out *Recovered) {
 		return
 	}
 	if s.State() == jobstate.StateNew {
-		if err := m.validate(j); err != nil { // a hook had put that off, or the crash was faster
+		if err := m.validate(j); err != nil { // a hook put it off, or the crash came before it
 			m.fault("", j.id, err)
 			m.decided(j, jobstate.EventInvalidate)
 			return
