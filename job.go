@@ -40,9 +40,9 @@ type job struct {
 	housekept  bool // it has housekeeping
 	public     bool // its submit was handed out and done, or comes from a restart
 	later      bool // a hook validates it later
-	queued     bool // m.queue has it
+	queued     bool // m.sched.queue has it
 	hidden     bool // the scheduler does not know of it: it held nothing at hello
-	unreturned bool // its resources do not go back to the scheduler: they did not come from it, or were revoked
+	unreturned bool // its resources do not go back to the scheduler: they did not come from it
 }
 
 // rare is what few jobs have.

@@ -442,7 +442,7 @@ func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 	case jobstate.EventException:
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
 		if j.r != nil && j.life.Freed().Len() == j.r.Len() { // it was revoked
-			j.unreturned = true
+			m.bookings.removeR(j.id, j.r) // now, since a hook may give it to another job
 		}
 	case jobstate.EventStart:
 		j.start = startSent // perhaps posted by an operator

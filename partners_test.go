@@ -218,6 +218,24 @@ func TestRevokedResourcesAreNotBooked(t *testing.T) {
 	require.Equal(t, map[jobid.ID]string{id: "rank0/core0"}, told(s))
 }
 
+// A hook that hears of a revocation can give the resources to another job at once.
+func TestAHookGivesAwayWhatWasRevoked(t *testing.T) {
+	var heir jobid.ID
+	r := of(t, idset.Of(0), idset.Of(0))
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.Event) {
+		if e.Entry.Name == jobstate.EventException {
+			e.Post(joblife.Alloc{ID: heir, R: r})
+		}
+	}}}})
+	s.hold["finish"] = true
+	id := s.waits(false)
+	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
+	heir = s.waits(true)
+	s.step(joblife.Raise{ID: id, Type: "scheduler-restart"})
+	require.Empty(t, s.faults())
+	require.Equal(t, jobstate.StateRun, s.state(heir))
+}
+
 // A crash may part the events free and clean, and housekeeping still holds all.
 func TestHousekeepingHoldsBeforeTheEventClean(t *testing.T) {
 	s := silent(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}})
