@@ -39,7 +39,7 @@ type Record struct {
 	Entry eventlog.Entry
 	State jobstate.State // the job's, after the entry
 
-	// Exception is what an entry says that is an exception of the job; else nil.
+	// Exception is a copy of what the event exception says; nil for other events.
 	Exception *jobstate.ExceptionContext
 }
 

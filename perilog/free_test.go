@@ -277,6 +277,26 @@ func TestAnAllocationThatASchedulerRevokedIsNotFreed(t *testing.T) {
 	}
 }
 
+// What a scheduler took back, housekeeping does not hold, before a restart and after it.
+func TestHousekeepingHoldsNothingThatASchedulerRevoked(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}, Housekeeping: &perilog.HousekeepingConfig{}})
+	b.take()
+	b.apply("start", "")
+	b.apply("exception", `{"type":"scheduler-restart","severity":0,"note":""}`)
+	b.apply("finish", `{"status":0}`)
+	b.apply("release", `{"ranks":"all","final":true}`)
+	b.take()
+	b.exited(epilog, 0, 0)
+	for range 2 {
+		var list []string
+		for h := range b.job.Holders() {
+			list = append(list, fmt.Sprint(h.Kind, " ", h.Ranks))
+		}
+		require.Equal(t, []string{"epilog 1"}, list)
+		b.crash()
+	}
+}
+
 func TestAJobWithoutAnyRankEnds(t *testing.T) {
 	for _, action := range []string{"drop", "keep"} {
 		b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})

@@ -245,8 +245,8 @@ func (j *Job) R() *rset.R {
 }
 
 // Holders yields the holders of [Holds.Holders], and housekeeping, which holds ranks
-// that nothing else holds until they are freed. Do not change the Job during the
-// iteration.
+// that nothing else holds until they are freed or a scheduler revokes them. Do not change
+// the Job during the iteration.
 func (j *Job) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for h := range j.holds.Holders() {
@@ -254,7 +254,7 @@ func (j *Job) Holders() iter.Seq[Holder] {
 				return
 			}
 		}
-		if j.hk == nil || j.hk.final {
+		if j.hk == nil || j.hk.final || j.holds.revoked {
 			return
 		}
 		if ranks := idset.Difference(j.given(), &j.hk.freed); !ranks.IsEmpty() {
@@ -512,7 +512,7 @@ func (j *Job) close() Effects {
 	}
 	if last := s.taken; last != nil {
 		e := &last.effects
-		e.Post = e.Post[:0] // its records refer only to the text
+		e.Post = clearTo(e.Post) // its records may have exceptions
 		e.Launch, e.Signal, e.Drain, e.Outcomes = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Outcomes)
 		e.Start, e.Free = false, rset.Fragment{}
 		last.text, last.settled = last.text[:0], 0
