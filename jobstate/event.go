@@ -249,9 +249,9 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 	return nil
 }
 
-// ParseContext decodes the context of e, to keep it. For an event that has no context and for an unknown name it
-// returns nil and checks nothing. The error wraps [ErrContext]. The result keeps no
-// reference to e.
+// ParseContext decodes the context of e, to keep it. For an event that has no context and
+// for an unknown name it returns nil and checks nothing. The error wraps [ErrContext]. The
+// result keeps no reference to e.
 func ParseContext(e eventlog.Entry) (Context, error) {
 	ev := &Event{kind: kindOf(e.Name)}
 	if ev.Context() == nil {

@@ -264,7 +264,7 @@ func (j *Job) free() {
 	h.fresh.SubtractWith(&h.fresh)
 }
 
-// ledger returns the ledger, and makes it before the first part goes back.
+// ownLedger returns the ledger, and makes it before the first part goes back.
 func (j *Job) ownLedger() *rset.Ledger {
 	if j.ledger == nil {
 		j.ledger = j.newLedger()
