@@ -210,7 +210,8 @@ type (
 	// fields of Config are ignored. An action that has not begun follows the new ones: see
 	// [perilog.Job.SetConfig].
 	Reload struct{ Config Config }
-	// AcceptClock confirms the time after a jump. Until then the limits purge nothing.
+	// AcceptClock confirms the time after a jump. Until then the limits purge nothing, and a
+	// Purge is refused.
 	AcceptClock struct{}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}

@@ -217,7 +217,16 @@ func (in Purge) dispatch(m *machine) error {
 	if !in.Force {
 		limits.Batch = purge.NoBatch
 	}
+	if m.purger.asked.len() >= maxPurges && in.Force {
+		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
+	}
 	plan, err := m.index.Plan(m.now, limits)
+	if errors.Is(err, purge.ErrClock) && !limited(m.cfg.Limits) {
+		// Without limits nothing wakes the Manager: it has rested, and no clock has jumped.
+		if err = m.index.AcceptClock(m.now); err == nil {
+			plan, err = m.index.Plan(m.now, limits)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -227,9 +236,6 @@ func (in Purge) dispatch(m *machine) error {
 	}
 	if in.Limits.Batch == purge.NoBatch { // else the store would be busy for long
 		in.Limits.Batch = 0
-	}
-	if m.purger.asked.len() >= maxPurges {
-		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
 	}
 	m.purger.asked.push(in)
 	m.nextPurge()

@@ -616,6 +616,29 @@ func TestAManagerWithoutLimitsDoesNotMindTheClock(t *testing.T) {
 	require.False(t, ok)
 }
 
+// Without limits nothing wakes the Manager, so it does not learn the time while it rests.
+func TestALongRestWithoutLimitsRefusesNoPurge(t *testing.T) {
+	limits := purge.Limits{MaxAge: jobstate.Some(24 * time.Hour)}
+	rest := func(t *testing.T) *site {
+		s, _ := ended(t, joblife.Config{}, 2)
+		s.restart()
+		s.now = s.now.Add(10 * 24 * time.Hour)
+		return s
+	}
+	t.Run("on request", func(t *testing.T) {
+		s := rest(t)
+		require.Equal(t, 2, s.ask(joblife.Purge{Tag: 7, Limits: limits}).Count)
+		require.Equal(t, 2, s.ask(joblife.Purge{Tag: 7, Limits: limits, Force: true}).Count)
+	})
+	t.Run("by limits that are new", func(t *testing.T) {
+		s := rest(t)
+		s.step(joblife.Reload{Config: joblife.Config{Limits: limits}})
+		s.step(joblife.Tick{})
+		require.Empty(t, s.faults())
+		require.Zero(t, s.inactive())
+	})
+}
+
 // PU-8.
 func TestARequestWithoutABatchIsCarriedOutInBatches(t *testing.T) {
 	s, _ := ended(t, joblife.Config{}, 120)
