@@ -297,8 +297,8 @@ var (
 	ErrConflict = errors.New("joblife: double booking")
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")
-	// ErrOffline is returned for a message of an executor that has not said hello. For
-	// a scheduler the error is alloc.ErrProtocol.
+	// ErrOffline is returned for a message of an executor that has not said hello. A
+	// scheduler's is refused with an error of package alloc.
 	ErrOffline = errors.New("joblife: not connected")
 	// ErrAbandoned is returned after Abandon: only [Restore] helps.
 	ErrAbandoned = errors.New("joblife: the manager was abandoned")

@@ -133,7 +133,9 @@ func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 		case r.Kind == joblife.RecordWatermark:
 			ev.Watermark, err = purge.ParseWatermark(r.Data)
 		case r.Kind == joblife.RecordTombstone:
-			err = tomb.UnmarshalText(r.Data)
+			if err = tomb.UnmarshalText(r.Data); err != nil {
+				err = fmt.Errorf("boltstore: tombstone %v: %w", r.Job, err)
+			}
 			ev.Tombstones = append(ev.Tombstones, tomb)
 		}
 	}

@@ -155,3 +155,10 @@ func TestACommitThatFailsStoresNothing(t *testing.T) {
 		joblife.RecordEvent, joblife.RecordEvent, joblife.RecordEvent,
 	}, kinds)
 }
+
+func TestATombstoneThatCannotBeReadIsNamed(t *testing.T) {
+	s, _ := open(t)
+	require.NoError(t, s.Commit([]joblife.Record{{Job: 7, Kind: joblife.RecordTombstone, Data: []byte("no")}}))
+	_, _, err := s.Evidence()
+	require.ErrorContains(t, err, "boltstore: tombstone ƒ8: ")
+}
