@@ -104,7 +104,7 @@ func (d *dirDisk) openLog() error {
 }
 
 // useful returns the records of the log that a restart needs: the last of each queue,
-// watermarks, tombstones that have not expired, and the housekeeping of jobs that are there.
+// the greatest watermark, tombstones that have not expired, and the housekeeping of jobs that are there.
 func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -141,7 +141,10 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 		case joblife.RecordTombstone:
 			expired[r.Job] = len(r.Data) == 0
 		case joblife.RecordWatermark:
-			key = string(r.Data) // the greatest counts, and there are few
+			key = "watermark"
+			if at, ok := replaced[key]; ok && string(list[at].Data) > string(r.Data) { // they have one length
+				continue
+			}
 		}
 		if at, ok := replaced[key]; ok && key != "" {
 			list[at] = r

@@ -24,6 +24,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
 )
 
 // stores returns the arguments that name a store of each kind on disk.
@@ -440,6 +441,29 @@ func TestAFolderDropsExpiredTombstones(t *testing.T) {
 	}
 	require.Equal(t, []jobid.ID{3}, jobs)
 	require.NoError(t, d.Close())
+}
+
+func TestAFolderKeepsTheGreatestWatermark(t *testing.T) {
+	path := t.TempDir()
+	open := func() *dirDisk {
+		d, err := openDir(path, t.Errorf)
+		require.NoError(t, err)
+		return d
+	}
+	d := open()
+	for _, id := range []jobid.ID{3, 1 << 40, 20} { // an operator puts an old job aside
+		mark := joblife.Record{Time: 1, Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id)}
+		require.NoError(t, d.Commit([]joblife.Record{mark}))
+	}
+	require.NoError(t, d.Close())
+	d = open()
+	defer d.Close()
+	var marks []string
+	for r, err := range d.Records() {
+		require.NoError(t, err)
+		marks = append(marks, string(r.Data))
+	}
+	require.Equal(t, []string{string(purge.AppendWatermark(nil, 1<<40))}, marks)
 }
 
 // TestDamageOnTheDiskIsTold flips a bit of a job in each store. The next process says so, and
