@@ -124,6 +124,29 @@ func TestNoCrashInABatchLosesOrResurrectsAnything(t *testing.T) {
 	t.Log(stops, "stops")
 }
 
+// The process is killed at every call of a batch in turn. The next one opens the store, and
+// then the machine stops: what was removed had to be gone for good before.
+func TestAKilledProcessAndACrashLeaveNoJobInPart(t *testing.T) {
+	newOne := newWorld(t)
+	for c, coin := range coins(4) {
+		for k := 1; ; k++ {
+			what := fmt.Sprintf("coin %d, call %d", c, k)
+			w := newOne(coin)
+			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
+			if w.batch() == nil && len(w.disk.calls) < k {
+				break
+			}
+			w.disk.failAt, w.disk.down = 0, false
+			w.s = w.disk.open(t)
+			w.disk.crash()
+			w.s = w.disk.open(t)
+			w.check(what)
+			require.NoError(t, w.batch(), what)
+			w.done(what)
+		}
+	}
+}
+
 // Each call of a batch fails once; the process goes on and asks again.
 func TestABatchThatFailedIsDoneByTheNext(t *testing.T) {
 	newOne := newWorld(t)

@@ -97,7 +97,11 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fail("open", dir, err), s.end())
 	}
-	s.clean()
+	// A process that was killed may have moved a job that is not gone for good yet: a crash
+	// would bring it back without what clean removes. If this fails, the next Unlink cleans.
+	if len(s.left) == 0 || s.fs.SyncDir(".") == nil {
+		s.clean()
+	}
 	s.fillBallast()
 	return s, nil
 }
