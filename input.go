@@ -211,7 +211,7 @@ type (
 	// [perilog.Job.SetConfig].
 	Reload struct{ Config Config }
 	// AcceptClock confirms the time after a jump. Until then the limits purge nothing, and a
-	// Purge is refused.
+	// Purge is refused. A Manager without limits does not mind the clock.
 	AcceptClock struct{}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}

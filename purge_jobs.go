@@ -209,33 +209,44 @@ func (m *machine) nextPurge() {
 	}
 }
 
+// passTime passes the time to the index. It is for a Manager without limits, which nothing
+// wakes to do so: after a long rest no clock has jumped.
+func (m *machine) passTime() error {
+	if m.index.Observe(m.now) == nil {
+		return nil
+	}
+	return m.index.AcceptClock(m.now)
+}
+
 func (in Purge) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
+	}
+	if !in.Force || in.Limits.Batch == purge.NoBatch { // else the store would be busy for long
+		in.Limits.Batch = 0
+	}
+	if err := in.Limits.Check(); err != nil {
+		return err
+	}
+	if in.Force && m.purger.asked.len() >= maxPurges {
+		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
+	}
+	if !limited(m.cfg.Limits) {
+		if err := m.passTime(); err != nil {
+			return err
+		}
 	}
 	limits := in.Limits
 	if !in.Force {
 		limits.Batch = purge.NoBatch
 	}
-	if m.purger.asked.len() >= maxPurges && in.Force {
-		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
-	}
 	plan, err := m.index.Plan(m.now, limits)
-	if errors.Is(err, purge.ErrClock) && !limited(m.cfg.Limits) {
-		// Without limits nothing wakes the Manager: it has rested, and no clock has jumped.
-		if err = m.index.AcceptClock(m.now); err == nil {
-			plan, err = m.index.Plan(m.now, limits)
-		}
-	}
 	if err != nil {
 		return err
 	}
 	if !in.Force {
 		m.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
 		return nil
-	}
-	if in.Limits.Batch == purge.NoBatch { // else the store would be busy for long
-		in.Limits.Batch = 0
 	}
 	m.purger.asked.push(in)
 	m.nextPurge()

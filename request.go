@@ -437,12 +437,12 @@ func (in StartQueue) dispatch(m *machine) error {
 }
 
 func (in Reload) dispatch(m *machine) error {
-	rested := !limited(m.cfg.Limits) // since then nothing has passed the time to the index
+	rested := !limited(m.cfg.Limits)
 	if err := m.configure(in.Config); err != nil {
 		return err
 	}
 	if rested {
-		_ = m.index.AcceptClock(m.now) // which Step has checked
+		_ = m.passTime() // which Step has checked
 	}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 		if err := j.life.SetConfig(m.actions); err != nil {

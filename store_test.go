@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"slices"
@@ -629,6 +630,17 @@ func TestALongRestWithoutLimitsRefusesNoPurge(t *testing.T) {
 		s := rest(t)
 		require.Equal(t, 2, s.ask(joblife.Purge{Tag: 7, Limits: limits}).Count)
 		require.Equal(t, 2, s.ask(joblife.Purge{Tag: 7, Limits: limits, Force: true}).Count)
+	})
+	t.Run("of a job that could not be removed before", func(t *testing.T) {
+		s, ids := ended(t, joblife.Config{}, 2)
+		s.hold["unlink"] = true
+		s.step(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+		s.step(joblife.Unlinked{IDs: ids[:1], Failed: map[jobid.ID]error{ids[1]: fs.ErrPermission}})
+		s.hold["unlink"] = false
+		s.now = s.now.Add(2 * time.Minute)
+		a, _ := s.answer(7)
+		require.Equal(t, 1, a.Count)
+		require.Equal(t, 1, s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true}).Count)
 	})
 	t.Run("by limits that are new", func(t *testing.T) {
 		s := rest(t)
