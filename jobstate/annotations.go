@@ -9,8 +9,8 @@ import (
 
 // MergeAnnotations returns old after an update by patch: RFC 27's rule for the annotations
 // of a job, in which a null removes a key. Both are JSON objects, or empty. The result is
-// in memory of its own, has no nulls, and is nil if no key is left. The error has category
-// ErrContext.
+// in memory of its own, has no nulls, and is nil if no key is left. A text that is
+// no object is an error.
 func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 	var d dict
 	for _, text := range []json.RawMessage{old, patch} {
@@ -20,7 +20,7 @@ func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 		doc := jsonobj.NewDoc(text)
 		d.merge(doc.Object())
 		if doc.Failed() {
-			return nil, fmt.Errorf(prefix+"%w: annotations: %w", ErrContext, doc.Fault())
+			return nil, fmt.Errorf(prefix+"%w: annotations: %w", errContext, doc.Fault())
 		}
 	}
 	return d.text(), nil

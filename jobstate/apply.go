@@ -15,7 +15,7 @@ import (
 // events of a job it allocates nothing.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	if j.Closed() {
-		return 0, j.refuse(e.Name, ErrClosed)
+		return 0, j.refuse(e.Name, errClosed)
 	}
 	var ev Event
 	if err := ev.Decode(e); err != nil {
@@ -54,7 +54,7 @@ func (j *Job) refuse(event string, err error) error {
 func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	switch {
 	case j.Closed():
-		return 0, ErrClosed
+		return 0, errClosed
 	case ev.entry.Timestamp == 0:
 		return 0, errTime
 	case j.repeats(ev, mark):
@@ -191,7 +191,7 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 
 func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
 	if c.Version > LogVersion {
-		return 0, "", ErrVersion
+		return 0, "", errVersion
 	}
 	j.state = StateNew
 	j.userid, j.urgency, j.flags, j.version = c.UserID, c.Urgency, c.Flags, uint8(c.Version)

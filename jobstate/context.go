@@ -177,8 +177,8 @@ func (*FinishContext) context()           {}
 func (*ExceptionContext) context()        {}
 func (*MemoContext) context()             {}
 
-// NewEntry encodes c as the entry of its event at time t. The error wraps
-// [ErrContext], or [eventlog.ErrEntry] for a time that no event can have. The entry of
+// NewEntry encodes c as the entry of its event at time t. The error
+// names the key, or wraps [eventlog.ErrEntry] for a time that no event can have. The entry of
 // an event without a context is eventlog.Entry{Timestamp: t, Name: EventStart}.
 func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 	e, _, err := EncodeEntry(nil, t, c)

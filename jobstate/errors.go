@@ -10,22 +10,22 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors that this package returns. Compare with errors.Is.
+// ErrTransition is returned when RFC 21 does not allow the event in the state that the job
+// is in, and when dependency-add names a dependency that was satisfied before.
+var ErrTransition = errors.New("event is not legal in this state")
+
+// The categories without a caller who branches.
 var (
-	// ErrTransition is returned when RFC 21 does not allow the event in the
-	// state that the job is in, and when dependency-add names a dependency that
-	// was satisfied before.
-	ErrTransition = errors.New("event is not legal in this state")
-	// ErrClosed is returned for every event after clean or invalidate, which
+	// errClosed is returned for every event after clean or invalidate, which
 	// close the log.
-	ErrClosed = errors.New("log is closed")
-	// ErrContext is returned when a context lacks a required key, or has a value of
+	errClosed = errors.New("log is closed")
+	// errContext is returned when a context lacks a required key, or has a value of
 	// the wrong type or out of range. The text names the key and its offset in the
 	// context.
-	ErrContext = errors.New("malformed context")
-	// ErrVersion is returned when submit names a version of the log format
+	errContext = errors.New("malformed context")
+	// errVersion is returned when submit names a version of the log format
 	// that this package does not know.
-	ErrVersion = errors.New("unsupported version of the log format")
+	errVersion = errors.New("unsupported version of the log format")
 )
 
 var errDependency = guard.Cause(ErrTransition, "dependency was already satisfied")
@@ -59,16 +59,17 @@ const prefix = "jobstate: "
 
 // contextError returns an error about the context of an event.
 func contextError(event string, err error) error {
-	return fmt.Errorf(prefix+"%w of %s: %w", ErrContext, guard.Clip(event), err)
+	return fmt.Errorf(prefix+"%w of %s: %w", errContext, guard.Clip(event), err)
 }
 
 // bare returns the text of err without the prefix.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
 // EventError says which event of which job was refused, in which state, and at
-// which line of a log. It unwraps to the cause: [ErrTransition], [ErrClosed],
-// [ErrVersion], [ErrContext], [eventlog.ErrEntry] for a time or name that no
-// event can have, or the error of package eventlog for a malformed line.
+// which line of a log. It unwraps to the cause: [ErrTransition],
+// [eventlog.ErrEntry] for a time or name that no event can have, the error of package
+// eventlog for a malformed line, or one that says that the log is closed, or what is wrong
+// with the version or the context.
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // line of the log, from 1; 0 outside of Replay

@@ -49,8 +49,8 @@ type Event struct {
 // is any JSON object. It does not look at the state of a job.
 //
 // The Event aliases e until the next Decode. After an error it holds no entry. The
-// error wraps [ErrContext], or [eventlog.ErrEntry] for a time or name that no event
-// can have. Decode allocates the strings of a context. For the events of actions it
+// error names what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or
+// name that no event can have. Decode allocates the strings of a context. For the events of actions it
 // allocates nothing once it has met their descriptions, if the ranks are few ranges.
 func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
 
@@ -250,7 +250,7 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 }
 
 // ParseContext decodes the context of e, to keep it. For an event that has no context and
-// for an unknown name it returns nil and checks nothing. The error wraps [ErrContext]. The
+// for an unknown name it returns nil and checks nothing. The error names the key. The
 // result keeps no reference to e.
 func ParseContext(e eventlog.Entry) (Context, error) {
 	ev := &Event{kind: kindOf(e.Name)}

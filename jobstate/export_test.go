@@ -138,3 +138,10 @@ func EventName(c Context) string {
 	_, name, _ := appendContext(nil, c)
 	return name
 }
+
+// The categories of errors on which only tests branch.
+var (
+	ErrClosed  = errClosed
+	ErrContext = errContext
+	ErrVersion = errVersion
+)

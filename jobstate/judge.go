@@ -96,7 +96,7 @@ func (v *validator) judgeContext(k kind) {
 			v.add(LevelError, "is fatal, and the job is in NEW")
 		}
 		if !hasKey(raw, "note") {
-			v.add(LevelError, "%v: note: %v", ErrContext, jsonobj.ErrMissing)
+			v.add(LevelError, "%v: note: %v", errContext, jsonobj.ErrMissing)
 		}
 		if f := v.ev.exception.Failed; f != nil {
 			v.failed.UnionWith(f.Ranks)

@@ -160,8 +160,8 @@ func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 		return // judge has named it
 	}
 	text := bare(err)
-	if rest, ok := strings.CutPrefix(text, ErrContext.Error()+" of "+v.event); ok {
-		text = ErrContext.Error() + rest // the finding has the name of the event
+	if rest, ok := strings.CutPrefix(text, errContext.Error()+" of "+v.event); ok {
+		text = errContext.Error() + rest // the finding has the name of the event
 	}
 	v.add(LevelError, "%s", text)
 	if k.ofJob() && v.job.State().In(table[k].folds) {

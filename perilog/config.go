@@ -140,15 +140,14 @@ type Tolerate struct {
 	Drop bool `json:"drop,omitempty" toml:"drop,omitempty" yaml:"drop,omitempty"`
 }
 
-// ErrConfig is returned, wrapped, for an invalid configuration.
-var ErrConfig = errors.New("perilog: invalid configuration")
+// errConfig is the category of an invalid configuration.
+var errConfig = errors.New("perilog: invalid configuration")
 
-// Check returns nil, or an error that wraps ErrConfig and names every fault with its
-// key.
+// Check returns nil, or an error that names every fault with its key.
 func (c *Config) Check() error {
 	var faults []error
 	bad := func(key, reason string) {
-		faults = append(faults, fmt.Errorf("%w: %s %s", ErrConfig, key, reason))
+		faults = append(faults, fmt.Errorf("%w: %s %s", errConfig, key, reason))
 	}
 	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
 		list := c.actions(k)

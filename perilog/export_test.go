@@ -60,3 +60,9 @@ func (j *Job) Ran() map[Key]bool {
 func (e Effects) IsEmpty() bool {
 	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
 }
+
+// The categories of errors on which only tests branch.
+var (
+	ErrConfig = errConfig
+	ErrOwn    = errOwn
+)

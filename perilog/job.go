@@ -30,9 +30,6 @@ var (
 	// come first.
 	ErrOrder = errors.New("perilog: event comes too early")
 
-	// ErrOwn is returned for an event that the Job posts itself.
-	ErrOwn = errors.New("perilog: the job posts this event itself")
-
 	// ErrAction is returned when Reattach, Rerun or ForceFinish does not apply to
 	// the action or the ranks.
 	ErrAction = errors.New("perilog: cannot resolve action")
@@ -40,6 +37,9 @@ var (
 	// ErrStopped is returned after the deadline of a shutdown.
 	ErrStopped = errors.New("perilog: the job was shut down")
 )
+
+// errOwn is returned for an event that the Job posts itself.
+var errOwn = errors.New("perilog: the job posts this event itself")
 
 // A Spec is what [NewJob] and [RecoverJob] need to know of a job.
 type Spec struct {
@@ -161,7 +161,7 @@ type action struct {
 }
 
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
-// change, and R, which is immutable. The error wraps ErrConfig or ErrR.
+// change, and R, which is immutable. The error is that of [Config.Check], or wraps ErrR.
 func NewJob(c *Config, s Spec) (*Job, error) {
 	j := &Job{cfg: c, owner: s.Owner}
 	j.holds.init(s.ID, s.Scratch)
@@ -187,7 +187,7 @@ func NewJob(c *Config, s Spec) (*Job, error) {
 //
 // [RecoverJob] with c does the same. Of what has begun it knows what the start says; the
 // rest, such as the command, comes from c, or from the first later configuration that has
-// the action. The error wraps ErrConfig, and then nothing has changed.
+// the action. The error is that of [Config.Check], and then nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err

@@ -27,7 +27,7 @@ const maxFrame = 256
 // Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
 // ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
 // more, and for a free or clean while something is held; ErrR for an alloc before the job
-// has an R; ErrOwn for an event of an action that the Job runs, and for a launch. After an
+// has an R. It refuses an event of an action that the Job runs, and a launch. After an
 // error nothing has changed, and the event must not be logged. Apply keeps no reference to
 // e.
 //
@@ -101,13 +101,13 @@ func (j *Job) admit(ev *jobstate.Event) error {
 			return fmt.Errorf("%w: clean while the job waits for %s", ErrOrder, s.Waiting())
 		}
 	case jobstate.EventDrained:
-		return fmt.Errorf("%w: use Drained", ErrOwn)
+		return fmt.Errorf("%w: use Drained", errOwn)
 	}
 	key, ok := ev.Action()
 	switch a := j.action(key); {
 	case !ok:
 	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
-		return fmt.Errorf("%w: %v", ErrOwn, key)
+		return fmt.Errorf("%w: %v", errOwn, key)
 	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
 	case j.mayBeStarting() && !isStart(ev.Context()):

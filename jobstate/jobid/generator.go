@@ -21,7 +21,7 @@ type Generator struct {
 	last  ID // greatest id made or told to After; 0 if none
 }
 
-// NewGenerator returns the generator with the given id, at most [MaxGenerator].
+// NewGenerator returns the generator with the given id, at most 16383.
 // Its ids count milliseconds from epoch, which must be the same for all
 // generators of an instance, and after a restart. An id that is too large and the zero
 // time are errors.
@@ -29,8 +29,8 @@ type Generator struct {
 // After a restart, call [Generator.After] with the watermark before the first
 // Next.
 func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
-	if id > MaxGenerator {
-		return nil, fmt.Errorf("%w: generator %d, at most %d", errRange, id, MaxGenerator)
+	if id > maxGenerator {
+		return nil, fmt.Errorf("%w: generator %d, at most %d", errRange, id, maxGenerator)
 	}
 	if epoch.IsZero() {
 		return nil, fmt.Errorf("%w: zero epoch", errRange)

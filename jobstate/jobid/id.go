@@ -15,8 +15,8 @@ const (
 	maxSequence  = 1<<sequenceBits - 1
 )
 
-// MaxGenerator is the largest id of a generator.
-const MaxGenerator = 1<<generatorBits - 1
+// maxGenerator is the largest id of a generator.
+const maxGenerator = 1<<generatorBits - 1
 
 // ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older
 // one. That is exact if one generator made both, and otherwise true to the
@@ -38,8 +38,8 @@ func compose(ms uint64, generator, sequence uint16) ID {
 // at most 2^40-1.
 func (id ID) millis() uint64 { return uint64(id) >> timestampShift }
 
-// generator returns the id of the generator that made id, at most MaxGenerator.
-func (id ID) generator() uint16 { return uint16(uint64(id) >> generatorShift & MaxGenerator) }
+// generator returns the id of the generator that made id, at most maxGenerator.
+func (id ID) generator() uint16 { return uint16(uint64(id) >> generatorShift & maxGenerator) }
 
 // sequence returns the place of id among the ids that its generator made in the
 // same millisecond, from 0, at most 1023.
