@@ -99,12 +99,15 @@ func (m *machine) execLost() {
 	m.out.Exec = clearTo(m.out.Exec)
 }
 
+// errOffline is returned for a message of an executor that has not said hello.
+var errOffline = errors.New("joblife: not connected")
+
 // running returns a job that the executor was asked to start.
 func (m *machine) running(id jobid.ID) (*job, error) {
 	j := m.jobs[id]
 	switch {
 	case !m.exec:
-		return nil, fmt.Errorf("%w: no executor", ErrOffline)
+		return nil, fmt.Errorf("%w: no executor", errOffline)
 	case j == nil:
 		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
 	case j.start != startSent && j.start != startAsk:

@@ -297,19 +297,14 @@ var (
 	ErrConflict = errors.New("joblife: double booking")
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")
-	// ErrOffline is returned for a message of an executor that has not said hello. A
-	// scheduler's is refused with an error of package alloc.
-	ErrOffline = errors.New("joblife: not connected")
 	// ErrAbandoned is returned after Abandon: only [Restore] helps.
 	ErrAbandoned = errors.New("joblife: the manager was abandoned")
 )
 
 // Defaults and limits of a [Config].
 const (
-	// DefaultMaxActive is the default of Config.MaxActive.
-	DefaultMaxActive = 1 << 22
-	// DefaultMaxLog is the default of Config.MaxLog, in bytes.
-	DefaultMaxLog = 8 << 20
+	defaultMaxActive = 1 << 22
+	defaultMaxLog    = 8 << 20 // bytes
 
 	maxPosts       = 1 << 12 // inputs that hooks may queue in one Step, and for each job
 	maxPostsPerJob = 8
@@ -346,11 +341,11 @@ type Config struct {
 	// dependencies: see [purge.Config].
 	TombstoneCount jobstate.Optional[int]
 	TombstoneAge   jobstate.Optional[time.Duration]
-	// MaxActive limits the number of active jobs at a Submit; 0 means DefaultMaxActive.
+	// MaxActive limits the number of active jobs at a Submit; 0 means 2^22.
 	MaxActive int
 	// MaxLog limits the bytes of a job's log: the Manager refuses a guest's request that
 	// would make it longer. The owner and hooks have room for twice as much. 0 means
-	// DefaultMaxLog. What ends a job and what the Manager itself logs comes on top, about 1
+	// 8 MiB. What ends a job and what the Manager itself logs comes on top, about 1
 	// KiB for each node. The store needs room for that; dirstore has 64 MiB.
 	MaxLog int
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
@@ -362,7 +357,7 @@ type Config struct {
 
 func (c *Config) maxActive() int {
 	if c.MaxActive <= 0 {
-		return DefaultMaxActive
+		return defaultMaxActive
 	}
 	return c.MaxActive
 }
@@ -371,7 +366,7 @@ func (c *Config) maxActive() int {
 func (c *Config) maxLog(by Cred) int {
 	n := c.MaxLog
 	if n <= 0 {
-		n = DefaultMaxLog
+		n = defaultMaxLog
 	}
 	if !by.Guest {
 		n *= 2 // room for what services report, however much the user posts
