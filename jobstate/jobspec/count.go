@@ -226,12 +226,6 @@ func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.ma
 // IsZero reports whether the Count is the zero Count, which accepts nothing.
 func (c Count) IsZero() bool { return c.min == 0 }
 
-// Contains reports whether n is acceptable.
-func (c Count) Contains(n int64) bool {
-	f, ok := c.Floor(n)
-	return ok && f == n
-}
-
 // Floor returns the largest acceptable count of at most n: a scheduler that has n
 // grants that many. It returns false if there is no such count. The result is at
 // most [MaxCount]. Floor takes O(1) for the operator +, O(log n) for the others,

@@ -24,3 +24,9 @@ func ReadCount(b []byte) (Count, error) {
 	c := countOf(d.Root())
 	return c, refuse(d.Fault())
 }
+
+// Contains reports whether n is acceptable.
+func (c Count) Contains(n int64) bool {
+	f, ok := c.Floor(n)
+	return ok && f == n
+}
