@@ -139,6 +139,7 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 	require.NoError(t, s.Close())
 	var added, unlinked jobid.ID // the greatest that the process said
 	was := map[jobid.ID]bool{}   // which it said it added: the one at which it was killed is left out
+	gone := map[jobid.ID]bool{}  // which were on their way out when a process was killed
 	for range rounds {
 		before, first := added, true
 		kill(t, dir, added+2, 1+random.IntN(30), time.Duration(random.IntN(3000))*time.Microsecond, func(what string, id jobid.ID) {
@@ -162,6 +163,7 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 		there := map[jobid.ID]bool{}
 		for _, id := range ids {
 			require.Greater(t, id, unlinked, "a job came back")
+			require.False(t, gone[id], "a job came back")
 			j, err := s.Read(id)
 			require.NoError(t, err)
 			require.Equal(t, job(id), j)
@@ -169,7 +171,8 @@ func TestWhatAKilledProcessAcknowledgedIsSo(t *testing.T) {
 		}
 		lost := 0
 		for id := unlinked + 1; id <= added; id++ {
-			if was[id] && !there[id] {
+			if was[id] && !there[id] && !gone[id] {
+				gone[id] = true
 				lost++
 			}
 		}
