@@ -44,11 +44,12 @@ var (
 	errNotEmpty     = errors.New("not made by the store: the directory is not empty")
 	errCount        = errors.New("file system returned an impossible count")
 	errNoName       = errors.New("the trash has no free name")
+	errLimit        = errors.New("limit exceeded")
 )
 
 // errTooLarge returns what is wrong with a file of that size.
 func errTooLarge(size, limit int64) error {
-	return fmt.Errorf("limit exceeded: %d bytes, the limit is %d", size, limit)
+	return fmt.Errorf("%w: %d bytes, the limit is %d", errLimit, size, limit)
 }
 
 // fail returns the error of an operation on a file of the store.

@@ -14,6 +14,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(line("submit")), []byte(nil))
 	f.Add([]byte("{"), []byte("eventlog 00000000000000000000 00000000 jobspec 000000000 R 000000000 8d8e4a3e\n"))
 	f.Add([]byte{}, []byte("eventlog"))
+	f.Add([]byte(line("submit")), make([]byte, 2000))
 	f.Fuzz(func(t *testing.T, events, sums []byte) {
 		d := newDisk()
 		d.coin = func() bool { return false }

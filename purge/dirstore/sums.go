@@ -49,10 +49,12 @@ func (c sums) text() []byte {
 // readSums reads the check digits of a job.
 func readSums(fsys folder, dir string) (c sums, err error) {
 	text, err := readFile(fsys, filepath.Join(dir, sumsKey), 1<<10)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return sums{}, nil
-	}
-	if err != nil {
+	case errors.Is(err, errLimit):
+		return sums{there: true, bad: true}, nil
+	case err != nil:
 		return sums{}, fmt.Errorf("%s: %w", sumsKey, cause(err))
 	}
 	var own uint32
