@@ -369,6 +369,23 @@ func TestACommandForAllRanksEndsForAll(t *testing.T) {
 	}
 }
 
+// What a control line of an earlier launch told is news again.
+func TestALaterLaunchReportsItsOwnNodeFailures(t *testing.T) {
+	const line = `{"version":1,"failed":true,"note":"no fan"}`
+	r := launched(t, perRank(t, "0-1"))
+	require.Equal(t, AnswerApplied, r.says(1, line))
+	require.Equal(t, AnswerIgnored, r.says(1, line), "once a launch")
+	r.exit("1", 256)
+	r.Launch(t0+60, 2, set(t, "1"))
+	say := Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix + line)}
+	require.Equal(t, AnswerApplied, r.Report(t0+61, say))
+	require.Equal(t, AnswerIgnored, r.Report(t0+61, say))
+	r.Report(t0+62, Report{Kind: ReportExited, Attempt: 2, Rank: 1})
+	r.exit("0", 0)
+	require.Equal(t, "reported 1", r.causes())
+	require.True(t, r.Outcome().Reported)
+}
+
 func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 	r := launched(t, single(t, 4, "4-9"))
 	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"released":"5-6,99"}`))
