@@ -251,16 +251,7 @@ func TestRealityGoesOnAfterARestartAtEveryEvent(t *testing.T) {
 				jobs = append(jobs, &list[i])
 			}
 			r.play(jobs)
-			for _, j := range jobs {
-				skip := ""
-				if len(jobstate.Validate([]byte(j.Eventlog))) > 0 {
-					skip = jobstate.EventEpilogFinish // the reference frees before it
-				}
-				want, got := names(t, []byte(j.Eventlog), skip), names(t, r.logs[jobid.ID(j.ID)], skip)
-				if want, got = unrestarted(want), unrestarted(got); want != got {
-					t.Errorf("job %v:\n%s\nrepeated:\n%s", jobid.ID(j.ID), want, got)
-				}
-			}
+			r.compare(t, jobs, unrestarted)
 		})
 	}
 }
