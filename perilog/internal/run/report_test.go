@@ -369,6 +369,26 @@ func TestACommandForAllRanksEndsForAll(t *testing.T) {
 	}
 }
 
+func TestAControlLineChangesNothingWhereTheActionHasEnded(t *testing.T) {
+	r := launched(t, single(t, 4, "4-6"))
+	r.force("5", 0)
+	ends := len(r.ends)
+	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"5"}`))
+	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"failed":"5"}`))
+	require.Len(t, r.ends, ends)
+	require.Equal(t, "4,6", r.Open().String())
+	r.exit("4", 0)
+	require.True(t, r.Done())
+}
+
+// A process that outlives a restart of the manager says again what the log has.
+func TestANodeFailureThatIsInTheLogIsNoNews(t *testing.T) {
+	r := launched(t, perRank(t, "0-1"))
+	r.Fold(t0, Failure{Ranks: set(t, "1"), Cause: CauseReported, Status: 256, Drain: true})
+	require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":true}`))
+	require.Empty(t, r.TakeFailures())
+}
+
 // What a control line of an earlier launch told is news again.
 func TestALaterLaunchReportsItsOwnNodeFailures(t *testing.T) {
 	const line = `{"version":1,"failed":true,"note":"no fan"}`
