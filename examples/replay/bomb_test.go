@@ -68,8 +68,10 @@ func TestGoodLinesBeforeTooManyBadOnesAreTold(t *testing.T) {
 // TestTooManyBadLinesEndAnInput: they are told, and so is that the rest is not read.
 func TestTooManyBadLinesEndAnInput(t *testing.T) {
 	const job = `{"id":1,"eventlog":"{\"timestamp\":1,\"name\":\"submit\"}\n"}` + "\n"
-	var errs bytes.Buffer
-	run(nil, strings.NewReader(job+strings.Repeat("x\n", maxBad+5)), io.Discard, &errs)
-	require.Equal(t, 1, strings.Count(errs.String(), errBad.Error()))
-	require.Equal(t, maxBad, strings.Count(errs.String(), "invalid character"))
+	for line, why := range map[string]string{"x": "invalid character", "{}": errNoJob.Error()} {
+		var errs bytes.Buffer
+		run(nil, strings.NewReader(job+strings.Repeat(line+"\n", maxBad+5)), io.Discard, &errs)
+		require.Equal(t, 1, strings.Count(errs.String(), errBad.Error()))
+		require.Equal(t, maxBad, strings.Count(errs.String(), why))
+	}
 }

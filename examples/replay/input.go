@@ -314,7 +314,8 @@ func readLine(br *bufio.Reader, f *unpack.File) ([]byte, error) {
 	}
 }
 
-// parseRecording reads one line of recorded jobs. R and jobspec alias it.
+// parseRecording reads one line of recorded jobs, which has an id or an eventlog.
+// R and jobspec alias it.
 func parseRecording(line []byte) (in input, err error) {
 	in.noID = true
 	err = strict.Members(line, func(key string, value json.RawMessage) error {
@@ -339,6 +340,9 @@ func parseRecording(line []byte) (in input, err error) {
 		}
 		return nil
 	})
+	if err == nil && in.noID && in.eventlog == nil {
+		err = errNoJob
+	}
 	return in, err
 }
 

@@ -232,6 +232,7 @@ func TestWhatCannotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 		"not JSON":       {"{\n", "line 2: offset 2: unexpected end of JSON input", 2},
 		"a key twice":    {"{\"id\":1,\"id\":2,\"eventlog\":\"\"}\n", `line 2: "id": key comes twice`, 2},
 		"no eventlog":    {"{\"id\":1}\n", "job ƒ2: the log has no submit event", 2},
+		"no job":         {"{\"R\":{}}\n", "line 2: has neither an id nor an eventlog", 2},
 		"a bad id":       {"{\"id\":-1,\"eventlog\":\"\"}\n", "line 2: id: ", 2},
 		"a torn log":     {string(torn), "line 10", 3},
 		"a bad R":        {strings.Replace(string(lines[0]), `"version":1,"execution"`, `"version":2,"execution"`, 1), "rset: ", 3},

@@ -287,5 +287,6 @@ var (
 	errNotKnown = errors.New("not an eventlog, JSON lines or a dump archive")
 	errStopped  = errors.New("no output")
 	errBad      = fmt.Errorf("has more than %d lines that are no jobs", maxBad)
+	errNoJob    = errors.New("has neither an id nor an eventlog")
 	errLine     = fmt.Errorf("has a line longer than %d MiB", maxLine>>20)
 )

@@ -123,17 +123,27 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 
 // Escape returns a text as one line without what a terminal would obey.
 func Escape(text string) string {
+	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		part := text[:n]
-		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
+	for {
+		i := strings.IndexFunc(text, odd)
+		if i < 0 {
+			break
+		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		part := text[i : i+n]
+		if r != utf8.RuneError || n == 1 {
 			quoted := strconv.Quote(part)
 			part = quoted[1 : len(quoted)-1]
 		}
+		b.WriteString(text[:i])
 		b.WriteString(part)
-		text = text[n:]
+		text = text[i+n:]
 	}
+	if b.Len() == 0 {
+		return text
+	}
+	b.WriteString(text)
 	return b.String()
 }
 

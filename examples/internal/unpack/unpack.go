@@ -12,7 +12,7 @@ import (
 const (
 	ratio     = 32
 	partRatio = 8
-	first     = 4 << 20
+	first     = 2 << 20
 )
 
 // ErrLong is returned when a file unpacks to too much.
