@@ -14,8 +14,15 @@ import (
 // ASCII. A byte of s that is not part of valid UTF-8 becomes U+FFFD. It
 // allocates only to grow dst.
 func AppendString(dst []byte, s string) []byte {
+	dst, _ = appendString(dst, s)
+	return dst
+}
+
+// appendString is AppendString, and reports whether s is valid UTF-8.
+func appendString(dst []byte, s string) (out []byte, valid bool) {
 	const hex = "0123456789ABCDEF"
 	dst = append(dst, '"')
+	valid = true
 	plain := 0 // where the characters not yet appended begin
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -23,7 +30,7 @@ func AppendString(dst []byte, s string) []byte {
 			r, size := utf8.DecodeRuneInString(s[i:])
 			if r == utf8.RuneError && size == 1 {
 				dst = append(append(dst, s[plain:i]...), "\uFFFD"...)
-				plain = i + 1
+				plain, valid = i+1, false
 			}
 			i += size
 			continue
@@ -51,7 +58,7 @@ func AppendString(dst []byte, s string) []byte {
 			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 		}
 	}
-	return append(append(dst, s[plain:]...), '"')
+	return append(append(dst, s[plain:]...), '"'), valid
 }
 
 // AppendFloat appends f as a real token, as the JSON library of Flux prints it:

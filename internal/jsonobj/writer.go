@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
-	"unicode/utf8"
 )
 
 // Writer appends one object, member by member, without white space. The first
@@ -38,10 +37,8 @@ func (w *Writer) Key(key string) {
 	if w.Out[len(w.Out)-1] != '{' {
 		w.Out = append(w.Out, ',')
 	}
-	if !utf8.ValidString(key) {
-		w.Fail(key, ErrUTF8)
-	}
-	w.Out = append(AppendString(w.Out, key), ':')
+	w.text(key, key)
+	w.Out = append(w.Out, ':')
 }
 
 // Int appends an integer.
@@ -73,10 +70,10 @@ func (w *Writer) Text(key, s string) {
 }
 
 func (w *Writer) text(key, s string) {
-	if !utf8.ValidString(s) {
+	var valid bool
+	if w.Out, valid = appendString(w.Out, s); !valid {
 		w.Fail(key, ErrUTF8)
 	}
-	w.Out = AppendString(w.Out, s)
 }
 
 // Texts appends an array of strings.
