@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -572,29 +571,22 @@ func TestRealityRepeatsItself(t *testing.T) {
 	}
 }
 
-// recordsOf yields what a dump archive of a Flux instance has, as records for Restore.
-func recordsOf(a *archive.Archive) iter.Seq2[joblife.Record, error] {
-	return func(yield func(joblife.Record, error) bool) {
-		if id, ok := a.MaxID(); ok && !yield(joblife.Record{
-			Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id),
-		}, nil) {
-			return
+// recordsOf returns what a dump archive of a Flux instance has, as records for Restore.
+func recordsOf(r io.Reader) (list []joblife.Record, a *archive.Archive, err error) {
+	a, err = archive.Walk(r, archive.Limits{}, func(j archive.Job) error {
+		list = append(list, joblife.Record{Job: j.ID, Kind: joblife.RecordJobspec, Data: j.Jobspec})
+		if j.R != nil {
+			list = append(list, joblife.Record{Job: j.ID, Kind: joblife.RecordR, Data: j.R})
 		}
-		for _, j := range a.Jobs {
-			list := []joblife.Record{{Job: j.ID, Kind: joblife.RecordJobspec, Data: j.Jobspec}}
-			if j.R != nil {
-				list = append(list, joblife.Record{Job: j.ID, Kind: joblife.RecordR, Data: j.R})
-			}
-			for line := range bytes.Lines(j.Eventlog) {
-				list = append(list, joblife.Record{Job: j.ID, Kind: joblife.RecordEvent, Data: line})
-			}
-			for _, r := range list {
-				if !yield(r, nil) {
-					return
-				}
-			}
+		for line := range bytes.Lines(j.Eventlog) {
+			list = append(list, joblife.Record{Job: j.ID, Kind: joblife.RecordEvent, Data: line})
 		}
+		return nil
+	})
+	if id, ok := a.MaxID(); ok {
+		list = append(list, joblife.Record{Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id)})
 	}
+	return list, a, err
 }
 
 // dump returns an archive of jobs: the bodies of their logs, from id 1 on.
@@ -629,17 +621,17 @@ func dump(spec string, logs ...string) io.Reader {
 func ExampleRestore() {
 	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
 	text, _ := spec.MarshalJSON()
-	a, err := archive.Read(dump(string(text),
+	records, _, err := recordsOf(dump(string(text),
 		"submit validate depend priority",
 		"submit validate depend priority alloc start",
 		"submit validate depend priority clean",
 		"submit validate exception clean",
-	), archive.Limits{})
+	))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	m, left, err := joblife.Restore(time.Unix(1_700_000_000, 0), joblife.Config{}, recordsOf(a))
+	m, left, err := joblife.Restore(time.Unix(1_700_000_000, 0), joblife.Config{}, all(records))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -675,24 +667,21 @@ func TestAManagerTakesOverTheDumpsOfFlux(t *testing.T) {
 			f, err := os.Open(name)
 			require.NoError(t, err)
 			defer f.Close()
-			a, err := archive.Read(f, archive.Limits{})
-			require.NoError(t, err)
-			jobs, failures = jobs+len(a.Jobs), failures+len(a.Failures)
 			s := newSite(t, joblife.Config{Queues: []string{"batch", "debug"}}, 8)
 			s.now = time.Unix(1_800_000_000, 0)
-			for r, err := range recordsOf(a) {
-				require.NoError(t, err)
-				s.store = append(s.store, r)
-			}
+			records, a, err := recordsOf(f)
+			require.NoError(t, err)
+			s.store = append(s.store, records...)
 			s.restart()
 			require.Empty(t, s.rec.Quarantined)
-			require.Equal(t, len(a.Jobs), s.inactive())
+			found := s.inactive()
+			jobs, failures = jobs+found, failures+len(a.Failures)
 			id := s.submit(jobspec.Job{Nodes: 1, Queue: "debug"})
 			last, _ := a.MaxID()
 			require.Greater(t, id, last, "I9")
 			require.Equal(t, jobstate.StateInactive, s.state(id))
 			s.restore(slices.Collect(s.m.Snapshot()))
-			require.Equal(t, len(a.Jobs)+1, s.inactive())
+			require.Equal(t, found+1, s.inactive())
 			s.step(joblife.Purge{Limits: purge.PurgeAll(), Force: true})
 			require.Zero(t, s.inactive())
 		})

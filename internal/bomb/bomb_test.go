@@ -482,9 +482,6 @@ func table(t *testing.T) []row {
 			bomb.Fill("a string", `"`, "1", `"`), bomb.Fill("escapes", `"`, `\u0031`, `"`), bomb.Fill("spaces", "", " ", "1"), bomb.Fill("fields", "", "1 ", ""),
 		}},
 		{"archives", func(text []byte) {
-			_, _ = archive.Read(bytes.NewReader(text), archive.Limits{})
-		}, archives()},
-		{"archives, job by job", func(text []byte) {
 			_, _ = archive.Walk(bytes.NewReader(text), archive.Limits{}, func(archive.Job) error { return nil })
 		}, archives()},
 		{"logfile", func(text []byte) {

@@ -2,6 +2,7 @@ package archive_test
 
 import (
 	"bytes"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,20 +12,40 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-func TestAJobCostsAFixedNumberOfAllocations(t *testing.T) {
-	race.Skip(t)
+// jobs returns an archive of n jobs.
+func jobs(t testing.TB, n int) []byte {
 	var all []entry
-	const n = 100
 	for id := range jobid.ID(n) {
 		all = append(all, job(id)...)
 	}
-	b := pack(t, all...)
+	return pack(t, all...)
+}
+
+func TestAJobCostsAFixedNumberOfAllocations(t *testing.T) {
+	race.Skip(t)
+	const n = 100
+	b := jobs(t, n)
 	allocs := testing.AllocsPerRun(5, func() {
-		if a, err := archive.Read(bytes.NewReader(b), archive.Limits{}); err != nil || len(a.Jobs) != n {
-			t.Fatal(err)
+		if a := read(t, b); len(a.Jobs) != n {
+			t.Fatal(len(a.Jobs))
 		}
 	})
 	// Most are package archive/tar's, some ten for each of six headers; the
 	// eventlog's first lines cost some more, and each value one.
 	require.Less(t, allocs/n, 120.0)
+}
+
+func BenchmarkWalk(b *testing.B) {
+	for _, n := range []int{1, 64, 4096} {
+		packed := jobs(b, n)
+		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(packed)))
+			for b.Loop() {
+				if _, err := archive.Walk(bytes.NewReader(packed), archive.Limits{}, func(archive.Job) error { return nil }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

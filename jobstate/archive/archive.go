@@ -1,31 +1,24 @@
 package archive
 
 import (
-	"encoding/json"
-	"iter"
-	"maps"
 	"math"
-	"slices"
-	"strconv"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Limits bounds what Read and Walk read and keep. A field of zero or less means the
-// default.
+// Limits bounds what Walk reads and keeps. A field of zero or less means the default.
 type Limits struct {
 	// Bytes is the maximum uncompressed size of the archive, 4 GiB by default.
 	// It bounds the time that reading takes.
 	Bytes int64
-	// HeldBytes is the maximum size of all keys that are kept, with the paths of
-	// other keys and of failures, and 256 bytes for each of Entries, 1 GiB by
-	// default. It bounds the memory. Walk keeps the keys of one job at a time.
+	// HeldBytes is the maximum size of what is kept: the keys of one job, the paths of
+	// failures, and 256 bytes for each of these, 1 GiB by default. It bounds the memory.
 	HeldBytes int64
 	// FileBytes is the maximum size of one key that is kept, 64 MiB by default. A
 	// larger key is a Failure.
 	FileBytes int64
-	// Entries is the maximum number of jobs, failures and other keys together,
-	// 2^20 by default.
+	// Entries is the maximum number of jobs, and of failures that name no job,
+	// together, 2^20 by default.
 	Entries int
 	// Ratio is the maximum number of uncompressed bytes for each byte of the input,
 	// 64 by default, beyond the first 8 MiB. Half as many may be kept. So a small
@@ -80,42 +73,18 @@ type Job struct {
 	ExecEventlog []byte
 }
 
-// Archive is the contents of a dump archive.
+// Archive is what Walk says of a dump archive, beside the jobs that it gave.
 type Archive struct {
-	// Jobs are the jobs that can be used, by ascending id; none after Walk.
-	Jobs []Job
-	// Failures are the other jobs, one Failure each, and the keys that could not
-	// be read, by path. A job fails if its id is malformed, its eventlog or
+	// Failures are the jobs that cannot be used, one Failure each, and the keys that
+	// could not be read, by path. A job fails if its id is malformed, its eventlog or
 	// jobspec is missing or cannot be read, its log does not begin with submit,
 	// or it was never validated: submit names a version of the log and no event
 	// validate follows. Logs without a version are older than that event.
 	Failures []*Failure
 
-	others map[string][]byte
 	maxID  jobid.ID
 	hasMax bool
 }
-
-// Key returns the value of a key that is not a job's, such as "resource/R", and
-// whether there is one. The slice belongs to the Archive; do not change it.
-func (a *Archive) Key(path string) ([]byte, bool) {
-	v, ok := a.others[path]
-	return v, ok
-}
-
-// Keys yields the paths of the keys that are not a job's, sorted.
-func (a *Archive) Keys() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, path := range slices.Sorted(maps.Keys(a.others)) {
-			if !yield(path) {
-				return
-			}
-		}
-	}
-}
-
-// checkpointKey is where the job manager stores what is in no job's log.
-const checkpointKey = "checkpoint/job-manager"
 
 // MaxID returns the largest job id in the archive, in the checkpoint of the job
 // manager or of a job, failed jobs included; false if there is none. An instance
@@ -125,25 +94,4 @@ func (a *Archive) MaxID() (jobid.ID, bool) { return a.maxID, a.hasMax }
 // note takes an id into account for MaxID.
 func (a *Archive) note(id jobid.ID) {
 	a.maxID, a.hasMax = max(a.maxID, id), true
-}
-
-// readCheckpoint takes the checkpoint into account for MaxID.
-func (a *Archive) readCheckpoint() {
-	b, ok := a.others[checkpointKey]
-	if !ok {
-		return
-	}
-	var checkpoint struct {
-		MaxID json.RawMessage `json:"max_jobid"`
-	}
-	err := json.Unmarshal(b, &checkpoint)
-	id, idErr := strconv.ParseUint(string(checkpoint.MaxID), 10, 64)
-	if err == nil && idErr != nil {
-		err = errNoMaxID
-	}
-	if err != nil {
-		a.Failures = append(a.Failures, &Failure{Path: checkpointKey, Err: because(errCheckpoint, err)})
-		return
-	}
-	a.note(jobid.ID(id))
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -81,8 +82,32 @@ func join(lists ...[]entry) (all []entry) {
 	return all
 }
 
+// found is what Walk says and what it gave.
+type found struct {
+	*archive.Archive
+	Jobs []archive.Job
+}
+
+// walk reads an archive.
+func walk(r io.Reader, l archive.Limits) (found, error) {
+	var jobs []archive.Job
+	a, err := archive.Walk(r, l, func(j archive.Job) error {
+		jobs = append(jobs, j)
+		return nil
+	})
+	return found{a, jobs}, err
+}
+
+// read reads an archive that ends well.
+func read(t testing.TB, b []byte) found {
+	t.Helper()
+	a, err := walk(bytes.NewReader(b), archive.Limits{})
+	require.NoError(t, err)
+	return a
+}
+
 // requireGood requires that these are the good jobs, whole, and in this order.
-func requireGood(t testing.TB, a *archive.Archive, want ...jobid.ID) {
+func requireGood(t testing.TB, a found, want ...jobid.ID) {
 	t.Helper()
 	require.Len(t, a.Jobs, len(want))
 	for i, id := range want {
@@ -97,25 +122,20 @@ func requireGood(t testing.TB, a *archive.Archive, want ...jobid.ID) {
 }
 
 // texts returns the failures as text.
-func texts(a *archive.Archive) (out []string) {
+func texts(a found) (out []string) {
 	for _, f := range a.Failures {
 		out = append(out, f.Error())
 	}
 	return out
 }
 
-// keys returns the paths of the other keys.
-func keys(a *archive.Archive) (out []string) {
-	for k := range a.Keys() {
-		out = append(out, k)
+// kept returns the size of what is kept of a good job: its values, and 256 bytes.
+func kept(id jobid.ID) int64 {
+	n := int64(256)
+	for _, e := range job(id) {
+		if !strings.HasSuffix(e.path, "/J") && !strings.HasSuffix(e.path, "/output") {
+			n += int64(len(e.value))
+		}
 	}
-	return out
-}
-
-// read reads an archive that ends well.
-func read(t testing.TB, b []byte) *archive.Archive {
-	t.Helper()
-	a, err := archive.Read(bytes.NewReader(b), archive.Limits{})
-	require.NoError(t, err)
-	return a
+	return n
 }

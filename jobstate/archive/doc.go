@@ -1,10 +1,9 @@
 // Package archive reads jobs from the dump archives that a Flux instance writes (flux
 // dump, RFC 16). A damaged job does not prevent reading the others.
 //
-//	a, err := archive.Read(file, archive.Limits{})
-//	for _, j := range a.Jobs {
-//		load(j.ID, j.Eventlog, j.Jobspec, j.R)
-//	}
+//	a, err := archive.Walk(file, archive.Limits{}, func(j archive.Job) error {
+//		return load(j.ID, j.Eventlog, j.Jobspec, j.R)
+//	})
 //	for _, f := range a.Failures {
 //		fmt.Println(f) // archive: "job/0000/0001/ce00/0000": no jobspec
 //	}
@@ -15,20 +14,17 @@
 // The caller's duties:
 //
 //  1. After loading an archive, give out only ids above [Archive.MaxID] (I9).
-//  2. Read Failures even if there is no error: each job of the archive is in Jobs or in
-//     Failures.
+//  2. Read Failures even if there is no error: each job of the archive was given or is in
+//     Failures. One that was given may be there too, if its keys are not together.
 //
 // A failure concerns one job or key. An error concerns the archive, and ends reading.
 //
-// [Read] keeps eventlog, jobspec, R and guest/exec/eventlog of each job, and skips what
-// else is below job/ and its id. [Archive.Key] returns keys that are not a job's, such as
-// resource/R. The same bytes give the same Archive, whatever the order of the keys and the
-// sizes of the reads (I7). Any number of goroutines may read an Archive that none changes.
+// [Walk] gives eventlog, jobspec, R and guest/exec/eventlog of each job. It skips what
+// else is below job/ and its id, and all other keys but the job manager's checkpoint. The
+// same bytes give the same jobs and failures, whatever the sizes of the reads (I7).
 //
 // # Cost and limits
 //
-// Read has what it keeps of all jobs in memory, since the keys of a job need not be
-// adjacent. [Walk] has one job at a time, for archives whose jobs have adjacent keys, as
-// Flux writes them. [Limits] bounds the bytes read, unpacked and kept, each key, and
-// how many jobs, failures and other keys there are.
+// Walk has one job at a time in memory, and the ids of those before. [Limits] bounds the
+// bytes read, unpacked and kept, each key, and how many jobs and failures there are.
 package archive

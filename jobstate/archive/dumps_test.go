@@ -24,34 +24,26 @@ var dumps = []struct {
 	name string
 	id   jobid.ID
 	log  int
-	r    bool
 	fail error
 }{
-	{"dump-0-40-0", 7751073792, 645, true, nil},
-	{"dump-0-41-0", 8069840896, 697, true, nil},
-	{"dump-0-45-0-no-checkpoint", 455300087808, 710, true, nil},
-	{"dump-0-45-0-queue-anon", 455300087808, 710, true, nil},
-	{"dump-0-45-0-queues-named", 455300087808, 710, true, nil},
-	{"dump-0-46-0-queue-anon-v1", 263721058304, 709, true, nil},
-	{"dump-0-46-0-queues-named-v1", 263721058304, 709, true, nil},
-	{"dump-baddir", 0, 0, true, archive.ErrBadID},
-	{"dump-noeventlog", 8069840896, 0, true, archive.ErrNoEventlog},
-	{"dump-nojobspec", 8069840896, 0, true, archive.ErrNoJobspec},
-	{"dump-nosubmit", 8069840896, 0, true, archive.ErrNoSubmit},
-	{"dump-shorteventlog", 8053063680, 0, false, archive.ErrNotValidated},
+	{"dump-0-40-0", 7751073792, 645, nil},
+	{"dump-0-41-0", 8069840896, 697, nil},
+	{"dump-0-45-0-no-checkpoint", 455300087808, 710, nil},
+	{"dump-0-45-0-queue-anon", 455300087808, 710, nil},
+	{"dump-0-45-0-queues-named", 455300087808, 710, nil},
+	{"dump-0-46-0-queue-anon-v1", 263721058304, 709, nil},
+	{"dump-0-46-0-queues-named-v1", 263721058304, 709, nil},
+	{"dump-baddir", 0, 0, archive.ErrBadID},
+	{"dump-noeventlog", 8069840896, 0, archive.ErrNoEventlog},
+	{"dump-nojobspec", 8069840896, 0, archive.ErrNoJobspec},
+	{"dump-nosubmit", 8069840896, 0, archive.ErrNoSubmit},
+	{"dump-shorteventlog", 8053063680, 0, archive.ErrNotValidated},
 }
 
 func TestArchivesThatFluxWroteGiveTheirJobOrOneFailure(t *testing.T) {
-	compared := 0
 	for _, d := range dumps {
 		b := refdata.Read(t, "dumps/"+d.name+".tar.bz2")
-		compared++
 		a := read(t, b)
-		for _, key := range []string{"resource/R", "resource/eventlog", "admin/eventlog"} {
-			v, ok := a.Key(key)
-			require.True(t, ok, d.name)
-			require.NotEmpty(t, v)
-		}
 		id, ok := a.MaxID()
 		require.True(t, ok)
 		if d.fail != nil {
@@ -67,39 +59,16 @@ func TestArchivesThatFluxWroteGiveTheirJobOrOneFailure(t *testing.T) {
 		require.Equal(t, d.id, j.ID)
 		require.Equal(t, d.id, id)
 		require.Len(t, j.Eventlog, d.log)
-		require.Contains(t, string(j.Jobspec), `"resources":`)
 		require.Contains(t, string(j.R), `"R_lite":`)
 		require.Contains(t, string(j.ExecEventlog), `"name":"done"`)
-	}
-	require.Equal(t, 12, compared)
-}
 
-func TestArchivesThatFluxWroteReplay(t *testing.T) {
-	replayed := 0
-	for _, d := range dumps {
-		b := refdata.Read(t, "dumps/"+d.name+".tar.bz2")
-		for _, j := range read(t, b).Jobs {
-			replayed++
-			job, err := jobstate.Replay(j.ID, j.Eventlog)
-			require.NoError(t, err, d.name)
-			require.Equal(t, jobstate.StateInactive, job.State(), d.name)
-			s, err := jobspec.Parse(j.Jobspec)
-			require.NoError(t, err, d.name)
-			require.Equal(t, "true", s.Name())
-		}
-		// What a loader sets aside is a legal log all the same.
-		if d.fail == archive.ErrNotValidated {
-			for _, e := range renamed(t, b, 0) {
-				if strings.HasSuffix(e.path, "0000/eventlog") {
-					replayed++
-					job, err := jobstate.Replay(d.id, []byte(e.value))
-					require.NoError(t, err)
-					require.Equal(t, jobstate.StateNew, job.State())
-				}
-			}
-		}
+		job, err := jobstate.Replay(j.ID, j.Eventlog)
+		require.NoError(t, err, d.name)
+		require.Equal(t, jobstate.StateInactive, job.State(), d.name)
+		s, err := jobspec.Parse(j.Jobspec)
+		require.NoError(t, err, d.name)
+		require.Equal(t, "true", s.Name())
 	}
-	require.Equal(t, 8, replayed)
 }
 
 // renamed returns the entries of an archive with the job's id changed, so that
@@ -119,39 +88,32 @@ func renamed(t *testing.T, b []byte, n int) (out []entry) {
 		require.NoError(t, err)
 		v, err := io.ReadAll(tr)
 		require.NoError(t, err)
-		parts := strings.Split(h.Name, "/")
-		if parts[0] != "job" || len(parts) < 6 {
-			continue
+		if parts := strings.Split(h.Name, "/"); parts[0] == "job" && len(parts) >= 6 {
+			parts[1] = fmt.Sprintf("%04x", n)
+			out = append(out, entry{path: strings.Join(parts, "/"), value: string(v)})
 		}
-		parts[1] = fmt.Sprintf("%04x", n)
-		out = append(out, entry{path: strings.Join(parts, "/"), value: string(v)})
 	}
 }
 
 func TestAnArchiveOfGoodAndDamagedOnesGivesEveryGoodJob(t *testing.T) {
 	var all []entry
+	var logs, want []string
+	var failures []error
 	for i, d := range dumps {
-		entries := renamed(t, refdata.Read(t, "dumps/"+d.name+".tar.bz2"), i)
-		require.NotEmpty(t, entries)
-		all = append(all, entries...)
-	}
-	for _, b := range [][]byte{pack(t, all...), zip(t, pack(t, all...))} {
-		a := read(t, b)
-		good, failed := 0, 0
-		for i, d := range dumps {
-			if d.fail == nil {
-				require.Equal(t, d.id|jobid.ID(i)<<48, a.Jobs[good].ID)
-				require.Len(t, a.Jobs[good].Eventlog, d.log)
-				require.Equal(t, d.r, a.Jobs[good].R != nil)
-				good++
-				continue
-			}
-			require.ErrorIs(t, a.Failures[failed], d.fail)
-			failed++
+		all = append(all, renamed(t, refdata.Read(t, "dumps/"+d.name+".tar.bz2"), i)...)
+		if d.fail != nil {
+			failures = append(failures, d.fail)
+		} else {
+			want = append(want, fmt.Sprint(d.id|jobid.ID(i)<<48, d.log))
 		}
-		require.Equal(t, 7, good)
-		require.Equal(t, 5, failed)
-		require.Len(t, a.Jobs, good)
-		require.Len(t, a.Failures, failed)
+	}
+	a := read(t, zip(t, pack(t, all...)))
+	for _, j := range a.Jobs {
+		logs = append(logs, fmt.Sprint(j.ID, len(j.Eventlog)))
+	}
+	require.Equal(t, want, logs)
+	require.Len(t, a.Failures, len(failures))
+	for i, f := range failures {
+		require.ErrorIs(t, a.Failures[i], f)
 	}
 }

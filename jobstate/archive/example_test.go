@@ -27,10 +27,10 @@ func exampleDump() io.Reader {
 }
 
 func Example() {
-	a, err := archive.Read(exampleDump(), archive.Limits{})
-	for _, j := range a.Jobs {
-		fmt.Printf("%v: %d bytes of log, jobspec %s, allocated %t\n", uint64(j.ID), len(j.Eventlog), j.Jobspec, j.R != nil)
-	}
+	a, err := archive.Walk(exampleDump(), archive.Limits{}, func(j archive.Job) error {
+		fmt.Printf("%d: %d bytes of log, jobspec %s, allocated %t\n", j.ID, len(j.Eventlog), j.Jobspec, j.R != nil)
+		return nil
+	})
 	for _, f := range a.Failures {
 		fmt.Println(f)
 	}
@@ -40,14 +40,4 @@ func Example() {
 	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false
 	// archive: "job/0000/0001/ce00/0000": no jobspec
 	// 8069840896 <nil>
-}
-
-func ExampleArchive_Keys() {
-	a, _ := archive.Read(exampleDump(), archive.Limits{})
-	for key := range a.Keys() {
-		v, _ := a.Key(key)
-		fmt.Printf("%s: %s\n", key, v)
-	}
-	// Output:
-	// checkpoint/job-manager: {"max_jobid": 8069840896}
 }

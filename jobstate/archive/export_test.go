@@ -19,4 +19,5 @@ var (
 	ErrDuplicate  = errDuplicate
 	ErrNotFile    = errNotFile
 	ErrCheckpoint = errCheckpoint
+	ErrApart      = errApart
 )

@@ -1,40 +1,168 @@
 package archive
 
 import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Walk reads an archive as Read does, but gives each job that can be used to a
-// function and does not keep it: memory grows by the id of each job, and
-// not with its size. The Archive has everything but the jobs.
+// Walk reads a dump archive of a Flux instance to its end: a tar archive, plain or
+// compressed with bzip2 or gzip, which Walk detects. It passes each job that can be used to
+// a function, in the order of the archive, and does not keep it: memory grows by the id of
+// each job, and not with its size. The keys of a job must be together, as Flux writes
+// them: a job that was given and then has another key is a Failure too.
 //
-// The jobs come in the order of the archive, which is by ascending id where Flux
-// wrote it. The keys of a job must be together, as Flux writes them: a job that
-// was given and then has another key is a Failure too.
-//
-// An error of the function ends reading, and Walk returns it as it is.
+// An error of the function ends reading, and Walk returns it as it is. Any other error
+// names the entry and its position in uncompressed bytes: the input is no archive, ends
+// before its end mark or exceeds a limit, or the reader failed, whose error is wrapped. The
+// job that was being read is then a Failure. Walk never returns a nil Archive: it has what
+// was read before an error.
 func Walk(r io.Reader, l Limits, give func(Job) error) (*Archive, error) {
-	b := newBuilder(l)
-	b.walk = walk{give: give, back: map[jobid.ID]bool{}, failed: map[jobid.ID]bool{}}
-	err := b.read(r)
-	return b.finish(), err
+	w := walker{
+		Archive: new(Archive), limits: l.withDefaults(), give: give, src: &input{r: r},
+		back: map[jobid.ID]bool{}, failed: map[jobid.ID]bool{}, broken: map[string]bool{},
+	}
+	err := w.read()
+	slices.SortFunc(w.Failures, func(x, y *Failure) int {
+		return cmp.Or(strings.Compare(x.Path, y.Path), strings.Compare(x.detail(), y.detail()))
+	})
+	return w.Archive, err
 }
 
-// walk is what Walk adds to a builder. It is zero for Read.
-type walk struct {
-	give     func(Job) error
-	rising   []jobid.ID        // of jobs that were left, each above those before it: most, eight bytes each
-	back     map[jobid.ID]bool // of those that were not above
-	failed   map[jobid.ID]bool // of those in failures
-	failures []*Failure
-	stop     error // of the function
+// walker is an archive that is being read.
+type walker struct {
+	*Archive
+	limits Limits
+	give   func(Job) error
+	src    *input
+	path   string // of the last entry
+	held   int64
+
+	job    *draft            // whose key was last, nil if no job's
+	rising []jobid.ID        // jobs that were left, each above those before it: most, eight bytes each
+	back   map[jobid.ID]bool // those that were not above
+	failed map[jobid.ID]bool // those in Failures
+	broken map[string]bool   // paths in Failures that name no job
+	stop   error             // of the function
+}
+
+// draft is a job of which keys may be missing.
+type draft struct {
+	Job
+	held    int64
+	failure *Failure
+}
+
+// value returns where a key of a job goes, nil for one that is not held.
+func (d *draft) value(key string) *[]byte {
+	switch key {
+	case "eventlog":
+		return &d.Eventlog
+	case "jobspec":
+		return &d.Jobspec
+	case "R":
+		return &d.R
+	case "guest/exec/eventlog":
+		return &d.ExecEventlog
+	}
+	return nil
+}
+
+// fail notes what is wrong with the job, unless something was before.
+func (d *draft) fail(line int, cause error) {
+	if d.failure == nil {
+		d.failure = &Failure{ID: d.ID, Path: jobPath(d.ID), Line: line, Err: cause}
+	}
+}
+
+// jobPath returns the directory of a job.
+func jobPath(id jobid.ID) string {
+	return jobRoot + strings.ReplaceAll(id.Format(jobid.FormatDotHex), ".", "/")
+}
+
+// check notes what is wrong with a job of which all keys are there.
+func (d *draft) check() {
+	switch {
+	case d.failure != nil:
+	case d.Eventlog == nil:
+		d.fail(0, errNoEventlog)
+	case d.Jobspec == nil:
+		d.fail(0, errNoJobspec)
+	default:
+		if line, cause := checkLog(d.Eventlog); cause != nil {
+			d.fail(line, cause)
+		}
+	}
+}
+
+// read reads all entries.
+func (w *walker) read() error {
+	m := &meter{src: w.src, limits: &w.limits}
+	err := w.readAll(m)
+	if err == nil || w.stop != nil {
+		return w.stop
+	}
+	if w.job != nil {
+		w.job.fail(0, errIncomplete)
+		w.fail(w.job)
+	}
+	category := errFormat
+	switch {
+	case m.exceeded, err == errHeld, err == errEntries:
+		category = errLimit
+	case w.src.err != nil:
+		category, err = w.src.err, nil
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), err == errNoEnd:
+		category = errTruncated
+	}
+	at := fmt.Sprintf("offset %d", m.offset)
+	if w.path != "" {
+		at = guard.Quote(w.path) + ": " + at
+	}
+	return fmt.Errorf("archive: %s: %w", at, because(category, err))
+}
+
+// enter begins a job.
+func (w *walker) enter(id jobid.ID) error {
+	if err := w.room(0); err != nil {
+		return err
+	}
+	w.job = &draft{Job: Job{ID: id}, held: heldEntry}
+	w.note(id)
+	return nil
+}
+
+// leave ends the job that is being read, if there is one.
+func (w *walker) leave() error {
+	d := w.job
+	w.job = nil
+	if d == nil {
+		return nil
+	}
+	w.held -= d.held
+	if n := len(w.rising); n == 0 || d.ID > w.rising[n-1] {
+		w.rising = append(w.rising, d.ID)
+	} else {
+		w.back[d.ID] = true
+	}
+	if d.check(); d.failure != nil {
+		w.fail(d)
+		return nil
+	}
+	w.stop = w.give(d.Job)
+	return w.stop
 }
 
 // wasLeft reports whether a job was left.
-func (w *walk) wasLeft(id jobid.ID) bool {
+func (w *walker) wasLeft(id jobid.ID) bool {
 	if len(w.rising) == 0 || id > w.rising[len(w.rising)-1] {
 		return false
 	}
@@ -42,44 +170,55 @@ func (w *walk) wasLeft(id jobid.ID) bool {
 	return found || w.back[id]
 }
 
-// fail notes what is wrong with a job that was left.
-func (w *walk) fail(d *draft) {
-	w.failed[d.ID] = true
-	w.failures = append(w.failures, d.failure)
-}
-
-// leave ends the job that is being read, if there is one.
-func (b *builder) leave() error {
-	d := b.in
-	b.in = nil
-	if d == nil || b.give == nil {
-		return nil
-	}
-	delete(b.jobs, d.ID)
-	b.held -= d.held
-	if n := len(b.rising); n == 0 || d.ID > b.rising[n-1] {
-		b.rising = append(b.rising, d.ID)
-	} else {
-		b.back[d.ID] = true
-	}
-	if d.check(); d.failure != nil {
-		b.fail(d)
-		return nil
-	}
-	b.stop = b.give(d.Job)
-	return b.stop
-}
-
 // comesBack reports whether a key is of a job that was left. That job has failed if
 // the key is one to keep.
-func (b *builder) comesBack(p place, isDir bool) bool {
-	if !b.wasLeft(p.id) {
+func (w *walker) comesBack(p place, isDir bool) bool {
+	if !w.wasLeft(p.id) {
 		return false
 	}
 	d := draft{Job: Job{ID: p.id}}
-	if !b.failed[p.id] && (d.value(p.key) != nil || p.key == "" && !isDir) {
+	if !w.failed[p.id] && (d.value(p.key) != nil || p.key == "" && !isDir) {
 		d.fail(0, errApart)
-		b.fail(&d)
+		w.fail(&d)
 	}
 	return true
+}
+
+// fail adds the failure of a job.
+func (w *walker) fail(d *draft) {
+	w.failed[d.ID] = true
+	w.Failures = append(w.Failures, d.failure)
+}
+
+// reject adds the failure of a path that names no job, unless there was one before.
+func (w *walker) reject(path string, cause error) error {
+	if w.broken[path] {
+		return nil
+	}
+	if err := w.room(len(path)); err != nil {
+		return err
+	}
+	w.broken[path] = true
+	w.Failures = append(w.Failures, &Failure{Path: guard.Clip(path), Err: cause})
+	return nil
+}
+
+// checkpointKey is where the job manager stores what is in no job's log.
+const checkpointKey = "checkpoint/job-manager"
+
+// noteCheckpoint takes a checkpoint into account for MaxID.
+func (w *walker) noteCheckpoint(text []byte) error {
+	var checkpoint struct {
+		MaxID json.RawMessage `json:"max_jobid"`
+	}
+	err := json.Unmarshal(text, &checkpoint)
+	id, idErr := strconv.ParseUint(string(checkpoint.MaxID), 10, 64)
+	if err == nil && idErr != nil {
+		err = errNoMaxID
+	}
+	if err != nil {
+		return w.reject(checkpointKey, because(errCheckpoint, err))
+	}
+	w.note(jobid.ID(id))
+	return nil
 }
