@@ -11,15 +11,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAKnownNameIsItself(t *testing.T) {
-	for size, names := range frequent {
-		for _, want := range names {
-			require.Len(t, want, size)
+func TestEachFrequentNameHasAPlaceOfItsOwn(t *testing.T) {
+	n := 0
+	for _, want := range frequent {
+		if want != "" {
+			n++
 			name, ok := known([]byte(want))
 			require.True(t, ok)
 			require.Equal(t, want, name)
 		}
 	}
+	require.Equal(t, 39, n)
 	for _, name := range []string{"", "submi", "submitt", "Submit"} {
 		_, ok := known([]byte(name))
 		require.False(t, ok)

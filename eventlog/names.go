@@ -1,34 +1,37 @@
 package eventlog
 
 // frequent has the names of RFC 21, of the execution eventlog (RFC 50) and a few more that
-// Flux writes, by length.
-var frequent = [...][]string{
-	4:  {"memo", "free", "init", "done"},
-	5:  {"alloc", "start", "clean"},
-	6:  {"submit", "depend", "finish"},
-	7:  {"urgency", "release", "running"},
-	8:  {"validate", "priority", "starting", "complete"},
-	9:  {"set-flags", "exception"},
-	10: {"invalidate", "shell.init", "shell-exit"},
-	11: {"annotations", "recoverable", "re-starting", "shell.start"},
-	12: {"flux-restart", "prolog-start", "epilog-start"},
-	13: {"prolog-finish", "epilog-finish"},
-	14: {"dependency-add", "jobspec-update", "epilog-release"},
-	15: {"resource-update", "shell.task-exit"},
-	17: {"dependency-remove"},
-	19: {"debug.alloc-request", "debug.start-request"},
+// Flux writes, each in a place of its own.
+var frequent = placed(
+	"submit", "validate", "invalidate", "set-flags", "dependency-add", "dependency-remove", "depend",
+	"priority", "urgency", "jobspec-update", "resource-update", "annotations", "memo", "flux-restart",
+	"alloc", "prolog-start", "prolog-finish", "start", "exception", "finish", "release", "epilog-start",
+	"epilog-release", "epilog-finish", "free", "clean", "debug.alloc-request", "debug.start-request",
+	"init", "starting", "running", "complete", "done", "re-starting", "recoverable",
+	"shell.init", "shell.start", "shell.task-exit", "shell-exit",
+)
+
+func placed(names ...string) (table [128]string) {
+	for _, name := range names {
+		table[place(name)] = name
+	}
+	return table
+}
+
+// place tells the names in frequent apart. If a new name takes the place of another, find
+// other factors.
+func place[T string | []byte](name T) uint8 {
+	n := uint8(len(name))
+	return (name[0] + 5*name[n/2] + 15*n) % 128
 }
 
 // known returns a frequent name without allocating it.
 func known(name []byte) (string, bool) {
-	if len(name) < len(frequent) {
-		for _, s := range frequent[len(name)] {
-			if s == string(name) {
-				return s, true
-			}
-		}
+	if len(name) == 0 {
+		return "", false
 	}
-	return "", false
+	s := frequent[place(name)]
+	return s, s == string(name)
 }
 
 // names remembers the unknown names that an iterator met last, so that a log of
