@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/logline"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -267,7 +268,7 @@ type frame struct {
 // of the context are unchanged. The entry was read and checked.
 func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err error) {
 	c := e.Context
-	if !isPlain(e.Name) || len(c) > 0 && (c[0] != '{' || c[len(c)-1] != '}' || bytes.IndexByte(c, '\n') >= 0) {
+	if !logline.IsPlain(e.Name) || len(c) > 0 && (c[0] != '{' || c[len(c)-1] != '}' || bytes.IndexByte(c, '\n') >= 0) {
 		text, err = eventlog.AppendEntry(dst, *e)
 		return text, len(c) == 0, err
 	}
@@ -283,16 +284,6 @@ func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err
 		dst = append(append(dst, `,"context":`...), c...)
 	}
 	return append(dst, "}\n"...), true, nil
-}
-
-// isPlain reports whether a name needs no escapes.
-func isPlain(name string) bool {
-	for i := range len(name) {
-		if c := name[i]; c != '-' && c != '.' && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // journal tells readers outside of an event. Its context is that of its line, if it has one
