@@ -121,30 +121,6 @@ func TestAnIterationGoesOnInAListThatWasABitmap(t *testing.T) {
 	}
 }
 
-func TestARangeGoesOnAboveTheLastOneAfterAChange(t *testing.T) {
-	for _, rep := range representations {
-		s := rep.force(parse(t, "2-3,10-12,70000-140000,200000"))
-		var got []pair
-		for first, last := range s.Ranges() {
-			got = append(got, pair{first, last})
-			switch first {
-			case 2:
-				s.InsertRange(0, 5) // what is left of it: 4-5
-			case 4:
-				s.Remove(11)
-			case 10:
-				s.InsertRange(12, 80000)
-			case 12:
-				rep.force(s)
-				s.RemoveRange(200000, 200000)
-				s.InsertRange(140001, 140002)
-			}
-		}
-		require.Equal(t, []pair{{2, 3}, {4, 5}, {10, 10}, {12, 140000}, {140001, 140002}}, got)
-		require.Equal(t, "0-5,10,12-140002", s.String())
-	}
-}
-
 // ID-6: the model of what an iteration yields when the set changes in its middle, over
 // both representations.
 func TestAnIterationOverAChangingSetIsDefined(t *testing.T) {

@@ -18,10 +18,12 @@ type model map[uint32]struct{}
 
 func (m model) sorted() []uint32 { return slices.Sorted(maps.Keys(m)) }
 
-// text prints the model as RFC 22 does, id by id.
-func (m model) text() string {
+// text prints the model as RFC 22 does.
+func (m model) text() string { return textOf(m.sorted()) }
+
+// textOf prints ids that ascend, id by id.
+func textOf(ids []uint32) string {
 	var parts []string
-	ids := m.sorted()
 	for i := 0; i < len(ids); {
 		j := i
 		for j+1 < len(ids) && ids[j+1] == ids[j]+1 {

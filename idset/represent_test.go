@@ -36,17 +36,6 @@ func comb(n, step uint32) *idset.Set {
 	return s
 }
 
-func TestTheHooksForceWhatTheyName(t *testing.T) {
-	s := idset.Of(1, 2, 3)
-	require.Equal(t, "few", s.Representation())
-	require.Equal(t, "bitmap", s.ForceBitmap().Representation())
-	require.NoError(t, s.Check())
-	require.Equal(t, "few", s.ForceRuns().Representation())
-	require.NoError(t, s.Check())
-	require.Equal(t, "list", comb(5000, 2).ForceRuns().Representation())
-	require.Equal(t, "few", new(idset.Set).ForceBitmap().Representation())
-}
-
 func TestRepresentationFollowsTheRuns(t *testing.T) {
 	s := new(idset.Set)
 	seen := map[string][2]int{} // the fewest and the most runs of each, on the way up

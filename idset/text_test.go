@@ -2,7 +2,6 @@ package idset_test
 
 import (
 	"encoding"
-	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -40,18 +39,6 @@ func drawSet(t *rapid.T, label string) *idset.Set {
 	return drawRepresentation(t).force(s)
 }
 
-func TestBracketsAreAroundMoreThanOneID(t *testing.T) {
-	for in, want := range map[string]string{
-		"": "", "0": "0", "2147483647": "2147483647", "0-1": "[0-1]", "0,2": "[0,2]", "0-3,7": "[0-3,7]",
-		"65534-65537": "[65534-65537]", "2147483646-2147483647": "[2147483646-2147483647]",
-	} {
-		for _, rep := range representations {
-			require.Equal(t, want, string(rep.force(parse(t, in)).AppendBrackets(nil)))
-		}
-	}
-	require.Equal(t, "[0-2147483647]", string(parse(t, "0-2147483647").AppendBrackets(nil)))
-}
-
 // One text, whichever way it is asked for,
 // appended to what is there; and it reads back.
 func TestEveryWayToPrintASetAgrees(t *testing.T) {
@@ -85,22 +72,6 @@ func TestEveryWayToPrintASetAgrees(t *testing.T) {
 		require.True(t, read.Equal(s))
 		require.NoError(t, read.Check())
 	})
-}
-
-func TestASetIsAStringInJSON(t *testing.T) {
-	type message struct {
-		Ranks *idset.Set `json:"ranks"`
-		Free  *idset.Set `json:"free"`
-		None  *idset.Set `json:"none,omitempty"`
-	}
-	b, err := json.Marshal(message{Ranks: parse(t, "0-3,7"), Free: new(idset.Set)})
-	require.NoError(t, err)
-	require.JSONEq(t, `{"ranks":"0-3,7","free":""}`, string(b))
-	var m message
-	require.NoError(t, json.Unmarshal(b, &m))
-	require.Equal(t, "0-3,7", m.Ranks.String())
-	require.True(t, m.Free.IsEmpty())
-	require.ErrorContains(t, json.Unmarshal([]byte(`{"ranks":"3-0"}`), &m), syntaxError)
 }
 
 // ID-4: how many ids a set is expanded to is for the caller to say.

@@ -139,20 +139,3 @@ func TestEveryOperationAnswersAsTheReference(t *testing.T) {
 	}
 	require.Equal(t, refdata.Of(7668, 11800+11800)*len(representations), asked)
 }
-
-// What the reference wrote is what is printed here: the canonical form is
-// shared, so that texts may be compared.
-func TestTheReferencesTextIsCanonicalHere(t *testing.T) {
-	type vector struct {
-		Ranges *string `json:"ranges"`
-	}
-	n := 0
-	for _, v := range refdata.Lines[vector](t, "vectors/idset.jsonl.gz", refdata.Of(1974, 2269)) {
-		if v.Ranges != nil {
-			require.Equal(t, *v.Ranges, parse(t, *v.Ranges).String())
-			require.False(t, strings.ContainsAny(*v.Ranges, "[]"))
-			n++
-		}
-	}
-	require.Equal(t, refdata.Of(771, 1066), n)
-}

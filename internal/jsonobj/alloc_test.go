@@ -91,17 +91,6 @@ func TestAllocations(t *testing.T) {
 	}))
 }
 
-func BenchmarkRead(b *testing.B) {
-	text := []byte(nested)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := readNested(text); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // A text of the most values that a tape has to tell of takes a few bytes for each of
 // its own, and a text without takes none.
 func TestATapeIsSmall(t *testing.T) {

@@ -1,10 +1,8 @@
 package jsonobj
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -48,20 +46,23 @@ func TestStringsAreUnescaped(t *testing.T) {
 	}
 }
 
+// requireStringReadsBack requires that a text that is printed reads back, here and by
+// encoding/json, with each byte that is no UTF-8 replaced.
+func requireStringReadsBack(t require.TestingT, in string) {
+	token := AppendString(nil, in)
+	require.NoError(t, Check(token, 0))
+	s, ok := String(token)
+	require.True(t, ok)
+	require.Equal(t, string([]rune(in)), s)
+	var viaJSON string
+	require.NoError(t, json.Unmarshal(token, &viaJSON))
+	require.Equal(t, s, viaJSON)
+}
+
 func TestWhatWasPrintedReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		in := string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
-		if rapid.Bool().Draw(t, "text") {
-			in = rapid.String().Draw(t, "string")
-		}
-		token := AppendString(nil, in)
-		require.NoError(t, Check(token, 0))
-		s, ok := String(token)
-		require.True(t, ok)
-		require.Equal(t, string([]rune(in)), s)
-		if utf8.ValidString(in) {
-			require.Equal(t, in, s)
-		}
+		requireStringReadsBack(t, string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
+		requireStringReadsBack(t, rapid.String().Draw(t, "string"))
 	})
 }
 
@@ -74,11 +75,6 @@ func TestCompactingRemovesWhiteSpaceOutsideStringsOnly(t *testing.T) {
 		``:                                  ``,
 	} {
 		require.Equal(t, "x"+want, string(AppendCompact([]byte("x"), []byte(in))))
-	}
-	for _, in := range accepted {
-		var want bytes.Buffer
-		require.NoError(t, json.Compact(&want, []byte(in)))
-		require.Equal(t, want.String(), string(AppendCompact(nil, []byte(in))))
 	}
 	for _, tt := range refused { // no panic, no end
 		AppendCompact(nil, []byte(tt.in))
