@@ -2,6 +2,7 @@ package idset
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife/internal/guard"
@@ -116,6 +117,9 @@ func (p *parser) many(s *Set, n int) error {
 	}
 }
 
+// maxDigits is how many digits an id has at most.
+const maxDigits = len("2147483647")
+
 // A parser has read text[start:pos] and will read text[pos:end]. Brackets lie
 // outside.
 type parser struct {
@@ -127,87 +131,56 @@ type parser struct {
 // element reads an id or a range of ids not below next, up to the comma or the
 // end that follows.
 func (p *parser) element(next uint32) (run, error) {
-	if r, end, ok := quickElement(p.text[:p.end], p.pos); ok && r.first >= next && r.last <= p.maxID {
-		p.pos = end
-		return r, nil
-	}
-	start := p.pos
-	first, err := p.number()
-	if err != nil {
-		return run{}, err
-	}
-	if first < next {
-		return run{}, p.fail(start, faultOrder)
+	text, most := p.text[:p.end], uint64(p.maxID)
+	first, end, ok := number(text, p.pos)
+	if !ok || first > most || first < uint64(next) {
+		return run{}, p.badNumber(p.pos, end, faultOrder)
 	}
 	last := first
-	if p.pos < p.end && p.text[p.pos] == '-' {
-		p.pos++
-		start = p.pos
-		if last, err = p.number(); err != nil {
-			return run{}, err
-		}
-		if last <= first {
-			return run{}, p.fail(start, faultDirection)
+	if end < len(text) && text[end] == '-' {
+		start := end + 1
+		last, end, ok = number(text, start)
+		if !ok || last > most || last <= first {
+			return run{}, p.badNumber(start, end, faultDirection)
 		}
 	}
-	if p.pos < p.end && p.text[p.pos] != ',' {
-		return run{}, p.fail(p.pos, faultByte)
+	if end < len(text) && text[end] != ',' {
+		return run{}, p.fail(end, faultByte)
 	}
-	return run{first, last}, nil
+	p.pos = end
+	return run{uint32(first), uint32(last)}, nil
 }
 
-// quickElement is element for what nearly all texts have, which needs fewer checks:
-// ids of up to nine digits. Otherwise it reports false.
-func quickElement(text string, i int) (r run, end int, ok bool) {
-	first, i, ok := quickNumber(text, i)
-	if !ok || i == len(text) || text[i] == ',' {
-		return run{first, first}, i, ok
-	}
-	if text[i] != '-' {
-		return run{}, i, false
-	}
-	last, i, ok := quickNumber(text, i+1)
-	return run{first, last}, i, ok && first < last && (i == len(text) || text[i] == ',')
-}
-
-func quickNumber(text string, i int) (id uint32, end int, ok bool) {
+// number reads an id, up to the first byte that is no digit.
+func number(text string, i int) (id uint64, end int, ok bool) {
 	start := i
 	for i < len(text) {
 		d := text[i] - '0'
 		if d > 9 {
 			break
 		}
-		id = id*10 + uint32(d)
+		id = id*10 + uint64(d)
 		i++
 	}
 	n := i - start
-	return id, i, n == 1 || n > 1 && n <= 9 && text[start] != '0'
+	return id, i, n == 1 || n > 1 && n <= maxDigits && text[start] != '0'
 }
 
-// number reads an id, up to the first byte that is no digit.
-func (p *parser) number() (uint32, error) {
-	start := p.pos
-	n := uint64(0)
-	for p.pos < p.end {
-		d := p.text[p.pos] - '0'
-		if d > 9 {
-			break
-		}
-		// n stays below 10*(maxID+1) and so never wraps.
-		n = min(n*10+uint64(d), uint64(p.maxID)+1)
-		p.pos++
-	}
-	switch digits := p.text[start:p.pos]; {
-	case digits == "" && (p.pos == p.end || p.text[p.pos] == ','):
-		return 0, p.fail(start, faultEmpty)
+// badNumber returns the error for an id between two offsets: why it is none, or the fault
+// that it has as one.
+func (p *parser) badNumber(start, end int, fault string) error {
+	digits := p.text[start:end]
+	switch n, _ := strconv.ParseUint(digits, 10, 64); {
+	case digits == "" && (end == p.end || p.text[end] == ','):
+		return p.fail(start, faultEmpty)
 	case digits == "":
-		return 0, p.fail(start, faultByte)
+		return p.fail(start, faultByte)
 	case len(digits) > 1 && digits[0] == '0':
-		return 0, p.fail(start, faultZero)
-	case n > uint64(p.maxID):
-		return 0, fmt.Errorf("%w: offset %d: %s is above %d", ErrRange, start, guard.Quote(digits), p.maxID)
+		return p.fail(start, faultZero)
+	case n > uint64(p.maxID): // the largest there is, for more digits
+		return fmt.Errorf("%w: offset %d: %s is above %d", ErrRange, start, guard.Quote(digits), p.maxID)
 	}
-	return uint32(n), nil
+	return p.fail(start, fault)
 }
 
 // fail returns the error for an offset of the text, with the element it is in.
