@@ -108,6 +108,9 @@ func TestHugeRangesBehaveAsSmallOnes(t *testing.T) {
 				require.Equal(t, *m == otherMask, s.Equal(other))
 				require.Equal(t, *m&otherMask != 0, s.Intersects(other))
 				require.Equal(t, otherMask&^*m == 0, s.ContainsAll(other))
+				if other.Estimate() < 1<<20 {
+					require.Equal(t, otherMask&^*m == 0, s.Clone().ForceRuns().ContainsAll(other.Clone().ForceBitmap()))
+				}
 				continue
 			}
 			require.Equal(t, *m != before, changed)

@@ -1,36 +1,28 @@
 package jsonobj
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/joblife/joblife/internal/guard"
+)
 
 // String returns the content of a string token; ok is false for any other raw.
 // It allocates the string.
 func String(raw []byte) (value string, ok bool) {
-	end, flags, f := scanWhole(raw)
-	if !end || f != noDefect {
-		return "", false
-	}
-	if flags&flagEscape == 0 {
-		return string(raw[1 : len(raw)-1]), true
-	}
-	b, ok := AppendUnescaped(nil, raw)
+	var room [guard.MaxQuoted]byte
+	b, ok := appendUnescaped(room[:0], raw)
 	return string(b), ok
 }
 
-// scanWhole scans raw, which is wanted to be a string token and nothing else.
-func scanWhole(raw []byte) (whole bool, flags strFlags, f defect) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return false, 0, defectByte
-	}
-	end, flags, f := scanString(raw, 0)
-	return end == len(raw), flags, f
-}
-
-// AppendUnescaped appends the content of a string token. For any other raw it
+// appendUnescaped appends the content of a string token. For any other raw it
 // returns dst as it was and false. It allocates only to grow dst, to at most
 // the length of raw beyond its content.
-func AppendUnescaped(dst, raw []byte) (content []byte, ok bool) {
-	whole, flags, f := scanWhole(raw)
-	if !whole || f != noDefect {
+func appendUnescaped(dst, raw []byte) (content []byte, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return dst, false
+	}
+	end, flags, f := scanString(raw, 0)
+	if f != noDefect || end != len(raw) {
 		return dst, false
 	}
 	raw = raw[1 : len(raw)-1]

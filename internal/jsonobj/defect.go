@@ -54,7 +54,7 @@ func (f defect) cause(b []byte, i int) error {
 		return ErrDepth
 	case defectDuplicate:
 		end, _, _ := scanString(b, i)
-		key, _ := AppendUnescaped(nil, b[i:end])
+		key, _ := appendUnescaped(nil, b[i:end])
 		return fmt.Errorf("duplicate key %q", guard.Clip(key))
 	case defectNUL:
 		return errors.New("U+0000 in a key")

@@ -1,9 +1,8 @@
-// Package jsonobj checks, reads and writes JSON. It is the one JSON scanner and the one
-// reader and writer of objects in this module, so that the same fault reads the same
-// in every format.
+// Package jsonobj checks, reads and writes JSON. This module has no other scanner, so that
+// the same fault reads the same in every format.
 //
-// A [Doc] is one text and the first fault that was found in it; a [Reader]
-// walks an object or an array of it:
+// A [Doc] is one text and the first fault that was found in it; a [Reader] walks an object
+// or an array of it:
 //
 //	d := jsonobj.NewDoc(text)
 //	o := d.Object()
@@ -22,16 +21,14 @@
 //		return fmt.Errorf("release: %w", err)
 //	}
 //
-// Nothing returns an error on the way. The first fault stays in the Doc: all its Readers end
-// there, and what is read after it is zero. A [Fault] names the path of the value, its offset
-// and the cause. A [Value] may be read later, while its Doc lives; an absent one is zero.
+// The first fault stays in the Doc: all its Readers end there, and what is read after it is
+// zero. A [Fault] names the path of the value, its offset and the cause. A [Value] may be
+// read later, while its Doc lives; an absent one is zero.
 //
-// A [Writer] appends an object, compact and in valid UTF-8. [Writer.End] reads it back and
-// returns the fault, so that nothing is written that would not be read. A [Protocol] reads
-// and writes messages, and the lines that carry them.
-//
-// [Check] decides whether a text is one JSON value. [Int64] and the like decode one value,
-// [AppendString] and the like write one.
+// A [Writer] appends an object, compact and in valid UTF-8. A [Protocol] reads and writes
+// messages, and the lines that carry them. [Check] decides whether a text is one JSON value.
+// [Int64] and the like decode one value, without white space around it; [AppendString] and
+// the like write one.
 //
 // # Grammar
 //
@@ -45,21 +42,14 @@
 //   - A key holds no U+0000; another string may, as \u0000.
 //   - An integer (no fraction, no exponent) fits in an int64. A real is finite as a float64;
 //     one too small to tell from zero is zero.
-//   - A value is nested in at most 2047 others, or as a depth says. The depth of the
-//     outermost value is 1.
-//
-// A value is raw while it is the bytes that were read, without white space around it. A token
-// is a raw value that is not an object or an array.
+//   - A value is nested in at most 2047 others, or as a depth says.
 //
 // # Ownership, cost and limits
 //
 // Values and Readers alias the text; faults alias nothing. A Doc belongs to one goroutine.
-// Docs, Readers and Writers stay on the caller's stack.
 //
 // A text costs one pass, without recursion. An object in it costs its own keys and tokens
-// once more when it is read. Beside results and keys with escapes nothing is allocated, while
-// the objects that are open at one place have at most 16 keys together, at most 8 values are
-// nested and at most 24 objects and arrays are in the text. Beyond, memory grows with keys,
-// depth and up to 16 bytes for each object or array. n keys cost O(n log n) comparisons. A
-// path is worked out only for a fault. The caller limits the length of the text.
+// once more when it is read. Small texts allocate nothing beside results and keys with
+// escapes; of others, memory grows with keys, depth and up to 16 bytes for each object or
+// array. n keys cost O(n log n) comparisons. The caller limits the length of the text.
 package jsonobj

@@ -98,7 +98,7 @@ func fingerprint(s []byte) uint64 {
 // escapedPrint is the fingerprint of a key with escapes, given with its quotes.
 func escapedPrint(raw []byte) uint64 {
 	var buf [guard.MaxQuoted]byte
-	s, _ := AppendUnescaped(buf[:0], raw)
+	s, _ := appendUnescaped(buf[:0], raw)
 	return fingerprint(s) | hasEscapes
 }
 

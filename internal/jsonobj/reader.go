@@ -152,7 +152,7 @@ func (r *Reader) Text() string { return r.Value().Text() }
 func (r *Reader) Key() []byte {
 	b := r.self.doc.text
 	if r.escaped {
-		content, _ := AppendUnescaped(nil, b[r.key-1:r.keyEnd+1])
+		content, _ := appendUnescaped(nil, b[r.key-1:r.keyEnd+1])
 		return content
 	}
 	return b[r.key:r.keyEnd:r.keyEnd]

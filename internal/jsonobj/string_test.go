@@ -32,7 +32,7 @@ func TestStringsAreUnescaped(t *testing.T) {
 		s, ok := String([]byte(in))
 		require.True(t, ok, in)
 		require.Equal(t, want, s)
-		b, ok := AppendUnescaped([]byte("x"), []byte(in))
+		b, ok := appendUnescaped([]byte("x"), []byte(in))
 		require.True(t, ok)
 		require.Equal(t, "x"+want, string(b))
 	}
@@ -40,7 +40,7 @@ func TestStringsAreUnescaped(t *testing.T) {
 		s, ok := String([]byte(in))
 		require.False(t, ok, in)
 		require.Empty(t, s)
-		b, ok := AppendUnescaped([]byte("x"), []byte(in))
+		b, ok := appendUnescaped([]byte("x"), []byte(in))
 		require.False(t, ok)
 		require.Equal(t, "x", string(b))
 	}

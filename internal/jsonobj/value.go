@@ -135,7 +135,7 @@ func (v Value) TextBytes() []byte {
 	}
 	raw := v.Raw()
 	if bytes.IndexByte(raw, '\\') >= 0 {
-		b, _ := AppendUnescaped(nil, raw)
+		b, _ := appendUnescaped(nil, raw)
 		return b
 	}
 	return raw[1 : len(raw)-1 : len(raw)-1]
