@@ -53,6 +53,10 @@ func TestAllocationBudgetOfQueues(t *testing.T) {
 	require.Less(t, session/n, 0.3)
 }
 
+// jobspec is one of usual size.
+const jobspec = `{"resources":[{"type":"node","count":4,"with":[{"type":"slot","count":1,"with":[{"type":"core","count":4}],"label":"task"}]}],` +
+	`"tasks":[{"command":["true"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0.0}},"version":1}`
+
 func TestAllocationBudgetOfMessages(t *testing.T) {
 	race.Skip(t)
 	dst := make([]byte, 0, 4096)
@@ -75,26 +79,4 @@ func TestAllocationBudgetOfMessages(t *testing.T) {
 	} {
 		require.LessOrEqual(t, testing.AllocsPerRun(100, c.f), c.want, c.what)
 	}
-}
-
-// A scheduler that never answers.
-func TestCancelledJobsDoNotFillMemory(t *testing.T) {
-	q := alloc.NewQueue(alloc.Config{MaxJobs: 100})
-	q.Hello(nil)
-	_, _, err := q.Ready(nil, alloc.Ready{})
-	require.NoError(t, err)
-	refused := 0
-	for id := range jobid.ID(1000) {
-		if _, err := q.Add(nil, alloc.JobInfo{ID: id, Priority: 1}); err != nil {
-			require.ErrorIs(t, err, alloc.ErrLimit)
-			refused++
-			continue
-		}
-		_, err := q.Cancel(nil, id)
-		require.NoError(t, err)
-	}
-	require.Equal(t, 900, refused)
-	require.Equal(t, alloc.Stats{Canceled: 100}, q.Stats())
-	require.Empty(t, q.Lost(nil))
-	require.Equal(t, alloc.Stats{}, q.Stats())
 }

@@ -33,8 +33,6 @@ func idOf(i int) jobid.ID { return jobid.ID(i+1) << 24 }
 
 func priorityOf(i int) uint32 { return uint32(uint64(i)*7919%1000 + 2) }
 
-var queueSizes = []int{1, 64, 1 << 10, 64 << 10, 1 << 20}
-
 // steps are operations that leave as many jobs as there were. Each gets the
 // number of its call.
 func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
@@ -126,7 +124,7 @@ func TestEveryOperationComparesInTheLogarithmOfTheJobs(t *testing.T) {
 // leaves, and what the caches of the processor do not hold.
 func BenchmarkQueue(b *testing.B) {
 	for _, name := range []string{"add,cancel", "prioritize", "stop,start", "answer,add", "recall"} {
-		for _, n := range queueSizes {
+		for _, n := range []int{1, 64, 1 << 10, 64 << 10, 1 << 20} {
 			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
 				q := full(n, 8)
 				step := steps(q, n)[name]
@@ -143,96 +141,4 @@ func BenchmarkQueue(b *testing.B) {
 			})
 		}
 	}
-}
-
-// BenchmarkSession measures a whole session without a limit: all jobs are asked
-// for, and come back when the scheduler is lost. Time per job.
-func BenchmarkSession(b *testing.B) {
-	for _, n := range queueSizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			q := full(n, 0)
-			var sends []alloc.Send
-			var back []jobid.ID
-			b.ReportAllocs()
-			for b.Loop() {
-				back = q.Hello(back[:0])
-				sends, _, _ = q.Ready(sends[:0], alloc.Ready{})
-				back = q.Lost(back[:0])
-			}
-			if len(sends) != n || len(back) != n {
-				b.Fatal(len(sends), len(back))
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
-		})
-	}
-}
-
-// BenchmarkPrioritizeMany measures a new priority for every job at once. Time
-// per job.
-func BenchmarkPrioritizeMany(b *testing.B) {
-	for _, n := range queueSizes {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			q := full(n, 8)
-			jobs := make([]alloc.Priority, n)
-			var sends []alloc.Send
-			i := 0
-			b.ReportAllocs()
-			for b.Loop() {
-				i++
-				for k := range jobs {
-					jobs[k] = alloc.Priority{ID: idOf(k), Priority: priorityOf(k*i + i)}
-				}
-				var err error
-				if sends, err = q.Prioritize(sends[:0], jobs); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
-		})
-	}
-}
-
-// jobspec is one of usual size.
-const jobspec = `{"resources":[{"type":"node","count":4,"with":[{"type":"slot","count":1,"with":[{"type":"core","count":4}],"label":"task"}]}],` +
-	`"tasks":[{"command":["true"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0.0}},"version":1}`
-
-// BenchmarkMessages measures what a scheduler and a manager do for each job.
-func BenchmarkMessages(b *testing.B) {
-	request, err := alloc.Append(nil, alloc.Request{JobInfo: alloc.JobInfo{ID: 1 << 40, Priority: 16, UserID: 1000, Submit: 1795226094.955132}, Jobspec: []byte(jobspec)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	answer, err := alloc.Append(nil, alloc.Response{ID: 1 << 40, R: parseR(b, textR), Annotations: []byte(`{"sched":{"resource_summary":"rank[0-3]/core[0-7]"}}`)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	var r alloc.Request
-	var a alloc.Response
-	var dst []byte
-	run := func(name string, text []byte, step func() error) {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				if err := step(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	run("read request", request, func() (err error) { r, err = alloc.Parse[alloc.Request](request); return err })
-	run("read answer", answer, func() (err error) { a, err = alloc.Parse[alloc.Response](answer); return err })
-	run("write request", request, func() (err error) {
-		dst, err = alloc.AppendMessage(dst[:0], alloc.TopicAlloc, r)
-		return err
-	})
-	run("write answer", answer, func() (err error) {
-		dst, err = alloc.AppendMessage(dst[:0], alloc.TopicAlloc, a)
-		return err
-	})
-	line := append([]byte(nil), dst...)
-	run("read line", line, func() error {
-		_, err := alloc.ParseLine(line)
-		return err
-	})
 }
