@@ -108,3 +108,26 @@ func TestWhatIsKnownOfRequestsIsLimited(t *testing.T) {
 	}
 	require.Less(t, most, 24)
 }
+
+// constrained is a request with every operator in it.
+func constrained(t testing.TB) *pool.Request {
+	q, err := pool.NewRequest(specOf(t, shape("slot", "1", vertex("core", "1")),
+		`{"and":[{"or":[{"properties":["foo"]},{"properties":["bar","^n7"]}]},{"hostlist":["n[0-9000]","n9002"]},{"not":[{"ranks":["5-6"]}]}]}`))
+	require.NoError(t, err)
+	return q
+}
+
+func TestWhatConstraintsMayAllocate(t *testing.T) {
+	race.Skip(t)
+	q := constrained(t)
+	for scattered, want := range map[bool]float64{false: 32, true: 136} {
+		f := bigFake(16384, scattered)
+		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { f.Eligible(q) }), want)
+	}
+	plain, err := pool.NewRequest(specOf(t, shape("slot", "1", vertex("core", "1")), ""))
+	require.NoError(t, err)
+	f := bigFake(64, false)
+	require.Zero(t, testing.AllocsPerRun(3, func() { f.Eligible(plain) }))
+	s := specOf(t, shape("node", "4", vertex("slot", "2", vertex("core", "4"), vertex("gpu", "1"))), "")
+	require.LessOrEqual(t, testing.AllocsPerRun(3, func() { _, _ = pool.NewRequest(s) }), 20.0)
+}

@@ -206,22 +206,6 @@ func TestConstraintsMatchAsRankByRankAndKeepTheLawsOfLogic(t *testing.T) {
 	})
 }
 
-func TestHostsAreFoundByRangesAsByName(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		f := genFake().Draw(t, "inventory")
-		text := genHosts().Draw(t, "hosts")
-		list, err := hostlist.Parse(text)
-		require.NoError(t, err)
-		n, want := naiveOf(f), new(idset.Set)
-		for rank := range f.All.All() {
-			if _, ok := list.Find(n.host[rank]); ok {
-				want.Insert(rank)
-			}
-		}
-		require.Equal(t, want.String(), f.RanksOfHosts(list).String(), "%s of %s", text, f.Hosts)
-	})
-}
-
 // Ranges of hosts that lie in each other, on ranks in another order.
 func TestHostsThatHaveSeveralRanksAreFoundOnAll(t *testing.T) {
 	hosts, err := hostlist.Parse("a[0-20],a[3-5],b7,a[2-9],a,a0")

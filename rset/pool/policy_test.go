@@ -65,82 +65,6 @@ func TestTheWorstFitSpreadsJobs(t *testing.T) {
 	require.NoError(t, p.Feasible(byNode(t, "1", "8")))
 }
 
-func TestTheWorstFitOfWholeNodesAndSlots(t *testing.T) {
-	p := worstPool(t, "rank[0-3]/core[0-3] rank4/core[0-7] n[0-4]")
-	require.Equal(t, "rank4/core0", alloc(t, p, 1, bySlot(t, "1", "1")).String())
-	q := requestOf(t, specText("["+wholeNodes("1")+"]", ""))
-	require.Equal(t, "rank0/core[0-3]", alloc(t, p, 2, q).String(), "rank 4 is in use")
-	// One node with room for all, then node after node.
-	require.Equal(t, "rank4/core[1-5]", alloc(t, p, 3, bySlot(t, "5", "1")).String())
-	require.Equal(t, "rank1/core[0-3] rank2/core0", alloc(t, p, 4, bySlot(t, "5", "1")).String())
-	require.Equal(t, "rank3/core[0-3]", alloc(t, p, 5, q).String())
-	_, err := p.Alloc(6, q, 100)
-	require.ErrorIs(t, err, pool.ErrBusy)
-}
-
-// Whatever goes on, a job of one node gets the node with the most free cores, then gpus.
-func TestTheWorstFitIsTheMostThereIs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		ranks := idset.Range(0, 9)
-		inventory := withHosts(t, bundle(t, drawNodes(t, ranks)))
-		p, err := pool.New(inventory, pool.Config{Fit: pool.FitWorst})
-		require.NoError(t, err)
-		require.NoError(t, p.Update(pool.Change{Up: ranks}))
-		for id := jobid.ID(1); id < 30; id++ {
-			free := p.Available()
-			r, err := p.Alloc(id, byNode(t, "1", "1"), 100)
-			if errors.Is(err, pool.ErrBusy) {
-				return
-			}
-			require.NoError(t, err)
-			got, _ := r.Ranks().Min()
-			for rank := range free.Ranks().All() {
-				cores, most := free.Children(rank, "core").Len(), free.Children(got, "core").Len()
-				require.LessOrEqual(t, cores, most)
-				if cores == most {
-					require.LessOrEqual(t, free.Children(rank, "gpu").Len(), free.Children(got, "gpu").Len())
-				}
-			}
-			if rapid.Bool().Draw(t, "free") {
-				_, err := p.Free(id, nil, true)
-				require.NoError(t, err)
-			}
-		}
-	})
-}
-
-func TestWholeNodesAreIdleOnes(t *testing.T) {
-	p := upPool(t, "rank[0-2]/core[0-3],gpu0,nic[4-5] n[0-2]")
-	require.Equal(t, "rank0/core0", alloc(t, p, 1, bySlot(t, "1", "1")).String())
-	q := requestOf(t, specText("["+wholeNodes("1")+"]", ""))
-	r := alloc(t, p, 2, q)
-	require.Equal(t, "rank1/core[0-3],gpu0,nic[4-5]", r.String())
-	require.EqualValues(t, 1, r.Slots())
-	two := requestOf(t, specText("["+whole(vertex("node", "1", vertex("slot", "1+", vertex("core", "2"))))+"]", ""))
-	r = alloc(t, p, 3, two)
-	require.Equal(t, "rank2/core[0-3],gpu0,nic[4-5]", r.String())
-	require.EqualValues(t, 2, r.Slots())
-	_, err := p.Alloc(4, q, 100)
-	require.ErrorIs(t, err, pool.ErrBusy)
-	require.Equal(t, "rank0/core[1-3]", alloc(t, p, 4, bySlot(t, "3", "1")).String())
-}
-
-func TestSlotsGoToOneNodeIfThereIsOne(t *testing.T) {
-	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
-	alloc(t, p, 1, byNode(t, "2", "3"))
-	require.Equal(t, "rank0/core3", alloc(t, p, 2, bySlot(t, "1", "1")).String())
-	require.Equal(t, "rank2/core[0-3]", alloc(t, p, 3, bySlot(t, "2", "2")).String())
-	// No node has room for five: they fill what is in use first.
-	r := alloc(t, p, 4, bySlot(t, "5", "1"))
-	require.Equal(t, "rank1/core3 rank3/core[0-3]", r.String())
-	require.EqualValues(t, 5, r.Slots())
-}
-
-func TestSlotsThatDoNotFillANodeLeaveTheRest(t *testing.T) {
-	p := upPool(t, "rank[0-3]/core[0-4] n[0-3]")
-	require.Equal(t, "rank[0-2]/core[0-3] rank3/core[0-1]", alloc(t, p, 1, bySlot(t, "7", "2")).String())
-}
-
 func TestWhatIsLeftOpenIsTheMostThereIs(t *testing.T) {
 	for _, c := range []struct{ resources, want string }{
 		{shape("node", "1+", vertex("slot", "1", vertex("core", "1"))), "rank[0-3]/core0"},
@@ -162,14 +86,6 @@ func TestWhatIsLeftOpenIsTheMostThereIs(t *testing.T) {
 		r := alloc(t, p, 1, requestOf(t, specText(c.resources, "")))
 		require.True(t, rset.SameResources(r, parseR(t, c.want)), "%s: %s, want %s", c.resources, r, c.want)
 	}
-}
-
-func TestASlotOfSeveralNodesCountsOnce(t *testing.T) {
-	p := upPool(t, "rank[0-5]/core[0-3] n[0-5]")
-	q := requestOf(t, specText(shape("slot", "2", vertex("node", "3", vertex("core", "2"))), ""))
-	r := alloc(t, p, 1, q)
-	require.Equal(t, 6, r.Len())
-	require.EqualValues(t, 2, r.Slots())
 }
 
 // A constraint is a filter of the same choice: what is not eligible might as
@@ -308,47 +224,28 @@ func TestPropertiesOfThisInstanceStayHere(t *testing.T) {
 	require.Equal(t, "rank0/core2", alloc(t, p, 2, q).String())
 }
 
-func TestAForecastGoesByWhenJobsExpire(t *testing.T) {
+// A job without an expiration, the end of the pool and ranks that are down limit what is
+// to come.
+func TestNoForecastGoesBeyondTheEndOfThePool(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	for i, end := range []float64{400, 200, 300, 0} {
 		alloc(t, p, jobid.ID(i+1), byNode(t, "1", "4"))
 		require.NoError(t, p.SetExpiration(jobid.ID(i+1), eventlog.Timestamp(end)))
 	}
-	before := textOf(p)
-	for nodes, want := range map[string]float64{"1": 200, "2": 300, "3": 400} {
+	earliest := func(nodes string, want float64) {
+		t.Helper()
 		at, err := p.Earliest(byNode(t, nodes, "4"), 150)
-		require.NoError(t, err)
+		require.Equal(t, want == 0, errors.Is(err, pool.ErrBusy))
 		require.Equal(t, want, float64(at))
 	}
-	at, err := p.Earliest(byNode(t, "1", "4"), 250) // one is late
-	require.NoError(t, err)
-	require.Equal(t, 250.0, float64(at))
-	at, err = p.Earliest(byNode(t, "2", "4"), 250)
-	require.NoError(t, err)
-	require.Equal(t, 300.0, float64(at))
-	// The fourth job never ends.
-	_, err = p.Earliest(byNode(t, "4", "1"), 150)
-	require.ErrorIs(t, err, pool.ErrBusy)
-	require.Equal(t, before, textOf(p))
-	require.NoError(t, p.Check())
-	// After the pool's own end there is nothing.
+	earliest("3", 400)
+	earliest("4", 0)
 	expiration := eventlog.Timestamp(300)
 	require.NoError(t, p.Update(pool.Change{Expiration: &expiration}))
-	_, err = p.Earliest(byNode(t, "2", "4"), 150)
-	require.ErrorIs(t, err, pool.ErrBusy)
-	at, err = p.Earliest(byNode(t, "1", "4"), 150)
-	require.NoError(t, err)
-	require.Equal(t, 200.0, float64(at))
-	// What is down stays down.
+	earliest("2", 0)
+	earliest("1", 200)
 	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1)}))
-	_, err = p.Earliest(byNode(t, "1", "4"), 150)
-	require.ErrorIs(t, err, pool.ErrBusy)
-	// What fits now fits now.
-	_, err = p.Free(4, nil, true)
-	require.NoError(t, err)
-	at, err = p.Earliest(byNode(t, "1", "4"), 150)
-	require.NoError(t, err)
-	require.Equal(t, 150.0, float64(at))
+	earliest("1", 0)
 }
 
 // Slots of several nodes come whole, as many of them as the count accepts.

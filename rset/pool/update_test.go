@@ -151,7 +151,9 @@ func TestLimitsAreTold(t *testing.T) {
 	require.Equal(t, before, textOf(p))
 	_, err = pool.New(p.Inventory(), pool.Config{MaxProperties: 1})
 	require.NoError(t, err)
-	_, err = pool.New(upTwo(t).Inventory(), pool.Config{MaxProperties: 1})
+	two := upPool(t, "rank0/core0 n0")
+	require.NoError(t, two.Update(pool.Change{AddProperties: map[string]*idset.Set{"a": idset.Of(0), "b": idset.Of(0)}}))
+	_, err = pool.New(two.Inventory(), pool.Config{MaxProperties: 1})
 	require.ErrorContains(t, err, tooMuch)
 }
 
@@ -162,19 +164,14 @@ func TestANegativeLimitIsTheDefault(t *testing.T) {
 	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"b": idset.Of(0)}}))
 }
 
-// upTwo returns a pool with two properties.
-func upTwo(t *testing.T) *pool.Pool {
-	p := upPool(t, "rank0/core0 n0")
-	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"a": idset.Of(0), "b": idset.Of(0)}}))
-	return p
-}
-
 func TestAJobHasResourcesOnce(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	alloc(t, p, 1, bySlot(t, "1", "1"))
 	before := textOf(p)
 	_, err := p.Alloc(1, bySlot(t, "1", "1"), 100)
 	require.EqualError(t, err, "pool: job has resources already: "+jobid.ID(1).String())
+	require.ErrorIs(t, err, pool.ErrExists)
+	_, err = p.Plan(1, bySlot(t, "1", "1"), 100)
 	require.ErrorIs(t, err, pool.ErrExists)
 	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank1/core0"), nil), pool.ErrExists)
 	require.ErrorIs(t, p.SetExpiration(2, 5), pool.ErrNotFound)
@@ -196,17 +193,6 @@ func TestFreedRanksThatAJobNeverHadAreToldAndTheRestIsHeld(t *testing.T) {
 	require.Equal(t, "rank1/core[0-3]", h.Held.String())
 	require.Equal(t, "rank4/core[0-3]", h.Gone.String())
 	require.NoError(t, p.Check())
-}
-
-// A job that had freed all, and whose final is still to come.
-func TestAJobThatHoldsNothingMayBeAdopted(t *testing.T) {
-	p := upPool(t, "rank[0-3]/core[0-3]")
-	require.NoError(t, p.Adopt(1, parseR(t, "rank[0-1]/core[0-3]"), idset.Of(0, 1)))
-	require.Equal(t, 1, p.Len())
-	require.Equal(t, "rank[0-3]/core[0-3]", p.Available().String())
-	_, err := p.Free(1, nil, true)
-	require.NoError(t, err)
-	require.Zero(t, p.Len())
 }
 
 func TestConflictsOfSeveralJobsAreCounted(t *testing.T) {
@@ -232,17 +218,6 @@ func TestConflictsOfSeveralJobsAreCounted(t *testing.T) {
 	}
 }
 
-func TestWhatAJobDoesNotHoldIsNamed(t *testing.T) {
-	p := upPool(t, "rank[0-3]/core[0-3]")
-	alloc(t, p, 1, byNode(t, "2", "2"))
-	alloc(t, p, 2, byNode(t, "2", "2"))
-	before := textOf(p)
-	_, err := p.Free(1, parseR(t, "rank[0-2]/core[0-3] rank7/gpu1"), true)
-	require.ErrorContains(t, err, notHeld)
-	require.EqualError(t, err, "pool: resources are not held by the job: job "+jobid.ID(1).String()+": rank[0-1]/core[2-3] rank2/core[0-3] rank7/gpu1")
-	require.Equal(t, before, textOf(p))
-}
-
 func TestLongListsAreCutInErrors(t *testing.T) {
 	p := upPool(t, "rank[0-200]/core[0-3]")
 	odd := new(idset.Set)
@@ -262,14 +237,5 @@ func TestOtherHostsAreToldAndTheRanksAreHeld(t *testing.T) {
 	require.EqualError(t, p.Adopt(1, r, idset.Of(7)), err.Error())
 	// What was freed before may be anywhere.
 	require.NoError(t, p.Adopt(2, parseR(t, "rank[0,3]/core[0-3] n[0-1]"), idset.Of(3)))
-	require.NoError(t, p.Check())
-}
-
-// Ranks that come next to ranks in the same state are one span with them.
-func TestRanksThatComeJoinTheirNeighbours(t *testing.T) {
-	p := upPool(t, "rank[0-1,3]/core[0-3]")
-	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1, 3), Grow: parseR(t, "rank2/core[0-3]")}))
-	require.NoError(t, p.Check())
-	require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank[4-5]/core[0-3]")}))
 	require.NoError(t, p.Check())
 }
