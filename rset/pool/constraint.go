@@ -53,108 +53,67 @@ func (k *known) room(q *Request) {
 	}
 }
 
-// A constraint is one of RFC 31: its terms, all of which a rank must satisfy.
-// It is never changed.
+// A constraint is one of RFC 31. It is never changed.
 type constraint struct {
-	text  string // of the outermost
-	terms []term
+	text   string
+	filter filter
 }
 
-// A term is an operator and its values.
-type term struct {
-	operator operator
-	names    []propertyName // of opProperties
-	hosts    *hostlist.List // of opHostlist, each once
-	ranks    *idset.Set     // of opRanks
-	args     []*constraint  // of opAnd, opOr and opNot
+// A filter removes the ranks that do not satisfy a constraint, or a part of it. It takes
+// time in proportion to the terms and to the ranges of ranks that they name.
+type filter func(ranks *idset.Set, p *Pool)
+
+// all is what satisfies each of some filters.
+func all(filters []filter) filter {
+	return func(ranks *idset.Set, p *Pool) {
+		for _, f := range filters {
+			if ranks.IsEmpty() {
+				return
+			}
+			f(ranks, p)
+		}
+	}
 }
 
-// operator is an operator of RFC 31. The zero operator is invalid.
-type operator uint8
-
-const (
-	opProperties operator = iota + 1
-	opHostlist
-	opRanks
-	opAnd
-	opOr
-	opNot
-)
-
-// A propertyName is a property that a rank must have, or must not.
-type propertyName struct {
-	name string
-	not  bool
-	host *hostlist.List // the host of that name; nil if no host can have it
-}
-
-// filter removes the ranks that do not satisfy the constraint. It takes time in
-// proportion to the terms and to the ranges of ranks that they name.
-func (c *constraint) filter(ranks *idset.Set, p *Pool) {
-	for i := range c.terms {
-		if ranks.IsEmpty() {
+// some is what satisfies one of some filters. An or without values matches every rank.
+func some(filters []filter) filter {
+	return func(ranks *idset.Set, p *Pool) {
+		if len(filters) == 0 {
 			return
 		}
-		c.terms[i].filter(ranks, p)
+		left := ranks.Clone() // what no value has matched yet
+		for _, f := range filters {
+			matched := left.Clone()
+			f(matched, p)
+			left.SubtractWith(matched)
+		}
+		ranks.SubtractWith(left)
 	}
 }
 
-// filter removes the ranks that do not satisfy the term.
-func (t *term) filter(ranks *idset.Set, p *Pool) {
-	switch t.operator {
-	case opProperties:
-		for i := range t.names {
-			t.names[i].filter(ranks, p)
-		}
-	case opHostlist:
-		ranks.IntersectWith(p.hosts.ranks(t.hosts))
-	case opRanks:
-		ranks.IntersectWith(t.ranks)
-	case opAnd:
-		for _, c := range t.args {
-			c.filter(ranks, p)
-		}
-	case opNot:
-		// A not negates its values together, as instances do; without values
-		// it matches nothing.
+// not is what does not satisfy a filter. A not negates its values together, as instances
+// do; without values it matches nothing.
+func not(f filter) filter {
+	return func(ranks *idset.Set, p *Pool) {
 		matched := ranks.Clone()
-		for _, c := range t.args {
-			c.filter(matched, p)
-		}
+		f(matched, p)
 		ranks.SubtractWith(matched)
-	case opOr:
-		t.filterOr(ranks, p)
 	}
 }
 
-// filterOr removes the ranks that satisfy no value of an or. An or without values
-// removes nothing.
-func (t *term) filterOr(ranks *idset.Set, p *Pool) {
-	if len(t.args) == 0 {
-		return
-	}
-	left := ranks.Clone() // what no value has matched yet
-	for _, c := range t.args {
-		matched := left.Clone()
-		c.filter(matched, p)
-		left.SubtractWith(matched)
-	}
-	ranks.SubtractWith(left)
-}
-
-// filter removes the ranks that lack the property, or have it. The name of a
-// host is a property that its ranks have, as it is in instances.
-func (n *propertyName) filter(ranks *idset.Set, p *Pool) {
-	have := p.inventory.Property(n.name)
-	if n.host != nil {
-		if host := p.hosts.ranks(n.host); !host.IsEmpty() {
-			have = idset.Union(have, host)
+// property is what has a property, or is without it. The name of a host, nil if no host can
+// have the name, is a property that its ranks have, as it is in instances.
+func property(name string, host *hostlist.List, without bool) filter {
+	return func(ranks *idset.Set, p *Pool) {
+		have := p.inventory.Property(name)
+		if host != nil {
+			have.UnionWith(p.hosts.ranks(host)) // Property returns a copy
 		}
-	}
-	if n.not {
-		ranks.SubtractWith(have)
-	} else {
-		ranks.IntersectWith(have)
+		if without {
+			ranks.SubtractWith(have)
+		} else {
+			ranks.IntersectWith(have)
+		}
 	}
 }
 
@@ -179,98 +138,94 @@ func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
 	doc := jsonobj.NewDoc(b)
 	o := doc.Object()
 	var p constraintParser
-	c := p.operators(&o, 1)
-	if doc.Failed() {
+	terms := p.terms(&o, 1)
+	switch {
+	case doc.Failed():
 		return nil, doc.Fault()
-	}
-	if len(c.terms) == 0 {
+	case len(terms) == 0:
 		return nil, nil
 	}
-	c.text = string(b)
-	return c, nil
+	return &constraint{string(b), all(terms)}, nil
 }
 
-// constraintParser reads a constraint within the limits.
+// constraintParser reads a constraint within the limits. It counts what it reads.
 type constraintParser struct {
-	terms, hosts, spelled int
+	operators, hosts, spelled int
 }
 
-// operators reads an object of operators.
-func (p *constraintParser) operators(o *jsonobj.Reader, depth int) *constraint {
-	c := new(constraint)
+// terms reads an object of operators.
+func (p *constraintParser) terms(o *jsonobj.Reader, depth int) (terms []filter) {
 	for o.Next() {
-		c.terms = append(c.terms, p.term(string(o.Key()), o.Value(), depth))
+		terms = append(terms, p.term(string(o.Key()), o.Value(), depth))
 	}
-	return c
+	return terms
 }
 
 // term reads the values of an operator.
-func (p *constraintParser) term(name string, v jsonobj.Value, depth int) term {
-	var t term
-	var read func(e jsonobj.Value)
+func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter {
+	var values []filter
+	hosts, ranks := new(hostlist.List), new(idset.Set)
+	read := func(e jsonobj.Value) {
+		if depth == maxConstraintDepth {
+			e.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
+		}
+		o := e.Object()
+		values = append(values, all(p.terms(&o, depth+1)))
+	}
 	switch name {
+	case "and", "or", "not":
 	case "properties":
-		t.operator = opProperties
-		read = func(e jsonobj.Value) { p.property(&t, e) }
+		read = func(e jsonobj.Value) { values = append(values, p.property(e)) }
 	case "hostlist":
-		t.operator, t.hosts = opHostlist, new(hostlist.List)
-		read = func(e jsonobj.Value) { p.hostlist(&t, e) }
+		read = func(e jsonobj.Value) { p.hostlist(hosts, e) }
 	case "ranks":
-		t.operator, t.ranks = opRanks, new(idset.Set)
-		read = func(e jsonobj.Value) { t.ranks.UnionWith(readIDs(e, idset.MaxID)) }
-	case "and":
-		t.operator = opAnd
-	case "or":
-		t.operator = opOr
-	case "not":
-		t.operator = opNot
+		read = func(e jsonobj.Value) { ranks.UnionWith(readIDs(e, idset.MaxID)) }
 	default:
 		v.Fail(fmt.Errorf("unknown operator %s", guard.Quote(name)))
-		return t
-	}
-	if read == nil {
-		read = func(e jsonobj.Value) {
-			if depth == maxConstraintDepth {
-				e.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
-			}
-			o := e.Object()
-			t.args = append(t.args, p.operators(&o, depth+1))
-		}
+		return nil
 	}
 	p.count(v)
 	for a := v.Array(); a.Next(); {
 		read(a.Value())
 	}
-	if t.hosts != nil {
-		t.hosts.Uniq() // a host that is named again would add all its ranks again
+	switch name {
+	case "or":
+		return some(values)
+	case "not":
+		return not(all(values))
+	case "hostlist":
+		hosts.Uniq() // a host that is named again would add all its ranks again
+		return func(set *idset.Set, p *Pool) { set.IntersectWith(p.hosts.ranks(hosts)) }
+	case "ranks":
+		return func(set *idset.Set, _ *Pool) { set.IntersectWith(ranks) }
 	}
-	return t
+	return all(values)
 }
 
 // count counts an operator or a property.
 func (p *constraintParser) count(v jsonobj.Value) {
-	if p.terms++; p.terms > maxTerms {
+	if p.operators++; p.operators > maxTerms {
 		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d operators and properties", maxTerms)))
 	}
 }
 
 // property reads a value of properties.
-func (p *constraintParser) property(t *term, v jsonobj.Value) {
-	name, not := strings.CutPrefix(v.Text(), "^")
+func (p *constraintParser) property(v jsonobj.Value) filter {
+	name, without := strings.CutPrefix(v.Text(), "^")
 	p.count(v)
 	if !rset.ValidProperty(name) {
 		v.Fail(fmt.Errorf("%w: %s", errPropertyName, guard.Quote(v.Text())))
-		return
+		return nil
 	}
 	host := new(hostlist.List)
 	if host.Append(name) != nil {
 		host = nil
 	}
-	t.names = append(t.names, propertyName{name, not, host})
+	return property(name, host, without)
 }
 
-// hostlist reads a value of hostlist.
-func (p *constraintParser) hostlist(t *term, v jsonobj.Value) {
+// hostlist reads a value of hostlist, and adds its hosts to others.
+func (p *constraintParser) hostlist(all *hostlist.List, v jsonobj.Value) {
 	// What is left of the limits; 0 would be the default.
 	parser := hostlist.Parser{MaxHosts: maxConstraintHosts - p.hosts + 1, MaxSpelled: maxSpelled - p.spelled + 1}
 	hosts := jsonobj.Parse(v, parser.Parse)
@@ -282,5 +237,5 @@ func (p *constraintParser) hostlist(t *term, v jsonobj.Value) {
 		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)))
 		return
 	}
-	t.hosts.AppendList(hosts)
+	all.AppendList(hosts)
 }
