@@ -214,13 +214,3 @@ func TestHostsAreComparedByNameWhateverTheirRanges(t *testing.T) {
 		require.Equal(t, c.err != "", err != nil)
 	}
 }
-
-func TestSameResourcesLooksAtEveryRank(t *testing.T) {
-	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0"}}]}}`)
-	more := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0-4","children":{"core":"0"}}],"starttime":1}}`)
-	require.False(t, rset.SameResources(r, more))
-	part, err := more.Restrict(ids(t, "0-3"))
-	require.NoError(t, err)
-	require.True(t, rset.SameResources(r, part))
-	require.False(t, rset.Equal(r, part), "the times differ")
-}

@@ -46,69 +46,21 @@ func missing(i int) string {
 	return s.String()
 }
 
-func benchSizes(b *testing.B, f func(b *testing.B, n int, different bool)) {
+func BenchmarkParse(b *testing.B) {
 	for _, different := range []bool{false, true} {
 		for _, n := range []int{1, 64, 4096, 16384} {
 			b.Run(fmt.Sprintf("different=%v/nodes=%d", different, n), func(b *testing.B) {
+				text := []byte(clusterText(n, different))
 				b.ReportAllocs()
-				f(b, n, different)
+				b.SetBytes(int64(len(text)))
+				for b.Loop() {
+					if _, err := rset.Parse(text); err != nil {
+						b.Fatal(err)
+					}
+				}
 			})
 		}
 	}
-}
-
-func lower(n int) *idset.Set {
-	half := new(idset.Set)
-	half.InsertRange(0, uint32(n-1)/2)
-	return half
-}
-
-func BenchmarkParse(b *testing.B) {
-	benchSizes(b, func(b *testing.B, n int, different bool) {
-		text := []byte(clusterText(n, different))
-		b.SetBytes(int64(len(text)))
-		for b.Loop() {
-			if _, err := rset.Parse(text); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-func BenchmarkAppendJSON(b *testing.B) {
-	benchSizes(b, func(b *testing.B, n int, different bool) {
-		r := parse(b, clusterText(n, different))
-		var dst []byte
-		for b.Loop() {
-			dst = r.AppendJSON(dst[:0])
-		}
-	})
-}
-
-// Difference of half, beside the same of a map.
-func BenchmarkDifferenceOfHalf(b *testing.B) {
-	benchSizes(b, func(b *testing.B, n int, different bool) {
-		r := parse(b, clusterText(n, different))
-		part, _ := r.Restrict(lower(n))
-		half := parse(b, string(part.AppendJSON(nil)))
-		for b.Loop() {
-			if _, err := rset.Difference(r, half); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-func BenchmarkRestrictToHalf(b *testing.B) {
-	benchSizes(b, func(b *testing.B, n int, different bool) {
-		r := parse(b, clusterText(n, different))
-		half := lower(n)
-		for b.Loop() {
-			if _, err := r.Restrict(half); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }
 
 // Release of all ranks one by one, in scattered order: ns/rank should stay.

@@ -15,54 +15,13 @@ var benchTexts = []struct{ name, text string }{
 	{"1Mrange", "n[0-999999]"},
 }
 
-func each(b *testing.B, f func(b *testing.B, l *hostlist.List, text string)) {
+func BenchmarkParse(b *testing.B) {
 	for _, c := range benchTexts {
 		b.Run(c.name, func(b *testing.B) {
-			l := parse(b, c.text)
 			b.ReportAllocs()
-			f(b, l, c.text)
+			for b.Loop() {
+				_, _ = hostlist.Parse(c.text)
+			}
 		})
 	}
-}
-
-func BenchmarkParse(b *testing.B) {
-	each(b, func(b *testing.B, _ *hostlist.List, text string) {
-		for b.Loop() {
-			_, _ = hostlist.Parse(text)
-		}
-	})
-}
-
-func BenchmarkAppendText(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
-		var dst []byte
-		for b.Loop() {
-			dst, _ = l.AppendText(dst[:0])
-		}
-	})
-}
-
-func BenchmarkUniq(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
-		for b.Loop() {
-			l.Clone().Uniq()
-		}
-	})
-}
-
-func BenchmarkNth(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
-		for b.Loop() {
-			l.Nth(l.Len() / 2)
-		}
-	})
-}
-
-func BenchmarkFind(b *testing.B) {
-	each(b, func(b *testing.B, l *hostlist.List, _ string) {
-		name, _ := l.Nth(l.Len() / 2)
-		for b.Loop() {
-			l.Find(name)
-		}
-	})
 }

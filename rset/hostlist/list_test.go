@@ -83,27 +83,6 @@ func TestTheCanonicalText(t *testing.T) {
 	require.Equal(t, "a1[000000000000000001-000000000000000002]", parse(t, "a1000000000000000001,a1000000000000000002").String())
 }
 
-func TestTheWidthOfAHostIsKept(t *testing.T) {
-	l := parse(t, "a1,a01,a001")
-	for i, name := range []string{"a1", "a01", "a001"} {
-		requireFound(t, []string{"a1", "a01", "a001"}, l, name)
-		at, ok := l.Find(name)
-		require.True(t, ok)
-		require.Equal(t, i, at)
-	}
-	requireFound(t, []string{"a1", "a01", "a001"}, l, "a0001")
-	require.False(t, parse(t, "a1").Equal(parse(t, "a01")))
-}
-
-func TestUniqOrdersByPrefixLengthAndId(t *testing.T) {
-	l := parse(t, "b,a010,a10,a9,a09,a,a-ib,a100,b0,a9-ib")
-	require.Zero(t, l.Uniq())
-	require.Equal(t, "a,a9,a09,a10,a010,a100,a-ib,a9-ib,b,b0", hosts(t, l))
-	l = parse(t, "a[0-3,0-3]")
-	require.Equal(t, 4, l.Uniq())
-	require.Equal(t, "a[0-3]", l.String())
-}
-
 func TestALoopYieldsWhatWasThereWhenItBegan(t *testing.T) {
 	for name, change := range map[string]func(*hostlist.List){
 		"longer last range": func(l *hostlist.List) { require.NoError(t, l.Append("a4", "a5")) },
@@ -132,21 +111,6 @@ func TestALoopYieldsWhatWasThereWhenItBegan(t *testing.T) {
 		break
 	}
 	require.Equal(t, 3, n)
-}
-
-func TestFindFindsHostsInManyOverlappingRanges(t *testing.T) {
-	var text []string
-	for i := range 200 {
-		text = append(text, fmt.Sprintf("a[%d-%d]", i*7%90, i*7%90+i), "b", fmt.Sprintf("a0%d", i))
-	}
-	l := parse(t, strings.Join(text, ","))
-	want := slices.Collect(l.All())
-	for _, name := range []string{"b", "a", "c", "a300", "a99", "a100", "a0", "a00", "a0199", "a0200"} {
-		requireFound(t, want, l, name)
-	}
-	for i := range 300 {
-		requireFound(t, want, l, fmt.Sprintf("a%d", i))
-	}
 }
 
 func TestEveryFormatterSaysTheSame(t *testing.T) {
@@ -281,13 +245,6 @@ func TestErrorsTellThePlaceAndTheCause(t *testing.T) {
 	}
 	_, err := hostlist.Parse(strings.Repeat("x", 100) + " ")
 	require.EqualError(t, err, `hostlist: syntax error: offset 100: unexpected byte in "`+strings.Repeat("x", 64)+`"`)
-}
-
-func TestAListAppendedToItselfJoinsWithItself(t *testing.T) {
-	l := parse(t, "a6,b,a5")
-	l.AppendList(l)
-	require.Equal(t, "a6,b,a[5-6],b,a5", l.String())
-	require.NoError(t, l.Check())
 }
 
 // A part of a list is as good as the hosts one by one.
