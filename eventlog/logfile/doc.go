@@ -2,10 +2,9 @@
 // number of readers follow it.
 //
 //	done, err := logfile.Repair(name, logfile.RepairOptions{}) // done.Side: what was cut off
-//	log, err := logfile.Open(name, logfile.Options{Policy: logfile.SyncGroup})
+//	log, err := logfile.Open(name, logfile.Options{})
 //	for batch := range batches {
-//		err = log.Append(batch) // whole lines; an error leaves the log as before
-//		err = log.Sync()        // durable from here on
+//		err = log.Append(batch) // whole lines, durable from here on; an error leaves the log as before
 //	}
 //
 //	r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
@@ -36,7 +35,7 @@
 // # Locks, ownership and limits
 //
 // A second writer gets [ErrLocked] until the first process ends, even by kill -9. On
-// systems without file locks, Sync notices another writer by the file's size. One
+// systems without file locks, Append notices another writer by the file's size. One
 // goroutine at a time may use a Log or a Reader. A batch has at most 64 MiB by default,
 // and a line has the limits of package eventlog.
 package logfile

@@ -52,7 +52,7 @@ func Example() {
 		if err := l.Append(batch); err != nil {
 			return err
 		}
-		fmt.Println(l.Durable(), "bytes are durable")
+		fmt.Println(l.Size(), "bytes are durable")
 		if err := l.Close(); err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ func Example() {
 
 func ExampleOpenReader() {
 	inTemp(func(name string) error {
-		l, err := logfile.Create(name, logfile.Options{Policy: logfile.SyncGroup})
+		l, err := logfile.Create(name, logfile.Options{})
 		if err != nil {
 			return err
 		}
@@ -97,11 +97,10 @@ func ExampleOpenReader() {
 			}
 			return l.Append(line)
 		}
-		if err := errors.Join(add("submit"), add("validate"), l.Sync(), add("depend")); err != nil {
+		if err := errors.Join(add("submit"), add("validate")); err != nil {
 			return err
 		}
-		// Nobody is to see what a crash could take back.
-		r, err := logfile.OpenReader(name, logfile.ReaderOptions{Limit: l.Durable})
+		r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
 		if err != nil {
 			return err
 		}
@@ -113,7 +112,7 @@ func ExampleOpenReader() {
 				continue
 			case logfile.ErrEndOfHistory:
 				fmt.Println("-- what follows is new --")
-				if err := l.Sync(); err != nil {
+				if err := add("depend"); err != nil {
 					return err
 				}
 				continue
@@ -128,33 +127,6 @@ func ExampleOpenReader() {
 	// validate
 	// -- what follows is new --
 	// depend
-}
-
-func ExampleLog_Sync() {
-	inTemp(func(name string) error {
-		l, err := logfile.Create(name, logfile.Options{Policy: logfile.SyncGroup})
-		if err != nil {
-			return err
-		}
-		line, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1, Name: "memo"})
-		if err != nil {
-			return err
-		}
-		for range 3 {
-			if err := l.Append(line); err != nil {
-				return err
-			}
-		}
-		fmt.Println(l.Size(), l.Durable())
-		if err := l.Sync(); err != nil { // one fsync for all
-			return err
-		}
-		fmt.Println(l.Size(), l.Durable())
-		return l.Close()
-	})
-	// Output:
-	// 96 0
-	// 96 96
 }
 
 func ExampleReader_Duplicate() {

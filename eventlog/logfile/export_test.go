@@ -10,3 +10,6 @@ type Error = opError
 
 // DefaultMaxBatch is the default of Options.MaxBatch.
 const DefaultMaxBatch = defaultMaxBatch
+
+// ErrCount is the cause of a count that cannot be.
+var ErrCount = errCount

@@ -19,15 +19,12 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 )
 
-// The variables that make this program the writer that is killed.
-const (
-	childName   = "LOGFILE_TEST_CHILD"
-	childPolicy = "LOGFILE_TEST_POLICY"
-)
+// childName is the variable that makes this program the writer that is killed.
+const childName = "LOGFILE_TEST_CHILD"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childName); name != "" {
-		if err := write(name, os.Getenv(childPolicy)); err != nil {
+		if err := write(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,15 +35,11 @@ func TestMain(m *testing.M) {
 
 // write appends lines to a log until it is killed, but not for ever, and tells on
 // standard output how many are durable.
-func write(path, policy string) error {
+func write(path string) error {
 	if _, err := logfile.Repair(path, logfile.RepairOptions{}); err != nil {
 		return err
 	}
-	o := logfile.Options{Policy: logfile.SyncAlways}
-	if policy == "group" {
-		o.Policy = logfile.SyncGroup
-	}
-	l, err := logfile.Open(path, o)
+	l, err := logfile.Open(path, logfile.Options{})
 	if err != nil {
 		return err
 	}
@@ -63,17 +56,6 @@ func write(path, policy string) error {
 			return err
 		}
 		next += n
-		if o.Policy == logfile.SyncGroup {
-			if i%8 != 7 {
-				continue
-			}
-			if err := l.Sync(); err != nil {
-				return err
-			}
-		}
-		if l.Durable() != l.Size() {
-			return errors.New("it said that all is durable")
-		}
 		if _, err := fmt.Println(next); err != nil {
 			return err
 		}
@@ -101,9 +83,9 @@ func countLines(path string) (n int, err error) {
 
 // kill starts a writer, ends it without warning after it told so many times and
 // a moment more. It calls told with how many lines the writer said are durable.
-func kill(t *testing.T, path, policy string, tells int, moment time.Duration, told func(acked int)) {
+func kill(t *testing.T, path string, tells int, moment time.Duration, told func(acked int)) {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childName+"="+path, childPolicy+"="+policy)
+	cmd.Env = append(os.Environ(), childName+"="+path)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
@@ -142,58 +124,56 @@ func TestWhatAKilledWriterAcknowledgedIsThere(t *testing.T) {
 	}
 	const seed = 4286
 	random := rand.New(rand.NewPCG(seed, 0))
-	for _, policy := range []string{"always", "group"} {
-		path := filepath.Join(t.TempDir(), "eventlog")
-		l, err := logfile.Create(path, logfile.Options{})
-		require.NoError(t, err)
-		require.NoError(t, l.Close())
-		watcher, err := logfile.OpenReader(path, logfile.ReaderOptions{})
-		require.NoError(t, err)
-		defer watcher.Close()
-		_, err = watcher.Next()
-		require.Equal(t, logfile.ErrEndOfHistory, err)
-		watched, acked := 0, 0
-		// watch reads on: one who follows sees each line once, over all of it.
-		watch := func() {
-			for {
-				e, err := watcher.Next()
-				if err == io.EOF {
-					break
-				}
-				require.NoError(t, err)
-				if want := fmt.Sprintf(`{"n":%d}`, watched); want != string(e.Context) {
-					t.Fatalf("%s, want %s", e.Context, want)
-				}
-				watched++
+	path := filepath.Join(t.TempDir(), "eventlog")
+	l, err := logfile.Create(path, logfile.Options{})
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	watcher, err := logfile.OpenReader(path, logfile.ReaderOptions{})
+	require.NoError(t, err)
+	defer watcher.Close()
+	_, err = watcher.Next()
+	require.Equal(t, logfile.ErrEndOfHistory, err)
+	watched, acked := 0, 0
+	// watch reads on: one who follows sees each line once, over all of it.
+	watch := func() {
+		for {
+			e, err := watcher.Next()
+			if err == io.EOF {
+				break
 			}
-		}
-		for range 6 {
-			before, first := acked, true
-			kill(t, path, policy, 1+random.IntN(12), time.Duration(random.IntN(3000))*time.Microsecond, func(n int) {
-				if first { // it is not yet killed
-					first = false
-					_, err := logfile.Open(path, logfile.Options{})
-					require.ErrorIs(t, err, logfile.ErrLocked)
-					_, err = logfile.Repair(path, logfile.RepairOptions{})
-					require.ErrorIs(t, err, logfile.ErrLocked)
-				}
-				acked = n
-				watch() // while the other process writes
-				require.GreaterOrEqual(t, watched, acked)
-			})
-			require.Greater(t, acked, before)
-			_, err := logfile.Repair(path, logfile.RepairOptions{})
 			require.NoError(t, err)
-			content, err := os.ReadFile(path)
-			require.NoError(t, err)
-			n := strings.Count(string(content), "\n")
-			require.GreaterOrEqual(t, n, acked)
-			require.True(t, lines(0, n) == string(content), "%s: %d lines are not what was written", policy, n)
-			watch()
-			require.Equal(t, n, watched)
+			if want := fmt.Sprintf(`{"n":%d}`, watched); want != string(e.Context) {
+				t.Fatalf("%s, want %s", e.Context, want)
+			}
+			watched++
 		}
-		sides, err := filepath.Glob(path + ".torn-*")
-		require.NoError(t, err)
-		t.Logf("%s: %d lines, torn %d times, seed %d", policy, watched, len(sides), seed)
 	}
+	for range 6 {
+		before, first := acked, true
+		kill(t, path, 1+random.IntN(12), time.Duration(random.IntN(3000))*time.Microsecond, func(n int) {
+			if first { // it is not yet killed
+				first = false
+				_, err := logfile.Open(path, logfile.Options{})
+				require.ErrorIs(t, err, logfile.ErrLocked)
+				_, err = logfile.Repair(path, logfile.RepairOptions{})
+				require.ErrorIs(t, err, logfile.ErrLocked)
+			}
+			acked = n
+			watch() // while the other process writes
+			require.GreaterOrEqual(t, watched, acked)
+		})
+		require.Greater(t, acked, before)
+		_, err := logfile.Repair(path, logfile.RepairOptions{})
+		require.NoError(t, err)
+		content, err := os.ReadFile(path)
+		require.NoError(t, err)
+		n := strings.Count(string(content), "\n")
+		require.GreaterOrEqual(t, n, acked)
+		require.True(t, lines(0, n) == string(content), "%d lines are not what was written", n)
+		watch()
+		require.Equal(t, n, watched)
+	}
+	sides, err := filepath.Glob(path + ".torn-*")
+	require.NoError(t, err)
+	t.Logf("%d lines, torn %d times, seed %d", watched, len(sides), seed)
 }

@@ -14,28 +14,10 @@ import (
 // defaultMaxBatch is the default of Options.MaxBatch, in bytes.
 const defaultMaxBatch = 64 << 20
 
-// SyncPolicy says when appended batches become durable.
-type SyncPolicy uint8
-
-// The policies. Any other value means SyncAlways.
-const (
-	// SyncAlways makes each batch durable before Append returns.
-	SyncAlways SyncPolicy = iota
-	// SyncGroup makes batches durable only when the caller calls Sync.
-	SyncGroup
-	// SyncNever calls no fsync. A crash of the machine may lose the log; the end of
-	// the process loses nothing.
-	SyncNever
-)
-
 // Options say how a log is kept. The zero value is the default.
 type Options struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Policy says when appended batches become durable; the zero value is SyncAlways.
-	Policy SyncPolicy
-	// Mode is the permissions of a new log, before umask. 0 means 0o600.
-	Mode fs.FileMode
 	// MaxBatch is the maximum number of bytes in a batch. 0 or less means 64
 	// MiB.
 	MaxBatch int
@@ -50,10 +32,8 @@ type Log struct {
 	file     File // nil if closed
 	name     string
 	info     fs.FileInfo // of the file, when it was opened
-	policy   SyncPolicy
 	maxBatch int
-	size     int64 // of the batches that were appended
-	durable  int64 // of those, how much was synced
+	size     int64 // of what is durable
 	failed   bool
 }
 
@@ -62,34 +42,31 @@ type Log struct {
 // [Repair] first. It is [ErrLocked] if the log is in use, and fs.ErrNotExist if there
 // is no log.
 //
-// Unless the policy is SyncNever, Open makes the log and its name durable. A process
-// that was killed may have left them in the operating system's memory, and a crash
-// must not remove an entry that a reader acted on.
+// Open makes the log and its name durable. A process that was killed may have left them
+// in the operating system's memory, and a crash must not remove an entry that a reader
+// acted on.
 func Open(name string, o Options) (*Log, error) {
 	return open("open", name, o, os.O_RDWR|os.O_APPEND)
 }
 
-// Create creates an empty log and opens it. Unless the policy is SyncNever, it
-// makes the name durable. The directory must exist. The error is fs.ErrExist if
-// there is a file of that name. After an error Create leaves no new file.
+// Create creates an empty log, which only its owner can read, opens it and makes its name
+// durable. The directory must exist. The error is fs.ErrExist if there is a file of that
+// name. After an error Create leaves no new file.
 func Create(name string, o Options) (*Log, error) {
 	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
 
 // open opens or creates a log.
 func open(op, name string, o Options, flag int) (*Log, error) {
-	l := &Log{fs: orOS(o.FS), name: name, policy: o.Policy, maxBatch: o.MaxBatch}
+	l := &Log{fs: orOS(o.FS), name: name, maxBatch: o.MaxBatch}
 	if l.maxBatch <= 0 {
 		l.maxBatch = defaultMaxBatch
-	}
-	if o.Mode == 0 {
-		o.Mode = 0o600
 	}
 	if err := checkName(l.fs, name); err != nil {
 		return nil, newError(op, name, 0, nil, err)
 	}
 	var err error
-	if l.file, err = l.fs.OpenFile(name, flag, o.Mode.Perm()); err != nil {
+	if l.file, err = l.fs.OpenFile(name, flag, 0o600); err != nil {
 		return nil, newError(op, name, 0, nil, err)
 	}
 	created := flag&os.O_CREATE != 0
@@ -118,10 +95,7 @@ func (l *Log) start(created bool) error {
 	if err := inspect(l.name, l.file, info.Size()); err != nil {
 		return err
 	}
-	l.info, l.size, l.durable = info, info.Size(), info.Size()
-	if l.policy == SyncNever {
-		return nil
-	}
+	l.info, l.size = info, info.Size()
 	if !created {
 		// Of an empty file too: a writer before may have cut off what the disk
 		// still has, and the next batch is not to be mixed with it.
@@ -132,33 +106,35 @@ func (l *Log) start(created bool) error {
 	return l.fs.SyncDir(filepath.Dir(l.name))
 }
 
-// Size returns how many bytes the log has, with all batches that were appended.
+// Size returns how many bytes the log has. All of them survive a crash of the machine.
 func (l *Log) Size() int64 { return l.size }
 
-// Durable returns how many bytes of the log survive a crash of the machine or,
-// with SyncNever, a crash of the process. They end with a whole line.
-func (l *Log) Durable() int64 {
-	if l.policy == SyncNever {
-		return l.size
-	}
-	return l.durable
-}
-
-// Append appends a batch: lines as [eventlog.AppendEntry] makes them. An empty
-// batch does nothing. The batch is written with one call. With SyncAlways it is
-// durable when Append returns nil.
+// Append appends a batch, lines as [eventlog.AppendEntry] makes them, with one write and
+// one fsync. An empty batch does nothing. When Append returns nil the batch is durable.
 //
-// The error is ErrBatch if a line is not a valid event, the last newline is
-// missing or the batch is too large; then nothing was written. If the write
-// fails, Append cuts off what it wrote: the log is as before and accepts further
-// batches, for example when the disk has space again. If that is not possible,
-// or if a sync fails, the error is ErrFailed; see [Log.Sync].
+// The error is ErrBatch if a line is not a valid event, the last newline is missing or the
+// batch is too large; then nothing was written. If the write fails, Append cuts off what it
+// wrote: the log is as before and accepts further batches, for example when the disk has
+// space again. If that is not possible, the error is ErrFailed.
 //
-// Append does not retain batch. It allocates nothing if the names of the events
-// are in RFC 21.
+// If fsync fails, the batch may or may not be on the disk, and the operating system may
+// report the next fsync as a success. So Append cuts the batch off. The error is ErrFailed,
+// and every later call returns it without the cause. Open the log again to continue. If
+// cutting off fails too, the error says so: then do not trust bytes beyond Size until the
+// machine has restarted.
+//
+// After fsync, Append looks at the file. The error is ErrFailed and ErrChanged if the log's
+// name denotes another file or no file, or if another process changed the size; it is
+// ErrFailed if Append cannot look. It cuts nothing off then.
+//
+// Append does not retain batch. It allocates nothing for its entries if the names of the
+// events are in RFC 21.
 func (l *Log) Append(batch []byte) error {
-	if err := l.refuse("append"); err != nil {
-		return err
+	switch {
+	case l.file == nil:
+		return newError("append", l.name, l.size, nil, fs.ErrClosed)
+	case l.failed:
+		return newError("append", l.name, l.size, ErrFailed, ErrFailed)
 	}
 	if err := l.checkBatch(batch); err != nil {
 		return newError("append", l.name, l.size, ErrBatch, err)
@@ -166,15 +142,27 @@ func (l *Log) Append(batch []byte) error {
 	if len(batch) == 0 {
 		return nil
 	}
+	end := l.size + int64(len(batch))
 	n, err := l.file.Write(batch)
 	if n != len(batch) || err != nil {
 		return l.takeBack(n, len(batch), err)
 	}
-	l.size += int64(n)
-	if l.policy == SyncGroup || l.policy == SyncNever {
+	if err := l.file.Sync(); err != nil {
+		return l.fail(end, err)
+	}
+	size, err := sameName(l.fs, l.name, l.info)
+	switch {
+	case err != nil:
+	case size < end:
+		err = errShrank
+	case size > end:
+		err = errGrew
+	default:
+		l.size = end
 		return nil
 	}
-	return l.sync("append")
+	l.failed = true
+	return newError("append", l.name, l.size, ErrFailed, err)
 }
 
 // checkBatch returns why a batch cannot be appended, nil if it can.
@@ -190,61 +178,6 @@ func (l *Log) checkBatch(batch []byte) error {
 	return nil
 }
 
-// refuse returns why nothing can be done with the log, nil if it can.
-func (l *Log) refuse(op string) error {
-	switch {
-	case l.file == nil:
-		return newError(op, l.name, l.size, nil, fs.ErrClosed)
-	case l.failed:
-		return newError(op, l.name, l.size, ErrFailed, ErrFailed)
-	}
-	return nil
-}
-
-// Sync makes durable all batches that were appended before. With SyncNever, or
-// if they are durable already, it does nothing.
-//
-// If fsync fails, the bytes since the last fsync may or may not be on the disk, and
-// the operating system may report the next fsync as a success. So Sync cuts them off:
-// the log is as it was after the last Sync that succeeded. The error is ErrFailed,
-// and every later call returns it without the cause. Open the log again to continue.
-// If cutting off fails too, the error says so: then do not trust bytes beyond Durable
-// until the machine has restarted.
-//
-// After fsync, Sync looks at the file. The error is ErrFailed and ErrChanged if the
-// log's name denotes another file or no file, or if another process changed the size;
-// it is ErrFailed if Sync cannot look. Sync cuts nothing off then.
-func (l *Log) Sync() error {
-	if err := l.refuse("sync"); err != nil {
-		return err
-	}
-	return l.sync("sync")
-}
-
-// sync is Sync within an operation.
-func (l *Log) sync(op string) error {
-	if l.Durable() == l.size {
-		return nil
-	}
-	if err := l.file.Sync(); err != nil {
-		return l.fail(op, l.size, err)
-	}
-	size, err := sameName(l.fs, l.name, l.info)
-	switch {
-	case err != nil:
-	case size < l.size:
-		err = errShrank
-	case size > l.size:
-		err = errGrew
-	default:
-		l.durable = l.size
-		return nil
-	}
-	l.failed = true
-	l.size = l.durable
-	return newError(op, l.name, l.size, ErrFailed, err)
-}
-
 // takeBack undoes a write that put n bytes into the file, as the system says.
 func (l *Log) takeBack(n, batch int, err error) error {
 	switch {
@@ -254,58 +187,54 @@ func (l *Log) takeBack(n, batch int, err error) error {
 		err = io.ErrShortWrite
 	}
 	most := l.size + int64(batch)
-	cut, cutErr := l.cut(l.size, most)
-	if cutErr == nil && cut && l.policy != SyncNever {
+	cut, cutErr := l.cut(most)
+	if cutErr == nil && cut {
 		// Without it the next batch goes where, on the disk, this one is: a
 		// crash could leave a mixture of both, which might even be an event.
 		cutErr = l.file.Sync()
 	}
 	if cutErr != nil {
-		return l.fail("append", most, fmt.Errorf("%w; undoing it failed: %w", err, cutErr))
+		return l.fail(most, fmt.Errorf("%w; undoing it failed: %w", err, cutErr))
 	}
 	return newError("append", l.name, l.size, nil, err)
 }
 
 // fail cuts off what is not durable and ends the log. At most so many bytes of the
 // file are the log's own.
-func (l *Log) fail(op string, most int64, err error) error {
+func (l *Log) fail(most int64, err error) error {
 	l.failed = true
-	l.size = l.Durable()
-	if _, cutErr := l.cut(l.size, most); cutErr != nil {
+	if _, cutErr := l.cut(most); cutErr != nil {
 		err = fmt.Errorf("%w; cutting off what is not durable failed: %w", err, cutErr)
 	}
-	return newError(op, l.name, l.size, ErrFailed, err)
+	return newError("append", l.name, l.size, ErrFailed, err)
 }
 
-// cut makes the file end at an offset, and reports whether it did not. It leaves
+// cut makes the file end where the log does, and reports whether it did not. It leaves
 // alone a file that has less, or more than is the log's own.
-func (l *Log) cut(to, most int64) (bool, error) {
+func (l *Log) cut(most int64) (bool, error) {
 	info, err := l.file.Stat()
 	switch {
 	case err != nil:
 		return false, err
-	case info.Size() < to:
+	case info.Size() < l.size:
 		return false, errShrank
 	case info.Size() > most:
 		return false, errGrew
-	case info.Size() == to:
+	case info.Size() == l.size:
 		return false, nil
 	}
-	return true, l.file.Truncate(to)
+	return true, l.file.Truncate(l.size)
 }
 
-// Close makes durable what is not yet durable, as Sync does, and closes the log even if
-// that fails. The error comes from Sync or from closing. A log that has failed is closed
-// without a further error. Closing a closed log is fs.ErrClosed.
+// Close closes the log. Closing a closed log is fs.ErrClosed.
 func (l *Log) Close() error {
-	if l.file == nil {
-		return l.refuse("close")
+	err := fs.ErrClosed
+	if l.file != nil {
+		err = l.file.Close()
 	}
-	err := l.sync("close") // of a log that has failed there is nothing to sync
-	closeErr := l.file.Close()
 	l.file = nil
-	if err == nil && closeErr != nil {
-		err = newError("close", l.name, l.size, nil, closeErr)
+	if err != nil {
+		return newError("close", l.name, l.size, nil, err)
 	}
-	return err
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/disk"
 )
 
 // line returns the i-th line of the logs in these tests. All are different.
@@ -41,12 +44,19 @@ func lines(first, last int) string {
 }
 
 // name is that of the log on a disk.
-const name = "job/eventlog"
+const name = "job.log"
+
+// with returns a disk with a log.
+func with(content string) *disk.Disk {
+	d := disk.New()
+	d.Put(name, content)
+	return d
+}
 
 // openLog opens the log on a disk, after the process that had it open ended.
-func openLog(t require.TestingT, d *disk, p logfile.SyncPolicy) *logfile.Log {
-	clear(d.locked)
-	l, err := logfile.Open(name, logfile.Options{FS: d, Policy: p})
+func openLog(t require.TestingT, d *disk.Disk) *logfile.Log {
+	d.Kill()
+	l, err := logfile.Open(name, logfile.Options{FS: d})
 	require.NoError(t, err)
 	return l
 }
@@ -74,7 +84,6 @@ func TestALogIsCreatedOnceAndOpenedAgain(t *testing.T) {
 	l, err := logfile.Create(path, logfile.Options{})
 	require.NoError(t, err)
 	require.Zero(t, l.Size())
-	require.Zero(t, l.Durable())
 	require.NoError(t, l.Append([]byte(lines(0, 2))))
 	require.NoError(t, l.Close())
 
@@ -85,7 +94,6 @@ func TestALogIsCreatedOnceAndOpenedAgain(t *testing.T) {
 	l, err = logfile.Open(path, logfile.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, len(lines(0, 2)), l.Size())
-	require.Equal(t, l.Size(), l.Durable())
 	require.NoError(t, l.Append([]byte(line(2))))
 	require.NoError(t, l.Close())
 	got, err := os.ReadFile(path)
@@ -93,85 +101,45 @@ func TestALogIsCreatedOnceAndOpenedAgain(t *testing.T) {
 	require.Equal(t, lines(0, 3), string(got))
 }
 
-func TestALogIsPrivateUnlessOptionsSayOtherwise(t *testing.T) {
-	d := newDisk()
-	for i, want := range []fs.FileMode{0o600, 0o640} {
-		path := fmt.Sprintf("job/%d", i)
-		_, err := logfile.Create(path, logfile.Options{FS: d, Mode: []fs.FileMode{0, fs.ModeDir | 0o640}[i]})
-		require.NoError(t, err)
-		require.Equal(t, want, d.names[path].mode)
-	}
-}
-
-func TestTheNameOfALogIsDurableBeforeItIsUsed(t *testing.T) {
-	for _, policy := range []logfile.SyncPolicy{logfile.SyncAlways, logfile.SyncGroup} {
-		d := newDisk()
-		_, err := logfile.Create(name, logfile.Options{FS: d, Policy: policy})
-		require.NoError(t, err)
-		d.crash()
-		require.Empty(t, d.read(name))
-
-		// Created by a process that was killed before it synced the directory.
-		d = newDisk()
-		_, err = logfile.Create(name, logfile.Options{FS: d, Policy: logfile.SyncNever})
-		require.NoError(t, err)
-		require.Zero(t, d.count("syncdir"))
-		openLog(t, d, policy)
-		d.crash()
-		require.Empty(t, d.read(name))
-	}
-}
-
-func TestOpenMakesDurableWhatItRead(t *testing.T) {
-	d := with(name, "")
-	l := openLog(t, d, logfile.SyncNever)
-	require.NoError(t, l.Append([]byte(lines(0, 3))))
-	require.EqualValues(t, len(lines(0, 3)), openLog(t, d, logfile.SyncGroup).Durable())
-	d.crash()
-	require.Equal(t, lines(0, 3), d.read(name))
-
-	// A new one has nothing but its name.
-	d = newDisk()
+func TestWhatIsOpenIsDurable(t *testing.T) {
+	d := disk.New()
 	_, err := logfile.Create(name, logfile.Options{FS: d})
 	require.NoError(t, err)
-	require.Zero(t, d.count("sync"))
-	require.Equal(t, 1, d.count("syncdir"))
+	require.Equal(t, fs.FileMode(0o600), d.Mode(name))
+	require.Equal(t, []int{0, 1}, []int{d.Count("sync"), d.Count("syncdir")}, "it has nothing but its name")
+	d.Crash()
+	require.Empty(t, d.Read(name))
+
+	// Its first process was killed before it synced anything.
+	d = disk.New()
+	_, err = d.OpenFile(name, os.O_CREATE, 0o600)
+	require.NoError(t, err)
+	d.Write(name, 0, lines(0, 3))
+	require.EqualValues(t, len(lines(0, 3)), openLog(t, d).Size())
+	d.Crash()
+	require.Equal(t, lines(0, 3), d.Read(name))
 }
 
 func TestWhatFailsInOpenLeavesNothingBehind(t *testing.T) {
 	for _, op := range []string{"open", "stat", "read", "sync", "syncdir"} {
-		d := with(name, lines(0, 2))
-		d.fail(op, fault{err: errDisk})
+		d := with(lines(0, 2))
+		d.Fail(op, disk.Fault{Err: errDisk})
 		_, err := logfile.Open(name, logfile.Options{FS: d})
 		require.ErrorIs(t, err, errDisk, op)
 		requireError(t, err, "open")
-		require.Equal(t, lines(0, 2), d.read(name))
-		require.Equal(t, d.count("open")-d.count("close"), map[bool]int{true: 1}[op == "open"], op)
+		require.Equal(t, lines(0, 2), d.Read(name))
+		require.Equal(t, d.Count("open")-d.Count("close"), map[bool]int{true: 1}[op == "open"], op)
 
-		d = newDisk()
+		d = disk.New()
 		if op == "read" || op == "sync" {
 			continue // there is nothing to read or sync
 		}
-		d.fail(op, fault{err: errDisk})
+		d.Fail(op, disk.Fault{Err: errDisk})
 		_, err = logfile.Create(name, logfile.Options{FS: d})
 		require.ErrorIs(t, err, errDisk, op)
 		requireError(t, err, "create")
-		require.Empty(t, d.names)
+		require.Empty(t, d.Files())
 	}
-}
-
-func TestOpenRefusesANameThatIsNotAFile(t *testing.T) {
-	d := newDisk()
-	d.names[name] = &node{id: 1, mode: fs.ModeNamedPipe}
-	_, err := logfile.Open(name, logfile.Options{FS: d})
-	require.ErrorContains(t, err, "not a regular file")
-	_, err = logfile.Repair(name, logfile.RepairOptions{FS: d})
-	require.ErrorContains(t, err, "not a regular file")
-	_, err = logfile.OpenReader(name, logfile.ReaderOptions{FS: d})
-	require.ErrorContains(t, err, "not a regular file")
-
-	_, err = logfile.Open(t.TempDir(), logfile.Options{})
-	requireError(t, err, "open")
 }
 
 func TestOpenRefusesALogThatIsDamaged(t *testing.T) {
@@ -197,7 +165,7 @@ func TestOpenRefusesALogThatIsDamaged(t *testing.T) {
 		"a long line, then another": {line(0) + "{\n" + long + line(4) + line(5), 1, 2, 1, eventlog.ErrSyntax},
 	} {
 		t.Run(what, func(t *testing.T) {
-			d := with(name, tt.content)
+			d := with(tt.content)
 			_, err := logfile.Open(name, logfile.Options{FS: d})
 			require.ErrorIs(t, err, logfile.ErrDamaged)
 			require.ErrorIs(t, err, tt.is)
@@ -210,107 +178,53 @@ func TestOpenRefusesALogThatIsDamaged(t *testing.T) {
 			require.True(t, strings.HasPrefix(err.Error(), fmt.Sprintf("logfile: %s: line %d: offset ", name, tt.line)), "%v", err)
 			require.Equal(t, tt.entries > 0, strings.HasSuffix(err.Error(), fmt.Sprintf("; entries that follow: %d", tt.entries)), "%v", err)
 			require.Less(t, len(err.Error()), 300)
-			require.Equal(t, tt.content, d.read(name))
-			require.Zero(t, d.count("sync"))
+			require.Equal(t, tt.content, d.Read(name))
+			require.Zero(t, d.Count("sync"))
 		})
 	}
 }
 
 func TestALogThatShrinksWhileItIsOpenedIsNotOpened(t *testing.T) {
-	d := with(name, lines(0, 2))
-	d.fail("read", fault{n: len(line(0)), err: io.EOF})
+	d := with(lines(0, 2))
+	d.Fail("read", disk.Fault{N: len(line(0)), Err: io.EOF})
 	_, err := logfile.Open(name, logfile.Options{FS: d})
 	require.ErrorIs(t, err, logfile.ErrChanged)
-	d.fail("read", fault{n: len(line(0)), err: io.EOF})
+	d.Fail("read", disk.Fault{N: len(line(0)), Err: io.EOF})
 	_, err = logfile.Repair(name, logfile.RepairOptions{FS: d, Cut: true})
 	require.ErrorIs(t, err, logfile.ErrChanged)
-	require.Equal(t, lines(0, 2), d.read(name))
+	require.Equal(t, lines(0, 2), d.Read(name))
 }
 
-func TestABatchIsWrittenWithOneCall(t *testing.T) {
-	d := with(name, line(0))
-	l := openLog(t, d, logfile.SyncGroup)
+func TestABatchIsWrittenWithOneCallAndDurable(t *testing.T) {
+	d := with(line(0))
+	l := openLog(t, d)
+	syncs := d.Count("sync")
 	require.NoError(t, l.Append([]byte(lines(1, 100))))
 	require.NoError(t, l.Append(nil))
 	require.NoError(t, l.Append([]byte{}))
-	require.Equal(t, 1, d.count("write"))
-	require.Equal(t, lines(0, 100), d.read(name))
+	require.Equal(t, 1, d.Count("write"))
+	require.Equal(t, syncs+1, d.Count("sync"))
 	require.EqualValues(t, len(lines(0, 100)), l.Size())
+	d.Crash()
+	require.Equal(t, lines(0, 100), d.Read(name))
 }
 
-func TestThePolicySaysWhenABatchIsDurable(t *testing.T) {
-	size := int64(len(lines(0, 3)))
-	for policy, tt := range map[logfile.SyncPolicy]struct {
-		appended, synced int64
-		syncs            int // of one Append, then two Syncs
-	}{
-		logfile.SyncAlways:      {size, size, 1},
-		logfile.SyncGroup:       {0, size, 1},
-		logfile.SyncNever:       {size, size, 0},
-		logfile.SyncPolicy(200): {size, size, 1}, // the zero value's
-	} {
-		d := with(name, "")
-		l := openLog(t, d, policy)
-		before := d.count("sync")
-		require.NoError(t, l.Append([]byte(lines(0, 3))))
-		require.Equal(t, size, l.Size())
-		require.Equal(t, tt.appended, l.Durable(), policy)
-		require.NoError(t, l.Sync())
-		require.NoError(t, l.Sync())
-		require.Equal(t, tt.synced, l.Durable(), policy)
-		require.Equal(t, before+tt.syncs, d.count("sync"), policy)
-		d.crash()
-		if policy != logfile.SyncNever {
-			require.Equal(t, lines(0, 3), d.read(name))
-		}
-	}
-}
-
-// EL-4: a flush waits for all batches before it.
-func TestSyncCoversAllBatchesBeforeIt(t *testing.T) {
-	t.Log("EL-4")
-	d := with(name, "")
-	l := openLog(t, d, logfile.SyncGroup)
-	for i := range 10 {
-		require.NoError(t, l.Append([]byte(line(i))))
-	}
-	require.Zero(t, l.Durable())
-	require.NoError(t, l.Sync())
-	require.Equal(t, l.Size(), l.Durable())
-	require.NoError(t, l.Append([]byte(line(10))))
-	d.crash()
-	require.Equal(t, lines(0, 10), d.read(name))
-}
-
-func TestCloseSyncsWhatIsNotDurable(t *testing.T) {
-	d := with(name, "")
-	l := openLog(t, d, logfile.SyncGroup)
-	require.NoError(t, l.Append([]byte(lines(0, 2))))
+func TestAClosedLogDoesNothing(t *testing.T) {
+	d := with("")
+	l := openLog(t, d)
 	require.NoError(t, l.Close())
-	require.Equal(t, l.Size(), l.Durable())
-	d.crash()
-	require.Equal(t, lines(0, 2), d.read(name))
-
-	for _, err := range []error{l.Close(), l.Append(nil), l.Append([]byte(line(2))), l.Sync(), new(logfile.Log).Close()} {
+	for _, err := range []error{l.Close(), l.Append(nil), l.Append([]byte(line(2))), new(logfile.Log).Close()} {
 		require.ErrorIs(t, err, fs.ErrClosed)
 		require.NotErrorIs(t, err, logfile.ErrFailed)
 	}
-
-	l = openLog(t, d, logfile.SyncGroup)
-	require.NoError(t, l.Append([]byte(line(2))))
-	d.fail("sync", fault{err: errDisk})
-	requireError(t, l.Close(), "close")
-	require.Equal(t, lines(0, 2), d.read(name))
-	require.ErrorIs(t, l.Close(), fs.ErrClosed)
-
-	l = openLog(t, d, logfile.SyncGroup)
-	d.fail("close", fault{err: errDisk})
+	l = openLog(t, d)
+	d.Fail("close", disk.Fault{Err: errDisk})
 	require.ErrorIs(t, requireError(t, l.Close(), "close"), errDisk)
-	require.Equal(t, d.count("open"), d.count("close"))
+	require.Equal(t, d.Count("open"), d.Count("close"))
 }
 
 func TestAnInvalidBatchIsRefusedWhole(t *testing.T) {
-	d := with(name, line(0))
+	d := with(line(0))
 	l, err := logfile.Open(name, logfile.Options{FS: d, MaxBatch: 200})
 	require.NoError(t, err)
 	for what, tt := range map[string]struct {
@@ -332,15 +246,11 @@ func TestAnInvalidBatchIsRefusedWhole(t *testing.T) {
 		require.NotErrorIs(t, err, logfile.ErrFailed)
 		require.ErrorContains(t, requireError(t, err, "append"), tt.text, what)
 	}
-	require.Zero(t, d.count("write"))
+	require.Zero(t, d.Count("write"))
 	require.NoError(t, l.Append([]byte(line(1))))
-	require.Equal(t, lines(0, 2), d.read(name))
-}
+	require.Equal(t, lines(0, 2), d.Read(name))
 
-func TestABatchHasALimitByDefault(t *testing.T) {
-	d := with(name, "")
-	l := openLog(t, d, logfile.SyncNever)
-	err := l.Append(bytes.Repeat([]byte("x"), logfile.DefaultMaxBatch+1))
+	err = openLog(t, d).Append(bytes.Repeat([]byte("x"), logfile.DefaultMaxBatch+1))
 	require.ErrorIs(t, err, logfile.ErrBatch)
 	require.ErrorContains(t, err, fmt.Sprint("the limit is ", logfile.DefaultMaxBatch))
 }
@@ -350,115 +260,86 @@ func TestAFailedWriteIsTakenBackAndTheLogGoesOn(t *testing.T) {
 	t.Log("EL-4")
 	batch := lines(2, 5)
 	for what, tt := range map[string]struct {
-		f  fault
+		f  disk.Fault
 		is error
 	}{
-		"nothing written":          {fault{0, 0, errDisk, nil}, errDisk},
-		"a byte written":           {fault{1, 0, errDisk, nil}, errDisk},
-		"lines written":            {fault{len(lines(2, 4)), 0, errDisk, nil}, errDisk},
-		"all written and an error": {fault{len(batch), 0, errDisk, nil}, errDisk},
-		"short without an error":   {fault{7, 0, nil, nil}, io.ErrShortWrite},
-		"more counted than there":  {fault{len(batch), 1, nil, nil}, nil},
-		"less counted than there":  {fault{len(batch), -1, nil, nil}, io.ErrShortWrite},
-		"a negative count":         {fault{3, -9, nil, nil}, nil},
+		"nothing written":          {disk.Fault{Err: errDisk}, errDisk},
+		"a byte written":           {disk.Fault{N: 1, Err: errDisk}, errDisk},
+		"lines written":            {disk.Fault{N: len(lines(2, 4)), Err: errDisk}, errDisk},
+		"all written and an error": {disk.Fault{N: len(batch), Err: errDisk}, errDisk},
+		"a full disk":              {disk.Fault{N: 50, Err: syscall.ENOSPC}, syscall.ENOSPC},
+		"short without an error":   {disk.Fault{N: 7}, io.ErrShortWrite},
+		"more counted than there":  {disk.Fault{N: len(batch), Lie: 1}, logfile.ErrCount},
+		"less counted than there":  {disk.Fault{N: len(batch), Lie: -1}, io.ErrShortWrite},
+		"a negative count":         {disk.Fault{N: 3, Lie: -9}, logfile.ErrCount},
 	} {
-		for _, policy := range []logfile.SyncPolicy{logfile.SyncAlways, logfile.SyncGroup, logfile.SyncNever} {
-			d := with(name, line(0))
-			l := openLog(t, d, policy)
-			require.NoError(t, l.Append([]byte(line(1))))
-			d.fail("write", tt.f)
+		d := with(lines(0, 2))
+		l := openLog(t, d)
+		for range 2 {
+			d.Fail("write", tt.f)
 			err := l.Append([]byte(batch))
 			requireError(t, err, "append")
-			if tt.is != nil {
-				require.ErrorIs(t, err, tt.is, what)
-			}
+			require.ErrorIs(t, err, tt.is, what)
 			require.NotErrorIs(t, err, logfile.ErrFailed)
-			require.Equal(t, lines(0, 2), d.read(name), what)
+			require.Equal(t, lines(0, 2), d.Read(name), what)
 			require.EqualValues(t, len(lines(0, 2)), l.Size())
-			require.NoError(t, l.Append([]byte(batch)))
-			require.NoError(t, l.Sync())
-			require.Equal(t, lines(0, 5), d.read(name), what)
-			require.NoError(t, l.Close())
 		}
+		require.NoError(t, l.Append([]byte(batch)))
+		require.Equal(t, lines(0, 5), d.Read(name), what)
 	}
-}
-
-func TestAFullDiskTakesBatchesAgainWhenThereIsSpace(t *testing.T) {
-	d := with(name, line(0))
-	d.space = 50
-	l := openLog(t, d, logfile.SyncAlways)
-	for range 3 {
-		err := l.Append([]byte(lines(1, 3)))
-		require.ErrorIs(t, err, syscall.ENOSPC)
-		require.NotErrorIs(t, err, logfile.ErrFailed)
-		require.Equal(t, line(0), d.read(name))
-	}
-	d.space = -1
-	require.NoError(t, l.Append([]byte(lines(1, 3))))
-	require.Equal(t, lines(0, 3), d.read(name))
 }
 
 // Otherwise the next batch would go where the disk has what is left of this one,
 // and a crash could leave a mixture.
 func TestWhatIsTakenBackIsOffTheDiskBeforeTheNextBatch(t *testing.T) {
-	d := with(name, line(0))
-	l := openLog(t, d, logfile.SyncGroup)
-	d.fail("write", fault{n: 20, err: errDisk})
-	require.Error(t, l.Append([]byte(line(1))))
-	require.Empty(t, d.names[name].pending)
-
-	// There is nothing to sync where nothing was written.
-	syncs := d.count("sync")
-	d.fail("write", fault{n: 0, err: errDisk})
-	require.Error(t, l.Append([]byte(line(1))))
-	require.Equal(t, syncs, d.count("sync"))
+	d := with(line(0))
+	l := openLog(t, d)
+	for n, syncs := range []int{0, 1} { // there is nothing to sync where nothing was written
+		before := d.Count("sync")
+		d.Fail("write", disk.Fault{N: n, Err: errDisk})
+		require.Error(t, l.Append([]byte(line(1))))
+		require.Equal(t, before+syncs, d.Count("sync"))
+	}
 }
 
 // requireFailed checks that a log refuses all, and says the cause no more.
-func requireFailed(t *testing.T, l *logfile.Log, d *disk, stands string) {
-	before := d.read(name)
-	calls := len(d.calls)
+func requireFailed(t *testing.T, l *logfile.Log, d *disk.Disk, stands string) {
+	before := d.Read(name)
+	calls := len(d.Calls)
 	for range 2 {
-		for op, err := range map[string]error{"append": l.Append([]byte(line(9))), "sync": l.Sync()} {
-			require.ErrorIs(t, err, logfile.ErrFailed)
-			require.NotErrorIs(t, err, errDisk)
-			require.NotErrorIs(t, err, logfile.ErrChanged)
-			require.EqualValues(t, len(stands), requireError(t, err, op).Offset())
-		}
+		err := l.Append([]byte(line(9)))
+		require.ErrorIs(t, err, logfile.ErrFailed)
+		require.NotErrorIs(t, err, errDisk)
+		require.NotErrorIs(t, err, logfile.ErrChanged)
+		require.EqualValues(t, len(stands), requireError(t, err, "append").Offset())
 	}
 	require.EqualValues(t, len(stands), l.Size())
-	require.Equal(t, l.Size(), l.Durable())
-	require.Len(t, d.calls, calls)
+	require.Len(t, d.Calls, calls)
 	require.NoError(t, l.Close())
-	require.Equal(t, before, d.read(name))
+	require.Equal(t, before, d.Read(name))
 }
 
 func TestAWriteThatCannotBeTakenBackEndsTheLog(t *testing.T) {
 	for _, op := range []string{"stat", "truncate", "sync"} {
-		for _, policy := range []logfile.SyncPolicy{logfile.SyncAlways, logfile.SyncGroup, logfile.SyncNever} {
-			d := with(name, line(0))
-			l := openLog(t, d, policy)
-			if policy == logfile.SyncNever && op == "sync" {
-				continue // none is called
-			}
-			d.fail("write", fault{n: 20, err: syscall.EIO})
-			d.fail(op, fault{err: errDisk})
-			err := l.Append([]byte(line(1)))
-			require.ErrorIs(t, err, logfile.ErrFailed)
-			require.ErrorIs(t, err, errDisk)
-			require.ErrorIs(t, err, syscall.EIO)
-			requireError(t, err, "append")
-			// The second attempt to cut had no fault.
-			require.Equal(t, line(0), d.read(name))
-			requireFailed(t, l, d, line(0))
-		}
+		d := with(line(0))
+		l := openLog(t, d)
+		d.Fail("write", disk.Fault{N: 20, Err: syscall.EIO})
+		d.Fail(op, disk.Fault{Err: errDisk})
+		err := l.Append([]byte(line(1)))
+		require.ErrorIs(t, err, logfile.ErrFailed)
+		require.ErrorIs(t, err, errDisk)
+		require.ErrorIs(t, err, syscall.EIO)
+		requireError(t, err, "append")
+		// The second attempt to cut had no fault.
+		require.Equal(t, line(0), d.Read(name))
+		requireFailed(t, l, d, line(0))
 	}
 
-	d := with(name, line(0))
-	l := openLog(t, d, logfile.SyncAlways)
-	d.fail("write", fault{n: 20, err: syscall.EIO})
-	d.fail("truncate", fault{err: errDisk})
-	d.fail("truncate", fault{err: errDisk})
+	d := with(line(0))
+	l := openLog(t, d)
+	d.Fail("write", disk.Fault{N: 20, Err: syscall.EIO})
+	d.Fail("truncate", disk.Fault{Err: errDisk})
+	d.Fail("truncate", disk.Fault{Err: errDisk})
 	require.ErrorContains(t, l.Append([]byte(line(1))), "cutting off what is not durable")
 	requireFailed(t, l, d, line(0))
 	_, err := logfile.Open(name, logfile.Options{FS: d})
@@ -467,71 +348,63 @@ func TestAWriteThatCannotBeTakenBackEndsTheLog(t *testing.T) {
 
 // After a failed fsync the system shows bytes that are not on the disk and calls
 // the next fsync a success.
-func TestAFailedSyncCutsOffWhatIsNotDurableAndEndsTheLog(t *testing.T) {
-	for _, policy := range []logfile.SyncPolicy{logfile.SyncAlways, logfile.SyncGroup} {
-		d := with(name, lines(0, 2))
-		l := openLog(t, d, policy)
-		d.fail("sync", fault{err: errDisk})
-		op := "append"
-		err := l.Append([]byte(lines(2, 4)))
-		if policy == logfile.SyncGroup {
-			require.NoError(t, err)
-			require.NoError(t, l.Append([]byte(line(4))))
-			op, err = "sync", l.Sync()
-		}
-		require.ErrorIs(t, err, logfile.ErrFailed)
-		require.ErrorIs(t, err, errDisk)
-		requireError(t, err, op)
-		require.Equal(t, lines(0, 2), d.read(name))
-		requireFailed(t, l, d, lines(0, 2))
+func TestAFailedSyncCutsOffTheBatchAndEndsTheLog(t *testing.T) {
+	d := with(lines(0, 2))
+	l := openLog(t, d)
+	d.Fail("sync", disk.Fault{Err: errDisk})
+	err := l.Append([]byte(lines(2, 4)))
+	require.ErrorIs(t, err, logfile.ErrFailed)
+	require.ErrorIs(t, err, errDisk)
+	requireError(t, err, "append")
+	requireFailed(t, l, d, lines(0, 2))
 
-		l = openLog(t, d, policy)
-		require.NoError(t, l.Append([]byte(lines(7, 9))))
-		require.NoError(t, l.Close())
-		d.crash()
-		require.Equal(t, lines(0, 2)+lines(7, 9), d.read(name))
-	}
+	require.NoError(t, openLog(t, d).Append([]byte(lines(7, 9))))
+	d.Crash()
+	require.Equal(t, lines(0, 2)+lines(7, 9), d.Read(name))
 }
 
 // Else the next batch would go where the disk may have what was cut off.
 func TestWhatAFailedSyncCutOffIsOffTheDiskWhenTheLogIsOpenAgain(t *testing.T) {
 	for _, content := range []string{"", line(0)} {
-		d := with(name, content)
-		d.coin = func() bool { return true }
-		l := openLog(t, d, logfile.SyncGroup)
-		require.NoError(t, l.Append([]byte(line(1))))
-		d.fail("sync", fault{err: errDisk})
-		require.ErrorIs(t, l.Sync(), logfile.ErrFailed)
-		require.Equal(t, content+line(1), string(d.names[name].stable))
-		openLog(t, d, logfile.SyncGroup)
-		require.Equal(t, content, string(d.names[name].stable))
+		d := with(content)
+		d.Coin = func() bool { return true }
+		l := openLog(t, d)
+		d.Fail("sync", disk.Fault{Err: errDisk})
+		require.ErrorIs(t, l.Append([]byte(line(1))), logfile.ErrFailed)
+		require.Equal(t, content+line(1), d.Stable(name))
+		openLog(t, d)
+		require.Equal(t, content, d.Stable(name))
 	}
 }
 
-func TestSyncNoticesThatOthersChangedTheLog(t *testing.T) {
-	for what, change := range map[string]func(d *disk){
-		"shrank":   func(d *disk) { d.names[name].cache = d.names[name].cache[:5] },
-		"emptied":  func(d *disk) { d.names[name].cache = nil },
-		"grew":     func(d *disk) { d.names[name].cache = append(d.names[name].cache, line(7)...) },
-		"replaced": func(d *disk) { d.put(name, lines(0, 2)) },
-		"removed":  func(d *disk) { delete(d.names, name) },
-	} {
-		d := with(name, line(0))
-		l := openLog(t, d, logfile.SyncGroup)
-		require.NoError(t, l.Append([]byte(line(1))))
-		change(d)
-		left := d.read(name)
-		err := l.Sync()
+// othersDo is what others do to a log of two lines.
+var othersDo = map[string]struct {
+	change func(d *disk.Disk)
+	sized  bool // its size tells
+}{
+	"shrank":   {func(d *disk.Disk) { d.Set(name, line(0)[:5]) }, true},
+	"emptied":  {func(d *disk.Disk) { d.Set(name, "") }, true},
+	"grew":     {func(d *disk.Disk) { d.Set(name, d.Read(name)+lines(7, 9)) }, true},
+	"replaced": {func(d *disk.Disk) { d.Put(name, lines(0, 2)) }, false},
+	"removed":  {func(d *disk.Disk) { d.Delete(name) }, false},
+}
+
+func TestAppendNoticesThatOthersChangedTheLog(t *testing.T) {
+	for what, tt := range othersDo {
+		d := with(line(0))
+		l := openLog(t, d)
+		d.Fail("sync", disk.Fault{Then: func() { tt.change(d) }})
+		err := l.Append([]byte(line(1)))
 		require.ErrorIs(t, err, logfile.ErrChanged, what)
 		require.ErrorIs(t, err, logfile.ErrFailed)
-		requireError(t, err, "sync")
-		require.Equal(t, left, d.read(name), "nothing is cut off")
+		requireError(t, err, "append")
+		require.Zero(t, d.Count("truncate"), "nothing is cut off")
 		requireFailed(t, l, d, line(0))
 	}
 
-	d := with(name, line(0))
-	l := openLog(t, d, logfile.SyncAlways)
-	d.fail("statname", fault{err: errDisk})
+	d := with(line(0))
+	l := openLog(t, d)
+	d.Fail("statname", disk.Fault{Err: errDisk})
 	err := l.Append([]byte(line(1)))
 	require.ErrorIs(t, err, errDisk)
 	require.ErrorIs(t, err, logfile.ErrFailed)
@@ -540,19 +413,45 @@ func TestSyncNoticesThatOthersChangedTheLog(t *testing.T) {
 
 // A cut must neither make a file grow, with zeros, nor take what others wrote.
 func TestAFileThatOthersChangedIsNotCut(t *testing.T) {
-	for what, change := range map[string]func(d *disk){
-		"shrank": func(d *disk) { d.names[name].cache = d.names[name].cache[:5] },
-		"grew":   func(d *disk) { d.names[name].cache = append(d.names[name].cache, lines(7, 9)...) },
-	} {
+	for what, tt := range othersDo {
 		for _, op := range []string{"write", "sync"} {
-			d := with(name, line(0))
-			l := openLog(t, d, logfile.SyncAlways)
-			d.fail(op, fault{n: 3, err: errDisk, then: func() { change(d) }})
+			if !tt.sized {
+				continue
+			}
+			d := with(line(0))
+			l := openLog(t, d)
+			d.Fail(op, disk.Fault{N: 3, Err: errDisk, Then: func() { tt.change(d) }})
 			err := l.Append([]byte(line(1)))
 			require.ErrorIs(t, err, logfile.ErrFailed, what)
 			require.ErrorIs(t, err, logfile.ErrChanged)
 			require.ErrorIs(t, err, errDisk)
-			require.Zero(t, d.count("truncate"))
+			require.Zero(t, d.Count("truncate"))
 		}
 	}
+}
+
+func TestASecondOpenerIsRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog")
+	l, err := logfile.Create(path, logfile.Options{})
+	require.NoError(t, err)
+	for range 2 {
+		_, err = logfile.Open(path, logfile.Options{})
+		require.ErrorIs(t, err, logfile.ErrLocked)
+		if runtime.GOOS == "linux" {
+			require.ErrorContains(t, err, "by process "+strconv.Itoa(os.Getpid()))
+		}
+		_, err = logfile.Repair(path, logfile.RepairOptions{})
+		require.ErrorIs(t, err, logfile.ErrLocked)
+	}
+	r, err := logfile.OpenReader(path, logfile.ReaderOptions{})
+	require.NoError(t, err, "readers are welcome")
+	require.NoError(t, r.Close())
+	require.NoError(t, l.Append([]byte(line(0))))
+	require.NoError(t, l.Close())
+	l, err = logfile.Open(path, logfile.Options{})
+	require.NoError(t, err, "it is free again")
+	require.NoError(t, l.Close())
+	done, err := logfile.Repair(path, logfile.RepairOptions{})
+	require.NoError(t, err)
+	require.Zero(t, done.Size)
 }

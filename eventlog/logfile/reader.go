@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 
 	"github.com/joblife/joblife/eventlog"
@@ -24,11 +23,6 @@ type ReaderOptions struct {
 	// otherwise Next returns ErrChanged. End, or any value below 0, means after
 	// the last complete line.
 	Offset int64
-	// Limit, unless nil, is called before each look at the file. The Reader returns
-	// no entry that ends beyond the result. Set it to Log.Durable to get no entry
-	// that a crash or a failed sync can remove; then one goroutine must use both
-	// the Reader and the Log.
-	Limit func() int64
 }
 
 // A Reader reads the entries of a log and follows it as it grows. Others may
@@ -40,15 +34,13 @@ type Reader struct {
 	file    File // nil if closed
 	name    string
 	info    fs.FileInfo // of the file, when it was opened
-	limit   func() int64
-	lines   feed // what the Decoder reads: whole lines
+	lines   feed        // what the Decoder reads: whole lines
 	dec     *eventlog.Decoder
 	first   int64 // where the Decoder began
 	offset  int64 // where the next line begins
 	history int64 // where the history ends
 	told    bool  // that it ended
 	twice   bool
-	rest    int
 	err     error // that reading ended with
 
 	// buf[last:next] is the line before, or as much of it as is known: what
@@ -76,7 +68,7 @@ func (f *feed) Read(p []byte) (int, error) {
 // torn, since a writer may still be writing it. The error is fs.ErrNotExist if
 // there is no log.
 func OpenReader(name string, o ReaderOptions) (*Reader, error) {
-	r := &Reader{fs: orOS(o.FS), name: name, limit: o.Limit, offset: o.Offset}
+	r := &Reader{fs: orOS(o.FS), name: name, offset: o.Offset}
 	if err := checkName(r.fs, name); err != nil {
 		return nil, newError("read", name, 0, nil, err)
 	}
@@ -93,12 +85,11 @@ func OpenReader(name string, o ReaderOptions) (*Reader, error) {
 
 // start finds out where to begin and where the history ends.
 func (r *Reader) start() error {
-	limit := r.bound()
 	info, err := regular(r.file)
 	if err != nil {
 		return err
 	}
-	r.info, r.history = info, min(info.Size(), limit)
+	r.info, r.history = info, info.Size()
 	if r.offset < 0 {
 		if r.offset, err = lastLine(r.file, r.history); err != nil {
 			return err
@@ -111,15 +102,6 @@ func (r *Reader) start() error {
 	r.first = r.offset
 	r.dec = eventlog.NewDecoder(&r.lines, eventlog.DecoderOptions{})
 	return nil
-}
-
-// bound returns how far the Reader may read. It is asked BEFORE each look at the
-// file: what is durable then is what the look finds.
-func (r *Reader) bound() int64 {
-	if r.limit == nil {
-		return math.MaxInt64
-	}
-	return r.limit()
 }
 
 // lastLine returns the offset behind the last newline within size bytes.
@@ -207,11 +189,6 @@ func (r *Reader) Duplicate() bool { return r.twice }
 // of the log.
 func (r *Reader) Offset() int64 { return r.offset }
 
-// Rest returns how many bytes follow the last complete line, after Next returned
-// ErrEndOfHistory or io.EOF. They are a line that is being written or, if no
-// process writes the log, a torn line. For a complete log it returns 0.
-func (r *Reader) Rest() int { return r.rest }
-
 // Close closes the file. Closing a closed Reader is fs.ErrClosed.
 func (r *Reader) Close() error {
 	if r.file == nil {
@@ -231,7 +208,7 @@ func (r *Reader) more() error {
 	err := r.look()
 	switch {
 	case err == nil:
-		r.lines.rest, r.rest = r.buf[r.next:r.fed], 0
+		r.lines.rest = r.buf[r.next:r.fed]
 		return nil
 	case err == io.EOF && !r.told:
 		err = ErrEndOfHistory
@@ -261,7 +238,6 @@ func (r *Reader) look() error {
 			return nil
 		}
 		if len(lines) < len(unread) && bytes.IndexByte(unread, '\n') >= 0 {
-			r.rest = 0
 			return ErrEndOfHistory
 		}
 		if len(unread) > eventlog.DefaultMaxLine {
@@ -269,7 +245,6 @@ func (r *Reader) look() error {
 			return nil
 		}
 		if looked && !more {
-			r.rest = len(unread)
 			_, err := sameName(r.fs, r.name, r.info)
 			switch {
 			case err == nil:
@@ -308,7 +283,6 @@ func (r *Reader) fill() (more bool, err error) {
 	case held >= size || r.end == size && size < largeBuffer:
 		r.buf = make([]byte, 2*size)
 	}
-	limit := r.bound()
 	start := r.offset - int64(len(r.tail))
 	n, err := r.file.ReadAt(r.buf, start)
 	known := min(max(n, 0), len(r.tail))
@@ -328,11 +302,6 @@ func (r *Reader) fill() (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if r.limit != nil {
-		r.end = int(min(int64(n), max(limit-start, int64(r.next))))
-		return r.end == len(r.buf), nil
-	}
-	r.end = r.next
 	same, err := r.confirm(start, n)
 	if err != nil {
 		return false, err
@@ -344,9 +313,8 @@ func (r *Reader) fill() (more bool, err error) {
 // confirm reads n bytes once more, and returns how many of them are as they were
 // before. A read is not atomic: while it goes on, a writer may take back a batch
 // and append another one, and a line that begins in the one and ends in the other was
-// never in the log. A second read of the same bytes
-// shows that they were in the log together. With a Limit nothing below it is ever
-// taken back.
+// never in the log. A second read of the same bytes shows that they were in the log
+// together.
 func (r *Reader) confirm(start int64, n int) (int, error) {
 	if cap(r.again) < n {
 		r.again = make([]byte, len(r.buf))

@@ -45,6 +45,7 @@ var layout = map[string]string{
 	"idset":                "roaring",
 	"internal/attack":      "",
 	"internal/bomb":        "internal/race",
+	"internal/disk":        "eventlog/logfile",
 	"internal/guard":       "",
 	"internal/jsonobj":     "internal/guard",
 	"internal/logline":     "internal/jsonobj",
@@ -61,7 +62,7 @@ const (
 	forAll = "internal/guard internal/jsonobj internal/logline"
 
 	// forTests is what only tests import.
-	forTests = "internal/attack internal/bomb internal/race internal/refdata"
+	forTests = "internal/attack internal/bomb internal/disk internal/race internal/refdata"
 
 	// topLevel is what the root may hold beside packages and Go files, and the page that
 	// "go run ./examples/simulate" writes.

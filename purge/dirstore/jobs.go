@@ -190,7 +190,7 @@ func (s *Store) Append(id jobid.ID, batch []byte) error {
 		err = log.Append(batch)
 	}
 	if closeErr := log.Close(); err == nil {
-		err = closeErr // it syncs
+		err = closeErr
 	}
 	if err != nil {
 		return fail(op, name, err)
@@ -219,7 +219,7 @@ func (s *Store) openLog(dir, name string) (*logfile.Log, sums, error) {
 		_, err = logfile.Repair(name, logfile.RepairOptions{FS: s.fs})
 	}
 	if err == nil {
-		log, err = logfile.Open(name, logfile.Options{FS: s.fs, Policy: logfile.SyncGroup, Mode: fileMode})
+		log, err = logfile.Open(name, logfile.Options{FS: s.fs})
 	}
 	if errors.Is(err, logfile.ErrDamaged) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -1,0 +1,567 @@
+package disk
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+)
+
+// A Disk is a file system. Its methods do what those of the operating system's do. "." is
+// its root.
+type Disk struct {
+	// Coin says, for each part of what was not synced, whether a crash leaves it. New has
+	// it leave nothing.
+	Coin func() bool
+	// Ordered has a crash leave no later part of what was appended to a file, and of how it
+	// was cut, than the first that is lost. Otherwise zeros can take the place of a part.
+	Ordered bool
+	// Blocks and Inodes are how many blocks of 4 KiB there are, and how many files and
+	// directories; 0 is no limit. A directory takes a block for each 64 names, as on ext4.
+	Blocks, Inodes int
+	// Calls are the calls that were made, as "rename jobs/1".
+	Calls []string
+	// Before, unless nil, is asked before each call; its error is that of the call.
+	Before func(op, name string) error
+
+	root   *node
+	moves  []move // that were not synced
+	faults map[string][]Fault
+	failAt int  // the number of the call that fails, from 1
+	stops  bool // every call after that one fails too
+	epoch  int  // of the machine: handles of an earlier one are dead
+	locked map[*node]bool
+}
+
+// A Fault is what happens to one call.
+type Fault struct {
+	N    int // how many bytes a write still writes, or a read reads
+	Lie  int // is added to the count that is returned
+	Err  error
+	Then func() // runs after the fault
+}
+
+// ErrDown is the error of each call after the machine has stopped.
+var ErrDown = errors.New("the machine is down")
+
+// A node is a file or a directory. Its bytes are never changed in place: copies share them.
+type node struct {
+	mode    fs.FileMode
+	names   map[string]*node // of a directory, as processes see it
+	kept    map[string]*node // and as the disk has it
+	cache   []byte           // of a file, as processes see it
+	stable  []byte           // and as the disk has it
+	pending []change         // of a file, that were not synced
+}
+
+// A change is a write, or a truncation if it has no data.
+type change struct {
+	at    int
+	data  []byte
+	patch bool // it was written over other bytes
+}
+
+// A move is a change of one or two directories.
+type move struct {
+	from, to         *node // nil if there is none
+	fromName, toName string
+	what             *node
+}
+
+// A place is a name in a directory. The zero place is none.
+type place struct {
+	dir  *node
+	name string
+}
+
+func newDir() *node {
+	return &node{mode: fs.ModeDir | 0o700, names: map[string]*node{}, kept: map[string]*node{}}
+}
+
+// New returns an empty disk.
+func New() *Disk {
+	return &Disk{root: newDir(), faults: map[string][]Fault{}, locked: map[*node]bool{}, Coin: func() bool { return false }}
+}
+
+// Clone returns a disk with the same files, the names of which are durable.
+func (d *Disk) Clone() *Disk {
+	c := New()
+	c.root, c.Coin, c.Ordered = d.root.clone(), d.Coin, d.Ordered
+	return c
+}
+
+func (n *node) clone() *node {
+	c := *n
+	c.pending = slices.Clone(n.pending)
+	if n.mode.IsDir() {
+		c.names = make(map[string]*node, len(n.names))
+		for name, below := range n.names {
+			c.names[name] = below.clone()
+		}
+		c.kept = maps.Clone(c.names)
+	}
+	return &c
+}
+
+// Fail lets the next call of an operation that has no fault yet have one.
+func (d *Disk) Fail(op string, f Fault) { d.faults[op] = append(d.faults[op], f) }
+
+// FailAt lets the k-th call from now on fail. Of a write it leaves a half.
+func (d *Disk) FailAt(k int) { d.Calls, d.failAt, d.stops = nil, k, false }
+
+// StopAt lets the machine stop at the k-th call from now on, until the crash.
+func (d *Disk) StopAt(k int) { d.Calls, d.failAt, d.stops = nil, k, true }
+
+// Stopped reports whether the call of FailAt or StopAt was made.
+func (d *Disk) Stopped() bool { return d.failAt > 0 && len(d.Calls) >= d.failAt }
+
+// Heal ends all faults.
+func (d *Disk) Heal() {
+	d.failAt = 0
+	clear(d.faults)
+}
+
+// call notes a call and returns its fault.
+func (d *Disk) call(op, name string) (f Fault, faulty bool) {
+	d.Calls = append(d.Calls, op+" "+name)
+	if n := len(d.Calls); d.failAt > 0 && n >= d.failAt {
+		switch {
+		case d.stops:
+			return Fault{Err: ErrDown, N: -1}, true
+		case n == d.failAt:
+			return Fault{Err: syscall.EIO, N: -1}, true
+		}
+	}
+	if d.Before != nil {
+		if err := d.Before(op, name); err != nil {
+			return Fault{Err: err}, true
+		}
+	}
+	q := d.faults[op]
+	if len(q) == 0 {
+		return Fault{}, false
+	}
+	d.faults[op] = q[1:]
+	if q[0].Then != nil {
+		defer q[0].Then()
+	}
+	return q[0], true
+}
+
+// err is call for an operation of which nothing is done if it fails.
+func (d *Disk) err(op, name string) error {
+	f, _ := d.call(op, name)
+	return f.Err
+}
+
+// Count returns how many calls of an operation there were.
+func (d *Disk) Count(op string) (n int) {
+	for _, c := range d.Calls {
+		if strings.HasPrefix(c, op+" ") {
+			n++
+		}
+	}
+	return n
+}
+
+// full returns ENOSPC if a change has made the disk too full, after undoing it.
+func (d *Disk) full(undo func()) error {
+	if blocks, inodes := d.root.used(); d.Blocks > 0 && blocks > d.Blocks || d.Inodes > 0 && inodes > d.Inodes {
+		undo()
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// Used returns how many blocks are taken.
+func (d *Disk) Used() int {
+	blocks, _ := d.root.used()
+	return blocks
+}
+
+func (n *node) used() (blocks, inodes int) {
+	blocks, inodes = (len(n.cache)+4095)/4096+(len(n.names)+63)/64, 1
+	for _, below := range n.names {
+		b, i := below.used()
+		blocks, inodes = blocks+b, inodes+i
+	}
+	return blocks, inodes
+}
+
+// Kill ends the process: its locks are free. What it wrote is still there.
+func (d *Disk) Kill() { clear(d.locked) }
+
+// Crash stops the machine and starts it again. All faults end.
+func (d *Disk) Crash() {
+	d.epoch++
+	d.Calls = nil
+	d.Heal()
+	d.Kill()
+	lost := map[place]bool{}
+	for _, m := range d.moves {
+		if !lost[m.source()] && !lost[m.target()] && d.Coin() {
+			m.apply(kept)
+			continue
+		}
+		lost[m.source()], lost[m.target()] = true, true
+		delete(lost, place{})
+	}
+	d.moves = nil
+	d.root.crash(d)
+}
+
+func (n *node) crash(d *Disk) {
+	if n.mode.IsDir() {
+		n.names = maps.Clone(n.kept)
+		for _, name := range slices.Sorted(maps.Keys(n.names)) {
+			n.names[name].crash(d)
+		}
+		return
+	}
+	lost := false
+	for _, c := range n.pending {
+		n.surface(c, func() bool {
+			kept := (!lost || c.patch) && d.Coin()
+			lost = lost || d.Ordered && !kept
+			return kept
+		})
+	}
+	n.cache, n.pending = n.stable, nil
+}
+
+// sector is how many bytes reach the disk together.
+const sector = 8
+
+// surface lets those parts of a change reach the disk that the coin says; nil is all.
+func (n *node) surface(c change, coin func() bool) {
+	if c.data == nil {
+		if coin == nil || coin() {
+			n.stable = resize(n.stable, c.at)
+		}
+		return
+	}
+	for len(c.data) > 0 {
+		piece := c.data
+		if coin != nil {
+			piece = piece[:min(len(piece), sector-c.at%sector)]
+		}
+		if coin == nil || coin() {
+			n.stable = resize(n.stable, max(len(n.stable), c.at+len(piece)))
+			copy(n.stable[c.at:], piece)
+		}
+		c.at, c.data = c.at+len(piece), c.data[len(piece):]
+	}
+}
+
+// resize returns a copy of b that is cut, or filled with zeros.
+func resize(b []byte, size int) []byte {
+	out := make([]byte, size)
+	copy(out, b)
+	return out
+}
+
+// apply makes a move in one of the maps of directories.
+func (m move) apply(names func(*node) map[string]*node) {
+	if m.from != nil {
+		delete(names(m.from), m.fromName)
+	}
+	if m.to != nil {
+		names(m.to)[m.toName] = m.what
+	}
+}
+
+func (m move) source() place { return place{m.from, m.fromName} }
+func (m move) target() place { return place{m.to, m.toName} }
+
+func seen(n *node) map[string]*node { return n.names }
+func kept(n *node) map[string]*node { return n.kept }
+
+// move makes a move that is not durable.
+func (d *Disk) move(m move) {
+	m.apply(seen)
+	d.moves = append(d.moves, m)
+}
+
+// SyncDir makes the names in a directory durable, and the moves of the same names before
+// that: they reach the disk in their order.
+func (d *Disk) SyncDir(name string) error {
+	_, _, n := d.find(name)
+	if n == nil {
+		return pathError("open", name, fs.ErrNotExist)
+	}
+	if err := d.err("syncdir", name); err != nil {
+		return err
+	}
+	done, touched := make([]bool, len(d.moves)), map[place]bool{}
+	for i, m := range slices.Backward(d.moves) {
+		if m.from == n || m.to == n || touched[m.source()] || touched[m.target()] {
+			done[i], touched[m.source()], touched[m.target()] = true, true, true
+			delete(touched, place{})
+		}
+	}
+	var left []move
+	for i, m := range d.moves {
+		if done[i] {
+			m.apply(kept)
+		} else {
+			left = append(left, m)
+		}
+	}
+	d.moves = left
+	return nil
+}
+
+// find returns the directory that a name is in, its last element, and its node.
+func (d *Disk) find(name string) (dir *node, base string, n *node) {
+	n = d.root
+	name = filepath.ToSlash(name)
+	if name == "." {
+		return nil, ".", n
+	}
+	for base = range strings.SplitSeq(name, "/") {
+		if dir = n; dir == nil || !dir.mode.IsDir() {
+			return nil, base, nil
+		}
+		n = dir.names[base]
+	}
+	return dir, base, n
+}
+
+func pathError(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
+
+// OpenFile opens or creates a file.
+func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
+	if err := d.err("open", name); err != nil {
+		return nil, err
+	}
+	dir, base, n := d.find(name)
+	switch {
+	case dir == nil, n == nil && flag&os.O_CREATE == 0:
+		return nil, pathError("open", name, fs.ErrNotExist)
+	case n != nil && flag&os.O_EXCL != 0:
+		return nil, pathError("open", name, fs.ErrExist)
+	case n == nil:
+		n = &node{mode: perm}
+		d.move(move{to: dir, toName: base, what: n})
+		if err := d.full(func() { d.move(move{from: dir, fromName: base}) }); err != nil {
+			return nil, pathError("open", name, err)
+		}
+	}
+	return &handle{d: d, n: n, name: name, epoch: d.epoch, inPlace: flag&os.O_APPEND == 0}, nil
+}
+
+// Stat is Lstat: there are no links.
+func (d *Disk) Stat(name string) (fs.FileInfo, error) { return d.stat("statname", name) }
+
+// Lstat describes a file or directory.
+func (d *Disk) Lstat(name string) (fs.FileInfo, error) { return d.stat("lstat", name) }
+
+func (d *Disk) stat(op, name string) (fs.FileInfo, error) {
+	if err := d.err(op, name); err != nil {
+		return nil, err
+	}
+	_, base, n := d.find(name)
+	if n == nil {
+		return nil, pathError(op, name, fs.ErrNotExist)
+	}
+	return info{n, base}, nil
+}
+
+// SameFile reports whether two descriptions are of one file.
+func (d *Disk) SameFile(a, b fs.FileInfo) bool { return a.(info).n == b.(info).n }
+
+// OpenDir returns an error unless the name is the name of a directory.
+func (d *Disk) OpenDir(name string) error {
+	if err := d.err("opendir", name); err != nil {
+		return err
+	}
+	if _, _, n := d.find(name); n == nil || !n.mode.IsDir() {
+		return pathError("open", name, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// ReadDir returns what a directory has.
+func (d *Disk) ReadDir(name string) (list []fs.DirEntry, err error) {
+	if err := d.err("readdir", name); err != nil {
+		return nil, err
+	}
+	_, _, n := d.find(name)
+	if n == nil || !n.mode.IsDir() {
+		return nil, pathError("open", name, fs.ErrNotExist)
+	}
+	for _, base := range slices.Sorted(maps.Keys(n.names)) {
+		list = append(list, fs.FileInfoToDirEntry(info{n.names[base], base}))
+	}
+	return list, nil
+}
+
+// Mkdir makes a directory.
+func (d *Disk) Mkdir(name string, _ fs.FileMode) error {
+	if err := d.err("mkdir", name); err != nil {
+		return err
+	}
+	dir, base, n := d.find(name)
+	switch {
+	case dir == nil:
+		return pathError("mkdir", name, fs.ErrNotExist)
+	case n != nil:
+		return pathError("mkdir", name, fs.ErrExist)
+	}
+	d.move(move{to: dir, toName: base, what: newDir()})
+	return d.full(func() { d.move(move{from: dir, fromName: base}) })
+}
+
+// Rename is atomic.
+func (d *Disk) Rename(oldName, newName string) error {
+	if err := d.err("rename", oldName); err != nil {
+		return err
+	}
+	from, fromName, n := d.find(oldName)
+	to, toName, there := d.find(newName)
+	switch {
+	case n == nil || to == nil:
+		return pathError("rename", oldName, fs.ErrNotExist)
+	case there != nil && there.mode.IsDir():
+		return pathError("rename", oldName, fs.ErrExist)
+	}
+	d.move(move{from, to, fromName, toName, n})
+	return d.full(func() { d.move(move{to, from, toName, fromName, n}) })
+}
+
+// Remove removes a file or an empty directory.
+func (d *Disk) Remove(name string) error {
+	if err := d.err("remove", name); err != nil {
+		return err
+	}
+	dir, base, n := d.find(name)
+	switch {
+	case n == nil:
+		return pathError("remove", name, fs.ErrNotExist)
+	case len(n.names) > 0:
+		return pathError("remove", name, syscall.ENOTEMPTY)
+	}
+	d.move(move{from: dir, fromName: base})
+	return nil
+}
+
+// Chmod changes permissions.
+func (d *Disk) Chmod(name string, mode fs.FileMode) error {
+	if err := d.err("chmod", name); err != nil {
+		return err
+	}
+	_, _, n := d.find(name)
+	n.mode = mode
+	return nil
+}
+
+// Lock locks a file until it is closed, or Kill.
+func (d *Disk) Lock(f logfile.File) error {
+	h := f.(*handle)
+	if d.locked[h.n] {
+		return logfile.ErrLocked
+	}
+	d.locked[h.n], h.locks = true, true
+	return nil
+}
+
+// The rest is what others do and see: it notes no call, and a crash undoes none of it but
+// what Write wrote.
+
+// Put makes a new file, and the directory that it is in. One of that name is replaced.
+func (d *Disk) Put(name, text string) {
+	if parent := path.Dir(name); parent != "." {
+		if _, _, n := d.find(parent); n == nil {
+			d.PutDir(parent)
+		}
+	}
+	d.put(name, &node{mode: 0o600, cache: []byte(text), stable: []byte(text)})
+}
+
+// PutDir makes a directory.
+func (d *Disk) PutDir(name string) { d.put(name, newDir()) }
+
+func (d *Disk) put(name string, n *node) {
+	dir, base, _ := d.find(name)
+	dir.names[base], dir.kept[base] = n, n
+}
+
+// Delete removes a file.
+func (d *Disk) Delete(name string) {
+	dir, base, _ := d.find(name)
+	delete(dir.names, base)
+	delete(dir.kept, base)
+}
+
+// Set replaces what a file has.
+func (d *Disk) Set(name, text string) {
+	_, _, n := d.find(name)
+	n.cache, n.stable, n.pending = []byte(text), []byte(text), nil
+}
+
+// Flip changes a bit of a file.
+func (d *Disk) Flip(name string, bit int) {
+	text := []byte(d.Read(name))
+	text[bit/8] ^= 1 << (bit % 8)
+	d.Set(name, string(text))
+}
+
+// Write writes to a file at an offset as a process does that does not sync.
+func (d *Disk) Write(name string, at int, text string) {
+	_, _, n := d.find(name)
+	n.write(at, []byte(text))
+}
+
+// Read returns what processes see of a file.
+func (d *Disk) Read(name string) string {
+	if _, _, n := d.find(name); n != nil {
+		return string(n.cache)
+	}
+	return "no such file"
+}
+
+// Stable returns what the disk has of a file.
+func (d *Disk) Stable(name string) string {
+	_, _, n := d.find(name)
+	return string(n.stable)
+}
+
+// Mode returns the permissions of a file.
+func (d *Disk) Mode(name string) fs.FileMode {
+	_, _, n := d.find(name)
+	return n.mode
+}
+
+// Files returns the names of all files.
+func (d *Disk) Files() []string { return d.root.files("", nil) }
+
+func (n *node) files(name string, out []string) []string {
+	if !n.mode.IsDir() {
+		return append(out, name)
+	}
+	for _, base := range slices.Sorted(maps.Keys(n.names)) {
+		out = n.names[base].files(path.Join(name, base), out)
+	}
+	return out
+}
+
+// An info is what Stat says.
+type info struct {
+	n    *node
+	name string
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return int64(len(i.n.cache)) }
+func (i info) Mode() fs.FileMode  { return i.n.mode }
+func (i info) ModTime() time.Time { return time.Time{} }
+func (i info) IsDir() bool        { return i.n.mode.IsDir() }
+func (i info) Sys() any           { return nil }

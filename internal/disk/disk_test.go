@@ -1,0 +1,112 @@
+package disk_test
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/disk"
+)
+
+func open(t *testing.T, d *disk.Disk, name string, flag int) logfile.File {
+	f, err := d.OpenFile(name, os.O_RDWR|flag, 0o600)
+	require.NoError(t, err)
+	return f
+}
+
+// coins returns a coin that falls as the text says, and then as its last letter.
+func coins(text string) func() bool {
+	return func() bool {
+		head := text[0] == '1'
+		text = text[min(1, len(text)-1):]
+		return head
+	}
+}
+
+func TestACrashLeavesWhatWasSyncedAndPartsOfTheRest(t *testing.T) {
+	for _, tt := range []struct {
+		coins   string
+		ordered bool
+		want    string
+	}{
+		{"0", false, "synced, "},
+		{"1", false, "synced, and 16 more bytes."},
+		{"01", false, "synced, \x00\x00\x00\x00\x00\x00\x00\x00ore bytes."},
+		{"010", false, "synced, \x00\x00\x00\x00\x00\x00\x00\x00ore byte"},
+		{"01", true, "synced, "},
+		{"10", true, "synced, and 16 m"},
+	} {
+		d := disk.New()
+		d.Ordered = tt.ordered
+		f := open(t, d, "log", os.O_CREATE|os.O_APPEND)
+		_, err := f.Write([]byte("synced, "))
+		require.NoError(t, err)
+		require.NoError(t, f.Sync())
+		require.NoError(t, d.SyncDir("."))
+		_, err = f.Write([]byte("and 16 more bytes."))
+		require.NoError(t, err)
+		d.Coin = coins(tt.coins)
+		require.Equal(t, "synced, and 16 more bytes.", d.Read("log"))
+		d.Crash()
+		require.Equal(t, tt.want, d.Read("log"), tt.coins)
+		_, err = f.Write(nil)
+		require.ErrorIs(t, err, disk.ErrDown, "it was open before the crash")
+	}
+}
+
+func TestNamesAreDurableWhenTheirDirectoryIsSynced(t *testing.T) {
+	for _, synced := range []string{"", "a", "b"} {
+		d := disk.New()
+		d.PutDir("a")
+		d.PutDir("b")
+		d.Put("a/1", "x")
+		require.NoError(t, d.Rename("a/1", "b/2"))
+		require.Equal(t, []string{"b/2"}, d.Files())
+		if synced != "" {
+			require.NoError(t, d.SyncDir(synced))
+		}
+		d.Crash()
+		require.Equal(t, []string{map[bool]string{true: "a/1", false: "b/2"}[synced == ""]}, d.Files(), "both names or none are gone")
+	}
+}
+
+// As PostgreSQL learned in 2018: the next fsync succeeds, and the bytes are lost.
+func TestASyncThatFailedForgets(t *testing.T) {
+	d := disk.New()
+	d.Put("log", "")
+	f := open(t, d, "log", os.O_APPEND)
+	_, err := f.Write([]byte("lost"))
+	require.NoError(t, err)
+	d.Fail("sync", disk.Fault{Err: syscall.EIO})
+	require.ErrorIs(t, f.Sync(), syscall.EIO)
+	require.NoError(t, f.Sync())
+	require.Equal(t, "lost", d.Read("log"))
+	d.Crash()
+	require.Empty(t, d.Read("log"))
+}
+
+func TestTheMachineStopsAtACallAndACallFailsOnce(t *testing.T) {
+	d := disk.New()
+	d.Put("log", "")
+	f := open(t, d, "log", os.O_APPEND)
+	d.FailAt(2)
+	_, err := f.Write([]byte("1234"))
+	require.NoError(t, err)
+	require.False(t, d.Stopped())
+	_, err = f.Write([]byte("5678"))
+	require.ErrorIs(t, err, syscall.EIO)
+	require.True(t, d.Stopped())
+	require.NoError(t, f.Sync())
+	require.Equal(t, "123456", d.Read("log"))
+	require.Equal(t, "write log write log sync log", strings.Join(d.Calls, " "))
+
+	d.StopAt(1)
+	require.ErrorIs(t, f.Sync(), disk.ErrDown)
+	require.ErrorIs(t, f.Close(), disk.ErrDown)
+	d.Crash()
+	require.NoError(t, open(t, d, "log", 0).Close())
+}

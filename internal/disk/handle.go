@@ -1,0 +1,141 @@
+package disk
+
+import (
+	"cmp"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+)
+
+// A handle is an open file.
+type handle struct {
+	d     *Disk
+	n     *node
+	name  string
+	epoch int
+
+	inPlace bool // it was opened without os.O_APPEND
+	at      int  // where the next write goes, then
+	closed  bool
+	locks   bool
+}
+
+// call notes a call. The error is of a handle that cannot be used.
+func (h *handle) call(op string) (f Fault, faulty bool, err error) {
+	switch {
+	case h.closed:
+		return Fault{}, true, fs.ErrClosed
+	case h.epoch != h.d.epoch:
+		return Fault{}, true, ErrDown
+	}
+	f, faulty = h.d.call(op, h.name)
+	return f, faulty, nil
+}
+
+func (h *handle) ReadAt(p []byte, off int64) (int, error) {
+	f, faulty, err := h.call("read")
+	if err != nil {
+		return 0, err
+	}
+	text := h.n.cache[min(int(off), len(h.n.cache)):]
+	if faulty {
+		return copy(p[:min(max(f.N, 0), len(p))], text) + f.Lie, f.Err
+	}
+	n := copy(p, text)
+	if n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (h *handle) Write(p []byte) (int, error) {
+	f, faulty, err := h.call("write")
+	if err != nil {
+		return 0, err
+	}
+	n := len(p)
+	switch {
+	case faulty && f.N < 0:
+		n /= 2
+	case faulty:
+		n = min(n, f.N)
+	}
+	at, was := h.at, *h.n
+	if !h.inPlace {
+		at = len(h.n.cache)
+	}
+	h.n.write(at, p[:n])
+	if err := h.d.full(func() { *h.n = was }); err != nil {
+		return 0, err
+	}
+	h.at += n
+	if faulty {
+		return n + f.Lie, f.Err
+	}
+	return n, nil
+}
+
+func (n *node) write(at int, p []byte) {
+	data := append([]byte{}, p...)
+	n.pending = append(slices.Clip(n.pending), change{at, data, at < len(n.cache)})
+	n.cache = resize(n.cache, max(len(n.cache), at+len(data)))
+	copy(n.cache[at:], data)
+}
+
+// Sync that fails forgets: some of what was written is on the disk, the rest is not and
+// never will be, and whoever reads still sees all of it. The size of a file is the file
+// system's own business: a truncation is not forgotten.
+func (h *handle) Sync() error {
+	f, _, err := h.call("sync")
+	switch {
+	case err != nil:
+		return err
+	case f.Err == ErrDown:
+		return f.Err
+	}
+	var left []change
+	for _, c := range h.n.pending {
+		switch {
+		case f.Err == nil:
+			h.n.surface(c, nil)
+		case c.data == nil:
+			left = append(left, c)
+		default:
+			h.n.surface(c, h.d.Coin)
+		}
+	}
+	h.n.pending = left
+	return f.Err
+}
+
+func (h *handle) Truncate(size int64) error {
+	if f, _, err := h.call("truncate"); err != nil || f.Err != nil {
+		return cmp.Or(err, f.Err)
+	}
+	if size > int64(len(h.n.cache)) {
+		panic("a truncation that makes a file grow")
+	}
+	h.n.pending = append(slices.Clip(h.n.pending), change{at: int(size)})
+	h.n.cache = h.n.cache[:size:size]
+	return nil
+}
+
+func (h *handle) Stat() (fs.FileInfo, error) {
+	if f, _, err := h.call("stat"); err != nil || f.Err != nil {
+		return nil, cmp.Or(err, f.Err)
+	}
+	return info{h.n, path.Base(h.name)}, nil
+}
+
+// Close closes the file whatever it says, and does not sync.
+func (h *handle) Close() error {
+	if h.closed {
+		return fs.ErrClosed
+	}
+	h.closed = true
+	if h.locks && h.epoch == h.d.epoch {
+		delete(h.d.locked, h.n)
+	}
+	return h.d.err("close", h.name)
+}
