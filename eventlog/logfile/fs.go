@@ -75,13 +75,7 @@ func (osFS) SyncDir(dir string) error {
 
 func (osFS) Remove(name string) error { return os.Remove(name) }
 
-func (osFS) Lock(f File) error {
-	file, ok := f.(*os.File)
-	if !ok {
-		return errNotOS
-	}
-	return Lock(file)
-}
+func (osFS) Lock(f File) error { return Lock(f) }
 
 // orOS returns fsys, or the operating system's file system for nil.
 func orOS(fsys FS) FS {

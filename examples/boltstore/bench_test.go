@@ -35,7 +35,7 @@ func peers(b *testing.B, dir string) map[string]peer {
 	spec, r := make([]byte, 1024), make([]byte, 300)
 	bolt, err := boltstore.Open(filepath.Join(dir, "bolt.db"))
 	require.NoError(b, err)
-	plain, err := dirstore.Create(filepath.Join(dir, "dir"), dirstore.Options{})
+	plain, err := dirstore.Create(filepath.Join(dir, "dir"))
 	require.NoError(b, err)
 	b.Cleanup(func() { _ = bolt.Close(); _ = plain.Close() })
 	return map[string]peer{

@@ -48,8 +48,8 @@ func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
 	d := &dirDisk{path: path, warn: warn}
 	jobs := filepath.Join(path, jobsName)
 	var err error
-	if d.jobs, err = dirstore.Open(jobs, dirstore.Options{}); errors.Is(err, fs.ErrNotExist) || errors.Is(err, dirstore.ErrNotStore) {
-		d.jobs, err = dirstore.Create(jobs, dirstore.Options{})
+	if d.jobs, err = dirstore.Open(jobs); errors.Is(err, fs.ErrNotExist) || errors.Is(err, dirstore.ErrNotStore) {
+		d.jobs, err = dirstore.Create(jobs)
 	}
 	if err != nil {
 		return nil, err

@@ -493,7 +493,7 @@ func table(t *testing.T) []row {
 		}, logs()},
 		{"dirstore", func(text []byte) {
 			dir := filepath.Join(t.TempDir(), "store")
-			s, err := dirstore.Create(dir, dirstore.Options{})
+			s, err := dirstore.Create(dir)
 			require.NoError(t, err)
 			require.NoError(t, s.Add(dirstore.Stored{ID: 1}))
 			for _, name := range []string{"eventlog", "crc32c", "R"} {

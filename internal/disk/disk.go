@@ -174,6 +174,9 @@ func (d *Disk) Count(op string) (n int) {
 
 // full returns ENOSPC if a change has made the disk too full, after undoing it.
 func (d *Disk) full(undo func()) error {
+	if d.Blocks == 0 && d.Inodes == 0 {
+		return nil
+	}
 	if blocks, inodes := d.root.used(); d.Blocks > 0 && blocks > d.Blocks || d.Inodes > 0 && inodes > d.Inodes {
 		undo()
 		return syscall.ENOSPC
@@ -248,13 +251,14 @@ func (n *node) surface(c change, coin func() bool) {
 		}
 		return
 	}
+	n.stable = slices.Clone(n.stable)
 	for len(c.data) > 0 {
 		piece := c.data
 		if coin != nil {
 			piece = piece[:min(len(piece), sector-c.at%sector)]
 		}
 		if coin == nil || coin() {
-			n.stable = resize(n.stable, max(len(n.stable), c.at+len(piece)))
+			n.stable = append(n.stable, make([]byte, max(0, c.at+len(piece)-len(n.stable)))...)
 			copy(n.stable[c.at:], piece)
 		}
 		c.at, c.data = c.at+len(piece), c.data[len(piece):]

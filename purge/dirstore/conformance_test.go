@@ -5,11 +5,13 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/disk"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
@@ -31,7 +33,7 @@ func unlinkAll(ctx context.Context, s *dirstore.Store, ids []jobid.ID) error {
 type subject struct {
 	*dirstore.Store
 	t    *testing.T
-	disk *disk
+	disk *disk.Disk
 }
 
 func (s *subject) Create(jobs ...purge.Record) error {
@@ -61,15 +63,18 @@ func (s *subject) Stored() (jobs []jobid.ID, _ []purge.Record, _ jobid.ID, err e
 
 // Obstruct makes the directory of a job one that cannot be renamed.
 func (s *subject) Obstruct(id jobid.ID) (func(), error) {
-	s.disk.stuck = id.KVSPath()
-	return func() { s.disk.stuck = "" }, nil
+	s.disk.Before = func(op, name string) error {
+		if op == "rename" && name == id.KVSPath() {
+			return syscall.EIO
+		}
+		return nil
+	}
+	return func() { s.disk.Before = nil }, nil
 }
 
 // Damage flips a bit of the log of a job.
 func (s *subject) Damage(id jobid.ID) error {
-	log := s.disk.root.names[id.KVSPath()].names["eventlog"]
-	log.flip(3 * 8)
-	log.stable = log.cache
+	s.disk.Flip(id.KVSPath()+"/eventlog", 3*8)
 	_, err := s.Read(id)
 	require.ErrorIs(s.t, err, dirstore.ErrDamaged)
 	return nil
@@ -78,8 +83,8 @@ func (s *subject) Damage(id jobid.ID) error {
 // Reopen opens the store after a crash of the machine that left nothing of what
 // was not synced, or all of it.
 func (s *subject) Reopen() error {
-	s.disk.crash()
-	s.Store = s.disk.open(s.t)
+	s.disk.Crash()
+	s.Store = openOn(s.t, s.disk)
 	return nil
 }
 
@@ -87,8 +92,8 @@ func TestTheStoreUnlinksAsAStoreDoes(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		storetest.Run(t, func() storetest.Subject {
 			d := newDisk()
-			d.coin = func() bool { return kept }
-			return &subject{Store: d.create(t), t: t, disk: d}
+			d.Coin = func() bool { return kept }
+			return &subject{Store: createOn(t, d), t: t, disk: d}
 		})
 	}
 }

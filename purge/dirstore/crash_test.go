@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/disk"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge/dirstore"
 )
@@ -32,26 +34,41 @@ func coins(seeds int) (out []func() bool) {
 // A world is a store on a disk, with what must be true of it.
 type world struct {
 	*testing.T
-	disk *disk
+	disk *disk.Disk
 	s    *dirstore.Store
+	call string // the one that failed
+	k    int    // its number
+	what string
 	gone bool // the batch is done
 }
 
-// newWorld returns what makes a store with the jobs 1 to 6, all durable. The machine
-// crashes as the coin says.
-func newWorld(t *testing.T) func(coin func() bool) *world {
+// atEachCall calls do for a store with the jobs 1 to 6, all durable: once for each call that
+// it makes, which fails or at which the machine stops, and once more; each time for several
+// coins. Then it calls after.
+func atEachCall(t *testing.T, fails func(*disk.Disk, int), seeds int, do func(*world) error, after func(w *world, err error)) {
 	d := newDisk()
-	s := d.create(t)
-	for id := range jobid.ID(6) {
-		require.NoError(t, s.Add(job(id+1)))
-	}
-	d.crash()
-	return func(coin func() bool) *world {
-		w := &world{T: t, disk: &disk{root: d.root.clone(), coin: coin}}
-		w.s = w.disk.open(t)
-		return w
+	add(t, createOn(t, d), 1, 6)
+	d.Crash()
+	for c, coin := range coins(seeds) {
+		for k, failed := 1, true; failed; k++ {
+			w := &world{T: t, disk: d.Clone(), k: k}
+			w.disk.Coin = coin
+			w.reopen()
+			fails(w.disk, k)
+			err := do(w)
+			if failed = w.disk.Stopped(); failed {
+				w.call = w.disk.Calls[k-1]
+			} else {
+				w.disk.Heal()
+				require.NoError(t, err)
+			}
+			w.what = fmt.Sprintf("coin %d, call %d: %s", c, k, w.call)
+			after(w, err)
+		}
 	}
 }
+
+func (w *world) reopen() { w.s = openOn(w, w.disk) }
 
 // batch removes 5 and 6.
 func (w *world) batch() error {
@@ -61,113 +78,92 @@ func (w *world) batch() error {
 }
 
 // check fails the test unless the store is as it must be.
-func (w *world) check(what string) {
+func (w *world) check() {
 	got, errs := list(w.s)
-	require.Empty(w, errs, what)
+	require.Empty(w, errs, w.what)
 	want := ids(1, 2, 3, 4)
 	for _, id := range ids(5, 6) {
 		if len(got) > len(want) && got[len(want)] == id && !w.gone {
 			want = append(want, id)
 		}
 	}
-	require.Equal(w, want, got, what)
+	require.Equal(w, want, got, w.what)
 	for _, id := range got {
 		j, err := w.s.Read(id)
 		require.NoError(w, err)
-		require.Equal(w, job(id), j, what)
+		require.Equal(w, job(id), j, w.what)
 	}
 }
 
-// done fails the test unless the whole batch was done.
-func (w *world) done(what string) {
-	require.True(w, w.gone, what)
-	w.check(what)
-	foreign, err := w.s.Foreign()
-	require.NoError(w, err)
-	require.Empty(w, foreign, what)
+// finish does the batch again, and checks that it is done for good.
+func (w *world) finish() {
+	w.check()
+	require.NoError(w, w.batch(), w.what)
+	for range 3 {
+		w.check()
+		foreign, err := w.s.Foreign()
+		require.NoError(w, err)
+		require.Empty(w, foreign, w.what)
+		w.disk.Crash()
+		w.reopen()
+	}
 }
 
-// The machine stops at every call of a batch in turn, and again at every call of
-// the Open that follows.
+// The machine stops at every call of a batch in turn, and again at some call of the Open
+// that follows.
 func TestNoCrashInABatchLosesOrResurrectsAnything(t *testing.T) {
 	stops := 0
-	newOne := newWorld(t)
-	for c, coin := range coins(4) {
-		for k := 1; ; k++ {
-			what := fmt.Sprintf("coin %d, call %d", c, k)
-			w := newOne(coin)
-			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
-			if w.batch() == nil && len(w.disk.calls) < k {
-				require.Greater(t, k, 15)
-				break
-			}
-			stops++
-			w.disk.crash()
-			// The first Open is stopped as well, at some call.
-			w.disk.failAt = 1 + (k*7+c)%20
-			if s, err := dirstore.Open(".", w.disk.options()); err == nil {
-				w.s, w.disk.failAt = s, 0
-				w.check(what)
-			}
-			w.disk.crash()
-			w.s = w.disk.open(t)
-			w.check(what)
-			require.NoError(t, w.batch(), what)
-			w.done(what)
-			for range 2 {
-				w.disk.crash()
-				w.s = w.disk.open(t)
-				w.done(what)
-			}
+	atEachCall(t, (*disk.Disk).StopAt, 4, (*world).batch, func(w *world, _ error) {
+		stops = max(stops, w.k)
+		w.disk.Crash()
+		w.disk.StopAt(1 + w.k*7%20)
+		if s, err := tryOpenOn(w.disk); err == nil {
+			w.disk.Heal()
+			w.s = s
+			w.check()
 		}
-	}
-	t.Log(stops, "stops")
+		w.disk.Crash()
+		w.reopen()
+		w.finish()
+	})
+	require.Greater(t, stops, 15)
 }
 
 // The process is killed at every call of a batch in turn. The next one opens the store, and
 // then the machine stops: what was removed had to be gone for good before.
 func TestAKilledProcessAndACrashLeaveNoJobInPart(t *testing.T) {
-	newOne := newWorld(t)
-	for c, coin := range coins(4) {
-		for k := 1; ; k++ {
-			what := fmt.Sprintf("coin %d, call %d", c, k)
-			w := newOne(coin)
-			w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
-			if w.batch() == nil && len(w.disk.calls) < k {
-				break
-			}
-			w.disk.failAt, w.disk.down = 0, false
-			w.s = w.disk.open(t)
-			w.disk.crash()
-			w.s = w.disk.open(t)
-			w.check(what)
-			require.NoError(t, w.batch(), what)
-			w.done(what)
-		}
-	}
+	atEachCall(t, (*disk.Disk).StopAt, 4, (*world).batch, func(w *world, _ error) {
+		w.disk.Heal()
+		w.reopen()
+		w.disk.Crash()
+		w.reopen()
+		w.finish()
+	})
 }
 
 // Each call of a batch fails once; the process goes on and asks again.
 func TestABatchThatFailedIsDoneByTheNext(t *testing.T) {
-	newOne := newWorld(t)
-	for c, coin := range coins(2) {
-		for k := 1; ; k++ {
-			what := fmt.Sprintf("coin %d, call %d", c, k)
-			w := newOne(coin)
-			w.disk.calls, w.disk.failAt = nil, k
-			err := w.batch()
-			if len(w.disk.calls) < k {
-				require.NoError(t, err)
-				break
-			}
-			w.check(what)
-			require.NoError(t, w.batch(), what)
-			w.done(what)
-			w.disk.crash()
-			w.s = w.disk.open(t)
-			w.done(what)
+	atEachCall(t, (*disk.Disk).FailAt, 2, (*world).batch, func(w *world, _ error) { w.finish() })
+}
+
+// Each call of an Unlink fails once: no more than one job stays behind, and the
+// error tells which. What stays in the trash is no error.
+func TestAJobThatCannotBeMovedKeepsNoOther(t *testing.T) {
+	purge := func(w *world) error { return unlink(w.s, ids(4, 5, 6)) }
+	atEachCall(t, (*disk.Disk).FailAt, 0, purge, func(w *world, err error) {
+		left, errs := list(w.s)
+		require.Empty(t, errs, w.what)
+		require.LessOrEqual(t, len(left), 3+1, w.what)
+		if len(left) > 3 {
+			require.ErrorContains(t, err, left[3].KVSPath(), w.what)
 		}
-	}
+		require.NoError(t, purge(w), w.what)
+		left, _ = list(w.s)
+		require.Equal(t, ids(1, 2, 3), left, w.what)
+		foreign, err := w.s.Foreign()
+		require.NoError(t, err)
+		require.Empty(t, foreign, w.what)
+	})
 }
 
 // The machine stops at every call that changes jobs.
@@ -184,104 +180,117 @@ func TestNoCrashLeavesAJobInPart(t *testing.T) {
 		{"append", 2, func(s *dirstore.Store) error { return s.Append(2, line("memo")) },
 			func(j *dirstore.Stored) { j.Eventlog = append(j.Eventlog, line("memo")...) }},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			newOne := newWorld(t)
-			for c, coin := range coins(4) {
-				for k := 1; ; k++ {
-					what := fmt.Sprintf("coin %d, call %d", c, k)
-					w := newOne(coin)
-					w.disk.calls, w.disk.failAt, w.disk.down = nil, k, true
-					err := tt.do(w.s)
-					stopped := len(w.disk.calls) >= k
-					w.disk.crash()
-					w.s = w.disk.open(t)
-					w.disk.crash() // what Open cleaned up comes back, or does not
-					w.s = w.disk.open(t)
-					changed := job(tt.id)
-					tt.want(&changed)
-					ids, errs := list(w.s)
-					require.Empty(t, errs, what)
-					there := false
-					for _, id := range ids {
-						j, err := w.s.Read(id)
-						require.NoError(t, err)
-						j.Torn = 0
-						if id != tt.id {
-							require.Equal(t, job(id), j, what)
-							continue
-						}
-						there = true
-						require.Contains(t, []dirstore.Stored{job(id), changed}, j, what)
-					}
-					require.GreaterOrEqual(t, len(ids), 6, what)
-					if err == nil {
-						j, err := w.s.Read(tt.id)
-						require.NoError(t, err, what)
-						require.Equal(t, changed, j, what)
-					}
-					if !there {
-						require.NoError(t, w.s.Add(job(tt.id)), what)
-					}
-					require.NoError(t, w.s.PutR(tt.id, []byte("R")), what)
-					if !stopped {
-						require.NoError(t, err)
-						break
-					}
-				}
+		changed := job(tt.id)
+		tt.want(&changed)
+		atEachCall(t, (*disk.Disk).StopAt, 4, func(w *world) error { return tt.do(w.s) }, func(w *world, err error) {
+			for range 2 { // what Open cleaned up comes back, or does not
+				w.disk.Crash()
+				w.reopen()
 			}
+			got, errs := list(w.s)
+			require.Empty(t, errs, w.what)
+			there := false
+			for _, id := range got {
+				j, err := w.s.Read(id)
+				require.NoError(t, err)
+				j.Torn = 0
+				if id != tt.id {
+					require.Equal(t, job(id), j, w.what)
+					continue
+				}
+				there = true
+				require.Contains(t, []dirstore.Stored{job(id), changed}, j, w.what)
+			}
+			require.GreaterOrEqual(t, len(got), 6, w.what)
+			if err == nil {
+				j, err := w.s.Read(tt.id)
+				require.NoError(t, err, w.what)
+				require.Equal(t, changed, j, w.what)
+			}
+			if !there {
+				require.NoError(t, w.s.Add(job(tt.id)), w.what)
+			}
+			require.NoError(t, w.s.PutR(tt.id, []byte("R")), w.what)
 		})
 	}
 }
 
-// Where a call of Add fails and the process goes on, the next Add succeeds, unless
-// it was the last step.
+// Where a call of Add fails and the process goes on, the next Add succeeds, and keeps nothing
+// of the first, unless that was stored but for the last step.
 func TestAnAddThatFailedIsDoneByTheNext(t *testing.T) {
-	newOne := newWorld(t)
-	for k := 1; ; k++ {
-		w := newOne(func() bool { return false })
-		w.disk.calls, w.disk.failAt = nil, k
-		err := w.s.Add(job(9))
-		if len(w.disk.calls) < k {
-			require.NoError(t, err)
-			break
+	bare := job(9)
+	bare.R = nil
+	atEachCall(t, (*disk.Disk).FailAt, 0, func(w *world) error { return w.s.Add(job(9)) }, func(w *world, err error) {
+		want := job(9)
+		if err != nil && w.call != "syncdir ." {
+			want = bare
+			require.NoError(t, w.s.Add(bare), w.what)
 		}
-		if w.disk.calls[k-1] != "syncdir ." && w.disk.calls[k-1] != "close "+"new/job.0000.0000.0000.0009" {
-			require.Error(t, err, w.disk.calls[k-1])
-			require.NoError(t, w.s.Add(job(9)), w.disk.calls[k-1])
-		}
-		w.s = w.disk.open(t)
+		w.reopen()
 		j, err := w.s.Read(9)
 		require.NoError(t, err)
-		require.Equal(t, job(9), j)
-	}
+		require.Equal(t, want, j, w.what)
+	})
 }
 
 // A Create that was stopped can be done again, and leaves nothing that opens as a
 // store without being one.
 func TestACreateThatWasStoppedIsDoneByTheNext(t *testing.T) {
 	for c, coin := range coins(1) {
-		for k := 1; ; k++ {
+		for k, stopped := 1, true; stopped; k++ {
 			d := newDisk()
-			d.coin, d.failAt, d.down = coin, k, true
-			_, err := dirstore.Create(".", d.options())
-			stopped := len(d.calls) >= k
-			d.crash()
-			if err == nil {
-				require.False(t, stopped)
-				d.open(t)
-				break
-			}
-			s, err := dirstore.Open(".", d.options())
+			d.Coin = coin
+			d.StopAt(k)
+			_, err := dirstore.CreateOn(folder{d, "."})
+			stopped = d.Stopped()
+			require.Equal(t, stopped, err != nil)
+			d.Crash()
+			s, err := tryOpenOn(d)
 			if err != nil {
+				require.True(t, stopped)
 				require.ErrorIs(t, err, dirstore.ErrNotStore)
-				s, err = dirstore.Create(".", d.options())
+				s, err = dirstore.CreateOn(folder{d, "."})
 				require.NoError(t, err, "coin %d, call %d", c, k)
 			}
 			require.NoError(t, s.Add(job(1)))
-			d.crash()
-			ids, errs := list(d.open(t))
+			d.Crash()
+			got, errs := list(openOn(t, d))
 			require.Empty(t, errs)
-			require.Equal(t, []jobid.ID{1}, ids)
+			require.Equal(t, ids(1), got)
 		}
+	}
+}
+
+// On a disk that is full the trash is emptied amid a batch. A job that a crash brings
+// back out of the trash is whole.
+func TestACrashOnAFullDiskLeavesNoJobInPart(t *testing.T) {
+	full := newDisk()
+	add(t, createOn(t, full), 1, 80)
+	full.Crash() // all is durable
+	step := 12
+	if deep {
+		step = 1
+	}
+	for k := 1; ; k += step {
+		d := full.Clone()
+		s := openOn(t, d)
+		random := rand.New(rand.NewPCG(uint64(k), 7))
+		d.Coin = func() bool { return random.IntN(2) == 0 }
+		d.Before = func(op, name string) error { // the trash needs a block for this name
+			if op == "rename" && name == jobid.ID(60).KVSPath() && d.Count("remove") == 0 {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		d.StopAt(k)
+		_, _ = s.Unlink(ctx, jobids(1, 80))
+		if !d.Stopped() {
+			require.Greater(t, k, 400)
+			break
+		}
+		d.Before = nil
+		d.Crash()
+		_, errs := list(openOn(t, d))
+		require.Empty(t, errs, "call %d", k)
 	}
 }

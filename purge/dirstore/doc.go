@@ -2,14 +2,13 @@
 // each. It keeps nothing else: the records of an instance, such as the watermark and
 // tombstones, are for a log beside it.
 //
-// Use it for tests, and for tools where people read plain files. It needs 20 KB and
-// five inodes for each job, and the file system takes most of the time of a purge.
-// For daily use take a database: examples/boltstore keeps the same data in one file
-// with 2.5 KB for each job, and lists and purges more than ten times as fast.
+// Use it for tests, and for tools where people read plain files. A job takes 20 KB and
+// five inodes. For daily use take a database: examples/boltstore keeps the same data in
+// one file with 2.5 KB for each job, and lists and purges more than ten times as fast.
 //
 // # Usage
 //
-//	s, err := dirstore.Open(dir, dirstore.Options{})
+//	s, err := dirstore.Open(dir)
 //	for j, err := range s.Jobs() {                    // err: a job to look at
 //		// fold j.Eventlog
 //	}
@@ -41,10 +40,9 @@
 //
 // # Check digits
 //
-// The files of a job have check digits (CRC-32C). [Store.Read], [Store.Jobs] and
-// [Store.Append] return [ErrDamaged] if they do not match. Repair the file, or remove crc32c
-// to accept what is there. Without crc32c nothing of the job is checked until it is written
-// again. What a crash of the machine left of crc32c, which is not synced, covers nothing.
+// [Store.Read], [Store.Jobs] and [Store.Append] return [ErrDamaged] if the check digits
+// (CRC-32C) of a file do not match. Repair the file, or remove crc32c to accept what is
+// there. Without crc32c nothing is checked until the job is written again.
 //
 // # Ownership, cost and limits
 //
@@ -52,7 +50,7 @@
 // returns [logfile.ErrLocked] until the first Store is closed or its process
 // ends.
 //
-// Open reads the names of all jobs. Adding a job takes four or five fsyncs, replacing its R
-// two or three, unlinking a batch one. A listing has one job at a time in memory. On Windows
-// a crash of the machine may undo the last renames.
+// Adding a job takes four or five fsyncs, replacing its R two or three, unlinking a batch
+// one. A listing has one job at a time in memory. On Windows a crash of the machine may
+// undo the last renames.
 package dirstore

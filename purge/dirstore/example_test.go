@@ -18,7 +18,7 @@ func inTemp(f func(s *dirstore.Store, dir string) error) {
 	if err == nil {
 		var s *dirstore.Store
 		dir := filepath.Join(temp, "store")
-		if s, err = dirstore.Create(dir, dirstore.Options{}); err == nil {
+		if s, err = dirstore.Create(dir); err == nil {
 			err = f(s, dir)
 			_ = s.Close() // it may be closed
 		}

@@ -9,8 +9,14 @@ import (
 // FS is what a Store needs of a file system.
 type FS = folder
 
-// Wrap returns options with a file system in the place of that of the store.
-func Wrap(wrap func(FS) FS) Options { return Options{wrap: wrap} }
+// CreateOn and OpenOn are Create and Open on another file system.
+func CreateOn(fs FS) (*Store, error) { return create(".", on(fs)) }
+func OpenOn(fs FS) (*Store, error)   { return open(".", on(fs)) }
+
+func on(fs FS) func(string) (folder, error) { return func(string) (folder, error) { return fs, nil } }
+
+// SetMax sets the maximum number of bytes in a file.
+func (s *Store) SetMax(n int64) { s.max = n }
 
 // Foreign returns the names in the store that it did not make, and all in its folders
 // trash and new: sorted, with slashes.

@@ -31,45 +31,33 @@ type folder interface {
 
 // osFS is a directory of the operating system's file system. Being an os.Root,
 // it follows no symbolic link that leads out of the directory.
-type osFS struct{ root *os.Root }
+type osFS struct{ *os.Root }
 
-func (o osFS) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
-	f, err := o.root.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err // not a nil *os.File in a File that is not nil
-	}
-	return f, nil
-}
+func openFolder(dir string) (folder, error) { return subFolder(os.OpenRoot(dir)) }
 
-func (o osFS) Stat(name string) (fs.FileInfo, error)     { return o.root.Stat(name) }
-func (o osFS) Lstat(name string) (fs.FileInfo, error)    { return o.root.Lstat(name) }
-func (o osFS) SameFile(a, b fs.FileInfo) bool            { return os.SameFile(a, b) }
-func (o osFS) Remove(name string) error                  { return o.root.Remove(name) }
-func (o osFS) Mkdir(name string, perm fs.FileMode) error { return o.root.Mkdir(name, perm) }
-func (o osFS) Rename(oldName, newName string) error      { return o.root.Rename(oldName, newName) }
-func (o osFS) Chmod(name string, mode fs.FileMode) error {
-	return o.root.Chmod(name, mode)
-}
-
-func (o osFS) Sub(dir string) (folder, error) {
-	root, err := o.root.OpenRoot(dir)
+// subFolder returns no folder, rather than one without a root, with an error.
+func subFolder(root *os.Root, err error) (folder, error) {
 	if err != nil {
 		return nil, err
 	}
 	return osFS{root}, nil
 }
 
-func (o osFS) Close() error { return o.root.Close() }
-
-func (o osFS) Lock(f logfile.File) error {
-	file, ok := f.(*os.File)
-	if !ok {
-		return errors.ErrUnsupported
+func (o osFS) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
+	f, err := o.Root.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err // not a nil *os.File in a File that is not nil
 	}
-	return logfile.Lock(file)
+	return f, nil
 }
 
-func (o osFS) SyncDir(dir string) error { return syncDir(o.root.Open, dir) }
+func (osFS) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
+
+func (o osFS) Sub(dir string) (folder, error) { return subFolder(o.OpenRoot(dir)) }
+
+func (osFS) Lock(f logfile.File) error { return logfile.Lock(f) }
+
+func (o osFS) SyncDir(dir string) error { return syncDir(o.Open, dir) }
 
 // syncDir makes the names in a directory durable.
 func syncDir(open func(string) (*os.File, error), dir string) error {
@@ -84,7 +72,7 @@ func syncDir(open func(string) (*os.File, error), dir string) error {
 }
 
 func (o osFS) ReadDir(name string) ([]fs.DirEntry, error) {
-	d, err := o.root.Open(name)
+	d, err := o.Open(name)
 	if err != nil {
 		return nil, err
 	}

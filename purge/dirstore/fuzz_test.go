@@ -1,7 +1,6 @@
 package dirstore_test
 
 import (
-	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,12 +16,11 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(line("submit")), make([]byte, 2000))
 	f.Fuzz(func(t *testing.T, events, sums []byte) {
 		d := newDisk()
-		d.coin = func() bool { return false }
-		s := d.create(t)
+		d.Coin = func() bool { return false }
+		s := createOn(t, d)
 		require.NoError(t, s.Add(job(5)))
 		for name, text := range map[string][]byte{"eventlog": events, "crc32c": sums} {
-			_, _, n := d.find("job.0000.0000.0000.0005/" + name)
-			n.cache, n.stable = bytes.Clone(text), bytes.Clone(text)
+			d.Set("job.0000.0000.0000.0005/"+name, string(text))
 		}
 		j, readErr := s.Read(5)
 		if readErr != nil {
@@ -32,8 +30,8 @@ func FuzzRead(f *testing.F) {
 		if readErr == nil {
 			require.NoError(t, appendErr)
 		}
-		d.crash()
-		s = d.open(t)
+		d.Crash()
+		s = openOn(t, d)
 		if appendErr == nil && readErr == nil {
 			again, err := s.Read(5)
 			require.NoError(t, err)

@@ -29,13 +29,13 @@ type Stored struct {
 
 // Add stores a new job: whole, with its Eventlog, Jobspec and R, or not at all,
 // also after a crash. It ignores Torn. The error is fs.ErrExist if there is such a job,
-// damaged or not, and logfile.ErrBatch if Eventlog is not whole lines of events. A job that is
-// larger than Options allow is an error too. If only the last step fails, which makes the job
-// durable, the job may be stored. Add makes four fsyncs, and one more if there is an R.
+// damaged or not, and logfile.ErrBatch if Eventlog is not whole lines of events. A file of more
+// than 64 MiB is an error too. If only the last step fails, which makes the job durable, the
+// job may be stored.
 func (s *Store) Add(j Stored) error {
 	const op = "add"
 	name := j.ID.KVSPath()
-	if err := s.open(op); err != nil {
+	if err := s.check(op); err != nil {
 		return err
 	}
 	if err := s.checkNew(j); err != nil {
@@ -71,11 +71,8 @@ func (s *Store) unstage(name string) {
 
 // checkNew returns an error if the job could not be read back.
 func (s *Store) checkNew(j Stored) error {
-	if n := int64(len(j.Eventlog)); n > s.opts.MaxEventlog {
-		return errTooLarge(n, s.opts.MaxEventlog)
-	}
-	if n := int64(max(len(j.Jobspec), len(j.R))); n > s.opts.MaxObject {
-		return errTooLarge(n, s.opts.MaxObject)
+	if n := int64(max(len(j.Eventlog), len(j.Jobspec), len(j.R))); n > s.max {
+		return errTooLarge(n, s.max)
 	}
 	if err := checkLines(j.Eventlog); err != nil {
 		return fmt.Errorf("%w: %w", logfile.ErrBatch, err)
@@ -131,11 +128,11 @@ func (s *Store) stage(dir string, j Stored) error {
 func (s *Store) PutR(id jobid.ID, data []byte) error {
 	const op = "put"
 	dir := id.KVSPath()
-	if err := s.open(op); err != nil {
+	if err := s.check(op); err != nil {
 		return err
 	}
-	if n := int64(len(data)); n > s.opts.MaxObject {
-		return fail(op, filepath.Join(dir, rKey), errTooLarge(n, s.opts.MaxObject))
+	if n := int64(len(data)); n > s.max {
+		return fail(op, filepath.Join(dir, rKey), errTooLarge(n, s.max))
 	}
 	if err := s.isDir(dir); err != nil {
 		return fail(op, dir, err)
@@ -168,13 +165,12 @@ func (s *Store) isDir(name string) error {
 // Append appends lines to the eventlog of a job, durably. It opens and reads the log each
 // time, locks it, and repairs a torn last line. The error is fs.ErrNotExist if there is no
 // such job, [ErrDamaged] if the eventlog is damaged otherwise, logfile.ErrLocked if it is open
-// elsewhere, or logfile.ErrBatch if the lines are not events. A log that would be larger than
-// Options.MaxEventlog is an error too. After an error the log is as before, or has all of the
-// lines.
+// elsewhere, or logfile.ErrBatch if the lines are not events. A log that would have more than 64
+// MiB is an error too. After an error the log is as before, or has all of the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) error {
 	const op = "append"
 	dir, name := id.KVSPath(), filepath.Join(id.KVSPath(), eventlogKey)
-	if err := s.open(op); err != nil {
+	if err := s.check(op); err != nil {
 		return err
 	}
 	if err := s.isDir(dir); err != nil {
@@ -184,8 +180,8 @@ func (s *Store) Append(id jobid.ID, batch []byte) error {
 	if err != nil {
 		return fail(op, name, err)
 	}
-	if n := log.Size() + int64(len(batch)); n > s.opts.MaxEventlog {
-		err = errTooLarge(n, s.opts.MaxEventlog)
+	if n := log.Size() + int64(len(batch)); n > s.max {
+		err = errTooLarge(n, s.max)
 	} else {
 		err = log.Append(batch)
 	}
@@ -203,7 +199,7 @@ func (s *Store) Append(id jobid.ID, batch []byte) error {
 // openLog opens an eventlog after verifying and repairing it, with the check digits of all
 // that is in it.
 func (s *Store) openLog(dir, name string) (*logfile.Log, sums, error) {
-	text, err := readFile(s.fs, name, s.opts.MaxEventlog)
+	text, err := readFile(s.fs, name, s.max)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errNoEventlog
 	}
@@ -236,11 +232,11 @@ func (s *Store) openLog(dir, name string) (*logfile.Log, sums, error) {
 
 // Read returns what is stored of a job. The error is a *[JobError]: fs.ErrNotExist if there
 // is no such job, [ErrDamaged] if it has no eventlog, its eventlog has an invalid line or check
-// digits do not match, or that a file is larger than Options allow; or fs.ErrClosed if the
-// store is closed. With a *JobError come those of Eventlog, Jobspec and R that are whole: the
+// digits do not match, or that a file has more than 64 MiB; or fs.ErrClosed if the store is
+// closed. With a *JobError come those of Eventlog, Jobspec and R that are whole: the
 // job may still hold its R. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
-	if err := s.open("read"); err != nil {
+	if err := s.check("read"); err != nil {
 		return Stored{}, err
 	}
 	j, err := s.read(id)
@@ -272,12 +268,12 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 		var fault error
 		switch e.Name() {
 		case eventlogKey:
-			log, fault = readFile(dir, e.Name(), s.opts.MaxEventlog)
+			log, fault = readFile(dir, e.Name(), s.max)
 			missing = nil
 		case jobspecKey:
-			j.Jobspec, fault = readFile(dir, e.Name(), s.opts.MaxObject)
+			j.Jobspec, fault = readFile(dir, e.Name(), s.max)
 		case rKey:
-			j.R, fault = readFile(dir, e.Name(), s.opts.MaxObject)
+			j.R, fault = readFile(dir, e.Name(), s.max)
 		}
 		if fault != nil && err == nil {
 			err = fmt.Errorf("%s: %w", e.Name(), cause(fault))
@@ -304,7 +300,7 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 // memory, and the ids of all jobs.
 func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
-		if err := s.open("list"); err != nil {
+		if err := s.check("list"); err != nil {
 			yield(Stored{}, err)
 			return
 		}

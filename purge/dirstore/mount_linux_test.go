@@ -57,7 +57,7 @@ func TestARealDiskThatIsFullIsOpenedAndPurged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := disk(t)
 			store := filepath.Join(dir, "store")
-			s, err := dirstore.Create(store, dirstore.Options{})
+			s, err := dirstore.Create(store)
 			require.NoError(t, err)
 			const last = jobid.ID(25)
 			for _, id := range jobids(1, int(last)) {
@@ -75,7 +75,7 @@ func TestARealDiskThatIsFullIsOpenedAndPurged(t *testing.T) {
 			require.True(t, logfile.IsFull(err), err)
 			require.NoError(t, s.Close())
 
-			s, err = dirstore.Open(store, dirstore.Options{})
+			s, err = dirstore.Open(store)
 			require.NoError(t, err)
 			purged := jobid.ID(0)
 			for ; purged < 20; purged += 5 {
@@ -83,7 +83,7 @@ func TestARealDiskThatIsFullIsOpenedAndPurged(t *testing.T) {
 			}
 			require.NoError(t, s.Add(job(last+100)), "there is room again")
 			require.NoError(t, s.Close())
-			s, err = dirstore.Open(store, dirstore.Options{})
+			s, err = dirstore.Open(store)
 			require.NoError(t, err)
 			got, errs := list(s)
 			require.Empty(t, errs)

@@ -3,7 +3,6 @@ package dirstore_test
 import (
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -22,16 +21,16 @@ import (
 
 func TestASecondOpenerIsRefused(t *testing.T) {
 	s, dir := create(t, 1, 2)
-	_, err := dirstore.Open(dir, dirstore.Options{})
+	_, err := dirstore.Open(dir)
 	require.ErrorIs(t, err, logfile.ErrLocked)
 	if runtime.GOOS == "linux" {
 		require.ErrorContains(t, err, fmt.Sprintf("in use by process %d", os.Getpid()))
 	}
-	_, err = dirstore.Create(dir, dirstore.Options{})
+	_, err = dirstore.Create(dir)
 	require.ErrorIs(t, err, fs.ErrExist)
 	require.NoError(t, s.Add(job(3)))
 	require.NoError(t, s.Close())
-	s, err = dirstore.Open(dir, dirstore.Options{})
+	s, err = dirstore.Open(dir)
 	require.NoError(t, err, "it is free again")
 
 	log, err := logfile.Open(filepath.Join(dir, jobid.ID(1).KVSPath(), "eventlog"), logfile.Options{})
@@ -42,61 +41,52 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-// fill fills a disk of which only some blocks or inodes are left.
-func fill(t *testing.T, d *disk, s *dirstore.Store) (last jobid.ID) {
-	for id := jobid.ID(1); ; id++ {
-		if err := s.Add(job(id)); err != nil {
-			require.True(t, logfile.IsFull(err), err)
-			return id - 1
-		}
-	}
-}
-
 func TestAFullDiskIsPurgedAndOpened(t *testing.T) {
 	for _, limit := range []struct{ blocks, inodes int }{{400, 0}, {0, 300}} {
 		d := newDisk()
-		s := d.create(t)
-		d.blocks, d.inodes = limit.blocks, limit.inodes
-		last := fill(t, d, s)
-		require.Greater(t, last, jobid.ID(40))
-		// Something else takes what is left: logs grow.
-		_, _, n := d.find("job.0000.0000.0000.0001/eventlog")
-		for d.blocks > 0 && d.full(true, func() {}) == nil {
-			n.cache = append(n.cache, make([]byte, 4096)...)
+		s := createOn(t, d)
+		d.Blocks, d.Inodes = limit.blocks, limit.inodes
+		last, err := 0, error(nil)
+		for ; err == nil; last++ {
+			err = s.Add(job(jobid.ID(last + 1)))
 		}
-		d.blocks -= min(1, d.blocks) // one block less than is used
-		s, err := dirstore.Open(".", d.options())
-		require.NoError(t, err, "it opens")
+		require.True(t, logfile.IsFull(err), err)
+		last--
+		require.Greater(t, last, 40)
+		// Something else takes what is left: logs grow.
+		log := "job.0000.0000.0000.0001/eventlog"
+		for d.Blocks > 0 && d.Used() <= d.Blocks {
+			d.Set(log, d.Read(log)+strings.Repeat("\x00", 4096))
+		}
+		d.Blocks -= min(1, d.Blocks) // one block less than is used
+		s = openOn(t, d)
 		for _, batch := range [][]jobid.ID{ids(2, 3, 4), ids(5, 6, 7), ids(8, 9, 10)} {
 			require.NoError(t, unlink(s, batch), "%+v", limit)
 		}
-		d.crash()
-		s = d.open(t)
+		d.Crash()
+		s = openOn(t, d)
 		got, errs := list(s)
 		require.LessOrEqual(t, len(errs), 1)
-		require.Len(t, got, int(last)-9-len(errs))
+		require.Len(t, got, last-9-len(errs))
 		require.NoError(t, unlink(s, got[:30]))
-		_, _, n = d.find("ballast-4")
-		require.NotNil(t, n, "there is room again")
+		require.NotEqual(t, "no such file", d.Read("ballast-4"), "there is room again")
 	}
 }
 
 func TestForeignFilesInTheTrashAreLookedAtOnce(t *testing.T) {
 	calls := func(foreign int) int {
 		d := newDisk()
-		s := d.create(t)
-		for id := range jobid.ID(foreign) {
-			require.NoError(t, s.Add(job(id+1)))
-			_, _, n := d.find((id + 1).KVSPath())
-			n.names["core"] = &node{mode: 0o600}
-			n.kept["core"] = n.names["core"]
+		s := createOn(t, d)
+		for _, id := range jobids(1, foreign) {
+			require.NoError(t, s.Add(job(id)))
+			d.Put(id.KVSPath()+"/core", "")
 		}
 		require.NoError(t, unlink(s, jobids(1, foreign)))
-		s = d.open(t)
+		s = openOn(t, d)
 		require.NoError(t, s.Add(job(1000)))
-		d.calls = nil
+		d.Calls = nil
 		require.NoError(t, unlink(s, ids(1000)))
-		return len(d.calls)
+		return len(d.Calls)
 	}
 	require.Equal(t, calls(1), calls(50))
 }
@@ -111,34 +101,41 @@ func jobids(first jobid.ID, n int) (out []jobid.ID) {
 
 func TestAJobCostsUnlinkOneDirectoryHandle(t *testing.T) {
 	d := newDisk()
-	s := d.create(t)
-	for id := range jobid.ID(100) {
-		require.NoError(t, s.Add(job(id+1)))
-	}
-	d.calls = nil
+	s := createOn(t, d)
+	add(t, s, 1, 100)
+	d.Calls = nil
 	require.NoError(t, unlink(s, jobids(1, 100)))
 	count := map[string]int{}
-	for _, call := range d.calls {
+	for _, call := range d.Calls {
 		what, _, _ := strings.Cut(call, " ")
 		count[what]++
 	}
 	require.Equal(t, map[string]int{
-		"lstat": 100 + 400, "rename": 100, "syncdir": 1, "sub": 100 + 1, "remove": 500,
+		"lstat": 100 + 400, "rename": 100, "syncdir": 1, "opendir": 100 + 1, "remove": 500,
 	}, count)
 }
 
-func TestAStrayFileWithTheNameOfAJobIsNoJob(t *testing.T) {
-	s, dir := create(t, 1)
-	write(t, "", dir, "job.ffff.ffff.ffff.ffff")
-	write(t, "", dir, "trash", "job.ffff.ffff.ffff.fffe")
-	write(t, "", dir, "new", "job.ffff.ffff.ffff.fffd")
-	s = reopen(t, s, dir)
-	got, errs := list(s)
-	require.Equal(t, ids(1), got)
-	require.Empty(t, errs)
-	require.NoError(t, unlink(s, ids(1<<64-1)))
-	require.FileExists(t, filepath.Join(dir, "job.ffff.ffff.ffff.ffff"))
+// The calls that are dear are counted: see the section on cost in doc.go.
+func TestFsyncsAreFew(t *testing.T) {
+	d := newDisk()
+	s := createOn(t, d)
+	syncs := func(do func() error) int {
+		d.Calls = nil
+		require.NoError(t, do())
+		return d.Count("sync") + d.Count("syncdir")
+	}
+	bare := job(1)
+	bare.R = nil
+	require.Equal(t, 4, syncs(func() error { return s.Add(bare) }))
+	require.Equal(t, 5, syncs(func() error { return s.Add(job(2)) }))
+	require.Equal(t, 2, syncs(func() error { return s.PutR(1, []byte("first")) }))
+	require.Equal(t, 3, syncs(func() error { return s.PutR(1, []byte("again")) }))
+	require.Equal(t, 3, syncs(func() error { return s.Append(1, line("memo")) }))
+	require.Equal(t, 1, syncs(func() error { return unlink(s, ids(1, 2)) }))
+	require.Zero(t, syncs(func() error { return openOn(t, d).Close() }))
 }
+
+func ids(list ...jobid.ID) []jobid.ID { return list }
 
 func TestAMissingEmptyFolderIsMadeAgain(t *testing.T) {
 	s, dir := create(t, 1)
@@ -146,7 +143,7 @@ func TestAMissingEmptyFolderIsMadeAgain(t *testing.T) {
 	for _, name := range []string{"trash", "new"} {
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
 	}
-	s, err := dirstore.Open(dir, dirstore.Options{})
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.Add(job(2)))
 	require.NoError(t, unlink(s, ids(1, 2)))
@@ -164,38 +161,4 @@ func TestAReplacedFileKeepsItsMode(t *testing.T) {
 	info, err := os.Stat(name)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o644), info.Mode().Perm())
-}
-
-// On a disk that is full the trash is emptied amid a batch. A job that a crash brings
-// back out of the trash is whole.
-func TestACrashOnAFullDiskLeavesNoJobInPart(t *testing.T) {
-	full := newDisk()
-	s := full.create(t)
-	for id := range jobid.ID(80) {
-		require.NoError(t, s.Add(job(id+1)))
-	}
-	require.NoError(t, s.Close())
-	full.crash() // all is durable
-	step := 12
-	if deep {
-		step = 1
-	}
-	for k := 1; ; k += step {
-		d := newDisk()
-		d.root = full.root.clone()
-		s := d.open(t)
-		d.tight = jobid.ID(60).KVSPath() // the trash needs a block for its name
-		random := rand.New(rand.NewPCG(uint64(k), 7))
-		d.coin = func() bool { return random.IntN(2) == 0 }
-		d.calls, d.failAt, d.down = nil, k, true
-		_, _ = s.Unlink(ctx, jobids(1, 80))
-		if len(d.calls) < k {
-			require.Greater(t, k, 400)
-			break
-		}
-		d.down = false
-		d.crash()
-		_, errs := list(d.open(t))
-		require.Empty(t, errs, "call %d", k)
-	}
 }

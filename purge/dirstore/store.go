@@ -28,22 +28,8 @@ const (
 	fileMode fs.FileMode = 0o600
 )
 
-// defaultMax is the default of Options.MaxEventlog and MaxObject.
-const defaultMax = 64 << 20
-
-// Options say how a store is kept. The zero value is the default.
-type Options struct {
-	// MaxEventlog is the maximum number of bytes in the eventlog of a job. 0 or
-	// less means 64 MiB.
-	MaxEventlog int64
-	// MaxObject is the maximum number of bytes in a jobspec or an R. 0 or less
-	// means 64 MiB.
-	MaxObject int64
-
-	// wrap returns what is used in the place of a file system: for tests that let it
-	// fail. The Store closes what it returns.
-	wrap func(folder) folder
-}
+// maxFile is the maximum number of bytes in an eventlog, a jobspec or an R.
+const maxFile = 64 << 20
 
 // A Store is an open store. One goroutine at a time may use it. The zero Store
 // behaves as a closed one.
@@ -51,7 +37,7 @@ type Store struct {
 	_       guard.NoCopy
 	fs      folder // nil if closed
 	dir     string
-	opts    Options
+	max     int64 // maxFile; less in tests
 	lock    logfile.File
 	trash   map[string]bool    // the names in the trash
 	left    []string           // jobs in trash and new that are to be removed
@@ -62,15 +48,17 @@ type Store struct {
 // not exist; the parent must exist. A directory that exists must be empty, or be
 // left from an earlier Create that did not finish. The error is fs.ErrExist if
 // there is a store already.
-func Create(dir string, o Options) (*Store, error) {
+func Create(dir string) (*Store, error) { return create(dir, openFolder) }
+
+func create(dir string, open func(dir string) (folder, error)) (*Store, error) {
 	if err := os.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fail("create", dir, err)
 	}
-	s, err := start(dir, o)
+	s, err := start(dir, open)
 	if err != nil {
 		return nil, fail("create", dir, err)
 	}
-	if err := s.create(); err != nil {
+	if err := s.fill(); err != nil {
 		return nil, errors.Join(fail("create", dir, err), s.end())
 	}
 	return s, nil
@@ -82,8 +70,10 @@ func Create(dir string, o Options) (*Store, error) {
 // The error is [ErrNotStore] if the directory is not a store, fs.ErrNotExist if there is no
 // directory, logfile.ErrLocked if the store is open elsewhere. Open reads the names of all
 // jobs, but no job.
-func Open(dir string, o Options) (*Store, error) {
-	s, err := start(dir, o)
+func Open(dir string) (*Store, error) { return open(dir, openFolder) }
+
+func open(dir string, open func(dir string) (folder, error)) (*Store, error) {
+	s, err := start(dir, open)
 	if err != nil {
 		return nil, fail("open", dir, err)
 	}
@@ -107,22 +97,12 @@ func Open(dir string, o Options) (*Store, error) {
 }
 
 // start opens the directory of a store.
-func start(dir string, o Options) (*Store, error) {
-	root, err := os.OpenRoot(dir)
+func start(dir string, open func(dir string) (folder, error)) (*Store, error) {
+	root, err := open(dir)
 	if err != nil {
 		return nil, err
 	}
-	if o.MaxEventlog <= 0 {
-		o.MaxEventlog = defaultMax
-	}
-	if o.MaxObject <= 0 {
-		o.MaxObject = defaultMax
-	}
-	s := &Store{fs: osFS{root}, dir: dir, opts: o, trash: make(map[string]bool)}
-	if o.wrap != nil {
-		s.fs = o.wrap(s.fs)
-	}
-	return s, nil
+	return &Store{fs: root, dir: dir, max: maxFile, trash: make(map[string]bool)}, nil
 }
 
 // lockDir locks the store until it is closed. The file stays when the store is
@@ -139,9 +119,9 @@ func (s *Store) lockDir(flag int) error {
 	return nil
 }
 
-// create fills an empty directory. The lock comes last: it is what makes a directory a
+// fill fills an empty directory. The lock comes last: it is what makes a directory a
 // store.
-func (s *Store) create() error {
+func (s *Store) fill() error {
 	list, err := s.fs.ReadDir(".")
 	if err != nil {
 		return err
@@ -243,8 +223,8 @@ func (s *Store) end() error {
 	return err
 }
 
-// open returns an error if the store is closed.
-func (s *Store) open(op string) error {
+// check returns an error if the store is closed.
+func (s *Store) check(op string) error {
 	if s.fs == nil {
 		return fail(op, s.dir, fs.ErrClosed)
 	}

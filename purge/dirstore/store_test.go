@@ -2,7 +2,6 @@ package dirstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -42,7 +41,7 @@ func job(id jobid.ID) dirstore.Stored {
 // create returns a new store with jobs, and its directory.
 func create(t testing.TB, ids ...jobid.ID) (*dirstore.Store, string) {
 	dir := filepath.Join(t.TempDir(), "store")
-	s, err := dirstore.Create(dir, dirstore.Options{})
+	s, err := dirstore.Create(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() }) // it may be closed already
 	for _, id := range ids {
@@ -54,7 +53,7 @@ func create(t testing.TB, ids ...jobid.ID) (*dirstore.Store, string) {
 // reopen closes a store and opens it again.
 func reopen(t testing.TB, s *dirstore.Store, dir string) *dirstore.Store {
 	require.NoError(t, s.Close())
-	s, err := dirstore.Open(dir, dirstore.Options{})
+	s, err := dirstore.Open(dir)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
@@ -80,23 +79,6 @@ func mkdir(t testing.TB, elem ...string) {
 	require.NoError(t, os.Mkdir(filepath.Join(elem...), 0o700))
 }
 
-func TestAJobIsReadAsItWasAdded(t *testing.T) {
-	s, dir := create(t, 3, 1, 2)
-	for _, s := range []*dirstore.Store{s, reopen(t, s, dir)} {
-		if _, err := s.Read(1); errors.Is(err, fs.ErrClosed) {
-			continue
-		}
-		ids, errs := list(s)
-		require.Equal(t, []jobid.ID{1, 2, 3}, ids)
-		require.Empty(t, errs)
-		for _, id := range ids {
-			j, err := s.Read(id)
-			require.NoError(t, err)
-			require.Equal(t, job(id), j)
-		}
-	}
-}
-
 func TestAJobNeedsNoJobspecAndNoR(t *testing.T) {
 	s, _ := create(t)
 	require.NoError(t, s.Add(dirstore.Stored{ID: 7}))
@@ -107,50 +89,45 @@ func TestAJobNeedsNoJobspecAndNoR(t *testing.T) {
 	require.Nil(t, j.R)
 }
 
-func TestAddReplacesWhatAnAddLeftThatFailed(t *testing.T) {
+func TestWhatCannotBeKeptIsRefused(t *testing.T) {
 	s, dir := create(t)
-	mkdir(t, dir, "new", "job.0000.0000.0000.0009")
-	write(t, "half", dir, "new", "job.0000.0000.0000.0009", "R")
-	bare := job(9)
-	bare.R = nil
-	require.NoError(t, s.Add(bare))
-	j, err := s.Read(9)
-	require.NoError(t, err)
-	require.Equal(t, bare, j)
-	require.NoDirExists(t, filepath.Join(dir, "new", "job.0000.0000.0000.0009"))
-}
-
-func TestAddRefusesWhatItCannotKeep(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: 100, MaxObject: 10})
-	require.NoError(t, err)
-	defer s.Close()
-	require.NoError(t, s.Add(dirstore.Stored{ID: 1, Jobspec: []byte("0123456789")}))
-	for _, tt := range []struct {
-		name string
-		job  dirstore.Stored
-		want error
+	s.SetMax(100)
+	full := dirstore.Stored{ID: 1, Eventlog: line("memo"), Jobspec: make([]byte, 100), R: make([]byte, 100)}
+	require.NoError(t, s.Add(full))
+	for name, tt := range map[string]struct {
+		err  error
+		want string
 	}{
-		{"a job that is there", dirstore.Stored{ID: 1}, fs.ErrExist},
-		{"a torn line", dirstore.Stored{ID: 2, Eventlog: line("submit")[:10]}, logfile.ErrBatch},
-		{"a line that is no event", dirstore.Stored{ID: 2, Eventlog: []byte("{}\n")}, eventlog.ErrEntry},
-		{"an eventlog that is too large", dirstore.Stored{ID: 2, Eventlog: make([]byte, 101)}, nil},
-		{"a jobspec that is too large", dirstore.Stored{ID: 2, Jobspec: make([]byte, 11)}, nil},
-		{"an R that is too large", dirstore.Stored{ID: 2, R: make([]byte, 11)}, nil},
+		"a job that is there":     {s.Add(dirstore.Stored{ID: 1}), "file already exists"},
+		"a torn line":             {s.Add(dirstore.Stored{ID: 2, Eventlog: line("submit")[:10]}), "invalid batch: "},
+		"a line that is no event": {s.Add(dirstore.Stored{ID: 2, Eventlog: []byte("{}\n")}), "invalid batch: "},
+		"a large eventlog":        {s.Add(dirstore.Stored{ID: 2, Eventlog: make([]byte, 101)}), "limit exceeded: 101 bytes, the limit is 100"},
+		"a large jobspec":         {s.Add(dirstore.Stored{ID: 2, Jobspec: make([]byte, 101)}), "limit exceeded: 101 bytes"},
+		"a large R":               {s.Add(dirstore.Stored{ID: 2, R: make([]byte, 101)}), "limit exceeded: 101 bytes"},
+		"a large R that is put":   {s.PutR(1, make([]byte, 101)), "limit exceeded: 101 bytes"},
+		"a log that grows":        {s.Append(1, append(line("memo"), line("memo")...)), "limit exceeded: 1"},
+		"a line that is appended": {s.Append(1, []byte("no event\n")), "line 1: "},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			err := s.Add(tt.job)
-			if tt.want == nil {
-				require.ErrorContains(t, err, ": limit exceeded: ")
-			} else {
-				require.ErrorIs(t, err, tt.want)
-			}
-			require.ErrorContains(t, err, "dirstore: add job.")
-			ids, errs := list(s)
-			require.Equal(t, []jobid.ID{1}, ids)
-			require.Empty(t, errs)
-		})
+		require.ErrorContains(t, tt.err, tt.want, name)
+		require.ErrorContains(t, tt.err, "dirstore: ")
+		ids, errs := list(s)
+		require.Equal(t, []jobid.ID{1}, ids)
+		require.Empty(t, errs)
+		j, err := s.Read(1)
+		require.NoError(t, err)
+		require.Equal(t, full, j)
 	}
+	require.ErrorIs(t, s.Add(dirstore.Stored{ID: 1}), fs.ErrExist)
+	require.ErrorIs(t, s.Append(1, []byte("{}")), logfile.ErrBatch)
+	require.ErrorIs(t, s.Append(2, line("memo")), fs.ErrNotExist)
+	require.ErrorIs(t, s.PutR(2, nil), fs.ErrNotExist)
+
+	// Whoever wrote it: what is too large is not read.
+	write(t, strings.Repeat(" ", 101), dir, "job.0000.0000.0000.0001", "R")
+	_, err := s.Read(1)
+	require.ErrorContains(t, err, "limit exceeded")
+	write(t, strings.Repeat(" ", 1000), dir, "job.0000.0000.0000.0001", "eventlog")
+	require.ErrorContains(t, s.Append(1, nil), "limit exceeded: 1000 bytes")
 }
 
 func TestWhatIsPutReplacesWhatWasThere(t *testing.T) {
@@ -169,47 +146,13 @@ func TestWhatIsPutReplacesWhatWasThere(t *testing.T) {
 	require.Equal(t, job(2), j)
 }
 
-func TestWhatIsPutHasALimit(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "store")
-	s, err := dirstore.Create(dir, dirstore.Options{MaxEventlog: int64(len(line("memo"))), MaxObject: 3})
-	require.NoError(t, err)
-	defer s.Close()
-	require.NoError(t, s.Add(dirstore.Stored{ID: 1}))
-	require.NoError(t, s.PutR(1, []byte("123")))
-	require.ErrorContains(t, s.PutR(1, []byte("1234")), "limit exceeded")
-	require.NoError(t, s.Append(1, line("memo")))
-	require.ErrorContains(t, s.Append(1, line("memo")), "limit exceeded")
-	j, err := s.Read(1)
-	require.NoError(t, err)
-	require.Equal(t, dirstore.Stored{ID: 1, Eventlog: line("memo"), R: []byte("123")}, j)
-
-	// Whoever wrote it: what is too large is not read.
-	write(t, "1234", dir, "job.0000.0000.0000.0001", "R")
-	_, err = s.Read(1)
-	require.ErrorContains(t, err, "limit exceeded")
-	write(t, strings.Repeat(" ", 1000), dir, "job.0000.0000.0000.0001", "eventlog")
-	require.ErrorContains(t, s.Append(1, nil), "limit exceeded: 1000 bytes")
-}
-
-func TestAJobThatIsNotThereIsNotChanged(t *testing.T) {
+func TestAJobThatIsNotThereIsNotRead(t *testing.T) {
 	s, _ := create(t, 1)
 	_, err := s.Read(2)
 	var e *dirstore.JobError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, jobid.ID(2), e.ID)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.ErrorIs(t, s.PutR(2, nil), fs.ErrNotExist)
-	require.ErrorIs(t, s.Append(2, line("memo")), fs.ErrNotExist)
-	ids, _ := list(s)
-	require.Equal(t, []jobid.ID{1}, ids)
-}
-
-func TestAppendRefusesALineThatIsNotAnEvent(t *testing.T) {
-	s, _ := create(t, 1)
-	require.ErrorIs(t, s.Append(1, []byte("no event\n")), logfile.ErrBatch)
-	j, err := s.Read(1)
-	require.NoError(t, err)
-	require.Equal(t, job(1), j)
 }
 
 func TestATornLineIsNotReadAndSetAsideWhenAppending(t *testing.T) {
@@ -294,17 +237,17 @@ func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {
 
 func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	_, dir := create(t)
-	_, err := dirstore.Create(dir, dirstore.Options{})
+	_, err := dirstore.Create(dir)
 	require.ErrorIs(t, err, fs.ErrExist)
 	dir = t.TempDir()
 	write(t, "", dir, "mine")
-	_, err = dirstore.Create(dir, dirstore.Options{})
+	_, err = dirstore.Create(dir)
 	require.ErrorContains(t, err, "not made by the store")
-	_, err = dirstore.Open(dir, dirstore.Options{})
+	_, err = dirstore.Open(dir)
 	require.ErrorIs(t, err, dirstore.ErrNotStore)
-	_, err = dirstore.Open(filepath.Join(dir, "none"), dirstore.Options{})
+	_, err = dirstore.Open(filepath.Join(dir, "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = dirstore.Create(filepath.Join(dir, "none", "none"), dirstore.Options{})
+	_, err = dirstore.Create(filepath.Join(dir, "none", "none"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
 	// What a Create left that did not finish is none of that, unless it was used.
@@ -312,10 +255,10 @@ func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	mkdir(t, dir, "trash")
 	mkdir(t, dir, "new")
 	mkdir(t, dir, "new", "x")
-	_, err = dirstore.Create(dir, dirstore.Options{})
+	_, err = dirstore.Create(dir)
 	require.ErrorContains(t, err, "not made by the store")
 	require.NoError(t, os.Remove(filepath.Join(dir, "new", "x")))
-	s, err := dirstore.Create(dir, dirstore.Options{})
+	s, err := dirstore.Create(dir)
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
@@ -333,15 +276,6 @@ func TestAClosedStoreDoesNothing(t *testing.T) {
 			require.ErrorIs(t, err, fs.ErrClosed)
 		}
 	}
-}
-
-func TestADoneContextChangesNothing(t *testing.T) {
-	s, _ := create(t, 1)
-	done, cancel := context.WithCancel(ctx)
-	cancel()
-	require.ErrorIs(t, unlinkAll(done, s, []jobid.ID{1}), context.Canceled)
-	ids, _ := list(s)
-	require.Equal(t, []jobid.ID{1}, ids)
 }
 
 func TestOnlyTheOwnerMayReadAStore(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 // open.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
-	if err := s.open(op); err != nil {
+	if err := s.check(op); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

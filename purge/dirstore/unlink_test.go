@@ -1,6 +1,7 @@
 package dirstore_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,19 +13,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge/dirstore"
 )
-
-func TestUnlinkRemovesTheJobsAndNothingElse(t *testing.T) {
-	s, dir := create(t, 1, 2, 3)
-	require.NoError(t, unlink(s, []jobid.ID{3, 1, 1, 77}))
-	require.NoError(t, unlink(s, []jobid.ID{3, 1}))
-	s = reopen(t, s, dir)
-	ids, errs := list(s)
-	require.Equal(t, []jobid.ID{2}, ids)
-	require.Empty(t, errs)
-	list, err := os.ReadDir(filepath.Join(dir, "trash"))
-	require.NoError(t, err)
-	require.Empty(t, list)
-}
 
 func TestForeignFilesStay(t *testing.T) {
 	s, dir := create(t, 1, 2)
@@ -41,13 +29,15 @@ func TestForeignFilesStay(t *testing.T) {
 	write(t, "5", dir, "job.0000.0000.0000.0001", "eventlog.torn-x")
 	mkdir(t, dir, "job.0000.0000.0000.0001", "guest")
 	write(t, "6", dir, "job.0000.0000.0000.0001", "guest", "eventlog")
+	write(t, "7", dir, "job.ffff.ffff.ffff.ffff") // a file is no job
+	write(t, "8", dir, "new", "job.ffff.ffff.ffff.fffe")
 
 	j, err := s.Read(1)
 	require.NoError(t, err)
 	require.Equal(t, job(1), j)
-	require.NoError(t, unlink(s, []jobid.ID{1}))
+	require.NoError(t, unlink(s, []jobid.ID{1, 1<<64 - 1}))
 	want := []string{
-		"job.0000.0000.0000.0001~1", "job.0000.0000.0000.00011", "job.0000.0000.0000.000A", "job.1", "mine", "new/mine",
+		"job.0000.0000.0000.0001~1", "job.0000.0000.0000.00011", "job.0000.0000.0000.000A", "job.1", "job.ffff.ffff.ffff.ffff", "mine", "new/job.ffff.ffff.ffff.fffe", "new/mine",
 		"trash/job.0000.0000.0000.0001", "trash/job.0000.0000.0000.0001~01", "trash/job.0000.0000.0000.0009", "trash/mine",
 	}
 	for range 2 {
@@ -143,37 +133,8 @@ func TestAStoreWhoseOwnDirectoriesAreLinksIsNotOpened(t *testing.T) {
 		require.NoError(t, s.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, name)))
 		symlink(t, "job.0000.0000.0000.0001", dir, name)
-		_, err := dirstore.Open(dir, dirstore.Options{})
+		_, err := dirstore.Open(dir)
 		require.ErrorContains(t, err, "not made by the store")
-	}
-}
-
-// Each call of an Unlink fails once: no more than one job stays behind, and the
-// error tells which. What stays in the trash is no error.
-func TestAJobThatCannotBeMovedKeepsNoOther(t *testing.T) {
-	newOne := newWorld(t)
-	for k := 1; ; k++ {
-		w := newOne(func() bool { return false })
-		w.disk.calls, w.disk.failAt = nil, k
-		err := unlink(w.s, ids(4, 5, 6))
-		if len(w.disk.calls) < k {
-			require.NoError(t, err)
-			break
-		}
-		call := w.disk.calls[k-1]
-		w.disk.failAt = 0
-		left, errs := list(w.s)
-		require.Empty(t, errs, call)
-		require.LessOrEqual(t, len(left), 3+1, call)
-		if len(left) > 3 {
-			require.ErrorContains(t, err, left[3].KVSPath(), call)
-		}
-		require.NoError(t, unlink(w.s, ids(4, 5, 6)), call)
-		left, _ = list(w.s)
-		require.Equal(t, ids(1, 2, 3), left, call)
-		trash, readErr := w.disk.ReadDir("trash")
-		require.NoError(t, readErr)
-		require.Empty(t, trash, call)
 	}
 }
 
@@ -193,6 +154,11 @@ func TestErrorsTellTheOperationAndTheName(t *testing.T) {
 	_, err = s.Read(2)
 	require.ErrorContains(t, err, "dirstore: ƒ3: ")
 	require.NotContains(t, err.Error(), "job.0000.0000.0000.0002")
+	done, cancel := context.WithCancel(ctx)
+	cancel()
+	require.ErrorIs(t, unlinkAll(done, s, []jobid.ID{1}), context.Canceled)
+	ids, _ := list(s)
+	require.Equal(t, []jobid.ID{1}, ids)
 	require.NoError(t, s.Close())
 	require.ErrorContains(t, unlink(s, nil), "dirstore: unlink ")
 	require.Contains(t, fmt.Sprint(s.Close()), "file already closed")
