@@ -11,20 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/linestest"
 )
 
-// script is bytes that are read as lines: some for each.
-type script []byte
-
-// next returns a number below n, 0 after the end.
-func (s *script) next(n int) int {
-	if len(*s) == 0 {
-		return 0
-	}
-	b := int((*s)[0])
-	*s = (*s)[1:]
-	return b % n
-}
+// script is what lines are made of.
+type script struct{ linestest.Script }
 
 // answered are the topics of requests that have one answer, which the fuzz test makes up
 // payloads for, by their number.
@@ -46,31 +37,31 @@ var kinds = map[string]int{
 
 // payload returns a payload for a request, or for another.
 func (s *script) payload(topic string) string {
-	job := 16 + s.next(4)
+	job := 16 + s.Next(4)
 	kind, ok := kinds[topic]
-	if n := s.next(24); !ok || n < 12 {
+	if n := s.Next(24); !ok || n < 12 {
 		kind = n
 	}
 	switch kind {
 	case 0, 1, 2:
-		flags := s.next(2) * 4
-		return fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":%d,"userid":%d,"t_submit":1000.0,"flags":%d,"jobspec":%s}]}`, job, s.next(33), s.next(3), flags, sleep)
+		flags := s.Next(2) * 4
+		return fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":%d,"userid":%d,"t_submit":1000.0,"flags":%d,"jobspec":%s}]}`, job, s.Next(33), s.Next(3), flags, sleep)
 	case 3, 4:
-		return fmt.Sprintf(`{"id":%d,"severity":%d,"type":"cancel","urgency":%d,"signum":15,"memo":{"a":%d},"force":1,"attrs":["eventlog","R"],"name":"x"}`, job, s.next(2), s.next(32), s.next(3))
+		return fmt.Sprintf(`{"id":%d,"severity":%d,"type":"cancel","urgency":%d,"signum":15,"memo":{"a":%d},"force":1,"attrs":["eventlog","R"],"name":"x"}`, job, s.Next(2), s.Next(32), s.Next(3))
 	case 5:
-		return fmt.Sprintf(`{"dry_run":false,"userid":%d,"states":126,"severity":0,"type":"cancel","signum":15}`, s.next(3))
+		return fmt.Sprintf(`{"dry_run":false,"userid":%d,"states":126,"severity":0,"type":"cancel","signum":15}`, s.Next(3))
 	case 6:
 		return `{"mode":"unlimited","service":"exec","partial-ok":true,"full":true,"slice":"[:]","max_entries":0}`
 	case 7:
-		return fmt.Sprintf(`{"enable":%t,"start":%t,"all":false,"reason":"x"}`, s.next(2) == 0, s.next(2) == 0)
+		return fmt.Sprintf(`{"enable":%t,"start":%t,"all":false,"reason":"x"}`, s.Next(2) == 0, s.Next(2) == 0)
 	case 8:
-		return fmt.Sprintf(`{"age_limit":-1,"num_limit":%d,"batch":10,"force":true}`, s.next(3))
+		return fmt.Sprintf(`{"age_limit":-1,"num_limit":%d,"batch":10,"force":true}`, s.Next(3))
 	case 9:
-		return fmt.Sprintf(`{"id":%d,"updates":{"attributes.system.duration":%d}}`, job, s.next(100))
+		return fmt.Sprintf(`{"id":%d,"updates":{"attributes.system.duration":%d}}`, job, s.Next(100))
 	case 10:
-		return `{"id":-1,"matchtag":` + fmt.Sprint(s.next(9)) + `}`
+		return `{"id":-1,"matchtag":` + fmt.Sprint(s.Next(9)) + `}`
 	}
-	return []string{`{}`, `null`, `7`, `[]`, `{"id":"x"}`}[s.next(5)]
+	return []string{`{}`, `null`, `7`, `[]`, `{"id":"x"}`}[s.Next(5)]
 }
 
 // hellos are the beginning of all scripts.
@@ -82,29 +73,29 @@ var hellos = []string{
 
 // line returns a line, and its matchtag if it has one answer, and the sender.
 func (s *script) line(tag int) (text string, expect bool, sender string) {
-	sender = string(rune('A' + s.next(2)))
-	job := 16 + s.next(4)
-	switch s.next(20) {
+	sender = string(rune('A' + s.Next(2)))
+	job := 16 + s.Next(4)
+	switch s.Next(20) {
 	case 0, 6, 7:
-		rest := []string{`0,"R":` + fmt.Sprintf(resources, job), `1,"annotations":{"sched":{"a":1}}`, `2,"note":"x"`, `3`}[s.next(9)/2%4]
+		rest := []string{`0,"R":` + fmt.Sprintf(resources, job), `1,"annotations":{"sched":{"a":1}}`, `2,"note":"x"`, `3`}[s.Next(9)/2%4]
 		return fmt.Sprintf(`{"topic":"sched.alloc","payload":{"id":%d,"type":%s}}`, job, rest), false, ""
 	case 1, 2, 8, 9:
-		kind := []string{`"start","data":{}`, `"finish","data":{"status":0}`, `"release","data":{"ranks":"all","final":true}`, `"exception","data":{"severity":0,"type":"exec"}`}[s.next(4)]
+		kind := []string{`"start","data":{}`, `"finish","data":{"status":0}`, `"release","data":{"ranks":"all","final":true}`, `"exception","data":{"severity":0,"type":"exec"}`}[s.Next(4)]
 		return fmt.Sprintf(`{"topic":"exec.start","payload":{"id":%d,"type":%s}}`, job, kind), false, ""
 	case 3:
-		if s.next(4) > 0 {
+		if s.Next(4) > 0 {
 			break
 		}
 		return fmt.Sprintf(`{"topic":"job-manager.disconnect","sender":"%s"}`, sender), false, sender
 	case 4:
-		return fmt.Sprintf(`{"topic":"job-manager.events-journal-cancel","sender":"%s","payload":{"matchtag":%d}}`, sender, s.next(tag+1)), false, ""
+		return fmt.Sprintf(`{"topic":"job-manager.events-journal-cancel","sender":"%s","payload":{"matchtag":%d}}`, sender, s.Next(tag+1)), false, ""
 	case 5:
-		return []string{`{`, `{}`, `"x"`, `{"time":1001}`, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"started","pid":1}}`, `{"topic":"sched.expiration"}`, `{"topic":"feasibility.check","errnum":22,"errstr":"no"}`}[s.next(7)], false, ""
+		return []string{`{`, `{}`, `"x"`, `{"time":1001}`, `{"topic":"rexec.exec","matchtag":1,"payload":{"type":"started","pid":1}}`, `{"topic":"sched.expiration"}`, `{"topic":"feasibility.check","errnum":22,"errstr":"no"}`}[s.Next(7)], false, ""
 	}
-	role := 1 + s.next(3)%3
-	topic := answered[s.next(len(answered))]
+	role := 1 + s.Next(3)%3
+	topic := answered[s.Next(len(answered))]
 	return fmt.Sprintf(`{"topic":"job-manager.%s","sender":"%s","matchtag":%d,"userid":%d,"rolemask":%d,"payload":%s}`,
-		topic, sender, tag, s.next(3), role, s.payload(topic)), true, sender
+		topic, sender, tag, s.Next(3), role, s.payload(topic)), true, sender
 }
 
 // collector counts the ends of answers.
@@ -148,8 +139,8 @@ func FuzzLines(f *testing.F) {
 		for _, text := range hellos {
 			p.handle(client, lines.Line{Number: 1, Text: []byte(text)})
 		}
-		rest := script(input)
-		for tag := 1; len(rest) > 0 && tag < 200; tag++ {
+		rest := script{input}
+		for tag := 1; len(rest.Script) > 0 && tag < 200; tag++ {
 			text, expect, sender := rest.line(tag)
 			key := fmt.Sprint(sender, tag)
 			if expect {
@@ -188,14 +179,7 @@ func FuzzMessage(f *testing.F) {
 		if strings.ContainsRune(string(text), '\n') {
 			return
 		}
-		var out strings.Builder
-		p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
-		require.NoError(t, err)
-		c := p.only(&out)
-		p.start()
-		p.handle(c, lines.Line{Number: 1, Text: text})
-		require.NoError(t, p.failed)
-		for line := range strings.Lines(out.String()) {
+		for line := range strings.Lines(live(t, "-now=1000").ask(string(text))[0]) {
 			require.True(t, json.Valid([]byte(line)), line)
 		}
 	})
@@ -206,29 +190,21 @@ func TestScriptsReachJobs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	submitted, over, ran := 0, 0, 0
 	for range 60 {
-		input := make(script, 1000)
-		for i := range input {
-			input[i] = byte(rng.IntN(256))
+		input := script{make(linestest.Script, 1000)}
+		for i := range input.Script {
+			input.Script[i] = byte(rng.IntN(256))
 		}
-		p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
-		require.NoError(t, err)
-		c := p.only(io.Discard)
-		p.start()
-		for _, text := range hellos {
-			p.handle(c, lines.Line{Number: 1, Text: []byte(text)})
-		}
-		for tag := 1; len(input) > 0; tag++ {
+		l := live(t, "-now=1000")
+		l.ask(hellos...)
+		for tag := 1; len(input.Script) > 0; tag++ {
 			text, _, _ := input.line(tag)
-			p.handle(c, lines.Line{Number: tag, Text: []byte(text)})
-			if strings.HasPrefix(text, `{"topic":"sched.alloc"`) { // one that is refused ends the session
-				for _, text := range hellos[:2] {
-					p.handle(c, lines.Line{Number: tag, Text: []byte(text)})
-				}
+			if l.ask(text); strings.HasPrefix(text, `{"topic":"sched.alloc"`) { // one that is refused ends the session
+				l.ask(hellos[:2]...)
 			}
 		}
-		submitted += p.stats.submitted
-		over += p.stats.over
-		for _, j := range p.store.(memory) {
+		submitted += l.p.stats.submitted
+		over += l.p.stats.over
+		for _, j := range l.p.store.(memory) {
 			if strings.Contains(string(j.Eventlog), `"name":"release"`) {
 				ran++
 			}

@@ -1,24 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
-	"github.com/joblife/joblife/examples/internal/linestest"
 )
 
 // TestMain runs the command itself where a test asks for it.
@@ -61,6 +57,8 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	prog.Help(t, "-store", "-config", "-owner", "-lost", "-put-aside")
 }
+
+func TestStreamsThatEndOtherwise(t *testing.T) { prog.Streams(t, "job-manager", raise(1, 1)) }
 
 func TestEmptyInputIsASession(t *testing.T) {
 	status, stdout, stderr := prog.Run(strings.NewReader("\n \n"))
@@ -198,58 +196,6 @@ func TestNobodyIsTheOwnerByTheWayALineIsWritten(t *testing.T) {
 		require.Contains(t, stdout, `{"topic":"job-manager.submit","matchtag":7,`, head)
 		require.Contains(t, stderr, "0 jobs submitted", head)
 	}
-}
-
-func TestBrokenStreamsAreAFault(t *testing.T) {
-	status, _, stderr := prog.Run(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
-	require.Equal(t, lines.ExitFault, status)
-	require.Contains(t, stderr, "line 2: input: cable cut")
-
-	var errOut bytes.Buffer
-	silent, w := io.Pipe() // no more input comes, and it does not end
-	defer func() { _ = w.Close() }()
-	in := io.MultiReader(strings.NewReader("{}\n"), silent)
-	require.Equal(t, lines.ExitFault, lines.Run(context.Background(), program, nil, in, failing{}, &errOut))
-	require.Contains(t, errOut.String(), "output: nobody reads")
-}
-
-type failing struct{}
-
-func (failing) Write([]byte) (int, error) { return 0, errors.New("nobody reads") }
-
-func TestALongLineEndsNothing(t *testing.T) {
-	input := io.MultiReader(
-		linestest.TooLong(), strings.NewReader(`{"topic":"job-manager.nosuch"}`))
-	status, stdout, stderr := prog.Run(input)
-	require.Equal(t, lines.ExitFault, status, "lines were refused")
-	require.Equal(t, `{"topic":"job-manager.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}
-{"topic":"job-manager.nosuch","errnum":38}
-`, stdout)
-	require.Contains(t, stderr, "1 line refused")
-}
-
-func TestAnInterruptEndsItCleanly(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	in, feed := io.Pipe() // never ends
-	defer func() { require.NoError(t, feed.Close()) }()
-	out, w := io.Pipe()
-	var stderr bytes.Buffer
-	status := make(chan int)
-	go func() { status <- lines.Run(ctx, program, nil, in, w, &stderr) }()
-	_, err := io.WriteString(feed, raise(1, 1))
-	require.NoError(t, err)
-	_, err = bufio.NewReader(out).ReadString('\n')
-	require.NoError(t, err)
-	cancel()
-	require.Equal(t, lines.ExitOK, <-status)
-	require.Contains(t, stderr.String(), "1 request, 1 failed")
-}
-
-func TestATopicThatATerminalWouldObey(t *testing.T) {
-	_, stdout, stderr := prog.Run(strings.NewReader(`{"topic":"\u001b[2J"}`))
-	require.Contains(t, stdout, `"errnum":22`)
-	require.Contains(t, stderr, `line 1: \x1b[2J: `)
-	require.NotContains(t, stderr, "\x1b")
 }
 
 // What peers and commands wrote cannot move the cursor of a terminal, or pass for a line of

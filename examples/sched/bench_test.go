@@ -12,52 +12,33 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// BenchmarkPolicies drives jobs through a session and reports how many each policy takes
-// in a second of its own time, parsing and printing included, and how often the cost of a
-// job with FIFO is its cost with EASY. The policies take turns. The workload is that of
-// the test: two dozen jobs wait, a hundred cores are shared by some thirty, and each gives
-// back what it has in one to three fragments. Time flies: without -forecast-period=0, each
-// line would have a forecast.
-func BenchmarkPolicies(b *testing.B) {
-	compare(b, func(policy string) (jobs int, spent time.Duration) {
-		d := newDriver(b, policy, 1, "-forecast-period=0")
-		d.drive(1000, 24)
-		d.finish()
-		return 1000, d.spent
-	})
-}
-
 // BenchmarkBackfill is a cluster without lines: requests, frees and decisions alone. 64
-// jobs wait, nodes are shared, and a job ends after a half or all of its time limit.
+// jobs wait, nodes are shared, and a job ends after a half or all of its time limit. The
+// policies take turns, and the least cost of each counts: others use the machine too.
 func BenchmarkBackfill(b *testing.B) {
+	const jobs = 3000
 	for _, nodes := range []int{64, 1024, 16384} {
 		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {
-			compare(b, func(policy string) (int, time.Duration) { return 3000, cluster(b, policy, nodes, 3000) })
+			cost := map[string]float64{}
+			for b.Loop() {
+				for _, policy := range []string{"fifo", "easy"} {
+					c := cluster(b, policy, nodes, jobs).Seconds() / jobs
+					if least, ok := cost[policy]; !ok || c < least {
+						cost[policy] = c
+					}
+				}
+			}
+			b.ReportMetric(1/cost["fifo"], "fifo-jobs/s")
+			b.ReportMetric(1/cost["easy"], "easy-jobs/s")
+			b.ReportMetric(cost["easy"]/cost["fifo"], "easy/fifo")
 		})
 	}
-}
-
-// compare runs both policies in turn, and reports the least cost of each: others use the
-// machine too.
-func compare(b *testing.B, run func(policy string) (jobs int, spent time.Duration)) {
-	cost := map[string]float64{}
-	for b.Loop() {
-		for _, policy := range []string{"fifo", "easy"} {
-			jobs, spent := run(policy)
-			c := spent.Seconds() / float64(jobs)
-			if least, ok := cost[policy]; !ok || c < least {
-				cost[policy] = c
-			}
-		}
-	}
-	b.ReportMetric(1/cost["fifo"], "fifo-jobs/s")
-	b.ReportMetric(1/cost["easy"], "easy-jobs/s")
-	b.ReportMetric(cost["easy"]/cost["fifo"], "easy/fifo")
 }
 
 // ends are the running jobs of a cluster, by when they end.
@@ -80,6 +61,8 @@ func (e *ends) Pop() any {
 	*e = (*e)[:len(*e)-1]
 	return last
 }
+
+const begin = eventlog.Timestamp(1e6)
 
 // cluster runs jobs and returns the time that the scheduler took.
 func cluster(b *testing.B, policy string, nodes, jobs int) time.Duration {
@@ -115,12 +98,12 @@ func cluster(b *testing.B, policy string, nodes, jobs int) time.Duration {
 	}
 	for id := jobid.ID(1); id <= jobid.ID(jobs) || len(running) > 0; {
 		if id <= jobid.ID(jobs) && len(s.waiting) < 64 {
-			w := wish{slots: 1 + rng.Int64N(64), cores: 1, duration: float64(60 * (1 + rng.IntN(240)))}
+			j := jobspec.Job{Command: []string{"a"}, Slots: 1 + rng.Int64N(64), Cores: 1, Duration: time.Duration(1+rng.IntN(240)) * time.Minute}
 			if rng.IntN(2) == 0 { // some nodes, at most an eighth of all
-				w.nodes, w.slots, w.cores = 1+rng.Int64N(max(int64(nodes)/8>>rng.IntN(5), 1)), 1, 8+rng.Int64N(40)
+				j.Nodes, j.Slots, j.Cores = 1+rng.Int64N(max(int64(nodes)/8>>rng.IntN(5), 1)), 1, 8+rng.Int64N(40)
 			}
 			length[id] = 0.5 + rng.Float64()/2
-			q := alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16, Submit: now}, Jobspec: []byte(w.jobspec())}
+			q := alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16, Submit: now}, Jobspec: []byte(specOf(j, ""))}
 			timed(func() error { return s.request(q) })
 			id++
 			continue

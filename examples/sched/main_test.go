@@ -5,14 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -41,6 +39,8 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	prog.Help(t, "-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period")
 }
+
+func TestStreamsThatEndOtherwise(t *testing.T) { prog.Streams(t, "sched", "") }
 
 func TestEmptyInputIsASession(t *testing.T) {
 	status, stdout, stderr := prog.Run(strings.NewReader("\n \n"), "-now=1")
@@ -85,20 +85,6 @@ func TestAFailureThatATerminalWouldObey(t *testing.T) {
 	}
 }
 
-func TestBrokenStreamsAreAFault(t *testing.T) {
-	status, _, stderr := prog.Run(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
-	require.Equal(t, lines.ExitFault, status)
-	require.Contains(t, stderr, "input: cable cut")
-
-	var errOut bytes.Buffer
-	in, feed := io.Pipe()
-	defer func() { require.NoError(t, feed.Close()) }()
-	out, w := io.Pipe()
-	require.NoError(t, out.CloseWithError(errors.New("nobody reads")))
-	require.Equal(t, lines.ExitFault, lines.Run(context.Background(), program, nil, in, w, &errOut))
-	require.Contains(t, errOut.String(), "output: nobody reads")
-}
-
 // A key in another case is another key, and one that comes twice is refused.
 func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
 	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
@@ -114,32 +100,6 @@ func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
 	}
 }
 
-func TestALongLineEndsNothing(t *testing.T) {
-	input := io.MultiReader(
-		linestest.TooLong(), strings.NewReader(`{"topic":"sched.nosuch"}`))
-	status, stdout, stderr := prog.Run(input, "-now=1")
-	require.Equal(t, lines.ExitFault, status, "lines were refused")
-	require.Contains(t, stdout, `{"topic":"sched.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`)
-	require.Contains(t, stdout, `{"topic":"sched.nosuch","errnum":38`)
-	require.Contains(t, stderr, "sched: line 1: sched.error: line is longer")
-	require.Contains(t, stderr, "2 lines refused")
-}
-
-func TestAnInterruptEndsASessionCleanly(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	in, feed := io.Pipe() // never ends
-	defer func() { require.NoError(t, feed.Close()) }()
-	out, w := io.Pipe()
-	var stderr bytes.Buffer
-	status := make(chan int)
-	go func() { status <- lines.Run(ctx, program, []string{"-now=1"}, in, w, &stderr) }()
-	_, err := bufio.NewReader(out).ReadString('\n') // it has begun
-	require.NoError(t, err)
-	cancel()
-	require.Equal(t, lines.ExitOK, <-status)
-	require.Contains(t, stderr.String(), "0 jobs allocated")
-}
-
 // inventory and oneCore are a machine of a core, and a job that needs it.
 const (
 	inventory = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}` + "\n"
@@ -149,13 +109,6 @@ const (
 
 // threeCores is a job that needs three cores.
 var threeCores = strings.Replace(oneCore, `"count":1`, `"count":3`, 1)
-
-func TestATopicThatATerminalWouldObey(t *testing.T) {
-	_, stdout, stderr := prog.Run(strings.NewReader(`{"topic":"\u001b[2J"}`))
-	require.Contains(t, stdout, `"errnum":38`)
-	require.Contains(t, stderr, `line 1: \x1b[2J: no such topic`)
-	require.NotContains(t, stderr, "\x1b")
-}
 
 func TestTheTimeOfTheDay(t *testing.T) {
 	request := `{"topic":"sched.alloc","payload":{"id":1,"priority":1,"userid":1,"t_submit":9e9,"jobspec":` + oneCore + `}}`
@@ -564,4 +517,27 @@ func TestWhatPeopleAsk(t *testing.T) {
 		require.Contains(t, stdout, `{"topic":"sched.resource-status","errnum":11,`)
 		require.Contains(t, stdout, `{"topic":"sched.holders","errnum":11,`)
 	}
+}
+
+func TestTooManyJobsAreRefused(t *testing.T) {
+	var out, told bytes.Buffer
+	s := newSession(options{policy: "easy", depth: 8, Options: lines.Options{Now: 1e6}}, &out, &told)
+	s.most = 2
+	for i, text := range []string{
+		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}`,
+		`{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":1,"expiration":2000000}}}}`,
+		helloDone,
+		// The one that waits is the head, and has what job 1 has in a copy.
+		`{"topic":"sched.alloc","payload":{"id":2,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`,
+		`{"topic":"sched.alloc","payload":{"id":3,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`,
+		`{"topic":"job-manager.sched-hello","payload":{"id":4,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}`,
+		helloDone,
+	} {
+		require.NoError(t, s.Take(lines.Line{Number: i + 1, Text: []byte(text)}))
+	}
+	require.Equal(t, `sched: line 5: sched.alloc: job ƒ4: at most 2 jobs are allowed
+sched: line 6: job-manager.sched-hello: job ƒ5: at most 2 jobs are allowed
+sched: line 7: job-manager.sched-hello: not ready: the resources of 1 job are unknown; send the hello again, with R
+`, told.String())
+	require.Equal(t, 2, strings.Count(out.String(), `"errnum":12,`))
 }

@@ -6,12 +6,14 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -81,6 +83,58 @@ func (p Program) Help(t *testing.T, flags ...string) {
 	require.Equal(t, Marked(shown, "<"), stdout)
 }
 
+// Streams runs a program whose input breaks off or is interrupted, whose output nobody reads,
+// and which gets lines that are too long or that a terminal would obey. Its topics begin with
+// prefix, and with -now=1 it answers begin, which may be "" if it speaks first.
+func (p Program) Streams(t *testing.T, prefix, begin string) {
+	t.Run("the input breaks off", func(t *testing.T) {
+		status, _, stderr := p.Run(io.MultiReader(strings.NewReader("{}\n"), iotest.ErrReader(errors.New("cable cut"))))
+		require.Equal(t, lines.ExitFault, status)
+		require.Contains(t, stderr, "line 2: input: cable cut")
+	})
+	t.Run("nobody reads", func(t *testing.T) {
+		in, feed := io.Pipe() // no more input comes, and it does not end
+		defer func() { _ = feed.Close() }()
+		out, w := io.Pipe()
+		require.NoError(t, out.CloseWithError(errors.New("nobody reads")))
+		var stderr bytes.Buffer
+		status := lines.Run(context.Background(), p, nil, io.MultiReader(strings.NewReader("{}\n"), in), w, &stderr)
+		require.Equal(t, lines.ExitFault, status)
+		require.Contains(t, stderr.String(), "output: nobody reads")
+	})
+	t.Run("an interrupt", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(context.Background())
+		in, feed := io.Pipe() // never ends
+		defer func() { require.NoError(t, feed.Close()) }()
+		out, w := io.Pipe()
+		var stderr bytes.Buffer
+		status := make(chan int)
+		go func() {
+			status <- lines.Run(ctx, p, []string{"-now=1"}, io.MultiReader(strings.NewReader(begin), in), w, &stderr)
+		}()
+		_, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		cancel()
+		require.Equal(t, lines.ExitOK, <-status)
+		require.Contains(t, stderr.String(), "0 lines refused")
+	})
+	t.Run("a long line", func(t *testing.T) {
+		long := io.MultiReader(strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"))
+		status, stdout, stderr := p.Run(io.MultiReader(long, strings.NewReader(`{"topic":"`+prefix+`.nosuch"}`)))
+		require.Equal(t, lines.ExitFault, status, "a line was refused")
+		require.Contains(t, stdout, `{"topic":"`+prefix+`.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`+"\n"+
+			`{"topic":"`+prefix+`.nosuch","errnum":38`)
+		require.Contains(t, stderr, p().Name+": line 1: "+prefix+".error: line is longer")
+		require.NotContains(t, stderr, "0 lines refused")
+	})
+	t.Run("a topic for a terminal", func(t *testing.T) {
+		_, stdout, stderr := p.Run(strings.NewReader(`{"topic":"\u001b[2J"}`))
+		require.Contains(t, stdout, `"errnum":`)
+		require.Contains(t, stderr, `line 1: \x1b[2J: `)
+		require.NotContains(t, stderr, "\x1b")
+	})
+}
+
 // Transcripts plays the transcripts in testdata, or rewrites them. The command itself has the
 // same conversations.
 func (p Program) Transcripts(t *testing.T, rewrite bool) {
@@ -132,11 +186,6 @@ func (p Program) Sample(t *testing.T, args ...string) string {
 	return strings.ReplaceAll(played.String(), "\n    ", "")
 }
 
-// TooLong returns a line that is longer than a program reads.
-func TooLong() io.Reader {
-	return io.MultiReader(strings.NewReader(`{"topic":"`), io.LimitReader(zeros{}, lines.Max), strings.NewReader("\"}\n"))
-}
-
 type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) {
@@ -154,8 +203,8 @@ func SocketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// Start runs a program on a socket until the function that it returns is called, which
-// returns the exit status and standard error.
+// Start runs a program on a socket, which is its user's alone, until the function that it
+// returns is called, which returns the exit status and standard error. Then there is none.
 func (p Program) Start(t *testing.T, path string, args ...string) (stop func() (int, string)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -169,9 +218,14 @@ func (p Program) Start(t *testing.T, path string, args ...string) (stop func() (
 	text, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err, &stderr)
 	require.Equal(t, p().Name+": listening on unix:"+path+"\n", text)
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	return func() (int, string) {
 		cancel()
 		s := <-status
+		_, err := os.Lstat(path)
+		require.ErrorIs(t, err, os.ErrNotExist, "the socket is removed")
 		return s, stderr.String()
 	}
 }
@@ -195,4 +249,17 @@ func Dial(t *testing.T, path string) (conn net.Conn, say func(string), read func
 		}
 		return text
 	}
+}
+
+// A Script is what a fuzz test makes lines of: some bytes for each.
+type Script []byte
+
+// Next returns a number below n, 0 after the end.
+func (s *Script) Next(n int) int {
+	if len(*s) == 0 {
+		return 0
+	}
+	b := int((*s)[0])
+	*s = (*s)[1:]
+	return b % n
 }
