@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -16,17 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/examples/internal/lines"
-	"github.com/joblife/joblife/examples/internal/linestest"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// TestAttackOverTheSocket lets schedulers and executors come and go on a socket, each on a
+// TestAttackOfStrangers lets schedulers and executors come and go on a socket, each on a
 // connection of its own or by way of a bridge, while those who were replaced answer late and
 // strangers forge. It runs fresh seeds for half a second, or as long as JOBLIFE_SOAK says, and
 // JOBLIFE_SEED repeats one.
-func TestAttackOverTheSocket(t *testing.T) {
+func TestAttackOfStrangers(t *testing.T) {
 	t.Parallel()
 	seed, length := rand.Uint64(), time.Second/2
 	var err error
@@ -72,13 +67,11 @@ const nodes = 5
 // forgedStatus is how no job ends.
 const forgedStatus = 7 << 8
 
-// An attack is a manager on a socket, and all who talk to it. After each line each connection
-// is read up to what the manager says of that line.
+// An attack is a manager on a socket, and all who talk to it.
 type attack struct {
 	t       *testing.T
 	rng     *rand.Rand
-	path    string
-	stop    func() (int, string)
+	socket  *socket
 	wires   []*wire
 	sched   *partner   // who has the session
 	exec    *partner   // the same
@@ -95,9 +88,7 @@ type attack struct {
 // A wire is a connection. The first is the bridge's, and the second is shared by partners
 // that have names.
 type wire struct {
-	conn     net.Conn
-	in       *bufio.Reader
-	pings    int
+	client   int
 	partners map[string]*partner // by sender; "": the only one
 }
 
@@ -134,8 +125,7 @@ type fate struct {
 }
 
 func newAttack(t *testing.T, seed uint64, did map[string]int) *attack {
-	a := &attack{t: t, rng: rand.New(rand.NewPCG(seed, 2)), path: linestest.SocketPath(t), jobs: []*fate{nil}, did: did}
-	a.stop = prog.Start(t, a.path, "-owner=100")
+	a := &attack{t: t, rng: rand.New(rand.NewPCG(seed, 2)), socket: newSocket(t, 0, "-owner=100"), jobs: []*fate{nil}, did: did}
 	a.say(a.dial(), `"topic":"job-manager.config-reload","payload":{"job-manager":{"epilog":{"command":["sweep"],"per-rank":true}}}`)
 	a.say(a.wires[0], `"topic":"job-manager.events-journal","matchtag":5,"payload":{}`)
 	a.dial()
@@ -143,16 +133,14 @@ func newAttack(t *testing.T, seed uint64, did map[string]int) *attack {
 }
 
 func (a *attack) dial() *wire {
-	conn, err := net.Dial("unix", a.path)
-	require.NoError(a.t, err)
-	w := &wire{conn: conn, in: bufio.NewReader(conn), partners: make(map[string]*partner)}
+	w := &wire{client: a.socket.connect(nil), partners: make(map[string]*partner)}
 	a.wires = append(a.wires, w)
 	return w
 }
 
 // leave ends a connection.
 func (a *attack) leave(w *wire) {
-	require.NoError(a.t, w.conn.Close())
+	a.socket.leave(w.client)
 	a.wires = slices.DeleteFunc(a.wires, func(o *wire) bool { return o == w })
 	a.past = slices.DeleteFunc(a.past, func(p *partner) bool { return p.wire == w })
 	for _, p := range w.partners {
@@ -173,9 +161,7 @@ func (a *attack) lose(p *partner) {
 
 // say sends a line, without its braces, and reads what all connections get of it.
 func (a *attack) say(w *wire, format string, args ...any) {
-	_, err := fmt.Fprintf(w.conn, "{"+format+"}\n", args...)
-	require.NoError(a.t, err)
-	a.sync(w)
+	a.socket.say(w.client, fmt.Sprintf("{"+format+"}", args...))
 	a.read()
 }
 
@@ -188,24 +174,11 @@ func (a *attack) tell(p *partner, format string, args ...any) {
 }
 
 func (a *attack) read() {
-	for _, w := range slices.Clone(a.wires) {
-		a.sync(w)
-	}
-}
-
-// sync reads until the answer to a question of its own.
-func (a *attack) sync(w *wire) {
-	w.pings++
-	_, err := fmt.Fprintf(w.conn, `{"topic":"job-manager.nosuch","sender":"ping","matchtag":%d}`+"\n", w.pings)
-	require.NoError(a.t, err)
-	pong := fmt.Sprintf(`{"topic":"job-manager.nosuch","matchtag":%d,"sender":"ping","errnum":38}`+"\n", w.pings)
-	for {
-		text, err := w.in.ReadString('\n')
-		require.NoError(a.t, err)
-		if text == pong {
-			return
+	for _, w := range a.wires {
+		require.False(a.t, a.socket.closed[w.client])
+		for text := range strings.Lines(a.socket.hears(w.client)) {
+			a.hear(w, text)
 		}
-		a.hear(w, text)
 	}
 }
 
@@ -641,11 +614,5 @@ func (a *attack) finish() {
 			require.Equal(a.t, jobstate.LevelNote, f.Level, "job %d: %v\n%s", id, f, a.log)
 		}
 	}
-	status, stderr := a.stop()
-	require.Equal(a.t, lines.ExitOK, status, stderr)
-	for _, w := range a.wires {
-		_, err := io.Copy(io.Discard, w.in)
-		require.NoError(a.t, err)
-		require.NoError(a.t, w.conn.Close())
-	}
+	a.socket.end()
 }

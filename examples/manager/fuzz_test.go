@@ -26,8 +26,6 @@ var answered = []string{
 	"wait", "config-reload", "housekeeping-kill", "nosuch", "sched-hello", "events-journal",
 }
 
-const resources = `{"version":1,"execution":{"R_lite":[{"rank":"%d","children":{"core":"0"}}],"nodelist":["n%[1]d"],"starttime":1,"expiration":0}}`
-
 // kinds are the payloads that suit some requests.
 var kinds = map[string]int{
 	"submit": 0, "raise": 3, "urgency": 3, "memo": 3, "kill": 3, "getattr": 3, "purge-id": 3, "post-event.post": 3, "wait": 10,

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -49,18 +48,25 @@ func (k *peer) Write(text []byte) (int, error) {
 // live begins a process on the KVS.
 func (k *peer) live(flags ...string) *life {
 	k.t.Helper()
-	l := &life{t: k.t}
-	var o options
-	_, ok := o.program().Parse(append(flags, "-store=lines", "-now=1000"), &l.stderr, &l.stderr)
-	require.True(k.t, ok, l.stderr.String())
-	o.Verbose = testing.Verbose()
-	var err error
-	l.p, err = newProcess(o, &l.stderr)
-	require.NoError(k.t, err)
-	l.c = l.p.only(k)
+	l := begin(k.t, append([]string{"-now=1000"}, append(flags, "-store=lines")...)...)
+	l.c, l.kvs = l.p.only(k), k
 	k.queue, k.others, k.most = nil, nil, 0
 	l.p.start()
 	return l
+}
+
+// served is live, and answers what it asks.
+func (k *peer) served(flags ...string) *life {
+	l := k.live(flags...)
+	k.serve(l)
+	return l
+}
+
+// joins makes the KVS the first client of a socket, before another one.
+func (k *peer) joins(s *socket) {
+	id := s.connect(k)
+	s.c = s.clients[id]
+	s.connect(nil)
 }
 
 // serve answers all calls, and those that follow.
@@ -84,8 +90,26 @@ func (k *peer) serve(l *life) {
 	}
 }
 
-// ask asks a line, answers what comes of it, and returns the other lines.
+// ask asks a line, answers what comes of it, and returns the other lines. Before it the KVS has
+// what job-ingest puts there of a job, and what a scheduler does.
 func (k *peer) ask(l *life, text string) string {
+	var m struct {
+		Payload struct {
+			ID   jobid.ID
+			R    json.RawMessage
+			Jobs []struct {
+				ID      jobid.ID
+				Jobspec json.RawMessage
+			}
+		}
+	}
+	_ = json.Unmarshal([]byte(text), &m) // most have none of it
+	for _, j := range m.Payload.Jobs {
+		k.keys[j.ID.KVSPath()+keyJobspec] = string(j.Jobspec)
+	}
+	if m.Payload.R != nil {
+		k.keys[m.Payload.ID.KVSPath()+keyR] = string(m.Payload.R)
+	}
 	k.others = nil
 	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(text)})
 	k.serve(l)
@@ -164,50 +188,31 @@ func (k *peer) commit(payload json.RawMessage) {
 	}
 }
 
-// submit submits a job as job-ingest does, which has stored its jobspec before.
-func (k *peer) submit(l *life, id int) string {
-	k.keys[jobid.ID(id).KVSPath()+keyJobspec] = sleep
-	return k.ask(l, submit(id, id))
+// flip damages the log of a job.
+func (k *peer) flip(id jobid.ID) {
+	log := k.keys[id.KVSPath()+keyEventlog]
+	require.Contains(k.t, log, `"submit"`)
+	k.keys[id.KVSPath()+keyEventlog] = strings.Replace(log, `"submit"`, `"sabmit"`, 1)
 }
 
 // stopQueue stops the queue.
 const stopQueue = `{"topic":"job-manager.queue-start","matchtag":9,"payload":{"start":false,"all":false,"reason":"tests"}}`
 
-func TestJobsOutliveTheProcessInTheKVS(t *testing.T) {
+func TestTheKeysOfTheKVS(t *testing.T) {
 	k := newPeer(t)
-	l := k.live()
-	k.serve(l)
-	for id := 16; id < 19; id++ {
-		require.Contains(t, k.submit(l, id), `"errors":[]`)
-	}
-	require.NotContains(t, k.ask(l, raise(4, 17))+k.ask(l, raise(5, 18)), "errnum")
-	require.NotContains(t, k.keys, jobid.ID(16).KVSPath()+keyR)
-	require.Contains(t, l.end(), "3 jobs submitted, 2 over")
-
-	l = k.live()
-	k.serve(l)
-	require.Contains(t, k.ask(l, purgeOne), `"payload":{"count":1}`)
+	l := k.served()
+	l.ask(submit(1, 17), submit(2, 18), raise(5, 18), purgeOne)
+	l.end()
+	require.NotContains(t, k.keys, jobid.ID(17).KVSPath()+keyR)
 	require.NotContains(t, k.keys, jobid.ID(18).KVSPath()+keyEventlog)
 	require.Contains(t, k.keys[keyTombstones], `"tombstone"`)
 	require.Regexp(t, `^{"version":1,"max_jobid":18,"queue":\[`, k.keys[keyCheckpoint])
-	l.end()
-
-	for range 2 {
-		l = k.live()
-		k.serve(l)
-		require.Regexp(t, "^submit validate depend priority flux-restart", names(t, k.ask(l, eventlogOf(1, 16))))
-		require.Equal(t, "submit validate depend priority exception clean", names(t, k.ask(l, eventlogOf(2, 17))))
-		require.Contains(t, k.ask(l, eventlogOf(3, 18)), `"errstr":"unknown job"`)
-		require.Contains(t, k.ask(l, submit(4, 18)), `given before`)
-		require.Contains(t, l.end(), "manager: 1 job from before, 0 running")
-	}
 
 	// The first commit after a restart leaves out what has expired.
 	expired, err := joblife.Record{Time: 1, Job: 18, Kind: joblife.RecordTombstone}.MarshalText()
 	require.NoError(t, err)
 	k.keys[keyTombstones] += string(expired)
-	l = k.live()
-	k.serve(l)
+	l = k.served()
 	require.Contains(t, k.ask(l, submit(4, 18)), `given before`)
 	l.end()
 	require.Empty(t, k.keys[keyTombstones])
@@ -217,10 +222,9 @@ func TestJobsOutliveTheProcessInTheKVS(t *testing.T) {
 // order of the answers is the one of the requests.
 func TestRequestsWaitForTheWalk(t *testing.T) {
 	k := newPeer(t)
-	l := k.live()
-	k.serve(l)
+	l := k.served()
 	for id := 16; id < 116; id++ {
-		k.submit(l, id)
+		k.ask(l, submit(id, id))
 	}
 	l.end()
 	l = k.live()
@@ -258,9 +262,6 @@ func TestNoEndLosesWhatWasAnswered(t *testing.T) {
 			k.serve(l)
 			var answered []string
 			for _, text := range []string{submit(16, 16), submit(17, 17), raise(18, 17), stopQueue, purge17, submit(19, 18)} {
-				k.keys[jobid.ID(16).KVSPath()+keyJobspec] = sleep
-				k.keys[jobid.ID(17).KVSPath()+keyJobspec] = sleep
-				k.keys[jobid.ID(18).KVSPath()+keyJobspec] = sleep
 				answered = append(answered, k.ask(l, text))
 				if k.left == 0 {
 					break
@@ -290,59 +291,36 @@ func TestNoEndLosesWhatWasAnswered(t *testing.T) {
 
 const purge17 = `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":17,"force":1}}` + "\n"
 
-func TestABadJobIsMovedToLostAndFoundWhenAnOperatorSaysSo(t *testing.T) {
+// Others put keys there that are no jobs, or none yet. What is put aside keeps all its keys.
+func TestWhatIsNoJobInTheKVSIsTold(t *testing.T) {
 	k := newPeer(t)
-	l := k.live()
-	k.serve(l)
-	k.submit(l, 16)
-	k.submit(l, 17)
-	k.ask(l, raise(1, 16)) // what is inactive is looked up in the store
+	l := k.served()
+	k.ask(l, submit(17, 17))
 	l.end()
 	path := jobid.ID(17).KVSPath()
 	k.keys[path+keyEventlog] = "{\n"
 	k.keys["job.0000.0000.0000.0011x.eventlog"] = "no job"
 	k.keys[jobid.ID(99).KVSPath()+keyJobspec] = sleep // of job-ingest, which has not submitted it yet
-	for _, c := range restarts {
-		l = k.live(c.flag)
-		k.serve(l)
-		log := names(t, k.ask(l, eventlogOf(1, 16)))
-		require.Regexp(t, "^submit validate", log)
-		require.Equal(t, 1, strings.Count(log, "submit"))
-		text := l.end()
-		c.check(t, text)
-		require.Contains(t, text, "job.0000.0000.0000.0011x is the key of no job")
-		require.Equal(t, 1, strings.Count(text, "job ƒ2i has no eventlog"), text)
-		if stays := strings.HasPrefix(c.says, "stays"); stays {
-			require.Equal(t, "{\n", k.keys[path+keyEventlog])
-			continue
-		}
-		require.NotContains(t, l.p.store.(*kvs).memory, jobid.ID(17))
-		require.NotContains(t, k.keys, path+keyEventlog)
-		require.Equal(t, "{\n", k.keys["job-lost+found.job.ƒJ.eventlog"])
-		require.Equal(t, sleep, k.keys["job-lost+found.job.ƒJ.jobspec"])
-	}
+	l = k.served("-put-aside=17")
+	text := l.end()
+	require.Contains(t, text, "job.0000.0000.0000.0011x is the key of no job")
+	require.Equal(t, 1, strings.Count(text, "job ƒ2i has no eventlog"), text)
+	require.NotContains(t, l.p.store.(*kvs).memory, jobid.ID(17))
+	require.NotContains(t, k.keys, path+keyEventlog)
+	require.Equal(t, sleep, k.keys["job-lost+found.job.ƒJ.jobspec"])
 }
-
-// Asks for what is held, and for jobs to place.
-const (
-	schedHello = `{"topic":"job-manager.sched-hello","matchtag":1,"payload":{"partial-ok":true}}`
-	schedReady = `{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}`
-)
 
 // damaged returns a KVS with jobs whose logs are damaged while each holds a core.
 func damaged(t *testing.T, ids ...int) *peer {
 	k := newPeer(t)
-	l := k.live()
-	k.serve(l)
+	l := k.served()
 	k.ask(l, schedHello)
 	k.ask(l, schedReady)
 	for core, id := range ids {
-		k.submit(l, id)
+		k.ask(l, submit(id, id))
 		k.ask(l, "{"+gives(id, core)+"}")
-		path := jobid.ID(id).KVSPath()
-		k.keys[path+keyR] = fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"%d"}}],"nodelist":["n0"],"starttime":0,"expiration":0}}`, core)
-		require.Contains(t, k.keys[path+keyEventlog], "alloc")
-		k.keys[path+keyEventlog] = strings.Replace(k.keys[path+keyEventlog], `"submit"`, `"sabmit"`, 1)
+		require.Contains(t, k.keys[jobid.ID(id).KVSPath()+keyEventlog], "alloc")
+		k.flip(jobid.ID(id))
 	}
 	l.end()
 	return k
@@ -419,10 +397,9 @@ func TestAKVSThatFailsEndsTheProcess(t *testing.T) {
 		require.Error(t, l.p.end())
 	}
 	k := newPeer(t)
-	l := k.live()
-	k.serve(l)
+	l := k.served()
 	k.left = 1
-	require.Empty(t, k.submit(l, 16))
+	require.Empty(t, k.ask(l, submit(16, 16)))
 	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(`{"topic":"kvs.commit","errnum":28,"errstr":"no space"}`)})
 	require.EqualError(t, l.p.end(), "-store: kvs.commit failed: errnum 28: no space")
 	require.Empty(t, k.others)
@@ -450,8 +427,7 @@ func TestAnEndWithoutTheCommitIsAFault(t *testing.T) {
 // A job without a duration ends with the instance, also when that changes.
 func TestTheInstanceExpires(t *testing.T) {
 	k := newPeer(t)
-	l := k.live()
-	k.serve(l)
+	l := k.served()
 	expire := func(payload string) string {
 		return k.ask(l, fmt.Sprintf(`{"topic":"kvs-watch.lookup","matchtag":%d,%s}`, k.watched, payload))
 	}
@@ -460,9 +436,9 @@ func TestTheInstanceExpires(t *testing.T) {
 		return `"payload":{"val":` + string(value([]byte(r))) + `}`
 	}
 	require.Empty(t, expire(until(1030)))
-	require.Contains(t, k.submit(l, 16), "exceeds remaining instance lifetime (30s)")
+	require.Contains(t, k.ask(l, submit(16, 16)), "exceeds remaining instance lifetime (30s)")
 	require.Empty(t, expire(until(2000)))
-	require.Contains(t, k.submit(l, 17), `"errors":[]`)
+	require.Contains(t, k.ask(l, submit(17, 17)), `"errors":[]`)
 	require.Empty(t, expire(`"payload":{"val":`+string(value([]byte(`{}`)))+`}`))
 	require.Empty(t, expire(`"errnum":2`))
 	require.Contains(t, l.end(), "the expiration of the instance is not known: ")
@@ -470,64 +446,48 @@ func TestTheInstanceExpires(t *testing.T) {
 
 // The first client of a socket is the one that has the KVS.
 func TestTheFirstClientHasTheKVS(t *testing.T) {
-	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "lines"}, io.Discard)
-	require.NoError(t, err)
-	k := newPeer(t)
-	var second strings.Builder
-	l := &life{t: t, p: p, c: &client{id: 1, out: k, close: func() {}}}
-	p.take(input{client: l.c})
-	p.take(input{client: &client{id: 2, out: &second, close: func() {}}})
+	k, s := newPeer(t), newSocket(t, 0, "-store=lines")
+	k.joins(s)
 	require.Len(t, k.queue, 3)
-	k.serve(l)
-	p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})
+	k.serve(s.life)
+	s.say(1, submit(5, 16))
 	require.Len(t, k.queue, 1)
-	require.Empty(t, second.String())
-	k.serve(l)
-	require.Contains(t, second.String(), `"errors":[]`)
-	p.take(input{client: p.clients[1], line: lines.Line{Number: 2, Text: []byte(submit(6, 17))}})
-	p.take(input{client: l.c, line: lines.Line{Err: io.EOF}})
-	require.ErrorContains(t, p.end(), "kvs.commit failed: errnum 113: the client is gone")
-	require.True(t, slices.ContainsFunc(p.clients, func(c *client) bool { return c.id == 2 }))
+	require.Empty(t, s.hears(1))
+	k.serve(s.life)
+	require.Contains(t, s.hears(1), `"errors":[]`)
+	s.say(1, submit(6, 17))
+	s.leave(0)
+	require.ErrorContains(t, s.p.end(), "kvs.commit failed: errnum 113: the client is gone")
+	require.True(t, slices.ContainsFunc(s.p.clients, func(c *client) bool { return c.id == 2 }))
 }
 
 // Nobody else takes the place of the client that has the KVS: what was answered is in its KVS.
 func TestNobodyInheritsTheKVS(t *testing.T) {
 	for name, reads := range map[string]bool{"before the store is read": false, "when nothing is to commit": true} {
 		t.Run(name, func(t *testing.T) {
-			p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "lines"}, io.Discard)
-			require.NoError(t, err)
-			k := newPeer(t)
-			var second strings.Builder
-			l := &life{t: t, p: p, c: &client{id: 1, out: k, close: func() {}}}
-			p.take(input{client: l.c})
-			p.take(input{client: &client{id: 2, out: &second, close: func() {}}})
-			p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})
+			k, s := newPeer(t), newSocket(t, 0, "-store=lines")
+			k.joins(s)
+			s.say(1, submit(5, 16))
 			if reads {
-				k.serve(l)
-				require.Contains(t, second.String(), `"errors":[]`)
+				k.serve(s.life)
+				require.Contains(t, s.hears(1), `"errors":[]`)
 			}
-			second.Reset()
-			p.take(input{client: l.c, line: lines.Line{Err: io.EOF}})
-			require.Error(t, p.failed)
-			p.take(input{client: p.clients[0], line: lines.Line{Number: 2, Text: []byte(submit(6, 17))}})
-			require.NotContains(t, second.String(), "kvs.")
-			require.NotContains(t, second.String(), `"errors":[]`)
+			s.leave(0)
+			require.Error(t, s.p.failed)
+			s.takes(1, lines.Line{Number: 2, Text: []byte(submit(6, 17))})
+			require.NotContains(t, s.hears(1), "kvs.")
+			require.NotContains(t, s.hears(1), `"errors":[]`)
 		})
 	}
 }
 
 // It stays there, too, when that client becomes a scheduler, for which another is the bridge.
 func TestTheKVSStaysWithItsClient(t *testing.T) {
-	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "lines"}, io.Discard)
-	require.NoError(t, err)
-	k := newPeer(t)
-	var second strings.Builder
-	l := &life{t: t, p: p, c: &client{id: 1, out: k, close: func() {}}}
-	p.take(input{client: l.c})
-	p.take(input{client: &client{id: 2, out: &second, close: func() {}}})
-	k.serve(l)
-	p.take(input{client: l.c, line: lines.Line{Number: 9, Text: []byte(`{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)}})
-	p.take(input{client: p.clients[1], line: lines.Line{Number: 1, Text: []byte(submit(5, 16))}})
-	k.serve(l)
-	require.Equal(t, `{"topic":"job-manager.submit","matchtag":5,"payload":{"errors":[]}}`+"\n", second.String())
+	k, s := newPeer(t), newSocket(t, 0, "-store=lines")
+	k.joins(s)
+	k.serve(s.life)
+	s.say(0, schedHello)
+	s.say(1, submit(5, 16))
+	k.serve(s.life)
+	require.Equal(t, `{"topic":"job-manager.submit","matchtag":5,"payload":{"errors":[]}}`+"\n", s.hears(1))
 }

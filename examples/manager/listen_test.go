@@ -2,10 +2,8 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,21 +41,15 @@ func TestManyClientsHaveTheirOwnAnswers(t *testing.T) {
 }
 
 func TestTheSocketHasRoomForSoManyClients(t *testing.T) {
-	p, err := newProcess(options{Options: lines.Options{Now: 1}}, io.Discard)
-	require.NoError(t, err)
+	s := newSocket(t, 0)
 	for id := range maxClients + 1 {
-		var out bytes.Buffer
-		closed := false
-		c := &client{id: id + 1, out: &out, close: func() { closed = true }}
-		p.take(input{client: c})
-		require.Equal(t, id == maxClients, closed)
-		if closed {
-			p.take(input{client: c, line: lines.Line{Number: 1, Text: []byte(submit(1, 16))}})
-			require.Zero(t, p.stats.requests+len(p.early), "what it says is not heard")
-			require.Equal(t, `{"topic":"job-manager.error","errnum":16,"errstr":"there are too many clients"}`+"\n", out.String())
-		}
+		s.connect(nil)
+		require.Equal(t, id == maxClients, s.closed[id])
 	}
-	require.Len(t, p.clients, maxClients)
+	require.Equal(t, `{"topic":"job-manager.error","errnum":16,"errstr":"there are too many clients"}`+"\n", s.hears(maxClients))
+	require.Empty(t, s.say(maxClients, submit(1, 16)), "what it says is not heard")
+	require.Zero(t, s.p.stats.requests+len(s.p.early))
+	require.Len(t, s.p.clients, maxClients)
 }
 
 // A client that asks and does not read is cut off, and holds up nobody.
@@ -80,51 +72,29 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 // Calls go to those who said hello, and all others to the oldest client. When one goes, what
 // it was asked fails, and its session ends.
 func TestCallsGoToWhomTheyConcern(t *testing.T) {
-	var o options
-	_, ok := o.program().Parse([]string{"-now=1000"}, io.Discard, io.Discard)
-	require.True(t, ok)
-	p, err := newProcess(o, io.Discard)
-	require.NoError(t, err)
-	p.start()
-	var out [4]strings.Builder
-	var clients []*client
-	for id := range out {
-		c := &client{id: id + 1, out: &out[id], close: func() {}}
-		clients = append(clients, c)
-		p.take(input{client: c})
-	}
-	say := func(id int, text string) {
-		t.Helper()
-		for i := range out {
-			out[i].Reset()
-		}
-		p.take(input{client: clients[id], line: lines.Line{Number: 1, Text: []byte(text)}})
-	}
-	say(1, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)
-	say(1, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`)
-	require.Equal(t, `{"topic":"job-manager.sched-ready","payload":{"count":0}}`+"\n", out[1].String(), "as examples/sched asks")
-	say(2, `{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}`)
-	say(0, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"housekeeping":{"command":["sweep"]}}}}`)
-	say(3, submit(1, 16))
-	require.Contains(t, out[3].String(), `"errors":[]`)
-	require.Contains(t, out[1].String(), `{"topic":"sched.alloc",`)
-	say(1, `{"topic":"sched.alloc","payload":{"id":16,"type":0,"R":`+fmt.Sprintf(resources, 0)+`}}`)
-	require.Contains(t, out[2].String(), `{"topic":"my-exec.start",`)
-	say(2, `{"topic":"my-exec.start","payload":{"id":16,"type":"start","data":{}}}`)
-	say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.duration":9000}}}`)
-	require.Contains(t, out[1].String(), `{"topic":"sched.expiration",`)
-	require.Empty(t, out[3].String())
-	p.take(input{client: clients[1], line: lines.Line{Err: io.EOF}})
-	require.Contains(t, out[3].String(), `{"topic":"job-manager.update","matchtag":2,"errnum":113,`)
-	say(3, `{"topic":"job-manager.queue-status","payload":{}}`)
-	require.Contains(t, out[3].String(), "Scheduler is offline")
+	s := newSocket(t, 4)
+	s.say(1, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`)
+	require.Equal(t, `{"topic":"job-manager.sched-ready","payload":{"count":0}}`+"\n",
+		s.say(1, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`), "as examples/sched asks")
+	s.executor(2)
+	s.say(0, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"housekeeping":{"command":["sweep"]}}}}`)
+	require.Contains(t, s.say(3, submit(1, 16)), `"errors":[]`)
+	require.Contains(t, s.hears(1), `{"topic":"sched.alloc",`)
+	s.say(1, "{"+gives(16, 0)+"}")
+	require.Contains(t, s.hears(2), `{"topic":"my-exec.start",`)
+	s.say(2, "{"+tells(16, "start", "{}")+"}")
+	require.Empty(t, s.say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.duration":9000}}}`))
+	require.Contains(t, s.hears(1), `{"topic":"sched.expiration",`)
+	s.leave(1)
+	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":113,`)
+	require.Contains(t, s.say(3, `{"topic":"job-manager.queue-status","payload":{}}`), "Scheduler is offline")
 
-	say(3, raise(3, 16))
+	s.say(3, raise(3, 16))
 	for _, id := range []int{0, 2, 3} {
-		require.Contains(t, out[id].String(), `{"event":"job-exception",`, "an event is for all")
+		require.Contains(t, s.hears(id), `{"event":"job-exception",`, "an event is for all")
 	}
-	require.Empty(t, out[1].String(), "it is gone")
-	say(2, `{"topic":"my-exec.start","payload":{"id":16,"type":"finish","data":{"status":15}}}`)
-	say(2, `{"topic":"my-exec.start","payload":{"id":16,"type":"release","data":{"ranks":"all","final":true}}}`)
-	require.Contains(t, out[0].String(), `{"topic":"rexec.exec",`, "the bridge")
+	require.Empty(t, s.hears(1), "it is gone")
+	s.say(2, "{"+tells(16, "finish", `{"status":15}`)+"}")
+	s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
+	require.Contains(t, s.hears(0), `{"topic":"rexec.exec",`, "the bridge")
 }

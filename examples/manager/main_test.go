@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,19 +23,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	os.Exit(m.Run())
-}
-
-// sleep is a job that wants a core.
-const sleep = `{"version":1,"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
-	`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":60}}}`
-
-// submit is a request that submits a job, and raise one that cancels it.
-func submit(tag, id int) string {
-	return fmt.Sprintf(`{"topic":"job-manager.submit","matchtag":%d,"payload":{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":%s}]}}`+"\n", tag, id, sleep)
-}
-
-func raise(tag, id int) string {
-	return fmt.Sprintf(`{"topic":"job-manager.raise","matchtag":%d,"payload":{"id":%d,"severity":0,"type":"cancel"}}`+"\n", tag, id)
 }
 
 func TestUsageErrorsTellWhatToDo(t *testing.T) {

@@ -49,61 +49,50 @@ func TestHalfLinesOfManyClientsHaveALimit(t *testing.T) {
 	require.Zero(t, status, stderr)
 }
 
-// I12: clients that ask and do not read do not fill the memory, however many they are. Who
-// reads is served.
-func TestWhatManyClientsDoNotReadHasALimit(t *testing.T) {
-	if os.Getenv("JOBLIFE_DEEP") == "" {
-		t.Skip("takes ten seconds: set JOBLIFE_DEEP=1")
-	}
-	path := linestest.SocketPath(t)
-	stop := prog.Start(t, path)
-	_, say, read := linestest.Dial(t, path)
-	say(submit(1, 16))
-	read()
-	say(fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,"payload":{"id":16,"memo":{"m":"%s"}}}`+"\n", strings.Repeat("m", 1_000_000)))
-	read()
-	before := heap()
-	const asked = 50
-	for range 8 {
-		conn, _, _ := linestest.Dial(t, path)
-		_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
-		for n := range asked {
-			if _, err := io.WriteString(conn, eventlogOf(n+1, 16)); err != nil {
-				break // it is cut off
+// I12: clients that ask and do not read do not fill the memory, neither many of them nor one
+// that opens many streams. Who reads is served.
+func TestWhatClientsDoNotReadHasALimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		clients, lines int
+		limit          int64
+		line           func(n int) string
+	}{
+		"many clients": {8, 50, maxUnsent + 64<<20, func(n int) string { return eventlogOf(n, 16) }},
+		"many streams": {1, 1000, 128 << 20, func(n int) string {
+			return fmt.Sprintf(`{"topic":"job-manager.events-journal","sender":"s%d","matchtag":%[1]d,"payload":{}}`+"\n", n)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.clients > 1 && os.Getenv("JOBLIFE_DEEP") == "" {
+				t.Skip("takes ten seconds: set JOBLIFE_DEEP=1")
 			}
-		}
+			path := linestest.SocketPath(t)
+			stop := prog.Start(t, path)
+			_, say, read := linestest.Dial(t, path)
+			for id := 16; id < 18; id++ {
+				say(submit(1, id))
+				read()
+				say(fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,"payload":{"id":%d,"memo":{"m":"%s"}}}`+"\n", id, strings.Repeat("m", 1_000_000)))
+				read()
+			}
+			before := heap()
+			for range c.clients {
+				conn, _, _ := linestest.Dial(t, path)
+				_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+				for n := range c.lines {
+					if _, err := io.WriteString(conn, c.line(n+1)); err != nil {
+						break // it is cut off
+					}
+				}
+			}
+			for range c.clients * 8 { // clients are heard in turn, so that all they ask was handled
+				say(noSuch)
+				require.Equal(t, noAnswer, read())
+			}
+			require.Less(t, heap()-before, c.limit)
+			stop()
+		})
 	}
-	for range asked + 10 { // clients are heard in turn, so that all they ask was handled
-		say(noSuch)
-		require.Equal(t, noAnswer, read())
-	}
-	require.Less(t, heap()-before, int64(maxUnsent+64<<20))
-	stop()
-}
-
-// I12: one client that opens many streams without reading does not fill the memory.
-func TestStreamsThatNobodyReadsHaveALimit(t *testing.T) {
-	path := linestest.SocketPath(t)
-	stop := prog.Start(t, path)
-	_, say, read := linestest.Dial(t, path)
-	for id := 16; id < 18; id++ {
-		say(submit(1, id))
-		read()
-		say(fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,"payload":{"id":%d,"memo":{"m":"%s"}}}`+"\n", id, strings.Repeat("m", 1_000_000)))
-		read()
-	}
-	before := heap()
-	conn, _, _ := linestest.Dial(t, path)
-	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
-	for n := range 1000 {
-		if _, err := fmt.Fprintf(conn, `{"topic":"job-manager.events-journal","sender":"s%d","matchtag":%d,"payload":{}}`+"\n", n, n+1); err != nil {
-			break // it is cut off
-		}
-	}
-	say(noSuch)
-	require.Equal(t, noAnswer, read())
-	require.Less(t, heap()-before, int64(128<<20))
-	stop()
 }
 
 // What a client asked for ends with it, whoever its senders were, and nothing is kept of those

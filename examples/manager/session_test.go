@@ -10,100 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 )
-
-// A socket is a process with clients, without the socket.
-type socket struct {
-	t       *testing.T
-	p       *process
-	clients []*client
-	out     []*strings.Builder
-	closed  map[int]bool // by the process
-}
-
-func newSocket(t *testing.T, clients int, args ...string) *socket {
-	s := &socket{t: t, closed: make(map[int]bool)}
-	var o options
-	_, ok := o.program().Parse(append([]string{"-now=1000"}, args...), io.Discard, io.Discard)
-	require.True(t, ok)
-	var err error
-	s.p, err = newProcess(o, io.Discard)
-	require.NoError(t, err)
-	for range clients {
-		s.connect()
-	}
-	if o.store == "memory" {
-		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
-	}
-	return s
-}
-
-// connect adds a client, and returns its number.
-func (s *socket) connect() int {
-	out, id := new(strings.Builder), len(s.clients)
-	c := &client{id: id + 1, out: out, close: func() { s.closed[id] = true }}
-	s.clients, s.out = append(s.clients, c), append(s.out, out)
-	s.p.take(input{client: c})
-	s.p.await()
-	return len(s.clients) - 1
-}
-
-// say lets a client say something, and returns what it hears of it.
-func (s *socket) say(client int, text string) string {
-	s.t.Helper()
-	for _, out := range s.out {
-		out.Reset()
-	}
-	s.p.take(input{client: s.clients[client], line: lines.Line{Number: 1, Text: []byte(text)}})
-	s.p.await()
-	require.NoError(s.t, s.p.failed)
-	return s.hears(client)
-}
-
-func (s *socket) hears(client int) string { return s.out[client].String() }
-
-func (s *socket) leave(client int) {
-	for _, out := range s.out {
-		out.Reset()
-	}
-	s.p.take(input{client: s.clients[client], line: lines.Line{Err: io.EOF}})
-	s.p.await()
-}
-
-// scheduler has a client say what a scheduler says at first, with or without a sender.
-func (s *socket) scheduler(client int, sender string) {
-	s.t.Helper()
-	require.Contains(s.t, s.say(client, fmt.Sprintf(`{%s"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`, sender)), `"errnum":61`)
-	require.Contains(s.t, s.say(client, fmt.Sprintf(`{%s"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`, sender)), `"count":`)
-}
-
-func (s *socket) executor(client int) {
-	s.t.Helper()
-	require.NotContains(s.t, s.say(client, `{"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}}`), "errnum")
-}
-
-// state returns what the first client sees of a job.
-func (s *socket) state(id int) string {
-	s.t.Helper()
-	return s.stateFor(0, id)
-}
-
-func (s *socket) stateFor(client, id int) string {
-	s.t.Helper()
-	text := s.say(client, fmt.Sprintf(`{"topic":"job-manager.getattr","matchtag":99,"payload":{"id":%d,"attrs":["eventlog"]}}`, id))
-	return text[strings.LastIndex(text, `"name":"`):]
-}
-
-// gives is the answer of a scheduler that gives a node, and tells that of an executor.
-func gives(id, rank int) string {
-	return fmt.Sprintf(`"topic":"sched.alloc","payload":{"id":%d,"type":0,"R":%s}`, id, fmt.Sprintf(resources, rank))
-}
-
-func tells(id int, kind, data string) string {
-	return fmt.Sprintf(`"topic":"my-exec.start","payload":{"id":%d,"type":"%s","data":%s}`, id, kind, data)
-}
 
 // stranger is what one hears whose answer does not count.
 const stranger = `"errnum":22,"errstr":"`
@@ -131,20 +39,16 @@ func TestALateAnswerOfAReplacedSchedulerDoesNotCount(t *testing.T) {
 			}
 			require.Contains(t, s.say(first, "{"+c.oldName+gives(16, 0)+"}"), stranger)
 			require.Contains(t, s.say(first, fmt.Sprintf(`{%s"topic":"sched.alloc","errnum":38}`, c.oldName)), stranger)
-			require.Contains(t, s.state(16), `"name":"priority"`)
+			require.Equal(t, "priority", s.state(16))
 			require.Empty(t, s.say(second, "{"+c.newName+gives(16, 1)+"}"))
-			require.Contains(t, s.state(16), `"name":"alloc"`)
+			require.Equal(t, "alloc", s.state(16))
 		})
 	}
 }
 
 // A scheduler that was replaced has no say in an update, and its successor is told of the next.
 func TestALateAnswerToAnUpdateDoesNotCount(t *testing.T) {
-	s := newSocket(t, 5)
-	s.scheduler(1, "")
-	s.executor(2)
-	s.say(3, submit(1, 16))
-	s.say(1, "{"+gives(16, 0)+"}")
+	s := staffed(t, 5)
 	s.say(2, "{"+tells(16, "start", "{}")+"}")
 	update := `{"topic":"job-manager.update","matchtag":%d,"payload":{"id":16,"updates":{"attributes.system.duration":%d}}}`
 	s.say(3, fmt.Sprintf(update, 2, 9000))
@@ -153,7 +57,7 @@ func TestALateAnswerToAnUpdateDoesNotCount(t *testing.T) {
 	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":113,`)
 	s.say(4, `{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`)
 	require.Contains(t, s.say(1, `{"topic":"sched.expiration","matchtag":1}`), stranger)
-	require.Contains(t, s.state(16), `"name":"start"`, "it was not updated")
+	require.Equal(t, "start", s.state(16), "it was not updated")
 	s.say(3, fmt.Sprintf(update, 3, 8000))
 	require.Contains(t, s.hears(4), `{"topic":"sched.expiration","matchtag":2,`)
 	s.say(4, `{"topic":"sched.expiration","matchtag":2}`)
@@ -163,36 +67,27 @@ func TestALateAnswerToAnUpdateDoesNotCount(t *testing.T) {
 
 // A stranger may say what the executor says.
 func TestAStrangerEndsNoJob(t *testing.T) {
-	s := newSocket(t, 4)
-	s.scheduler(1, "")
-	s.executor(2)
-	s.say(3, submit(1, 16))
-	s.say(1, "{"+gives(16, 0)+"}")
-	require.Contains(t, s.hears(2), `"topic":"my-exec.start",`)
+	s := staffed(t, 4)
 	for _, who := range []int{0, 1, 3} {
 		require.Contains(t, s.say(who, "{"+tells(16, "start", "{}")+"}"), stranger)
 		require.Contains(t, s.say(who, `{"topic":"my-exec.start","errnum":38}`), stranger)
 	}
-	require.Contains(t, s.state(16), `"name":"alloc"`)
+	require.Equal(t, "alloc", s.state(16))
 	s.say(2, "{"+tells(16, "start", "{}")+"}")
 	for _, who := range []int{0, 1, 3} {
 		require.Contains(t, s.say(who, "{"+tells(16, "finish", `{"status":0}`)+"}"), stranger)
 		require.Contains(t, s.say(who, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}"), stranger)
 	}
-	require.Contains(t, s.state(16), `"name":"start"`)
+	require.Equal(t, "start", s.state(16))
 	s.say(2, "{"+tells(16, "finish", `{"status":0}`)+"}")
 	s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
-	require.Contains(t, s.state(16), `"name":"clean"`)
+	require.Equal(t, "clean", s.state(16))
 }
 
 // A stranger may guess a matchtag, or leave it out.
 func TestAStrangerAnswersForNoAction(t *testing.T) {
-	s := newSocket(t, 4)
-	s.scheduler(1, "")
-	s.executor(2)
+	s := staffed(t, 4)
 	s.say(0, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"epilog":{"command":["sweep"],"per-rank":true}}}}`)
-	s.say(3, submit(1, 16))
-	s.say(1, "{"+gives(16, 0)+"}")
 	s.say(2, "{"+tells(16, "start", "{}")+"}")
 	s.say(2, "{"+tells(16, "finish", `{"status":0}`)+"}")
 	require.Contains(t, s.hears(0), `{"topic":"rexec.exec","matchtag":1,`)
@@ -212,9 +107,9 @@ func TestAStrangerAnswersForNoAction(t *testing.T) {
 	require.Contains(t, s.say(0, `{"topic":"rexec.exec","matchtag":1,"errnum":61}`), `{"topic":"resource.drain","matchtag":2,`)
 	forge("resource.drain", 2, `"payload":{}`)
 	forge("resource.drain", 2, `"errnum":38`)
-	require.NotContains(t, s.state(16), `"name":"clean"`)
+	require.NotEqual(t, "clean", s.state(16))
 	s.say(0, `{"topic":"resource.drain","matchtag":2}`)
-	require.Contains(t, s.state(16), `"name":"clean"`)
+	require.Equal(t, "clean", s.state(16))
 }
 
 // Ready is for the one who said hello.
@@ -227,11 +122,7 @@ func TestAStrangerIsNotReadyForAScheduler(t *testing.T) {
 
 // One who says hello and is refused has taken over nothing, and leaves nothing behind.
 func TestARefusedHelloTakesNothingOver(t *testing.T) {
-	s := newSocket(t, 5)
-	s.scheduler(1, "")
-	s.executor(2)
-	s.say(3, submit(1, 16))
-	s.say(1, "{"+gives(16, 0)+"}")
+	s := staffed(t, 5)
 	for _, hello := range []string{
 		`"topic":"job-manager.exec-hello","payload":{"service":"my-exec"}`, // it has a job
 		`"topic":"job-manager.exec-hello","payload":{"service":"rexec"}`,
@@ -258,7 +149,7 @@ func TestARefusedHelloTakesNothingOver(t *testing.T) {
 	s.leave(4)
 	check(2)
 	s.leave(1)
-	another := s.connect()
+	another := s.connect(nil)
 	s.scheduler(another, "")
 	s.say(2, "{"+tells(18, "start", "{}")+"}")
 	s.say(3, submit(7, 30))
@@ -293,7 +184,7 @@ func TestNoCallWaitsForEver(t *testing.T) {
 	s.say(0, `{"time":1300}`)
 	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":110,`)
 	require.Contains(t, s.say(1, `{"topic":"feasibility.check","matchtag":1}`), stranger)
-	require.Contains(t, s.state(16), `"name":"priority"`)
+	require.Equal(t, "priority", s.state(16))
 	_, ok := s.p.calls.deadline()
 	require.False(t, ok)
 	require.Nil(t, s.p.timer())
@@ -301,8 +192,7 @@ func TestNoCallWaitsForEver(t *testing.T) {
 
 // Somebody may set the time of the day while a call waits: it is lost neither sooner nor later.
 func TestNoCallIsLostSinceTheTimeOfTheDayIsSet(t *testing.T) {
-	p, err := newProcess(options{store: "lines"}, io.Discard)
-	require.NoError(t, err)
+	p := begin(t, "-store=lines").p
 	require.True(t, p.ask(call{client: p.only(io.Discard), topic: "a", tag: 1}, service.Any, nil))
 	at, ok := p.calls.deadline()
 	require.True(t, ok)
@@ -342,11 +232,11 @@ func TestWhatNeedsTheBridgeWaitsForIt(t *testing.T) {
 		require.NoError(t, s.p.store.close()) // it crashes while the epilog runs
 
 		s = newSocket(t, 0, args...)
-		s.connect()
+		s.connect(nil)
 		require.Empty(t, s.say(0, `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`))
-		s.connect()
+		s.connect(nil)
 		require.Empty(t, s.say(1, `{"topic":"job-manager.exec-hello","matchtag":3,"payload":{"service":"my-exec"}}`))
-		s.connect()
+		s.connect(nil)
 		require.False(t, s.p.started)
 		require.Contains(t, s.say(2, `{"topic":"job-manager.getinfo","matchtag":1}`), `{"topic":"`+c.asks+`","matchtag":1,`)
 		require.Contains(t, s.hears(0), `"errnum":61`, "it waited for its answer")
@@ -358,7 +248,7 @@ func TestWhatNeedsTheBridgeWaitsForIt(t *testing.T) {
 		} else {
 			s.say(2, `{"topic":"resource.drain","matchtag":1}`)
 		}
-		require.Contains(t, s.stateFor(2, 16), `"name":"clean"`, "at once")
+		require.Equal(t, "clean", s.stateFor(2, 16), "at once")
 		require.NoError(t, s.p.end())
 	}
 }
@@ -366,13 +256,13 @@ func TestWhatNeedsTheBridgeWaitsForIt(t *testing.T) {
 // Where no bridge comes, the store is read all the same after a while.
 func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
 	s := newSocket(t, 0, "-store=bolt:"+filepath.Join(t.TempDir(), "jobs"))
-	s.connect()
+	s.connect(nil)
 	hello := `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}%s}`
 	s.leave(0)
 	s.p.clock.Advance(2000)
 	s.p.settle()
 	require.False(t, s.p.started, "there is nobody")
-	s.connect()
+	s.connect(nil)
 	require.Empty(t, s.say(1, fmt.Sprintf(hello, "")))
 	require.Empty(t, s.say(1, fmt.Sprintf(hello, `,"time":2009`)))
 	require.Contains(t, s.say(1, fmt.Sprintf(hello, `,"time":2010`)), `"errnum":61`)
@@ -399,14 +289,14 @@ func TestOneWhoseSessionIsEndedIsTold(t *testing.T) {
 				s.say(1, "{"+sender+gives(16, 0)+"}")
 				require.Contains(t, s.say(1, "{"+sender+answer+"}"), want+"\n")
 				require.Equal(t, sender == "", s.closed[1])
-				require.Contains(t, s.state(16), `"name":"alloc"`)
-				require.Contains(t, s.state(17), `"name":"priority"`)
+				require.Equal(t, "alloc", s.state(16))
+				require.Equal(t, "priority", s.state(17))
 
-				fresh := s.connect()
+				fresh := s.connect(nil)
 				s.scheduler(fresh, "")
 				require.Contains(t, s.hears(fresh), `"topic":"sched.alloc","payload":{"id":17,`)
 				s.say(fresh, "{"+gives(17, 1)+"}")
-				require.Contains(t, s.state(17), `"name":"alloc"`)
+				require.Equal(t, "alloc", s.state(17))
 			}
 		})
 	}

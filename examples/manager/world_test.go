@@ -50,9 +50,11 @@ type hub struct {
 	kills    map[string]int
 }
 
-// A member is a child of the hub.
+// A member is a process of the hub's.
 type member struct {
-	*child
+	*exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
 	gen int
 }
 
@@ -95,7 +97,7 @@ func (h *hub) begin(name, file string, env string, args ...string) {
 	}
 	require.NoError(h.t, cmd.Start())
 	h.gen++
-	p := &member{&child{cmd, in, bufio.NewReaderSize(out, 1<<16)}, h.gen}
+	p := &member{cmd, in, bufio.NewReaderSize(out, 1<<16), h.gen}
 	h.processes[name] = p
 	h.t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	go func() {
@@ -367,13 +369,17 @@ func (h *hub) check(jobs int) {
 	require.NotContains(h.t, l.end(), "from before", "a job is not over")
 }
 
-// A manager, a scheduler and an executor run jobs, and each is killed now and then.
+// A manager, a scheduler and an executor run jobs, and each is killed now and then: what the
+// manager has answered is there afterwards.
 func TestJobsRunThroughKillsOfEachProcess(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	t.Log("seed", seed)
-	h := newHub(t, "-store=bolt:"+filepath.Join(t.TempDir(), "jobs.db"), seed)
-	const jobs = 300
-	h.play(jobs, "sched", "manager", "executor", "manager", "sched", "executor")
-	h.check(jobs)
-	t.Log("kills", h.kills)
+	for store, jobs := range map[string]int{"bolt": 300, "dir": 40} { // folders take their time
+		t.Run(store, func(t *testing.T) {
+			seed := uint64(time.Now().UnixNano())
+			t.Log("seed", seed)
+			h := newHub(t, "-store="+store+":"+filepath.Join(t.TempDir(), "jobs"), seed)
+			h.play(jobs, "sched", "manager", "executor", "manager", "sched", "executor")
+			h.check(jobs)
+			t.Log("kills", h.kills)
+		})
+	}
 }

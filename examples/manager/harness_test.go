@@ -1,0 +1,275 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// sleep is a job that wants a core.
+const sleep = `{"version":1,"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
+	`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":60}}}`
+
+// What schedulers and executors say at first.
+const (
+	schedHello = `{"topic":"job-manager.sched-hello","matchtag":1,"payload":{"partial-ok":true}}`
+	schedReady = `{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}`
+	execHello  = `{"topic":"job-manager.exec-hello","matchtag":3,"payload":{"service":"my-exec"}}`
+)
+
+// submit is a request that submits a job, raise one that cancels it, and eventlogOf one for
+// its log.
+func submit(tag, id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.submit","matchtag":%d,"payload":{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":%s}]}}`+"\n", tag, id, sleep)
+}
+
+func raise(tag, id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.raise","matchtag":%d,"payload":{"id":%d,"severity":0,"type":"cancel"}}`+"\n", tag, id)
+}
+
+func eventlogOf(tag, id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.getattr","matchtag":%d,"payload":{"id":%d,"attrs":["eventlog","jobspec"]}}`+"\n", tag, id)
+}
+
+// names returns the events of a log in the answer to eventlogOf.
+func names(t testing.TB, answer string) string {
+	var m struct {
+		Payload struct{ Eventlog []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal([]byte(answer), &m), answer)
+	var list []string
+	for _, e := range m.Payload.Eventlog {
+		list = append(list, e.Name)
+	}
+	return strings.Join(list, " ")
+}
+
+// gives is the answer of a scheduler that gives a node, and tells that of an executor.
+func gives(id, rank int) string {
+	return fmt.Sprintf(`"topic":"sched.alloc","payload":{"id":%d,"type":0,"R":%s}`, id, fmt.Sprintf(resources, rank))
+}
+
+func tells(id int, kind, data string) string {
+	return fmt.Sprintf(`"topic":"my-exec.start","payload":{"id":%d,"type":"%s","data":%s}`, id, kind, data)
+}
+
+const resources = `{"version":1,"execution":{"R_lite":[{"rank":"%d","children":{"core":"0"}}],"nodelist":["n%[1]d"],"starttime":1,"expiration":0}}`
+
+// A life is a process that a test asks, one line after the other.
+type life struct {
+	t      testing.TB
+	p      *process
+	c      *client
+	kvs    *peer // that has its store; nil: it is local
+	out    strings.Builder
+	stderr strings.Builder
+	lines  int
+}
+
+// begin returns a life that has neither a client nor begun.
+func begin(t testing.TB, args ...string) *life {
+	t.Helper()
+	l := &life{t: t}
+	var o options
+	_, ok := o.program().Parse(args, &l.stderr, &l.stderr)
+	require.True(t, ok, l.stderr.String())
+	var err error
+	l.p, err = newProcess(o, &l.stderr)
+	require.NoError(t, err)
+	return l
+}
+
+// live begins a process.
+func live(t testing.TB, args ...string) *life {
+	t.Helper()
+	l := begin(t, args...)
+	l.c = l.p.only(&l.out)
+	l.p.start()
+	l.p.await()
+	return l
+}
+
+// ask gives lines to the process, and returns what it writes to each.
+func (l *life) ask(texts ...string) (answers []string) {
+	l.t.Helper()
+	for _, text := range texts {
+		l.lines++
+		if l.kvs != nil {
+			answers = append(answers, l.kvs.ask(l, text))
+			continue
+		}
+		l.p.handle(l.c, lines.Line{Number: l.lines, Text: []byte(text)})
+		l.p.await()
+		require.NoError(l.t, l.p.failed)
+		answers = append(answers, l.out.String())
+		l.out.Reset()
+	}
+	return answers
+}
+
+// end ends the process, and returns standard error.
+func (l *life) end() string {
+	l.t.Helper()
+	require.NoError(l.t, l.p.end())
+	return l.stderr.String()
+}
+
+// A home is where jobs are from one life to the next.
+type home struct {
+	live     func(flags ...string) *life
+	spoil    func(id jobid.ID)        // overwrites the log of a job, or adds what is no event
+	flip     func(id jobid.ID)        // changes a bit of the log
+	log      func(id jobid.ID) string // nil for bolt, which only programs read
+	putAside func(id jobid.ID) string // the log of a job that was
+}
+
+// homes returns one for each kind of store that outlives the process.
+func homes(t *testing.T) map[string]home {
+	dir, k := t.TempDir(), newPeer(t)
+	db, folder := filepath.Join(dir, "jobs.db"), filepath.Join(dir, "jobs")
+	logOf := func(id jobid.ID) string { return filepath.Join(folder, jobsName, id.KVSPath(), "eventlog") }
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		return string(text)
+	}
+	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
+	flip := func(path, where string) {
+		text := []byte(read(path))
+		found := regexp.MustCompile(where).FindAllIndex(text, -1)
+		require.NotEmpty(t, found)
+		for _, at := range found {
+			text[at[1]-1] ^= 1
+		}
+		write(path, string(text))
+	}
+	return map[string]home{
+		"bolt": {
+			live: func(flags ...string) *life { return live(t, append(flags, "-store=bolt:"+db)...) },
+			spoil: func(id jobid.ID) {
+				s, err := boltstore.Open(db)
+				require.NoError(t, err)
+				require.NoError(t, s.Commit([]joblife.Record{{Job: id, Kind: joblife.RecordEvent, Data: []byte("{\n")}}))
+				require.NoError(t, s.Close())
+			},
+			flip: func(id jobid.ID) { // bbolt has a value behind its key, and older copies in pages that are free
+				flip(db, fmt.Sprintf(`(?s)\x00{7}\x%02xe\x00{4}[^\n]*"urgency":16`, uint64(id)))
+			},
+		},
+		"dir": {
+			live:     func(flags ...string) *life { return live(t, append(flags, "-store=dir:"+folder)...) },
+			spoil:    func(id jobid.ID) { write(logOf(id), "{\n") },
+			flip:     func(id jobid.ID) { flip(logOf(id), `"urgency":16`) },
+			log:      func(id jobid.ID) string { return read(logOf(id)) },
+			putAside: func(id jobid.ID) string { return read(filepath.Join(folder, asideName, id.KVSPath(), "eventlog")) },
+		},
+		"lines": {
+			live:     func(flags ...string) *life { return k.served(flags...) },
+			spoil:    func(id jobid.ID) { k.keys[id.KVSPath()+keyEventlog] = "{\n" },
+			flip:     func(id jobid.ID) { k.flip(id) },
+			log:      func(id jobid.ID) string { return k.keys[id.KVSPath()+keyEventlog] },
+			putAside: func(id jobid.ID) string { return k.keys[keyLost+id.String()+keyEventlog] },
+		},
+	}
+}
+
+// A socket is a process with clients, without the socket.
+type socket struct {
+	*life
+	clients []*client
+	heard   []*strings.Builder
+	closed  map[int]bool // by the process
+}
+
+func newSocket(t testing.TB, clients int, args ...string) *socket {
+	s := &socket{life: begin(t, append([]string{"-now=1000"}, args...)...), closed: make(map[int]bool)}
+	for range clients {
+		s.connect(nil)
+	}
+	if s.p.o.store == "memory" && clients > 0 {
+		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
+	}
+	return s
+}
+
+// connect adds a client, which writes to out or else to what it has heard, and returns its
+// number.
+func (s *socket) connect(out io.Writer) int {
+	heard, id := new(strings.Builder), len(s.clients)
+	if out == nil {
+		out = heard
+	}
+	c := &client{id: id + 1, out: out, close: func() { s.closed[id] = true }}
+	s.clients, s.heard = append(s.clients, c), append(s.heard, heard)
+	s.p.take(input{client: c})
+	s.p.await()
+	return id
+}
+
+// say lets a client say something, and returns what it hears of it.
+func (s *socket) say(client int, text string) string {
+	s.t.Helper()
+	s.takes(client, lines.Line{Number: 1, Text: []byte(text)})
+	require.NoError(s.t, s.p.failed)
+	return s.hears(client)
+}
+
+// takes is say for any line. The process may fail.
+func (s *socket) takes(client int, l lines.Line) {
+	for _, heard := range s.heard {
+		heard.Reset()
+	}
+	s.p.take(input{client: s.clients[client], line: l})
+	s.p.await()
+}
+
+func (s *socket) hears(client int) string { return s.heard[client].String() }
+
+func (s *socket) leave(client int) { s.takes(client, lines.Line{Err: io.EOF}) }
+
+// scheduler has a client say what a scheduler says at first, with or without a sender.
+func (s *socket) scheduler(client int, sender string) {
+	s.t.Helper()
+	named := func(text string) string { return strings.Replace(text, "{", "{"+sender, 1) }
+	require.Contains(s.t, s.say(client, named(schedHello)), `"errnum":61`)
+	require.Contains(s.t, s.say(client, named(schedReady)), `"count":`)
+}
+
+func (s *socket) executor(client int) {
+	s.t.Helper()
+	require.NotContains(s.t, s.say(client, execHello), "errnum")
+}
+
+// state returns the last event of a job, as the first client sees it.
+func (s *socket) state(id int) string { return s.stateFor(0, id) }
+
+func (s *socket) stateFor(client, id int) string {
+	s.t.Helper()
+	list := strings.Fields(names(s.t, s.say(client, eventlogOf(99, id))))
+	return list[len(list)-1]
+}
+
+// staffed returns a socket with the clients of newSocket: 1 is a scheduler, 2 an executor, and
+// 3 has submitted job 16, which has node 0.
+func staffed(t *testing.T, clients int, args ...string) *socket {
+	t.Helper()
+	s := newSocket(t, clients, args...)
+	s.scheduler(1, "")
+	s.executor(2)
+	s.say(3, submit(1, 16))
+	s.say(1, "{"+gives(16, 0)+"}")
+	require.Contains(t, s.hears(2), `"topic":"my-exec.start",`)
+	return s
+}
