@@ -30,13 +30,13 @@ type model struct {
 
 // request asks without waiting for the answer.
 func (m *model) request(topic, payload string) {
-	m.s.Request(m.now, owner(topic, payload))
+	m.Request(m.now, owner(topic, payload))
 	m.pump()
 }
 
 // try is step for an input that may be refused.
 func (m *model) try(in joblife.Input) {
-	_ = m.s.m.Step(m.s.now, in)
+	_ = m.m.Step(m.now, in)
 	m.pump()
 }
 
@@ -62,11 +62,11 @@ func (m *model) submit() {
 	}
 	id := 16 + len(m.jobs)
 	m.jobs = append(m.jobs, id)
-	m.request("submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, id, sleep))
+	m.request("submit", submissionOf(jobid.ID(id), ownUser, 0, sleep))
 }
 
 func (m *model) alloc(id int) {
-	v, ok := m.s.m.Job(jobid.ID(id))
+	v, ok := m.m.Job(jobid.ID(id))
 	if ok && v.State() == jobstate.StateSched && len(m.held) == 0 {
 		i := id - 16
 		m.try(joblife.SchedResponse{ID: jobid.ID(id), Type: alloc.ResponseSuccess, R: nodes(m.t, fmt.Sprintf("%d-%d", 2*i, 2*i+1))})
@@ -95,7 +95,7 @@ func (m *model) kill() {
 			exited[key] = m.exited[p.tag]
 		}
 	}
-	for at := range m.s.processes.running { // the launch may be with the store
+	for at := range m.processes.running { // the launch may be with the store
 		key := fmt.Sprint(uint64(at.job), " ", at.rank)
 		house := at.action == perilog.Housekeeping()
 		if house && !exited[key] && (id == -1 || id == int(at.job)) && ranks.Contains(at.rank) {
@@ -110,32 +110,32 @@ func (m *model) exit() {
 	p := m.command(func(p *command) bool { return p.pid != 0 && !m.exited[p.tag] })
 	m.exited[p.tag] = true
 	status := rapid.SampledFrom([]int{0, 0, 0, 256, 15}).Draw(m.t, "status")
-	m.respond(p, 0, fmt.Sprintf(`{"type":"finished","status":%d}`, status), "")
+	m.tell(p, 0, fmt.Sprintf(`{"type":"finished","status":%d}`, status), "")
 	m.pump()
 }
 
 func (m *model) fail() {
 	p := m.command(func(p *command) bool { return !m.exited[p.tag] })
-	m.respond(p, rapid.SampledFrom([]int{2, 13, 38, 61, 113}).Draw(m.t, "errnum"), "", "")
+	m.tell(p, rapid.SampledFrom([]int{2, 13, 38, 61, 113}).Draw(m.t, "errnum"), "", "")
 	m.pump()
 }
 
 func (m *model) over() {
-	m.respond(m.command(func(p *command) bool { return m.exited[p.tag] }), 61, "", "")
+	m.tell(m.command(func(p *command) bool { return m.exited[p.tag] }), 61, "", "")
 	m.pump()
 }
 
 func (m *model) write() {
 	p := m.command(func(p *command) bool { return p.pid != 0 })
 	data := rapid.SampledFrom([]string{"x\n", "perilog-control: ", `{"version":1,"failed":true}`, "\n"}).Draw(m.t, "data")
-	m.respond(p, 0, fmt.Sprintf(`{"type":"output","io":{"stream":"stdout","data":%q}}`, data), "")
+	m.tell(p, 0, fmt.Sprintf(`{"type":"output","io":{"stream":"stdout","data":%q}}`, data), "")
 	m.pump()
 }
 
 func (m *model) die() {
 	m.held, m.hold = nil, nil
 	m.started, m.wants, m.exited = map[int32]bool{}, map[string]int{}, map[uint64]bool{}
-	m.cfg.Lost = rapid.SampledFrom([]Lost{LostFinish, LostRerun, LostHold}).Draw(m.t, "lost")
+	m.next.Lost = rapid.SampledFrom([]Lost{LostFinish, LostRerun, LostHold}).Draw(m.t, "lost")
 	m.crash()
 	m.hello()
 }
@@ -148,7 +148,7 @@ func (m *model) check() {
 		}
 	}
 	if len(m.held) == 0 {
-		require.Len(m.t, m.s.processes.running, len(m.running))
+		require.Len(m.t, m.processes.running, len(m.running))
 	}
 }
 
@@ -164,16 +164,16 @@ func (m *model) finish() {
 		for _, p := range m.commands() {
 			switch {
 			case p.pid == 0:
-				m.begin(p)
+				m.spawn(p)
 				fallthrough
 			case !m.exited[p.tag]:
 				m.end(p, 0)
 			default:
-				m.respond(p, 61, "", "")
+				m.tell(p, 61, "", "")
 				m.pump()
 			}
 		}
-		for u := range m.s.m.Unresolved() {
+		for u := range m.m.Unresolved() {
 			if u.Action.Kind != 0 {
 				m.try(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action}, Status: 1, Who: "me"})
 				break
@@ -182,7 +182,7 @@ func (m *model) finish() {
 		m.wait(time.Minute)
 	}
 	for _, id := range m.jobs {
-		if _, ok := m.s.m.Job(jobid.ID(id)); ok { // a crash may have lost it before it was stored
+		if _, ok := m.m.Job(jobid.ID(id)); ok { // a crash may have lost it before it was stored
 			m.gone(id)
 		}
 	}
@@ -198,7 +198,7 @@ func TestActionsInAnyOrder(t *testing.T) {
 			"play":   func(t *rapid.T) { m.t = t; m.play(m.job()) },
 			"begin": func(t *rapid.T) {
 				m.t = t
-				m.begin(m.command(func(p *command) bool { return p.pid == 0 }))
+				m.spawn(m.command(func(p *command) bool { return p.pid == 0 }))
 				m.pump()
 			},
 			"exit":  func(t *rapid.T) { m.t = t; m.exit() },
@@ -210,7 +210,7 @@ func TestActionsInAnyOrder(t *testing.T) {
 				m.t = t
 				m.request("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, m.job()))
 			},
-			"hold":    func(t *rapid.T) { m.hold = func(o Out) bool { return len(o.Append) > 0 } },
+			"hold":    func(t *rapid.T) { m.hold = func(o *Out) bool { return len(o.Append) > 0 } },
 			"release": func(t *rapid.T) { m.release() },
 			"refuse":  func(t *rapid.T) { m.noDrain = 38 - m.noDrain },
 			"wait": func(t *rapid.T) {

@@ -69,14 +69,14 @@ func TestAnActionFails(t *testing.T) {
 	}{
 		{"with an exit code", func(c *cluster, p *command) { c.end(p, 2<<8) }, `"status":512`, "failed"},
 		{"by a signal", func(c *cluster, p *command) { c.end(p, 9) }, `"status":9`, "failed"},
-		{"not found", func(c *cluster, p *command) { c.respond(p, 2, "", "no such file") }, `"status":32512`, "failed"},
-		{"not allowed", func(c *cluster, p *command) { c.respond(p, 1, "", "") }, `"status":32256`, "failed"},
-		{"not executable", func(c *cluster, p *command) { c.respond(p, 13, "", "") }, `"status":32256`, "failed"},
-		{"no service", func(c *cluster, p *command) { c.respond(p, 38, "", "") }, `"status":256`, "failed"},
-		{"an end without a process", func(c *cluster, p *command) { c.respond(p, 61, "", "") }, `"status":256`, "failed"},
-		{"unreachable", func(c *cluster, p *command) { c.respond(p, 113, "", "") }, ``, "unreachable"},
-		{"unreachable later", func(c *cluster, p *command) { c.begin(p); c.respond(p, 113, "", "") }, ``, "unreachable"},
-		{"an end without an exit", func(c *cluster, p *command) { c.begin(p); c.respond(p, 61, "", "") }, ``, "unreachable"},
+		{"not found", func(c *cluster, p *command) { c.tell(p, 2, "", "no such file") }, `"status":32512`, "failed"},
+		{"not allowed", func(c *cluster, p *command) { c.tell(p, 1, "", "") }, `"status":32256`, "failed"},
+		{"not executable", func(c *cluster, p *command) { c.tell(p, 13, "", "") }, `"status":32256`, "failed"},
+		{"no service", func(c *cluster, p *command) { c.tell(p, 38, "", "") }, `"status":256`, "failed"},
+		{"an end without a process", func(c *cluster, p *command) { c.tell(p, 61, "", "") }, `"status":256`, "failed"},
+		{"unreachable", func(c *cluster, p *command) { c.tell(p, 113, "", "") }, ``, "unreachable"},
+		{"unreachable later", func(c *cluster, p *command) { c.spawn(p); c.tell(p, 113, "", "") }, ``, "unreachable"},
+		{"an end without an exit", func(c *cluster, p *command) { c.spawn(p); c.tell(p, 61, "", "") }, ``, "unreachable"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -85,11 +85,11 @@ func TestAnActionFails(t *testing.T) {
 			c.submit(16, "0-3")
 			list := c.commands()
 			for _, p := range list[:3] {
-				c.begin(p)
+				c.spawn(p)
 				c.end(p, 0)
 			}
 			if strings.HasPrefix(tt.name, "with") || strings.HasPrefix(tt.name, "by") {
-				c.begin(list[3])
+				c.spawn(list[3])
 			}
 			c.slow = false
 			tt.fail(c, list[3])
@@ -98,7 +98,7 @@ func TestAnActionFails(t *testing.T) {
 			require.Contains(t, c.drained[0], "3: prolog")
 			require.Contains(t, c.drained[0], "for job ƒH")
 			var text strings.Builder
-			for _, r := range c.disk {
+			for _, r := range c.records {
 				text.Write(r.Data)
 			}
 			require.Contains(t, text.String(), tt.status)
@@ -126,14 +126,14 @@ func TestOutputIsLogged(t *testing.T) {
 	c.slow = true
 	c.submit(16, "0-1")
 	a, b := c.commands()[0], c.commands()[1]
-	c.begin(a)
+	c.spawn(a)
 	for _, io := range []string{
 		`{"stream":"stdout","data":"one\ntw"}`, `{"stream":"stderr","data":"oops\n\n"}`, `{"stream":"x","data":"no\n"}`,
 		`{"stream":"stdout","data":"o\nthree"}`, `{"stream":"stdout","eof":true}`, `{"stream":"stderr","data":"late"}`,
 	} {
-		c.respond(a, 0, `{"type":"output","io":`+io+`}`, "")
+		c.tell(a, 0, `{"type":"output","io":`+io+`}`, "")
 	}
-	c.respond(b, 2, "", "error launching process: no such file")
+	c.tell(b, 2, "", "error launching process: no such file")
 	c.end(a, 0)
 	require.Equal(t, []string{
 		"ƒH: prolog: n0 (rank 0): stdout: one", "ƒH: prolog: n0 (rank 0): stderr: oops", // and no empty line
@@ -160,7 +160,7 @@ func TestAStraggler(t *testing.T) {
 	c.wait(time.Minute)
 	require.Equal(t, []string{"63: epilog timed out for job ƒH"}, c.drained)
 	require.Empty(t, c.holders())
-	v, _ := c.s.m.Job(16)
+	v, _ := c.m.Job(16)
 	require.Equal(t, jobstate.StateInactive, v.State())
 	c.end(list[63], 15) // nobody waits for it
 	c.gone(16)
@@ -173,16 +173,16 @@ func TestACancelWaitsForTheStart(t *testing.T) {
 	c.slow = true
 	c.submit(16, "0-2")
 	list := c.commands()
-	c.begin(list[0])
-	c.begin(list[1])
-	c.respond(list[1], 0, `{"type":"finished","status":0}`, "") // its output may follow
+	c.spawn(list[0])
+	c.spawn(list[1])
+	c.tell(list[1], 0, `{"type":"finished","status":0}`, "") // its output may follow
 	require.Zero(t, c.ask(owner("raise", `{"id":16,"severity":0,"type":"cancel"}`)).Errnum)
 	require.Equal(t, []string{fmt.Sprint("0 ", list[0].pid, " 15")}, c.kills)
-	c.begin(list[2])
+	c.spawn(list[2])
 	c.pump()
 	require.Equal(t, fmt.Sprint("2 ", list[2].pid, " 15"), c.kills[1])
 	require.Len(t, c.kills, 2)
-	c.respond(list[1], 61, "", "")
+	c.tell(list[1], 61, "", "")
 	c.end(list[0], 15)
 	c.end(list[2], 15)
 	c.gone(16)
@@ -193,8 +193,8 @@ func TestACancelWaitsForTheStart(t *testing.T) {
 func TestACancelWaitsForTheStore(t *testing.T) {
 	c := newCluster(t, actions(true, false, false))
 	c.submit(16, "0-1")
-	c.hold = func(o Out) bool { return len(o.Append) > 0 }
-	c.s.Request(c.now, owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
+	c.hold = func(o *Out) bool { return len(o.Append) > 0 }
+	c.Request(c.now, owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
 	c.pump()
 	require.Empty(t, c.kills)
 	c.release()
@@ -229,7 +229,7 @@ func TestADrainIsRefused(t *testing.T) {
 	require.Equal(t, []string{"17 housekeeping 5"}, c.holders())
 	c.endAll()
 	c.gone(16)
-	_, ok := c.s.Deadline()
+	_, ok := c.Deadline()
 	require.False(t, ok)
 }
 
@@ -255,7 +255,7 @@ func TestControlLines(t *testing.T) {
 			c.submit(16, "0-1")
 			c.run(16)
 			for _, p := range c.commands() {
-				require.NoError(t, c.s.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(
+				require.NoError(t, c.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(
 					`{"type":"output","io":{"stream":"stderr","rank":"0","data":"` + strings.ReplaceAll(line, `"`, `\"`) + `\n"}}`)}))
 			}
 			c.end(c.commands()[1], 0, tt.chunks...)
@@ -267,7 +267,7 @@ func TestControlLines(t *testing.T) {
 	c := newCluster(t, actions(false, true, false))
 	c.submit(16, "0")
 	c.run(16)
-	c.respond(c.commands()[0], 0, `{"type":"output","io":{"stream":"stdout","encoding":"base64",`+
+	c.tell(c.commands()[0], 0, `{"type":"output","io":{"stream":"stdout","encoding":"base64",`+
 		`"data":"cGVyaWxvZy1jb250cm9sOiB7fQo="}}`, "")
 	c.endAll()
 	require.Len(t, c.drained, 1)
@@ -282,8 +282,8 @@ func TestAResponseIsOutOfPlace(t *testing.T) {
 	refuse := func(list ...string) {
 		t.Helper()
 		for _, text := range list {
-			require.Error(t, c.s.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(text)}), text)
-			require.False(t, c.s.Next(&Out{}))
+			require.Error(t, c.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(text)}), text)
+			require.False(t, c.Next(&Out{}))
 		}
 	}
 	bad := []string{
@@ -293,15 +293,15 @@ func TestAResponseIsOutOfPlace(t *testing.T) {
 	}
 	refuse(bad...)
 	refuse(`{"type":"finished","status":0}`)
-	c.begin(p)
+	c.spawn(p)
 	refuse(bad...)
 	refuse(`{"type":"started","pid":7}`)
-	c.respond(p, 0, `{"type":"add-credit","channels":{"stdin":4096}}`, "")
-	c.respond(p, 0, `{"type":"stopped"}`, "")
-	c.respond(p, 0, `{"type":"finished","status":0}`, "")
+	c.tell(p, 0, `{"type":"add-credit","channels":{"stdin":4096}}`, "")
+	c.tell(p, 0, `{"type":"stopped"}`, "")
+	c.tell(p, 0, `{"type":"finished","status":0}`, "")
 	refuse(bad...)
 	refuse(`{"type":"finished","status":1}`, `{"type":"started","pid":7}`)
-	c.respond(p, 61, "", "")
+	c.tell(p, 61, "", "")
 	c.pump()
 	c.gone(16)
 }
@@ -359,13 +359,13 @@ func TestHousekeepingKill(t *testing.T) {
 func TestHousekeepingKillDuringTheCommit(t *testing.T) {
 	c := newCluster(t, actions(false, false, true))
 	c.submit(16, "0-1")
-	c.hold = func(o Out) bool { return len(o.Append) > 0 }
+	c.hold = func(o *Out) bool { return len(o.Append) > 0 }
 	c.slow = true
 	c.run(16)
 	c.answers = nil
-	c.s.Request(c.now, owner("housekeeping-kill", `{"signum":10,"ranks":"1"}`))
+	c.Request(c.now, owner("housekeeping-kill", `{"signum":10,"ranks":"1"}`))
 	c.pump()
-	c.s.Request(c.now, owner("housekeeping-kill", `{"signum":15}`))
+	c.Request(c.now, owner("housekeeping-kill", `{"signum":15}`))
 	c.pump()
 	require.Empty(t, c.running) // the store is busy
 	require.Empty(t, c.answers)
@@ -373,10 +373,10 @@ func TestHousekeepingKillDuringTheCommit(t *testing.T) {
 	require.Len(t, c.answers, 2)
 	require.Len(t, c.commands(), 2)
 	require.Empty(t, c.kills)
-	c.begin(c.commands()[1])
+	c.spawn(c.commands()[1])
 	c.pump()
 	require.Equal(t, []string{fmt.Sprint("1 ", c.commands()[1].pid, " 15")}, c.kills)
-	c.respond(c.commands()[0], 2, "", "") // it never starts
+	c.tell(c.commands()[0], 2, "", "") // it never starts
 	c.endAll()
 	require.Len(t, c.kills, 1)
 	c.gone(16)
@@ -387,11 +387,7 @@ func TestHousekeepingStats(t *testing.T) {
 	cfg := actions(false, false, true)
 	cfg.Manager.Actions.Housekeeping.ReleaseAfter = &after
 	c := newCluster(t, cfg)
-	stats := func() string {
-		text, err := json.Marshal(c.s.processes.stats())
-		require.NoError(t, err)
-		return string(text)
-	}
+	stats := func() string { return text(t, c.processes.stats()) }
 	const config = `"config":{"release-after":90,"command":"clean up"}`
 	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
 	c.submit(16, "0-3")
@@ -399,7 +395,7 @@ func TestHousekeepingStats(t *testing.T) {
 	c.run(16)
 	require.JSONEq(t, `{"running":{"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000.0}},`+config+`}`, stats())
 	c.now = c.now.Add(time.Second)
-	require.NoError(t, c.s.Tick(c.now))
+	require.NoError(t, c.Tick(c.now))
 	c.run(17)
 	c.end(c.commands()[0], 0)
 	c.end(c.commands()[0], 0)
@@ -410,11 +406,7 @@ func TestHousekeepingStats(t *testing.T) {
 	c.endAll()
 	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
 
-	s, err := New(start, Config{})
-	require.NoError(t, err)
-	text, err := json.Marshal(s.processes.stats())
-	require.NoError(t, err)
-	require.JSONEq(t, `{"running":{},"config":{"release-after":-1,"command":""}}`, string(text))
+	require.JSONEq(t, `{"running":{},"config":{"release-after":-1,"command":""}}`, text(t, newDesk(t, Config{}).processes.stats()))
 }
 
 func TestARestartLosesActions(t *testing.T) {
@@ -457,7 +449,7 @@ func TestARestartLosesActions(t *testing.T) {
 						if kind != "housekeeping" {
 							key = perilog.Key{Kind: jobstate.ActionKind(i + 1), Description: "job-manager." + kind}
 						}
-						c.step(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: key}, Status: 1, Who: "me"})
+						c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: key}, Status: 1, Who: "me"})
 						c.pump()
 					case LostRerun:
 						require.Empty(t, c.drained)
@@ -492,9 +484,7 @@ func TestARestartLosesActions(t *testing.T) {
 }
 
 func TestLostIsChecked(t *testing.T) {
-	_, err := New(start, Config{Lost: "x"})
-	require.ErrorContains(t, err, `lost: "x" is not`)
-	_, _, err = Restore(start, Config{Lost: "x"}, func(func(joblife.Record, error) bool) {})
+	_, _, err := Restore(start, Config{Lost: "x"}, func(func(joblife.Record, error) bool) {})
 	require.ErrorContains(t, err, `lost: "x" is not`)
 }
 
@@ -528,7 +518,7 @@ func TestARestartLeavesWhatIsHeld(t *testing.T) {
 	c.hello()
 	require.Equal(t, []string{"1: housekeeping was lost for job ƒH"}, c.drained)
 	left := idset.Of()
-	for u := range c.s.m.Unresolved() {
+	for u := range c.m.Unresolved() {
 		require.Equal(t, perilog.ReasonHeld, u.Reason)
 		left.UnionWith(u.Ranks)
 	}
@@ -547,9 +537,9 @@ func TestARestartComesLate(t *testing.T) {
 	c.hello()
 	finish := joblife.ForceFinish{Status: 1, Who: "me"}
 	finish.Job, finish.Key = 16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
-	c.step(finish) // all of one job
+	c.do(finish) // all of one job
 	finish.Job, finish.Ranks = 17, idset.Of(2)
-	c.step(finish)
+	c.do(finish)
 	c.pump()
 	c.noDrain = 0
 	c.wait(time.Minute)
@@ -562,8 +552,8 @@ func TestARestartCannotRerun(t *testing.T) {
 	c := newCluster(t, actions(false, true, false))
 	c.submit(16, "0-1")
 	c.run(16)
-	c.cfg = actions(false, false, false)
-	c.cfg.Lost = LostRerun
+	c.next = actions(false, false, false)
+	c.next.Lost = LostRerun
 	c.crash()
 	c.hello()
 	require.Equal(t, []string{"0-1: epilog was lost for job ƒH"}, c.drained)
@@ -587,19 +577,19 @@ func FuzzRexecResponse(f *testing.F) {
 		c.run(16)
 		p := c.commands()[0]
 		if begun {
-			c.begin(p)
+			c.spawn(p)
 			c.pump()
 		}
-		of := c.s.processes.running[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
+		of := c.processes.running[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
 		before := *of
-		if c.s.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
+		if c.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
 			require.Equal(t, before, *of)
-			require.False(t, c.s.Next(&Out{}))
+			require.False(t, c.Next(&Out{}))
 		}
 		require.LessOrEqual(t, len(of.lines["stdout"]), maxLine)
 		c.pump()
-		c.respond(p, 61, "", "")
+		c.tell(p, 61, "", "")
 		c.pump()
-		require.Empty(t, c.s.processes.running)
+		require.Empty(t, c.processes.running)
 	})
 }

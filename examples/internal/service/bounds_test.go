@@ -36,7 +36,7 @@ func (d *desk) remember(ids ...jobid.ID) {
 
 // I12: one who opens streams without reading takes no memory out of proportion.
 func TestStreamsAreBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(0, 1)
 	d.remember(1)
 	var refused, streams int
@@ -83,7 +83,7 @@ func TestALongHistoryComesInParts(t *testing.T) {
 	}
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		d := newDesk(t)
+		d := newDesk(t, Config{})
 		var ids []jobid.ID
 		for id := range jobid.ID(16) {
 			ids = append(ids, id+1)
@@ -121,7 +121,7 @@ func TestALongHistoryComesInParts(t *testing.T) {
 			if id := 1 + rng.Uint64N(20); rng.IntN(2) == 0 && parts < 9 { // some while the Out is with the store
 				d.send("b", 1, "memo", fmt.Sprintf(`{"id":%d,"memo":{"k":%d}}`, id, parts))
 				d.send("b", 2, "raise", fmt.Sprintf(`{"id":%d,"severity":%d,"type":"x"}`, id, rng.IntN(3)))
-				d.send("b", 3, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, 17+rng.Uint64N(9), sleep))
+				d.send("b", 3, "submit", submissionOf(jobid.ID(17+rng.Uint64N(9)), ownUser, 0, sleep))
 			}
 			require.NoError(t, d.Done(d.now, &o, nil))
 		}
@@ -140,13 +140,13 @@ func TestUpdatesOfLargeJobsAreBounded(t *testing.T) {
 	s := updating(t)
 	text := strings.Replace(specOf(t, jobspec.Job{Queue: "other", Duration: time.Minute}), `"system":{`, `"system":{"x":"`+strings.Repeat("x", 1_000_000)+`",`, 1)
 	for id := jobid.ID(100); id < 112; id++ {
-		require.Empty(t, submitted(t, s, id, uint32(id), text))
+		require.Empty(t, s.submitted(id, int(id), text))
 	}
 	size, refused := 0, 0
 	for id := 100; id < 112; id++ {
 		r := from(aGuest, "update", queue(id, `"batch"`))
 		r.UserID = uint32(id)
-		out := drive(t, s, r)
+		out := s.drive(r)
 		for _, c := range out.Calls {
 			payload, err := json.Marshal(c.Payload)
 			require.NoError(t, err)
@@ -163,7 +163,7 @@ func TestUpdatesOfLargeJobsAreBounded(t *testing.T) {
 
 // What a sender waits for takes little, and ends when it is gone.
 func TestWhoWaitsIsBoundedAndForgotten(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(0, 1)
 	for n := range maxEmpty {
 		d.send(fmt.Sprint("7:", n), 1, "drain", `{"x":"`+strings.Repeat("x", 100)+`"}`)
@@ -182,7 +182,7 @@ func TestWhoWaitsIsBoundedAndForgotten(t *testing.T) {
 
 // A short request about many jobs is as much as many requests.
 func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	var ids []jobid.ID
 	for id := range jobid.ID(1000) {
 		ids = append(ids, id+1)

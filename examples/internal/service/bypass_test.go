@@ -25,7 +25,7 @@ func (d *desk) submitAs(user int, id jobid.ID, spec string) string {
 
 // TestAllocBypass: the owner's job gets the R in its jobspec, and the scheduler hears nothing.
 func TestAllocBypass(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	out := d.submitAs(ownUser, 16, bypassing(resources(3)))
 	require.NotContains(t, out, "sched.")
@@ -60,7 +60,7 @@ func TestAllocBypass(t *testing.T) {
 
 // TestAllocBypassTakesNothingFromOthers: the job ends, and says why.
 func TestAllocBypassTakesNothingFromOthers(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 3)
 	d.run(3)
@@ -73,7 +73,7 @@ func TestAllocBypassTakesNothingFromOthers(t *testing.T) {
 
 // TestAllocBypassAfterACrash: wherever the log ends, the job gets its R after a restart.
 func TestAllocBypassAfterACrash(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submitAs(ownUser, 16, bypassing(resources(3)))
 	all := d.records

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,44 +13,77 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+var start = time.Unix(1700000000, 0)
+
+const sleep = `{"version":1,"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
+	`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":60}}}`
+
+const ownUser = 100
+
+// submissionOf is a request for a job with some flags, and submission1 one for a job of a user
+// without.
+func submissionOf(id jobid.ID, user, flags int, spec string) string {
+	return fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.5,"flags":%d,"jobspec":%s}]}`, id, user, flags, spec)
+}
+
+func submission1(id jobid.ID, user int) string { return submissionOf(id, user, 0, sleep) }
+
+// owner is a request of the instance's owner, and by one of a user with a rolemask.
+func owner(topic, payload string) Request { return by(ownUser, roleOwner, topic, payload) }
+
+func by(user, rolemask uint32, topic, payload string) Request {
+	return Request{
+		Topic: "job-manager." + topic, Sender: "a", Matchtag: 1, UserID: user, Rolemask: rolemask, Payload: json.RawMessage(payload),
+	}
+}
+
+// text returns a payload.
+func text(t tester, payload any) string {
+	if payload == nil {
+		return "-"
+	}
+	b, err := json.Marshal(payload)
+	require.NoError(t, err)
+	return string(b)
+}
+
+// A tester is *testing.T or *rapid.T.
+type tester interface {
+	require.TestingT
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
 // A desk is a service with a store in memory, and a transcript of what it sends.
 type desk struct {
-	t *testing.T
+	t tester
 	*Service
 	now     time.Time
 	records []joblife.Record
 	stored  map[jobid.ID]*Stored
-	lines   []string
+	sent    func(*Out)      // gets each Out that is stored; nil: nobody
+	hold    func(*Out) bool // keeps an Out with the store; nil: none
+	held    []Out
 }
 
-// New returns a service without jobs.
-func New(now time.Time, cfg Config) (*Service, error) {
-	s, _, err := Restore(now, cfg, func(func(joblife.Record, error) bool) {})
-	return s, err
-}
-
-func newDesk(t *testing.T) *desk {
+// newDesk returns a service without jobs. An owner and a Lookup that are not set are the desk's.
+func newDesk(t tester, cfg Config) *desk {
+	t.Helper()
 	d := &desk{t: t, now: start, stored: make(map[jobid.ID]*Stored)}
-	s, err := New(start, d.config())
-	require.NoError(t, err)
-	d.Service = s
+	if cfg.Manager.Owner == 0 {
+		cfg.Manager.Owner = ownUser
+	}
+	if cfg.Lookup == nil {
+		cfg.Lookup = d.lookup
+	}
+	d.begin(cfg)
 	return d
 }
 
-func (d *desk) config() Config {
-	return Config{Manager: joblife.Config{Owner: ownUser}, Lookup: func(id jobid.ID) (Stored, error) {
-		if s := d.stored[id]; s != nil {
-			return *s, nil
-		}
-		return Stored{}, nil
-	}}
-}
-
-const ownUser = 100
-
-// restart gives the desk a service that begins with what is durable.
-func (d *desk) restart() {
-	s, _, err := Restore(d.now, d.config(), func(yield func(joblife.Record, error) bool) {
+// begin gives the desk a service with what is durable.
+func (d *desk) begin(cfg Config) {
+	d.t.Helper()
+	s, _, err := Restore(d.now, cfg, func(yield func(joblife.Record, error) bool) {
 		for _, r := range d.records {
 			if !yield(r, nil) {
 				return
@@ -60,16 +92,90 @@ func (d *desk) restart() {
 	})
 	require.NoError(d.t, err)
 	d.Service = s
+}
+
+// restart is begin with the configuration that there is.
+func (d *desk) restart() {
+	d.t.Helper()
+	d.begin(d.cfg)
 	d.flush()
+}
+
+func (d *desk) lookup(id jobid.ID) (Stored, error) {
+	if s := d.stored[id]; s != nil {
+		return *s, nil
+	}
+	return Stored{}, nil
+}
+
+// pump does what the service wants until nothing follows, and calls each for what comes out.
+func (d *desk) pump(each func(*Out)) {
+	d.t.Helper()
+	for o := (Out{}); d.Next(&o); {
+		if d.hold != nil && d.hold(&o) {
+			d.held = append(d.held, o)
+			continue
+		}
+		each(&o)
+		d.commit(&o)
+	}
+}
+
+// commit stores and sends an Out.
+func (d *desk) commit(o *Out) {
+	d.t.Helper()
+	require.False(d.t, o.Seq != 0 && len(o.Answers)+len(o.Calls)+len(o.Events) > 0, "records and messages at once")
+	d.store(o)
+	if d.sent != nil {
+		d.sent(o)
+	}
+	require.NoError(d.t, d.Done(d.now, o, nil))
+}
+
+// release lets the store finish what it holds. What comes then is held as before.
+func (d *desk) release() {
+	d.t.Helper()
+	held := d.held
+	d.held = nil
+	for _, o := range held {
+		d.commit(&o)
+	}
+}
+
+// drive gives the service requests, and returns all that comes out.
+func (d *desk) drive(list ...Request) Out {
+	d.t.Helper()
+	for _, r := range list {
+		d.Request(d.now, r)
+	}
+	return d.collect()
+}
+
+// do gives the Manager an input, and returns all that comes out.
+func (d *desk) do(in joblife.Input) Out {
+	d.t.Helper()
+	require.NoError(d.t, d.step(in))
+	return d.collect()
+}
+
+// collect is pump, and returns all that came out as one.
+func (d *desk) collect() (all Out) {
+	d.t.Helper()
+	before := len(d.records)
+	d.pump(func(o *Out) {
+		all.Answers, all.Calls = append(all.Answers, o.Answers...), append(all.Calls, o.Calls...)
+		all.Events, all.Log = append(all.Events, o.Events...), append(all.Log, o.Log...)
+	})
+	all.Append = d.records[before:]
+	return all
 }
 
 // send gives the service a request of the instance's owner, and nothing comes out yet.
 func (d *desk) send(sender string, tag uint32, topic, payload string) {
 	d.now = d.now.Add(time.Second)
-	d.Request(d.now, Request{
-		Topic: "job-manager." + topic, Sender: sender, Matchtag: tag, UserID: ownUser, Rolemask: roleOwner,
-		Payload: json.RawMessage(payload),
-	})
+	r := owner(topic, payload)
+	r.Sender, r.Matchtag = sender, tag
+	d.Request(d.now, r)
 }
 
 // ask is send from the sender "a", and returns what came out.
@@ -108,30 +214,17 @@ func (d *desk) store(o *Out) {
 	}
 }
 
-// flush does what the service wants until nothing follows, and returns the new lines.
+// flush is pump, and returns the lines of what came out.
 func (d *desk) flush() string {
 	d.t.Helper()
-	for o := (Out{}); d.Next(&o); {
-		require.False(d.t, o.Seq != 0 && len(o.Answers)+len(o.Calls)+len(o.Events) > 0, "records and messages at once")
-		d.store(&o)
-		d.print(&o)
-		require.NoError(d.t, d.Done(d.now, &o, nil))
-	}
-	text := strings.Join(d.lines, "\n")
-	d.lines = nil
-	return text
+	var lines []string
+	d.pump(func(o *Out) { lines = append(lines, d.print(o)...) })
+	return strings.Join(lines, "\n")
 }
 
-func (d *desk) print(o *Out) {
-	line := func(format string, args ...any) { d.lines = append(d.lines, fmt.Sprintf(format, args...)) }
-	text := func(payload any) string {
-		if payload == nil {
-			return "-"
-		}
-		b, err := json.Marshal(payload)
-		require.NoError(d.t, err)
-		return string(b)
-	}
+// print returns the lines of an Out.
+func (d *desk) print(o *Out) (lines []string) {
+	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, a := range o.Answers {
 		name := strings.TrimPrefix(a.Topic, "job-manager.")
 		if a.Errnum != 0 {
@@ -139,18 +232,19 @@ func (d *desk) print(o *Out) {
 			line("%s %s%d: errnum %d %s", name, a.Sender, a.Matchtag, a.Errnum, a.Errstr)
 			continue
 		}
-		line("%s %s%d: %s", name, a.Sender, a.Matchtag, text(a.Payload))
+		line("%s %s%d: %s", name, a.Sender, a.Matchtag, text(d.t, a.Payload))
 	}
 	for _, c := range o.Calls {
-		line("> %s %s", c.Topic, text(c.Payload))
+		line("> %s %s", c.Topic, text(d.t, c.Payload))
 	}
 	for _, e := range o.Events {
 		require.True(d.t, e.Private)
-		line("event %s %s", e.Topic, text(e.Payload))
+		line("event %s %s", e.Topic, text(d.t, e.Payload))
 	}
 	for _, l := range o.Log {
 		line("log %s", l)
 	}
+	return lines
 }
 
 // submit submits jobs with some flags.
@@ -158,7 +252,8 @@ func (d *desk) submit(flags int, ids ...jobid.ID) string {
 	d.t.Helper()
 	var jobs []string
 	for _, id := range ids {
-		jobs = append(jobs, fmt.Sprintf(`{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":%d,"jobspec":%s}`, id, flags, sleep))
+		text := submissionOf(id, ownUser, flags, sleep)
+		jobs = append(jobs, text[len(`{"jobs":[`):len(text)-len("]}")])
 	}
 	return d.ask(1, "submit", `{"jobs":[`+strings.Join(jobs, ",")+`]}`)
 }
@@ -198,6 +293,13 @@ func (d *desk) finish(id jobid.ID, status int) string {
 func (d *desk) cancel(id jobid.ID) string {
 	d.t.Helper()
 	return d.ask(9, "raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel","note":"why"}`, id))
+}
+
+// view returns a job.
+func (d *desk) view(id jobid.ID) joblife.View {
+	v, ok := d.m.Job(id)
+	require.True(d.t, ok)
+	return v
 }
 
 func join(texts ...string) string {

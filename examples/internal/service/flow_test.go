@@ -13,7 +13,7 @@ import (
 
 // What a scheduler is to be told waits until it reads, in its order, and ends with its session.
 func TestWhatWaitsForASchedulerIsOfItsSession(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	reads := false
 	d.cfg.Reads = func(string) bool { return reads }
 	d.send("s", 1, "sched-hello", `{}`)
@@ -37,7 +37,7 @@ func TestWhatWaitsForASchedulerIsOfItsSession(t *testing.T) {
 
 // One that does not read for long loses its session, so that what waits has a limit.
 func TestWhatWaitsForASchedulerHasALimit(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
 	d.cfg.Reads = func(string) bool { return false }
@@ -51,7 +51,7 @@ func TestWhatWaitsForASchedulerHasALimit(t *testing.T) {
 
 // What an executor has not read ends with its session, also if it has answered already.
 func TestWhatWaitsForAnExecutorIsOfItsSession(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
 	reads := false
@@ -68,7 +68,7 @@ func TestWhatWaitsForAnExecutorIsOfItsSession(t *testing.T) {
 
 // What is lost of an executor's session is no fault of a job whose epilogs run.
 func TestAnExpirationThatNobodyAnsweredIsNoExceptionOfAJobThatIsOver(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
 	d.run(1)

@@ -6,17 +6,19 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
 )
 
 // No request makes the service panic, and one that fails changes nothing.
 func FuzzRequest(f *testing.F) {
 	for _, r := range slices.Concat(rows...) {
 		f.Add(r.topic, r.payload, uint32(ownGuest), uint32(roleUser))
-		f.Add(r.topic, r.payload, uint32(ownerUser), uint32(roleOwner))
+		f.Add(r.topic, r.payload, uint32(ownUser), uint32(roleOwner))
 	}
 	f.Fuzz(func(t *testing.T, topic, payload string, user, rolemask uint32) {
-		w := newWorld(t)
-		out := w.ask(t, by(user, rolemask, topic, payload))
+		w := newWorld(t, joblife.Config{})
+		out := w.drive(by(user, rolemask, topic, payload))
 		for _, a := range out.Answers {
 			_, err := json.Marshal(a.Payload)
 			require.NoError(t, err)

@@ -119,7 +119,7 @@ var changeRows = []row{
 // A job that was stored before a restart may be submitted again. One that is refused stops
 // no other.
 func TestSubmitRefusesJobsOneByOne(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	hook := func(e *joblife.Event) error {
 		switch e.Job.ID() {
 		case 41:
@@ -141,22 +141,22 @@ func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 		id := 40 + i%6 // the last is the first again
 		list = append(list, fmt.Sprintf(`{"id":%d,"urgency":16,"userid":200,"t_submit":1.5,"flags":0,"jobspec":%s}`, id, spec))
 	}
-	out := w.ask(t, owner("submit", `{"jobs":[`+strings.Join(list, ",")+`]}`))
+	out := w.drive(owner("submit", `{"jobs":[`+strings.Join(list, ",")+`]}`))
 	var answer struct{ Errors [][2]any }
-	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
+	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0].Payload)), &answer))
 	require.Len(t, answer.Errors, 5)
 	require.Equal(t, [2]any{41.0, "not this one"}, answer.Errors[0])
 	require.Equal(t, [2]any{42.0, "'x' is not a valid queue"}, answer.Errors[1])
 	require.Equal(t, [2]any{43.0, "rejected by plugin"}, answer.Errors[2])
 	require.Equal(t, [2]any{44.0, "nor that"}, answer.Errors[3])
 	require.Contains(t, answer.Errors[4][1], "jobspec: ")
-	require.Equal(t, jobstate.StateSched, w.state(t, 40))
+	require.Equal(t, jobstate.StateSched, w.view(40).State())
 }
 
 // The event submit has the time of the request, but never one to come.
 func TestSubmitKeepsTheTimeOfTheUser(t *testing.T) {
-	w := newWorld(t)
-	w.ask(t, owner("submit", strings.Replace(submission1(40, ownGuest), `:1.5`, `:1699999999.25`, 1)),
+	w := newWorld(t, joblife.Config{})
+	w.drive(owner("submit", strings.Replace(submission1(40, ownGuest), `:1.5`, `:1699999999.25`, 1)),
 		owner("submit", strings.Replace(submission1(41, ownGuest), `:1.5`, `:1e12`, 1)))
 	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1699999999.25,"name":"submit"`)
 	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1700000000.0,"name":"validate"`)
@@ -164,13 +164,11 @@ func TestSubmitKeepsTheTimeOfTheUser(t *testing.T) {
 }
 
 func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
-	s, err := New(start, Config{})
-	require.NoError(t, err)
+	s := newDesk(t, Config{})
 	require.NoError(t, s.step(joblife.EnableQueue{Reason: "fubar"}))
 	require.EqualError(t, s.queues.admits(""), "job submission is disabled: fubar")
 	require.EqualError(t, s.queues.admits("batch"), "'batch' is not a valid queue")
-	s, err = New(start, Config{Queues: map[string]Queue{"batch": {}}})
-	require.NoError(t, err)
+	s = newDesk(t, Config{Queues: map[string]Queue{"batch": {}}})
 	require.NoError(t, s.queues.admits("batch"))
 	require.NoError(t, s.step(joblife.EnableQueue{Queue: "batch", Reason: "fubar"}))
 	require.EqualError(t, s.queues.admits("batch"), "job submission to batch is disabled: fubar")
@@ -178,19 +176,17 @@ func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
 }
 
 func TestRaisePublishesTheException(t *testing.T) {
-	w := newWorld(t)
-	out := w.ask(t, by(ownGuest, roleUser, "raise", `{"id":17,"severity":3,"type":"x","note":"a=b","wait_status":9}`))
+	w := newWorld(t, joblife.Config{})
+	out := w.drive(by(ownGuest, roleUser, "raise", `{"id":17,"severity":3,"type":"x","note":"a=b","wait_status":9}`))
 	require.Len(t, out.Events, 1)
 	require.True(t, out.Events[0].Private)
 	require.Equal(t, "job-exception", out.Events[0].Topic)
-	require.JSONEq(t, `{"id":17,"type":"x","severity":3,"wait_status":9}`, eventText(t, out.Events[0]))
+	require.JSONEq(t, `{"id":17,"type":"x","severity":3,"wait_status":9}`, text(t, out.Events[0].Payload))
 	require.Contains(t, string(w.stored[17].Eventlog), `{"type":"x","severity":3,"note":"a=b","userid":200,"wait_status":9}`)
 }
 
-func eventText(t *testing.T, e Event) string { return text(t, Answer{Payload: e.Payload}) }
-
 func TestRaiseAllRaisesOnAllOfAUser(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	all := `{"dry_run":%t,"userid":%d,"states":%d,"severity":7,"type":"test%d"}`
 	for n, tt := range []struct {
 		dry    bool
@@ -206,35 +202,35 @@ func TestRaiseAllRaisesOnAllOfAUser(t *testing.T) {
 		{false, otherGuest, 255, 0, nil},
 		{false, -1, jobstate.StateInactive, 0, nil},
 	} {
-		out := w.ask(t, owner("raiseall", fmt.Sprintf(all, tt.dry, tt.user, tt.states, n)))
-		require.JSONEq(t, fmt.Sprintf(`{"count":%d,"errors":0}`, tt.count), text(t, out.Answers[0]))
+		out := w.drive(owner("raiseall", fmt.Sprintf(all, tt.dry, tt.user, tt.states, n)))
+		require.JSONEq(t, fmt.Sprintf(`{"count":%d,"errors":0}`, tt.count), text(t, out.Answers[0].Payload))
 		require.Len(t, out.Events, len(tt.raised), "%+v", tt)
 		for i, id := range tt.raised {
-			require.JSONEq(t, fmt.Sprintf(`{"id":%d,"type":"test%d","severity":7}`, id, n), eventText(t, out.Events[i]))
+			require.JSONEq(t, fmt.Sprintf(`{"id":%d,"type":"test%d","severity":7}`, id, n), text(t, out.Events[i].Payload))
 		}
 	}
 }
 
 func TestKillPublishesToTheShells(t *testing.T) {
-	w := newWorld(t)
-	out := w.ask(t, by(ownGuest, roleUser, "kill", `{"id":17,"signum":10}`))
+	w := newWorld(t, joblife.Config{})
+	out := w.drive(by(ownGuest, roleUser, "kill", `{"id":17,"signum":10}`))
 	require.Equal(t, "shell-17.kill", out.Events[0].Topic)
 	require.False(t, out.Events[0].Private)
-	require.JSONEq(t, `{"signum":10}`, eventText(t, out.Events[0]))
+	require.JSONEq(t, `{"signum":10}`, text(t, out.Events[0].Payload))
 	require.Empty(t, out.Append)
 
-	out = w.ask(t, owner("killall", `{"dry_run":false,"userid":-1,"signum":15}`))
-	require.JSONEq(t, `{"count":1,"errors":0}`, text(t, out.Answers[0]))
+	out = w.drive(owner("killall", `{"dry_run":false,"userid":-1,"signum":15}`))
+	require.JSONEq(t, `{"count":1,"errors":0}`, text(t, out.Answers[0].Payload))
 	require.Equal(t, "shell-17.kill", out.Events[0].Topic)
 
-	out = w.ask(t, owner("killall", `{"dry_run":true,"userid":200,"signum":15}`))
-	require.JSONEq(t, `{"count":1,"errors":0}`, text(t, out.Answers[0]))
+	out = w.drive(owner("killall", `{"dry_run":true,"userid":200,"signum":15}`))
+	require.JSONEq(t, `{"count":1,"errors":0}`, text(t, out.Answers[0].Payload))
 	require.Empty(t, out.Events)
 }
 
 // A guest may lower what the owner raised, but not raise it.
 func TestUrgencyOfAGuest(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	for _, tt := range []struct {
 		r   Request
 		old int // -1: refused
@@ -245,33 +241,33 @@ func TestUrgencyOfAGuest(t *testing.T) {
 		{by(ownGuest, roleUser, "urgency", `{"id":16,"urgency":0}`), 17},
 		{by(ownGuest, roleUser, "urgency", `{"id":16,"urgency":16}`), 0},
 	} {
-		out := w.ask(t, tt.r)
+		out := w.drive(tt.r)
 		if tt.old < 0 {
 			require.Equal(t, "guests can only adjust urgency <= default", out.Answers[0].Errstr)
 			continue
 		}
-		require.JSONEq(t, fmt.Sprintf(`{"old_urgency":%d}`, tt.old), text(t, out.Answers[0]))
+		require.JSONEq(t, fmt.Sprintf(`{"old_urgency":%d}`, tt.old), text(t, out.Answers[0].Payload))
 	}
 	require.Contains(t, string(w.stored[16].Eventlog), `"urgency","context":{"userid":200,"urgency":17}`)
 }
 
 func TestAVolatileMemoIsInNoLog(t *testing.T) {
-	w := newWorld(t)
-	w.ask(t, owner("memo", `{"id":16,"memo":{"a":1}}`), owner("memo", `{"id":16,"volatile":true,"memo":{"b":2}}`))
+	w := newWorld(t, joblife.Config{})
+	w.drive(owner("memo", `{"id":16,"memo":{"a":1}}`), owner("memo", `{"id":16,"volatile":true,"memo":{"b":2}}`))
 	require.Contains(t, string(w.stored[16].Eventlog), `"memo","context":{"a":1}`)
 	require.NotContains(t, string(w.stored[16].Eventlog), `"b"`)
 }
 
 func TestPostEventLogsAsItIs(t *testing.T) {
-	w := newWorld(t)
-	out := w.ask(t, owner("post-event.post", `{"id":17,"name":"test","context":{"note":"x"}}`))
+	w := newWorld(t, joblife.Config{})
+	out := w.drive(owner("post-event.post", `{"id":17,"name":"test","context":{"note":"x"}}`))
 	require.Nil(t, out.Answers[0].Payload)
 	require.Contains(t, string(w.stored[17].Eventlog), `"test","context":{"note":"x"}`)
 }
 
 // Requests that come while the store is busy share the next commit.
 func TestAnswersWaitForTheStore(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	w.Request(start, owner("memo", `{"id":16,"memo":{"a":1}}`))
 	var first, quick, second Out
 	require.True(t, w.Next(&first))

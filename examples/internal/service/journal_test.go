@@ -45,7 +45,7 @@ func told(t *testing.T, text, sender string) string {
 }
 
 func TestJournal(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1, 2, 3)
 	d.run(1)
@@ -89,7 +89,7 @@ func TestJournal(t *testing.T) {
 
 // A job that gets resources and ends in one batch has its R nevertheless.
 func TestJournalOfAShortJob(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.ask(5, "events-journal", `{}`)
 	require.Contains(t, d.submit(0, 1), `"jobspec":`+sleep)
@@ -101,7 +101,7 @@ func TestJournalOfAShortJob(t *testing.T) {
 }
 
 func TestJournalErrors(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	for payload, want := range map[string]string{
 		``:               "71 ",
 		`[]`:             "71 ",
@@ -131,7 +131,7 @@ func TestJournalErrors(t *testing.T) {
 func TestJournalHasEachEventOnce(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		d := newDesk(t)
+		d := newDesk(t, Config{})
 		d.online()
 		logs := make(map[string]map[jobid.ID][]string) // by listener
 		var with *Out                                  // the records with the store
@@ -175,7 +175,7 @@ func TestJournalHasEachEventOnce(t *testing.T) {
 			switch rng.IntN(7) {
 			case 0:
 				next++
-				d.send("a", 1, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, next, sleep))
+				d.send("a", 1, "submit", submissionOf(jobid.ID(next), ownUser, 0, sleep))
 			case 1:
 				d.send("a", 1, "raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, 1+rng.IntN(next+1)))
 			case 2:
@@ -217,7 +217,7 @@ func TestJournalHasEachEventOnce(t *testing.T) {
 // A backlog of ten times the jobs takes some ten times the work, and not a hundred times.
 func TestLongBacklogIsNotQuadratic(t *testing.T) {
 	work := func(n int) float64 {
-		d := newDesk(t)
+		d := newDesk(t, Config{})
 		for i := 0; i < n; i += 500 {
 			var ids []jobid.ID
 			for j := range 500 {
@@ -238,7 +238,7 @@ func TestLongBacklogIsNotQuadratic(t *testing.T) {
 
 func TestStopAndDisconnect(t *testing.T) {
 	prepare := func() *desk {
-		d := newDesk(t)
+		d := newDesk(t, Config{})
 		d.online()
 		d.submit(waitable, 1, 2)
 		d.run(1)

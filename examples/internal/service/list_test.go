@@ -57,13 +57,13 @@ var listRows = []row{
 
 // Jobs that wait for resources come in the order in which they get them.
 func TestListIsInTheOrderOfTheQueue(t *testing.T) {
-	w := newWorld(t)
-	w.ask(t, owner("submit", submission1(20, ownGuest)), owner("submit", submission1(21, ownGuest)))
-	w.ask(t, owner("urgency", `{"id":21,"urgency":31}`), owner("urgency", `{"id":16,"urgency":0}`),
+	w := newWorld(t, joblife.Config{})
+	w.drive(owner("submit", submission1(20, ownGuest)), owner("submit", submission1(21, ownGuest)))
+	w.drive(owner("urgency", `{"id":21,"urgency":31}`), owner("urgency", `{"id":16,"urgency":0}`),
 		owner("memo", `{"id":21,"memo":{"a":1}}`))
-	out := w.ask(t, owner("list", `{"max_entries":0}`))
+	out := w.drive(owner("list", `{"max_entries":0}`))
 	var answer struct{ Jobs []map[string]any }
-	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
+	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0].Payload)), &answer))
 	order := []int{}
 	for _, j := range answer.Jobs {
 		order = append(order, int(j["id"].(float64)))
@@ -74,26 +74,26 @@ func TestListIsInTheOrderOfTheQueue(t *testing.T) {
 		"annotations": map[string]any{"user": map[string]any{"a": 1.0}},
 	}, answer.Jobs[0])
 
-	out = w.ask(t, owner("list", `{"max_entries":2}`))
-	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &answer))
+	out = w.drive(owner("list", `{"max_entries":2}`))
+	require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0].Payload)), &answer))
 	require.Len(t, answer.Jobs, 2)
 }
 
 func TestListShowsDependencies(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	spec := `{"jobs":[{"id":50,"urgency":16,"userid":200,"t_submit":1.5,"flags":0,"jobspec":{"version":1,` +
 		`"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
 		`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],` +
 		`"attributes":{"system":{"duration":60,"dependencies":[{"scheme":"afterany","value":"16"}]}}}}]}`
-	require.JSONEq(t, `{"errors":[]}`, text(t, w.ask(t, owner("submit", spec)).Answers[0]))
-	got := text(t, w.ask(t, owner("list", `{"max_entries":0}`)).Answers[0])
+	require.JSONEq(t, `{"errors":[]}`, text(t, w.drive(owner("submit", spec)).Answers[0].Payload))
+	got := text(t, w.drive(owner("list", `{"max_entries":0}`)).Answers[0].Payload)
 	require.Contains(t, got, `"state":2`)
 	require.Contains(t, got, `"priority":-1`)
 	require.Contains(t, got, `"dependencies":["after-finish=`)
 }
 
 func TestHistoryIsOfTheUserWhoAsks(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	for _, tt := range []struct {
 		user, rolemask uint32
 		slice          string
@@ -103,12 +103,12 @@ func TestHistoryIsOfTheUserWhoAsks(t *testing.T) {
 		{ownGuest, roleUser, "[:1]", ids(18)},
 		{ownGuest, roleUser, "[::-1]", ids(16, 17, 18)},
 		{ownGuest, roleUser, "[-1:]", ids(16)},
-		{ownerUser, roleOwner, "[:]", ids(19)},
+		{ownUser, roleOwner, "[:]", ids(19)},
 		{otherGuest, roleUser, "[:]", ids()},
 		{anyUser, roleUser, "[:]", ids()},
 	} {
-		out := w.ask(t, by(tt.user, tt.rolemask, "history.get", fmt.Sprintf(`{"slice":%q}`, tt.slice)))
-		require.JSONEq(t, `{"jobs":`+tt.want+`}`, text(t, out.Answers[0]), tt.slice)
+		out := w.drive(by(tt.user, tt.rolemask, "history.get", fmt.Sprintf(`{"slice":%q}`, tt.slice)))
+		require.JSONEq(t, `{"jobs":`+tt.want+`}`, text(t, out.Answers[0].Payload), tt.slice)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestSlicesAreThoseOfPython(t *testing.T) {
 
 // getattr answers for an inactive job what it answered before, from the store.
 func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	for _, u := range []joblife.Input{
 		joblife.SetExpiration{ID: 17, Expiration: 3},
 		joblife.Update{ID: 16, Updates: []jobstate.Update{
@@ -141,20 +141,20 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 			{Path: "attributes.system.environment", Value: json.RawMessage(`{"A":"<b>"}`)},
 		}},
 	} {
-		w.do(t, u)
+		w.do(u)
 	}
 	get := func(id jobid.ID) (a struct {
 		R, Jobspec map[string]any
 		Eventlog   []struct{ Name string }
 	}) {
 		for _, attr := range []string{"R", "jobspec", "eventlog"} {
-			out := w.ask(t, owner("getattr", fmt.Sprintf(`{"id":%d,"attrs":[%q]}`, id, attr)))
+			out := w.drive(owner("getattr", fmt.Sprintf(`{"id":%d,"attrs":[%q]}`, id, attr)))
 			if attr == "R" && id == 16 {
 				require.Equal(t, "R is NULL", out.Answers[0].Errstr)
 				continue
 			}
 			require.Zero(t, out.Answers[0].Errnum, out.Answers[0].Errstr)
-			require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0])), &a))
+			require.NoError(t, json.Unmarshal([]byte(text(t, out.Answers[0].Payload)), &a))
 		}
 		return a
 	}
@@ -170,10 +170,10 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	}
 	check()
 	events := len(get(16).Eventlog)
-	w.do(t, joblife.Raise{ID: 16, Type: "cancel"})
-	w.do(t, joblife.Raise{ID: 17, Type: "cancel"})
-	require.Equal(t, jobstate.StateInactive, w.state(t, 16))
-	require.Equal(t, jobstate.StateInactive, w.state(t, 17))
+	w.do(joblife.Raise{ID: 16, Type: "cancel"})
+	w.do(joblife.Raise{ID: 17, Type: "cancel"})
+	require.Equal(t, jobstate.StateInactive, w.view(16).State())
+	require.Equal(t, jobstate.StateInactive, w.view(17).State())
 	check()
 	require.Greater(t, len(get(16).Eventlog), events)
 	require.Contains(t, string(w.stored[17].R), `"scheduling"`)
@@ -181,19 +181,19 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	// Whatever the store has, getattr does not fail in another way.
 	bad := errors.New("the disk is gone")
 	w.cfg.Lookup = func(jobid.ID) (Stored, error) { return Stored{}, bad }
-	out := w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`))
+	out := w.drive(owner("getattr", `{"id":16,"attrs":["R"]}`))
 	require.Equal(t, want{errno.Invalid, "the disk is gone"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
 	for _, stored := range []Stored{{Eventlog: []byte("x")}, {Jobspec: []byte("x")}, {R: []byte("x")}} {
 		w.cfg.Lookup = func(jobid.ID) (Stored, error) { return stored, nil }
-		require.Equal(t, errno.Invalid, w.ask(t, owner("getattr", `{"id":16,"attrs":["R"]}`)).Answers[0].Errnum)
+		require.Equal(t, errno.Invalid, w.drive(owner("getattr", `{"id":16,"attrs":["R"]}`)).Answers[0].Errnum)
 	}
 	w.cfg.Lookup = nil
-	require.Equal(t, "jobspec is NULL", w.ask(t, owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)
+	require.Equal(t, "jobspec is NULL", w.drive(owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)
 }
 
 // A long list of attributes costs no more than reading it.
 func TestGetattrMakesEachAttributeOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	allocs := func(n int) float64 {
 		attrs := strings.Repeat(`"eventlog",`, n) + `"eventlog"`
 		r := owner("getattr", `{"id":17,"attrs":[`+attrs+`]}`)

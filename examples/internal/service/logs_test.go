@@ -44,7 +44,7 @@ func TestLogOfHousekeeping(t *testing.T) {
 	list := c.commands()
 	c.end(list[0], 1<<8, "foo\n\n")
 	c.end(list[1], 15)
-	c.respond(list[2], 2, "", "error launching process: No such file or directory")
+	c.tell(list[2], 2, "", "error launching process: No such file or directory")
 	c.pump()
 	require.Equal(t, []string{
 		"housekeeping: n0 (rank 0) fH: foo", "housekeeping: n0 (rank 0) fH: ",
@@ -59,7 +59,7 @@ func TestLogOfHousekeeping(t *testing.T) {
 // TestExpireIsLogged has the lines that flux-core writes when the lifetime of the instance
 // changes.
 func TestExpireIsLogged(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	expire := func(at eventlog.Timestamp, want ...string) {
 		t.Helper()
 		require.NoError(t, d.Expire(d.now, at))

@@ -30,7 +30,7 @@ func TestHelloEndsPartialHousekeeping(t *testing.T) {
 			cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureRelease
 			var c *cluster
 			cfg.Lookup = func(id jobid.ID) (s Stored, err error) {
-				for _, r := range c.disk {
+				for _, r := range c.records {
 					if r.Job == id && r.Kind == joblife.RecordR {
 						s.R = r.Data
 					}
@@ -50,7 +50,7 @@ func TestHelloEndsPartialHousekeeping(t *testing.T) {
 
 			told := func() (list []string) {
 				c.answers = nil
-				c.s.Request(c.now, owner("sched-hello", tt.hello))
+				c.Request(c.now, owner("sched-hello", tt.hello))
 				c.pump()
 				for _, a := range c.answers[:len(c.answers)-1] {
 					var m struct{ ID jobid.ID }
@@ -77,7 +77,7 @@ func TestHelloEndsPartialHousekeeping(t *testing.T) {
 			require.Equal(t, 15, last.signal)
 			require.Len(t, c.kills, 1)
 			require.Equal(t, []string{"17 housekeeping 4-5"}, c.holders())
-			c.step(joblife.SchedReady{})
+			c.do(joblife.SchedReady{})
 			c.end(last, 15)
 			c.pump()
 			require.Zero(t, frees, "the scheduler does not know the job")

@@ -36,17 +36,14 @@ var purgeRows = []row{
 }
 
 // graveyard returns a service with n inactive jobs, with the ids from 1.
-func graveyard(t *testing.T, cfg joblife.Config, n int) *world {
+func graveyard(t *testing.T, cfg joblife.Config, n int) *desk {
 	t.Helper()
-	w := &world{stored: make(map[jobid.ID]*Stored)}
-	var err error
-	w.Service, err = New(start, Config{Manager: cfg})
-	require.NoError(t, err)
+	d := newDesk(t, Config{Manager: cfg})
 	for id := range n {
-		w.ask(t, owner("submit", submission1(jobid.ID(id+1), ownGuest)))
-		w.do(t, joblife.Raise{ID: jobid.ID(id + 1), Type: "cancel"})
+		d.drive(owner("submit", submission1(jobid.ID(id+1), ownGuest)))
+		d.do(joblife.Raise{ID: jobid.ID(id + 1), Type: "cancel"})
 	}
-	return w
+	return d
 }
 
 func limitsOf(num, batch int, force bool) string {
@@ -71,35 +68,35 @@ func TestPurgeRemovesOneBatch(t *testing.T) {
 		{"purge", `{"age_limit":1.0,"num_limit":-1,"batch":50,"force":true}`, 0, ""},
 		{"purge", limitsOf(0, 100, true), 4, ids(6, 7, 8, 10)},
 	} {
-		out := w.ask(t, owner(tt.topic, tt.payload))
+		out := w.drive(owner(tt.topic, tt.payload))
 		require.Len(t, out.Answers, 1, tt.payload)
-		require.JSONEq(t, fmt.Sprintf(`{"count":%d}`, tt.count), text(t, out.Answers[0]), tt.payload)
+		require.JSONEq(t, fmt.Sprintf(`{"count":%d}`, tt.count), text(t, out.Answers[0].Payload), tt.payload)
 		if tt.gone == "" {
 			require.Empty(t, out.Events)
 			continue
 		}
 		require.Len(t, out.Events, 1)
 		require.Equal(t, "job-purge-inactive", out.Events[0].Topic)
-		require.JSONEq(t, `{"jobs":`+tt.gone+`}`, eventText(t, out.Events[0]))
+		require.JSONEq(t, `{"jobs":`+tt.gone+`}`, text(t, out.Events[0].Payload))
 	}
-	out := w.ask(t, owner("purge-id", `{"id":9,"force":1}`)) // it has a tombstone
+	out := w.drive(owner("purge-id", `{"id":9,"force":1}`)) // it has a tombstone
 	require.Equal(t, want{errno.NoEntry, "id not found"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
-	require.Equal(t, "unknown job id", w.ask(t, owner("raise", `{"id":9,`+cancel)).Answers[0].Errstr)
+	require.Equal(t, "unknown job id", w.drive(owner("raise", `{"id":9,`+cancel)).Answers[0].Errstr)
 }
 
 func TestPurgeByAge(t *testing.T) {
 	w := graveyard(t, joblife.Config{}, 3)
 	r := owner("purge", `{"age_limit":0.001,"num_limit":-1,"batch":50,"force":true}`)
 	w.Request(start.Add(time.Second), r)
-	require.JSONEq(t, `{"count":3}`, text(t, w.ask(t).Answers[0]))
+	require.JSONEq(t, `{"count":3}`, text(t, w.collect().Answers[0].Payload))
 }
 
 // removing returns a service whose store is removing job 1 of 9, by the limits of the
 // configuration, and the Out that says so.
-func removing(t *testing.T) (*world, *Out) {
+func removing(t *testing.T) (*desk, *Out) {
 	t.Helper()
 	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
-	w.ask(t, owner("submit", submission1(9, ownGuest)))
+	w.drive(owner("submit", submission1(9, ownGuest)))
 	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
 	out := new(Out)
 	for len(out.Unlink) == 0 {
@@ -132,7 +129,7 @@ func TestPurgesWaitForTheStore(t *testing.T) {
 				w.Request(start, r)
 			}
 			require.NoError(t, w.Done(start, out, nil))
-			require.Equal(t, tt.want, outcomes(t, w.ask(t).Answers))
+			require.Equal(t, tt.want, outcomes(t, w.collect().Answers))
 		})
 	}
 }
@@ -145,7 +142,7 @@ func outcomes(t *testing.T, answers []Answer) (list []string) {
 			list = append(list, a.Errstr)
 			continue
 		}
-		list = append(list, text(t, a))
+		list = append(list, text(t, a.Payload))
 	}
 	return list
 }
@@ -153,15 +150,15 @@ func outcomes(t *testing.T, answers []Answer) (list []string) {
 // The limits may purge between the count and the removal of a request.
 func TestAPurgeThatTheLimitsCross(t *testing.T) {
 	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
-	w.ask(t, owner("submit", submission1(9, ownGuest)))
+	w.drive(owner("submit", submission1(9, ownGuest)))
 	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
 	w.Request(start, owner("purge", limitsOf(6, 1, true)))
 	require.NoError(t, w.Tick(start.Add(time.Second)))
-	out := w.ask(t)
+	out := w.collect()
 	require.Equal(t, []string{`{"count":1}`}, outcomes(t, out.Answers))
 	require.Len(t, out.Events, 3)
-	require.JSONEq(t, `{"jobs":[1]}`, eventText(t, out.Events[1]))
-	require.JSONEq(t, `{"jobs":[2]}`, eventText(t, out.Events[2]))
+	require.JSONEq(t, `{"jobs":[1]}`, text(t, out.Events[1].Payload))
+	require.JSONEq(t, `{"jobs":[2]}`, text(t, out.Events[2].Payload))
 }
 
 func TestPurgesThatWaitAreLimited(t *testing.T) {
@@ -175,7 +172,7 @@ func TestPurgesThatWaitAreLimited(t *testing.T) {
 	require.Equal(t, want{errno.Again, "1024 purges are under way"}, want{quick.Answers[0].Errnum, quick.Answers[0].Errstr})
 	require.NoError(t, w.Done(start, &quick, nil))
 	require.NoError(t, w.Done(start, out, nil))
-	require.Len(t, w.ask(t).Answers, maxPurges)
+	require.Len(t, w.collect().Answers, maxPurges)
 }
 
 func TestAPurgeThatTheStoreRefuses(t *testing.T) {
@@ -194,5 +191,5 @@ func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 	require.Len(t, answers, 1)
 	require.Equal(t, want{errno.Invalid, "no such directory"}, want{answers[0].Errnum, answers[0].Errstr})
 	require.Len(t, events, 1)
-	require.JSONEq(t, `{"jobs":[2]}`, eventText(t, events[0]))
+	require.JSONEq(t, `{"jobs":[2]}`, text(t, events[0].Payload))
 }

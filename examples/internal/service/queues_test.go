@@ -3,7 +3,6 @@ package service
 import (
 	"encoding/json"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -55,17 +54,14 @@ func specOf(t *testing.T, j jobspec.Job) string {
 }
 
 // submitted submits a job, and returns why it was refused.
-func submitted(t *testing.T, s *Service, id jobid.ID, user uint32, text string) string {
-	t.Helper()
-	out := drive(t, s, owner("submit", fmt.Sprintf(
-		`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, id, user, text)))
+func (d *desk) submitted(id jobid.ID, user int, spec string) string {
+	d.t.Helper()
+	out := d.drive(owner("submit", submissionOf(id, user, 0, spec)))
+	require.Len(d.t, out.Answers, 1)
 	var answer struct {
 		Errors [][2]any `json:"errors"`
 	}
-	require.Len(t, out.Answers, 1)
-	b, err := json.Marshal(out.Answers[0].Payload)
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(b, &answer))
+	require.NoError(d.t, json.Unmarshal([]byte(text(d.t, out.Answers[0].Payload)), &answer))
 	if len(answer.Errors) == 0 {
 		return ""
 	}
@@ -80,43 +76,37 @@ type exchange struct {
 }
 
 // converse asks one request after the other.
-func converse(t *testing.T, s *Service, list ...exchange) {
-	t.Helper()
+func (d *desk) converse(list ...exchange) {
+	d.t.Helper()
 	for _, x := range list {
-		out := drive(t, s, from(x.who, x.topic, x.payload))
-		require.Len(t, out.Answers, 1, x)
+		out := d.drive(from(x.who, x.topic, x.payload))
+		require.Len(d.t, out.Answers, 1, x)
 		got := out.Answers[0]
-		require.Equal(t, x.errnum, got.Errnum, "%+v: %s", x, got.Errstr)
-		text := got.Errstr
+		require.Equal(d.t, x.errnum, got.Errnum, "%+v: %s", x, got.Errstr)
+		answer := got.Errstr
 		if got.Payload != nil {
-			b, err := json.Marshal(got.Payload)
-			require.NoError(t, err)
-			text = string(b)
+			answer = text(d.t, got.Payload)
 		}
-		require.Equal(t, x.text, text, x)
+		require.Equal(d.t, x.text, answer, x)
 	}
 }
 
 // goOnline lets a scheduler say hello and ready.
-func goOnline(t *testing.T, s *Service) {
-	t.Helper()
-	for _, in := range []joblife.Input{joblife.SchedHello{}, joblife.SchedReady{}} {
-		require.NoError(t, s.step(in))
-		drive(t, s)
-	}
-	s.sched.phase = alloc.PhaseOnline
+func (d *desk) goOnline() {
+	d.t.Helper()
+	d.do(joblife.SchedHello{})
+	d.do(joblife.SchedReady{})
+	d.sched.phase = alloc.PhaseOnline
 }
 
 // runJob gives resources to a job, from ten seconds ago.
-func runJob(t *testing.T, s *Service, id jobid.ID) {
-	t.Helper()
+func (d *desk) runJob(id jobid.ID) {
+	d.t.Helper()
 	r, err := rset.Parse([]byte(fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"%d","children":{"core":"0"}}],`+
 		`"nodelist":["n%d"],"starttime":1699999990.0,"expiration":1700003600.0}}`, id, id)))
-	require.NoError(t, err)
-	require.NoError(t, s.step(joblife.SchedResponse(alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r})))
-	drive(t, s)
-	v, _ := s.m.Job(id)
-	require.Equal(t, jobstate.StateRun, v.State())
+	require.NoError(d.t, err)
+	d.do(joblife.SchedResponse(alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r}))
+	require.Equal(d.t, jobstate.StateRun, d.view(id).State())
 }
 
 const (
@@ -137,15 +127,12 @@ var queueRows = []row{
 }
 
 func TestAnonymousQueue(t *testing.T) {
-	s, err := New(start, Config{})
-	require.NoError(t, err)
-	converse(t, s,
-		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":[]}`},
+	s := newDesk(t, Config{})
+	s.converse(exchange{anOwner, "queue-list", `{}`, 0, `{"queues":[]}`},
 		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,` + offlineState},
 	)
-	goOnline(t, s)
-	converse(t, s,
-		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
+	s.goOnline()
+	s.converse(exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
 		exchange{aGuest, "queue-status", `{"name":"x"}`, errno.Invalid, "'x' is not a valid queue"},
 		exchange{aGuest, "queue-status", `{"name":1}`, errno.Protocol, ""},
 		exchange{aGuest, "queue-status", `{"name":""}`, errno.Invalid, "'' is not a valid queue"},
@@ -168,11 +155,9 @@ func TestAnonymousQueue(t *testing.T) {
 }
 
 func TestNamedQueues(t *testing.T) {
-	s, err := New(start, Config{Queues: map[string]Queue{"b": {}, "a": {}}})
-	require.NoError(t, err)
-	goOnline(t, s)
-	converse(t, s,
-		exchange{aGuest, "queue-list", `{}`, 0, `{"queues":["a","b"]}`},
+	s := newDesk(t, Config{Queues: map[string]Queue{"b": {}, "a": {}}})
+	s.goOnline()
+	s.converse(exchange{aGuest, "queue-list", `{}`, 0, `{"queues":["a","b"]}`},
 		exchange{aGuest, "queue-status", `{}`, errno.Invalid, "a named queue is required"},
 		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, errno.Invalid, allQueues},
 		exchange{anOwner, "queue-start", `{"start":true,"all":false}`, errno.Invalid, allQueues},
@@ -192,24 +177,20 @@ func TestNamedQueues(t *testing.T) {
 // TestNoCheckpoint: a restart forgets a stop of that kind, and no other.
 func TestNoCheckpoint(t *testing.T) {
 	cfg := Config{Queues: map[string]Queue{"a": {}, "b": {}}, Manager: joblife.Config{QueuesStopped: true}}
-	s, err := New(start, cfg)
-	require.NoError(t, err)
-	goOnline(t, s)
-	converse(t, s, exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false}`})
-	var records []joblife.Record
+	s := newDesk(t, cfg)
+	s.goOnline()
+	s.converse(exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false}`})
 	for _, r := range []string{
 		`{"start":true,"all":true}`, `{"start":false,"all":true,"nocheckpoint":true,"reason":"x"}`,
 		`{"start":false,"all":false,"name":"b","reason":"y"}`,
 	} {
-		records = append(records, drive(t, s, owner("queue-start", r)).Append...)
+		s.drive(owner("queue-start", r))
 	}
-	converse(t, s, exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
+	s.converse(exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
 
-	s, _, err = Restore(start, cfg, of(records))
-	require.NoError(t, err)
-	goOnline(t, s)
-	converse(t, s,
-		exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":true}`},
+	s.restart()
+	s.goOnline()
+	s.converse(exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":true}`},
 		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"y"}`},
 	)
 }
@@ -219,25 +200,23 @@ func TestNoCheckpoint(t *testing.T) {
 func TestStopQueues(t *testing.T) {
 	for name, queues := range map[string]map[string]Queue{"a": {"a": {}, "b": {}}, "": nil} {
 		cfg := Config{Queues: queues, StopQueues: true}
-		s, _, err := Restore(start, cfg, of(nil))
-		require.NoError(t, err)
-		goOnline(t, s)
+		s := newDesk(t, cfg)
+		s.goOnline()
 		status := `{}`
 		if name != "" {
 			status = `{"name":"a"}`
 		}
-		converse(t, s, exchange{aGuest, "queue-status", status, 0, `{"enable":true,"start":true}`})
-		records := drive(t, s, owner("queue-start", `{"start":false,"all":true,"nocheckpoint":true}`), owner("submit", submission1(16, 7))).Append
+		s.converse(exchange{aGuest, "queue-status", status, 0, `{"enable":true,"start":true}`})
+		s.drive(owner("queue-start", `{"start":false,"all":true,"nocheckpoint":true}`), owner("submit", submission1(16, 7)))
 		if name != "" {
-			records = append(records, drive(t, s, owner("queue-start", `{"start":false,"all":false,"name":"b","reason":"x"}`)).Append...)
+			s.drive(owner("queue-start", `{"start":false,"all":false,"name":"b","reason":"x"}`))
 		}
-		require.NotEmpty(t, records)
-		s, _, err = Restore(start, cfg, of(records))
-		require.NoError(t, err)
-		goOnline(t, s)
-		converse(t, s, exchange{aGuest, "queue-status", status, 0, `{"enable":true,"start":false,"stop_reason":"Automatically stopped due to restart"}`})
+		require.NotEmpty(t, s.records)
+		s.restart()
+		s.goOnline()
+		s.converse(exchange{aGuest, "queue-status", status, 0, `{"enable":true,"start":false,"stop_reason":"Automatically stopped due to restart"}`})
 		if name != "" {
-			converse(t, s, exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
+			s.converse(exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"x"}`})
 		}
 	}
 }
@@ -245,20 +224,17 @@ func TestStopQueues(t *testing.T) {
 // TestReloadIsAllOrNothing: a configuration that the Manager refuses changes nothing.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	next := Config{}
-	s, err := New(start, Config{
+	s := newDesk(t, Config{
 		Queues: map[string]Queue{"a": {}},
 		Parse:  func(Config, []byte) (Config, error) { return next, nil },
 	})
-	require.NoError(t, err)
 	next.Queues = map[string]Queue{"b": {}}
 	next.Manager.Actions.Tolerate.Count = -1
-	converse(t, s,
-		exchange{anOwner, "config-reload", `{}`, errno.Invalid, "perilog: invalid configuration: tolerate.count is negative"},
+	s.converse(exchange{anOwner, "config-reload", `{}`, errno.Invalid, "perilog: invalid configuration: tolerate.count is negative"},
 		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["a"]}`},
 	)
 	next.Manager.Actions.Tolerate.Count = 0
-	converse(t, s,
-		exchange{anOwner, "config-reload", `{}`, 0, ""},
+	s.converse(exchange{anOwner, "config-reload", `{}`, 0, ""},
 		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["b"]}`},
 		exchange{anOwner, "config-reload", `{}`, errno.NoSys, ""}, // Parse is gone
 	)
@@ -267,7 +243,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 func TestLimits(t *testing.T) {
 	one, two, eight := jobstate.Some(1), jobstate.Some(2), jobstate.Some(8)
 	hour := jobstate.Some(fsd.Duration(time.Hour))
-	s, err := New(start, Config{
+	s := newDesk(t, Config{
 		Queues: map[string]Queue{
 			"a": {},
 			"b": {Limits: Limits{
@@ -278,7 +254,6 @@ func TestLimits(t *testing.T) {
 		},
 		Limits: Limits{Duration: hour, Max: Size{Nodes: two, Cores: eight}, Min: Size{Nodes: one}},
 	})
-	require.NoError(t, err)
 	const minute = time.Minute
 	cases := []struct {
 		job  jobspec.Job
@@ -301,82 +276,59 @@ func TestLimits(t *testing.T) {
 		{jobspec.Job{Queue: "c", Slots: 9}, "requested ncores (9) exceeds policy limit of 8 for queue c"},
 	}
 	for i, c := range cases {
-		got := submitted(t, s, jobid.ID(16+i), 100, specOf(t, c.job))
+		got := s.submitted(jobid.ID(16+i), 100, specOf(t, c.job))
 		require.Equal(t, c.want, got, "%+v", c.job)
 	}
 
 	many := strings.ReplaceAll(`{"version":1,"resources":[{"type":"node","count":MANY,"with":[{"type":"slot","count":MANY,"label":"task",`+
 		`"with":[{"type":"core","count":MANY}]}]}],"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],`+
 		`"attributes":{"system":{"duration":60,"queue":"b"}}}`, "MANY", `{"min":2147483647}`)
-	require.Equal(t, "requested ncores (9223372036854775807) exceeds policy limit of 8 for queue b", submitted(t, s, 99, 100, many))
+	require.Equal(t, "requested ncores (9223372036854775807) exceeds policy limit of 8 for queue b", s.submitted(99, 100, many))
 
-	require.Contains(t, submitted(t, s, 99, 100, strings.ReplaceAll(many, `"type":"slot"`, `"type":"rack"`)), "jobspec: ") // not of RFC 25
+	require.Contains(t, s.submitted(99, 100, strings.ReplaceAll(many, `"type":"slot"`, `"type":"rack"`)), "jobspec: ") // not of RFC 25
 
-	s, err = New(start, Config{Limits: Limits{Duration: hour}}) // the anonymous queue
-	require.NoError(t, err)
-	require.Equal(t, "requested duration (2d) exceeds policy limit of 1h", submitted(t, s, 16, 100, specOf(t, jobspec.Job{Duration: 48 * time.Hour})))
+	s = newDesk(t, Config{Limits: Limits{Duration: hour}}) // the anonymous queue
+	require.Equal(t, "requested duration (2d) exceeds policy limit of 1h", s.submitted(16, 100, specOf(t, jobspec.Job{Duration: 48 * time.Hour})))
 }
 
 // TestInstanceLifetime: no job may run for longer than the instance does.
 func TestInstanceLifetime(t *testing.T) {
-	s, err := New(start, Config{})
-	require.NoError(t, err)
+	s := newDesk(t, Config{})
 	at := eventlog.FromTime(start)
 	text := specOf(t, jobspec.Job{Duration: 8 * time.Minute})
 	require.NoError(t, s.Expire(start, at+480))
-	require.Empty(t, submitted(t, s, 16, 5, text))
+	require.Empty(t, s.submitted(16, 5, text))
 	require.NoError(t, s.Expire(start, at+479))
-	require.Equal(t, "job duration (8m) exceeds remaining instance lifetime (8m)", submitted(t, s, 17, 5, text))
-	require.Empty(t, submitted(t, s, 18, 5, specOf(t, jobspec.Job{})))
+	require.Equal(t, "job duration (8m) exceeds remaining instance lifetime (8m)", s.submitted(17, 5, text))
+	require.Empty(t, s.submitted(18, 5, specOf(t, jobspec.Job{})))
 	require.NoError(t, s.Expire(start, at-1))
-	require.Equal(t, "duration exceeds instance lifetime", submitted(t, s, 19, 5, text))
+	require.Equal(t, "duration exceeds instance lifetime", s.submitted(19, 5, text))
 	require.NoError(t, s.Expire(start, 0))
-	require.Empty(t, submitted(t, s, 20, 5, text))
-}
-
-// of returns records as a store does.
-func of(records []joblife.Record) iter.Seq2[joblife.Record, error] {
-	return func(yield func(joblife.Record, error) bool) {
-		for _, r := range records {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
+	require.Empty(t, s.submitted(20, 5, text))
 }
 
 // TestMaxActive: a user has no more active jobs than the limit, before and after a restart.
 func TestMaxActive(t *testing.T) {
 	const full = "user has max number of jobs submitted"
 	cfg := Config{MaxActive: 2}
-	s, err := New(start, cfg)
-	require.NoError(t, err)
-	var records []joblife.Record
+	s := newDesk(t, cfg)
 	ask := func(r Request) {
 		t.Helper()
-		out := drive(t, s, r)
-		for _, a := range out.Answers {
+		for _, a := range s.drive(r).Answers {
 			require.Zero(t, a.Errnum, a.Errstr)
 		}
-		for _, r := range out.Append {
-			records = append(records, r.Clone())
-		}
 	}
-	job := func(id, user int) Request {
-		return owner("submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, id, user, sleep))
-	}
-	ask(job(16, 5))
-	ask(job(17, 5))
-	require.Equal(t, full, submitted(t, s, 18, 5, sleep))
-	ask(job(19, 6)) // another user
+	ask(owner("submit", submission1(16, 5)))
+	ask(owner("submit", submission1(17, 5)))
+	require.Equal(t, full, s.submitted(18, 5, sleep))
+	ask(owner("submit", submission1(19, 6))) // another user
 	ask(owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
-	ask(job(20, 5))
-	require.Equal(t, full, submitted(t, s, 21, 5, sleep))
+	ask(owner("submit", submission1(20, 5)))
+	require.Equal(t, full, s.submitted(21, 5, sleep))
 
-	s, _, err = Restore(start, cfg, of(records))
-	require.NoError(t, err)
+	s.restart()
 	require.Equal(t, map[uint32]int{5: 2, 6: 1}, s.limits.jobs)
-	require.Equal(t, full, submitted(t, s, 22, 5, sleep))
+	require.Equal(t, full, s.submitted(22, 5, sleep))
 	for _, id := range []int{17, 19, 20} {
 		ask(owner("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, id)))
 	}
@@ -387,16 +339,14 @@ func TestMaxActive(t *testing.T) {
 func TestMaxActiveOfNewJobs(t *testing.T) {
 	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
 	cfg := Config{MaxActive: 1, Manager: joblife.Config{Hooks: []joblife.Hooks{later}}}
-	s, err := New(start, cfg)
-	require.NoError(t, err)
-	out := drive(t, s, owner("submit", submission1(16, 5)))
-	require.Equal(t, "user has max number of jobs submitted", submitted(t, s, 17, 5, sleep))
-	s, _, err = Restore(start, cfg, of(out.Append))
-	require.NoError(t, err)
+	s := newDesk(t, cfg)
+	s.drive(owner("submit", submission1(16, 5)))
+	require.Equal(t, "user has max number of jobs submitted", s.submitted(17, 5, sleep))
+	s.restart()
 	v, ok := s.m.Job(16)
 	require.True(t, ok && v.State() == jobstate.StateNew)
 	require.Equal(t, map[uint32]int{5: 1}, s.limits.jobs)
 	require.NoError(t, s.step(joblife.Validated{ID: 16, Err: joblife.ErrInvalid}))
-	drive(t, s)
+	s.collect()
 	require.Empty(t, s.limits.jobs)
 }

@@ -12,7 +12,7 @@ import (
 // TestWhatIsRedacted: neither the journal nor the scheduler gets the environment, and the
 // journal has no key scheduling. The store and the executor have all of it.
 func TestWhatIsRedacted(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.ask(5, "events-journal", `{}`)
 	spec := strings.Replace(sleep, `{"duration"`, `{"environment":{"HOME":"/x"},"duration"`, 1)
@@ -35,11 +35,10 @@ func TestWhatIsRedacted(t *testing.T) {
 
 // TestFeasibilityIsAskedWithoutTheEnvironment as the scheduler is.
 func TestFeasibilityIsAskedWithoutTheEnvironment(t *testing.T) {
-	s, err := New(start, Config{Queues: map[string]Queue{"a": {}, "b": {}}})
-	require.NoError(t, err)
+	s := newDesk(t, Config{Queues: map[string]Queue{"a": {}, "b": {}}})
 	spec := strings.Replace(sleep, `{"duration"`, `{"environment":{"HOME":"/x"},"queue":"a","duration"`, 1)
-	require.Empty(t, submitted(t, s, 16, ownUser, spec))
-	out := drive(t, s, owner("update", `{"id":16,"updates":{"attributes.system.queue":"b"}}`))
+	require.Empty(t, s.submitted(16, ownUser, spec))
+	out := s.drive(owner("update", `{"id":16,"updates":{"attributes.system.queue":"b"}}`))
 	require.Len(t, out.Calls, 1)
 	text, err := json.Marshal(out.Calls[0].Payload)
 	require.NoError(t, err)

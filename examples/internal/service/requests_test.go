@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,97 +26,26 @@ const (
 )
 
 const (
-	ownerUser  = 100
 	ownGuest   = 200
 	otherGuest = 300
 )
 
-// A world is a service with jobs and a store.
-type world struct {
-	*Service
-	stored  map[jobid.ID]*Stored
-	records []joblife.Record
-}
-
-// newWorld returns a service with the jobs above.
-func newWorld(t *testing.T) *world { return newWorldWith(t, joblife.Config{}) }
-
-func newWorldWith(t *testing.T, cfg joblife.Config) *world {
+// newWorld returns a desk with the jobs above.
+func newWorld(t *testing.T, cfg joblife.Config) *desk {
 	t.Helper()
-	cfg.Owner = ownerUser
-	w := &world{stored: make(map[jobid.ID]*Stored)}
-	var err error
-	w.Service, err = New(start, Config{Manager: cfg, Lookup: w.lookup})
-	require.NoError(t, err)
-	for id, user := range map[jobid.ID]int{pending: ownGuest, running: ownGuest, inactive: ownGuest, owners: ownerUser} {
-		out := w.ask(t, owner("submit", submission1(id, user)))
-		require.JSONEq(t, `{"errors":[]}`, text(t, out.Answers[0]))
+	d := newDesk(t, Config{Manager: cfg})
+	for id, user := range map[jobid.ID]int{pending: ownGuest, running: ownGuest, inactive: ownGuest, owners: ownUser} {
+		require.JSONEq(t, `{"errors":[]}`, text(t, d.drive(owner("submit", submission1(id, user))).Answers[0].Payload))
 	}
-	w.do(t, joblife.Raise{ID: inactive, Type: "cancel", Note: "<no>"})
+	d.do(joblife.Raise{ID: inactive, Type: "cancel", Note: "<no>"})
 	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}],` +
 		`"nodelist":["n[0-1]"],"starttime":1.0,"expiration":2.0},"scheduling":{}}`))
 	require.NoError(t, err)
-	w.do(t, joblife.SchedHello{})
-	w.do(t, joblife.SchedReady{})
-	w.do(t, joblife.SchedResponse{ID: running, Type: alloc.ResponseSuccess, R: r})
-	w.do(t, joblife.SchedLost{}) // the requests of the others are void
-	return w
-}
-
-func submission1(id jobid.ID, user int) string {
-	return fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":%d,"t_submit":1.5,"flags":0,"jobspec":%s}]}`, id, user, sleep)
-}
-
-func (w *world) lookup(id jobid.ID) (Stored, error) {
-	if s := w.stored[id]; s != nil {
-		return *s, nil
-	}
-	return Stored{}, nil
-}
-
-// ask is drive, with a store.
-func (w *world) ask(t *testing.T, list ...Request) Out {
-	t.Helper()
-	out := drive(t, w.Service, list...)
-	for _, r := range out.Append {
-		w.records = append(w.records, r.Clone())
-		s := w.stored[r.Job]
-		if s == nil {
-			s = new(Stored)
-			w.stored[r.Job] = s
-		}
-		switch r.Kind {
-		case joblife.RecordEvent:
-			s.Eventlog = append(s.Eventlog, r.Data...)
-		case joblife.RecordJobspec:
-			s.Jobspec = slices.Clone(r.Data)
-		case joblife.RecordR:
-			s.R = slices.Clone(r.Data)
-		}
-	}
-	return out
-}
-
-// do gives the Manager an input.
-func (w *world) do(t *testing.T, in joblife.Input) Out {
-	t.Helper()
-	require.NoError(t, w.step(in))
-	return w.ask(t)
-}
-
-// by is a request of a user with a rolemask.
-func by(user, rolemask uint32, topic, payload string) Request {
-	r := owner(topic, payload)
-	r.UserID, r.Rolemask = user, rolemask
-	return r
-}
-
-// text returns the payload of an answer.
-func text(t *testing.T, a Answer) string {
-	t.Helper()
-	b, err := json.Marshal(a.Payload)
-	require.NoError(t, err)
-	return string(b)
+	d.do(joblife.SchedHello{})
+	d.do(joblife.SchedReady{})
+	d.do(joblife.SchedResponse{ID: running, Type: alloc.ResponseSuccess, R: r})
+	d.do(joblife.SchedLost{}) // the requests of the others are void
+	return d
 }
 
 // A want is how a request is answered: 0 is success.
@@ -180,7 +108,7 @@ var keyRows = []row{
 }
 
 func TestEveryRequestAnswersByRole(t *testing.T) {
-	handlers, tried := newWorld(t).handlers, make(map[string]bool)
+	handlers, tried := newWorld(t, joblife.Config{}).handlers, make(map[string]bool)
 	for _, r := range slices.Concat(rows...) {
 		h, known := handlers[r.topic]
 		tried[r.topic] = true
@@ -199,16 +127,16 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 			user, rolemask uint32
 			want           want
 		}{
-			{"owner", ownerUser, roleOwner, r.owner},
-			{"owner with both roles", ownerUser, roleOwner | roleUser, r.owner},
+			{"owner", ownUser, roleOwner, r.owner},
+			{"owner with both roles", ownUser, roleOwner | roleUser, r.owner},
 			{"guest", ownGuest, roleUser, r.guest},
 			{"other guest", otherGuest, roleUser, r.stranger},
-			{"owner without a role", ownerUser, 0, nobody},
+			{"owner without a role", ownUser, 0, nobody},
 			{"guest without a role", ownGuest, 4, nobody},
 		} {
 			t.Run(fmt.Sprintf("%s %.60s by %s", r.topic, r.payload, who.name), func(t *testing.T) {
-				w := newWorld(t)
-				out := w.ask(t, by(who.user, who.rolemask, r.topic, r.payload))
+				w := newWorld(t, joblife.Config{})
+				out := w.drive(by(who.user, who.rolemask, r.topic, r.payload))
 				if who.want == silent {
 					require.Empty(t, out.Answers)
 					return
@@ -236,24 +164,17 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 
 // A stranger that names itself as a user is no more than a guest; nor is nobody.
 func TestNobodyOwnsNothing(t *testing.T) {
-	w := newWorld(t)
-	require.JSONEq(t, `{"errors":[]}`, text(t, w.ask(t, owner("submit", submission1(30, -1))).Answers[0]))
+	w := newWorld(t, joblife.Config{})
+	require.JSONEq(t, `{"errors":[]}`, text(t, w.drive(owner("submit", submission1(30, -1))).Answers[0].Payload))
 	for topic, payload := range map[string]string{
 		"raise":    `{"id":30,"severity":0,"type":"cancel"}`,
 		"raiseall": `{"dry_run":false,"userid":-1,"states":255,"severity":0,"type":"cancel"}`,
 		"killall":  `{"dry_run":false,"userid":4294967295,"signum":15}`,
 		"urgency":  `{"id":30,"urgency":3}`,
 	} {
-		out := w.ask(t, by(anyUser, roleUser, topic, payload))
+		out := w.drive(by(anyUser, roleUser, topic, payload))
 		require.Equal(t, errno.Perm, out.Answers[0].Errnum, topic)
 		require.Empty(t, out.Append)
 	}
-	require.Equal(t, jobstate.StateSched, w.state(t, 30))
-}
-
-func (w *world) state(t *testing.T, id jobid.ID) jobstate.State {
-	t.Helper()
-	v, ok := w.m.Job(id)
-	require.True(t, ok)
-	return v.State()
+	require.Equal(t, jobstate.StateSched, w.view(30).State())
 }

@@ -20,29 +20,16 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A tester is *testing.T or *rapid.T.
-type tester interface {
-	require.TestingT
-	Helper()
-	Fatalf(format string, args ...any)
-}
-
 // A cluster is a naive subprocess server (RFC 42) on each rank, with a resource module and
 // a store, around a Service.
 type cluster struct {
-	t    tester
-	cfg  Config
-	s    *Service
-	now  time.Time
-	disk []joblife.Record
-
-	slow        bool // nobody starts a command before begin
+	*desk
+	next        Config // of the next life
+	slow        bool   // nobody starts a command before begin
 	unreachable *idset.Set
-	noKill      int            // the errnum of rexec.kill
-	noDrain     int            // the errnum of resource.drain
-	free        func(string)   // gets each sched.free
-	hold        func(Out) bool // keeps an Out with the store
-	held        []Out
+	noKill      int          // the errnum of rexec.kill
+	noDrain     int          // the errnum of resource.drain
+	free        func(string) // gets each sched.free
 
 	pids    int32
 	started map[int32]bool // pids of which a Service was told
@@ -70,88 +57,66 @@ type command struct {
 }
 
 func newCluster(t tester, cfg Config) *cluster {
-	c := &cluster{t: t, cfg: cfg, now: start, unreachable: idset.Of(), started: map[int32]bool{}, running: map[uint64]*command{}}
-	var err error
-	c.s, err = New(c.now, cfg)
-	require.NoError(t, err)
+	c := &cluster{desk: newDesk(t, cfg), unreachable: idset.Of(), started: map[int32]bool{}, running: map[uint64]*command{}}
+	c.next, c.sent = c.cfg, c.hear
 	c.hello()
 	return c
 }
 
 // hello begins the sessions of a scheduler and an executor.
 func (c *cluster) hello() {
-	c.step(joblife.SchedHello{PartialOK: true})
-	c.step(joblife.SchedReady{})
-	c.step(joblife.ExecHello{})
+	c.do(joblife.SchedHello{PartialOK: true})
+	c.do(joblife.SchedReady{})
+	c.do(joblife.ExecHello{})
 	c.pump()
-}
-
-func (c *cluster) step(in joblife.Input) {
-	c.t.Helper()
-	require.NoError(c.t, c.s.m.Step(c.s.now, in))
 }
 
 // pump stores and sends all that comes out.
 func (c *cluster) pump() {
 	c.t.Helper()
-	for out := (Out{}); c.s.Next(&out); {
-		if c.hold != nil && c.hold(out) {
-			c.held = append(c.held, out)
-			continue
-		}
-		c.commit(out)
-	}
+	c.desk.pump(func(*Out) {})
 }
 
-// commit is pump for one Out.
-func (c *cluster) commit(out Out) {
-	c.t.Helper()
-	for _, r := range out.Append {
-		c.disk = append(c.disk, r.Clone())
-	}
-	c.answers = append(c.answers, out.Answers...)
-	c.logged = append(c.logged, out.Log...)
-	for _, call := range out.Calls {
+// hear takes in an Out.
+func (c *cluster) hear(o *Out) {
+	c.answers = append(c.answers, o.Answers...)
+	c.logged = append(c.logged, o.Log...)
+	for _, call := range o.Calls {
 		c.serve(call)
 	}
-	require.NoError(c.t, c.s.Done(c.now, &out, nil))
 }
 
-// release lets the store finish.
+// release lets the store finish, and holds nothing more.
 func (c *cluster) release() {
-	held := c.held
-	c.held, c.hold = nil, nil
-	for _, out := range held {
-		c.commit(out)
-	}
+	c.hold = nil
+	c.desk.release()
 	c.pump()
 }
 
 func (c *cluster) serve(call Call) {
 	c.t.Helper()
-	text, err := json.Marshal(call.Payload)
-	require.NoError(c.t, err)
+	payload := []byte(text(c.t, call.Payload))
 	switch {
 	case call.Tag == 0: // a message to the scheduler or the executor
 		if call.Topic == "sched.free" && c.free != nil {
-			c.free(string(text))
+			c.free(string(payload))
 		}
 	case call.Topic == "rexec.exec":
 		require.True(c.t, call.Stream)
-		p := &command{tag: call.Tag, rank: call.Nodeid, payload: string(text)}
-		require.NoError(c.t, json.Unmarshal(text, p))
+		p := &command{tag: call.Tag, rank: call.Nodeid, payload: string(payload)}
+		require.NoError(c.t, json.Unmarshal(payload, p))
 		if c.unreachable.Contains(uint32(p.rank)) {
-			c.respond(p, 113, "", `No route to host`)
+			c.tell(p, 113, "", `No route to host`)
 			return
 		}
 		c.running[call.Tag] = p
 		if !c.slow {
-			c.begin(p)
+			c.spawn(p)
 		}
 	case call.Topic == "rexec.kill":
 		var k struct{ PID, Signum int32 }
-		require.NoError(c.t, json.Unmarshal(text, &k))
-		require.Truef(c.t, c.started[k.PID], "%s: of pid %d nobody was told", text, k.PID)
+		require.NoError(c.t, json.Unmarshal(payload, &k))
+		require.Truef(c.t, c.started[k.PID], "%s: of pid %d nobody was told", payload, k.PID)
 		c.kills = append(c.kills, fmt.Sprint(call.Nodeid, " ", k.PID, " ", k.Signum))
 		errnum := 3
 		for _, p := range c.running {
@@ -159,50 +124,49 @@ func (c *cluster) serve(call Call) {
 				errnum, p.signal = c.noKill, int(k.Signum)
 			}
 		}
-		require.NoError(c.t, c.s.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: errnum}))
+		require.NoError(c.t, c.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: errnum}))
 	case call.Topic == "resource.drain":
 		require.Equal(c.t, 0, call.Nodeid)
 		var d struct{ Targets, Reason, Mode string }
-		require.NoError(c.t, json.Unmarshal(text, &d))
+		require.NoError(c.t, json.Unmarshal(payload, &d))
 		require.Equal(c.t, "update", d.Mode)
 		c.drained = append(c.drained, d.Targets+": "+d.Reason)
-		require.NoError(c.t, c.s.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: c.noDrain}))
+		require.NoError(c.t, c.Respond(c.now, Response{Topic: call.Topic, Tag: call.Tag, Errnum: c.noDrain}))
 	default:
 		c.t.Fatalf("call %s", call.Topic)
 	}
 }
 
-// respond responds to rexec.exec.
-func (c *cluster) respond(p *command, errnum int, payload, errstr string) {
+// tell responds to rexec.exec.
+func (c *cluster) tell(p *command, errnum int, payload, errstr string) {
 	c.t.Helper()
 	if errnum != 0 {
 		delete(c.running, p.tag)
 	}
-	require.NoError(c.t, c.s.Respond(c.now, Response{
+	require.NoError(c.t, c.Respond(c.now, Response{
 		Topic: "rexec.exec", Tag: p.tag, Payload: json.RawMessage(payload), Errnum: errnum, Errstr: errstr,
 	}))
 }
 
-// begin starts a command.
-func (c *cluster) begin(p *command) {
+// spawn starts a command.
+func (c *cluster) spawn(p *command) {
 	c.t.Helper()
 	c.pids++
 	p.pid = 1000 + c.pids
 	c.started[p.pid] = true
-	c.respond(p, 0, fmt.Sprintf(`{"type":"started","pid":%d}`, p.pid), "")
+	c.tell(p, 0, fmt.Sprintf(`{"type":"started","pid":%d}`, p.pid), "")
 }
 
 // end ends a command: its output may come after its exit.
 func (c *cluster) end(p *command, status int, stdout ...string) {
 	c.t.Helper()
-	c.respond(p, 0, fmt.Sprintf(`{"type":"finished","status":%d}`, status), "")
+	c.tell(p, 0, fmt.Sprintf(`{"type":"finished","status":%d}`, status), "")
 	for _, data := range stdout {
-		text, err := json.Marshal(map[string]any{"stream": "stdout", "rank": fmt.Sprint(p.rank), "data": data})
-		require.NoError(c.t, err)
-		c.respond(p, 0, fmt.Sprintf(`{"type":"output","pid":%d,"io":%s}`, p.pid, text), "")
+		io := text(c.t, map[string]any{"stream": "stdout", "rank": fmt.Sprint(p.rank), "data": data})
+		c.tell(p, 0, fmt.Sprintf(`{"type":"output","pid":%d,"io":%s}`, p.pid, io), "")
 	}
-	c.respond(p, 0, `{"type":"output","io":{"stream":"stdout","rank":"0","eof":true}}`, "")
-	c.respond(p, 61, "", "")
+	c.tell(p, 0, `{"type":"output","io":{"stream":"stdout","rank":"0","eof":true}}`, "")
+	c.tell(p, 61, "", "")
 	c.pump()
 }
 
@@ -229,7 +193,7 @@ func (c *cluster) endAll() {
 func (c *cluster) ask(r Request) Answer {
 	c.t.Helper()
 	c.answers = nil
-	c.s.Request(c.now, r)
+	c.Request(c.now, r)
 	c.pump()
 	require.Len(c.t, c.answers, 1)
 	return c.answers[0]
@@ -238,10 +202,8 @@ func (c *cluster) ask(r Request) Answer {
 // submit submits a job of user 100, and gives it ranks.
 func (c *cluster) submit(id int, ranks string) {
 	c.t.Helper()
-	job := `{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":` + sleep + `}]}`
-	require.Zero(c.t, c.ask(owner("submit", fmt.Sprintf(job, id))).Errnum)
-	c.step(joblife.SchedResponse{ID: jobid.ID(id), Type: alloc.ResponseSuccess, R: nodes(c.t, ranks)})
-	c.pump()
+	require.Zero(c.t, c.ask(owner("submit", submission1(jobid.ID(id), ownUser))).Errnum)
+	c.do(joblife.SchedResponse{ID: jobid.ID(id), Type: alloc.ResponseSuccess, R: nodes(c.t, ranks)})
 }
 
 // nodes returns an R of some ranks.
@@ -269,7 +231,7 @@ func (c *cluster) run(id int) {
 func (c *cluster) exec(id int, r exec.Response) {
 	c.t.Helper()
 	r.ID = jobid.ID(id)
-	c.step(joblife.ExecResponse(r))
+	require.NoError(c.t, c.step(joblife.ExecResponse(r)))
 }
 
 // wait passes time, with the ticks that are due in it.
@@ -277,13 +239,13 @@ func (c *cluster) wait(d time.Duration) {
 	c.t.Helper()
 	end := c.now.Add(d)
 	for {
-		at, ok := c.s.Deadline()
+		at, ok := c.Deadline()
 		if !ok || at.After(end) {
 			c.now = end
 			return
 		}
 		c.now = at
-		require.NoError(c.t, c.s.Tick(c.now))
+		require.NoError(c.t, c.Tick(c.now))
 		c.pump()
 	}
 }
@@ -292,20 +254,12 @@ func (c *cluster) wait(d time.Duration) {
 func (c *cluster) crash() {
 	c.t.Helper()
 	c.running = map[uint64]*command{}
-	var err error
-	c.s, _, err = Restore(c.now, c.cfg, func(yield func(joblife.Record, error) bool) {
-		for _, r := range c.disk {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	})
-	require.NoError(c.t, err)
+	c.begin(c.next)
 }
 
 // log returns the names of the events of a job.
 func (c *cluster) log(id int) (names []string) {
-	for _, r := range c.disk {
+	for _, r := range c.records {
 		if r.Job != jobid.ID(id) || r.Kind != joblife.RecordEvent {
 			continue
 		}
@@ -318,7 +272,7 @@ func (c *cluster) log(id int) (names []string) {
 
 // holders returns what is held, as "id kind ranks".
 func (c *cluster) holders() (list []string) {
-	for h := range c.s.m.Holders() {
+	for h := range c.m.Holders() {
 		list = append(list, fmt.Sprint(uint64(h.Job), " ", h.Kind, " ", h.Ranks))
 	}
 	return list
@@ -327,12 +281,10 @@ func (c *cluster) holders() (list []string) {
 // gone checks that a job is inactive, and that nothing is left of its actions.
 func (c *cluster) gone(id int) {
 	c.t.Helper()
-	v, ok := c.s.m.Job(jobid.ID(id))
-	require.True(c.t, ok)
-	require.Equal(c.t, jobstate.StateInactive, v.State())
+	require.Equal(c.t, jobstate.StateInactive, c.view(jobid.ID(id)).State())
 	require.Empty(c.t, c.holders())
-	require.Empty(c.t, c.s.processes.running)
-	require.Empty(c.t, c.s.calls)
+	require.Empty(c.t, c.processes.running)
+	require.Empty(c.t, c.calls)
 }
 
 // actions is a configuration with a command on each rank.

@@ -11,7 +11,6 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 )
@@ -36,7 +35,7 @@ var sessionRows = []row{
 }
 
 func TestSchedulerSession(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	require.Equal(t, `submit a1: {"errors":[]}`, d.submit(0, 1, 2))
 	require.Equal(t, `sched-hello a2: errnum 61 `, d.ask(2, "sched-hello", `{}`))
 	out := d.ask(3, "sched-ready", `{"mode":"limited","limit":1}`)
@@ -62,17 +61,10 @@ sched-hello a5: errnum 61 $`, out)
 	require.Equal(t, jobstate.StateInactive, d.view(1).State())
 }
 
-// view returns a job.
-func (d *desk) view(id jobid.ID) joblife.View {
-	v, ok := d.m.Job(id)
-	require.True(d.t, ok)
-	return v
-}
-
 // A stand-in that cleared its mark of an outstanding request before it published the
 // annotations asked twice for one job.
 func TestOneBatchAsksOnceForAJob(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.send("s", 1, "sched-hello", `{}`)
 	d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
 	d.send("j", 3, "events-journal", `{}`)
@@ -110,7 +102,7 @@ func TestNoMessageOfAnEarlierSessionComes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newDesk(t, Config{})
 			d.online()
 			d.send("a", 1, "submit", `{"jobs":[{"id":1,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":`+sleep+`}]}`)
 			var o Out
@@ -128,7 +120,7 @@ func TestNoMessageOfAnEarlierSessionComes(t *testing.T) {
 }
 
 func TestSchedulerErrors(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(0, 1)
 	for _, c := range [][3]string{
 		{"sched-hello", `[]`, "71 "},
@@ -170,7 +162,7 @@ func TestSchedulerErrors(t *testing.T) {
 }
 
 func TestExecutorSession(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(int(jobstate.FlagDebug), 1)
 	out := d.respond("sched.alloc", success(1, 0))
@@ -212,7 +204,7 @@ func TestExecutorSession(t *testing.T) {
 
 // After a restart the job is still there, and the executor is asked to reattach.
 func TestExecutorReattaches(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
 	d.run(1)
@@ -229,7 +221,7 @@ func TestExecutorReattaches(t *testing.T) {
 }
 
 func TestRaisedExceptionIsAnEvent(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(0, 1)
 	require.Equal(t, join("raise a2: -", `event job-exception {"id":1,"type":"x","severity":2,"wait_status":9}`),
 		d.ask(2, "raise", `{"id":1,"severity":2,"type":"x","wait_status":9}`))
@@ -237,7 +229,7 @@ func TestRaisedExceptionIsAnEvent(t *testing.T) {
 
 // Housekeeping holds resources of jobs that are over, and alloc-bypass is not the scheduler's.
 func TestResourceStatus(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	const none = `resource-status a2: {"allocated":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}}`
 	require.Equal(t, none, d.ask(2, "resource-status", ``))
 	keep := joblife.Config{}
@@ -268,7 +260,7 @@ func TestResourceStatus(t *testing.T) {
 // TestADoubleBookingEndsTheSession: the answer changes nothing, and the next hello tells what is
 // held.
 func TestADoubleBookingEndsTheSession(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1, 2)
 	d.run(1)
@@ -287,7 +279,7 @@ func TestADoubleBookingEndsTheSession(t *testing.T) {
 }
 
 func TestNoStartGoesToAnEarlierExecutor(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
 	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}))

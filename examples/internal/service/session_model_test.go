@@ -89,7 +89,7 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 	ended := 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		p := &peer{desk: newDesk(t), seed: seed, asked: map[jobid.ID]bool{}, has: map[jobid.ID]bool{}, runs: map[jobid.ID]bool{}}
+		p := &peer{desk: newDesk(t, Config{}), seed: seed, asked: map[jobid.ID]bool{}, has: map[jobid.ID]bool{}, runs: map[jobid.ID]bool{}}
 		var with *Out // the records with the store
 		pump := func() {
 			for o := (Out{}); with == nil && p.Next(&o); {
@@ -122,7 +122,7 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 			switch k := rng.IntN(14); {
 			case k == 0:
 				last++
-				p.send("a", 1, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":%s}]}`, last, sleep))
+				p.send("a", 1, "submit", submissionOf(jobid.ID(last), ownUser, 0, sleep))
 			case k == 1 && asked:
 				respond(`{"id":%d,"type":1,"annotations":{"sched":{"n":%d}}}`, id, rng.IntN(9))
 			case k == 2 && asked:

@@ -9,7 +9,7 @@ import (
 
 // TestDisconnectOfNobody: a peer that does not say who is gone must not end a session.
 func TestDisconnectOfNobody(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.send("", 1, "sched-hello", `{}`)
 	d.send("", 2, "sched-ready", `{"mode":"unlimited"}`)
 	d.send("", 3, "exec-hello", `{"service":"job-exec"}`)
@@ -25,7 +25,7 @@ func TestDisconnectOfNobody(t *testing.T) {
 
 // TestAnExecutorComesBackUnnoticed: without the disconnect its hello is all there is.
 func TestAnExecutorComesBackUnnoticed(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.send("", 1, "sched-hello", `{}`)
 	d.send("", 2, "sched-ready", `{"mode":"unlimited"}`)
 	d.send("", 3, "exec-hello", `{"service":"job-exec"}`)
@@ -44,20 +44,20 @@ func TestAnExecutorComesBackUnnoticed(t *testing.T) {
 // TestDisconnectDuringAnUpdate: a client that is gone gets no answer, and the update goes on.
 func TestDisconnectDuringAnUpdate(t *testing.T) {
 	s := updating(t)
-	out := drive(t, s, from(aGuest, "update", queue(waitingJob, `"batch"`)))
+	out := s.drive(from(aGuest, "update", queue(waitingJob, `"batch"`)))
 	require.Len(t, out.Calls, 1)
 	gone := from(aGuest, "disconnect", ``)
 	gone.Matchtag = 0
-	drive(t, s, gone)
+	s.drive(gone)
 	require.NoError(t, s.Respond(start, Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag}))
-	out = drive(t, s)
+	out = s.collect()
 	require.Empty(t, out.Answers)
 	require.NotEmpty(t, logged(t, out))
 }
 
 // TestStreamsAreAskedFor: who takes one answer only cannot read a stream.
 func TestStreamsAreAskedFor(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	for topic, want := range map[string]string{
 		"events-journal": "events-journal a1: errnum 71 job-manager.events requires streaming RPC flag",
 		"sched-hello":    "sched-hello a1: errnum 71 ",

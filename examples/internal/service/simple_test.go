@@ -24,15 +24,11 @@ type simple struct {
 	pending []alloc.Request
 	ahead   map[jobid.ID]int // what was told last
 	told    map[jobid.ID]any // annotations as a reader of the journal has them
-	text    []string
 }
 
 func newSimple(t *testing.T, mode string, cores int, cfg Config) *simple {
-	d := &simple{desk: newDesk(t), mode: mode, cores: make([]jobid.ID, cores), told: make(map[jobid.ID]any)}
-	cfg.Manager.Owner = ownUser
-	var err error
-	d.Service, err = New(start, cfg)
-	require.NoError(t, err)
+	d := &simple{desk: newDesk(t, cfg), mode: mode, cores: make([]jobid.ID, cores), told: make(map[jobid.ID]any)}
+	d.sent = d.hear
 	d.send("journal", 9, "events-journal", `{}`)
 	return d
 }
@@ -42,24 +38,18 @@ func (d *simple) load() {
 	d.send("s", 1, "sched-hello", `{}`)
 	d.send("s", 2, "sched-ready", d.mode)
 	d.pending, d.ahead = nil, make(map[jobid.ID]int)
-	d.pump()
+	d.flush()
 }
 
-// pump does all that follows, and notes it as text.
-func (d *simple) pump() {
-	for o := (Out{}); d.Next(&o); {
-		d.store(&o)
-		d.print(&o)
-		require.NoError(d.t, d.Done(d.now, &o, nil))
-		for _, a := range o.Answers {
-			d.follow(a)
-		}
-		for _, c := range o.Calls {
-			d.called(c)
-		}
-		d.schedule()
+// hear takes in an Out as a scheduler does, and as job-list.
+func (d *simple) hear(o *Out) {
+	for _, a := range o.Answers {
+		d.follow(a)
 	}
-	d.text, d.lines = d.lines, nil
+	for _, c := range o.Calls {
+		d.called(c)
+	}
+	d.schedule()
 }
 
 // follow takes in the journal as job-list does.
@@ -115,7 +105,7 @@ func (d *simple) called(c Call) {
 		require.GreaterOrEqual(d.t, i, 0)
 		d.cores[i] = 0
 	default:
-		d.t.Errorf("%s", c.Topic)
+		d.t.Fatalf("%s", c.Topic)
 	}
 }
 
@@ -179,8 +169,7 @@ func (d *simple) shown(n int) (states, notes, journal, counts string) {
 		Pending int `json:"alloc_pending"`
 		Running int
 	}
-	d.pump()
-	for _, l := range d.text {
+	for l := range strings.SplitSeq(d.flush(), "\n") {
 		if text, ok := strings.CutPrefix(l, "list a1: "); ok {
 			require.NoError(d.t, json.Unmarshal([]byte(text), &list))
 		}
@@ -222,29 +211,27 @@ func (d *simple) play(steps string) {
 				if queue != "" {
 					spec = strings.Replace(sleep, `{"duration"`, `{"queue":"`+queue+`","duration"`, 1)
 				}
-				d.send("a", 1, "submit", fmt.Sprintf(`{"jobs":[{"id":%d,"urgency":%s,"userid":100,"t_submit":1.0,"flags":2,"jobspec":%s}]}`, n, urgency, spec))
-				d.pump()
-				require.Contains(d.t, strings.Join(d.text, "\n"), `submit a1: {"errors":[]}`, name)
+				d.send("a", 1, "submit", strings.Replace(submissionOf(jobid.ID(n), ownUser, 2, spec), `"urgency":16`, `"urgency":`+urgency, 1))
+				require.Contains(d.t, d.flush(), `submit a1: {"errors":[]}`, name)
 			}
 		case "cancel":
 			for _, id := range args {
 				d.send("a", 1, "raise", fmt.Sprintf(`{"id":%s,"severity":0,"type":"cancel"}`, id))
-				d.pump()
+				d.flush()
 			}
 		case "urgency":
 			d.send("a", 1, "urgency", fmt.Sprintf(`{"id":%s,"urgency":%s}`, args[0], args[1]))
-			d.pump()
-			require.Contains(d.t, strings.Join(d.text, "\n"), "urgency a1: {", name)
+			require.Contains(d.t, d.flush(), "urgency a1: {", name)
 		case "stop", "start":
 			all := fmt.Sprintf(`{"start":%v,"all":true}`, verb == "start")
 			if rest != "" {
 				all = fmt.Sprintf(`{"start":%v,"all":false,"name":"%s"}`, verb == "start", rest)
 			}
 			d.send("a", 1, "queue-start", all)
-			d.pump()
+			d.flush()
 		case "unload":
 			d.send("s", 0, "disconnect", ``)
-			d.pump()
+			d.flush()
 		case "load":
 			d.load()
 		case "states":
@@ -256,7 +243,7 @@ func (d *simple) play(steps string) {
 		case "counts":
 			require.Equal(d.t, rest, counts, name)
 		default:
-			d.t.Fatal(name)
+			d.t.Fatalf("%s", name)
 		}
 	}
 }
@@ -516,8 +503,7 @@ func TestReloadWithJobs(t *testing.T) {
 		counts 0 2 2`)
 	reload := func() {
 		d.send("a", 1, "config-reload", `{}`)
-		d.pump()
-		require.Contains(t, d.text, "config-reload a1: -")
+		require.Contains(t, d.flush(), "config-reload a1: -")
 	}
 	reload()
 	d.play(`cancel 1 3`)
@@ -531,7 +517,7 @@ func TestReloadWithJobs(t *testing.T) {
 
 // TestDenied: a job that the scheduler refuses ends with its words.
 func TestDenied(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
 	d.respond("sched.alloc", `{"id":1,"type":1,"annotations":{"sched":{"reason_pending":"x"}}}`)

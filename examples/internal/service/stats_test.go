@@ -24,17 +24,17 @@ var statsRows = []row{
 
 func TestGetinfoSeedsTheGenerator(t *testing.T) {
 	w := graveyard(t, joblife.Config{}, 0)
-	require.JSONEq(t, `{"max_jobid":0}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
+	require.JSONEq(t, `{"max_jobid":0}`, text(t, w.drive(owner("getinfo", ``)).Answers[0].Payload))
 	w = graveyard(t, joblife.Config{}, 3)
-	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
-	w.ask(t, owner("purge", limitsOf(0, 100, true)))
-	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.ask(t, owner("getinfo", ``)).Answers[0]))
+	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.drive(owner("getinfo", ``)).Answers[0].Payload))
+	w.drive(owner("purge", limitsOf(0, 100, true)))
+	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.drive(owner("getinfo", ``)).Answers[0].Payload))
 }
 
 func TestStats(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, joblife.Config{})
 	var answer map[string]any
-	require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, owner("stats-get", ``)).Answers[0])), &answer))
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.drive(owner("stats-get", ``)).Answers[0].Payload)), &answer))
 	events := answer["journal"].(map[string]any)
 	require.Positive(t, events["events"])
 	delete(events, "events")
@@ -48,10 +48,10 @@ func TestStats(t *testing.T) {
 
 func TestStatsShowHousekeeping(t *testing.T) {
 	after := fsd.Duration(90 * time.Second)
-	w := newWorldWith(t, joblife.Config{Actions: perilog.Config{
+	w := newWorld(t, joblife.Config{Actions: perilog.Config{
 		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"imp", "run"}, ReleaseAfter: &after},
 	}})
-	w.do(t, joblife.Raise{ID: running, Type: "cancel"})
+	w.do(joblife.Raise{ID: running, Type: "cancel"})
 	check := func(allocated string) {
 		var answer struct {
 			Housekeeping struct {
@@ -59,23 +59,23 @@ func TestStatsShowHousekeeping(t *testing.T) {
 				Config  json.RawMessage
 			}
 		}
-		require.NoError(t, json.Unmarshal([]byte(text(t, w.ask(t, owner("stats-get", ``)).Answers[0])), &answer))
+		require.NoError(t, json.Unmarshal([]byte(text(t, w.drive(owner("stats-get", ``)).Answers[0].Payload)), &answer))
 		require.JSONEq(t, `{"release-after":90.0,"command":"imp run"}`, string(answer.Housekeeping.Config))
 		require.Equal(t, allocated, answer.Housekeeping.Running["ƒJ"]["allocated"])
 		require.Contains(t, answer.Housekeeping.Running["ƒJ"], "pending")
 		require.Equal(t, 1700000000.0, answer.Housekeeping.Running["ƒJ"]["t_start"])
 	}
 	check("0-1")
-	w.do(t, joblife.Report{Job: running, Report: perilog.Report{
+	w.do(joblife.Report{Job: running, Report: perilog.Report{
 		Action: perilog.Housekeeping(), Kind: perilog.ReportExited, Attempt: 1,
 	}})
 	check("0-1")
 	require.NoError(t, w.Tick(start.Add(90*time.Second)))
-	w.ask(t)
+	w.collect()
 	check("1")
 	// Housekeeping keeps the job.
-	out := w.ask(t, owner("purge", limitsOf(0, 100, true)))
-	require.JSONEq(t, `{"jobs":[18]}`, eventText(t, out.Events[0]))
-	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0]))
-	require.Contains(t, w.ask(t, owner("purge-id", `{"id":17,"force":1}`)).Answers[0].Errstr, "job is pinned by housekeeping")
+	out := w.drive(owner("purge", limitsOf(0, 100, true)))
+	require.JSONEq(t, `{"jobs":[18]}`, text(t, out.Events[0].Payload))
+	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0].Payload))
+	require.Contains(t, w.drive(owner("purge-id", `{"id":17,"force":1}`)).Answers[0].Errstr, "job is pinned by housekeeping")
 }

@@ -41,9 +41,9 @@ const (
 )
 
 // updating returns a service with jobs to update.
-func updating(t *testing.T) *Service {
+func updating(t *testing.T) *desk {
 	t.Helper()
-	s, err := New(start, Config{
+	s := newDesk(t, Config{
 		Queues: map[string]Queue{
 			"batch":  {Requires: []string{"batch"}, Limits: Limits{Duration: jobstate.Some(fsd.Duration(time.Hour))}},
 			"debug":  {Requires: []string{"debug"}, Limits: Limits{Duration: jobstate.Some(fsd.Duration(time.Minute))}},
@@ -51,9 +51,8 @@ func updating(t *testing.T) *Service {
 			"closed": {},
 		},
 	})
-	require.NoError(t, err)
-	goOnline(t, s)
-	converse(t, s, exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"closed","reason":""}`, 0, ""})
+	s.goOnline()
+	s.converse(exchange{anOwner, "queue-enable", `{"enable":false,"all":false,"name":"closed","reason":""}`, 0, ""})
 	for id := jobid.ID(waitingJob); id <= otherJob; id++ {
 		queue, constraints := "debug", `{"properties":["debug"]}`
 		switch id {
@@ -70,11 +69,11 @@ func updating(t *testing.T) *Service {
 		}
 		text, err := json.Marshal(s1)
 		require.NoError(t, err)
-		require.Empty(t, submitted(t, s, id, 5, string(text)))
+		require.Empty(t, s.submitted(id, 5, string(text)))
 	}
-	runJob(t, s, runningJob)
+	s.runJob(runningJob)
 	require.NoError(t, s.step(joblife.Raise{ID: inactiveJob, Type: "cancel"}))
-	drive(t, s)
+	s.collect()
 	return s
 }
 
@@ -90,10 +89,9 @@ func queue(id int, value string) string {
 func TestUpdateRefuses(t *testing.T) {
 	const invalid = "one or more jobspec updates are invalid"
 	s := updating(t)
-	converse(t, s, exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
+	s.converse(exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
 	before := s.rd.Seq
-	converse(t, s,
-		exchange{nobody, "update", duration(waitingJob, "30"), errno.Perm, noRole.text},
+	s.converse(exchange{nobody, "update", duration(waitingJob, "30"), errno.Perm, noRole.text},
 		exchange{aGuest, "update", `[]`, errno.Protocol, ""},
 		exchange{aGuest, "update", `{"id":16}`, errno.Protocol, ""},
 		exchange{aGuest, "update", `{"id":16,"updates":1}`, errno.Invalid, invalid},
@@ -151,17 +149,17 @@ func ok(t *testing.T, out Out) {
 // TestUpdateOfDuration: of a job that waits, at once.
 func TestUpdateOfDuration(t *testing.T) {
 	s := updating(t)
-	out := drive(t, s, from(aGuest, "update", duration(waitingJob, "30")))
+	out := s.drive(from(aGuest, "update", duration(waitingJob, "30")))
 	ok(t, out)
 	require.Equal(t, []string{`jobspec-update {"attributes.system.duration":30}`, `priority {"priority":16}`}, logged(t, out))
 	v, _ := s.m.Job(waitingJob)
 	require.Equal(t, 30*time.Second, v.Jobspec().Duration())
 
 	// The owner is above the limits, and the guest may not go on from there.
-	out = drive(t, s, from(anOwner, "update", duration(waitingJob, "3600")))
+	out = s.drive(from(anOwner, "update", duration(waitingJob, "3600")))
 	ok(t, out)
 	require.Equal(t, []string{`set-flags {"flags":["immutable"]}`, `jobspec-update {"attributes.system.duration":3600}`, `priority {"priority":16}`}, logged(t, out))
-	out = drive(t, s, from(anOwner, "update", `{"id":16,"updates":{"attributes.system.duration":5,"attributes.system.duration":7}}`))
+	out = s.drive(from(anOwner, "update", `{"id":16,"updates":{"attributes.system.duration":5,"attributes.system.duration":7}}`))
 	require.Empty(t, logged(t, out), "two updates of one key")
 	require.NotZero(t, out.Answers[0].Errnum)
 }
@@ -171,8 +169,8 @@ func TestUpdateOfARunningJob(t *testing.T) {
 	for _, refused := range []Response{{}, {Errnum: errno.NoSys}, {Errnum: errno.Invalid, Errstr: "no"}} {
 		s := updating(t)
 		require.NoError(t, s.step(joblife.ExecHello{}))
-		drive(t, s)
-		out := drive(t, s, from(anOwner, "update", duration(runningJob, "120.5")))
+		s.collect()
+		out := s.drive(from(anOwner, "update", duration(runningJob, "120.5")))
 		require.Empty(t, out.Answers)
 		require.Empty(t, out.Append)
 		require.Len(t, out.Calls, 1)
@@ -184,7 +182,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		refused.Topic, refused.Tag = out.Calls[0].Topic, out.Calls[0].Tag
 		require.NoError(t, s.Respond(start, refused))
 		require.Error(t, s.Respond(start, refused), "twice")
-		out = drive(t, s)
+		out = s.collect()
 		if refused.Errnum == errno.Invalid {
 			require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: errno.Invalid, Errstr: "scheduler refused expiration update"}}, out.Answers)
 			require.Empty(t, out.Append)
@@ -199,7 +197,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		require.Empty(t, s.rd.Sched, "the scheduler knows")
 		require.Len(t, s.rd.Exec, 1)
 
-		out = drive(t, s, from(anOwner, "update", duration(runningJob, "0")))
+		out = s.drive(from(anOwner, "update", duration(runningJob, "0")))
 		text, err = json.Marshal(out.Calls[0].Payload)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"id":17,"expiration":0}`, string(text))
@@ -212,8 +210,8 @@ func TestUpdatesAreBounded(t *testing.T) {
 	for range maxOfUser {
 		s.Request(start, from(aGuest, "update", queue(waitingJob, `"batch"`)))
 	}
-	converse(t, s, exchange{aGuest, "update", queue(waitingJob, `"batch"`), errno.Again, "too many updates are being checked"})
-	require.Empty(t, drive(t, s, from(anOwner, "update", queue(waitingJob, `"batch"`))).Answers, "others may ask")
+	s.converse(exchange{aGuest, "update", queue(waitingJob, `"batch"`), errno.Again, "too many updates are being checked"})
+	require.Empty(t, s.drive(from(anOwner, "update", queue(waitingJob, `"batch"`))).Answers, "others may ask")
 }
 
 // TestHugeDurations: no duration is too long for a job of the owner.
@@ -223,13 +221,13 @@ func TestHugeDurations(t *testing.T) {
 	} {
 		s := updating(t)
 		for _, id := range []int{waitingJob, runningJob} {
-			out := drive(t, s, from(anOwner, "update", duration(id, d)))
+			out := s.drive(from(anOwner, "update", duration(id, d)))
 			for _, c := range out.Calls {
 				if c.Topic != "sched.expiration" {
 					continue
 				}
 				require.NoError(t, s.Respond(start, Response{Topic: c.Topic, Tag: c.Tag}))
-				out = drive(t, s)
+				out = s.collect()
 			}
 			ok(t, out)
 			if id == runningJob {
@@ -257,7 +255,7 @@ func TestUpdateOfQueue(t *testing.T) {
 	}
 	for _, c := range cases {
 		s := updating(t)
-		out := drive(t, s, from(aGuest, "update", fmt.Sprintf(`{"id":%d,"updates":%s}`, c.id, c.updates)))
+		out := s.drive(from(aGuest, "update", fmt.Sprintf(`{"id":%d,"updates":%s}`, c.id, c.updates)))
 		require.Empty(t, out.Answers)
 		require.Len(t, out.Calls, 1)
 		require.Equal(t, "feasibility.check", out.Calls[0].Topic)
@@ -273,7 +271,7 @@ func TestUpdateOfQueue(t *testing.T) {
 			r.Errnum, r.Errstr = errno.Invalid, "unsatisfiable request"
 		}
 		require.NoError(t, s.Respond(start, r))
-		out = drive(t, s)
+		out = s.collect()
 		if c.feasible {
 			ok(t, out)
 			require.Equal(t, "jobspec-update "+c.want, logged(t, out)[0])
@@ -290,35 +288,35 @@ func TestUpdateOfQueue(t *testing.T) {
 // TestUpdateIsCheckedAgain: the job may go on while others are asked.
 func TestUpdateIsCheckedAgain(t *testing.T) {
 	cases := []struct {
-		meanwhile func(*Service)
+		meanwhile func(*desk)
 		errnum    int
 		text      string
 	}{
-		{func(s *Service) { runJob(t, s, waitingJob) }, errno.Invalid, "update of queue for running job not supported"},
-		{func(s *Service) {
+		{func(s *desk) { s.runJob(waitingJob) }, errno.Invalid, "update of queue for running job not supported"},
+		{func(s *desk) {
 			require.NoError(t, s.step(joblife.Raise{ID: waitingJob, Type: "cancel"}))
-			drive(t, s)
+			s.collect()
 		}, errno.Invalid, "job is inactive"},
-		{func(s *Service) {
+		{func(s *desk) {
 			ok := exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":""}`, 0, ""}
-			converse(t, s, ok)
+			s.converse(ok)
 		}, errno.Invalid, "queue batch is currently disabled"},
-		{func(s *Service) {
+		{func(s *desk) {
 			s.cfg.Parse = func(old Config, _ []byte) (Config, error) {
 				old.Queues = maps.Clone(old.Queues)
 				delete(old.Queues, "debug")
 				return old, nil
 			}
-			converse(t, s, exchange{anOwner, "config-reload", `{}`, 0, ""})
+			s.converse(exchange{anOwner, "config-reload", `{}`, 0, ""})
 		}, errno.Invalid, "'debug' is not a valid queue"},
-		{func(s *Service) { s.Stop(start) }, errno.Again, "job manager is shutting down"},
+		{func(s *desk) { s.Stop(start) }, errno.Again, "job manager is shutting down"},
 	}
 	for _, c := range cases {
 		s := updating(t)
-		out := drive(t, s, from(aGuest, "update", queue(waitingJob, `"batch"`)))
+		out := s.drive(from(aGuest, "update", queue(waitingJob, `"batch"`)))
 		c.meanwhile(s)
 		require.NoError(t, s.Respond(start, Response{Topic: "feasibility.check", Tag: out.Calls[0].Tag}))
-		out = drive(t, s)
+		out = s.collect()
 		require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1, Errnum: c.errnum, Errstr: c.text}}, out.Answers)
 		require.NotContains(t, logged(t, out), "jobspec-update")
 	}
@@ -328,30 +326,29 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 func TestUpdateInCleanup(t *testing.T) {
 	s := updating(t)
 	require.NoError(t, s.step(joblife.ExecHello{}))
-	drive(t, s)
+	s.collect()
 	require.NoError(t, s.step(joblife.Raise{ID: runningJob, Type: "cancel"}))
-	out := drive(t, s, from(anOwner, "update", duration(runningJob, "120")))
+	out := s.drive(from(anOwner, "update", duration(runningJob, "120")))
 	v, _ := s.m.Job(runningJob)
 	require.Equal(t, jobstate.StateCleanup, v.State())
 	require.NoError(t, s.Respond(start, Response{Topic: "sched.expiration", Tag: out.Calls[0].Tag}))
-	ok(t, drive(t, s))
+	ok(t, s.collect())
 }
 
 // TestExpire: a change of the instance's lifetime is one of the running jobs that have no
 // duration of their own.
 func TestExpire(t *testing.T) {
-	s, err := New(start, Config{})
-	require.NoError(t, err)
-	goOnline(t, s)
+	s := newDesk(t, Config{})
+	s.goOnline()
 	for id, d := range []time.Duration{0, time.Minute, 0} {
-		require.Empty(t, submitted(t, s, jobid.ID(16+id), 5, specOf(t, jobspec.Job{Duration: d})))
+		require.Empty(t, s.submitted(jobid.ID(16+id), 5, specOf(t, jobspec.Job{Duration: d})))
 	}
-	runJob(t, s, 16)
-	runJob(t, s, 17)
+	s.runJob(16)
+	s.runJob(17)
 	expires := func(at eventlog.Timestamp, want ...string) {
 		t.Helper()
 		require.NoError(t, s.Expire(start, at))
-		require.Equal(t, want, logged(t, drive(t, s)))
+		require.Equal(t, want, logged(t, s.collect()))
 		require.Empty(t, s.rd.Sched, "the scheduler knows")
 	}
 	at := eventlog.FromTime(start)

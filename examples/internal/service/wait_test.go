@@ -16,7 +16,7 @@ import (
 const waitable = int(jobstate.FlagWaitable)
 
 func TestWait(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(waitable, 1, 2, 3)
 	d.submit(0, 4)
 	const canceled = `"success":false,"errstr":"Fatal exception type=cancel why"}`
@@ -29,7 +29,7 @@ func TestWait(t *testing.T) {
 	// Until then it is listed.
 	d.submit(waitable, 9)
 	d.cancel(9)
-	require.Contains(t, d.ask(2, "list", `{"max_entries":0}`), `{"id":9,"userid":100,"urgency":16,"priority":16,"t_submit":1.0,"state":64}]}`)
+	require.Contains(t, d.ask(2, "list", `{"max_entries":0}`), `{"id":9,"userid":100,"urgency":16,"priority":16,"t_submit":1.5,"state":64}]}`)
 	require.NotContains(t, d.ask(2, "list", `{"max_entries":3}`), `{"id":9,`)
 	require.Contains(t, d.ask(2, "wait", `{"id":-1}`), `wait a2: {"id":9,`)
 	require.NotContains(t, d.ask(2, "list", `{"max_entries":0}`), `{"id":9,`)
@@ -45,7 +45,7 @@ func TestWait(t *testing.T) {
 }
 
 func TestWaitErrors(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(waitable, 1)
 	d.submit(0, 2)
 	for payload, want := range map[string]string{
@@ -79,14 +79,14 @@ func TestWaitTellsHowAJobEnded(t *testing.T) {
 		0x7f:            `"success":false,"errstr":"unexpected wait(2) status 127"}`,
 		-1:              `"success":false,"errstr":"unexpected wait(2) status -1"}`,
 	} {
-		d := newDesk(t)
+		d := newDesk(t, Config{})
 		d.online()
 		d.submit(waitable, 1)
 		d.run(1)
 		d.finish(1, status)
 		require.Equal(t, `wait a2: {"id":1,`+want, d.ask(2, "wait", `{"id":1}`), status)
 	}
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(waitable, 1, 2)
 	d.run(1)
@@ -102,7 +102,7 @@ func TestWaitTellsHowAJobEnded(t *testing.T) {
 
 // A restart forgets the ends, and knows the jobs that go on.
 func TestWaitAfterRestart(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(waitable, 1, 2)
 	d.cancel(1)
 	d.restart()
@@ -117,7 +117,7 @@ func TestWaitsAgreeWithANaiveCount(t *testing.T) {
 	const n = 40
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		d := newDesk(t)
+		d := newDesk(t, Config{})
 		var ids []jobid.ID
 		for i := range n {
 			ids = append(ids, jobid.ID(i+1))
@@ -151,7 +151,7 @@ func TestWaitsAgreeWithANaiveCount(t *testing.T) {
 }
 
 func TestDrainAndIdle(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	require.Equal(t, "drain a2: -", d.ask(2, "drain", ``))
 	require.Equal(t, `idle a3: {"pending":0}`, d.ask(3, "idle", ``))
 	d.online()
@@ -169,7 +169,7 @@ func TestDrainAndIdle(t *testing.T) {
 
 // What a drain or an idle tells is durable when it is told.
 func TestDrainWaitsForTheStore(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.submit(0, 1)
 	require.Equal(t, `idle a3: {"pending":1}`, d.ask(3, "idle", ``))
 	require.Empty(t, d.ask(2, "drain", ``))
@@ -187,7 +187,7 @@ func TestDrainWaitsForTheStore(t *testing.T) {
 }
 
 func TestDrainAfterRestart(t *testing.T) {
-	d := newDesk(t)
+	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1, 2)
 	d.run(1)
@@ -203,8 +203,7 @@ func TestDrainAfterRestart(t *testing.T) {
 func TestManyWaitersAreNotQuadratic(t *testing.T) {
 	allocs := func(n int) float64 {
 		return testing.AllocsPerRun(1, func() {
-			s, err := New(start, Config{Manager: joblife.Config{Owner: ownUser}})
-			require.NoError(t, err)
+			s := newDesk(t, Config{Manager: joblife.Config{Owner: ownUser}})
 			w := &s.waits
 			w.active = n
 			for i := range n {
