@@ -52,7 +52,7 @@ type allocation struct {
 	executor  idset.Set       // what it holds
 	actions   []*activeAction // in the order of their starts
 	left      idset.Set
-	fresh     idset.Set // of a Job: ranks that have left and were not handed out
+	fresh     idset.Set // of a Job: ranks that have left and were not freed; if housekeeping follows, where it has not begun
 }
 
 // failures are what is known of ranks that failed. Jobs without any share an empty value.

@@ -257,7 +257,7 @@ func (j *Job) Holders() iter.Seq[Holder] {
 		if j.hk == nil || j.hk.final || j.holds.revoked {
 			return
 		}
-		if ranks := idset.Difference(j.given(), &j.hk.freed); !ranks.IsEmpty() {
+		if ranks := idset.Difference(&j.holds.left, &j.hk.freed); !ranks.IsEmpty() {
 			yield(Holder{Kind: HolderHousekeeping, Description: j.hk.Description, Since: cmp.Or(j.hk.run.Start(), j.hk.began), Ranks: ranks})
 		}
 	}
@@ -429,7 +429,7 @@ func (j *Job) String() string {
 		dst = a.appendText(dst)
 	}
 	if h := j.hk; h != nil {
-		dst = fmt.Appendf(h.appendText(dst), " given %v draining %v ready %v", j.given(), &h.draining, &h.ready)
+		dst = fmt.Appendf(h.appendText(dst), " draining %v ready %v", &h.draining, &h.ready)
 	}
 	dst = fmt.Appendf(dst, "; freed %v final %t", j.freed(), j.final)
 	if j.stopping {

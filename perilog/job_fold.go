@@ -109,7 +109,6 @@ func (j *Job) takeUp() error {
 	}
 	if j.hk != nil {
 		j.hk.run.Lose()
-		j.hk.waiting.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
 		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
 			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
 		}
@@ -135,6 +134,9 @@ func (j *Job) takeUp() error {
 		}
 	}
 	h.fresh.SubtractWith(&h.fresh)
+	if j.hk != nil {
+		h.fresh.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
+	}
 	j.begin()
 	return nil
 }

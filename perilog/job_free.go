@@ -30,7 +30,6 @@ type housekeeping struct {
 	releaseAfter jobstate.Optional[fsd.Duration]
 	onFailure    jobstate.OnFailure
 
-	waiting  idset.Set          // what has left the job's holds and was not launched
 	draining idset.Set          // whose drain is asked for
 	drained  idset.Set          // whose drain is confirmed
 	ready    idset.Set          // what may go back, and has not
@@ -47,9 +46,6 @@ func (j *Job) housekeepingAction() action {
 	}
 	return a
 }
-
-// given returns a new set of the ranks that the job's holds have given to housekeeping.
-func (j *Job) given() *idset.Set { return idset.Difference(&j.holds.left, &j.holds.fresh) }
 
 // startHousekeeping posts the start of housekeeping, if it is configured, before anything
 // can leave the job: what went back must not come to housekeeping.
@@ -89,7 +85,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	switch c := ev.Context().(type) {
 	case *jobstate.ActionLaunchContext:
 		h.ready.SubtractWith(c.Ranks)
-		h.waiting.SubtractWith(c.Ranks)
+		j.holds.fresh.SubtractWith(c.Ranks)
 		h.run.Launch(t, c.Attempt, idset.Difference(c.Ranks, &h.freed))
 	case *jobstate.ActionFailContext:
 		j.foldFail(&h.action, t, c)
@@ -104,7 +100,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 		j.asked.SubtractWith(c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
-		h.waiting.SubtractWith(c.Ranks) // an operator may have ended what was never launched
+		j.holds.fresh.SubtractWith(c.Ranks) // an operator may have ended what was never launched
 		h.draining.SubtractWith(c.Ranks)
 		h.ready.UnionWith(idset.Difference(c.Ranks, &h.freed))
 		h.first = cmp.Or(h.first, t)
@@ -122,12 +118,8 @@ func (j *Job) progressHousekeeping() {
 	if h.final || j.holds.revoked {
 		return
 	}
-	if !j.holds.fresh.IsEmpty() {
-		h.waiting.UnionWith(&j.holds.fresh)
-		j.holds.fresh.SubtractWith(&j.holds.fresh)
-	}
-	if !h.waiting.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
-		if ranks := idset.Difference(&h.waiting, j.offline); !ranks.IsEmpty() {
+	if fresh := &j.holds.fresh; !fresh.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
+		if ranks := idset.Difference(fresh, j.offline); !ranks.IsEmpty() {
 			j.relaunch(&h.action, ranks)
 		}
 	}
@@ -249,10 +241,10 @@ func (j *Job) free() {
 	switch {
 	case j.r == nil:
 		return
-	case h.revoked: // the scheduler took it back
-	case j.hk != nil:
+	case j.hk != nil && !h.revoked:
 		j.freeHousekeeping()
-	case j.final:
+		return
+	case h.revoked, j.final: // the scheduler took it back, or has it
 	case h.over:
 		j.giveRest()
 	default:

@@ -235,7 +235,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 	}
 	able := a.run.Open()
 	if a.Kind == jobstate.ActionHousekeeping {
-		able = idset.Difference(j.given(), &j.hk.ready)
+		able = idset.Difference(&j.holds.left, &j.hk.ready)
 		able.SubtractWith(&j.hk.freed)
 	}
 	if ranks == nil || a.single() && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
@@ -349,7 +349,7 @@ func (j *Job) Unresolved() []Unresolved {
 		lost(&h.action, h.began)
 		add(ReasonHeld, j.failedHousekeeping())
 		if h.config == nil {
-			add(ReasonRemoved, h.waiting.Clone())
+			add(ReasonRemoved, j.holds.fresh.Clone())
 		}
 	}
 	return list

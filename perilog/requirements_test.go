@@ -2,6 +2,8 @@ package perilog_test
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -408,15 +410,14 @@ func TestHK5AndHK7HousekeepingIsSeenUntilItEnds(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
 	b.now += 60
 	b.run()
+	for h := range b.job.Holders() {
+		require.Equal(t, "housekeeping 0-1", fmt.Sprint(h.Kind, " ", h.Ranks), "at once, though no work has begun")
+	}
 	b.take()
 	require.Equal(t, jobstate.StateInactive, b.state())
 	require.False(t, b.job.Done(), "HK-5: it is not to be purged")
-	var holders []perilog.Holder
-	for h := range b.job.Holders() {
-		holders = append(holders, h)
-	}
+	holders := slices.Collect(b.job.Holders())
 	require.Len(t, holders, 1, "HK-7")
-	require.Equal(t, perilog.HolderHousekeeping, holders[0].Kind)
 	require.Equal(t, "0-1", holders[0].Ranks.String())
 	require.Equal(t, b.now+1, holders[0].Since, "since it was launched, not since alloc")
 	require.NoError(t, b.job.ForceFinish(b.now, hk, ranks("1"), 0, "root"), "HK-7")
