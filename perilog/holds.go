@@ -150,7 +150,7 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
 	}
-	if namesRanks(ev) {
+	if traitsOf(ev.Context()).has(namesRanks) {
 		h.ownAllocation()
 	}
 	if h.allocation != &h.scratch.noAllocation {
@@ -162,17 +162,42 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	return outcome, nil
 }
 
-// namesRanks reports whether an event may concern ranks before the job has any.
-func namesRanks(ev *jobstate.Event) bool {
-	switch c := ev.Context().(type) {
+// traits are what is asked of an event before it is folded.
+type traits uint8
+
+const (
+	namesRanks   traits = 1 << iota // it may concern ranks before the job has any
+	endsHold                        // it may end a hold on ranks
+	startsAction                    // of whomever
+	tellsMode                       // of an action that this library runs
+)
+
+// traitsOf returns the traits of an event with that context.
+func traitsOf(c jobstate.Context) traits {
+	switch c := c.(type) {
+	case *jobstate.ActionStartContext:
+		if c.Owned() {
+			return namesRanks | startsAction | tellsMode
+		}
+		return namesRanks | startsAction
+	case *jobstate.ActionLaunchContext:
+		return namesRanks | tellsMode
+	case *jobstate.ActionFailContext:
+		return namesRanks
+	case *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
+		return namesRanks | endsHold
+	case *jobstate.ReleaseContext, *jobstate.FinishContext:
+		return endsHold
 	case *jobstate.ExceptionContext:
-		return c.Failed != nil || c.Severity == 0
-	case *jobstate.DrainedContext:
-		return true
+		if c.Failed != nil || c.Severity == 0 {
+			return namesRanks
+		}
 	}
-	_, ok := ev.Action()
-	return ok
+	return 0
 }
+
+// has reports whether t has one of some traits.
+func (t traits) has(some traits) bool { return t&some != 0 }
 
 // change takes in what an event changes that the job has applied.
 func (h *Holds) change(ev *jobstate.Event) {

@@ -220,7 +220,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if j.phase = next; ev.Entry().Name == jobstate.EventAlloc && (!had || s.State() != state) {
 		j.phase = phaseOpening
 	}
-	if j.r == nil && namesRanks(ev) {
+	if j.r == nil && traitsOf(ev.Context()).has(namesRanks) {
 		e := ev.Entry()
 		e.Context = bytes.Clone(e.Context)
 		j.ownNodes()

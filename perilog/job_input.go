@@ -104,30 +104,17 @@ func (j *Job) admit(ev *jobstate.Event) error {
 		return fmt.Errorf("%w: use Drained", errOwn)
 	}
 	key, ok := ev.Action()
+	does := traitsOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
-	case a != nil && (a.stage != stageFinished || isStart(ev.Context())), isLaunch(ev.Context()):
+	case a != nil && (a.stage != stageFinished || does.has(startsAction)), does.has(tellsMode):
 		return fmt.Errorf("%w: %v", errOwn, key)
-	case key.Kind == jobstate.ActionProlog && isStart(ev.Context()) && j.start() == startPending:
+	case key.Kind == jobstate.ActionProlog && does.has(startsAction) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
-	case j.mayBeStarting() && !isStart(ev.Context()):
+	case j.mayBeStarting() && !does.has(startsAction):
 		return fmt.Errorf("%w: %v ends while the executor may be starting the job: its response must come first", ErrOrder, key)
 	}
 	return nil
-}
-
-func isStart(c jobstate.Context) bool {
-	_, ok := c.(*jobstate.ActionStartContext)
-	return ok
-}
-
-// isLaunch reports whether an event says how this library launched an action.
-func isLaunch(c jobstate.Context) bool {
-	if start, ok := c.(*jobstate.ActionStartContext); ok {
-		return start.Owned() || start.Attempt > 0
-	}
-	_, ok := c.(*jobstate.ActionLaunchContext)
-	return ok
 }
 
 // Report tells the Job what happened to an action on a rank. Reports may come in any

@@ -120,10 +120,9 @@ const (
 
 // phaseAfter returns the phase after an event, of which the state before it is known.
 func (j *Job) phaseAfter(c jobstate.Context) phase {
-	if start, ok := c.(*jobstate.ActionStartContext); ok && start.Owned() {
+	switch does := traitsOf(c); {
+	case does.has(startsAction) && does.has(tellsMode):
 		return j.phase
-	}
-	switch {
 	case j.endsHold(c), j.epilogsDue(j.loggedStart()):
 		return phaseClosed
 	case j.phase != phaseOpening && j.phase != phaseOpen:
@@ -181,13 +180,13 @@ func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == sta
 // log before it: else nothing may hold the ranks that the executor has released. Epilogs
 // are not due earlier, and ranks that it released in RUN the job holds until its finish.
 func (j *Job) endsHold(c jobstate.Context) bool {
-	switch c.(type) {
-	case *jobstate.FinishContext:
-		return j.holds.allocated() && j.holds.onlyJob()
-	case *jobstate.ReleaseContext, *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
-		return j.holds.job.State() == jobstate.StateCleanup && j.holds.allocated() && j.holds.used()
+	if !traitsOf(c).has(endsHold) || !j.holds.allocated() {
+		return false
 	}
-	return false
+	if _, ok := c.(*jobstate.FinishContext); ok {
+		return j.holds.onlyJob()
+	}
+	return j.holds.job.State() == jobstate.StateCleanup && j.holds.used()
 }
 
 // mayFree reports whether the event free may be posted.
