@@ -1,5 +1,5 @@
-// Package perilog decides when prologs run before a job, when epilogs and housekeeping run
-// after it, and when each node is freed. One loop drives a [Job] and its nodes:
+// Package perilog decides when prologs, epilogs and housekeeping run around a job, and when
+// each node is freed. One loop drives a [Job]:
 //
 //	job, err := perilog.NewJob(&config, perilog.Spec{ID: id, R: r})
 //	for !job.Done() {
@@ -37,15 +37,15 @@
 //  4. Call Tick at the deadline.
 //
 // After a restart, [RecoverJob] reads the logs. [Job.Unresolved] lists the actions that do
-// not end by themselves: a new report ends them, or [Job.Reattach], [Job.Rerun] or
-// [Job.ForceFinish] decides. A tool that only asks what holds which node uses [Holds].
+// not end by themselves: a report, [Job.Reattach], [Job.Rerun] or [Job.ForceFinish]
+// resolves them. A tool that only asks what holds which node uses [Holds].
 //
 // # Vocabulary
 //
 // An action is a prolog, an epilog or housekeeping: one command on each rank, or a single
-// command on one rank, its leader, for all ranks. This package does not run a foreign
-// action. The executor runs the job. A rank leaves the job when every hold on it has
-// ended. The effective R is R without the ranks that the job dropped as failed.
+// command on one rank, its leader, for all ranks. Another service runs a foreign action.
+// The executor runs the job. A rank leaves the job when every hold on it has ended. The
+// effective R is R without the ranks that the job dropped as failed.
 //
 // # Control lines
 //
@@ -55,8 +55,8 @@
 //	perilog-control: {"version":1,"released":"0-7"}
 //
 // failed names ranks that failed, while the script goes on; true means its own rank.
-// released names ranks that a single command is done with. Other keys are ignored. An
-// invalid line is a failure, unless [ActionConfig] has IgnoreControl.
+// released names ranks that a single command is done with. An invalid line is a failure,
+// unless IgnoreControl is set.
 //
 // # Ownership, cost and limits
 //
@@ -65,7 +65,6 @@
 //
 // # Differences from flux-core
 //
-// flux-core holds all nodes until the last epilog ends. Its job manager does not load a
-// log with an event prolog-* or epilog-* that package jobstate adds to RFC 21, such as
-// epilog-release.
+// flux-core holds all nodes until the last epilog ends. Its job manager loads no log with
+// an event that package jobstate adds to RFC 21, such as epilog-release.
 package perilog

@@ -3,7 +3,6 @@ package perilog
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -165,10 +164,12 @@ type action struct {
 func NewJob(c *Config, s Spec) (*Job, error) {
 	j := &Job{cfg: c, owner: s.Owner}
 	j.holds.init(s.ID, s.Scratch)
-	if err := j.holds.scratch.checkConfig(c); err != nil {
+	none := j.holds.scratch
+	if err := none.checkConfig(c); err != nil {
 		return nil, err
 	}
-	j.nodes, j.buffers = j.holds.scratch.noneYet()
+	j.nodes, j.buffers = &none.noNodes, &none.noEffects
+	none.noNodes.drains = &none.noDrains
 	j.setOffline(s.Offline)
 	j.configure(nil)
 	if s.R != nil {
@@ -254,7 +255,7 @@ func (j *Job) Holders() iter.Seq[Holder] {
 				return
 			}
 		}
-		if j.hk == nil || j.hk.final || j.holds.revoked {
+		if j.hk == nil || j.final || j.holds.revoked {
 			return
 		}
 		if ranks := idset.Difference(&j.holds.left, &j.hk.freed); !ranks.IsEmpty() {
@@ -284,13 +285,10 @@ func (j *Job) freed() *idset.Set {
 	return new(idset.Set)
 }
 
-// Final reports whether the final fragment was given back.
-func (j *Job) Final() bool { return j.final }
-
 // Done reports whether nothing is left to do: the job is inactive, and its
 // housekeeping has freed everything.
 func (j *Job) Done() bool {
-	return j.holds.job.Closed() && (j.hk == nil || j.hk.final || j.holds.revoked) && len(j.effects.Post) == 0
+	return j.holds.job.Closed() && (j.hk == nil || j.final || j.holds.revoked) && len(j.effects.Post) == 0
 }
 
 // action returns the action of a key, or nil. Nothing but housekeeping goes on
@@ -421,32 +419,6 @@ func (j *Job) Running() bool {
 	return j.hk != nil && j.hk.run.Alive() || len(j.effects.Post) > 0
 }
 
-// String returns the state in one line: the holds, the progress of each action, and
-// what was freed.
-func (j *Job) String() string {
-	dst := j.holds.appendText(nil)
-	for _, a := range j.actions {
-		dst = a.appendText(dst)
-	}
-	if h := j.hk; h != nil {
-		dst = fmt.Appendf(h.appendText(dst), " draining %v ready %v", &h.draining, &h.ready)
-	}
-	dst = fmt.Appendf(dst, "; freed %v final %t", j.freed(), j.final)
-	if j.stopping {
-		dst = append(dst, "; stopping"...)
-	}
-	return string(dst)
-}
-
-// appendText appends how far the action is, and where.
-func (a *action) appendText(dst []byte) []byte {
-	dst = fmt.Appendf(dst, "; %v: %s", a.Key, [...]string{"idle", "active", "finished"}[a.stage])
-	if r := a.run; r != nil {
-		dst = fmt.Appendf(dst, " idle %v running %v lost %v open %v attempt %d", r.Idle(), r.Running(), r.Lost(), r.Open(), r.LastAttempt())
-	}
-	return dst
-}
-
 // A Scratch is memory that the Jobs of one goroutine share, so that a Job that only waits
 // stays small. The zero Scratch is ready for use. What Take and Settle return is then valid
 // until the next input or Take of any of these Jobs.
@@ -475,12 +447,6 @@ func (s *Scratch) checkConfig(c *Config) error {
 		s.checked = c
 	}
 	return err
-}
-
-// noneYet returns the nodes and the effects of a Job that has none.
-func (s *Scratch) noneYet() (*nodes, *buffers) {
-	s.noNodes.drains = &s.noDrains
-	return &s.noNodes, &s.noEffects
 }
 
 // buffers are the memory of effects.

@@ -120,7 +120,7 @@ func (j *Job) takeUp() error {
 	if j.r != nil {
 		done := h.Released()
 		if j.hk != nil {
-			done = rset.Released{Ranks: &j.hk.freed, Final: j.hk.final}
+			done = rset.Released{Ranks: &j.hk.freed, Final: j.final}
 			if done.Final {
 				done.Named = h.allNames()
 			}

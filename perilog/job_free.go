@@ -35,7 +35,6 @@ type housekeeping struct {
 	ready    idset.Set          // what may go back, and has not
 	freed    idset.Set          // what went back
 	first    eventlog.Timestamp // when the work ended on the first rank; 0: on none
-	final    bool               // everything went back
 }
 
 // housekeepingAction returns the action of housekeeping before its start.
@@ -79,7 +78,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 		j.hk = h
 		return
 	}
-	if h == nil || h.final {
+	if h == nil || j.final {
 		return
 	}
 	switch c := ev.Context().(type) {
@@ -107,7 +106,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	case *jobstate.ReleaseContext:
 		h.freed.UnionWith(c.Ranks.Set)
 		h.ready.SubtractWith(c.Ranks.Set)
-		h.final = c.Final
+		j.final = c.Final
 	}
 }
 
@@ -115,7 +114,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 // follows from its failures and ends.
 func (j *Job) progressHousekeeping() {
 	h := j.hk
-	if h.final || j.holds.revoked {
+	if j.final || j.holds.revoked {
 		return
 	}
 	if fresh := &j.holds.fresh; !fresh.IsEmpty() && j.mayLaunch(h.Kind) && h.config != nil {
@@ -190,7 +189,7 @@ func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 // freeHousekeeping gives back what may go back, in one fragment.
 func (j *Job) freeHousekeeping() {
 	h := j.hk
-	if h.final {
+	if j.final {
 		return
 	}
 	back := idset.Union(&h.ready, &h.freed)
@@ -259,12 +258,10 @@ func (j *Job) free() {
 // ownLedger returns the ledger, and makes it before the first part goes back.
 func (j *Job) ownLedger() *rset.Ledger {
 	if j.ledger == nil {
-		j.ledger = j.newLedger()
+		j.ledger = rset.NewLedger(j.r, j.holds.allNames()...)
 	}
 	return j.ledger
 }
-
-func (j *Job) newLedger() *rset.Ledger { return rset.NewLedger(j.r, j.holds.allNames()...) }
 
 // giveRest hands out the final fragment. Usually it is all of R, and needs no ledger.
 func (j *Job) giveRest() {

@@ -434,11 +434,11 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 	r.says(0, `{"version":1,"released":"4-7"}`)
 	require.True(t, r.Open().IsEmpty())
 	require.False(t, r.Done(), "the command runs")
-	require.Zero(t, r.End())
+	require.Zero(t, r.end)
 	r.now = t0 + 5
 	r.exit("0", 256)
 	require.True(t, r.Done())
-	require.Equal(t, t0+5, r.End())
+	require.Equal(t, t0+5, r.end)
 	require.EqualValues(t, 256, r.Outcome().Status, "it failed at last")
 	require.Equal(t, "prolog exited with code=1 on fluke0 (rank 0)", r.Outcome().Note)
 	require.False(t, r.Outcome().Reported)

@@ -288,9 +288,6 @@ func (r *Run) Canceled() bool { return r.canceled }
 // Start returns when the first launch was, 0 before that.
 func (r *Run) Start() eventlog.Timestamp { return r.start }
 
-// End returns when the last rank ended, 0 before that.
-func (r *Run) End() eventlog.Timestamp { return r.end }
-
 // maxSkip is the largest step from one attempt to the next, so that no log uses up
 // the numbers.
 const maxSkip = 1 << 10

@@ -31,11 +31,11 @@ func TestATimeoutCountsFromTheLaunchAndEndsTheRun(t *testing.T) {
 	require.Equal(t, "timed-out 0,2-3", r.causes())
 	require.Len(t, r.signals, 1)
 	require.Equal(t, t0, r.Start())
-	require.Equal(t, t0+1860, r.End())
+	require.Equal(t, t0+1860, r.end)
 	_, ok := r.Deadline()
 	require.False(t, ok)
 	r.Tick(t0 + 9999)
-	require.Equal(t, t0+1860, r.End())
+	require.Equal(t, t0+1860, r.end)
 }
 
 func TestSIGKILLIsSentOnlyWhereTheSpecSaysSo(t *testing.T) {
@@ -328,7 +328,7 @@ func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 	require.Equal(t, "prolog not run (offline) on fluke0 (rank 0)", r.Outcome().Note)
 	require.Len(t, r.ends, 4)
 	require.Zero(t, r.Start())
-	require.Equal(t, t0, r.End())
+	require.Equal(t, t0, r.end)
 }
 
 func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
@@ -400,7 +400,7 @@ func TestARankThatFailedIsLaunchedAgain(t *testing.T) {
 	r.Launch(t0+9, 2, set(t, "0-1"))
 	require.Equal(t, "1", r.Running().String())
 	require.False(t, r.Done())
-	require.Zero(t, r.End())
+	require.Zero(t, r.end)
 	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2}))
 	require.Empty(t, r.causes())
 	require.Zero(t, r.Outcome().Status, "it ended well on every rank")
