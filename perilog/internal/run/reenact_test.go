@@ -138,16 +138,3 @@ func TestFlux5910AnOfflineNodeIsNamedAsSuch(t *testing.T) {
 	r.exit("0-1,3", 0)
 	require.Equal(t, "prolog not run (offline) on fluke2 (rank 2)", r.Outcome().Note)
 }
-
-// The notes of the exceptions that flux-core raised are what equal reports make
-// here, word for word, and so are the statuses of the finish events.
-func TestTheWordsAreThoseOfFlux(t *testing.T) {
-	for note, drive := range map[string]func(r *testRun){
-		"prolog timed out on fluke1 (rank 1)":          func(r *testRun) { r.exit("0,2-3", 0); r.tick(); r.exit("1", 15) },
-		"prolog exited with code=1 on fluke3 (rank 3)": func(r *testRun) { r.exit("0-2", 0); r.exit("3", 256) },
-	} {
-		r := launched(t, perRank(t, "0-3"))
-		drive(r)
-		require.Equal(t, note, r.Outcome().Note)
-	}
-}

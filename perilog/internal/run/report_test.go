@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 )
 
@@ -281,43 +280,6 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 	}
 }
 
-// The command may have released the rank that it reported, and all others.
-func TestACommandForAllRanksFailsOfItselfWhateverItReportedAndReleased(t *testing.T) {
-	for name, released := range map[string]string{"the rank it reported": "4-7", "the others": "4-6"} {
-		t.Run(name, func(t *testing.T) {
-			r := launched(t, single(t, 0, "4-7"))
-			r.says(0, `{"version":1,"failed":"7","note":"no fan"}`)
-			r.says(0, `{"version":1,"released":"`+released+`"}`)
-			r.exit("0", 256)
-			o := r.Outcome()
-			require.False(t, o.Reported)
-			require.EqualValues(t, 256, o.Status)
-			require.Contains(t, o.Note, "exited with code=1 on fluke0 (rank 0)")
-			require.Contains(t, o.Note, "no fan")
-		})
-	}
-}
-
-func TestLinesThatAreNotUnderstoodAreAFailureOrPlainOutput(t *testing.T) {
-	for _, line := range []string{"", " ", "{}", "[]", "x", `{"version":2}`, `{"version":1`, `{"version":1} x`, `{"version":1,"failed":3}`} {
-		r := launched(t, perRank(t, "0-1"))
-		require.Equal(t, AnswerApplied, r.says(1, line), line)
-		require.Equal(t, AnswerRepeated, r.says(1, line))
-		require.Equal(t, "0-1", r.Running().String(), "the command goes on")
-		r.exit("0-1", 0)
-		require.Equal(t, "control 1", r.causes())
-		require.False(t, r.Outcome().Reported, "nobody said that the node failed")
-
-		spec := perRank(t, "0-1")
-		spec.IgnoreControl = true
-		r = launched(t, spec)
-		require.Equal(t, AnswerIgnored, r.says(1, line))
-		require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":"0"}`), "others are obeyed")
-		r.exit("0-1", 0)
-		require.Equal(t, "reported 0", r.causes())
-	}
-}
-
 func TestANodeMayNameSeveralAndTheFirstNoteStands(t *testing.T) {
 	r := launched(t, perRank(t, "0-9"))
 	require.Equal(t, AnswerApplied, r.says(0, `{"version":1,"failed":"2-4,77","note":"no disk"}`))
@@ -331,54 +293,6 @@ func TestANodeMayNameSeveralAndTheFirstNoteStands(t *testing.T) {
 	o := r.Outcome()
 	require.True(t, o.Reported)
 	require.Equal(t, "prolog reported node failure on fluke[2-4] (rank 2-4): no disk; reported node failure on fluke[5-6] (rank 5-6): no net", o.Note)
-}
-
-func TestACommandForAllRanksEndsForAll(t *testing.T) {
-	for leader, in := range map[uint32]bool{4: true, 0: false} {
-		r := launched(t, single(t, leader, "4-7"))
-		require.Equal(t, idset.Of(leader).String(), r.Running().String())
-		require.Equal(t, "4-7", r.Open().String())
-		require.Equal(t, AnswerUnknown, r.report(Report{Kind: ReportStarted, Rank: 5}), "it runs on its leader")
-		require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: leader}))
-		require.Empty(t, r.ends)
-		r.exit(idset.Of(leader).String(), 3<<8)
-		require.True(t, r.Done())
-		require.Equal(t, []RankEnd{{Rank: 4, Status: 3 << 8}, {Rank: 5, Status: 3 << 8}, {Rank: 6, Status: 3 << 8}, {Rank: 7, Status: 3 << 8}}, r.ends)
-		require.Equal(t, "prolog exited with code=3 on fluke"+idset.Of(leader).String()+" (rank "+idset.Of(leader).String()+")", r.Outcome().Note)
-		require.Equal(t, "4-7", r.Outcome().Failed.String())
-		require.Empty(t, r.drained(), "it tells nothing of a node")
-		require.Equal(t, AnswerEnded, r.report(Report{Kind: ReportExited, Rank: leader}))
-
-		// Where it may still run its node is drained, if it is the job's.
-		for _, drive := range []func(r *testRun){
-			func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: leader}) },
-			func(r *testRun) { r.tick(); r.tick() },
-			func(r *testRun) { r.cancel(); r.tick() },
-		} {
-			r = launched(t, single(t, leader, "4-7"))
-			drive(r)
-			require.True(t, r.Done())
-			require.Len(t, r.ends, 4)
-			if in {
-				require.Len(t, r.drained(), 1)
-				require.Regexp(t, ": 4$", r.drained()[0])
-			} else {
-				require.Empty(t, r.drained())
-			}
-		}
-	}
-}
-
-func TestAControlLineChangesNothingWhereTheActionHasEnded(t *testing.T) {
-	r := launched(t, single(t, 4, "4-6"))
-	r.force("5", 0)
-	ends := len(r.ends)
-	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"5"}`))
-	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"failed":"5"}`))
-	require.Len(t, r.ends, ends)
-	require.Equal(t, "4,6", r.Open().String())
-	r.exit("4", 0)
-	require.True(t, r.Done())
 }
 
 // A process that outlives a restart of the manager says again what the log has.
@@ -406,67 +320,6 @@ func TestALaterLaunchReportsItsOwnNodeFailures(t *testing.T) {
 	require.True(t, r.Outcome().Reported)
 }
 
-func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
-	r := launched(t, single(t, 4, "4-9"))
-	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"released":"5-6,99"}`))
-	require.Equal(t, []RankEnd{{Rank: 5, Status: 0}, {Rank: 6, Status: 0}}, r.ends)
-	require.Equal(t, "4,7-9", r.Open().String())
-	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"5-6"}`))
-	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"4"}`), "it runs there")
-	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"released":"99"}`))
-	require.Equal(t, AnswerUnknown, r.says(5, `{"version":1,"released":"7"}`))
-	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"failed":"7","released":"7-8","note":"no fan"}`))
-	require.Equal(t, []RankEnd{{Rank: 5, Status: 0}, {Rank: 6, Status: 0}, {Rank: 7, Status: 256}, {Rank: 8, Status: 0}}, r.ends)
-	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained())
-	require.Equal(t, AnswerIgnored, r.says(4, `{"version":1,"failed":"8"}`), "it is done there")
-	require.False(t, r.Done())
-	r.exit("4", 0)
-	require.True(t, r.Done())
-	require.Equal(t, "reported 7", r.causes())
-	require.EqualValues(t, 256, r.Outcome().Status)
-
-	r = launched(t, single(t, 4, "4-7"))
-	r.says(4, `{"version":1,"released":"5-7"}`)
-	r.exit("4", 256)
-	require.Equal(t, "failed 4", r.causes(), "what was released ended well")
-
-	r = launched(t, single(t, 0, "4-7")) // the leader is elsewhere
-	r.says(0, `{"version":1,"released":"4-7"}`)
-	require.True(t, r.Open().IsEmpty())
-	require.False(t, r.Done(), "the command runs")
-	require.Zero(t, r.end)
-	r.now = t0 + 5
-	r.exit("0", 256)
-	require.True(t, r.Done())
-	require.Equal(t, t0+5, r.end)
-	require.EqualValues(t, 256, r.Outcome().Status, "it failed at last")
-	require.Equal(t, "prolog exited with code=1 on fluke0 (rank 0)", r.Outcome().Note)
-	require.False(t, r.Outcome().Reported)
-
-	r = launched(t, single(t, 0, "4-7"))
-	r.says(0, `{"version":1,"released":"4-7"}`)
-	require.Equal(t, AnswerApplied, r.says(0, `nonsense`))
-	r.exit("0", 0)
-	require.Equal(t, "control 0", r.causes())
-	require.EqualValues(t, 256, r.Outcome().Status)
-
-	r = launched(t, single(t, 4, "4-7"))
-	require.Equal(t, AnswerApplied, r.says(4, `{"version":1,"failed":true}`))
-	r.exit("4", 0)
-	require.Equal(t, "reported 4", r.causes(), "true is the node that prints the line")
-}
-
-func TestACommandForAllRanksThatIsNotUnderstoodFailedOnAll(t *testing.T) {
-	r := launched(t, single(t, 4, "4-7"))
-	r.says(4, `{"version":1,"released":"6"}`)
-	r.says(4, `{"version":1,"failed":"7"}`)
-	require.Equal(t, AnswerApplied, r.says(4, `nonsense`))
-	require.Equal(t, AnswerRepeated, r.says(4, `nonsense`))
-	r.exit("4", 0)
-	require.Equal(t, "control 4-5,7", r.causes())
-	require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 7"}, r.drained(), "it tells nothing of the others")
-}
-
 func TestRanksInManyRangesAreAllFound(t *testing.T) {
 	spec := perRank(t, "0,2-3,5-9,4096,1000000-1000002,2147483647")
 	r := launched(t, spec)
@@ -486,17 +339,6 @@ func TestARunOfNoRanksIsDoneAtOnce(t *testing.T) {
 	require.Zero(t, r.LastAttempt())
 	require.Zero(t, r.Outcome().Status)
 	require.Empty(t, r.Outcome().Groups)
-}
-
-// A time that goes back, or is none, counts as the latest.
-func TestTimeDoesNotGoBack(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	for _, now := range []eventlog.Timestamp{0, -1, 5, eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1)), eventlog.Timestamp(math.Inf(-1))} {
-		r.Tick(now)
-		r.Report(now, Report{Kind: ReportExited, Attempt: 1, Rank: 0})
-		require.Equal(t, t0, r.Run.now)
-	}
-	require.Equal(t, "1-3", r.Running().String())
 }
 
 // A command for all ranks may hold no rank.
@@ -523,21 +365,42 @@ func TestACommandThatHoldsNoRankFailsOfItself(t *testing.T) {
 	}
 }
 
-// A rank that failed and is run again is not drained a second time.
-func TestARankIsDrainedOnce(t *testing.T) {
-	for _, again := range []func(r *testRun){
-		func(r *testRun) { r.report(Report{Kind: ReportExited, Attempt: 2, Rank: 1, Status: 256}) },
-		func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Attempt: 2, Rank: 1}) },
-		func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) },
-		func(r *testRun) {
-			r.report(Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix)})
-		},
+// What a command for all ranks says of some of them stands, and the rest ends as it does.
+func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
+	const released, failed = `{"version":1,"released":"%"}`, `{"version":1,"failed":"%","note":"no fan"}`
+	for _, c := range []struct {
+		leader   uint32
+		says     [][2]string // a line, and the ranks that it names
+		status   int32
+		want     string
+		reported bool
+	}{
+		{4, [][2]string{{released, "5-7,99"}}, 256, "failed 4", false},
+		{4, [][2]string{{failed, "7"}, {released, "7"}}, 0, "reported 7", true},
+		{4, [][2]string{{`{"version":1,"failed":true}`}}, 0, "reported 4", true},
+		{4, [][2]string{{released, "6"}, {failed, "7"}, {"nonsense"}}, 0, "control 4-5,7", false},
+		{0, [][2]string{{released, "4-7"}}, 0, "", true},
+		{0, [][2]string{{released, "4-7"}}, 256, "failed 0", false}, // it failed at last
+		{0, [][2]string{{released, "4-7"}, {"nonsense"}}, 0, "control 0", false},
+		{0, [][2]string{{failed, "7"}, {released, "4-7"}}, 256, "failed 0; reported 7", false},
+		{0, [][2]string{{failed, "7"}, {released, "4-6"}}, 256, "failed 7", false},
 	} {
-		r := launched(t, perRank(t, "0-1"))
-		r.exit("1", 256)
-		r.Launch(t0, 2, set(t, "1"))
-		again(r)
-		require.Len(t, r.failures, 2)
-		require.Len(t, r.drained(), 1)
+		r := launched(t, single(t, c.leader, "4-7"))
+		for _, says := range c.says {
+			line := strings.ReplaceAll(says[0], "%", says[1])
+			require.Equal(t, AnswerApplied, r.says(c.leader, line))
+			require.NotEqual(t, AnswerApplied, r.says(c.leader, line), "it says so once")
+		}
+		require.False(t, r.Done(), "the command runs")
+		r.now = t0 + 5
+		r.exit(idset.Of(c.leader).String(), c.status)
+		require.Equal(t, c.want, r.causes())
+		o := r.Outcome()
+		require.Equal(t, c.reported, o.Reported, c.want)
+		require.Equal(t, c.want == "", o.Status == 0, c.want)
+		require.Equal(t, t0+5, r.end)
+		for _, drain := range r.drained() {
+			require.Regexp(t, "^prolog reported node failure", drain, "the command tells nothing of a node by its end")
+		}
 	}
 }

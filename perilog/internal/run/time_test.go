@@ -38,102 +38,6 @@ func TestATimeoutCountsFromTheLaunchAndEndsTheRun(t *testing.T) {
 	require.Equal(t, t0+1860, r.end)
 }
 
-func TestSIGKILLIsSentOnlyWhereTheSpecSaysSo(t *testing.T) {
-	for _, kill := range []bool{false, true} {
-		spec := perRank(t, "0-3")
-		spec.Kill = kill
-		r := launched(t, spec)
-		r.exit("0", 0)
-		r.tick()
-		r.exit("1", 15)
-		r.tick()
-		want := []string{"TERM to 1-3 of 1"}
-		if kill {
-			want = append(want, "KILL to 2-3 of 1")
-		}
-		require.Equal(t, want, r.sent())
-
-		spec = single(t, 9, "0-3")
-		spec.Kill = kill
-		r = launched(t, spec)
-		r.tick()
-		r.tick()
-		want = []string{"TERM to 9 of 1"}
-		if kill {
-			want = append(want, "KILL to 9 of 1")
-		}
-		require.Equal(t, want, r.sent())
-	}
-}
-
-func TestNoTimeoutIsNoTimer(t *testing.T) {
-	spec := perRank(t, "0-3")
-	spec.Timeout = 0
-	r := launched(t, spec)
-	_, ok := r.Deadline()
-	require.False(t, ok)
-	r.Tick(math.MaxFloat64)
-	require.Equal(t, "0-3", r.Running().String())
-	require.Empty(t, r.Run.signals)
-	r.now = math.MaxFloat64
-	r.exit("0-3", 0)
-	require.Empty(t, r.causes())
-}
-
-func TestATickThatComesLateGivesTheWholeKillTimeout(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.Tick(t0 + 5000)
-	r.now = t0 + 5000
-	r.fetch()
-	require.Equal(t, t0+5060, deadline(t, r))
-	r.now = t0 + 5001
-	r.cancel()
-	require.Equal(t, t0+5060, deadline(t, r), "it is being stopped")
-	r.exit("0", 0)
-	r.tick()
-	require.Equal(t, "timed-out 0-3", r.causes(), "a timeout that has passed goes on as it is")
-	require.True(t, r.Canceled())
-}
-
-// A report that comes before the Tick counts: no timer fires by itself.
-func TestOnlyATickMakesATimerFire(t *testing.T) {
-	r := launched(t, perRank(t, "0-1"))
-	r.now = t0 + 9999
-	r.exit("0-1", 0)
-	require.Zero(t, r.Outcome().Status)
-}
-
-// Nobody gives up a process that was not told to stop.
-func TestAKillTimeoutCountsFromWhenTheSignalWasHandedOut(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.Tick(t0 + 1800)
-	_, ok := r.Deadline()
-	require.False(t, ok, "the next step is the owner's")
-	r.Tick(t0 + 1900)
-	require.Equal(t, "0-3", r.Running().String())
-	r.now = t0 + 2000
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0-3 of 1"}, r.sent())
-	require.Equal(t, t0+2060, deadline(t, r))
-	r.tick()
-	require.Equal(t, "timed-out 0-3", r.causes())
-	r.Signaled(t0+3000, 1)
-	_, ok = r.Deadline()
-	require.False(t, ok)
-}
-
-func TestTimersThatAreTooShortToTellFire(t *testing.T) {
-	spec := perRank(t, "0-3")
-	spec.Timeout, spec.KillTimeout = 1, 1
-	r := launched(t, spec)
-	require.Equal(t, t0, deadline(t, r))
-	r.Tick(t0)
-	r.fetch()
-	require.Equal(t, t0, deadline(t, r))
-	r.Tick(t0)
-	require.True(t, r.Done())
-}
-
 func TestTheLongestTimersAreStillTimes(t *testing.T) {
 	spec := perRank(t, "0-3")
 	spec.Timeout, spec.KillTimeout = math.MaxInt64, math.MaxInt64
@@ -143,56 +47,6 @@ func TestTheLongestTimersAreStillTimes(t *testing.T) {
 	r.tick()
 	r.tick()
 	require.True(t, r.Done())
-}
-
-func TestACancelIsSentOnceAndHasAnEnd(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.exit("1", 0)
-	r.now = t0 + 2
-	r.cancel()
-	require.Equal(t, t0+62, deadline(t, r))
-	r.now = t0 + 3
-	r.cancel()
-	require.Equal(t, t0+62, deadline(t, r))
-	require.Equal(t, []string{"TERM to 0,2-3 of 1"}, r.sent())
-	r.exit("0", 143<<8)
-	r.tick()
-	require.Equal(t, "canceled 0; canceled-timed-out 2-3", r.causes())
-	require.Equal(t, []string{"prolog canceled then timed out for job ƒ6VxCVPm: 2-3"}, r.drained())
-	require.EqualValues(t, 143<<8, r.Outcome().Status)
-
-	r = launched(t, perRank(t, "0"))
-	r.exit("0", 0)
-	r.cancel()
-	require.False(t, r.Canceled(), "it is done")
-}
-
-// What is launched after a cancel, as on a node that came back, is canceled at
-// once.
-func TestACancelMeetsWhatIsLaunchedLater(t *testing.T) {
-	r := &testRun{Run: New(perRank(t, "0-3")), t: t, now: t0}
-	r.Launch(t0, 1, set(t, "0"))
-	r.cancel()
-	r.now = t0 + 30
-	r.Launch(r.now, 2, set(t, "1-2"))
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0 of 1", "TERM to 1-2 of 2"}, r.sent())
-	require.Equal(t, t0+60, deadline(t, r))
-	r.tick()
-	require.Equal(t, "1-2", r.Running().String())
-	require.Equal(t, t0+90, deadline(t, r))
-	r.tick()
-	require.Equal(t, "3", r.Idle().String())
-	r.EndIdle(r.now, set(t, "3"), CauseCanceled, false)
-	require.Equal(t, "canceled 3; canceled-timed-out 0-2", r.causes())
-
-	r = &testRun{Run: New(perRank(t, "0-3")), t: t, now: t0}
-	r.cancel()
-	_, ok := r.Deadline()
-	require.False(t, ok)
-	r.Launch(t0, 1, set(t, "0-3"))
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0-3 of 1"}, r.sent())
 }
 
 func TestSeveralLaunchesHaveTimeoutsOfTheirOwn(t *testing.T) {
@@ -227,16 +81,6 @@ func TestSeveralLaunchesHaveTimeoutsOfTheirOwn(t *testing.T) {
 	require.Equal(t, []string{"TERM to 0-1 of 1", "KILL to 0-1 of 1", "TERM to 2-3 of 2", "TERM to 4-5 of 3", "KILL to 3 of 2", "KILL to 4-5 of 3"}, r.sent())
 }
 
-func TestAnAttemptThatIsNotGreaterCountsAsTheNext(t *testing.T) {
-	r := &testRun{Run: New(perRank(t, "0-3")), t: t, now: t0}
-	r.Launch(t0, 7, set(t, "0"))
-	r.Launch(t0, 7, set(t, "1"))
-	r.Launch(t0, 0, set(t, "2"))
-	r.Launch(t0, 1, set(t, "9"))
-	require.EqualValues(t, 9, r.LastAttempt(), "a launch of nothing is none")
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 2, Attempt: 9}))
-}
-
 func TestWhatIsLostIsTakenUpByAReport(t *testing.T) {
 	r := launched(t, perRank(t, "0-3"))
 	r.exit("0", 0)
@@ -260,39 +104,6 @@ func TestWhatIsLostIsTakenUpByAReport(t *testing.T) {
 	r.Reattach(r.now, set(t, "3"))
 	r.exit("1,3", 0)
 	require.Equal(t, "failed 2", r.causes())
-}
-
-func TestWhatIsLostIsLaunchedAgain(t *testing.T) {
-	for _, spec := range []Spec{perRank(t, "3"), single(t, 3, "0-5")} {
-		r := launched(t, spec)
-		r.Lose()
-		r.Launch(t0+50, 2, set(t, "3"))
-		require.False(t, r.HasLost())
-		require.Len(t, r.launches, 1, "the first is forgotten")
-		require.Equal(t, t0+1850, deadline(t, r))
-		require.Equal(t, AnswerStale, r.report(Report{Kind: ReportExited, Rank: 3, Attempt: 1}), "the process of before ended")
-		require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 3, Attempt: 2}))
-		require.Empty(t, r.causes())
-		require.Equal(t, t0, r.Start())
-	}
-}
-
-func TestWhatWasCanceledIsCanceledAgainWhereItIsTakenUp(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.cancel()
-	r.Lose()
-	require.Empty(t, r.TakeSignals())
-	r.now = t0 + 500
-	r.Reattach(r.now, set(t, "0-1"))
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0-3 of 1", "TERM to 0-1 of 1"}, r.sent())
-	require.Equal(t, t0+560, deadline(t, r))
-	r.exit("2", 0)
-	require.Equal(t, "TERM to 2 of 1", r.sent()[2])
-	r.tick()
-	require.Equal(t, "3", r.Open().String())
-	r.force("3", 256)
-	require.Equal(t, "canceled 2; canceled-timed-out 0-1; forced 3", r.causes())
 }
 
 func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
@@ -355,105 +166,4 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	require.True(t, r.Done())
 	require.Equal(t, AnswerEnded, r.report(Report{Kind: ReportExited, Rank: 0}))
 	require.EqualValues(t, 256, r.Outcome().Status)
-}
-
-// What is taken up after its launch timed out is told to stop, too, and has the
-// whole kill timeout for it.
-func TestWhatIsTakenUpAfterTheTimeoutIsToldToStop(t *testing.T) {
-	r := launched(t, perRank(t, "0-2"))
-	r.Lose()
-	r.Reattach(t0, set(t, "0"))
-	r.tick()
-	require.Equal(t, []string{"TERM to 0 of 1"}, r.sent())
-	r.now += 30
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: 1}))
-	require.Equal(t, []string{"TERM to 0 of 1", "TERM to 1 of 1"}, r.sent())
-	require.Equal(t, t0+1890, deadline(t, r))
-	r.tick()
-	require.Equal(t, "2", r.Open().String())
-	r.now += 30 // all others were given up by now
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: 2}))
-	require.Equal(t, []string{"TERM to 0 of 1", "TERM to 1 of 1", "TERM to 2 of 1"}, r.sent())
-	require.Equal(t, t0+1980, deadline(t, r))
-	r.exit("2", 15)
-	require.Equal(t, "timed-out 0-2", r.causes())
-}
-
-// Plain output of what was lost tells that it runs.
-func TestAnyLegalReportOfWhatWasLostTakesItUp(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.Lose()
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportOutput, Rank: 0, Line: []byte("hello")}))
-	require.Equal(t, AnswerIgnored, r.report(Report{Kind: ReportOutput, Rank: 0, Line: []byte("hello")}))
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: 1}))
-	require.Equal(t, AnswerRepeated, r.report(Report{Kind: ReportStarted, Rank: 1}))
-	require.Equal(t, AnswerIgnored, r.report(Report{Kind: ReportExited, Rank: 2, Status: 0x7f}), "it was stopped, and nobody knows if it runs")
-	require.Equal(t, "0-1", r.Running().String())
-}
-
-// A rank that failed may be run again, and one that ended well may not.
-func TestARankThatFailedIsLaunchedAgain(t *testing.T) {
-	r := launched(t, perRank(t, "0-1"))
-	r.exit("0", 0)
-	r.exit("1", 256)
-	require.Equal(t, "1", r.Failed().String())
-	r.Launch(t0+9, 2, set(t, "0-1"))
-	require.Equal(t, "1", r.Running().String())
-	require.False(t, r.Done())
-	require.Zero(t, r.end)
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2}))
-	require.Empty(t, r.causes())
-	require.Zero(t, r.Outcome().Status, "it ended well on every rank")
-	require.Equal(t, []RankEnd{{Rank: 0, Status: 0}, {Rank: 1, Status: 256}, {Rank: 1, Status: 0}}, r.ends)
-	require.Len(t, r.drained(), 1)
-}
-
-// A line that was not understood is of the attempt that wrote it.
-func TestARerunKeepsWhatTheLogToldOfTheAttemptThatWasLost(t *testing.T) {
-	for _, spec := range []Spec{perRank(t, "3"), single(t, 3, "0-5")} {
-		r := launched(t, spec)
-		r.says(3, "nonsense")
-		r.Lose()
-		r.Launch(t0, 2, set(t, "3"))
-		r.report(Report{Kind: ReportExited, Rank: 3, Attempt: 2})
-		require.Contains(t, r.causes(), "control", "per rank %t", spec.PerRank)
-	}
-}
-
-// The largest attempt is in no log of this library. A damaged one must not make
-// the run lose count.
-func TestAttemptsDoNotOverflow(t *testing.T) {
-	r := &testRun{Run: New(perRank(t, "0-2")), t: t, now: t0}
-	r.Launch(t0, math.MaxUint32, set(t, "0"))
-	r.Launch(t0, 5, set(t, "1"))
-	r.Launch(t0, math.MaxUint32, set(t, "2"))
-	r.force("1", 256)
-	r.force("0,2", 256)
-	require.Equal(t, "forced 0-2", r.causes())
-	require.Less(t, r.LastAttempt(), uint32(math.MaxUint32), "another launch must have a number")
-}
-
-func TestALaterLaunchTimesOutWhileAnEarlierOneIsBeingStopped(t *testing.T) {
-	r := &testRun{Run: New(perRank(t, "0-1")), t: t, now: t0}
-	r.Launch(t0, 1, set(t, "0"))
-	r.Launch(t0+30, 2, set(t, "1"))
-	r.Tick(t0 + 1800)
-	r.fetch()
-	require.Equal(t, t0+1830, deadline(t, r))
-	r.Tick(t0 + 1830)
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0 of 1", "TERM to 1 of 2"}, r.sent())
-	require.Equal(t, t0+1860, deadline(t, r))
-}
-
-func TestACancelSignalsWhatIsLostOnlyWhenItIsFound(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.Lose()
-	r.Cancel(t0 + 1)
-	r.fetch()
-	require.Empty(t, r.signals)
-	r.Reattach(t0+2, set(t, "0-3"))
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0-3 of 1"}, r.sent())
-	require.Equal(t, t0+62, deadline(t, r))
 }
