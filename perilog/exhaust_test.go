@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
@@ -54,9 +53,8 @@ func TestEveryReachableState(t *testing.T) {
 // explore visits the states, and returns how many there are, and in how many of
 // them the job is done.
 func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int) {
-	r := allocation(t, nodes)
 	play := func(path []string) *scene {
-		s := newScene(t, perilog.Spec{ID: 1, R: r}, config)
+		s := newScene(t, nodes, config)
 		for _, move := range path {
 			s.move(move)
 		}
@@ -72,7 +70,7 @@ func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int)
 		if s.job.Done() && !s.untaken {
 			ends++
 			require.Equal(t, nodes, s.freed.Len(), "%v", path)
-			require.True(t, s.final, "%v", path)
+			require.Equal(t, 1, s.finals, "%v", path)
 		}
 		paths = append(paths, path)
 	}
@@ -87,7 +85,6 @@ func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int)
 				s = play(paths[0])
 			}
 			s.move(move)
-			require.NoError(t, s.job.Check())
 			there = s.key()
 			visit(s, there, append(slices.Clone(paths[0]), move))
 		}
@@ -95,48 +92,28 @@ func explore(t *testing.T, nodes int, config *perilog.Config) (states, ends int)
 	return len(seen), ends
 }
 
-// A scene is a job, its logs and its processes. Time stands still, so that states
-// do not differ by it.
+// A scene is a bench and the processes of its nodes. Time stands still, so that states do
+// not differ by it.
 type scene struct {
-	t      *testing.T
-	spec   perilog.Spec
-	config *perilog.Config
-	job    *perilog.Job
-	logs
+	*bench
 	procs   map[place]string // running, 0 or 1
 	attempt map[place]uint32
 	asked   bool
 	running bool
-	drains  *idset.Set
 	drained *idset.Set
-	freed   *idset.Set
-	final   bool
 	untaken bool // something came in since the last Take
 	path    []string
 }
 
-func newScene(t *testing.T, spec perilog.Spec, config *perilog.Config) *scene {
-	s := &scene{t: t, spec: spec, config: config, procs: map[place]string{}, attempt: map[place]uint32{},
-		drains: new(idset.Set), drained: new(idset.Set), freed: new(idset.Set)}
-	var err error
-	s.job, err = perilog.NewJob(config, spec)
-	require.NoError(t, err)
-	for _, e := range [][2]string{
-		{"submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`}, {"validate"}, {"depend"}, {"priority", `{"priority":16}`}, {"alloc"},
-	} {
-		s.event(e[0], e[1])
-	}
+func newScene(t *testing.T, nodes int, config *perilog.Config) *scene {
+	s := &scene{bench: newBench(t, nodes, *config), procs: map[place]string{}, attempt: map[place]uint32{}, drained: new(idset.Set)}
+	s.still = true
 	s.take()
 	return s
 }
 
 func (s *scene) event(name, context string) {
-	e := eventlog.Entry{Timestamp: 1, Name: name}
-	if context != "" {
-		e.Context = []byte(context)
-	}
-	_, err := s.job.Apply(1, e)
-	require.NoError(s.t, err)
+	s.apply(name, context)
 	s.untaken = true
 }
 
@@ -204,15 +181,14 @@ func (s *scene) move(move string) {
 	case "take":
 		s.take()
 	case "crash":
-		var err error
-		s.job, err = perilog.RecoverJob(1, s.config, s.spec, s.log, s.hk)
-		require.NoError(s.t, err)
+		s.crash()
 		if !s.asked {
-			s.job.NotStarted(1)
+			s.job.NotStarted(s.now)
 		}
-		s.drains = new(idset.Set)
-		s.freed = s.job.Freed()
-		s.final = s.final || s.job.Final()
+		s.drains, s.freed = new(idset.Set), s.job.Freed()
+		if s.job.Final() {
+			s.finals = 1
+		}
 		s.untaken = true
 	case "start":
 		s.running = true
@@ -227,7 +203,7 @@ func (s *scene) move(move string) {
 		s.event("exception", `{"type":"cancel","severity":0,"note":""}`)
 	case "drained":
 		s.drained.UnionWith(s.drains)
-		s.job.Drained(1, s.drains)
+		s.job.Drained(s.now, s.drains)
 		s.drains = new(idset.Set)
 		s.untaken = true
 	case "rerun":
@@ -245,7 +221,7 @@ func (s *scene) move(move string) {
 			if state == "1" {
 				rep.Status = 1 << 8
 			}
-			if s.job.Report(1, rep) == perilog.AnswerApplied {
+			if s.report(rep) == perilog.AnswerApplied {
 				s.untaken = true
 			}
 		}
@@ -257,7 +233,7 @@ func (s *scene) move(move string) {
 func (s *scene) rerun() {
 	for _, u := range s.job.Unresolved() {
 		for rank := range u.Ranks.All() {
-			if s.procs[place{u.Action, rank}] != "running" && s.job.Rerun(1, u.Action, idset.Of(rank)) == nil {
+			if s.procs[place{u.Action, rank}] != "running" && s.job.Rerun(s.now, u.Action, idset.Of(rank)) == nil {
 				s.untaken = true
 			}
 		}
@@ -266,31 +242,22 @@ func (s *scene) rerun() {
 
 // take takes what follows and does it.
 func (s *scene) take() {
-	todo := s.job.Take(1)
+	todo := s.bench.take()
 	s.untaken = false
-	s.store(s.t, todo.Post)
 	for _, l := range todo.Launch {
 		for rank := range l.Ranks.All() {
-			require.False(s.t, s.freed.Contains(rank), "I3")
-			require.False(s.t, s.running && l.Action.Kind != jobstate.ActionProlog, "PL-16: %v runs beside the job: %v", l.Action, s.path)
+			require.False(s, s.freed.Contains(rank), "I3")
+			require.False(s, s.running && l.Action.Kind != jobstate.ActionProlog, "PL-16: %v runs beside the job: %v", l.Action, s.path)
 			s.procs[place{l.Action, rank}] = "running"
 			s.attempt[place{l.Action, rank}] = l.Attempt
 		}
 	}
 	s.asked = s.asked || todo.Start
-	for _, d := range todo.Drain {
-		s.drains.UnionWith(d.Ranks)
-	}
 	for rank := range todo.Free.R.Ranks().All() {
-		require.False(s.t, s.freed.Contains(rank), "I1")
-		s.freed.Insert(rank)
-		require.False(s.t, s.running, "I3: the job runs on rank %d", rank)
+		require.False(s, s.running, "I3: the job runs on rank %d", rank)
 		for at, state := range s.procs {
-			if at.rank == rank {
-				require.NotEqual(s.t, "running", state, "I3: %v runs on rank %d", at.key, rank)
-			}
+			require.False(s, at.rank == rank && state == "running", "I3: %v runs on rank %d", at.key, rank)
 		}
 	}
-	require.False(s.t, s.final && todo.Free.Final, "I2")
-	s.final = s.final || todo.Free.Final
+	require.LessOrEqual(s, s.finals, 1, "I2")
 }

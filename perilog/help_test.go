@@ -33,10 +33,11 @@ func seconds(n int) fsd.Duration { return fsd.Duration(time.Duration(n) * time.S
 // A bench is a job with an honest embedder: what is taken is durable at once.
 type bench struct {
 	testing.TB
-	cfg  *perilog.Config
-	spec perilog.Spec
-	job  *perilog.Job
-	now  eventlog.Timestamp
+	cfg   *perilog.Config
+	spec  perilog.Spec
+	job   *perilog.Job
+	now   eventlog.Timestamp
+	still bool // time stands still
 	logs
 	freed  *idset.Set
 	finals int
@@ -84,7 +85,9 @@ func offlineBench(t testing.TB, n int, c perilog.Config, offline *idset.Set, nam
 }
 
 func (b *bench) entry(name, context string) eventlog.Entry {
-	b.now++
+	if !b.still {
+		b.now++
+	}
 	e := eventlog.Entry{Timestamp: b.now, Name: name}
 	if context != "" {
 		e.Context = []byte(context)
