@@ -72,7 +72,7 @@ func BenchmarkLife(b *testing.B) {
 	b.ReportAllocs()
 	events := 0
 	for b.Loop() {
-		x := newBench(b, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+		x := newBench(b, 1, both)
 		x.take()
 		x.exited(prolog, 0, 0)
 		x.run()

@@ -12,7 +12,7 @@ import (
 )
 
 func TestAPrologForcedOnACanceledJobFreesNoRankBeforeItsEpilog(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b := newBench(t, 2, both)
 	b.take()
 	b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
 	b.take()
@@ -66,32 +66,44 @@ func TestNoOrderOfAppendsFreesARankBeforeItsEpilog(t *testing.T) {
 
 func TestWhatEndsAHoldWhileTheJobEndsFreesNoRankBeforeItsEpilog(t *testing.T) {
 	for name, end := range map[string]func(b *bench){
-		"somebody else's epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
-		"a part of it":           func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
-		"a drain":                func(b *bench) { b.drained() },
+		"a foreign epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
+		"a part of it":     func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
+		"its force":        func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, dws, nil, 0, "root")) },
+		"a drain":          func(b *bench) { b.drained() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			b := newBench(t, 2, perilog.Config{
-				Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()},
-				Tolerate: perilog.Tolerate{Count: 1},
+		for _, starts := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/starts=%t", name, starts), func(t *testing.T) {
+				config := both
+				config.Tolerate = perilog.Tolerate{Count: 1}
+				b := newBench(t, 2, config)
+				b.take()
+				b.says(prolog, 0, `{"version":1,"failed":true}`)
+				b.exited(prolog, 0, 0)
+				require.True(t, b.exited(prolog, 1, 0).Start)
+				if name != "a drain" {
+					b.drained()
+					b.apply("epilog-start", `{"description":"dws"}`)
+				}
+				if starts {
+					b.apply("start", "")
+					b.apply("release", `{"ranks":"0","final":false}`)
+				}
+				b.apply("exception", cancel)
+				b.take()
+				if name == "a drain" {
+					end(b) // while the job may be starting, or runs
+				}
+				if !starts {
+					b.job.NotStarted(b.now)
+				}
+				if name != "a drain" {
+					end(b) // no Take between
+				}
+				require.Equal(t, !starts, b.launched() == "0-1")
+				require.True(t, b.freed.IsEmpty(), "I3")
+				require.Contains(t, b.job.Holds().String(), `epilog "job-manager.epilog" 0-1`)
 			})
-			b.take()
-			b.says(prolog, 0, `{"version":1,"failed":true}`)
-			b.exited(prolog, 0, 0)
-			b.exited(prolog, 1, 0)
-			if name != "a drain" {
-				b.drained()
-				b.apply("epilog-start", `{"description":"dws"}`)
-			}
-			b.apply("start", "")
-			b.apply("release", `{"ranks":"0","final":false}`)
-			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
-			b.take()
-			end(b)
-			b.take()
-			require.True(t, b.freed.IsEmpty(), "I3")
-			require.Contains(t, b.job.Holds().String(), `epilog "job-manager.epilog" 0-1`)
-		})
+		}
 	}
 }
 
@@ -123,7 +135,7 @@ func TestNothingIsFreedWhileTheExecutorMayBeStartingTheJob(t *testing.T) {
 }
 
 func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b := newBench(t, 2, both)
 	b.refuse("start", "", perilog.ErrOrder)
 	b.take()
 	b.refuse("start", "", perilog.ErrOrder)
@@ -191,39 +203,6 @@ func TestARankThatWasReleasedEarlyIsFreeAtFinish(t *testing.T) {
 			require.Equal(t, "0-2", b.freed.String())
 			require.Equal(t, jobstate.StateInactive, b.state())
 		})
-	}
-}
-
-func TestACrashBetweenTheFinalFragmentAndAnythingGivesNoSecondOne(t *testing.T) {
-	for _, c := range []perilog.Config{{}, {Epilogs: []perilog.ActionConfig{perRank()}}, {Housekeeping: &perilog.HousekeepingConfig{}}} {
-		b := newBench(t, 1, c)
-		b.run()
-		b.take()
-		key := epilog
-		if c.Housekeeping != nil {
-			key = perilog.Housekeeping()
-			require.False(t, b.job.Done(), "housekeeping runs")
-		}
-		if c.Epilogs != nil || c.Housekeeping != nil {
-			b.exited(key, 0, 0)
-		}
-		require.Equal(t, 1, b.finals)
-		require.True(t, b.job.Done())
-		full := b.log
-		last := 3 // lose the last records, one by one
-		if c.Housekeeping != nil {
-			last = 1 // that of its log is the last
-		}
-		for n, end := 0, 0; n < last; n++ {
-			b.log = full[:len(full)-end]
-			b.crash()
-			freed := b.logged("free") > 0
-			b.take()
-			require.Equal(t, freed, b.finals == 1, "I2: a second final fragment, or none")
-			for end++; end < len(full) && full[len(full)-end-1] != '\n'; end++ {
-			}
-			b.freed, b.finals = new(idset.Set), 1
-		}
 	}
 }
 

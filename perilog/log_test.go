@@ -64,13 +64,6 @@ func TestNothingIsLoggedAfterClean(t *testing.T) {
 	})
 }
 
-func TestCheckNamesBothFaultsOfATolerance(t *testing.T) {
-	c := perilog.Config{Tolerate: perilog.Tolerate{Count: -1, Fraction: 2}}
-	err := c.Check()
-	require.ErrorContains(t, err, "tolerate.count")
-	require.ErrorContains(t, err, "tolerate.fraction")
-}
-
 // pending returns a job in SCHED.
 func pending(t testing.TB, c *perilog.Config, id jobid.ID, s *perilog.Scratch) *perilog.Job {
 	t.Helper()
@@ -119,15 +112,6 @@ func TestFreeAndCleanAreSettledLast(t *testing.T) {
 	require.Equal(t, []string{"clean INACTIVE"}, names(j.Settle(6)))
 	require.True(t, j.Take(6).IsEmpty())
 	require.True(t, j.Done())
-}
-
-func TestTakeSettlesEverything(t *testing.T) {
-	j := pending(t, &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}, 1, nil)
-	require.NoError(t, j.SetR(allocation(t, 2)))
-	apply(t, j, 5, "alloc", "")
-	todo := j.Take(6)
-	require.Equal(t, []string{"alloc RUN", "prolog-start RUN"}, names(todo.Post))
-	require.Len(t, todo.Launch, 1)
 }
 
 // I6: what cannot be a line of a log is refused before it changes the job.

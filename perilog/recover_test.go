@@ -299,26 +299,6 @@ func (l *lifeLog) round(status int32) (did perilog.Effects) {
 	return todo
 }
 
-// FuzzHolds: no panic, the invariants hold after each entry, an error leaves
-// everything as it was, and the log that was accepted reads back the same.
-func FuzzHolds(f *testing.F) {
-	for _, logs := range fuzzLogs(f) {
-		f.Add(logs[0])
-		f.Add(logs[1])
-	}
-	f.Fuzz(func(t *testing.T, log []byte) {
-		s := &holdsStory{t: t, r: holdsR(t, 4), named: []string{"fs"}}
-		s.holds = perilog.NewHolds(7, s.r, s.named...)
-		for e, err := range eventlog.Entries(log) {
-			if err != nil {
-				break
-			}
-			_ = s.apply(e) // which checks
-		}
-		require.Equal(t, s.holds.String(), s.replay().String())
-	})
-}
-
 // FuzzRecoverJob: any two logs and any configuration make a job or an error. The
 // job is the same each time, keeps its invariants while it lives on, says what
 // needs an owner, and what it logs can be read back at any time.

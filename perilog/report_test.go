@@ -86,22 +86,6 @@ func TestControlLines(t *testing.T) {
 	})
 }
 
-func TestAReportFromAWrongRankTakesNothingUp(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
-	b.run()
-	b.take()
-	b.crash()
-	before := b.job.String()
-	require.Equal(t, perilog.AnswerUnknown, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 5}))
-	require.Equal(t, perilog.AnswerStale, b.report(perilog.Report{Action: epilog, Attempt: 3, Kind: perilog.ReportExited, Rank: 0}))
-	require.Equal(t, before, b.job.String())
-	require.NoError(t, b.job.Reattach(b.now, epilog, ranks("0")))
-	require.Equal(t, "1", b.job.Unresolved()[0].Ranks.String(), "some helpers survive and others do not")
-	require.ErrorIs(t, b.job.Reattach(b.now, epilog, ranks("0-1")), perilog.ErrAction)
-	require.NoError(t, b.job.Rerun(b.now, epilog, ranks("1")))
-	require.Empty(t, b.job.Unresolved())
-}
-
 func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
 	for _, wait := range []bool{false, true} {
 		config := perRank()

@@ -59,6 +59,8 @@ func TestPL2NoStartBesideAPrologAndNoFreeOrCleanBesideAnEpilog(t *testing.T) {
 	require.False(t, b.take().Start)
 	b.refuse("start", "", perilog.ErrOrder)
 	require.True(t, b.exited(prolog, 0, 0).Start)
+	b.apply("memo", `{"a":1}`)
+	require.False(t, b.take().Start, "the executor is asked once")
 	b.run()
 	b.take()
 	require.Zero(t, b.logged("free")+b.logged("clean"))
@@ -305,17 +307,6 @@ func TestPL14AFailedEpilogChangesNoResult(t *testing.T) {
 	require.Equal(t, jobstate.ResultCompleted, result)
 }
 
-func TestPL15AShutdownLaunchesNothingAndLosesNothing(t *testing.T) {
-	b := newBench(t, 1, both)
-	b.take()
-	b.job.Shutdown(b.now, 0)
-	require.True(t, b.job.Running())
-	require.False(t, b.exited(prolog, 0, 0).Start, "it may end, and starts nothing")
-	require.False(t, b.job.Running())
-	b.crash()
-	require.True(t, b.take().Start, "the log has all of it")
-}
-
 func TestPL17TheTimeOfPrologsIsKnown(t *testing.T) {
 	b := newBench(t, 1, both)
 	b.take()
@@ -380,7 +371,7 @@ func TestHK3WhatFailedIsNotReleasedInSilence(t *testing.T) {
 		b.exited(hk, 0, 1<<8)
 		require.Equal(t, want, b.freed.String(), "%q", policy)
 		drain := policy == "" || policy == jobstate.OnFailureDrain
-		require.Equal(t, drain, !b.drains.IsEmpty(), "%q", policy)
+		require.Equal(t, drain, len(b.last.Drain) == 1 && b.last.Drain[0].Reason == "housekeeping failed for job ƒ2", "%q", policy)
 		b.drained()
 		require.Equal(t, policy != jobstate.OnFailureHold, b.job.Done(), "%q", policy)
 		if policy == jobstate.OnFailureHold {

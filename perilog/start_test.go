@@ -20,48 +20,14 @@ import (
 var dws = perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}
 
 // asked returns a job on n nodes that the executor was asked to start, after a prolog.
-func asked(t *testing.T, n int, c perilog.Config) *bench {
-	c.Prologs, c.Epilogs = []perilog.ActionConfig{perRank()}, []perilog.ActionConfig{perRank()}
-	b := newBench(t, n, c)
+func asked(t *testing.T, n int) *bench {
+	b := newBench(t, n, both)
 	b.take()
 	for rank := range uint32(n) {
 		b.exited(prolog, rank, 0)
 	}
 	require.True(t, b.last.Start)
 	return b
-}
-
-func TestWhatEndsAHoldAfterNotStartedFreesNoRankBeforeItsEpilog(t *testing.T) {
-	for name, end := range map[string]func(*bench){
-		"a foreign epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
-		"a part of it":     func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
-		"its force":        func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, dws, nil, 0, "root")) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			b := asked(t, 2, perilog.Config{})
-			b.apply("epilog-start", `{"description":"dws"}`)
-			b.apply("exception", cancel)
-			b.take()
-			b.job.NotStarted(b.now)
-			end(b) // no Take between
-			require.Equal(t, "0-1", b.launched())
-			require.True(t, b.freed.IsEmpty(), "I3")
-		})
-	}
-	t.Run("a drain", func(t *testing.T) {
-		b := newBench(t, 2, perilog.Config{
-			Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1},
-		})
-		b.take()
-		b.says(prolog, 0, `{"version":1,"failed":true}`)
-		b.exited(prolog, 0, 0)
-		require.True(t, b.exited(prolog, 1, 0).Start)
-		b.apply("exception", cancel)
-		b.drained() // while the job may be starting
-		b.job.NotStarted(b.now)
-		require.Equal(t, "0-1", b.launched(), "the epilog holds its ranks before the drain ends")
-		require.True(t, b.freed.IsEmpty(), "I3")
-	})
 }
 
 func TestAnExecutorThatWasAskedIsWaitedForHoweverTheJobLeavesRun(t *testing.T) {
@@ -105,7 +71,7 @@ func TestAJobThatCannotStartAnyMoreEnds(t *testing.T) {
 	} {
 		for _, crashes := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				b := asked(t, 2, perilog.Config{})
+				b := asked(t, 2)
 				end(b)
 				if crashes {
 					post := slices.Clone(b.job.Settle(b.now))
@@ -129,7 +95,7 @@ func TestAJobThatCannotStartAnyMoreEnds(t *testing.T) {
 }
 
 func TestAStartThatNobodyAskedForNeedsAJobThatMayStart(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+	b := newBench(t, 2, both)
 	b.take()
 	b.exited(prolog, 0, 0)
 	b.apply("exception", cancel)
@@ -146,7 +112,7 @@ func TestAStartThatNobodyAskedForNeedsAJobThatMayStart(t *testing.T) {
 	b.apply("prolog-finish", `{"description":"dws","status":256}`)
 	b.refuse("start", "", perilog.ErrOrder)
 
-	b = asked(t, 2, perilog.Config{}) // its epilogs run, so that the executor does not have it
+	b = asked(t, 2) // its epilogs run, so that the executor does not have it
 	b.apply("exception", cancel)
 	b.job.NotStarted(b.now)
 	b.take()
@@ -243,15 +209,6 @@ func tellAndLetGo(b *bench) {
 	b.says(prolog, 0, `{"version":1,"released":"1-2"}`)
 }
 
-func TestTheFailureOfASingleCommandIsInItsOutcome(t *testing.T) {
-	b := newBench(t, 4, perilog.Config{Prologs: []perilog.ActionConfig{{Leader: 4, Ranks: ranks("0-1")}}, Tolerate: perilog.Tolerate{Count: 3}})
-	b.take()
-	b.says(prolog, 4, `{"version":1,"failed":"0","released":"1"}`)
-	o := b.exited(prolog, 4, 256).Outcomes[0]
-	require.Equal(t, "prolog exited with code=1 on rank 4", o.Note)
-	require.False(t, o.Tolerated)
-}
-
 // launched takes what follows, and returns the ranks of the first launch.
 func (b *bench) launched() string {
 	b.Helper()
@@ -270,13 +227,6 @@ func TestALaunchThatTheJobDidNotLogIsRefused(t *testing.T) {
 	b.apply("epilog-start", `{"description":"x"}`)
 	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrOwn)
 	require.Empty(t, b.job.Active())
-}
-
-func TestTheExecutorIsAskedOnce(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{})
-	require.True(t, b.take().Start)
-	b.apply("memo", `{"a":1}`)
-	require.False(t, b.take().Start)
 }
 
 func TestASingleCommandThatServesNoRankOfTheJobRuns(t *testing.T) {
@@ -299,14 +249,6 @@ func TestAnActionOfOursThatHasEndedDoesNotBeginAgain(t *testing.T) {
 	b.apply("start", "")
 	b.apply("prolog-finish", `{"description":"job-manager.prolog","status":256}`)
 	b.refuse("prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrOwn)
-}
-
-func TestADrainAfterHousekeepingNamesItOnce(t *testing.T) {
-	b := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
-	b.run()
-	require.Len(t, b.take().Launch, 1)
-	todo := b.exited(perilog.Housekeeping(), 0, 256)
-	require.Equal(t, "housekeeping failed for job ƒ2", todo.Drain[0].Reason)
 }
 
 func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
@@ -475,14 +417,15 @@ func TestAJobIsAllocatedOnce(t *testing.T) {
 	}
 }
 
-func TestNothingStartsDuringAShutdown(t *testing.T) {
-	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
+func TestPL15AShutdownLaunchesNothingAndLosesNothing(t *testing.T) {
+	b := newBench(t, 1, both)
 	b.take()
 	b.job.Shutdown(b.now, 0)
-	require.False(t, b.exited(prolog, 0, 0).Start)
+	require.True(t, b.job.Running())
+	require.False(t, b.exited(prolog, 0, 0).Start, "it may end, and starts nothing")
 	require.False(t, b.job.Running())
 	b.crash()
-	require.True(t, b.take().Start)
+	require.True(t, b.take().Start, "the log has all of it")
 	b.apply("start", "")
 	b.job.Shutdown(b.now, b.now+100)
 	b.apply("finish", `{"status":0}`)
@@ -496,17 +439,6 @@ func TestNothingStartsDuringAShutdown(t *testing.T) {
 	b.crash()
 	require.Empty(t, b.job.Unresolved(), "it was never launched")
 	require.Len(t, b.take().Launch, 1)
-}
-
-func TestAJobThatTheExecutorDoesNotHaveGoesOn(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
-	b.take()
-	b.exited(prolog, 0, 0)
-	require.True(t, b.exited(prolog, 1, 0).Start)
-	b.apply("exception", cancel)
-	require.Empty(t, b.take().Launch, "the executor may be starting it")
-	b.job.NotStarted(b.now)
-	require.Equal(t, "0-1", b.take().Launch[0].Ranks.String())
 }
 
 func TestAForeignPrologIsNotFinishedBeforeTheJobIsValidated(t *testing.T) {
@@ -528,19 +460,4 @@ func TestNoStartBesideAForeignProlog(t *testing.T) {
 	require.True(t, b.take().Start)
 	b.refuse("prolog-start", `{"description":"dws"}`, perilog.ErrOrder)
 	b.apply("start", "")
-}
-
-func TestAStartThatTheExecutorRefusesLeavesALogInOrder(t *testing.T) {
-	b := newBench(t, 1, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{perRank()}})
-	b.take()
-	require.True(t, b.exited(prolog, 0, 0).Start)
-	b.apply("exception", `{"type":"exec","severity":0,"note":"no shell"}`)
-	b.apply("release", `{"ranks":"all","final":true}`)
-	b.take()
-	b.exited(epilog, 0, 0)
-	require.Equal(t, jobstate.StateInactive, b.state())
-	require.Equal(t, 1, b.finals)
-	for _, f := range jobstate.Validate(b.log) {
-		require.NotEqual(t, jobstate.LevelError, f.Level, f)
-	}
 }
