@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 )
@@ -207,18 +206,11 @@ func TestARankThatWasReleasedEarlyIsFreeAtFinish(t *testing.T) {
 }
 
 func TestAnEmptyRIsRefused(t *testing.T) {
-	job, err := perilog.NewJob(&perilog.Config{}, perilog.Spec{ID: 1})
-	require.NoError(t, err)
-	b := &bench{TB: t, job: job, now: 1}
-	for _, e := range [][2]string{
-		{"submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`}, {"validate"}, {"depend"}, {"priority", `{"priority":16}`},
-	} {
-		b.apply(e[0], e[1])
-	}
+	b := scheduled(t, perilog.Config{}, perilog.Spec{ID: 1})
 	b.refuse("alloc", "", perilog.ErrR)
-	require.ErrorIs(t, job.SetR(nil), perilog.ErrR)
-	require.NoError(t, job.SetR(allocation(t, 2)))
-	require.ErrorIs(t, job.SetR(allocation(t, 2)), perilog.ErrR)
+	require.ErrorIs(t, b.job.SetR(nil), perilog.ErrR)
+	require.NoError(t, b.job.SetR(allocation(t, 2)))
+	require.ErrorIs(t, b.job.SetR(allocation(t, 2)), perilog.ErrR)
 	b.apply("alloc", "")
 }
 
@@ -295,14 +287,9 @@ func TestResourcesThatBypassedTheSchedulerDoNotGoBackToIt(t *testing.T) {
 	b.take()
 	require.NotEmpty(t, b.hk, "the flag came after alloc")
 
-	job, err := perilog.NewJob(b.cfg, b.spec)
-	require.NoError(t, err)
-	b = &bench{TB: t, cfg: b.cfg, spec: b.spec, job: job, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
-	b.apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
+	b = submitted(t, *b.cfg, b.spec)
 	b.apply("set-flags", `{"flags":["alloc-bypass"]}`)
-	b.apply("validate", "")
-	b.apply("depend", "")
-	b.apply("priority", `{"priority":16}`)
+	b.schedule()
 	b.apply("alloc", "")
 	b.run()
 	b.take()

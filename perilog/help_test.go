@@ -70,18 +70,39 @@ func newBench(t testing.TB, n int, c perilog.Config, named ...string) *bench {
 // offlineBench is newBench with nodes that are offline.
 func offlineBench(t testing.TB, n int, c perilog.Config, offline *idset.Set, named ...string) *bench {
 	t.Helper()
-	b := &bench{TB: t, cfg: &c, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
-	b.spec = perilog.Spec{ID: 1, R: allocation(t, n), Named: named, Owner: 9}
+	b := submitted(t, c, perilog.Spec{ID: 1, R: allocation(t, n), Named: named, Owner: 9})
+	b.job.Offline(b.now, offline)
+	b.schedule()
+	b.apply("alloc", "")
+	return b
+}
+
+// submitted returns a job that was submitted.
+func submitted(t testing.TB, c perilog.Config, spec perilog.Spec) *bench {
+	t.Helper()
+	b := &bench{TB: t, cfg: &c, spec: spec, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
 	var err error
 	b.job, err = perilog.NewJob(b.cfg, b.spec)
 	require.NoError(t, err)
-	b.job.Offline(b.now, offline)
 	b.apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
+	return b
+}
+
+// scheduled returns a job in SCHED, whose log is taken.
+func scheduled(t testing.TB, c perilog.Config, spec perilog.Spec) *bench {
+	t.Helper()
+	b := submitted(t, c, spec)
+	b.schedule()
+	b.take()
+	return b
+}
+
+// schedule brings a job that was submitted to SCHED.
+func (b *bench) schedule() {
+	b.Helper()
 	b.apply("validate", "")
 	b.apply("depend", "")
 	b.apply("priority", `{"priority":16}`)
-	b.apply("alloc", "")
-	return b
 }
 
 func (b *bench) entry(name, context string) eventlog.Entry {

@@ -69,10 +69,7 @@ func TestPL2NoStartBesideAPrologAndNoFreeOrCleanBesideAnEpilog(t *testing.T) {
 	b.exited(epilog, 0, 0)
 	require.Equal(t, 2, b.logged("free")+b.logged("clean"))
 
-	job, err := perilog.NewJob(&perilog.Config{}, perilog.Spec{ID: 1})
-	require.NoError(t, err)
-	b = &bench{TB: t, job: job, now: 1}
-	b.apply("submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`)
+	b = submitted(t, perilog.Config{}, perilog.Spec{ID: 1})
 	b.apply("validate", "")
 	b.apply("epilog-start", `{"description":"dws"}`)
 	b.apply("exception", cancel)

@@ -442,12 +442,9 @@ func TestPL15AShutdownLaunchesNothingAndLosesNothing(t *testing.T) {
 }
 
 func TestAForeignPrologIsNotFinishedBeforeTheJobIsValidated(t *testing.T) {
-	job, err := perilog.NewJob(&perilog.Config{}, perilog.Spec{ID: 1, R: allocation(t, 1)})
-	require.NoError(t, err)
-	b := &bench{TB: t, job: job, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
-	b.apply("submit", `{"userid":1,"urgency":16,"flags":0,"version":1}`)
+	b := submitted(t, perilog.Config{}, perilog.Spec{ID: 1, R: allocation(t, 1)})
 	b.apply("prolog-start", `{"description":"dws"}`)
-	require.ErrorIs(t, job.ForceFinish(b.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
+	require.ErrorIs(t, b.job.ForceFinish(b.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
 	b.take()
 }
 
