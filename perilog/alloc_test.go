@@ -65,20 +65,3 @@ func BenchmarkReport(b *testing.B) {
 }
 
 var sizes = map[int]string{16: "16", 1024: "1024", 16384: "16384"}
-
-// BenchmarkLife measures a job of one node with a prolog and an epilog, from
-// submit to clean, and the events of its log.
-func BenchmarkLife(b *testing.B) {
-	b.ReportAllocs()
-	events := 0
-	for b.Loop() {
-		x := newBench(b, 1, both)
-		x.take()
-		x.exited(prolog, 0, 0)
-		x.run()
-		x.take()
-		x.exited(epilog, 0, 0)
-		events += len(x.log)
-	}
-	b.ReportMetric(float64(events)/float64(b.N), "logbytes/op")
-}

@@ -26,64 +26,35 @@ func TestAReportOfAnOlderAttemptChangesNothing(t *testing.T) {
 	require.Equal(t, perilog.AnswerApplied, a)
 	b.take()
 	require.Equal(t, "1", b.freed.String())
-
-	hk := newBench(t, 1, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
-	hk.run()
-	hk.take()
-	hk.crash()
-	require.NoError(t, hk.job.Rerun(hk.now, perilog.Housekeeping(), nil))
-	hk.take()
-	a = hk.report(perilog.Report{Action: perilog.Housekeeping(), Attempt: 1, Kind: perilog.ReportExited, Rank: 0})
-	require.Equal(t, perilog.AnswerStale, a)
 }
 
-func TestControlLines(t *testing.T) {
-	config := perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
-	t.Run("progress drains nothing", func(t *testing.T) {
-		b := newBench(t, 1, config)
-		b.run()
-		b.take()
-		require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 0, `{"version":1,"progress":50}`))
-		b.exited(epilog, 0, 0)
-		require.True(t, b.drains.IsEmpty())
-		require.Equal(t, jobstate.StateInactive, b.state())
-	})
-	for name, line := range map[string]string{"version 2": `{"version":2,"failed":"0"}`, "no object": `nonsense`} {
-		t.Run(name+" is a failure with a name", func(t *testing.T) {
-			b := newBench(t, 1, config)
-			b.run()
-			b.take()
-			require.Equal(t, perilog.AnswerApplied, b.says(epilog, 0, line))
-			b.exited(epilog, 0, 0)
-			require.Equal(t, "0", b.drains.String())
-			x, _ := b.job.State().Exception()
-			require.Contains(t, x.Note, "bad control line on fluke0 (rank 0)")
-			b.drained()
-			require.Equal(t, jobstate.StateInactive, b.state())
+func TestASingleCommandReleasesRanksThatItIsDoneWith(t *testing.T) {
+	b := newBench(t, 4, perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 9}}})
+	b.run()
+	require.Equal(t, "9", b.take().Launch[0].Ranks.String())
+	require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 9, `{"version":1,"progress":50}`))
+	require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"0-2"}`))
+	b.take()
+	require.Equal(t, "0-2", b.freed.String())
+	b.crash()
+	require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"3"}`), "the script goes on")
+	b.take()
+	require.Equal(t, "0-3", b.freed.String())
+	require.Zero(t, b.finals, "I2: the final fragment comes with the event free")
+	b.exited(epilog, 9, 0)
+	require.Equal(t, 1, b.finals)
+}
 
-			ignoring := config
-			ignoring.Epilogs = []perilog.ActionConfig{{PerRank: true, IgnoreControl: true}}
-			b = newBench(t, 1, ignoring)
-			b.run()
-			b.take()
-			require.Equal(t, perilog.AnswerIgnored, b.says(epilog, 0, line))
-		})
-	}
-	t.Run("a single command releases ranks that it is done with", func(t *testing.T) {
-		b := newBench(t, 4, perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 9}}})
+func TestAnInvalidControlLineIsAFailureUnlessItIsIgnored(t *testing.T) {
+	for _, ignore := range []bool{false, true} {
+		b := newBench(t, 1, perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true, IgnoreControl: ignore}}})
 		b.run()
-		require.Equal(t, "9", b.take().Launch[0].Ranks.String())
-		require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"0-2"}`))
 		b.take()
-		require.Equal(t, "0-2", b.freed.String())
-		b.crash()
-		require.Equal(t, perilog.AnswerApplied, b.says(epilog, 9, `{"version":1,"released":"3"}`), "the script goes on")
-		b.take()
-		require.Equal(t, "0-3", b.freed.String())
-		require.Zero(t, b.finals, "I2: the final fragment comes with the event free")
-		b.exited(epilog, 9, 0)
-		require.Equal(t, 1, b.finals)
-	})
+		require.Equal(t, ignore, b.says(epilog, 0, "nonsense") == perilog.AnswerIgnored)
+		b.exited(epilog, 0, 0)
+		require.Equal(t, ignore, b.state() == jobstate.StateInactive, "else it waits for a drain")
+		require.Equal(t, ignore, b.drains.IsEmpty())
+	}
 }
 
 func TestAnEpilogOnAnOfflineRankDrainsItOrWaits(t *testing.T) {
