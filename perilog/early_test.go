@@ -174,21 +174,28 @@ func TestRAfterARestartMakesRealWhatTheLogHas(t *testing.T) {
 	}
 }
 
-// What is admitted does not depend on a reload of the same configuration.
+// Before R, an action that another writer started is foreign until it ends, whatever the
+// configuration has. What is admitted does not depend on a reload of the same configuration.
 func TestAnActionThatOthersHaveFinishedBeforeRIsOursAgain(t *testing.T) {
-	log := []byte(prelude + `{"timestamp":5,"name":"prolog-start","context":{"description":"job-manager.prolog"}}
-{"timestamp":6,"name":"prolog-finish","context":{"description":"job-manager.prolog","status":0}}
-`)
+	const start = `{"timestamp":5,"name":"prolog-start","context":{"description":"job-manager.prolog"}}` + "\n"
 	c := &perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}
 	spec := fuzzSpec(t)
 	spec.R = nil
 	for _, reload := range []bool{false, true} {
-		job, err := perilog.RecoverJob(10, c, spec, log, nil)
+		job, err := perilog.RecoverJob(10, c, spec, []byte(prelude+start), nil)
 		require.NoError(t, err)
 		if reload {
 			require.NoError(t, job.SetConfig(c))
 		}
-		_, err = job.Apply(11, eventlog.Entry{Timestamp: 11, Name: "prolog-start", Context: []byte(`{"description":"job-manager.prolog"}`)})
-		require.ErrorIs(t, err, perilog.ErrOwn, "reload: %v", reload)
+		for _, event := range []struct {
+			name, context string
+			want          error
+		}{
+			{"prolog-finish", `{"description":"job-manager.prolog","status":0}`, nil},
+			{"prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrOwn},
+		} {
+			_, err = job.Apply(11, eventlog.Entry{Timestamp: 11, Name: event.name, Context: []byte(event.context)})
+			require.ErrorIs(t, err, event.want, "%s, reload: %v", event.name, reload)
+		}
 	}
 }
