@@ -32,13 +32,13 @@ var mutants = []struct{ name, file, from, to string }{
 	{"a record is dropped", "ready.go", keepsRecord, keepsRecord + "\nif len(o.out.Append) == 3 {\nreturn\n}"},
 	{"the watermark is not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordWatermark {\nreturn\n}"},
 	{"tombstones are not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordTombstone && len(r.Data) > 0 {\nreturn\n}"},
-	{"an old attempt's report counts", "request.go", "a = j.life.Report(m.now, in.Report)", `
+	{"an old attempt's report counts", "partners.go", "a = j.life.Report(m.now, in.Report)", `
 		if a = j.life.Report(m.now, in.Report); a == perilog.AnswerStale {
 			in.Attempt++
 			a = j.life.Report(m.now, in.Report)
 		}`},
 	{"an id comes back", "machine.go", "_, ended := m.index.Ended(id)", "ended := false"},
-	{"a late allocation is kept", "sched.go", "case alloc.SendFree:", "case alloc.SendFree:\ncontinue"},
+	{"a late allocation is kept", "sessions.go", "case alloc.SendFree:", "case alloc.SendFree:\ncontinue"},
 }
 
 const (

@@ -59,7 +59,6 @@ func (b *bookings) within(first, last uint32) []stretch {
 	return b.found
 }
 
-// shares yields what jobs hold of each rank.
 func (s *stretch) shares(yield func(share) bool) {
 	if !yield(s.share) {
 		return
@@ -191,14 +190,12 @@ func (b *bookings) rest(id jobid.ID, r *rset.R) *rset.R {
 	return r
 }
 
-// quarantine has the jobs that cannot be read.
 type quarantine struct {
 	jobs   []quarantined  // by id
 	bytes  int            // of their records
 	claims []alloc.Holder // what they hold, as far as it is known
 }
 
-// quarantined is a job that cannot be read.
 type quarantined struct {
 	id      jobid.ID
 	records []Record // nil: they are too large
@@ -243,7 +240,7 @@ func (j *job) holder() (alloc.Holder, bool) {
 	return h, true
 }
 
-// holders returns what a scheduler has to know, by id.
+// holders returns what a scheduler has to know of all jobs, by id.
 func (q *quarantine) holders(t *jobTable) []alloc.Holder {
 	list := slices.Clone(q.claims)
 	for _, j := range t.sorted(jobstate.StateRunning | jobstate.StateInactive) {
@@ -257,12 +254,6 @@ func (q *quarantine) holders(t *jobTable) []alloc.Holder {
 
 func holderOf(s *jobstate.Job, r *rset.R) alloc.Holder {
 	return alloc.Holder{JobInfo: infoOf(s), R: r, Bypass: s.HasFlag(flagBypass)}
-}
-
-func infoOf(s *jobstate.Job) alloc.JobInfo {
-	p, _ := s.Priority()
-	submit, _ := s.Entered(jobstate.StateNew)
-	return alloc.JobInfo{ID: s.ID(), Priority: p, UserID: s.UserID(), Submit: submit}
 }
 
 // allocation returns what a holder has not freed.

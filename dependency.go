@@ -49,7 +49,7 @@ type dependencies struct {
 	staged []func()                     // what the job that is being validated waits for
 }
 
-// validate begins the validation of a job: one before it may have been refused.
+// validate drops what a job that was refused before left.
 func (d *dependencies) validate(*Event) error {
 	d.staged = nil
 	return nil
@@ -64,7 +64,6 @@ func (d *dependencies) note(e *Event, f func()) {
 	}
 }
 
-// dependent is a job that waits for another.
 type dependent struct {
 	id          jobid.ID
 	scheme      scheme
@@ -82,7 +81,6 @@ const (
 	afterExcept scheme = "after-except"
 )
 
-// schemeOf returns a scheme by its name in a jobspec, and "" for another name.
 func schemeOf(name string) scheme {
 	switch name {
 	case "after", "afterstart":
@@ -205,7 +203,6 @@ func ended(rec purge.Record, s scheme, id string) error {
 	return fmt.Errorf("dependency: afterok: job %s failed or was canceled", id)
 }
 
-// event follows the jobs that others wait for.
 func (d *dependencies) event(e *Event) {
 	id := e.Job.ID()
 	switch e.Entry.Name {
@@ -307,7 +304,7 @@ func (d *dependencies) forget(id jobid.ID) {
 	delete(d.on, id)
 }
 
-// key returns the user and the name of a job as one key, "" for a job without a name.
+// key returns the user and the name of a job, "" without a name.
 func key(v View) string {
 	name, ok := v.Jobspec().Lookup("attributes.system.job.name")
 	if !ok {

@@ -26,7 +26,7 @@ func Load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager
 // Describe returns in text all of a Manager that is in the records.
 func Describe(m *Manager) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.idFloor)
+	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.purger.idFloor)
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v %+v\n", name, m.queues[name].enable, m.queues[name].kept)
 	}
@@ -66,8 +66,8 @@ func (m *Manager) pending(j *job, kind RecordKind) []byte {
 // change.
 func DescribeAll(m *Manager) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d\n", Describe(m), m.now, m.exec, m.waits.n, m.dead,
-		m.shutdown.begun, m.shutdown.at, m.timers.tree.Len(), m.inbox.posts.len(), m.dirty.len())
+	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d\n", Describe(m), m.now, m.exec.on, m.waits.n, m.dead,
+		m.shutdown.begun, m.shutdown.at, m.timers.tree.Len(), m.posts.len(), m.dirty.len())
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
 		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.life, j.start, j.queued, j.later, j.rareCopy().notes)
@@ -133,8 +133,8 @@ func Audit(m *Manager) error {
 		bad("%w", err)
 	}
 	m.auditBookings(bad)
-	if m.dirty.len()+m.inbox.posts.len() > 0 {
-		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.inbox.posts.len())
+	if m.dirty.len()+m.posts.len() > 0 {
+		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
 	}
 	waits := len(m.waits.empty)
 	for id, l := range m.waits.jobs {

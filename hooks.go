@@ -81,7 +81,7 @@ func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended
 // Post queues an input behind the current event. The Manager dispatches it before it
 // decides anything else. If the input is refused, that is a [Fault].
 func (e *Event) Post(in Input) {
-	e.m.inbox.posts.push(post{in: in, hook: e.hook.Name, job: e.Job.ID()})
+	e.m.posts.push(post{in: in, hook: e.hook.Name, job: e.Job.ID()})
 }
 
 // PostAt queues an input for a time; [Manager.Deadline] follows it. A time that has passed
@@ -94,21 +94,21 @@ func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
 	e.m.inbox.staged = append(e.m.inbox.staged, e.m.timers.alarm(at, post{in: in, hook: e.hook.Name, job: e.Job.ID()}))
 }
 
-// An inbox has what hooks ask for.
+// An inbox has what hooks ask for, beside the posts.
 type inbox struct {
-	running *Hooks     // the hook that is called
-	posting bool       // the input that is dispatched is from here
-	posts   fifo[post] // inputs for now
-	staged  []timer    // inputs for later that this input brought
+	running *Hooks  // the hook that is called
+	posting bool    // the input that is dispatched is from here
+	staged  []timer // inputs for later that this input brought
 }
 
-// forget drops what came after the first n posts, and all that is for later.
-func (b *inbox) forget(n int) {
-	b.posts.cut(n)
-	b.staged = b.staged[:0]
+func (m *machine) removed(rec purge.Record) {
+	for i := range m.cfg.Hooks {
+		if h := &m.cfg.Hooks[i]; h.Removed != nil {
+			m.callEvent(h, &Event{Job: View{rec: rec}, m: m, hook: h}, h.Removed)
+		}
+	}
 }
 
-// call calls a hook. A panic is a fault.
 func (m *machine) call(h *Hooks, j *job, f func(*Event)) {
 	m.callEvent(h, &Event{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
@@ -128,7 +128,7 @@ func (m *machine) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
 	return err
 }
 
-// try calls a hook, and returns what it panicked with.
+// try calls a hook. A panic of the site's code must not stop the Manager.
 func (m *machine) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 	last := m.inbox.running
 	m.inbox.running = h

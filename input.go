@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -34,6 +35,15 @@ func owner(by Cred) error {
 		return fmt.Errorf("%w: the instance's owner alone may ask for it", ErrDenied)
 	}
 	return nil
+}
+
+// An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
+// message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
+// of this package implement it. By says who asks; the zero Cred is the instance's owner.
+// An input with a Tag gets an [Answer]; with the Tag 0 it gets none.
+type Input interface {
+	// dispatch takes in the input, without deciding what follows.
+	dispatch(m *machine) error
 }
 
 // Requests of users and operators.
@@ -235,6 +245,29 @@ type (
 	SchedResponse alloc.Response
 	// SchedLost ends the session.
 	SchedLost struct{}
+)
+
+// What the executor says (RFC 32).
+type (
+	// ExecHello begins a session of an executor. The executor gets a Start of each job that it
+	// has to run, even of one that it runs already. Start.Reattach is set if the job has
+	// started, is being stopped, or has prologs that did not run; Raised has what stops it.
+	// Messages of an earlier session, and those of a Ready that is outstanding, are void.
+	ExecHello struct{}
+	// ExecResponse responds to a Start. An executor that goes on with a job may repeat what
+	// it said before; a repetition logs no event.
+	ExecResponse exec.Response
+	// ExecRefused reports that the executor does not have a job, has not run it and will
+	// not. The job ends with an exception, and with its epilogs if a prolog ran. But if the
+	// executor was only asked whether it has the job (Reattach before the start), the job
+	// goes on. An executor that has run a job must respond with start, finish and release
+	// instead, even if the job is over: without a start, epilogs may not run.
+	ExecRefused struct {
+		ID   jobid.ID
+		Note string
+	}
+	// ExecLost ends the session. Jobs may run on.
+	ExecLost struct{}
 )
 
 // What nodes, and those who watch them, say.

@@ -15,6 +15,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // job is one job that is not over, or whose housekeeping is not. Millions of them may wait,
@@ -29,23 +30,21 @@ type job struct {
 	log   []byte        // its eventlog, as far as it is durable
 	rare  *rare         // nil: it has nothing of that
 
-	pos        int32          // in the list of its state
-	size       uint32         // bytes of its log, durable or not
-	computed   uint32         // the priority that a hook gave
-	state      jobstate.State // of the list that has it
-	start      start
-	ranked     bool // there is a computed priority
-	dirty      bool
-	drains     bool // m.drains has it
-	housekept  bool // it has housekeeping
-	public     bool // its submit was handed out and done, or comes from a restart
-	later      bool // a hook validates it later
-	queued     bool // m.sched.queue has it
-	hidden     bool // the scheduler does not know of it: it held nothing at hello
-	unreturned bool // its resources do not go back to the scheduler: they did not come from it
+	pos       int32          // in the list of its state
+	size      uint32         // bytes of its log, durable or not
+	computed  uint32         // the priority that a hook gave
+	state     jobstate.State // of the list that has it
+	start     start
+	ranked    bool // there is a computed priority
+	dirty     bool
+	drains    bool // m.drains has it
+	housekept bool // it has housekeeping
+	public    bool // its submit was handed out and done, or comes from a restart
+	later     bool // a hook validates it later
+	queued    bool // m.sched.queue has it
+	hidden    bool // the scheduler does not know of it: it held nothing at hello
 }
 
-// rare is what few jobs have.
 type rare struct {
 	keep   []byte  // the log of its housekeeping, as far as it is durable
 	notes  []byte  // all annotations, if the log does not tell; nil: it does
@@ -103,22 +102,48 @@ func (j *job) expiring(r *rset.R) *rset.R {
 	return r
 }
 
-// jobTable has the jobs of which something is left to do.
-type jobTable struct {
-	jobs  map[jobid.ID]*job // those that are not inactive, or whose housekeeping goes on
-	lists [8][]*job         // the same by the bit of their state
-	dirty fifo[*job]        // what is to be settled
-	specs specs
+// infoOf returns what a scheduler has to know of a job that waits.
+func infoOf(s *jobstate.Job) alloc.JobInfo {
+	p, _ := s.Priority()
+	submit, _ := s.Entered(jobstate.StateNew)
+	return alloc.JobInfo{ID: s.ID(), Priority: p, UserID: s.UserID(), Submit: submit}
 }
 
-// specs are the jobs whose jobspec is in memory, and not its text alone. It is kept until
-// the next Ready is done, so that a job that waits is small.
+// jobTable has all jobs, and what is to be done before a Step ends.
+type jobTable struct {
+	jobs    map[jobid.ID]*job // those that are not inactive, or whose housekeeping goes on
+	lists   [8][]*job         // the same by the bit of their state
+	invalid map[jobid.ID]*job // those that were invalidated and are in the store
+	index   *purge.Index      // the inactive ones; its watermark is the greatest id that was given
+	specs   specs
+
+	posts fifo[post] // inputs to dispatch
+	dirty fifo[*job] // then, jobs to settle
+}
+
+// view returns a job, durable or not.
+func (t *jobTable) view(id jobid.ID) (View, bool) {
+	if j := t.jobs[id]; j != nil && j.state != jobstate.StateInactive {
+		return View{specs: &t.specs, j: j}, true
+	}
+	rec, err := t.index.Lookup(id)
+	return View{rec: rec}, err == nil
+}
+
+// debug logs an event of a job that has the flag debug.
+func (t *jobTable) debug(j *job, name string) {
+	if j.job().HasFlag("debug") {
+		t.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
+	}
+}
+
+// specs are the jobs whose jobspec was read from its text. It is dropped when the next Ready
+// is done, so that a job that waits is small.
 type specs struct {
 	parsed []*job // since the last Ready
 	asked  []*job // before it
 }
 
-// of returns the jobspec of a job with its updates.
 func (s *specs) of(j *job) *jobspec.Spec {
 	if j.spec == nil {
 		spec, err := jobspec.Parse(j.text)
@@ -149,7 +174,6 @@ func (j *job) forgetSpec() {
 	}
 }
 
-// stateIndex is the index of a state in the lists.
 func stateIndex(s jobstate.State) int { return bits.TrailingZeros8(uint8(s)) }
 
 // touch notes that a job must be settled before the Step ends.
@@ -177,7 +201,7 @@ func (t *jobTable) move(j *job, to jobstate.State) {
 	}
 }
 
-// sorted returns the jobs in some states, in the order of ids.
+// sorted returns the jobs in some states, by id.
 func (t *jobTable) sorted(mask jobstate.State) []*job {
 	var out []*job
 	for i := range t.lists {
@@ -237,13 +261,12 @@ type post struct {
 	job  jobid.ID
 }
 
-// alarm returns a timer for a post, which is not among the timers yet.
+// alarm returns a timer for a post, without adding it.
 func (t *timers) alarm(at eventlog.Timestamp, p post) timer {
 	t.serial++
 	return timer{at: at, serial: t.serial, post: p}
 }
 
-// pop returns the first timer that is due, and takes it out.
 func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
 	first, ok := t.tree.Min()
 	if !ok || first.at > now {
@@ -273,7 +296,6 @@ func (t *timers) schedule(j *job) {
 	j.ensureRare().timer = have
 }
 
-// silence drops the timers that hooks set for a job that is over.
 func (t *timers) silence(j *job) {
 	for _, a := range j.rareCopy().alarms {
 		t.tree.Delete(a)
@@ -288,7 +310,6 @@ type fifo[T any] struct {
 
 func (q *fifo[T]) len() int { return len(q.list) - q.head }
 
-// cut drops all but the first n.
 func (q *fifo[T]) cut(n int) {
 	clear(q.list[q.head+n:])
 	q.list = q.list[:q.head+n]
@@ -308,7 +329,6 @@ func (q *fifo[T]) pop() T {
 	return v
 }
 
-// annotations returns all annotations of a job, nil if there are none.
 func (j *job) annotations() json.RawMessage {
 	switch notes := j.rareCopy().notes; {
 	case notes == nil:
@@ -329,7 +349,7 @@ func (j *job) merged(patch []byte) (json.RawMessage, error) {
 	return notes, err
 }
 
-// setNotes sets annotations of which the log does not tell. Since then it has all of them.
+// setNotes sets annotations that are not in the log.
 func (j *job) setNotes(notes json.RawMessage) {
 	if notes == nil {
 		notes = json.RawMessage{}
@@ -337,8 +357,7 @@ func (j *job) setNotes(notes json.RawMessage) {
 	j.ensureRare().notes = notes
 }
 
-// memoed takes in a memo of the log. If it leaves no room for other annotations, the log
-// alone tells again.
+// memoed merges a memo of the log. If it leaves no room for other annotations, they go.
 func (j *job) memoed(values []byte) {
 	if j.rareCopy().notes == nil {
 		return
@@ -356,7 +375,6 @@ func userNotes(values []byte) []byte {
 	return slices.Concat([]byte(`{"user":`), values, []byte("}"))
 }
 
-// request returns the jobspec for a request.
 func (j *job) request() []byte {
 	if j.spec == nil || j.spec.Original() == j.spec {
 		return j.text

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -13,17 +14,13 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
-	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A machine decides. It takes inputs, and what follows from them is in its outbox. Files
-// below it have its parts, each with a state of its own; those above it dispatch inputs.
-// Only hooks, the scheduler and the executor go both ways: what happens is passed to them,
-// and what they say is an input.
+// A machine decides what follows from an input. Files below it have its parts, each with a
+// state of its own; those above it dispatch inputs. Only hooks go both ways: what happens is
+// passed to them, and what they say is an input.
 type machine struct {
-	outbox
-	jobTable
+	core
 
 	cfg      Config
 	actions  *perilog.Config // of the jobs that are submitted now
@@ -35,45 +32,32 @@ type machine struct {
 	waits  waits
 	queues queues
 	sched  scheduler
-	exec   bool   // an executor said hello
+	exec   executor
+	purger purger
 	drains []*job // those that wait for drains
 
 	bookings   bookings
 	quarantine quarantine
-
-	index   *purge.Index // its watermark is the greatest id that was given
-	purger  purger
-	idFloor jobid.ID          // ids up to it do not come back: all that are not known any more, as is recorded
-	invalid map[jobid.ID]*job // jobs that were invalidated and are in the store
 
 	scratch perilog.Scratch
 	text    []byte         // scratch of apply
 	decoded jobstate.Event // scratch of applyEntry
 }
 
-func newMachine(cfg Config) machine {
-	return machine{
-		outbox:   newOutbox(cfg.Volatile),
-		cfg:      cfg,
-		jobTable: jobTable{jobs: make(map[jobid.ID]*job)},
-		invalid:  make(map[jobid.ID]*job),
-		timers:   newTimers(),
-		bookings: newBookings(),
-		sched:    newScheduler(cfg.maxActive()),
-		offline:  cfg.Offline,
-	}
-}
-
-// begin configures a new machine.
-func (m *machine) begin() (err error) {
-	if err := m.configure(m.cfg); err != nil {
+// begin makes a machine of the zero one. Its parts refer to it, so it must not be copied.
+func (m *machine) begin(cfg Config) (err error) {
+	m.core = newCore(cfg.Volatile)
+	m.cfg, m.offline = cfg, cfg.Offline
+	m.timers, m.bookings = newTimers(), newBookings()
+	m.sched, m.exec.core, m.purger.core = newScheduler(&m.core), &m.core, &m.core
+	if err := m.configure(cfg); err != nil {
 		return err
 	}
-	if m.index, err = purge.New(m.purgeConfig()); err != nil {
+	if m.index, err = purge.New(m.purger.config(&cfg)); err != nil {
 		return fmt.Errorf("joblife: %w", err)
 	}
-	if !m.cfg.Epoch.IsZero() {
-		if _, err := jobid.NewGenerator(m.cfg.Generator, m.cfg.Epoch); err != nil {
+	if !cfg.Epoch.IsZero() {
+		if _, err := jobid.NewGenerator(cfg.Generator, cfg.Epoch); err != nil {
 			return fmt.Errorf("joblife: %w", err)
 		}
 	}
@@ -94,7 +78,7 @@ func (m *machine) configure(cfg Config) error {
 	m.queues = list
 	actions := cfg.Actions
 	m.actions = &actions
-	m.cfg.Actions, m.cfg.Limits, m.cfg.Queues, m.cfg.Private = cfg.Actions, cfg.Limits, cfg.Queues, cfg.Private
+	m.purger.limits, m.cfg.Private = cfg.Limits, cfg.Private
 	return nil
 }
 
@@ -114,27 +98,16 @@ func (m *machine) dispatch(in Input) error {
 	return in.dispatch(m)
 }
 
-// inputPath is the package of all inputs.
 var inputPath = reflect.TypeFor[Tick]().PkgPath()
 
-// An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
-// message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
-// of this package implement it. By says who asks; the zero Cred is the instance's owner.
-// An input with a Tag gets an [Answer]; with the Tag 0 it gets none.
-type Input interface {
-	// dispatch takes in the input, without deciding what follows.
-	dispatch(m *machine) error
-}
-
-// run decides until nothing follows. It dispatches the posts of hooks first, so that none
-// wait when it decides.
+// run decides until nothing follows. No post of a hook waits when it decides.
 func (m *machine) run() {
-	limit := maxPosts + m.inbox.posts.len() + maxPostsPerJob*len(m.jobs)
+	limit := maxPosts + m.posts.len() + maxPostsPerJob*len(m.jobs)
 	for done := 0; ; {
 		m.stage()
 		switch {
-		case m.inbox.posts.len() > 0:
-			p := m.inbox.posts.pop()
+		case m.posts.len() > 0:
+			p := m.posts.pop()
 			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
 			if done++; done <= limit {
 				err = m.dispatchPost(p.in)
@@ -154,7 +127,7 @@ func (m *machine) run() {
 	}
 }
 
-// stage schedules the timers that hooks asked for, now that the input is accepted.
+// stage schedules the timers that hooks asked for. It comes after the input is accepted (I6).
 func (m *machine) stage() {
 	for _, t := range m.inbox.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
@@ -166,7 +139,6 @@ func (m *machine) stage() {
 	m.inbox.staged = m.inbox.staged[:0]
 }
 
-// dispatchPost dispatches what a hook has posted.
 func (m *machine) dispatchPost(in Input) error {
 	m.inbox.posting = true
 	defer func() { m.inbox.posting = false }()
@@ -175,15 +147,14 @@ func (m *machine) dispatchPost(in Input) error {
 
 // due returns when the next Tick has something to do; it may be infinite.
 func (m *machine) due() eventlog.Timestamp {
-	at := m.purger.due(m.index, m.now, m.cfg.Limits)
+	at := m.purger.due()
 	if t, ok := m.timers.tree.Min(); ok {
 		at = min(at, t.at)
 	}
 	return at
 }
 
-// signaled lets the kill timeouts of the signals in the next Ready count from now, since they
-// were not handed out before.
+// signaled lets kill timeouts count from when the signals are handed out.
 func (m *machine) signaled() {
 	for _, s := range m.out.Signal {
 		if j := m.jobs[s.Job]; j != nil {
@@ -191,15 +162,6 @@ func (m *machine) signaled() {
 			m.timers.schedule(j)
 		}
 	}
-}
-
-// view returns a job, durable or not.
-func (m *machine) view(id jobid.ID) (View, bool) {
-	if j := m.jobs[id]; j != nil && j.state != jobstate.StateInactive {
-		return View{specs: &m.specs, j: j}, true
-	}
-	rec, err := m.index.Lookup(id)
-	return View{rec: rec}, err == nil
 }
 
 // visible returns a job that by may know of.
@@ -223,10 +185,10 @@ func (m *machine) active(by Cred, id jobid.ID) (*job, error) {
 // wasGiven reports whether an id is that of a job, or may have been (I9).
 func (m *machine) wasGiven(id jobid.ID) bool {
 	_, ended := m.index.Ended(id)
-	return m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.idFloor
+	return m.jobs[id] != nil || ended || m.quarantine.has(id) || id <= m.purger.idFloor
 }
 
-// live is active for what follows from hooks: they know of jobs that are not durable.
+// live is active for what hooks bring about: they know of jobs that are not durable.
 func (m *machine) live(by Cred, id jobid.ID) (*job, error) {
 	j := m.jobs[id]
 	switch {
@@ -243,7 +205,6 @@ func (m *machine) live(by Cred, id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-// change applies an event for an input that does nothing else.
 func (m *machine) change(by Cred, j *job, tag uint64, c jobstate.Context) error {
 	if err := m.request(by, j, c); err != nil {
 		return err
@@ -267,7 +228,6 @@ func (m *machine) applyUpTo(limit int, j *job, c jobstate.Context) error {
 	return m.applyEntry(j, e)
 }
 
-// request is applyUpTo for what somebody asks for.
 func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 	limit := m.cfg.maxLog(by)
 	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
@@ -319,6 +279,18 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 	return nil
 }
 
+// starts reports whether the jobs of a queue go to the scheduler.
+func (m *machine) starts(name string) bool { return !m.shutdown.begun && m.queues.starts(name) }
+
+// flagged refuses the flag alloc-bypass for a job with resources: the scheduler that gave
+// them would not get them back.
+func (m *machine) flagged(j *job, c *jobstate.SetFlagsContext) error {
+	if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {
+		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
+	}
+	return nil
+}
+
 func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobspec.Spec, err error) {
 	spec = m.specs.of(j)
 	for _, u := range c.Updates {
@@ -332,7 +304,7 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobsp
 	return spec, err
 }
 
-// log takes note of what a job has posted.
+// log stores what a job has posted, and reports whether there was anything.
 func (m *machine) log(j *job) bool {
 	records := j.life.Settle(m.now)
 	for i := range records {
@@ -341,12 +313,11 @@ func (m *machine) log(j *job) bool {
 	return len(records) > 0
 }
 
-// decided takes in an event without a context, which the state of the job allows.
+// decided applies an event without a context, which the state of the job allows.
 func (m *machine) decided(j *job, name string) {
 	must(m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
 }
 
-// must panics for a decision that the state of the job does not allow.
 func must(err error) {
 	if err != nil {
 		panic("joblife: a decision that is not legal: " + err.Error())
@@ -407,7 +378,7 @@ func (m *machine) doom(j *job, in Raise) {
 	}
 }
 
-// logged takes note of an event that a job has taken in.
+// logged stores an event, and does what follows from it at once.
 func (m *machine) logged(j *job, r *perilog.Record) {
 	n, context := m.line(j.id, r)
 	if r.Log == perilog.LogHousekeeping {
@@ -432,12 +403,12 @@ func (m *machine) logged(j *job, r *perilog.Record) {
 func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 	switch r.Entry.Name {
 	case jobstate.EventPriority:
-		m.enqueue(j)
+		m.sched.enqueue(j, !m.starts(j.queue))
 	case jobstate.EventJobspecUpdate:
-		m.renew(j)
+		m.sched.renew(j, !m.starts(j.queue))
 	case jobstate.EventSetFlags:
 		if j.job().HasFlag(flagBypass) {
-			m.dequeue(j)
+			m.sched.dequeue(j)
 		}
 	case jobstate.EventException:
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
@@ -452,24 +423,16 @@ func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
 		m.move(j, 0)
 		m.timers.silence(j)
 		delete(m.jobs, j.id)
-		m.unlinkInvalid(j)
+		m.purger.unlinkInvalid(j)
 		return
 	}
 	if j.state == jobstate.StateCleanup && prev != j.state {
-		m.dequeue(j)
+		m.sched.dequeue(j)
 		if j.start == startWanted {
 			j.start = startNone
 			j.life.NotStarted(m.now)
 		}
 	}
-}
-
-// unlinkInvalid asks the store to remove a job that was invalidated.
-func (m *machine) unlinkInvalid(j *job) {
-	m.invalid[j.id] = j
-	m.leave(j)
-	m.raiseFloor(j.id)
-	m.out.Unlink = append(m.out.Unlink, j.id)
 }
 
 func (m *machine) ended(j *job) {
@@ -509,30 +472,23 @@ func (m *machine) emit(j *job) {
 		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})
 	}
 	if todo.Start {
-		m.startJob(j)
+		m.exec.start(j)
 	}
-	m.unbook(j, todo.Free)
-	if !todo.Free.IsEmpty() && !j.hidden {
-		m.sched.free(&m.outbox, alloc.Free{ID: j.id, R: todo.Free.R, Final: todo.Free.Final})
+	if f := todo.Free; !f.IsEmpty() {
+		m.bookings.removeR(j.id, f.R)
+		if !j.hidden {
+			m.sched.free(j.id, f.R, f.Final)
+		}
+	}
+	if j.r != nil && j.job().HasFlag(flagBypass) { // nothing goes back
+		for first, last := range j.life.Freed().Ranges() {
+			m.bookings.remove(j.id, first, last)
+		}
 	}
 	m.timers.schedule(j)
 	m.retire(j)
 }
 
-// unbook lets other jobs have what a job has freed: the fragment that goes back to the
-// scheduler, or all ranks that were freed if nothing goes back.
-func (m *machine) unbook(j *job, f rset.Fragment) {
-	if !f.IsEmpty() {
-		m.bookings.removeR(j.id, f.R)
-	}
-	if j.unreturned {
-		for first, last := range j.life.Freed().Ranges() {
-			m.bookings.remove(j.id, first, last)
-		}
-	}
-}
-
-// retire forgets a job for which nothing is left to do.
 func (m *machine) retire(j *job) {
 	if m.jobs[j.id] != j || !j.life.Done() {
 		return
@@ -547,11 +503,4 @@ func (m *machine) retire(j *job) {
 // end ends a job with a fatal exception that the Manager raises.
 func (m *machine) end(j *job, kind, note string) {
 	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
-}
-
-// debug logs an event of a job that has the flag debug.
-func (m *machine) debug(j *job, name string) {
-	if j.job().HasFlag("debug") {
-		m.inbox.posts.push(post{in: Post{ID: j.id, Name: name}, job: j.id})
-	}
 }

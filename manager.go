@@ -35,8 +35,8 @@ type Manager struct {
 // New returns a Manager without jobs. It keeps the slices and sets of cfg, which
 // must not change. The error names what is wrong with cfg.
 func New(cfg Config) (*Manager, error) {
-	m := &Manager{machine: newMachine(cfg)}
-	if err := m.begin(); err != nil {
+	m := new(Manager)
+	if err := m.begin(cfg); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -148,45 +148,6 @@ func (m *Manager) outstanding(seq uint64) error {
 		return fmt.Errorf("%w: Ready %d is not outstanding", ErrInvalid, seq)
 	}
 	return nil
-}
-
-// saved appends the records, which are durable now, to the logs of jobs that go on.
-func (m *machine) saved(list []Record) {
-	for len(list) > 0 {
-		id, kind, n, size := list[0].Job, list[0].Kind, 0, 0
-		for ; n < len(list) && list[n].Job == id && list[n].Kind == kind; n++ {
-			size += len(list[n].Data)
-		}
-		if log := m.logOf(id, kind); log != nil {
-			*log = room(*log, size)
-			for i := range n {
-				*log = append(*log, list[i].Data...)
-			}
-		}
-		list = list[n:]
-	}
-}
-
-// logOf returns the log for records of a kind, nil if there is none or it is not needed any
-// more.
-func (m *machine) logOf(id jobid.ID, kind RecordKind) *[]byte {
-	if kind != RecordEvent && kind != RecordHousekeeping {
-		return nil
-	}
-	j := m.jobs[id]
-	if j == nil {
-		j = m.invalid[id]
-	}
-	if j == nil {
-		j = m.out.ended[id]
-	}
-	switch {
-	case j == nil:
-		return nil
-	case kind == RecordEvent:
-		return &j.log
-	}
-	return &j.ensureRare().keep
 }
 
 // History yields the eventlog of each job that has one in memory, in the order of
@@ -310,6 +271,14 @@ func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 			}
 		}
 	}
+}
+
+// A QueueStatus is the state of a queue. A reason is "" while the queue is enabled or started.
+type QueueStatus struct {
+	Enabled       bool   `json:"enable"`
+	Started       bool   `json:"start"`
+	DisableReason string `json:"disable_reason,omitempty"`
+	StopReason    string `json:"stop_reason,omitempty"`
 }
 
 // Queue returns the state of a queue by its name, "" for the anonymous one, and false

@@ -16,6 +16,10 @@ import (
 // A purger has the store remove inactive jobs, one batch of the index at a time: by the
 // limits of the configuration, and as it is asked to.
 type purger struct {
+	*core
+	limits  purge.Limits // of the configuration
+	idFloor jobid.ID     // ids up to it do not come back: all that are not known any more, as is recorded
+
 	asked fifo[Purge] // requests, the first of which is being carried out
 	own   bool        // the batch is for the first of asked
 	gone  int         // how many jobs went for it
@@ -37,11 +41,11 @@ const (
 	retryEvery = 60   // until the store is asked again to remove an invalid job
 )
 
-func (m *machine) purgeConfig() purge.Config {
+func (p *purger) config(c *Config) purge.Config {
 	return purge.Config{
-		TombstoneCount: m.cfg.TombstoneCount, TombstoneAge: m.cfg.TombstoneAge,
+		TombstoneCount: c.TombstoneCount, TombstoneAge: c.TombstoneAge,
 		Active: func(id jobid.ID) (jobstate.State, bool) {
-			if j := m.jobs[id]; j != nil && j.state != jobstate.StateInactive {
+			if j := p.jobs[id]; j != nil && j.state != jobstate.StateInactive {
 				return j.state, true
 			}
 			return 0, false
@@ -49,161 +53,158 @@ func (m *machine) purgeConfig() purge.Config {
 	}
 }
 
-func (AcceptClock) dispatch(m *machine) error {
-	if err := m.index.AcceptClock(m.now); err != nil {
+func (p *purger) acceptClock() error {
+	if err := p.index.AcceptClock(p.now); err != nil {
 		return err
 	}
-	m.purger.rest, m.purger.clockSuspectUntil = 0, 0
+	p.rest, p.clockSuspectUntil = 0, 0
 	return nil
 }
 
-// due returns when there is something to do next; it may be infinite.
-func (p *purger) due(x *purge.Index, now eventlog.Timestamp, l purge.Limits) eventlog.Timestamp {
+// due returns when byLimits has something to do; it may be infinite.
+func (p *purger) due() eventlog.Timestamp {
 	at := eventlog.Timestamp(math.Inf(1))
 	if len(p.stuck) > 0 {
 		at = p.stuckAt
 	}
-	switch _, busy := x.Claimed(); {
-	case busy || !limited(l):
+	switch _, busy := p.index.Claimed(); {
+	case busy || !limited(p.limits):
 		return at
-	case p.clockSuspectUntil > now:
+	case p.clockSuspectUntil > p.now:
 		return min(at, p.clockSuspectUntil)
 	}
-	look := x.Due(l)
+	look := p.index.Due(p.limits)
 	if !math.IsInf(float64(look), -1) { // what is too many does not wait
 		look = max(look, p.rest)
 	}
 	return min(at, look)
 }
 
-// limited reports whether limits purge anything.
 func limited(l purge.Limits) bool { return l.MaxAge.Set || l.MaxCount.Set }
 
-// purgeByLimits begins with a batch if one is due.
-func (m *machine) purgeByLimits() {
-	p := &m.purger
-	if len(p.stuck) > 0 && m.now >= p.stuckAt {
-		m.out.Unlink = append(m.out.Unlink, p.stuck...)
+func (p *purger) byLimits() {
+	if len(p.stuck) > 0 && p.now >= p.stuckAt {
+		p.out.Unlink = append(p.out.Unlink, p.stuck...)
 		p.stuck = nil
 	}
-	if p.clockSuspectUntil > m.now {
+	if p.clockSuspectUntil > p.now {
 		return
 	}
-	p.clockSuspectUntil = 0
-	err := m.index.Observe(m.now)
-	if !limited(m.cfg.Limits) {
+	err := p.index.Observe(p.now)
+	if !limited(p.limits) {
 		return
 	}
 	if err != nil {
-		p.clockSuspectUntil = m.now + jumpedFor
-		m.fault("", 0, err)
+		p.clockSuspectUntil = p.now + jumpedFor
+		p.fault("", 0, err)
 		return
 	}
-	if p.due(m.index, m.now, m.cfg.Limits) > m.now {
+	if p.due() > p.now {
 		return
 	}
-	plan, err := m.index.Claim(m.now, m.cfg.Limits)
+	plan, err := p.index.Claim(p.now, p.limits)
 	if err != nil {
-		m.fault("", 0, err)
+		p.fault("", 0, err)
 	}
 	if p.rest = 0; !plan.More {
-		p.rest = m.now + purgeEvery
+		p.rest = p.now + purgeEvery
 	}
-	m.remove(plan)
+	p.remove(plan)
 }
 
-// remove has the store remove the jobs of a plan that was claimed.
-func (m *machine) remove(plan purge.Plan) {
+// remove has the store remove the jobs that were claimed.
+func (p *purger) remove(plan purge.Plan) {
 	if len(plan.Jobs) == 0 {
 		return
 	}
-	m.raiseFloor(plan.Watermark)
+	p.raiseFloor(plan.Watermark)
 	for _, t := range plan.Tombstones {
-		m.record(Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
+		p.record(Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})
 	}
-	m.out.Unlink = append(m.out.Unlink, plan.IDs()...)
+	p.out.Unlink = append(p.out.Unlink, plan.IDs()...)
 }
 
 // raiseFloor records that ids up to id do not come back. It comes BEFORE a job is unlinked.
-func (m *machine) raiseFloor(id jobid.ID) {
-	if id > m.idFloor {
-		m.idFloor = id
-		m.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, id)})
+func (p *purger) raiseFloor(id jobid.ID) {
+	if id > p.idFloor {
+		p.idFloor = id
+		p.record(Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, id)})
 	}
 }
 
-// An outcome ends the batch when it is whole.
-func (in Unlinked) dispatch(m *machine) error {
+// unlinked takes an outcome, which ends the batch when it is whole. It calls removed with each
+// job that is gone.
+func (p *purger) unlinked(in Unlinked, removed func(purge.Record)) {
 	invalid := slices.AppendSeq(slices.Clone(in.IDs), maps.Keys(in.Failed))
-	invalid = slices.DeleteFunc(invalid, func(id jobid.ID) bool { return m.invalid[id] == nil })
+	invalid = slices.DeleteFunc(invalid, func(id jobid.ID) bool { return p.invalid[id] == nil })
 	slices.Sort(invalid)
 	for _, id := range slices.Compact(invalid) {
-		m.unlinkedInvalid(id, in.Failed[id])
+		p.unlinkedInvalid(id, in.Failed[id])
 	}
-	plan, failed, done := m.index.Unlinked(in.IDs, in.Failed)
+	plan, failed, done := p.index.Unlinked(in.IDs, in.Failed)
 	if !done {
-		return nil
+		return
 	}
 	for _, id := range plan.Expired {
-		m.record(Record{Job: id, Kind: RecordTombstone})
+		p.record(Record{Job: id, Kind: RecordTombstone})
 	}
 	for _, c := range plan.Jobs {
 		if err := failed[c.ID]; err != nil {
-			m.fault("", c.ID, err)
+			p.fault("", c.ID, err)
 			continue
 		}
-		m.record(Record{Job: c.ID, Kind: RecordUnlinked})
-		for i := range m.cfg.Hooks {
-			if h := &m.cfg.Hooks[i]; h.Removed != nil {
-				m.callEvent(h, &Event{Job: View{rec: c.Record}, m: m, hook: h}, h.Removed)
-			}
-		}
+		p.record(Record{Job: c.ID, Kind: RecordUnlinked})
+		removed(c.Record)
 	}
-	p, n := &m.purger, len(plan.Jobs)-len(failed)
-	switch {
+	switch n := len(plan.Jobs) - len(failed); {
 	case p.byID != nil:
 		var errs []error
 		for _, id := range slices.Sorted(maps.Keys(failed)) {
 			errs = append(errs, failed[id])
 		}
-		m.answer(Answer{Tag: p.byID.Tag, Count: n, Err: errors.Join(errs...)})
+		p.answer(Answer{Tag: p.byID.Tag, Count: n, Err: errors.Join(errs...)})
 		p.byID = nil
 	case p.own:
 		p.gone += n
 		p.own = false
 	}
-	m.nextPurge()
-	return nil
+	p.next()
 }
 
-func (m *machine) unlinkedInvalid(id jobid.ID, err error) {
-	p := &m.purger
+// unlinkInvalid has the store remove a job that was invalidated.
+func (p *purger) unlinkInvalid(j *job) {
+	p.invalid[j.id] = j
+	p.leave(j)
+	p.raiseFloor(j.id)
+	p.out.Unlink = append(p.out.Unlink, j.id)
+}
+
+func (p *purger) unlinkedInvalid(id jobid.ID, err error) {
 	if err == nil {
-		delete(m.invalid, id)
+		delete(p.invalid, id)
 		p.stuck = slices.DeleteFunc(p.stuck, func(s jobid.ID) bool { return s == id })
-		m.record(Record{Job: id, Kind: RecordUnlinked})
+		p.record(Record{Job: id, Kind: RecordUnlinked})
 		return
 	}
-	m.fault("", id, err)
+	p.fault("", id, err)
 	if !slices.Contains(p.stuck, id) {
-		p.stuck, p.stuckAt = append(p.stuck, id), m.now+retryEvery
+		p.stuck, p.stuckAt = append(p.stuck, id), p.now+retryEvery
 	}
 }
 
-// nextPurge goes on with the first request, unless the store is at work.
-func (m *machine) nextPurge() {
-	p := &m.purger
+// next goes on with the first request, unless the store is at work.
+func (p *purger) next() {
 	for p.asked.len() > 0 {
-		if _, busy := m.index.Claimed(); busy {
+		if _, busy := p.index.Claimed(); busy {
 			return
 		}
 		in := p.asked.first()
-		plan, err := m.index.Claim(m.now, in.Limits)
+		plan, err := p.index.Claim(p.now, in.Limits)
 		if p.own = len(plan.Jobs) > 0; p.own {
-			m.remove(plan)
+			p.remove(plan)
 			return
 		}
-		m.answer(Answer{Tag: in.Tag, Count: p.gone, Err: err})
+		p.answer(Answer{Tag: in.Tag, Count: p.gone, Err: err})
 		p.asked.pop()
 		p.gone = 0
 	}
@@ -211,28 +212,26 @@ func (m *machine) nextPurge() {
 
 // passTime passes the time to the index. It is for a Manager without limits, which nothing
 // wakes to do so: after a long rest no clock has jumped.
-func (m *machine) passTime() error {
-	if m.index.Observe(m.now) == nil {
+func (p *purger) passTime() error {
+	if p.index.Observe(p.now) == nil {
 		return nil
 	}
-	return m.index.AcceptClock(m.now)
+	return p.index.AcceptClock(p.now)
 }
 
-func (in Purge) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
+// ask carries out a request, or counts what it would purge.
+func (p *purger) ask(in Purge) error {
 	if !in.Force || in.Limits.Batch == purge.NoBatch { // else the store would be busy for long
 		in.Limits.Batch = 0
 	}
 	if err := in.Limits.Check(); err != nil {
 		return err
 	}
-	if in.Force && m.purger.asked.len() >= maxPurges {
+	if in.Force && p.asked.len() >= maxPurges {
 		return fmt.Errorf("%w: %d purges are asked for already", ErrLimit, maxPurges)
 	}
-	if !limited(m.cfg.Limits) {
-		if err := m.passTime(); err != nil {
+	if !limited(p.limits) {
+		if err := p.passTime(); err != nil {
 			return err
 		}
 	}
@@ -240,38 +239,35 @@ func (in Purge) dispatch(m *machine) error {
 	if !in.Force {
 		limits.Batch = purge.NoBatch
 	}
-	plan, err := m.index.Plan(m.now, limits)
+	plan, err := p.index.Plan(p.now, limits)
 	if err != nil {
 		return err
 	}
 	if !in.Force {
-		m.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
+		p.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
 		return nil
 	}
-	m.purger.asked.push(in)
-	m.nextPurge()
+	p.asked.push(in)
+	p.next()
 	return nil
 }
 
-func (in PurgeIDs) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	plan, err := m.index.PlanIDs(in.IDs...)
+func (p *purger) askIDs(in PurgeIDs) error {
+	plan, err := p.index.PlanIDs(in.IDs...)
 	if err != nil {
 		return err
 	}
 	if !in.Force || len(plan.Jobs) == 0 {
-		m.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
+		p.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
 		return nil
 	}
-	if _, busy := m.index.Claimed(); busy {
+	if _, busy := p.index.Claimed(); busy {
 		return fmt.Errorf("%w: other jobs are being purged, ask again later", ErrLimit)
 	}
-	if plan, err = m.index.ClaimIDs(m.now, in.IDs...); err != nil {
+	if plan, err = p.index.ClaimIDs(p.now, in.IDs...); err != nil {
 		return err
 	}
-	m.purger.byID = &in
-	m.remove(plan)
+	p.byID = &in
+	p.remove(plan)
 	return nil
 }

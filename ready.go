@@ -66,8 +66,7 @@ func (r *Ready) isEmpty() bool {
 		len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Outcomes)+len(r.Faults) == 0 && r.Hello == nil
 }
 
-// An outbox collects what is to be stored and done, and keeps the account of what is
-// outstanding.
+// An outbox collects what is to be stored and done.
 type outbox struct {
 	now      eventlog.Timestamp // of the Step that runs
 	volatile bool               // no records are kept
@@ -80,8 +79,17 @@ type outbox struct {
 	faults   uint64
 }
 
-func newOutbox(volatile bool) outbox {
-	return outbox{volatile: volatile, out: new(batch), sent: new(batch)}
+// A core is what the parts of a machine share.
+type core struct {
+	outbox
+	jobTable
+}
+
+func newCore(volatile bool) core {
+	return core{
+		outbox:   outbox{volatile: volatile, out: new(batch), sent: new(batch)},
+		jobTable: jobTable{jobs: make(map[jobid.ID]*job), invalid: make(map[jobid.ID]*job)},
+	}
 }
 
 // A batch is a Ready and what belongs to it.
@@ -120,7 +128,6 @@ func (b *batch) reset() {
 	}
 }
 
-// keep copies bytes into the text. It returns nil for no bytes.
 func (b *batch) keep(data []byte) []byte {
 	if len(data) == 0 {
 		return nil
@@ -130,8 +137,7 @@ func (b *batch) keep(data []byte) []byte {
 	return b.text[n:len(b.text):len(b.text)]
 }
 
-// A Launch, a Signal, a Drain and an Outcome are those of package perilog, with
-// their job.
+// A Launch, a Signal, a Drain and an Outcome are those of package perilog, with their job.
 type (
 	Launch struct {
 		Job jobid.ID
@@ -216,8 +222,45 @@ func (o *outbox) hasEvent(j *job, name string) bool {
 	return in(j.log) || slices.ContainsFunc(o.sent.Append, of) || slices.ContainsFunc(o.out.Append, of)
 }
 
-// room returns a log with room for n bytes more. At first it makes room for no others, since
-// millions of jobs may wait.
+// saved appends records that are durable now to the logs of jobs that go on.
+func (c *core) saved(list []Record) {
+	for len(list) > 0 {
+		id, kind, n, size := list[0].Job, list[0].Kind, 0, 0
+		for ; n < len(list) && list[n].Job == id && list[n].Kind == kind; n++ {
+			size += len(list[n].Data)
+		}
+		if log := c.logOf(id, kind); log != nil {
+			*log = room(*log, size)
+			for i := range n {
+				*log = append(*log, list[i].Data...)
+			}
+		}
+		list = list[n:]
+	}
+}
+
+// logOf returns the log for records of a kind, nil if none is needed any more.
+func (c *core) logOf(id jobid.ID, kind RecordKind) *[]byte {
+	if kind != RecordEvent && kind != RecordHousekeeping {
+		return nil
+	}
+	j := c.jobs[id]
+	if j == nil {
+		j = c.invalid[id]
+	}
+	if j == nil {
+		j = c.out.ended[id]
+	}
+	switch {
+	case j == nil:
+		return nil
+	case kind == RecordEvent:
+		return &j.log
+	}
+	return &j.ensureRare().keep
+}
+
+// room returns a log with room for n bytes more. The first are all that a job that waits needs.
 func room(log []byte, n int) []byte {
 	if cap(log)-len(log) >= n {
 		return log
@@ -235,8 +278,14 @@ func (o *outbox) record(r Record) {
 	}
 }
 
-// line records the line of an event. It returns how long that is, and a context that lives
-// as long as the Ready.
+// accept stores a new job, and makes it public with the Ready.
+func (o *outbox) accept(j *job) {
+	o.record(Record{Job: j.id, Kind: RecordJobspec, Data: j.text})
+	o.out.submitted = append(o.out.submitted, j)
+}
+
+// line records an event. It returns the length of its line, and a context that lives as long
+// as the Ready.
 func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
 	if o.volatile {
 		return 0, o.out.keep(r.Entry.Context)
@@ -258,7 +307,7 @@ func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
 	return len(text) - n, o.out.keep(r.Entry.Context)
 }
 
-// A frame is the beginning of lines that have the same time.
+// A frame is the beginning of lines that have the same time, so that it is printed once.
 type frame struct {
 	time eventlog.Timestamp
 	text []byte
@@ -286,8 +335,6 @@ func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err
 	return append(dst, "}\n"...), true, nil
 }
 
-// journal tells readers outside of an event. Its context is that of its line, if it has one
-// that is its own.
 func (o *outbox) journal(id jobid.ID, e *eventlog.Entry, context json.RawMessage) {
 	o.events++
 	o.out.Journal = append(o.out.Journal, JournalEntry{
@@ -295,7 +342,6 @@ func (o *outbox) journal(id jobid.ID, e *eventlog.Entry, context json.RawMessage
 	})
 }
 
-// journalVolatile adds an event to the journal that no log has.
 func (o *outbox) journalVolatile(id jobid.ID, name string, context json.RawMessage) {
 	o.out.Journal = append(o.out.Journal, JournalEntry{
 		Job: id, Entry: eventlog.Entry{Timestamp: o.now, Name: name, Context: context}, Volatile: true,
@@ -308,7 +354,6 @@ func (o *outbox) answer(a Answer) {
 	}
 }
 
-// fault adds a Fault. hook is "" for none.
 func (o *outbox) fault(hook string, id jobid.ID, err error) {
 	o.faults++
 	o.out.Faults = append(o.out.Faults, Fault{Hook: hook, Job: id, Err: err})

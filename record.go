@@ -93,7 +93,6 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 	return eventlog.AppendEntry(dst, e) // which names the limit
 }
 
-// appendContext appends what a line has beside time and kind.
 func (r Record) appendContext(dst []byte, depth int) ([]byte, error) {
 	w := jsonobj.Write(dst, depth)
 	if r.Job != 0 {
@@ -134,7 +133,6 @@ func (r Record) sum(context []byte) uint32 {
 	return crc32.Update(sum, table, context)
 }
 
-// appendDense appends JSON without its white space.
 func appendDense(dst, data []byte) []byte {
 	for _, c := range []byte(" \t\r\n") {
 		if bytes.IndexByte(data, c) >= 0 { // perhaps in a string

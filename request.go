@@ -81,20 +81,20 @@ func (in Submit) dispatch(m *machine) error {
 	if _, err := life.Apply(m.now, e); err != nil {
 		return err
 	}
-	posts := m.inbox.posts.len()
+	posts := m.posts.len()
 	m.inbox.staged = m.inbox.staged[:0]
 	err = m.validate(j)
 	if err == nil {
 		err = m.dependencies(j)
 	}
 	if err != nil {
-		m.inbox.forget(posts)
+		m.posts.cut(posts)
+		m.inbox.staged = m.inbox.staged[:0]
 		return err
 	}
 	m.jobs[id] = j
 	m.index.RaiseWatermark(id)
-	m.record(Record{Job: id, Kind: RecordJobspec, Data: in.Jobspec})
-	m.out.submitted = append(m.out.submitted, j)
+	m.accept(j)
 	m.specs.parsed = append(m.specs.parsed, j)
 	m.log(j)
 	m.touch(j)
@@ -224,26 +224,6 @@ func (in Update) dispatch(m *machine) error {
 	return m.change(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 
-func (in SetExpiration) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	j, err := m.active(in.By, in.ID)
-	switch {
-	case err != nil:
-		return err
-	case j.state != jobstate.StateRun:
-		return fmt.Errorf("%w: %v is not in RUN", ErrInvalid, in.ID)
-	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
-		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
-	}
-	if err := m.change(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
-		return err
-	}
-	m.expire(j, in.Expiration)
-	return nil
-}
-
 func (in Memo) dispatch(m *machine) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
@@ -317,37 +297,6 @@ func (in Post) dispatch(m *machine) error {
 	return nil
 }
 
-func (in Report) dispatch(m *machine) error {
-	a := perilog.AnswerUnknown
-	if j := m.jobs[in.Job]; j != nil {
-		a = j.life.Report(m.now, in.Report)
-		m.touch(j)
-	} else if _, ok := m.index.Ended(in.Job); ok {
-		a = perilog.AnswerEnded
-	}
-	m.answer(Answer{Tag: in.Tag, Job: in.Job, Report: a})
-	return nil
-}
-
-func (in Drained) dispatch(m *machine) error {
-	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
-		j.life.Drained(m.now, in.Ranks)
-		m.touch(j)
-		j.drains = j.life.Draining()
-		return !j.drains
-	})
-	return nil
-}
-
-func (in Offline) dispatch(m *machine) error {
-	m.offline = in.Ranks
-	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // the others learn it with alloc
-		j.life.Offline(m.now, in.Ranks)
-		m.touch(j)
-	}
-	return nil
-}
-
 func (in SetFlags) dispatch(m *machine) error {
 	if err := owner(in.By); err != nil {
 		return err
@@ -357,32 +306,6 @@ func (in SetFlags) dispatch(m *machine) error {
 		return err
 	}
 	return m.change(in.By, j, in.Tag, &jobstate.SetFlagsContext{Flags: in.Flags})
-}
-
-func (in Reattach) dispatch(m *machine) error {
-	return m.resolve(in.Action, func(j *job) error { return j.life.Reattach(m.now, in.Key, in.Ranks) })
-}
-
-func (in Rerun) dispatch(m *machine) error {
-	return m.resolve(in.Action, func(j *job) error { return j.life.Rerun(m.now, in.Key, in.Ranks) })
-}
-
-func (in ForceFinish) dispatch(m *machine) error {
-	return m.resolve(in.Action, func(j *job) error {
-		return j.life.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
-	})
-}
-
-func (m *machine) resolve(a Action, f func(*job) error) error {
-	j := m.jobs[a.Job]
-	if j == nil {
-		return fmt.Errorf("%w: %v", ErrUnknown, a.Job)
-	}
-	if err := f(j); err != nil {
-		return err
-	}
-	m.touch(j)
-	return nil
 }
 
 func (in Wait) dispatch(m *machine) error {
@@ -432,17 +355,17 @@ func (in StartQueue) dispatch(m *machine) error {
 		m.record(m.queues.record(in.Queue))
 	}
 	m.answer(Answer{Tag: in.Tag})
-	m.block(!m.starts(in.Queue), func(j *job) bool { return j.queue == in.Queue })
+	m.sched.block(m.starts)
 	return nil
 }
 
 func (in Reload) dispatch(m *machine) error {
-	rested := !limited(m.cfg.Limits)
+	rested := !limited(m.purger.limits)
 	if err := m.configure(in.Config); err != nil {
 		return err
 	}
 	if rested {
-		_ = m.passTime() // which Step has checked
+		_ = m.purger.passTime() // which Step has checked
 	}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
 		if err := j.life.SetConfig(m.actions); err != nil {
@@ -452,8 +375,7 @@ func (in Reload) dispatch(m *machine) error {
 			m.touch(j)
 		}
 	}
-	m.block(true, func(j *job) bool { return !m.starts(j.queue) })
-	m.block(false, func(j *job) bool { return m.starts(j.queue) })
+	m.sched.block(m.starts)
 	m.purger.rest = 0
 	return nil
 }
@@ -467,7 +389,7 @@ func (in Shutdown) dispatch(m *machine) error {
 		j.life.Shutdown(m.now, in.Deadline)
 		m.timers.schedule(j)
 	}
-	m.block(true, func(*job) bool { return true })
+	m.sched.block(m.starts)
 	return nil
 }
 
@@ -481,13 +403,34 @@ func (Tick) dispatch(m *machine) error {
 		if t.job == nil {
 			j := m.jobs[t.post.job]
 			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
-			m.inbox.posts.push(t.post)
+			m.posts.push(t.post)
 			continue
 		}
 		t.job.rare.timer = due{}
 		t.job.life.Tick(m.now)
 		m.touch(t.job)
 	}
-	m.purgeByLimits()
+	m.purger.byLimits()
+	return nil
+}
+
+func (AcceptClock) dispatch(m *machine) error { return m.purger.acceptClock() }
+
+func (in Purge) dispatch(m *machine) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	return m.purger.ask(in)
+}
+
+func (in PurgeIDs) dispatch(m *machine) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	return m.purger.askIDs(in)
+}
+
+func (in Unlinked) dispatch(m *machine) error {
+	m.purger.unlinked(in, m.removed)
 	return nil
 }

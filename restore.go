@@ -56,11 +56,11 @@ type stored struct {
 	unlinked           bool
 }
 
-// setAside lists a job that cannot be read, and keeps its records for snapshots.
+// setAside quarantines a job, and keeps its records for snapshots.
 func (m *machine) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
 	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
 	if !m.quarantine.add(id, list) {
-		m.idFloor = max(m.idFloor, id)
+		m.purger.idFloor = max(m.purger.idFloor, id)
 		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
 	}
 	out.Quarantined = append(out.Quarantined, Quarantined{Job: id, Err: err})
@@ -139,7 +139,6 @@ type loader struct {
 	logs      [][]byte // memory of logs that were closed
 }
 
-// usualLog is enough bytes for the log of most jobs that wait.
 const usualLog = 320
 
 func (l *loader) read(r Record) error {
@@ -211,18 +210,18 @@ func (l *loader) close(s *stored, id jobid.ID) {
 
 func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
 	ids := slices.Sorted(maps.Keys(jobs))
-	m.idFloor = watermark
+	m.purger.idFloor = watermark
 	greatest := watermark
 	for _, id := range ids {
 		s := jobs[id]
 		if s.unlinked || s.tomb != nil { // a store may have no watermark
-			m.idFloor = max(m.idFloor, id)
+			m.purger.idFloor = max(m.purger.idFloor, id)
 		}
 		if len(s.log) > 0 || s.rec != nil || s.damaged != nil { // else the id was given to no job
 			greatest = max(greatest, id)
 		}
 	}
-	ev := purge.Evidence{Now: m.now, Watermark: m.idFloor}
+	ev := purge.Evidence{Now: m.now, Watermark: m.purger.idFloor}
 	var live []*job
 	for _, id := range ids {
 		s := jobs[id]
@@ -254,15 +253,12 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			ev.Active = append(ev.Active, j.id)
 		}
 	}
-	index, err := purge.Recover(m.purgeConfig(), ev)
+	index, err := purge.Recover(m.purger.config(&m.cfg), ev)
 	if err != nil {
 		return nil, fmt.Errorf("joblife: %w", err)
 	}
 	m.index = index
-	index.RaiseWatermark(greatest)             // of quarantined and invalid jobs too; the records may not have it
-	if n := len(live); n > m.cfg.maxActive() { // the limit concerns only a Submit
-		m.sched = newScheduler(n)
-	}
+	index.RaiseWatermark(greatest) // of quarantined and invalid jobs too; the records may not have it
 	for _, j := range live {
 		m.jobs[j.id] = j
 	}
@@ -316,7 +312,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	j.queue = j.spec.Queue()
 	j.forgetSpec()
 	if state.Closed() && state.State() != jobstate.StateInactive { // invalidated
-		m.unlinkInvalid(j)
+		m.purger.unlinkInvalid(j)
 		return nil, nil, nil
 	}
 	m.move(j, state.State())
@@ -427,9 +423,9 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 	}
 }
 
-// common returns the records of a snapshot that are of no resident job.
+// common returns the records that are of no resident job.
 func (m *machine) common() []Record {
-	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.idFloor)}}
+	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.purger.idFloor)}}
 	list = append(list, m.queues.records()...)
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
 	for _, t := range plan.Tombstones {
@@ -455,7 +451,6 @@ func (j *job) snapshot() []Record {
 func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
 	for _, j := range live {
 		if h, ok := j.holder(); ok {
-			j.unreturned = h.Bypass
 			m.bookings.add(j.id, allocation(h))
 		}
 	}

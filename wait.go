@@ -32,7 +32,6 @@ func (w *waits) full() error {
 	return nil
 }
 
-// add adds a wait that cannot be answered yet.
 func (w *waits) add(in Wait) {
 	if w.jobs == nil {
 		w.jobs = make(map[jobid.ID][]Wait)
@@ -58,7 +57,7 @@ func isMask(mask jobstate.State) bool {
 	return mask&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) == 0
 }
 
-// event answers waits for an event of a job, and for the state that it led to.
+// event answers waits for an event, and for the state that it led to.
 func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State, closed bool) {
 	list := w.jobs[id]
 	if len(list) == 0 {
@@ -83,7 +82,7 @@ func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State,
 	}
 }
 
-// answer answers waits until no job is in some states.
+// answer answers each WaitEmpty whose time has come.
 func (w *waits) answer(o *outbox, count func(jobstate.State) int) {
 	if len(w.empty) == 0 {
 		return
@@ -99,7 +98,6 @@ func (w *waits) answer(o *outbox, count func(jobstate.State) int) {
 	w.n -= n - len(w.empty)
 }
 
-// cancel ends the waits with a tag.
 func (w *waits) cancel(tag uint64) {
 	n := 0
 	for id, list := range w.jobs {

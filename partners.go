@@ -1,0 +1,315 @@
+package joblife
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+func (in SchedHello) dispatch(m *machine) error {
+	m.sched.hello(in.PartialOK, m.quarantine.holders(&m.jobTable))
+	return nil
+}
+
+func (in SchedReady) dispatch(m *machine) error { return m.sched.ready(alloc.Ready(in)) }
+
+func (SchedLost) dispatch(m *machine) error {
+	m.sched.lost()
+	return nil
+}
+
+func (in SchedResponse) dispatch(m *machine) error {
+	r := alloc.Response(in)
+	if r.Type == alloc.ResponseAnnotate {
+		e, err := jobstate.NewEntry(m.now, &jobstate.AllocContext{Annotations: r.Annotations})
+		if err == nil {
+			err = fitsEntry(e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r.Type == alloc.ResponseSuccess {
+		if err := m.bookings.conflict(r.ID, r.R); err != nil {
+			return err
+		}
+	}
+	outcome, err := m.sched.respond(r)
+	switch {
+	case err != nil:
+		return err
+	case outcome == alloc.OutcomeAllocated:
+		m.allocated(m.jobs[r.ID], r)
+	case outcome == alloc.OutcomeDenied:
+		m.end(m.jobs[r.ID], "alloc", r.Note)
+	}
+	return nil
+}
+
+// allocated gives a job its resources, or frees them at once if the job went back to PRIORITY.
+func (m *machine) allocated(j *job, r alloc.Response) {
+	waits := j.job().State() == jobstate.StateSched
+	var err error
+	if waits {
+		if err = m.give(j, r.R, jobstate.AllocContext{Annotations: r.Annotations}); err == nil {
+			return
+		}
+	}
+	m.sched.unannotate(j)
+	m.sched.free(j.id, r.R, true)
+	if waits {
+		m.end(j, "alloc", err.Error())
+	}
+}
+
+func (in Alloc) dispatch(m *machine) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	j, err := m.active(in.By, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.state != jobstate.StateSched || !j.job().HasFlag(flagBypass):
+		return fmt.Errorf("%w: %v is not in SCHED with the flag %s", ErrInvalid, in.ID, flagBypass)
+	}
+	if err := m.bookings.conflict(in.ID, in.R); err != nil {
+		return err
+	}
+	if err := m.give(j, in.R, jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)}); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: in.Tag, Job: in.ID})
+	return nil
+}
+
+// recordR returns the record of an R. It has the key scheduling, for an instance that runs in
+// the job, if there is room.
+func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
+	n := len(m.out.text)
+	text := r.AppendJSON(m.out.text)
+	if end := len(text) - len("}"); len(scheduling) > 0 {
+		text = append(append(append(text[:end], `,"scheduling":`...), scheduling...), '}')
+		if fits("R", text[n:], 0) != nil {
+			text = append(text[:end], '}')
+		}
+	}
+	m.out.text = text
+	record := text[n:len(text):len(text)]
+	return record, fits("R", record, 0)
+}
+
+// give gives a job its R, without the properties that only the scheduler's instance uses.
+func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
+	own := r.WithoutLocal()
+	if notes, err := j.merged(c.Annotations); err == nil { // else the log has only memos
+		c.Annotations = notes
+	}
+	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)
+	m.text = text
+	if err == nil {
+		err = fitsEntry(e)
+	}
+	var record []byte
+	if err == nil && !m.volatile {
+		record, err = m.recordR(own, r.Scheduling())
+	}
+	if err == nil {
+		err = j.life.SetR(own)
+	}
+	if err != nil {
+		return err
+	}
+	j.r = own
+	m.bookings.add(j.id, own)
+	if j.rare != nil {
+		j.rare.notes = nil // the log has them now
+	}
+	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
+	j.life.Offline(m.now, m.offline)
+	must(m.applyEntry(j, e))
+	return nil
+}
+
+func (ExecHello) dispatch(m *machine) error {
+	m.exec.hello()
+	return nil
+}
+
+func (ExecLost) dispatch(m *machine) error {
+	m.exec.lost()
+	return nil
+}
+
+// errOffline is returned for a message of an executor that has not said hello.
+var errOffline = errors.New("joblife: not connected")
+
+// running returns a job that the executor was asked to start.
+func (m *machine) running(id jobid.ID) (*job, error) {
+	j := m.jobs[id]
+	switch {
+	case !m.exec.on:
+		return nil, fmt.Errorf("%w: no executor", errOffline)
+	case j == nil:
+		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
+	case j.start != startSent && j.start != startAsk:
+		return nil, fmt.Errorf("%w: the executor was not asked to start %v", ErrInvalid, id)
+	}
+	return j, nil
+}
+
+func (in ExecResponse) dispatch(m *machine) error {
+	j, err := m.running(in.ID)
+	if err != nil {
+		return err
+	}
+	switch s := j.job(); in.Type {
+	case exec.ResponseStart, exec.ResponseReattached:
+		if s.Started() {
+			return nil
+		}
+		return m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: jobstate.EventStart})
+	case exec.ResponseRelease:
+		if s.Released() {
+			return nil
+		}
+		ranks := jobstate.Ranks{All: in.Ranks == nil}
+		if !ranks.All {
+			if ranks.Set = j.unreleased(in.Ranks); ranks.Set.IsEmpty() && !in.Final {
+				return nil
+			}
+		}
+		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
+	case exec.ResponseException:
+		err := m.request(Cred{}, j, &jobstate.ExceptionContext{
+			Type: sanitizeNote(in.Exception.Type), Severity: in.Exception.Severity, Note: sanitizeNote(in.Exception.Note),
+			UserID: jobstate.Some(m.cfg.Owner),
+		})
+		if errors.Is(err, ErrLimit) { // not the executor's fault, so its session goes on
+			m.fault("", j.id, err)
+			return nil
+		}
+		return err
+	case exec.ResponseFinish:
+		if s.Finished() {
+			return nil
+		}
+		return m.apply(j, &jobstate.FinishContext{Status: in.Status})
+	}
+	return fmt.Errorf("%w: response type %d", ErrInvalid, in.Type)
+}
+
+// unreleased returns the ranks of a set that the executor has not released before.
+func (j *job) unreleased(ranks *idset.Set) *idset.Set {
+	for h := range j.life.Holds().Holders() {
+		if h.Kind == perilog.HolderExecutor {
+			return idset.Intersect(ranks, h.Ranks)
+		}
+	}
+	return ranks
+}
+
+func (in ExecRefused) dispatch(m *machine) error {
+	j, err := m.running(in.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.job().Started():
+		return fmt.Errorf("%w: %v has started", ErrInvalid, in.ID)
+	}
+	asked := j.start == startAsk
+	j.start = startNone
+	j.life.NotStarted(m.now)
+	if j.state == jobstate.StateRun && !asked {
+		m.end(j, "exec", in.Note)
+	}
+	m.touch(j)
+	return nil
+}
+
+func (in SetExpiration) dispatch(m *machine) error {
+	if err := owner(in.By); err != nil {
+		return err
+	}
+	j, err := m.active(in.By, in.ID)
+	switch {
+	case err != nil:
+		return err
+	case j.state != jobstate.StateRun:
+		return fmt.Errorf("%w: %v is not in RUN", ErrInvalid, in.ID)
+	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
+		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
+	}
+	if err := m.change(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
+		return err
+	}
+	m.sched.expire(j.id, in.Expiration)
+	m.exec.expire(j, in.Expiration)
+	return nil
+}
+
+func (in Report) dispatch(m *machine) error {
+	a := perilog.AnswerUnknown
+	if j := m.jobs[in.Job]; j != nil {
+		a = j.life.Report(m.now, in.Report)
+		m.touch(j)
+	} else if _, ok := m.index.Ended(in.Job); ok {
+		a = perilog.AnswerEnded
+	}
+	m.answer(Answer{Tag: in.Tag, Job: in.Job, Report: a})
+	return nil
+}
+
+func (in Drained) dispatch(m *machine) error {
+	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
+		j.life.Drained(m.now, in.Ranks)
+		m.touch(j)
+		j.drains = j.life.Draining()
+		return !j.drains
+	})
+	return nil
+}
+
+func (in Offline) dispatch(m *machine) error {
+	m.offline = in.Ranks
+	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // the others learn it with alloc
+		j.life.Offline(m.now, in.Ranks)
+		m.touch(j)
+	}
+	return nil
+}
+
+func (in Reattach) dispatch(m *machine) error {
+	return m.resolve(in.Action, func(j *job) error { return j.life.Reattach(m.now, in.Key, in.Ranks) })
+}
+
+func (in Rerun) dispatch(m *machine) error {
+	return m.resolve(in.Action, func(j *job) error { return j.life.Rerun(m.now, in.Key, in.Ranks) })
+}
+
+func (in ForceFinish) dispatch(m *machine) error {
+	return m.resolve(in.Action, func(j *job) error {
+		return j.life.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
+	})
+}
+
+func (m *machine) resolve(a Action, f func(*job) error) error {
+	j := m.jobs[a.Job]
+	if j == nil {
+		return fmt.Errorf("%w: %v", ErrUnknown, a.Job)
+	}
+	if err := f(j); err != nil {
+		return err
+	}
+	m.touch(j)
+	return nil
+}

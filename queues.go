@@ -1,0 +1,123 @@
+package joblife
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// queues are the named queues by name, or only the anonymous one, whose name is "".
+type queues map[string]*queue
+
+type queue struct {
+	enable, start gate
+	kept          gate // start, without volatile changes: as the records have it
+}
+
+// A gate is open, or closed for a reason.
+type gate struct {
+	open   bool
+	reason string
+}
+
+// set opens or closes a gate for a reason in words from outside.
+func (g *gate) set(open bool, reason string) {
+	if *g = (gate{open, sanitizeNote(reason)}); open {
+		g.reason = ""
+	}
+}
+
+// named returns the queues of a configuration. Those that exist keep their state; started
+// says whether new ones begin started. Without names it returns the anonymous queue, which
+// begins started in any case.
+func (q queues) named(names []string, started bool) (list queues, added []string) {
+	list = make(queues)
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	for _, name := range names {
+		if list[name] = q[name]; list[name] == nil {
+			start := gate{open: name == "" || started}
+			list[name] = &queue{gate{open: true}, start, start}
+			added = append(added, name)
+		}
+	}
+	return list, added
+}
+
+// admits returns an error if a queue takes no jobs, in flux-core's words.
+func (q queues) admits(name string) error {
+	found := q[name]
+	switch {
+	case found == nil:
+		return noQueue(ErrRefused, name)
+	case found.enable.open:
+		return nil
+	case name != "":
+		name = " to " + plain(name)
+	}
+	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, found.enable.reason)
+}
+
+// starts reports whether the jobs of a queue go to the scheduler.
+func (q queues) starts(name string) bool {
+	found := q[name]
+	return found != nil && found.start.open
+}
+
+// noQueue returns the error of a queue that the configuration does not have.
+func noQueue(category error, name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: a named queue is required", category)
+	}
+	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
+}
+
+// owned returns a queue that by may change.
+func (q queues) owned(by Cred, name string) (*queue, error) {
+	if err := owner(by); err != nil {
+		return nil, err
+	}
+	found := q[name]
+	if found == nil {
+		return nil, noQueue(ErrInvalid, name)
+	}
+	return found, nil
+}
+
+// queueState is a queue as RecordQueue has it.
+type queueState struct {
+	Name string `json:"name"`
+	QueueStatus
+}
+
+func (q queues) record(name string) Record {
+	found := q[name]
+	b, err := json.Marshal(queueState{name, QueueStatus{found.enable.open, found.kept.open, found.enable.reason, found.kept.reason}})
+	if err != nil {
+		panic("joblife: a queue that cannot be written: " + err.Error())
+	}
+	return Record{Kind: RecordQueue, Data: b}
+}
+
+func (q queues) records() []Record {
+	var list []Record
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		list = append(list, q.record(name))
+	}
+	return list
+}
+
+// restore reads a record. It ignores a queue that the configuration does not have.
+func (q queues) restore(data []byte) error {
+	var state queueState
+	if err := json.Unmarshal(data, &state); err != nil {
+		return fmt.Errorf("joblife: queue record: %w", err)
+	}
+	if found := q[state.Name]; found != nil {
+		start := gate{state.Started, state.StopReason}
+		*found = queue{gate{state.Enabled, state.DisableReason}, start, start}
+	}
+	return nil
+}

@@ -1,0 +1,300 @@
+package joblife
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+const (
+	eventAnnotations  = "annotations"         // volatile: the scheduler annotates a job that waits
+	eventAllocRequest = "debug.alloc-request" // of a job with the flag debug
+	eventStartRequest = "debug.start-request" // likewise
+)
+
+// A scheduler is the session of one (RFC 27), and the jobs that wait for it.
+type scheduler struct {
+	*core
+	queue *alloc.Queue
+	freed []alloc.Free // between hello and ready
+	sends []alloc.Send // scratch of send
+}
+
+// newScheduler returns the part without a session. Its queue has room for all jobs that a
+// Submit lets in.
+func newScheduler(c *core) scheduler {
+	return scheduler{core: c, queue: alloc.NewQueue(alloc.Config{MaxJobs: math.MaxInt})}
+}
+
+// send hands out what the queue wants sent. Only a bug in this package makes the queue fail.
+func (s *scheduler) send(sends []alloc.Send, err error) {
+	if err != nil {
+		panic("joblife: the queue and the jobs disagree: " + err.Error())
+	}
+	for _, msg := range sends {
+		id := msg.Job.ID
+		switch msg.Kind {
+		case alloc.SendAlloc:
+			j := s.jobs[id]
+			s.out.Sched = append(s.out.Sched, alloc.Request{JobInfo: msg.Job, Jobspec: j.request()})
+			s.debug(j, eventAllocRequest)
+		case alloc.SendCancel:
+			s.out.Sched = append(s.out.Sched, alloc.Cancel{ID: id})
+		case alloc.SendPrioritize:
+			s.out.Sched = append(s.out.Sched, alloc.Prioritize{Jobs: msg.Jobs})
+		case alloc.SendFree:
+			s.out.Sched = append(s.out.Sched, alloc.Free{ID: id, R: msg.R, Final: true})
+		}
+	}
+	s.sends = sends[:0]
+}
+
+// block stops the jobs of queues that do not start them, and starts the others.
+func (s *scheduler) block(starts func(queue string) bool) {
+	var stop, start []jobid.ID
+	for _, j := range s.sorted(jobstate.StatePriority | jobstate.StateSched) {
+		switch {
+		case !j.queued:
+		case starts(j.queue):
+			start = append(start, j.id)
+		default:
+			stop = append(stop, j.id)
+		}
+	}
+	s.send(s.queue.Stop(s.sends, stop...))
+	s.send(s.queue.Start(s.sends, start...))
+}
+
+// enqueue makes a job wait for resources with its priority; stopped, without a request.
+func (s *scheduler) enqueue(j *job, stopped bool) {
+	state := j.job()
+	if state.State() != jobstate.StateSched || state.HasFlag(flagBypass) {
+		return
+	}
+	info := infoOf(state)
+	switch {
+	case j.queued:
+		s.send(s.queue.Prioritize(s.sends, []alloc.Priority{{ID: j.id, Priority: info.Priority}}))
+	case stopped:
+		s.send(s.sends, s.queue.AddStopped(info))
+	default:
+		s.send(s.queue.Add(s.sends, info))
+	}
+	j.queued = true
+}
+
+// renew replaces a request whose jobspec has changed.
+func (s *scheduler) renew(j *job, stopped bool) {
+	if !j.queued {
+		return
+	}
+	s.send(s.queue.Stop(s.sends, j.id))
+	if !stopped {
+		s.send(s.queue.Start(s.sends, j.id))
+	}
+}
+
+// dequeue takes back the request of a job.
+func (s *scheduler) dequeue(j *job) {
+	if j.queued {
+		s.forget(j)
+		s.send(s.queue.Cancel(s.sends, j.id))
+	}
+}
+
+// forget notes that a job waits no longer.
+func (s *scheduler) forget(j *job) {
+	j.queued = false
+	s.unannotate(j)
+}
+
+// hello begins a session, which learns what is held.
+func (s *scheduler) hello(partialOK bool, holders []alloc.Holder) {
+	s.lost()
+	s.queue.Hello(nil) // which forgets nothing more
+	a := alloc.Announce(holders, partialOK)
+	s.out.Hello = &a
+	for _, e := range a.Failed {
+		s.fault("", e.ID, e.Err)
+	}
+	// It need not know of jobs that hold nothing and only have to end.
+	for _, j := range s.sorted(jobstate.StateRunning | jobstate.StateInactive) {
+		j.hidden = j.r != nil
+	}
+	for _, h := range holders {
+		if j := s.jobs[h.ID]; j != nil {
+			j.hidden = false
+		}
+	}
+}
+
+func (s *scheduler) ready(in alloc.Ready) error {
+	sends, response, err := s.queue.Ready(s.sends, in)
+	if err != nil {
+		return err
+	}
+	s.out.Sched = append(s.out.Sched, response)
+	for _, f := range s.freed {
+		s.out.Sched = append(s.out.Sched, f)
+	}
+	s.freed = nil
+	s.send(sends, nil)
+	return nil
+}
+
+// lost ends the session: requests are void, and what was not handed out yet.
+func (s *scheduler) lost() {
+	for _, id := range s.queue.Lost(nil) {
+		s.unannotate(s.jobs[id])
+	}
+	s.freed, s.out.Hello, s.out.Sched = nil, nil, s.out.Sched[:0]
+}
+
+// respond takes a response. It leaves to the caller to give the job what is allocated, or to
+// end one that is denied.
+func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
+	sends, outcome, err := s.queue.Response(s.sends, r)
+	if err != nil {
+		return 0, err
+	}
+	s.send(sends, nil)
+	switch j := s.jobs[r.ID]; outcome {
+	case alloc.OutcomeAllocated:
+		j.queued = false
+	case alloc.OutcomeAnnotated:
+		s.annotate(j, r.Annotations)
+	case alloc.OutcomeDenied:
+		s.forget(j)
+	case alloc.OutcomeRequeued:
+		s.unannotate(j)
+	}
+	return outcome, nil
+}
+
+// free gives resources back. Between hello and ready they wait; without a scheduler, the next
+// hello tells of them.
+func (s *scheduler) free(id jobid.ID, r *rset.R, final bool) {
+	f := alloc.Free{ID: id, R: r, Final: final}
+	switch s.queue.Phase() {
+	case alloc.PhaseOnline:
+		s.out.Sched = append(s.out.Sched, f)
+	case alloc.PhaseGreeting:
+		s.freed = append(s.freed, f)
+	}
+}
+
+func (s *scheduler) expire(id jobid.ID, at eventlog.Timestamp) {
+	if s.queue.Phase() == alloc.PhaseOnline {
+		s.out.Sched = append(s.out.Sched, alloc.Expiration{ID: id, Expiration: at})
+	}
+}
+
+// annotate merges what the scheduler says of a job. That is for people: if long memos leave no
+// room for it, the session goes on.
+func (s *scheduler) annotate(j *job, patch []byte) {
+	if notes, err := j.merged(patch); err == nil {
+		s.setNotes(j, notes)
+	}
+}
+
+// unannotate drops what the scheduler has said of a job: all but memos.
+func (s *scheduler) unannotate(j *job) {
+	old := j.rareCopy().notes
+	if len(old) == 0 {
+		return
+	}
+	var notes json.RawMessage
+	doc := jsonobj.NewDoc(old)
+	if memos := doc.Root().Member("user"); !memos.Absent() {
+		notes = userNotes(memos.Raw())
+	}
+	if !bytes.Equal(notes, old) {
+		s.setNotes(j, notes)
+	}
+}
+
+// setNotes sets the annotations of a job, and tells readers of them.
+func (s *scheduler) setNotes(j *job, notes []byte) {
+	j.setNotes(notes)
+	if len(notes) == 0 {
+		notes = []byte("null")
+	}
+	s.journalVolatile(j.id, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
+}
+
+// An executor is the session of one (RFC 32).
+type executor struct {
+	*core
+	on bool // it said hello
+}
+
+// start asks the executor to start a job, now or when it says hello.
+func (x *executor) start(j *job) {
+	switch {
+	case x.on && j.start == startAsk: // its response decides
+	case x.on:
+		x.send(j)
+	case j.start == startNone:
+		j.start = startWanted
+	case j.start == startAsk:
+		j.start = startSent // it may start
+	}
+}
+
+// send asks the executor to start a job or to go on with it, perhaps once more.
+func (x *executor) send(j *job) {
+	reattach := j.job().Started() || j.state == jobstate.StateCleanup || j.start == startAsk
+	if j.start != startAsk {
+		j.start = startSent
+	}
+	x.out.Exec = append(x.out.Exec, exec.Start{
+		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.current(), Reattach: reattach,
+	})
+	if !reattach {
+		x.debug(j, eventStartRequest)
+	}
+}
+
+// hello begins a session, which learns what runs and what has ended it.
+func (x *executor) hello() {
+	x.lost()
+	x.on = true
+	for _, j := range x.sorted(jobstate.StateRunning) {
+		if j.start == startNone || j.job().Released() {
+			continue
+		}
+		x.send(j)
+		if cause, ok := j.job().Cause(); ok {
+			x.out.Raised = append(x.out.Raised, Raised{Job: j.id, ExceptionContext: jobstate.ExceptionContext{
+				Type: cause.Type, Note: cause.Note, UserID: cause.UserID, WaitStatus: cause.WaitStatus,
+			}})
+		}
+	}
+}
+
+// lost ends the session, and takes back what was not handed out.
+func (x *executor) lost() {
+	x.on = false
+	for _, msg := range x.out.Exec {
+		s, ok := msg.(exec.Start)
+		if j := x.jobs[s.ID]; ok && !s.Reattach && j != nil && j.start == startSent {
+			j.start = startWanted
+		}
+	}
+	x.out.Exec = clearTo(x.out.Exec)
+}
+
+func (x *executor) expire(j *job, at eventlog.Timestamp) {
+	if x.on && j.start == startSent {
+		x.out.Exec = append(x.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
+	}
+}
