@@ -565,6 +565,24 @@ func TestLimitsPurgeByNumberAndAge(t *testing.T) {
 	}
 }
 
+// Jobs that grow old one after the other make no batch each.
+func TestTheAgeOfJobsIsLookedAtOnceASecond(t *testing.T) {
+	s, _ := ended(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(time.Hour)}}, 1)
+	s.now = s.now.Add(100 * time.Millisecond)
+	s.submit(jobspec.Job{Nodes: 1})
+	for s.inactive() == 2 {
+		s.now, _ = s.m.Deadline()
+		s.step(joblife.Tick{})
+	}
+	s.due(time.Second)
+	s.now = s.now.Add(500 * time.Millisecond)
+	s.step(joblife.Tick{})
+	require.Equal(t, 1, s.inactive(), "it is old enough")
+	s.now, _ = s.m.Deadline()
+	s.step(joblife.Tick{})
+	require.Zero(t, s.inactive())
+}
+
 // PU-9.
 func TestALongRestIsNotAClockThatJumped(t *testing.T) {
 	s, _ := ended(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(30 * 24 * time.Hour)}}, 2)
