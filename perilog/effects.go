@@ -25,14 +25,6 @@ const (
 	LogHousekeeping                // the log of its housekeeping, which can outlive the job
 )
 
-// String returns "job" or "housekeeping".
-func (l Log) String() string {
-	if l == LogJob {
-		return "job"
-	}
-	return "housekeeping"
-}
-
 // A Record is an entry of one of the logs of a job.
 type Record struct {
 	Log   Log

@@ -63,17 +63,10 @@ type failures struct {
 	dropped  idset.Set // those of them that the job gave up
 }
 
-// ownFailures gives h failures of its own before their first change.
-func (h *Holds) ownFailures() {
-	if h.failures == &h.scratch.noFailures {
-		h.failures = new(failures)
-	}
-}
-
-// ownAllocation gives h an allocation of its own before its first change.
-func (h *Holds) ownAllocation() {
-	if h.allocation == &h.scratch.noAllocation {
-		h.allocation = new(allocation)
+// unshare replaces a part that Jobs share by a new one, before its first change.
+func unshare[T any](part **T, shared *T) {
+	if *part == shared {
+		*part = new(T)
 	}
 }
 
@@ -122,7 +115,7 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 
 // setR sets the ranks, which it keeps, and the named resources.
 func (h *Holds) setR(ranks *idset.Set, names []string) {
-	h.ownAllocation()
+	unshare(&h.allocation, &h.scratch.noAllocation)
 	h.all = ranks
 	names = slices.Clone(names)
 	slices.Sort(names)
@@ -151,7 +144,7 @@ func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 		return outcome, err
 	}
 	if traitsOf(ev.Context()).has(namesRanks) {
-		h.ownAllocation()
+		unshare(&h.allocation, &h.scratch.noAllocation)
 	}
 	if h.allocation != &h.scratch.noAllocation {
 		if _, ok := ev.Context().(*jobstate.ExceptionContext); ok || h.job.HasResources() {
@@ -169,7 +162,7 @@ const (
 	namesRanks   traits = 1 << iota // it may concern ranks before the job has any
 	endsHold                        // it may end a hold on ranks
 	startsAction                    // of whomever
-	tellsMode                       // of an action that this library runs
+	saysMode                        // of an action that this library runs
 )
 
 // traitsOf returns the traits of an event with that context.
@@ -177,11 +170,11 @@ func traitsOf(c jobstate.Context) traits {
 	switch c := c.(type) {
 	case *jobstate.ActionStartContext:
 		if c.Owned() {
-			return namesRanks | startsAction | tellsMode
+			return namesRanks | startsAction | saysMode
 		}
 		return namesRanks | startsAction
 	case *jobstate.ActionLaunchContext:
-		return namesRanks | tellsMode
+		return namesRanks | saysMode
 	case *jobstate.ActionFailContext:
 		return namesRanks
 	case *jobstate.ActionReleaseContext, *jobstate.ActionFinishContext, *jobstate.DrainedContext:
@@ -226,7 +219,7 @@ func (h *Holds) change(ev *jobstate.Event) {
 	case *jobstate.ActionFinishContext:
 		h.actionFinish(c.ActionKey)
 	case *jobstate.DrainedContext:
-		h.ownFailures()
+		unshare(&h.failures, &h.scratch.noFailures)
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.endHold(&h.draining, c.Ranks)
 	case nil:
@@ -237,7 +230,7 @@ func (h *Holds) change(ev *jobstate.Event) {
 			h.close()
 		}
 	}
-	h.settle()
+	h.leaveUnheld()
 }
 
 func (h *Holds) start(t eventlog.Timestamp) {
@@ -309,7 +302,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 
 // failRanks notes that ranks failed, and whether a drain holds them.
 func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
-	h.ownFailures()
+	unshare(&h.failures, &h.scratch.noFailures)
 	ranks = idset.Intersect(ranks, h.all)
 	h.failed.UnionWith(ranks)
 	if drain {
@@ -383,28 +376,28 @@ func (h *Holds) hold(key Key) *activeAction {
 	return nil
 }
 
-// settle lets leave what nothing holds any more of the ranks in h.scratch.ended and of
-// the named resources so marked, on which the current event has ended a hold.
-func (h *Holds) settle() {
-	h.settleNames()
-	if h.job.WasAllocated() && !h.scratch.ended.IsEmpty() {
-		if !h.ending() {
-			h.scratch.ended.IntersectWith(&h.dropped)
-		}
-		h.excludeHeld()
-		h.leave(&h.scratch.ended)
-	}
-	h.scratch.ended.SubtractWith(&h.scratch.ended)
-	if !h.over && h.isOver() {
+// leaveUnheld lets ranks and named resources leave that nothing holds any more. The current
+// event has ended a hold on those in h.scratch.ended, and on the names so marked.
+func (h *Holds) leaveUnheld() {
+	h.leaveUnheldNames()
+	ended := &h.scratch.ended
+	switch {
+	case !h.over && h.isOver():
 		h.over = true
-		h.scratch.ended.UnionWith(h.all)
-		h.scratch.ended.SubtractWith(&h.left)
-		h.leave(&h.scratch.ended)
-		h.scratch.ended.SubtractWith(&h.scratch.ended)
+		ended.UnionWith(h.all)
+		ended.SubtractWith(&h.left)
+		h.leave(ended)
 		for i := range h.named {
 			h.named[i].left = true
 		}
+	case h.job.WasAllocated() && !ended.IsEmpty():
+		if !h.ending() {
+			ended.IntersectWith(&h.dropped)
+		}
+		h.excludeHeld()
+		h.leave(ended)
 	}
+	ended.SubtractWith(ended)
 }
 
 // excludeHeld removes from h.scratch.ended what is still held, except by the job itself.
@@ -416,9 +409,8 @@ func (h *Holds) excludeHeld() {
 	}
 }
 
-// settleNames is settle of named resources: an action held what leaves, and none
-// does.
-func (h *Holds) settleNames() {
+// leaveUnheldNames lets a named resource leave that an action held, and none holds any more.
+func (h *Holds) leaveUnheldNames() {
 	for i := range h.named {
 		n := &h.named[i]
 		if n.ended && n.acted && h.job.WasAllocated() && h.ending() && !h.executing() &&

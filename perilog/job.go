@@ -125,9 +125,8 @@ func (j *Job) ownBoth() {
 
 // ownDrains gives j drains of its own before their first change.
 func (j *Job) ownDrains() {
-	if j.ownNodes(); j.drains == &j.holds.scratch.noDrains {
-		j.drains = new(drains)
-	}
+	j.ownNodes()
+	unshare(&j.drains, &j.holds.scratch.noDrains)
 }
 
 // maxAdopted limits the actions that a job follows and its configuration does not have.

@@ -121,7 +121,7 @@ const (
 // phaseAfter returns the phase after an event, of which the state before it is known.
 func (j *Job) phaseAfter(c jobstate.Context) phase {
 	switch does := traitsOf(c); {
-	case does.has(startsAction) && does.has(tellsMode):
+	case does.has(startsAction) && does.has(saysMode):
 		return j.phase
 	case j.endsHold(c), j.epilogsDue(j.loggedStart()):
 		return phaseClosed

@@ -22,80 +22,58 @@ const (
 	CauseForced                            // an operator finished it by force
 )
 
-// causeTexts holds the words for people, and the names in a log.
-var causeTexts = [...]struct{ words, name string }{
-	CauseOK:               {"ok", "ok"},
-	CauseFailed:           {"failed", "failed"},
-	CauseReported:         {"reported node failure", "reported"},
-	CauseControl:          {"bad control line", "control"},
-	CauseSignaled:         {"killed by signal", "signaled"},
-	CauseTimedOut:         {"timed out", "timed-out"},
-	CauseCanceled:         {"canceled", "canceled"},
-	CauseCanceledTimedOut: {"canceled then timed out", "canceled-timed-out"},
-	CauseLaunchFailed:     {"failed to launch", "launch-failed"},
-	CauseUnreachable:      {"unreachable", "unreachable"},
-	CauseOffline:          {"offline", "offline"},
-	CauseForced:           {"finished by force", "forced"},
+// causes holds what there is to know of each cause.
+var causes = [...]struct {
+	name  string // in a log
+	words string // for people
+	drain string // in the reason of a drain
+
+	// drains says that a rank that ended so is drained. A canceled one is not, or users
+	// could drain nodes by canceling their jobs. An offline one is not in use. A forced
+	// one is the operator's decision.
+	drains bool
+
+	// reported says that a report said that the node failed, in contrast to a failure of
+	// the command, which may be the command's own. Tolerance covers what was reported.
+	reported bool
+
+	// mayRun says that the command may still run: it was deaf, or nobody sees its node.
+	// The log does not tell which timeouts were obeyed.
+	mayRun bool
+}{
+	CauseOK:               {name: "ok", words: "ok"},
+	CauseFailed:           {name: "failed", words: "failed", drain: "failed", drains: true},
+	CauseReported:         {name: "reported", words: "reported node failure", drain: "reported node failure", drains: true, reported: true},
+	CauseControl:          {name: "control", words: "bad control line", drain: "bad control line", drains: true},
+	CauseSignaled:         {name: "signaled", words: "killed by signal", drain: "failed", drains: true},
+	CauseTimedOut:         {name: "timed-out", words: "timed out", drain: "timed out", drains: true, mayRun: true},
+	CauseCanceled:         {name: "canceled", words: "canceled", drain: "failed"},
+	CauseCanceledTimedOut: {name: "canceled-timed-out", words: "canceled then timed out", drain: "canceled then timed out", drains: true, mayRun: true},
+	CauseLaunchFailed:     {name: "launch-failed", words: "failed to launch", drain: "failed", drains: true},
+	CauseUnreachable:      {name: "unreachable", words: "unreachable", drain: lostContact, drains: true, reported: true, mayRun: true},
+	CauseOffline:          {name: "offline", words: "offline", drain: "offline", reported: true},
+	CauseForced:           {name: "forced", words: "finished by force", drain: "failed", reported: true},
 }
 
-// String returns the words that notes and drain reasons use, such as "timed out".
-func (c Cause) String() string { return causeTexts[c].words }
+// lostContact is what is said of a rank that is unreachable.
+const lostContact = "lost contact"
+
+// String returns the words that notes use, such as "timed out".
+func (c Cause) String() string { return causes[c].words }
 
 // Name returns the name that a log has for c, such as "timed-out".
-func (c Cause) Name() string { return causeTexts[c].name }
+func (c Cause) Name() string { return causes[c].name }
 
 // CauseNamed returns the cause of a failure that a log names. A name that a later
 // version may have written is CauseFailed.
 func CauseNamed(name string) Cause {
-	for c := CauseFailed; int(c) < len(causeTexts); c++ {
-		if causeTexts[c].name == name {
+	for c := CauseFailed; int(c) < len(causes); c++ {
+		if causes[c].name == name {
 			return c
 		}
 	}
 	return CauseFailed
 }
-
-// reported says whether a report said that the node failed, in contrast to a
-// failure of the command, which may be the command's own. Tolerance covers what
-// was reported.
-func (c Cause) reported() bool {
-	switch c {
-	case CauseReported, CauseUnreachable, CauseOffline, CauseForced:
-		return true
-	}
-	return false
-}
-
-// mayRun reports whether the command may still run: it was deaf, or nobody sees its
-// node. The log does not tell which timeouts were obeyed.
-func (c Cause) mayRun() bool {
-	return c == CauseTimedOut || c == CauseCanceledTimedOut || c == CauseUnreachable
-}
-
-// drains reports whether a rank that ended so is drained. A canceled one is not, or
-// users could drain nodes by canceling their jobs. An offline one is not in use. A
-// forced one is the operator's decision.
-func (c Cause) drains() bool {
-	switch c {
-	case CauseOK, CauseCanceled, CauseOffline, CauseForced:
-		return false
-	}
-	return true
-}
-
-// drainWords returns what the reason of a drain says of a cause.
-func (c Cause) drainWords() string {
-	switch c {
-	case CauseTimedOut, CauseCanceledTimedOut, CauseReported, CauseControl, CauseOffline:
-		return c.String()
-	case CauseUnreachable:
-		return lostContact
-	}
-	return "failed"
-}
-
-// lostContact is what is said of a rank that is unreachable.
-const lostContact = "lost contact"
 
 // A Failure is a cause that ranks failed for. The same form comes out of a run,
 // is logged, and is folded back into the run after a restart.
@@ -172,5 +150,5 @@ func orStatus(status, other int32) int32 {
 
 // DrainReason returns the reason to drain ranks where an action failed for a cause.
 func DrainReason(title string, c Cause, job string) string {
-	return title + " " + c.drainWords() + " for job " + job
+	return title + " " + causes[c].drain + " for job " + job
 }

@@ -115,7 +115,7 @@ func (m *modelRun) report(*rapid.T) {
 	}
 }
 
-// told returns all that reports change.
+// cause returns all that reports change.
 func (m *modelRun) told() string {
 	r := m.run
 	return fmt.Sprint(r.slots, r.lead, r.launches, r.open, r.count, r.end, r.failures, r.ended, r.signals, r.notes, r.details)
@@ -297,7 +297,7 @@ func (m *modelRun) checkOutcome() {
 			}
 			require.Equal(m.t, x.cause, g.Cause, "rank %d", rank)
 		}
-		reported = reported && (g.Cause == CauseOK || g.Cause.reported())
+		reported = reported && (g.Cause == CauseOK || causes[g.Cause].reported)
 		if node := g.Cause == CauseOffline || g.Cause == CauseUnreachable; node && !m.naive.spec.PerRank {
 			for rank := range g.Ranks.All() {
 				reported = reported && rank == m.naive.spec.Leader

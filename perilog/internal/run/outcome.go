@@ -49,8 +49,8 @@ func (r *Run) Outcome() Outcome {
 	}
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	for _, g := range o.Groups {
-		o.Reported = o.Reported && (g.Cause == CauseOK || g.Cause.reported() && r.isOf(g))
-		o.MayRun = o.MayRun || g.Cause.mayRun()
+		o.Reported = o.Reported && (g.Cause == CauseOK || causes[g.Cause].reported && r.isOf(g))
+		o.MayRun = o.MayRun || causes[g.Cause].mayRun
 	}
 	o.Note = r.summary(&o)
 	return o

@@ -83,9 +83,9 @@ func (r *Run) applyReport(rep Report, p *slot) Answer {
 		return r.output(rep.Rank, p, rep.Line)
 	case ReportExited:
 		cause, status := exited(rep.Status)
-		r.processEnded(rep.Rank, p, l.told(cause), status, rep.Detail)
+		r.processEnded(rep.Rank, p, l.cause(cause), status, rep.Detail)
 	case ReportLaunchFailed:
-		r.processEnded(rep.Rank, p, l.told(CauseLaunchFailed), orStatus(rep.Status, statusFailed), rep.Detail)
+		r.processEnded(rep.Rank, p, l.cause(CauseLaunchFailed), orStatus(rep.Status, statusFailed), rep.Detail)
 	case ReportUnreachable:
 		r.orphan(CauseUnreachable, statusUnreachable)
 		r.processEnded(rep.Rank, p, CauseUnreachable, statusUnreachable, rep.Detail)
@@ -104,8 +104,8 @@ func exited(status int32) (Cause, int32) {
 	return CauseFailed, status
 }
 
-// told returns the cause if the run itself asked for the end, or else c.
-func (l *launch) told(c Cause) Cause {
+// cause returns the cause if the run itself asked for the end, or else c.
+func (l *launch) cause(c Cause) Cause {
 	switch l.phase {
 	case phaseCanceling:
 		return CauseCanceled
@@ -172,7 +172,7 @@ func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
 		return
 	}
 	// The end of a single command says nothing about any node.
-	drain := r.spec.PerRank && !s.drained && cause.drains()
+	drain := r.spec.PerRank && !s.drained && causes[cause].drains
 	s.drained = s.drained || drain
 	r.fail(Failure{Cause: cause, Status: status, Drain: drain}, rank)
 }
@@ -220,9 +220,9 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 		c.Failed = idset.Of(rank)
 	}
 	changed := false
-	r.each(takeFrom(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
+	r.each(firstNamed(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
 	if !r.spec.PerRank {
-		r.each(takeFrom(&r.unreleased, c.Released), func(rank uint32, s *slot) { changed = r.released(rank, s) || changed })
+		r.each(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) { changed = r.released(rank, s) || changed })
 	}
 	r.finish()
 	if !changed {
@@ -231,8 +231,9 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 	return AnswerApplied
 }
 
-// takeFrom takes the ranks that a line names from those that no line has named.
-func takeFrom(left **idset.Set, named *idset.Set) *idset.Set {
+// firstNamed returns the ranks that a line names and no line before it, which are no longer
+// left then.
+func firstNamed(left **idset.Set, named *idset.Set) *idset.Set {
 	fresh := idset.Intersect(named, *left)
 	if !fresh.IsEmpty() {
 		*left = idset.Difference(*left, fresh)
@@ -271,16 +272,16 @@ func (r *Run) reported(rank uint32, s *slot, note string) bool {
 	}
 	note = clip(note, maxNote)
 	drain := !s.drained
-	s.tell(CauseReported)
+	s.mark(CauseReported)
 	s.drained = true
 	r.detail(rank, CauseReported, 0, note)
 	r.fail(Failure{Cause: CauseReported, Status: statusFailed, Note: note, Drain: drain}, rank)
 	return true
 }
 
-// tell notes what control lines said while the command runs. A line that is not understood
+// mark notes what control lines said while the command runs. A line that is not understood
 // outweighs the others.
-func (s *slot) tell(c Cause) {
+func (s *slot) mark(c Cause) {
 	if s.cause != CauseControl {
 		s.cause = c
 	}
@@ -359,7 +360,7 @@ func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 		case s.stage == stageEnded, running && s.cause == f.Cause:
 			return
 		case running:
-			s.tell(f.Cause)
+			s.mark(f.Cause)
 		default:
 			r.endSlot(s, f.Cause, f.Status)
 		}

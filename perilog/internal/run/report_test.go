@@ -70,7 +70,7 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 			require.Equal(t, c.note, o.Note)
 			require.Equal(t, "2", o.Failed.String())
 			require.Equal(t, c.cause, o.Groups[len(o.Groups)-1].Cause)
-			require.Equal(t, c.cause.reported(), o.Reported)
+			require.Equal(t, causes[c.cause].reported, o.Reported)
 			require.Len(t, r.ends, 4)
 		})
 	}
@@ -261,7 +261,7 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 				require.Equal(t, c.causes, r.causes())
 				o := r.Outcome()
 				require.Contains(t, o.Note, ": x")
-				require.Equal(t, CauseNamed(strings.Fields(c.causes)[0]).reported(), o.Reported)
+				require.Equal(t, causes[CauseNamed(strings.Fields(c.causes)[0])].reported, o.Reported)
 				require.Equal(t, c.mayRun, o.MayRun)
 				require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 1"}, r.drained(), "once")
 

@@ -222,17 +222,9 @@ func (r *Run) Lost() *idset.Set { return r.at(stageLost) }
 // LostBy yields the attempts of which processes are lost, with the ranks of Lost.
 func (r *Run) LostBy() iter.Seq2[uint32, *idset.Set] {
 	return func(yield func(uint32, *idset.Set) bool) {
-		lost := make(map[uint32]*idset.Set)
-		r.processes(r.spec.Ranks, func(rank uint32, p *slot) {
-			if p.stage == stageLost {
-				if lost[p.attempt] == nil {
-					lost[p.attempt] = new(idset.Set)
-				}
-				lost[p.attempt].Insert(rank)
-			}
-		})
 		for _, l := range r.launches {
-			if l.lost > 0 && !yield(l.attempt, lost[l.attempt]) {
+			lost := func(p *slot) bool { return p.stage == stageLost && p.attempt == l.attempt }
+			if l.lost > 0 && !yield(l.attempt, r.where(lost)) {
 				return
 			}
 		}
