@@ -65,6 +65,7 @@ func (e Effects) IsEmpty() bool {
 var (
 	ErrConfig = errConfig
 	ErrOwn    = errOwn
+	ErrR      = errR
 )
 
 // Final reports whether the final fragment was given back.

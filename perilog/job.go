@@ -20,10 +20,6 @@ import (
 // follows from earlier inputs. An event that the job's state does not allow is an error of
 // package jobstate.
 var (
-	// ErrR is returned when an event needs the job's R and the job has none, and
-	// when an R is empty or too large.
-	ErrR = errors.New("perilog: invalid R")
-
 	// ErrOrder is returned when an event would start the job before its prologs
 	// have succeeded, or would free what something holds. The text says what must
 	// come first.
@@ -37,8 +33,12 @@ var (
 	ErrStopped = errors.New("perilog: the job was shut down")
 )
 
-// errOwn is returned for an event that the Job posts itself.
-var errOwn = errors.New("perilog: the job posts this event itself")
+// Categories of errors: an event that the Job posts itself; an R that is empty, too large,
+// repeated or missing.
+var (
+	errOwn = errors.New("perilog: the job posts this event itself")
+	errR   = errors.New("perilog: invalid R")
+)
 
 // A Spec is what [NewJob] and [RecoverJob] need to know of a job.
 type Spec struct {
@@ -159,7 +159,7 @@ type action struct {
 }
 
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
-// change, and R, which is immutable. The error is that of [Config.Check], or wraps ErrR.
+// change, and R, which is immutable. The error is that of [Config.Check] or [Job.SetR].
 func NewJob(c *Config, s Spec) (*Job, error) {
 	j := &Job{cfg: c, owner: s.Owner}
 	j.holds.init(s.ID, s.Scratch)

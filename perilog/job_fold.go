@@ -18,14 +18,14 @@ import (
 const maxRanksText = 768 << 10
 
 // SetR sets what the job was allocated: R, and named resources, which have no
-// rank. Call it before the event alloc. The error wraps ErrR if R is empty or too
-// large, or was set before.
+// rank. Call it before the event alloc. It is an error if R is empty or too large, or was
+// set before.
 func (j *Job) SetR(r *rset.R, named ...string) error {
 	switch {
 	case j.r != nil:
-		return fmt.Errorf("%w: R was set before", ErrR)
+		return fmt.Errorf("%w: R was set before", errR)
 	case r.IsEmpty():
-		return fmt.Errorf("%w: an allocation has at least one rank", ErrR)
+		return fmt.Errorf("%w: an allocation has at least one rank", errR)
 	}
 	size, ranks := 0, r.Ranks()
 	for first, last := range ranks.Ranges() {
@@ -33,7 +33,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 		size += int(last-first+2) / 2 * 9
 	}
 	if size > maxRanksText {
-		return fmt.Errorf("%w: its ranks do not fit in a line of the log", ErrR)
+		return fmt.Errorf("%w: its ranks do not fit in a line of the log", errR)
 	}
 	j.ownBoth()
 	j.holds.setR(ranks, named)
@@ -68,7 +68,7 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	err = j.replay(log, func(ev *jobstate.Event) error {
 		_, err := j.fold(ev)
 		if j.holds.job.WasAllocated() && j.r == nil {
-			return fmt.Errorf("%w: alloc, and the spec has no R", ErrR)
+			return fmt.Errorf("%w: alloc, and the spec has no R", errR)
 		}
 		return err
 	})
@@ -128,7 +128,7 @@ func (j *Job) takeUp() error {
 		if j.final = done.Final; done.Final || len(done.Named) > 0 || !done.Ranks.IsEmpty() {
 			ledger, err := rset.Rebuild(j.r, done, h.allNames()...)
 			if err != nil {
-				return fmt.Errorf("%w: %w", ErrR, err)
+				return fmt.Errorf("%w: %w", errR, err)
 			}
 			j.ledger = ledger
 		}

@@ -26,10 +26,9 @@ const maxFrame = 256
 //
 // Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
 // ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
-// more, and for a free or clean while something is held; ErrR for an alloc before the job
-// has an R. It refuses an event of an action that the Job runs, and a launch. After an
-// error nothing has changed, and the event must not be logged. Apply keeps no reference to
-// e.
+// more, and for a free or clean while something is held. It refuses an alloc before the job
+// has an R, an event of an action that the Job runs, and a launch. After an error nothing
+// has changed, and the event must not be logged. Apply keeps no reference to e.
 //
 // No order of events frees a rank early (I3): before an event that ends a hold on
 // ranks, the Job logs the starts of the epilogs that must run there.
@@ -80,7 +79,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	switch name := ev.Entry().Name; name {
 	case jobstate.EventAlloc:
 		if j.r == nil {
-			return fmt.Errorf("%w: alloc needs SetR first", ErrR)
+			return fmt.Errorf("%w: alloc needs SetR first", errR)
 		}
 		if s.WasAllocated() {
 			return fmt.Errorf("%w: alloc a second time", jobstate.ErrTransition)
