@@ -16,20 +16,16 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// naiveHolds is who holds each rank and each named resource, in maps, and the
-// rules of Holds in the simplest words. What is legal the job's state says.
+// naiveHolds is who holds each thing, a rank or a named resource, and the rules of Holds in
+// the simplest words. What is legal the job's state says.
 type naiveHolds struct {
-	ranks    []uint32
-	holders  map[uint32][]string // executor, drain, and numbers of actions
-	uses     map[string][]string
-	acted    map[string]bool
-	left     map[any]bool
-	drained  map[uint32]bool
-	dropped  map[uint32]bool
-	actions  []naiveHold
-	starts   int
-	started  bool
-	released bool
+	things                        []any
+	holders                       map[any][]string // executor, drain, and numbers of actions
+	acted, left, drained, dropped map[any]bool
+	ended                         map[any]bool // a hold on them, by the current event
+	actions                       []naiveHold
+	starts                        int
+	started, released             bool
 }
 
 type naiveHold struct{ id, key string }
@@ -106,9 +102,7 @@ func drawHoldsOp(t *rapid.T, n int, names []string) holdsOp {
 			o.names = append(o.names, name)
 		}
 	}
-	if strings.HasSuffix(o.name, "og-release") || strings.HasSuffix(o.name, "-fail") {
-		o.all = false // ranks are required
-	}
+	o.all = o.all && (o.name == "release" || strings.HasSuffix(o.name, "-start")) // others name ranks
 	if len(o.ranks) == 0 && (strings.HasSuffix(o.name, "-fail") || o.name == "exception") {
 		o.ranks = []uint32{0}
 	}
@@ -117,231 +111,141 @@ func drawHoldsOp(t *rapid.T, n int, names []string) holdsOp {
 
 // apply folds an event that the job has applied.
 func (n *naiveHolds) apply(o holdsOp, job *jobstate.Job) {
-	ending := job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
-	touched := map[any]bool{}
-	lose := func(rank uint32, holder string) {
-		if i := slices.Index(n.holders[rank], holder); i >= 0 {
-			n.holders[rank] = slices.Delete(slices.Clone(n.holders[rank]), i, i+1)
-			touched[rank] = true
+	n.ended = map[any]bool{}
+	kind, what, action := strings.Cut(o.name, "-")
+	key := kind + ":" + o.desc
+	for _, x := range n.things {
+		rank, isRank := x.(uint32)
+		name, _ := x.(string)
+		named := isRank && (o.all || slices.Contains(o.ranks, rank)) || slices.Contains(o.names, name)
+		switch {
+		case o.name == "clean":
+			n.holders[x], n.left[x] = nil, job.WasAllocated()
+		case o.name == "release" && o.final && (n.started || !isRank), o.name == "finish" && n.started && isRank:
+			n.end(x, "executor", o.name == "release")
+			n.ended[x] = true
+		case o.name == "start" && !n.started && !n.released && isRank && !n.left[x] && !n.dropped[x]:
+			n.holders[x] = append(n.holders[x], "executor")
+		case !named:
+		case o.name == "release":
+			n.end(x, "executor", isRank)
+		case o.name == "drained" && isRank:
+			n.drained[x] = n.end(x, "drain", true) || n.drained[x]
+		case o.name == "exception" && !o.fatal && o.drop && isRank:
+			n.drain(x)
+			n.dropped[x], n.ended[x] = true, true
+			n.end(x, "executor", true)
+		case what == "fail" && o.drain && isRank:
+			n.drain(x)
+		case what == "start" && !n.left[x] && !(o.all && n.dropped[x]):
+			n.holders[x] = append(n.holders[x], fmt.Sprint(n.starts+1))
+			n.acted[x] = true
+		case action && what == "release": // of the oldest start that holds it
+			for _, a := range n.actions {
+				if a.key == key && n.end(x, a.id, true) {
+					break
+				}
+			}
 		}
 	}
-	hold := func(rank uint32, holder string) { n.holders[rank] = append(slices.Clone(n.holders[rank]), holder) }
-	ranks := n.own(o.ranks)
-	if o.all {
-		ranks = n.ranks
-	}
-	kind, what, _ := strings.Cut(o.name, "-")
+	n.started = n.started || o.name == "start"
+	n.released = n.released || o.name == "release" && o.final || o.name == "clean"
 	switch {
-	case o.name == "start":
-		again := n.started
-		if n.started = true; !again && !n.released {
-			for _, r := range n.ranks {
-				if !n.left[r] && !n.dropped[r] {
-					hold(r, "executor")
-				}
-			}
-		}
-	case o.name == "release":
-		if o.final {
-			n.released, ranks = true, n.ranks
-			for name := range n.uses {
-				touched[name] = true
-			}
-		}
-		for _, r := range ranks {
-			if lose(r, "executor"); o.final && n.started {
-				touched[r] = true
-			}
-		}
-	case o.name == "finish" && n.started:
-		for _, r := range n.ranks {
-			touched[r] = true
-		}
 	case o.name == "clean":
-		n.released, n.actions = true, nil
-		for _, r := range n.ranks {
-			n.holders[r], n.left[r] = nil, job.WasAllocated()
-		}
-		for name := range n.uses {
-			n.uses[name], n.left[name] = nil, job.WasAllocated()
-		}
-	case o.name == "drained":
-		for _, r := range n.own(o.ranks) {
-			if slices.Contains(n.holders[r], "drain") {
-				n.drained[r] = true
-				lose(r, "drain")
-			}
-		}
-	case o.name == "exception":
-		if !o.fatal {
-			for _, r := range n.own(o.ranks) {
-				if o.drop {
-					n.drain(r)
-					n.dropped[r], touched[r] = true, true
-					lose(r, "executor")
-				}
-			}
-		}
-	case what == "fail":
-		for _, r := range n.own(o.ranks) {
-			if o.drain {
-				n.drain(r)
-			}
-		}
+		n.actions = nil
 	case what == "start":
 		n.starts++
-		id := fmt.Sprint(n.starts)
-		n.actions = append(n.actions, naiveHold{id, kind + ":" + o.desc})
-		for _, r := range ranks {
-			if !n.left[r] && !(o.all && n.dropped[r]) {
-				hold(r, id)
-			}
+		n.actions = append(n.actions, naiveHold{fmt.Sprint(n.starts), key})
+	case what == "finish":
+		i := slices.IndexFunc(n.actions, func(a naiveHold) bool { return a.key == key })
+		for _, x := range n.things {
+			n.end(x, n.actions[i].id, true)
 		}
-		for _, name := range o.names {
-			if _, ok := n.uses[name]; ok && !n.left[name] {
-				n.uses[name] = append(slices.Clone(n.uses[name]), id)
-				n.acted[name] = true
-			}
-		}
-	case what == "release" || what == "finish":
-		n.endAction(kind+":"+o.desc, o, what == "finish", lose, touched)
+		n.actions = slices.Delete(n.actions, i, i+1)
 	}
-	n.settle(job, ending, touched)
+	n.leave(job)
 }
 
-func (n *naiveHolds) endAction(key string, o holdsOp, whole bool, lose func(uint32, string), touched map[any]bool) {
-	if whole {
-		i := slices.IndexFunc(n.actions, func(a naiveHold) bool { return a.key == key })
-		id := n.actions[i].id
-		n.actions = slices.Delete(slices.Clone(n.actions), i, i+1)
-		for _, r := range n.ranks {
-			lose(r, id)
-		}
-		for name := range n.uses {
-			if i := slices.Index(n.uses[name], id); i >= 0 {
-				n.uses[name] = slices.Delete(slices.Clone(n.uses[name]), i, i+1)
-				touched[name] = true
-			}
-		}
+// end ends a hold on a thing, if it may, and reports whether there was one.
+func (n *naiveHolds) end(x any, holder string, may bool) bool {
+	i := slices.Index(n.holders[x], holder)
+	if i < 0 || !may {
+		return false
+	}
+	n.holders[x] = slices.Delete(n.holders[x], i, i+1)
+	n.ended[x] = true
+	return true
+}
+
+func (n *naiveHolds) drain(x any) {
+	if !n.left[x] && !n.drained[x] && !slices.Contains(n.holders[x], "drain") {
+		n.holders[x] = append(n.holders[x], "drain")
+	}
+}
+
+// leave lets leave what nothing holds any more.
+func (n *naiveHolds) leave(job *jobstate.Job) {
+	if !job.WasAllocated() {
 		return
 	}
-	for _, r := range n.own(o.ranks) {
-		for _, a := range n.actions {
-			if a.key == key && slices.Contains(n.holders[r], a.id) {
-				lose(r, a.id)
-				break
-			}
+	ending := job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
+	executing, draining := n.started && !n.released, false
+	for _, x := range n.things {
+		_, isRank := x.(uint32)
+		may := ending && !executing && n.acted[x]
+		if isRank {
+			may = ending || n.dropped[x]
 		}
+		n.left[x] = n.left[x] || n.ended[x] && len(n.holders[x]) == 0 && may
+		draining = draining || slices.Contains(n.holders[x], "drain")
 	}
-	for _, name := range o.names {
-		for _, a := range n.actions {
-			if i := slices.Index(n.uses[name], a.id); a.key == key && i >= 0 {
-				n.uses[name] = slices.Delete(slices.Clone(n.uses[name]), i, i+1)
-				touched[name] = true
-				break
-			}
-		}
-	}
-}
-
-func (n *naiveHolds) drain(r uint32) {
-	if !n.left[r] && !n.drained[r] && !slices.Contains(n.holders[r], "drain") {
-		n.holders[r] = append(slices.Clone(n.holders[r]), "drain")
-	}
-}
-
-func (n *naiveHolds) settle(job *jobstate.Job, ending bool, touched map[any]bool) {
-	executing := n.started && !n.released
-	idle := ending && !executing && len(n.actions) == 0
-	draining := false
-	for x := range touched {
-		switch x := x.(type) {
-		case uint32:
-			if len(n.holders[x]) == 0 && (ending || n.dropped[x]) && job.WasAllocated() {
-				n.left[x] = true
-			}
-		case string:
-			if len(n.uses[x]) == 0 && n.acted[x] && ending && !executing && job.WasAllocated() {
-				n.left[x] = true
-			}
-		}
-	}
-	for _, holders := range n.holders {
-		draining = draining || slices.Contains(holders, "drain")
-	}
-	if idle && !draining && job.WasAllocated() && !job.HasResources() {
-		for _, r := range n.ranks {
-			n.left[r] = true
-		}
-		for name := range n.uses {
-			n.left[name] = true
+	if ending && !executing && len(n.actions) == 0 && !draining && !job.HasResources() {
+		for _, x := range n.things {
+			n.left[x] = true
 		}
 	}
 }
 
-func (n *naiveHolds) own(ranks []uint32) []uint32 {
-	return slices.DeleteFunc(slices.Clone(ranks), func(r uint32) bool { return !slices.Contains(n.ranks, r) })
-}
-
-// text returns who holds what in the words of holdsByRank.
+// text returns who holds what in the words of holdsByThing.
 func (n *naiveHolds) text(job *jobstate.Job) string {
 	var b strings.Builder
-	for _, r := range n.ranks {
-		fmt.Fprintf(&b, "%d:", r)
+	for _, x := range n.things {
 		var who []string
-		if job.WasAllocated() {
-			if !job.State().In(jobstate.StateCleanup|jobstate.StateInactive) && !n.dropped[r] {
-				who = append(who, "job")
+		_, isRank := x.(uint32)
+		if isRank && !job.State().In(jobstate.StateCleanup|jobstate.StateInactive) && !n.dropped[x] {
+			who = append(who, "job:")
+		}
+		for _, id := range n.holders[x] {
+			if i := slices.IndexFunc(n.actions, func(a naiveHold) bool { return a.id == id }); i >= 0 {
+				who = append(who, n.actions[i].key)
+			} else {
+				who = append(who, id+":")
 			}
-			for _, id := range n.holders[r] {
-				if i := slices.IndexFunc(n.actions, func(a naiveHold) bool { return a.id == id }); i >= 0 {
-					id = n.actions[i].key
-				}
-				who = append(who, id)
-			}
+		}
+		if !job.WasAllocated() {
+			who = nil
 		}
 		slices.Sort(who)
-		fmt.Fprintf(&b, "%s %t; ", strings.Join(who, " "), n.left[r])
-	}
-	for _, name := range []string{"bb", "fs"} {
-		uses := len(n.uses[name])
-		if !job.WasAllocated() {
-			uses = 0
-		}
-		fmt.Fprintf(&b, "%s %t %d; ", name, n.left[name], uses)
+		fmt.Fprintf(&b, "%v: %v left %t; ", x, who, n.left[x])
 	}
 	return b.String()
 }
 
-// holdsByRank returns who holds what, rank by rank.
-func holdsByRank(h *perilog.Holds, ranks []uint32) string {
+// holdsByThing returns who holds what. Of named resources it says the actions alone.
+func holdsByThing(h *perilog.Holds, things []any) string {
 	var b strings.Builder
-	left := h.Released().Ranks
-	uses := map[string]int{}
-	for _, r := range ranks {
-		fmt.Fprintf(&b, "%d:", r)
+	left := h.Released()
+	for _, x := range things {
 		var who []string
-		for x := range h.Holders() {
-			if x.Ranks.Contains(r) {
-				key := x.Kind.String()
-				if x.Description != "" {
-					key += ":" + x.Description
-				}
-				who = append(who, key)
+		rank, isRank := x.(uint32)
+		name, _ := x.(string)
+		for by := range h.Holders() {
+			if isRank && by.Ranks.Contains(rank) || by.Description != "" && slices.Contains(by.Named, name) {
+				who = append(who, by.Kind.String()+":"+by.Description)
 			}
 		}
 		slices.Sort(who)
-		fmt.Fprintf(&b, "%s %t; ", strings.Join(who, " "), left.Contains(r))
-	}
-	for x := range h.Holders() {
-		if x.Description != "" {
-			for _, name := range x.Named {
-				uses[name]++
-			}
-		}
-	}
-	for _, name := range []string{"bb", "fs"} {
-		fmt.Fprintf(&b, "%s %t %d; ", name, slices.Contains(h.Released().Named, name), uses[name])
+		fmt.Fprintf(&b, "%v: %v left %t; ", x, who, isRank && left.Ranks.Contains(rank) || slices.Contains(left.Named, name))
 	}
 	return b.String()
 }
@@ -365,11 +269,8 @@ func driveHolds(t *rapid.T) {
 	names := []string{"fs", "bb"}
 	s := newHoldsStory(t, ranks, names...)
 	n := &naiveHolds{
-		holders: map[uint32][]string{}, uses: map[string][]string{"fs": nil, "bb": nil}, acted: map[string]bool{},
-		left: map[any]bool{}, drained: map[uint32]bool{}, dropped: map[uint32]bool{},
-	}
-	for r := range uint32(ranks) {
-		n.ranks = append(n.ranks, r)
+		things: []any{uint32(0), uint32(1), uint32(2), uint32(3), "bb", "fs"}, holders: map[any][]string{},
+		acted: map[any]bool{}, left: map[any]bool{}, drained: map[any]bool{}, dropped: map[any]bool{},
 	}
 	ops := []holdsOp{{name: "alloc"}}
 	if rapid.IntRange(0, 9).Draw(t, "no alloc") == 0 {
@@ -395,7 +296,7 @@ func driveHolds(t *rapid.T) {
 		s.log, err = eventlog.AppendEntry(s.log, e)
 		require.NoError(t, err)
 		n.apply(op, s.holds.Job())
-		require.Equal(t, n.text(s.holds.Job()), holdsByRank(s.holds, n.ranks), "%s", s.log)
+		require.Equal(t, n.text(s.holds.Job()), holdsByThing(s.holds, n.things), "%s", s.log)
 	}
 	require.Equal(t, s.holds.String(), s.replay().String())
 }
