@@ -142,8 +142,7 @@ func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b.refuse("free", "", perilog.ErrOrder)
 	b.refuse("prolog-finish", `{"description":"job-manager.prolog","status":0}`, perilog.ErrOwn)
 	b.refuse("epilog-start", `{"description":"job-manager.epilog"}`, perilog.ErrOwn)
-	b.exited(prolog, 0, 0)
-	b.exited(prolog, 1, 0)
+	b.exitedAll(prolog)
 	b.run()
 	b.take()
 	b.refuse("free", "", perilog.ErrOrder)
@@ -151,8 +150,7 @@ func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b.refuse("epilog-finish", `{"description":"job-manager.epilog","status":0}`, perilog.ErrOwn)
 	b.refuse("epilog-release", `{"description":"job-manager.epilog","ranks":"0","status":0}`, perilog.ErrOwn)
 	b.refuse("drained", `{"ranks":"0"}`, perilog.ErrOwn)
-	b.exited(epilog, 0, 0)
-	b.exited(epilog, 1, 0)
+	b.exitedAll(epilog)
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
 

@@ -172,6 +172,14 @@ func (b *bench) exited(key perilog.Key, rank uint32, status int32) perilog.Effec
 	return b.take()
 }
 
+// exitedAll reports that attempt 1 ended well on each rank.
+func (b *bench) exitedAll(key perilog.Key) {
+	b.Helper()
+	for rank := range b.spec.R.Ranks().All() {
+		b.exited(key, rank, 0)
+	}
+}
+
 // deafen lets what runs be past its timeout and its kill timeout.
 func (b *bench) deafen() {
 	b.Helper()

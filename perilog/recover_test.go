@@ -40,11 +40,7 @@ func TestADrainThatIsNotConfirmedIsAskedForAgainAfterACrash(t *testing.T) {
 func TestADrainIsAskedForAgainAlsoWhereTheActionIsSomebodyElses(t *testing.T) {
 	b := newBench(t, 1, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
 	b.cfg = &perilog.Config{}
-	b.log = []byte(`{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
-{"timestamp":2,"name":"validate"}
-{"timestamp":3,"name":"depend"}
-{"timestamp":4,"name":"priority","context":{"priority":16}}
-{"timestamp":5,"name":"alloc"}
+	b.log = []byte(prelude + `{"timestamp":5,"name":"alloc"}
 {"timestamp":6,"name":"start"}
 {"timestamp":7,"name":"finish","context":{"status":0}}
 {"timestamp":8,"name":"epilog-start","context":{"description":"job-manager.epilog"}}

@@ -246,9 +246,7 @@ func TestPL11AJobGoesOnWithoutTheNodesThatItTolerates(t *testing.T) {
 	b.take()
 	b.says(prolog, 2, `{"version":1,"failed":true,"note":"no gpu"}`)
 	require.Equal(t, "2", b.take().Drain[0].Ranks.String(), "at once")
-	for rank := range uint32(3) {
-		b.exited(prolog, rank, 0)
-	}
+	b.exitedAll(prolog)
 	require.True(t, b.last.Start)
 	require.Equal(t, "0-1", b.job.R().Ranks().String())
 	require.True(t, b.last.Outcomes[0].Tolerated)

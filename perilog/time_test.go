@@ -48,8 +48,7 @@ func TestALaunchIsLoggedAtItsOwnTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{waits}})
 			b.take()
-			b.exited(prolog, 0, 0)
-			b.exited(prolog, 1, 0)
+			b.exitedAll(prolog)
 			switch name {
 			case "the node is online":
 				b.job.Offline(b.now, ranks("0-1"))
