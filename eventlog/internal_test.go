@@ -11,23 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestEachFrequentNameHasAPlaceOfItsOwn(t *testing.T) {
-	n := 0
-	for _, want := range frequent {
-		if want != "" {
-			n++
-			name, ok := known([]byte(want))
-			require.True(t, ok)
-			require.Equal(t, want, name)
-		}
-	}
-	require.Equal(t, 39, n)
-	for _, name := range []string{"", "submi", "submitt", "Submit"} {
-		_, ok := known([]byte(name))
-		require.False(t, ok)
-	}
-}
-
 func TestNamesAreRememberedAndBounded(t *testing.T) {
 	var n names
 	for round := range 3 {

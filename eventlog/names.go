@@ -1,8 +1,10 @@
 package eventlog
 
+import "github.com/joblife/joblife/internal/logline"
+
 // frequent has the names of RFC 21, of the execution eventlog (RFC 50) and a few more that
-// Flux writes, each in a place of its own.
-var frequent = placed(
+// Flux writes: an entry takes them without allocating.
+var frequent = logline.NewNames(
 	"submit", "validate", "invalidate", "set-flags", "dependency-add", "dependency-remove", "depend",
 	"priority", "urgency", "jobspec-update", "resource-update", "annotations", "memo", "flux-restart",
 	"alloc", "prolog-start", "prolog-finish", "start", "exception", "finish", "release", "epilog-start",
@@ -10,29 +12,6 @@ var frequent = placed(
 	"init", "starting", "running", "complete", "done", "re-starting", "recoverable",
 	"shell.init", "shell.start", "shell.task-exit", "shell-exit",
 )
-
-func placed(names ...string) (table [128]string) {
-	for _, name := range names {
-		table[place(name)] = name
-	}
-	return table
-}
-
-// place tells the names in frequent apart. If a new name takes the place of another, find
-// other factors.
-func place[T string | []byte](name T) uint8 {
-	n := uint8(len(name))
-	return (name[0] + 5*name[n/2] + 15*n) % 128
-}
-
-// known returns a frequent name without allocating it.
-func known(name []byte) (string, bool) {
-	if len(name) == 0 {
-		return "", false
-	}
-	s := frequent[place(name)]
-	return s, s == string(name)
-}
 
 // names remembers the unknown names that an iterator met last, so that a log of
 // few names takes one allocation a name, not one an entry. It is bounded: a name
@@ -44,7 +23,7 @@ type names struct {
 // maxRemembered is the length of the longest name that is remembered.
 const maxRemembered = 64
 
-// intern returns a name that is not known as a string. A nil n remembers nothing.
+// intern returns a name that is not frequent as a string. A nil n remembers nothing.
 func (n *names) intern(name []byte) string {
 	if n == nil || len(name) == 0 || len(name) > maxRemembered {
 		return string(name)

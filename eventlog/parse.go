@@ -58,7 +58,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 		return false
 	}
 	e.Timestamp, e.integer = Timestamp(l.Time), l.Integer
-	if e.Name, ok = known(l.Name); !ok {
+	if e.Name, _, ok = logline.Find(&frequent, l.Name); !ok {
 		if !logline.IsPlain(l.Name) {
 			return false
 		}
@@ -144,7 +144,7 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 		}
 		return hasTimestamp
 	case "name":
-		name, ok := known(v.TextBytes())
+		name, _, ok := logline.Find(&frequent, v.TextBytes())
 		if !ok {
 			name = p.names.intern(v.TextBytes())
 		}

@@ -1,5 +1,7 @@
 package jobstate
 
+import "github.com/joblife/joblife/internal/logline"
+
 // The names of the events that RFC 21 defines.
 const (
 	EventSubmit           = "submit"
@@ -173,85 +175,23 @@ func (k kind) next(s State, when string) State {
 	return s
 }
 
+// kinds has the names of all events, each at the place of its kind.
+var kinds = func() logline.Names {
+	names := [...]string{
+		kHousekeepingStart: eventHousekeepingStart, kHousekeepingLaunch: eventHousekeepingLaunch, kHousekeepingFail: eventHousekeepingFail,
+		kHousekeepingRelease: eventHousekeepingRelease, kHousekeepingFinish: eventHousekeepingFinish,
+	}
+	for k, row := range table {
+		names[k] = row.name
+	}
+	return logline.NewNames(names[:]...)
+}()
+
 // kindOf returns the number of the event of that name, 0 for a name that this
 // package does not know.
 func kindOf[T string | []byte](name T) kind {
-	switch string(name) {
-	case EventSubmit:
-		return kSubmit
-	case EventValidate:
-		return kValidate
-	case EventInvalidate:
-		return kInvalidate
-	case EventJobspecUpdate:
-		return kJobspecUpdate
-	case EventResourceUpdate:
-		return kResourceUpdate
-	case EventSetFlags:
-		return kSetFlags
-	case EventDependencyAdd:
-		return kDependencyAdd
-	case EventDependencyRemove:
-		return kDependencyRemove
-	case EventDepend:
-		return kDepend
-	case EventPriority:
-		return kPriority
-	case EventFluxRestart:
-		return kFluxRestart
-	case EventUrgency:
-		return kUrgency
-	case EventAlloc:
-		return kAlloc
-	case EventPrologStart:
-		return kPrologStart
-	case EventPrologFinish:
-		return kPrologFinish
-	case EventEpilogStart:
-		return kEpilogStart
-	case EventEpilogFinish:
-		return kEpilogFinish
-	case EventStart:
-		return kStart
-	case EventFinish:
-		return kFinish
-	case EventRelease:
-		return kRelease
-	case EventFree:
-		return kFree
-	case EventClean:
-		return kClean
-	case EventException:
-		return kException
-	case EventMemo:
-		return kMemo
-	case eventPrologLaunch:
-		return kPrologLaunch
-	case eventPrologFail:
-		return kPrologFail
-	case eventPrologRelease:
-		return kPrologRelease
-	case eventEpilogLaunch:
-		return kEpilogLaunch
-	case eventEpilogFail:
-		return kEpilogFail
-	case eventEpilogRelease:
-		return kEpilogRelease
-	case EventDrained:
-		return kDrained
-	case eventHousekeepingStart:
-		return kHousekeepingStart
-	case eventHousekeepingLaunch:
-		return kHousekeepingLaunch
-	case eventHousekeepingFail:
-		return kHousekeepingFail
-	case eventHousekeepingRelease:
-		return kHousekeepingRelease
-	case eventHousekeepingFinish:
-		return kHousekeepingFinish
-	default:
-		return kUnknown
-	}
+	_, place, _ := logline.Find(&kinds, name)
+	return kind(place)
 }
 
 // Outcome says what Apply did with an event that it did not refuse. The zero

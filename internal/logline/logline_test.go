@@ -63,3 +63,24 @@ func FuzzCut(f *testing.F) {
 		require.LessOrEqual(t, len(got.Context), len(l.Context))
 	})
 }
+
+func TestNamesAreFoundAtTheirPlaces(t *testing.T) {
+	list := []string{"", "submit", "a", "b", "c", "axa", "aya"}
+	for _, more := range []string{"start", "prolog-start", "epilog-start", "x\xff"} {
+		for i := range 20 {
+			list = append(list, more+string(rune('a'+i)))
+		}
+	}
+	x := logline.NewNames(list...)
+	for place, name := range list[1:] {
+		same, at, ok := logline.Find(&x, []byte(name))
+		require.True(t, ok)
+		require.Equal(t, name, same)
+		require.Equal(t, place+1, at)
+	}
+	for _, name := range []string{"", "submi", "submitt", "Submit", "axb"} {
+		_, at, ok := logline.Find(&x, name)
+		require.False(t, ok)
+		require.Zero(t, at)
+	}
+}
