@@ -364,9 +364,9 @@ func (r *reality) play(jobs []*recorded) {
 // outside feeds one event, if it came from outside.
 func (r *reality) outside(m moment) error {
 	id, at := jobid.ID(m.job.ID), m.e.Timestamp
-	c, err := jobstate.ParseContext(m.e)
-	require.NoError(r.t, err)
-	switch c := c.(type) {
+	var ev jobstate.Event
+	require.NoError(r.t, ev.Decode(m.e))
+	switch c := ev.Context().(type) {
 	case *jobstate.SubmitContext:
 		return r.step(at, joblife.Submit{
 			By: joblife.Cred{UserID: c.UserID}, ID: id, Jobspec: m.job.Jobspec, Urgency: int(c.Urgency), Flags: c.Flags,
@@ -452,7 +452,7 @@ func (r *reality) outside(m moment) error {
 		}
 	case jobstate.EventValidate, jobstate.EventDepend, jobstate.EventClean, jobstate.EventFluxRestart:
 	default: // a plugin's, or an administrator's
-		if c == nil && !strings.HasPrefix(m.e.Name, "debug.") {
+		if ev.Context() == nil && !strings.HasPrefix(m.e.Name, "debug.") {
 			return r.step(at, joblife.Post{ID: id, Name: m.e.Name, Context: m.e.Context})
 		}
 	}

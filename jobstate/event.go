@@ -114,7 +114,8 @@ func (ev *Event) Entry() eventlog.Entry { return ev.entry }
 
 // Context returns the typed context. It is nil for an event that has none and for a
 // name that this package does not know. The Event owns the context, which is valid
-// until the next Decode and must not be changed: [ParseContext] returns one to keep.
+// until the next Decode and must not be changed. To keep one, give it an Event of its own,
+// and an entry that is not changed later.
 func (ev *Event) Context() Context {
 	switch ev.kind {
 	case kSubmit:
@@ -179,8 +180,7 @@ func (ev *Event) Action() (ActionKey, bool) {
 
 // decodeContext reads the context of an entry of kind k.
 func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
-	raw := []byte(e.Context)
-	if len(raw) == 0 {
+	if len(e.Context) == 0 {
 		if k == kAlloc { // which may have none
 			ev.alloc = AllocContext{}
 		} else if ev.Context() != nil {
@@ -189,7 +189,7 @@ func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 		return nil
 	}
 	ev.mem.action = k.action()
-	p := plain{rest: raw}
+	p := plain{rest: e.Context}
 	if p.decode(ev, k) {
 		return nil
 	}
@@ -247,21 +247,6 @@ func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
 		return contextError(e.Name, f)
 	}
 	return nil
-}
-
-// ParseContext decodes the context of e, to keep it. For an event that has no context and
-// for an unknown name it returns nil and checks nothing. The error names the key. The
-// result keeps no reference to e.
-func ParseContext(e eventlog.Entry) (Context, error) {
-	ev := &Event{kind: kindOf(e.Name)}
-	if ev.Context() == nil {
-		return nil, nil
-	}
-	e.Context = bytes.Clone(e.Context)
-	if err := ev.decodeContext(ev.kind, &e); err != nil {
-		return nil, err
-	}
-	return ev.Context(), nil
 }
 
 // contextDepth is how many levels a context may have. The entry around it is one level.

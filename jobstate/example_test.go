@@ -137,24 +137,6 @@ func ExampleNewEntry() {
 	// may free: true
 }
 
-func ExampleParseContext() {
-	e, err := eventlog.Parse([]byte(`{"timestamp":1552593547.4,"name":"urgency","context":{"urgency":0,"userid":5588}}`))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	c, err := jobstate.ParseContext(e)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	if u, ok := c.(*jobstate.UrgencyContext); ok {
-		fmt.Println("held by user", u.UserID, u.Urgency == jobstate.UrgencyHold)
-	}
-	// Output:
-	// held by user 5588 true
-}
-
 func ExampleDiagram() {
 	if err := jobstate.Diagram(os.Stdout, jobstate.DiagramMermaid); err != nil {
 		fmt.Println(err)

@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 
@@ -137,6 +138,19 @@ func AppendContext(dst []byte, c Context) ([]byte, error) {
 func EventName(c Context) string {
 	_, name, _ := appendContext(nil, c)
 	return name
+}
+
+// ParseContext returns the context of an entry, to keep it.
+func ParseContext(e eventlog.Entry) (Context, error) {
+	ev := &Event{kind: kindOf(e.Name)}
+	if ev.Context() == nil {
+		return nil, nil
+	}
+	e.Context = bytes.Clone(e.Context)
+	if err := ev.decodeContext(ev.kind, &e); err != nil {
+		return nil, err
+	}
+	return ev.Context(), nil
 }
 
 // The categories of errors on which only tests branch.

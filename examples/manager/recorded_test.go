@@ -166,9 +166,9 @@ func (p *player) play(jobs []recorded) map[jobid.ID]string {
 // outside tells one event, if it came from outside.
 func (p *player) outside(m moment) {
 	id, at := m.job.ID, m.e.Timestamp
-	c, err := jobstate.ParseContext(m.e)
-	require.NoError(p.t, err)
-	switch c := c.(type) {
+	var ev jobstate.Event
+	require.NoError(p.t, ev.Decode(m.e))
+	switch c := ev.Context().(type) {
 	case *jobstate.SubmitContext:
 		p.request(at, 0, "submit", map[string]any{"jobs": []any{map[string]any{
 			"id": id, "userid": c.UserID, "urgency": c.Urgency, "flags": c.Flags, "t_submit": at, "jobspec": m.job.Jobspec,
