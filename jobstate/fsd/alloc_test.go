@@ -1,6 +1,7 @@
 package fsd_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ func TestAllocationsPerCall(t *testing.T) {
 	buf := make([]byte, 0, 64)
 	var d fsd.Duration
 	var text string
+	long := strings.Repeat("0", 1<<20)
 	for _, tt := range []struct {
 		name string
 		want float64
@@ -26,6 +28,7 @@ func TestAllocationsPerCall(t *testing.T) {
 		{"AppendText with room, more digits", 0, func() { buf, _ = of(time.Second / 3).AppendText(buf[:0]) }},
 		{"AppendText with room, infinity", 0, func() { buf, _ = fsd.Forever.AppendText(buf[:0]) }},
 		{"Parse, longest exact", 0, func() { d, _ = fsd.Parse("9223372036.854775806") }},
+		{"Parse, a megabyte of zeros", 0, func() { d, _ = fsd.Parse(long) }},
 		{"String", 1, func() { text = of(time.Second / 3).String() }},
 		{"Format, longest", 1, func() { text = of(-1).Format(17) }},
 		{"Format", 1, func() { text = of(time.Second / 3).Format(2) }},
@@ -33,20 +36,5 @@ func TestAllocationsPerCall(t *testing.T) {
 		require.Equal(t, tt.want, testing.AllocsPerRun(200, tt.f), tt.name)
 	}
 	require.Equal(t, "0.33s", text)
-	require.Positive(t, d)
-}
-
-// A megabyte of zeros costs only the reading.
-func TestALongTextCostsNoMemory(t *testing.T) {
-	race.Skip(t)
-	long := make([]byte, 1<<20)
-	for i := range long {
-		long[i] = '0'
-	}
-	text := string(long)
-	require.Zero(t, testing.AllocsPerRun(5, func() {
-		if d, err := fsd.Parse(text); d != 0 || err != nil {
-			t.Fatal(d, err)
-		}
-	}))
+	require.Zero(t, d)
 }

@@ -28,25 +28,6 @@ func Example() {
 	// fsd: syntax error: offset 1: neither a digit nor a unit at the end in "1h30m"
 }
 
-func ExampleParse() {
-	for _, s := range []string{"30", "500ms", "1.5h", "2d", "infinity"} {
-		d, err := fsd.Parse(s)
-		fmt.Println(time.Duration(d), err)
-	}
-	_, err := fsd.Parse("1h30m")
-	fmt.Println(err)
-	_, err = fsd.Parse("-5s")
-	fmt.Println(err)
-	// Output:
-	// 30s <nil>
-	// 500ms <nil>
-	// 1h30m0s <nil>
-	// 48h0m0s <nil>
-	// 2562047h47m16.854775807s <nil>
-	// fsd: syntax error: offset 1: neither a digit nor a unit at the end in "1h30m"
-	// fsd: out of range: offset 0: a negative number in "-5s"
-}
-
 func ExampleDuration_String() {
 	// What six digits tell is as Flux prints it; what needs more is in seconds.
 	fmt.Println(fsd.Duration(90*time.Minute), fsd.Duration(62*time.Second), fsd.Duration(2*time.Millisecond), fsd.Forever)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/stretchr/testify/require"
@@ -46,77 +45,26 @@ func TestParseTellsWhereAndWhatIsWrong(t *testing.T) {
 		offset   int
 	}{
 		// No digits.
-		{"", syntaxError, 0},
-		{" ", syntaxError, 1},
-		{"s", syntaxError, 0},
-		{"ms", syntaxError, 0},
-		{"d", syntaxError, 0},
-		{"+", syntaxError, 1},
-		{"-", syntaxError, 1},
-		{"--1", syntaxError, 1},
-		{"+-1", syntaxError, 1},
-		{"- 1", syntaxError, 1},
-		{".", syntaxError, 1},
-		{".s", syntaxError, 1},
-		{".e3", syntaxError, 1},
-		{"e3", syntaxError, 0},
-		{"null", syntaxError, 0},
-		{"forever", syntaxError, 0},
-		{"nan", syntaxError, 0},
-		{"-NaN", syntaxError, 1},
-		{"٣s", syntaxError, 0},
-		{"\xff", syntaxError, 0},
+		{"", syntaxError, 0}, {" ", syntaxError, 1}, {"s", syntaxError, 0}, {"ms", syntaxError, 0}, {"d", syntaxError, 0}, {"+", syntaxError, 1},
+		{"-", syntaxError, 1}, {"--1", syntaxError, 1}, {"+-1", syntaxError, 1}, {"- 1", syntaxError, 1}, {".", syntaxError, 1},
+		{".s", syntaxError, 1}, {".e3", syntaxError, 1}, {"e3", syntaxError, 0}, {"null", syntaxError, 0}, {"forever", syntaxError, 0},
+		{"nan", syntaxError, 0}, {"-NaN", syntaxError, 1}, {"٣s", syntaxError, 0}, {"\xff", syntaxError, 0},
 		// Numbers that go wrong later, and units.
-		{"1..2", syntaxError, 2},
-		{"1.2.3", syntaxError, 3},
-		{"1,5", syntaxError, 1},
-		{"1_0", syntaxError, 1},
-		{"1e", syntaxError, 1},
-		{"1es", syntaxError, 1},
-		{"1e+", syntaxError, 1},
-		{"1e+s", syntaxError, 1},
-		{"1e3.5", syntaxError, 3},
-		{"1e3e3", syntaxError, 3},
-		{"1S", syntaxError, 1},
-		{"1M", syntaxError, 1},
-		{"1MS", syntaxError, 1},
-		{"1us", syntaxError, 1},
-		{"1min", syntaxError, 1},
-		{"1w", syntaxError, 1},
-		{"1h30m", syntaxError, 1},
-		{"1:30", syntaxError, 1},
-		{"1 s", syntaxError, 1},
-		{"1s ", syntaxError, 1},
-		{"1\n", syntaxError, 1},
-		{"1\x00", syntaxError, 1},
-		{" 1.5x", syntaxError, 4},
-		{"-1x", syntaxError, 2},
+		{"1..2", syntaxError, 2}, {"1.2.3", syntaxError, 3}, {"1,5", syntaxError, 1}, {"1_0", syntaxError, 1}, {"1e", syntaxError, 1},
+		{"1es", syntaxError, 1}, {"1e+", syntaxError, 1}, {"1e+s", syntaxError, 1}, {"1e3.5", syntaxError, 3}, {"1e3e3", syntaxError, 3},
+		{"1S", syntaxError, 1}, {"1M", syntaxError, 1}, {"1MS", syntaxError, 1}, {"1us", syntaxError, 1}, {"1min", syntaxError, 1},
+		{"1w", syntaxError, 1}, {"1h30m", syntaxError, 1}, {"1:30", syntaxError, 1}, {"1 s", syntaxError, 1}, {"1s ", syntaxError, 1},
+		{"1\n", syntaxError, 1}, {"1\x00", syntaxError, 1}, {" 1.5x", syntaxError, 4}, {"-1x", syntaxError, 2},
 		// Hexadecimals.
-		{"0x10", syntaxError, 1},
-		{"0X1p4s", syntaxError, 1},
-		{" +0x", syntaxError, 3},
-		{"00x1", syntaxError, 2},
+		{"0x10", syntaxError, 1}, {"0X1p4s", syntaxError, 1}, {" +0x", syntaxError, 3}, {"00x1", syntaxError, 2},
 		// Infinity.
-		{"infs", syntaxError, 3},
-		{"infinit", syntaxError, 3},
-		{"infinityd", syntaxError, 8},
-		{"inf ", syntaxError, 3},
-		{"in", syntaxError, 0},
-		{" -inf", outOfRange, 1},
-		{"-infs", syntaxError, 4},
+		{"infs", syntaxError, 3}, {"infinit", syntaxError, 3}, {"infinityd", syntaxError, 8}, {"inf ", syntaxError, 3}, {"in", syntaxError, 0},
+		{" -inf", outOfRange, 1}, {"-infs", syntaxError, 4},
 		// Out of range.
-		{"-1", outOfRange, 0},
-		{"\t-0.1h", outOfRange, 1},
-		{"-5e-324", outOfRange, 0},
+		{"-1", outOfRange, 0}, {"\t-0.1h", outOfRange, 1}, {"-5e-324", outOfRange, 0},
 		{"-4.9e-324ms", outOfRange, 0}, // nonzero before the unit
-		{"-1e400", outOfRange, 0},
-		{"1e400", outOfRange, 0},
-		{"+1e400s", outOfRange, 1},
-		{"1.8e308", outOfRange, 0},
-		{"1e308m", outOfRange, 0},
-		{"1e400ms", outOfRange, 0},
-		{"1e99999999999999999999", outOfRange, 0},
-		{strings.Repeat("1", 400), outOfRange, 0},
+		{"-1e400", outOfRange, 0}, {"1e400", outOfRange, 0}, {"+1e400s", outOfRange, 1}, {"1.8e308", outOfRange, 0}, {"1e308m", outOfRange, 0},
+		{"1e400ms", outOfRange, 0}, {"1e99999999999999999999", outOfRange, 0}, {strings.Repeat("1", 400), outOfRange, 0},
 	} {
 		got, err := fsd.Parse(tt.in)
 		require.Zero(t, got, "%q", tt.in)
@@ -137,35 +85,4 @@ func requireOffset(t require.TestingT, text string, want int, err error) {
 	}
 	require.True(t, 0 <= offset && offset <= len(text), "%v", err)
 	require.True(t, strings.HasSuffix(at, fmt.Sprintf(" in %q", text[:min(len(text), 64)])), "%v", err)
-}
-
-func TestAParseErrorReadsAsOneLine(t *testing.T) {
-	_, err := fsd.Parse("1h\n30m")
-	require.EqualError(t, err, `fsd: syntax error: offset 1: neither a digit nor a unit at the end in "1h\n30m"`)
-	_, err = fsd.Parse("0x1d")
-	require.EqualError(t, err, `fsd: syntax error: offset 1: a hexadecimal number in "0x1d"`)
-	_, err = fsd.Parse("00x1d")
-	require.EqualError(t, err, `fsd: syntax error: offset 2: neither a digit nor a unit at the end in "00x1d"`)
-	_, err = fsd.Parse("-1")
-	require.EqualError(t, err, `fsd: out of range: offset 0: a negative number in "-1"`)
-}
-
-func TestAParseErrorKeepsNoReferenceToTheInput(t *testing.T) {
-	b := []byte("1x")
-	var d fsd.Duration
-	err := d.UnmarshalText(b)
-	text := err.Error()
-	copy(b, "ZZ")
-	require.Equal(t, text, err.Error())
-}
-
-func TestAFailedUnmarshalLeavesTheDurationAsItWas(t *testing.T) {
-	d := fsd.Duration(7)
-	require.ErrorContains(t, d.UnmarshalText([]byte("1x")), syntaxError)
-	require.ErrorContains(t, d.UnmarshalText([]byte("-1")), outOfRange)
-	require.ErrorContains(t, d.UnmarshalText([]byte("1e400")), outOfRange)
-	require.ErrorContains(t, d.UnmarshalText(nil), syntaxError)
-	require.Equal(t, fsd.Duration(7), d)
-	require.NoError(t, d.UnmarshalText([]byte("1m")))
-	require.Equal(t, of(time.Minute), d)
 }

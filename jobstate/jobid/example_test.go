@@ -49,11 +49,6 @@ func ExampleID_AppendFormat() {
 	// Output: id=fzz
 }
 
-func ExampleID_KVSPath() {
-	fmt.Println(jobid.ID(1).KVSPath())
-	// Output: job.0000.0000.0000.0001
-}
-
 func ExampleID_MarshalJSON() {
 	b, err := json.Marshal(map[string]jobid.ID{"id": 6731191091817518})
 	fmt.Println(string(b), err)

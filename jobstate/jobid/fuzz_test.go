@@ -13,7 +13,6 @@ import (
 
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 )
 
 // A second parser, made of regular expressions and big numbers: what FuzzParse
@@ -85,58 +84,6 @@ func checkParse(t fataler, s string) {
 	require.NotContains(t, err.Error(), "\n")
 	require.Equal(t, err, textErr)
 	require.Equal(t, jobid.ID(77), id, "changed by an error")
-}
-
-func TestParseAgreesWithASecondParser(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { checkParse(t, anyText.Draw(t, "text")) })
-}
-
-// anyText draws texts of all forms around 2^64 and below, some with a byte
-// changed, put in or left out, and texts made of the forms' own characters.
-var anyText = rapid.Custom(func(t *rapid.T) string {
-	if rapid.Bool().Draw(t, "soup") {
-		return rapid.StringOfN(rapid.SampledFrom([]rune("01259afFlzZO.xƒj-+ \n😃")), 0, 16, -1).Draw(t, "soup")
-	}
-	n := new(big.Int).SetUint64(anyID.Draw(t, "id"))
-	if rapid.Bool().Draw(t, "beyond") {
-		n.SetBit(n, rapid.IntRange(60, 68).Draw(t, "bit"), 1)
-	}
-	var s string
-	switch rapid.IntRange(0, 3).Draw(t, "form") {
-	case 0:
-		s = n.String()
-	case 1:
-		s = "0x" + n.Text(16)
-	case 2:
-		for v := n; v.Sign() > 0; {
-			rest := new(big.Int)
-			v, rest = new(big.Int).DivMod(v, big.NewInt(58), rest)
-			s = naiveAlphabet[rest.Int64():rest.Int64()+1] + s
-		}
-		s = rapid.SampledFrom([]string{"f", "ƒ"}).Draw(t, "prefix") + s
-	case 3:
-		s = jobid.ID(n.Uint64()).Format(jobid.FormatDotHex)
-	}
-	s = rapid.SampledFrom([]string{"", "", "job.", " ", "\n job."}).Draw(t, "before") + s +
-		rapid.SampledFrom([]string{"", "", "\n", " x", "-", "."}).Draw(t, "after")
-	if rapid.IntRange(0, 3).Draw(t, "hurt") == 0 {
-		i := rapid.IntRange(0, len(s)).Draw(t, "at")
-		s = s[:i] + rapid.SampledFrom([]string{"0", "g", "l", ".", "-", " ", "\x00", "\xff"}).Draw(t, "with") +
-			s[min(len(s), i+rapid.IntRange(0, 1).Draw(t, "over")):]
-	}
-	return s
-})
-
-// The generator of texts reaches every outcome: a check of the check.
-func TestTheTextsDrawnReachEveryOutcome(t *testing.T) {
-	met := map[string]int{}
-	for i := range 2000 {
-		_, err := naiveParse(anyText.Example(i))
-		met[err]++
-	}
-	for _, outcome := range []string{"", syntaxError, outOfRange, unsupported} {
-		require.Greater(t, met[outcome], 20, "%q", outcome)
-	}
 }
 
 func FuzzParse(f *testing.F) {

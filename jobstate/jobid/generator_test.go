@@ -12,24 +12,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-func TestAnExhaustedMillisecondEndsWithTheNext(t *testing.T) {
-	g := newGenerator(t, 2)
-	for range 1024 {
-		_, err := g.Next(at(9))
-		require.NoError(t, err)
-	}
-	last := g.Last()
-	for range 3 {
-		_, err := g.Next(at(9).Add(999 * time.Microsecond))
-		require.EqualError(t, err, "jobid: no id left in this millisecond: generator 2 at 9 ms, its last id is of 9 ms")
-		require.ErrorIs(t, err, jobid.ErrExhausted)
-		require.Equal(t, last, g.Last())
-	}
-	id, err := g.Next(at(10))
-	require.NoError(t, err)
-	require.Equal(t, jobid.ID(10<<24|2<<10), id)
-}
-
 func TestTheIDZeroIsNeverMade(t *testing.T) {
 	g := newGenerator(t, 0)
 	require.Zero(t, g.Last())
@@ -63,27 +45,6 @@ func TestAClockThatGoesBackIsRefusedAndForgiven(t *testing.T) {
 	id, err := g.Next(at(100))
 	require.NoError(t, err)
 	require.Equal(t, first+1, id)
-}
-
-func TestATimeBeyond40BitsIsRefusedAndForgiven(t *testing.T) {
-	g := newGenerator(t, 1)
-	for _, now := range []time.Time{at(1 << 40), at(1<<40 + 1), epoch.AddDate(500, 0, 0), time.Unix(math.MaxInt64/2, 0)} {
-		id, err := g.Next(now)
-		require.ErrorContains(t, err, outOfRange, "%v", now)
-		require.Zero(t, id)
-		require.Zero(t, g.Last())
-	}
-	id, err := g.Next(at(1 << 40).Add(-time.Nanosecond))
-	require.NoError(t, err)
-	require.Equal(t, uint64(1<<40-1), id.Timestamp())
-}
-
-func TestAGeneratorTellsTheTimeInWhichAnIDWasMade(t *testing.T) {
-	g := newGenerator(t, 1)
-	now := at(1234).Add(987_654 * time.Nanosecond)
-	id, err := g.Next(now)
-	require.NoError(t, err)
-	require.Equal(t, at(1234), id.Time(epoch))
 }
 
 func TestTheZeroGeneratorAndABadEpochAreRefused(t *testing.T) {

@@ -1,6 +1,8 @@
 package jobid_test
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,16 +34,39 @@ func TestRFC19FieldsAre40And14And10Bits(t *testing.T) {
 	}
 }
 
-// RFC 19, "Implementation": 1024 ids per millisecond.
+// RFC 19, "Implementation": 1024 ids per millisecond. The next one has ids again.
 func TestRFC19AMillisecondHas1024IDsOfAGenerator(t *testing.T) {
-	g := newGenerator(t, 3)
+	g := newGenerator(t, 2)
 	for seq := range 1024 {
-		id, err := g.Next(at(5))
+		id, err := g.Next(at(9))
 		require.NoError(t, err)
-		require.Equal(t, jobid.ID(5<<24|3<<10|seq), id)
+		require.Equal(t, jobid.ID(9<<24|2<<10|seq), id)
 	}
-	_, err := g.Next(at(5))
-	require.ErrorIs(t, err, jobid.ErrExhausted)
+	last := g.Last()
+	for range 3 {
+		_, err := g.Next(at(9).Add(999 * time.Microsecond))
+		require.EqualError(t, err, "jobid: no id left in this millisecond: generator 2 at 9 ms, its last id is of 9 ms")
+		require.ErrorIs(t, err, jobid.ErrExhausted)
+		require.Equal(t, last, g.Last())
+	}
+	id, err := g.Next(at(10))
+	require.NoError(t, err)
+	require.Equal(t, jobid.ID(10<<24|2<<10), id)
+}
+
+// RFC 19, "Implementation": the timestamp is good for 35 years.
+func TestRFC19TheLastMillisecondIs35YearsAfterTheEpoch(t *testing.T) {
+	g := newGenerator(t, 1)
+	for _, now := range []time.Time{at(1 << 40), at(1<<40 + 1), epoch.AddDate(500, 0, 0), time.Unix(math.MaxInt64/2, 0)} {
+		id, err := g.Next(now)
+		require.ErrorContains(t, err, outOfRange, "%v", now)
+		require.Zero(t, id)
+		require.Zero(t, g.Last())
+	}
+	id, err := g.Next(at(1 << 40).Add(-time.Nanosecond))
+	require.NoError(t, err)
+	require.Equal(t, uint64(1<<40-1), id.Timestamp())
+	require.InDelta(t, 34.8, at(1<<40).Sub(epoch).Hours()/24/365.25, 0.1)
 }
 
 // RFC 19, "Implementation": up to 16K generators.
@@ -52,17 +77,6 @@ func TestRFC19GeneratorIDsHave14Bits(t *testing.T) {
 	require.EqualValues(t, 16383, id.Generator())
 	_, err = jobid.NewGenerator(16384, epoch)
 	require.ErrorContains(t, err, outOfRange)
-}
-
-// RFC 19, "Implementation": the timestamp is good for 35 years.
-func TestRFC19TheLastMillisecondIs35YearsAfterTheEpoch(t *testing.T) {
-	g := newGenerator(t, 0)
-	id, err := g.Next(at(1<<40 - 1))
-	require.NoError(t, err)
-	require.Equal(t, uint64(1<<40-1), id.Timestamp())
-	_, err = g.Next(at(1 << 40))
-	require.ErrorContains(t, err, outOfRange)
-	require.InDelta(t, 34.8, at(1<<40).Sub(epoch).Hours()/24/365.25, 0.1)
 }
 
 // RFC 19, "FLUID base58 (F58) Encoding", its examples and its alphabet.
@@ -77,7 +91,7 @@ func TestRFC19F58IsBase58WithAPrefix(t *testing.T) {
 	}
 	for c := range 256 {
 		in := "f" + string([]byte{byte(c)})
-		if c != '.' && c != '-' && !containsByte(alphabet, byte(c)) {
+		if c != '.' && c != '-' && !strings.Contains(alphabet, in[1:]) {
 			_, err := jobid.Parse(in)
 			require.ErrorContains(t, err, syntaxError, "%q", in)
 		}
@@ -87,33 +101,17 @@ func TestRFC19F58IsBase58WithAPrefix(t *testing.T) {
 	}
 }
 
-func containsByte(s string, c byte) bool {
-	for i := range len(s) {
-		if s[i] == c {
-			return true
-		}
-	}
-	return false
-}
-
-// RFC 19, "FLUID Hexadecimal (hex) Encoding", its examples.
-func TestRFC19HexHasThe0xPrefix(t *testing.T) {
-	for _, example := range []string{"0x17e9fb8df16c2e", "0xedaf97d000000"} {
-		require.Equal(t, example, parse(t, example).Format(jobid.FormatHex))
-	}
-}
-
-// RFC 19, "FLUID Dotted-Hexadecimal (dothex) Encoding", its examples.
-func TestRFC19DothexHasADotAfterEachFourDigits(t *testing.T) {
-	for _, example := range []string{"0017.e9fb.8df1.6c2e", "000e.daf9.7d00.0000"} {
-		require.Equal(t, example, parse(t, example).Format(jobid.FormatDotHex))
-	}
-}
-
-// RFC 19, "Representation": every example of a section is the same id.
+// RFC 19, "FLUID Hexadecimal (hex) Encoding", "FLUID Dotted-Hexadecimal (dothex) Encoding"
+// and "Representation", their examples.
 func TestRFC19ExamplesOfOneIDAgree(t *testing.T) {
-	for _, in := range []string{"6731191091817518", "ƒuZZybuNNy", "fuZZybuNNy", "0x17e9fb8df16c2e", "0017.e9fb.8df1.6c2e"} {
-		require.Equal(t, jobid.ID(6731191091817518), parse(t, in))
+	for id, forms := range map[jobid.ID][2]string{
+		6731191091817518: {"0x17e9fb8df16c2e", "0017.e9fb.8df1.6c2e"},
+		0xedaf97d000000:  {"0xedaf97d000000", "000e.daf9.7d00.0000"},
+	} {
+		require.Equal(t, forms, [2]string{id.Format(jobid.FormatHex), id.Format(jobid.FormatDotHex)})
+		for _, f := range formats {
+			require.Equal(t, id, parse(t, id.Format(f)))
+		}
 	}
 }
 
@@ -151,17 +149,6 @@ func TestRFC19WhiteSpaceOnBothSidesIsIgnored(t *testing.T) {
 			require.Equal(t, jobid.ID(6731191091817518), parse(t, text+space), "%v", f)
 		}
 	}
-}
-
-// RFC 19, "Background": loosely ordered. A later millisecond's id is greater,
-// whichever generators made the two.
-func TestRFC19IDsOfLaterMillisecondsAreGreater(t *testing.T) {
-	high, low := newGenerator(t, 16383), newGenerator(t, 0)
-	a, err := high.Next(at(7))
-	require.NoError(t, err)
-	b, err := low.Next(at(8))
-	require.NoError(t, err)
-	require.Less(t, a, b)
 }
 
 func parse(t testing.TB, s string) jobid.ID {
