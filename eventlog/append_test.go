@@ -10,7 +10,6 @@ import (
 	"unsafe"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 )
@@ -203,47 +202,4 @@ func TestACloneSharesNoMemory(t *testing.T) {
 		}
 	}
 	require.Equal(t, eventlog.Entry{}, eventlog.Entry{}.Clone())
-}
-
-// drawEntry draws an entry that can be written.
-func drawEntry(t *rapid.T) eventlog.Entry {
-	e := eventlog.Entry{
-		Timestamp: eventlog.Timestamp(rapid.Float64Range(5e-324, math.MaxFloat64).Draw(t, "timestamp")),
-		Name: rapid.OneOf(
-			rapid.SampledFrom([]string{"submit", "alloc", "debug.x"}),
-			rapid.StringOfN(rapid.Rune().Filter(func(r rune) bool { return r != 0 && r != 0xFFFD && !(0xD800 <= r && r <= 0xDFFF) }), 1, 40, -1),
-		).Draw(t, "name"),
-	}
-	if rapid.Bool().Draw(t, "near now") {
-		e.Timestamp = eventlog.Timestamp(rapid.Float64Range(1e9, 2e9).Draw(t, "time"))
-	}
-	if rapid.Bool().Draw(t, "has context") {
-		m := rapid.MapOf(rapid.StringMatching(`[a-zé"]{0,9}`), rapid.Int64()).Draw(t, "context")
-		e.Context, _ = json.Marshal(m)
-	}
-	return e
-}
-
-func TestWhatIsWrittenIsReadBack(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		entries := rapid.SliceOf(rapid.Custom(drawEntry)).Draw(t, "entries")
-		var log []byte
-		var err error
-		for _, e := range entries {
-			log, err = eventlog.AppendEntry(log, e)
-			require.NoError(t, err)
-		}
-		read, err := collect(log)
-		require.NoError(t, err)
-		require.Equal(t, len(entries), len(read))
-		var again []byte
-		for i, e := range read {
-			require.Equal(t, entries[i].Timestamp, e.Timestamp)
-			require.Equal(t, entries[i].Name, e.Name)
-			require.Equal(t, string(entries[i].Context), string(e.Context))
-			again, err = eventlog.AppendEntry(again, e)
-			require.NoError(t, err)
-		}
-		require.Equal(t, string(log), string(again))
-	})
 }

@@ -3,7 +3,6 @@ package eventlog_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -50,47 +49,6 @@ func benchLog(t testing.TB, n int) []byte {
 	return log
 }
 
-var benchSizes = []int{1, 64, 4 << 10, 100_000}
-
-// report tells entries a second.
-func report(b *testing.B, entries int) {
-	b.ReportMetric(float64(entries)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-}
-
-func BenchmarkDecode(b *testing.B) {
-	for _, n := range benchSizes {
-		log := benchLog(b, n)
-		b.Run(fmt.Sprintf("entries=%d/codec=eventlog", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(log)))
-			for b.Loop() {
-				decode(b, log)
-			}
-			report(b, n)
-		})
-		b.Run(fmt.Sprintf("entries=%d/codec=decoder", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(log)))
-			for b.Loop() {
-				for _, err := range eventlog.NewDecoder(bytes.NewReader(log), eventlog.DecoderOptions{}).All() {
-					if err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			report(b, n)
-		})
-		b.Run(fmt.Sprintf("entries=%d/codec=json", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(log)))
-			for b.Loop() {
-				decodePlain(b, log)
-			}
-			report(b, n)
-		})
-	}
-}
-
 func decode(b *testing.B, log []byte) {
 	for _, err := range eventlog.Entries(log) {
 		if err != nil {
@@ -105,31 +63,6 @@ func decodePlain(b *testing.B, log []byte) {
 		if err := json.Unmarshal(line, &e); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func BenchmarkEncode(b *testing.B) {
-	for _, n := range benchSizes {
-		log := benchLog(b, n)
-		entries, plain := decoded(b, log)
-		b.Run(fmt.Sprintf("entries=%d/codec=eventlog", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(log)))
-			buf := make([]byte, 0, len(log))
-			for b.Loop() {
-				buf = encode(b, buf[:0], entries)
-			}
-			report(b, n)
-		})
-		b.Run(fmt.Sprintf("entries=%d/codec=json", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(log)))
-			buf := make([]byte, 0, len(log))
-			for b.Loop() {
-				buf = encodePlain(b, buf[:0], plain)
-			}
-			report(b, n)
-		})
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/race"
@@ -83,18 +82,6 @@ func TestADecoderHandsOutWhatEntriesDoes(t *testing.T) {
 			requireDecoderAgrees(t, log, iotest.OneByteReader(bytes.NewReader(log)))
 		}
 	}
-}
-
-func TestADecoderDoesNotCareHowTheLogIsCut(t *testing.T) {
-	logs := logsToRead(t)
-	rapid.Check(t, func(t *rapid.T) {
-		log := rapid.SampledFrom(logs).Draw(t, "log")
-		if len(log) > 10_000 {
-			log = log[len(log)-10_000:]
-		}
-		sizes := rapid.SliceOfN(rapid.IntRange(1, 300), 1, 20).Draw(t, "sizes")
-		requireDecoderAgrees(t, log, &cutReader{rest: log, sizes: sizes})
-	})
 }
 
 func TestADecoderTellsLineAndOffset(t *testing.T) {

@@ -1,9 +1,9 @@
 package eventlog_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -152,54 +152,21 @@ func TestATornLogGivesItsCompleteEntriesFirst(t *testing.T) {
 	requireSyntaxError(t, err, 1, 1<<20, eventlog.ErrLimit)
 }
 
-// requirePrefixes checks on every prefix of a log that the complete entries come
-// out, and that ErrTorn follows if and only if the prefix ends inside a line.
-func requirePrefixes(t *testing.T, log []byte) {
-	complete, begin := 0, 0
-	var whole []eventlog.Entry
-	for n := 0; ; n++ {
-		var last eventlog.Entry
-		var err error
-		count := 0
-		for e, failed := range eventlog.Entries(log[:n]) {
-			if err = failed; err == nil {
-				last = e
-				count++
-			}
-		}
-		// Half a million prefixes: no helper is called while all is well.
-		switch torn, ok := err.(*eventlog.SyntaxError); {
-		case count != complete:
-			require.Equal(t, complete, count, "%q", log[:n])
-		case complete > 0 && !reflect.DeepEqual(whole[complete-1], last): // the others were compared before
-			require.Equal(t, whole[complete-1], last)
-		case n == begin && err != nil:
-			require.NoError(t, err, "%q", log[:n])
-		case n > begin && !(ok && torn.Err == eventlog.ErrTorn && torn.Line == complete+1 && torn.Offset == int64(begin)):
-			requireSyntaxError(t, err, complete+1, int64(begin), eventlog.ErrTorn)
-		}
-		if n == len(log) {
-			return
-		}
-		if log[n] == '\n' {
-			e, err := eventlog.Parse(log[begin:n])
-			require.NoError(t, err)
-			whole = append(whole, e)
-			complete, begin = complete+1, n+1
-		}
-	}
-}
-
+// The complete entries come out, and ErrTorn follows if and only if the prefix ends inside
+// a line.
 func TestEveryPrefixOfALogGivesItsCompleteEntries(t *testing.T) {
-	for name, log := range testdataLogs(t) {
-		t.Run(name, func(t *testing.T) { requirePrefixes(t, log) })
-	}
-}
-
-func TestEveryPrefixOfARecordedLogGivesItsCompleteEntries(t *testing.T) {
-	for _, j := range recorded(t) {
-		for _, log := range j.logs() {
-			requirePrefixes(t, []byte(log))
+	for _, log := range testdataLogs(t) {
+		whole, err := collect(log)
+		require.NoError(t, err)
+		for n := range len(log) + 1 {
+			complete := bytes.Count(log[:n], []byte("\n"))
+			entries, err := collect(log[:n])
+			require.Equal(t, whole[:complete], append([]eventlog.Entry{}, entries...))
+			if begin := bytes.LastIndexByte(log[:n], '\n') + 1; begin < n {
+				requireSyntaxError(t, err, complete+1, int64(begin), eventlog.ErrTorn)
+			} else {
+				require.NoError(t, err)
+			}
 		}
 	}
 }

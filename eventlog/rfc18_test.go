@@ -85,17 +85,37 @@ func TestRFC18ALogIsWrittenByWholeEvents(t *testing.T) {
 	require.Equal(t, "before\n"+`{"timestamp":1.0,"name":"x"}`+"\n", string(line))
 }
 
-func TestRFC18TimestampIsRequired(t *testing.T) {
-	_, err := eventlog.Parse([]byte(`{"name":"x"}`))
-	require.EqualError(t, err, "eventlog: line 1: offset 0: timestamp: key is missing")
-	require.ErrorIs(t, err, eventlog.ErrEntry)
-}
-
-func TestRFC18TimestampIsANumber(t *testing.T) {
-	for _, value := range []string{`"1.0"`, `null`, `true`, `[1.0]`, `{}`} {
-		_, err := eventlog.Parse([]byte(`{"timestamp":` + value + `,"name":"x"}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 13: timestamp: must be a number")
+// Of the keys, timestamp and name are required and context is not; each has its type.
+func TestRFC18KeysAreThereAndOfTheirTypes(t *testing.T) {
+	var cases = map[string]string{
+		`{"name":"x"}`:                 "offset 0: timestamp: key is missing",
+		`{"timestamp":1.0}`:            "offset 0: name: key is missing",
+		`{"timestamp":1.0,"Name":"x"}`: "offset 0: name: key is missing",
+	}
+	for _, value := range []string{`null`, `true`, `["x"]`} {
+		cases[`{"timestamp":`+value+`,"name":"x"}`] = "offset 13: timestamp: must be a number"
+		cases[`{"timestamp":1.0,"name":`+value+`}`] = "offset 24: name: must be a string"
+		cases[`{"timestamp":1.0,"name":"x","context":`+value+`}`] = "offset 38: context: must be an object"
+	}
+	cases[`{"timestamp":"1.0","name":"x"}`] = "offset 13: timestamp: must be a number"
+	cases[`{"timestamp":{},"name":"x"}`] = "offset 13: timestamp: must be a number"
+	cases[`{"timestamp":1.0,"name":1}`] = "offset 24: name: must be a string"
+	cases[`{"timestamp":1.0,"name":{}}`] = "offset 24: name: must be a string"
+	cases[`{"timestamp":1.0,"name":"x","context":1}`] = "offset 38: context: must be an object"
+	cases[`{"timestamp":1.0,"name":"x","context":"x"}`] = "offset 38: context: must be an object"
+	for line, want := range cases {
+		_, err := eventlog.Parse([]byte(line))
+		require.EqualError(t, err, "eventlog: line 1: "+want)
 		require.ErrorIs(t, err, eventlog.ErrEntry)
+	}
+	for line, want := range map[string]eventlog.Entry{
+		`{"timestamp":1.0,"name":"x"}`:              {Timestamp: 1, Name: "x"},
+		`{"timestamp":1.0,"name":"x","context":{}}`: {Timestamp: 1, Name: "x", Context: []byte("{}")},
+		`{"timestamp":1.0,"name":"a\u00e9\"\n"}`:    {Timestamp: 1, Name: "aé\"\n"},
+	} {
+		e, err := eventlog.Parse([]byte(line))
+		require.NoError(t, err)
+		require.Equal(t, want, e)
 	}
 }
 
@@ -125,42 +145,6 @@ func TestRFC18TimestampMayHaveSubSecondPrecision(t *testing.T) {
 		_, err := eventlog.Parse([]byte(`{"timestamp":` + text + `,"name":"x"}`))
 		require.EqualError(t, err, `eventlog: line 1: offset 13: number out of range: "`+text+`"`)
 		require.ErrorIs(t, err, eventlog.ErrSyntax)
-	}
-}
-
-func TestRFC18NameIsRequired(t *testing.T) {
-	_, err := eventlog.Parse([]byte(`{"timestamp":1.0}`))
-	require.EqualError(t, err, "eventlog: line 1: offset 0: name: key is missing")
-	require.ErrorIs(t, err, eventlog.ErrEntry)
-	_, err = eventlog.Parse([]byte(`{"timestamp":1.0,"Name":"x"}`))
-	require.ErrorIs(t, err, eventlog.ErrEntry)
-}
-
-func TestRFC18NameIsAString(t *testing.T) {
-	for _, value := range []string{`1`, `null`, `true`, `["x"]`, `{}`} {
-		_, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":` + value + `}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 24: name: must be a string")
-		require.ErrorIs(t, err, eventlog.ErrEntry)
-	}
-	e, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":"a\u00e9\"\n"}`))
-	require.NoError(t, err)
-	require.Equal(t, "aé\"\n", e.Name)
-}
-
-func TestRFC18ContextIsOptional(t *testing.T) {
-	e, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":"x"}`))
-	require.NoError(t, err)
-	require.Nil(t, e.Context)
-	e, err = eventlog.Parse([]byte(`{"timestamp":1.0,"name":"x","context":{}}`))
-	require.NoError(t, err)
-	require.Equal(t, "{}", string(e.Context))
-}
-
-func TestRFC18ContextIsAnObject(t *testing.T) {
-	for _, value := range []string{`1`, `null`, `true`, `["x"]`, `"x"`} {
-		_, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":"x","context":` + value + `}`))
-		require.EqualError(t, err, "eventlog: line 1: offset 38: context: must be an object")
-		require.ErrorIs(t, err, eventlog.ErrEntry)
 	}
 }
 

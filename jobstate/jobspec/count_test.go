@@ -88,7 +88,7 @@ func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 	}
 }
 
-func TestCountsAreReadFromJSON(t *testing.T) {
+func TestRFC14CountsHaveThreeForms(t *testing.T) {
 	for in, want := range map[string]string{
 		`4`:                             "4",
 		`"4"`:                           "4",
@@ -97,6 +97,7 @@ func TestCountsAreReadFromJSON(t *testing.T) {
 		` {"min":3,"max":3} `:           "3",
 		`{"min":2}`:                     "2+",
 		`{"max":5,"min":2}`:             "2-5",
+		`{"min":3,"max":30}`:            "3-30",
 		`{"min":2,"operand":3}`:         "2+:3",
 		`{"min":2,"operator":"+"}`:      "2+",
 		`{"min":2,"max":5,"operand":3}`: "2-5:3",
@@ -130,19 +131,6 @@ func TestAnInvalidCountIsRefused(t *testing.T) {
 	}
 	_, err := jobspec.ReadCount([]byte(`2147483648`))
 	require.ErrorContains(t, err, tooMuch)
-}
-
-func TestCountsAreEqualWhereTheyAreWrittenTheSame(t *testing.T) {
-	all := []string{"2", "2-8", "3-8", "2-9", "2+", "2-8:2", "2-8:3", "2-8:2:*", "2-8:2:^", "2+:2:*", "2,8", "2,7-8", "2-3,8"}
-	for i, a := range all {
-		for j, b := range all {
-			x, err := jobspec.ParseCount(a)
-			require.NoError(t, err)
-			y, err := jobspec.ParseCount("[" + b + "]")
-			require.NoError(t, err)
-			require.Equal(t, i == j, x.String() == y.String(), "%s and %s", a, b)
-		}
-	}
 }
 
 func TestTheZeroCountAcceptsNothing(t *testing.T) {
@@ -262,19 +250,11 @@ func TestCountsAgreeWithTheListOfWhatTheyAccept(t *testing.T) {
 	})
 }
 
-func TestCountsSurviveTheirText(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c, _ := drawCount(t)
-		requireRoundTrip(t, c)
-	})
-}
-
 // requireRoundTrip requires that what c prints reads as c.
 func requireRoundTrip(t require.TestingT, c jobspec.Count) {
 	read, err := jobspec.ParseCount(c.String())
 	require.NoError(t, err)
-	require.Equal(t, c.String(), read.String())
-	require.Equal(t, c.String(), read.String())
+	require.Equal(t, c, read)
 }
 
 func TestFloorOfAnOpenRangeStopsAtMaxCount(t *testing.T) {

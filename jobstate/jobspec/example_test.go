@@ -36,20 +36,6 @@ func Example() {
 	// app 1h0m0s nodes 4 cores 8 tasks 4
 }
 
-func ExampleParse() {
-	spec, err := jobspec.Parse([]byte(exampleSpec))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	c := spec.Counts()
-	fmt.Println(spec.Name(), spec.Queue(), spec.Duration())
-	fmt.Println("nodes", c.Nodes, "cores", c.Cores, "tasks", c.Tasks)
-	// Output:
-	// app batch 1h0m0s
-	// nodes 4 cores 8 tasks 4
-}
-
 func ExampleParse_errors() {
 	_, err := jobspec.Parse([]byte(`{"version":1,"resources":[{"type":"slot","count":0}]}`))
 	fmt.Println(err)

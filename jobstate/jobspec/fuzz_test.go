@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
@@ -144,65 +143,4 @@ func FuzzCount(f *testing.F) {
 		require.True(t, c.Contains(last))
 		require.False(t, c.Contains(last+1))
 	})
-}
-
-// TestSpecsThatAreDrawnKeepTheInvariants reaches what mutations of bytes seldom
-// reach.
-func TestSpecsThatAreDrawnKeepTheInvariants(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, err := jobspec.Parse([]byte(drawSpec(t)))
-		require.NoError(t, err)
-		requireSpec(t, s)
-	})
-}
-
-// drawSpec draws a legal jobspec.
-func drawSpec(t *rapid.T) string {
-	labels := 0
-	var vertex func(depth int, inSlot bool) map[string]any
-	vertex = func(depth int, inSlot bool) map[string]any {
-		kind := "slot"
-		if inSlot || depth < 3 && rapid.Bool().Draw(t, "above") {
-			kind = rapid.SampledFrom([]string{"node", "core", "gpu", "socket"}).Draw(t, "type")
-		}
-		v := map[string]any{"type": kind, "count": rapid.SampledFrom([]any{1, 2, 7, "2+", "1,3", map[string]any{"min": 2, "max": 9}}).Draw(t, "count")}
-		if rapid.Bool().Draw(t, "exclusive stated") {
-			v["exclusive"] = rapid.Bool().Draw(t, "exclusive")
-		}
-		below := rapid.IntRange(0, 2).Draw(t, "below")
-		if kind == "slot" {
-			v["label"] = string(rune('a' + labels))
-			labels++
-		}
-		if kind == "slot" || !inSlot && labels == 0 {
-			below = max(below, 1)
-		}
-		if depth > 4 {
-			below = 0
-		}
-		var with []any
-		for range below {
-			with = append(with, vertex(depth+1, inSlot || kind == "slot"))
-		}
-		if with != nil {
-			v["with"] = with
-		}
-		return v
-	}
-	var resources []any
-	for labels == 0 {
-		resources = append(resources, vertex(0, false))
-	}
-	var tasks []any
-	for range rapid.IntRange(1, 3).Draw(t, "tasks") {
-		tasks = append(tasks, map[string]any{
-			"command": []string{"a"}, "slot": string(rune('a' + rapid.IntRange(0, labels-1).Draw(t, "slot"))),
-			"count": map[string]any{rapid.SampledFrom([]string{"per_slot", "total"}).Draw(t, "rule"): rapid.IntRange(1, 5).Draw(t, "n")},
-		})
-	}
-	b, _ := json.Marshal(map[string]any{
-		"version": 1, "resources": resources, "tasks": tasks,
-		"attributes": map[string]any{"system": map[string]any{"duration": rapid.Float64Range(0, 1e6).Draw(t, "duration")}},
-	})
-	return string(b)
 }

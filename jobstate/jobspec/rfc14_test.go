@@ -106,19 +106,6 @@ func TestRFC14LabelsAreUnique(t *testing.T) {
 	refuse(t, text(fmt.Sprintf(two, "task"), "", ""), anyFault, "resources[1].label", "{")
 }
 
-func TestRFC14CountsHaveThreeForms(t *testing.T) {
-	for count, want := range map[string]string{
-		`4`: "4", `"1,4-6"`: "1,4-6", `{"min":3,"max":30}`: "3-30", `{"min":3}`: "3+",
-		`{"min":4,"max":25,"operator":"^","operand":2}`: "4-25:2:^",
-	} {
-		s := parse(t, text(`[{"type":"node","count":`+count+`,"with":`+slotOfCore+`}]`, "", ""))
-		for _, v := range s.Vertices() {
-			require.Equal(t, want, v.Count.String())
-			break
-		}
-	}
-}
-
 func TestRFC14TasksAreAListOfAtLeastOne(t *testing.T) {
 	for tasks, want := range map[string]struct{ path, points string }{
 		`[]`:                                    {"tasks", "[]"},

@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
-
-	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 func TestRFC21AnUpdateSetsWhatItsPathNames(t *testing.T) {
@@ -185,55 +182,4 @@ func TestLimitsHoldForUpdates(t *testing.T) {
 	require.ErrorContains(t, err, tooMuch, "the result is too large")
 	_, err = s.Apply(json.RawMessage(`{"attributes.system.y":"` + more + `"}`))
 	require.ErrorContains(t, err, tooMuch)
-}
-
-// TestUpdatesAgreeWithANaiveModel sets values in a tree of maps, as the words
-// of RFC 21 say, and compares.
-func TestUpdatesAgreeWithANaiveModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, err := jobspec.Parse([]byte(text("", "", "")))
-		require.NoError(t, err)
-		var model map[string]any
-		require.NoError(t, json.Unmarshal([]byte(text("", "", "")), &model))
-		word := rapid.SampledFrom([]string{"system", "user", "duration", "a", "b", "é", "c d"})
-		for range rapid.IntRange(1, 8).Draw(t, "updates") {
-			path := append([]string{"attributes"}, rapid.SliceOfN(word, 1, 4).Draw(t, "path")...)
-			value := rapid.SampledFrom([]string{`1`, `0.50`, `"x"`, `{}`, `{"a":{"b":1}}`, `[{"a":1}]`, `null`, `{"duration":2}`}).Draw(t, "value")
-			next, err := s.Update(strings.Join(path, "."), json.RawMessage(value))
-
-			changed, ok := setNaively(model, path, value)
-			if ok {
-				_, parseErr := jobspec.Parse(changed)
-				ok = parseErr == nil
-			}
-			require.Equal(t, ok, err == nil, "%v = %s: %v", path, value, err)
-			if !ok {
-				continue
-			}
-			s = next
-			require.NoError(t, json.Unmarshal(changed, &model))
-			require.JSONEq(t, string(changed), print(t, s))
-		}
-	})
-}
-
-// setNaively returns the tree, printed, with a value set in a copy of it.
-func setNaively(tree map[string]any, path []string, value string) ([]byte, bool) {
-	b, _ := json.Marshal(tree)
-	var root map[string]any
-	_ = json.Unmarshal(b, &root)
-	at := root
-	for _, key := range path[:len(path)-1] {
-		if _, found := at[key]; !found {
-			at[key] = map[string]any{}
-		}
-		next, ok := at[key].(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		at = next
-	}
-	at[path[len(path)-1]] = json.RawMessage(value)
-	b, _ = json.Marshal(root)
-	return b, true
 }
