@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -56,64 +55,6 @@ func BenchmarkReplay(b *testing.B) {
 	b.ReportMetric(float64(size)/1e6/seconds, "joblife-MB/s")
 }
 
-// BenchmarkApplyEvent decodes and folds the events of an action on a rank, with
-// one Event, as a daemon that launches actions does.
-func BenchmarkApplyEvent(b *testing.B) {
-	j, _ := run(b, append(upTo(jobstate.StateRun), actionEvents[0])...)
-	events := script(actionEvents[1:4]...)
-	var ev jobstate.Event
-	b.ReportAllocs()
-	for b.Loop() {
-		for i := range events {
-			events[i].Timestamp++
-			if err := ev.Decode(events[i]); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := j.ApplyEvent(&ev); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(len(events))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-}
-
-// BenchmarkAppendContext encodes those events.
-func BenchmarkAppendContext(b *testing.B) {
-	var contexts []jobstate.Context
-	for _, e := range script(actionEvents[1:4]...) {
-		c, err := jobstate.ParseContext(e)
-		if err != nil {
-			b.Fatal(err)
-		}
-		contexts = append(contexts, c)
-	}
-	var dst []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		for _, c := range contexts {
-			var err error
-			if dst, err = jobstate.AppendContext(dst[:0], c); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}
-
-// BenchmarkApply folds a plain life of 10 events, an entry at a time.
-func BenchmarkApply(b *testing.B) {
-	life := script(whole...)
-	b.ReportAllocs()
-	for b.Loop() {
-		var j jobstate.Job
-		for _, e := range life {
-			if _, err := j.Apply(e); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-	b.ReportMetric(float64(len(life))*float64(b.N)/b.Elapsed().Seconds(), "events/s")
-}
-
 // BenchmarkMemory keeps n replayed inactive jobs and reports the bytes of each, and how
 // fast they come, the collector's work included.
 func BenchmarkMemory(b *testing.B) {
@@ -146,40 +87,4 @@ func heap() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// BenchmarkManyMemos folds a log of n memos, each with a key of its own: the
-// cost of one does not grow with those before it.
-func BenchmarkManyMemos(b *testing.B) {
-	for _, n := range []int{64, 4096, 100_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			memos := make([]eventlog.Entry, n)
-			for i := range memos {
-				memos[i] = entry(i+1, "memo", fmt.Sprintf(`{"key%d":%d}`, i, i))
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				var j jobstate.Job
-				_, _ = j.Apply(script(submit)[0])
-				for _, e := range memos {
-					if _, err := j.Apply(e); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/memo")
-		})
-	}
-}
-
-// BenchmarkValidate judges recorded logs.
-func BenchmarkValidate(b *testing.B) {
-	logs, size, _ := benchLogs(b)
-	b.ReportAllocs()
-	b.SetBytes(int64(size))
-	for b.Loop() {
-		for _, log := range logs {
-			_ = jobstate.Validate(log)
-		}
-	}
 }
