@@ -2,9 +2,6 @@ package eventlog_test
 
 import (
 	"bytes"
-	"fmt"
-	"runtime"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -68,31 +65,5 @@ func write(t *testing.T, buf []byte, entries []eventlog.Entry) {
 		if buf, err = eventlog.AppendEntry(buf, e); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// TestABadLineCostsMemoryInProportion reads lines made to be expensive.
-func TestABadLineCostsMemoryInProportion(t *testing.T) {
-	const size = eventlog.DefaultMaxLine
-	keys := new(strings.Builder)
-	for i := 0; keys.Len() < size-40; i++ {
-		fmt.Fprintf(keys, `,"%d":0`, i)
-	}
-	fill := func(s string) string { return strings.Repeat(s, (size-40)/len(s)) }
-	for name, context := range map[string]string{
-		"brackets": fill("["),
-		"objects":  fill(`{"":`),
-		"keys":     `{"":0` + keys.String()[:keys.Len()-100],
-		"same key": `{"x":1` + fill(`,"":1`),
-		"digits":   `{"x":` + fill("9"),
-		"escapes":  `{"` + fill(`\u0041`),
-	} {
-		line := []byte(`{"timestamp":1.0,"name":"x","context":` + context)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := eventlog.Parse(line[:min(len(line), size)])
-		runtime.ReadMemStats(&after)
-		require.Error(t, err)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(20*size), name)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -222,7 +223,7 @@ func TestRefusedContextsLeaveTheJob(t *testing.T) {
 		"resource-update":    {``, `{}`, `{"expiration":-1}`, `{"expiration":"1"}`, `{"expiration":1e999}`},
 		"alloc":              {`[]`, `{"annotations":[]}`, `{"annotations":null}`, `{"annotations":{"a":}}`},
 		"finish":             {``, `{}`, `{"status":1.5}`, `{"status":-2147483649}`},
-		"release":            {``, `{"ranks":"all"}`, `{"final":true}`, `{"ranks":"x","final":true}`, `{"ranks":"1,","final":true}`, `{"ranks":"all","final":1}`},
+		"release":            {``, `{"ranks":"all"}`, `{"final":true}`, `{"ranks":"x","final":true}`, `{"ranks":"1,","final":true}`, `{"ranks":"1,,2","final":true}`, `{"ranks":"all","final":1}`},
 		"exception": {``, `{"type":"x"}`, `{"severity":0}`, `{"type":"x","severity":8}`, `{"type":"x","severity":-1}`, `{"type":1,"severity":1}`, `{"type":"x","severity":1,"userid":-2147483649}`,
 			`{"type":"x","severity":1,"ranks":"","action":"keep"}`, `{"type":"x","severity":1,"ranks":1,"action":"keep"}`, `{"type":"x","severity":1,"ranks":"1","action":"lose"}`,
 			`{"type":"x","severity":1,"ranks":"1","action":null}`, `{"type":"x","severity":1,"ranks":"1","action":"keep","nodelist":1}`},
@@ -369,11 +370,6 @@ func TestPrologsAndEpilogsAreCountedByDescription(t *testing.T) {
 	require.Equal(t, jobstate.IgnoredStarted, last)
 }
 
-func TestAnEpilogDoesNotHoldTheStart(t *testing.T) {
-	j, _ := run(t, append(upTo(jobstate.StateRun), `epilog-start {"description":"e"}`)...)
-	require.True(t, j.MayStart())
-}
-
 func TestAnActionIsAsOldAsItsFirstLiveStart(t *testing.T) {
 	start, finish := `prolog-start {"description":"a"}`, `prolog-finish {"description":"a","status":0}`
 	for _, c := range []struct {
@@ -404,55 +400,46 @@ func TestMoreThan255PrologsAreCounted(t *testing.T) { // the reference's counter
 	require.Equal(t, 300, n)
 }
 
-func TestEpilogHoldsFreeAndClean(t *testing.T) { // flux-core#5011, #5345
-	t.Log("PL-2")
-	ended := append(upTo(jobstate.StateRun), "start", `finish {"status":0}`, `epilog-start {"description":"e"}`, `release {"ranks":"all","final":true}`)
-	j, _ := run(t, ended...)
-	require.False(t, j.MayFree())
-	j, _ = run(t, append(ended, `epilog-finish {"description":"e","status":1}`)...)
-	require.True(t, j.MayFree())
-	require.False(t, j.MayClean())
-	j, _ = run(t, append(ended, `epilog-finish {"description":"e","status":1}`, "free")...)
-	require.False(t, j.MayFree())
-	require.True(t, j.MayClean())
-	j, _ = run(t, append(upTo(jobstate.StateDepend), `exception {"type":"cancel","severity":0,"note":""}`, `epilog-start {"description":"e"}`)...)
-	require.False(t, j.MayClean(), "also for a job that never had resources")
-}
-
-func TestStartIsNotAlloc(t *testing.T) {
-	t.Log("SM-11")
-	j, _ := run(t, upTo(jobstate.StateRun)...)
-	require.False(t, j.Started())
-	require.True(t, j.HasResources())
-	require.True(t, j.MayStart())
-	j, _ = run(t, append(upTo(jobstate.StateRun), "start")...)
-	require.True(t, j.Started())
-	require.False(t, j.MayStart())
-}
-
-func TestResourcesFollowFromEventsAlone(t *testing.T) {
-	t.Log("SM-10, SM-9")
-	j, _ := run(t, append(upTo(jobstate.StateRun), `exception {"type":"scheduler-restart","severity":0,"note":""}`)...)
-	require.False(t, j.HasResources())
-	require.True(t, j.WasAllocated())
-	require.True(t, j.MayClean(), "revoked resources need no free")
-	ran := append(upTo(jobstate.StateRun), "start", `exception {"type":"scheduler-restart","severity":0,"note":""}`)
-	j, _ = run(t, ran...)
-	require.False(t, j.MayClean(), "but the executor must let go of what it runs")
-	require.Equal(t, "its own end", j.Waiting())
-	j, _ = run(t, append(ran, `finish {"status":9}`)...)
-	require.False(t, j.MayClean())
-	require.Equal(t, "the executor to release its resources", j.Waiting())
-	j, _ = run(t, append(ran, `finish {"status":9}`, `release {"ranks":"all","final":true}`)...)
-	require.True(t, j.MayClean())
-	j, _ = run(t, append(upTo(jobstate.StateSched), `exception {"type":"cancel","severity":0,"note":""}`, "alloc")...)
-	require.Equal(t, jobstate.StateCleanup, j.State())
-	require.True(t, j.HasResources(), "a late alloc that was logged must be freed")
-	require.True(t, j.MayFree())
-	require.False(t, j.MayClean())
-	j, last := run(t, append(upTo(jobstate.StateRun), `exception {"type":"scheduler-restart","severity":1,"note":""}`)...)
-	require.Equal(t, jobstate.Applied, last)
-	require.True(t, j.HasResources())
+// Resources follow from events alone (SM-9, SM-10), start is not alloc (SM-11), a prolog
+// holds the start and an epilog free and clean (PL-2, flux-core#5011, flux-core#5345).
+func TestWhatAJobHoldsAndMayDo(t *testing.T) {
+	lost, canceled := `exception {"type":"scheduler-restart","severity":0,"note":""}`, `exception {"type":"cancel","severity":0,"note":""}`
+	finish, release := `finish {"status":9}`, `release {"ranks":"all","final":true}`
+	prolog, epilog, end := `prolog-start {"description":"p"}`, `epilog-start {"description":"e"}`, `epilog-finish {"description":"e","status":1}`
+	for _, c := range []struct {
+		state jobstate.State
+		lines []string
+		want  string
+	}{
+		{jobstate.StateRun, nil, "holds start"},
+		{jobstate.StateRun, []string{"start"}, "holds"},
+		{jobstate.StateRun, []string{prolog}, "holds"},
+		{jobstate.StateRun, []string{prolog, `prolog-finish {"description":"p","status":0}`}, "holds start"},
+		{jobstate.StateRun, []string{prolog, `prolog-finish {"description":"p","status":1}`}, "holds"}, // RFC 21: 0 is success; I11
+		{jobstate.StateRun, []string{prolog, `prolog-finish {"description":"p","status":-1}`}, "holds"},
+		{jobstate.StateRun, []string{epilog}, "holds start"},
+		{jobstate.StateRun, []string{"start", finish, epilog, release}, "holds"},
+		{jobstate.StateRun, []string{"start", finish, epilog, release, end}, "holds free"},
+		{jobstate.StateRun, []string{"start", finish, epilog, release, end, "free"}, "clean"},
+		{jobstate.StateDepend, []string{canceled, epilog}, ""}, // also for a job that never had resources
+		{jobstate.StateRun, []string{lost}, "clean"},           // revoked resources need no free
+		{jobstate.StateRun, []string{"start", lost}, ""},       // but the executor must let go of what it runs
+		{jobstate.StateRun, []string{"start", lost, finish}, ""},
+		{jobstate.StateRun, []string{"start", lost, finish, release}, "clean"},
+		{jobstate.StateSched, []string{canceled, "alloc"}, "holds free"}, // a late alloc that was logged must be freed
+		{jobstate.StateRun, []string{`exception {"type":"scheduler-restart","severity":1,"note":""}`}, "holds start"},
+	} {
+		j, _ := run(t, append(upTo(c.state), c.lines...)...)
+		var got []string
+		for word, is := range map[string]bool{"clean": j.MayClean(), "free": j.MayFree(), "holds": j.HasResources(), "start": j.MayStart()} {
+			if is {
+				got = append(got, word)
+			}
+		}
+		require.ElementsMatch(t, strings.Fields(c.want), got, c.lines)
+		require.Equal(t, c.state >= jobstate.StateRun || c.state == jobstate.StateSched, j.WasAllocated())
+		require.Equal(t, slices.Contains(c.lines, "start"), j.Started())
+	}
 }
 
 func TestResultsAndExitCodes(t *testing.T) {

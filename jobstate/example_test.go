@@ -78,29 +78,6 @@ func ExampleJob_ReplayWith() {
 	// Output: CLEANUP 1 <nil>
 }
 
-func ExampleJob_Apply() {
-	j := jobstate.NewJob(1234)
-	for e, err := range eventlog.Entries([]byte(exampleLog)) {
-		if err != nil {
-			fmt.Println(err)
-			return
-		}
-		if _, err := j.Apply(e); err != nil {
-			fmt.Println(err)
-			return
-		}
-	}
-	outcome, _ := j.Apply(eventlog.Entry{Timestamp: 10, Name: "debug.note"})
-	fmt.Println(outcome)
-	_, err := j.Apply(eventlog.Entry{Timestamp: 11, Name: "validate"})
-	fmt.Println(err)
-	fmt.Println(j.MayFree())
-	// Output:
-	// ignored: unknown event
-	// jobstate: job ƒNH: "validate" in CLEANUP: event is not legal in this state
-	// false
-}
-
 func ExampleValidate() {
 	log := exampleLog + `{"timestamp":9.8,"name":"free"}` + "\n"
 	for _, f := range jobstate.Validate([]byte(log)) {

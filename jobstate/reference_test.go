@@ -47,38 +47,6 @@ func TestWhatTheReferenceWritesIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatStaysRefused: what the reference's job manager would also take, and
-// why it is not read here. None of it is written by flux-core itself: an
-// instance owner has to post the event by hand (flux post-job-event), or a
-// plugin has to have a bug.
-func TestWhatStaysRefused(t *testing.T) {
-	for line, why := range map[string]string{
-		`epilog-finish`:                         "nothing says which action has ended",
-		`epilog-finish {"status":0}`:            "nothing says which action has ended",
-		`prolog-finish {"description":"p"}`:     "nothing says whether the job may start",
-		`epilog-start`:                          "nothing names the action, so that no finish could end it",
-		`release {"final":true}`:                "nothing says what is released",
-		`release {"ranks":"1,,2","final":true}`: "RFC 22 does not have this text",
-		`urgency {"urgency":16}`:                "RFC 21 requires who asked",
-		`urgency {"urgency":32,"userid":1}`:     "RFC 30 ends at 31",
-		`exception {"type":"x","severity":8}`:   "RFC 21 ends at 7",
-		`exception {"type":"x","severity":-1}`:  "RFC 21 begins at 0",
-		`priority {"priority":-1}`:              "no job has it: the reference takes it for no priority",
-		`resource-update {"expiration":-1}`:     "the reference refuses it, too",
-		`jobspec-update {"version":2}`:          "RFC 14 does not let it change",
-		`jobspec-update {"attributes..a":1}`:    "the reference refuses it, too: a key is empty",
-		`set-flags {"flags":"debug"}`:           "RFC 21 requires an array",
-		`submit {"urgency":16,"userid":1}`:      "the reference refuses it, too",
-		`memo`:                                  "nothing says what to remember",
-		`finish`:                                "nothing says how the job ended",
-		`alloc {"annotations":null}`:            "RFC 27 requires a dictionary",
-		`alloc []`:                              "a context is an object, RFC 18",
-	} {
-		var ev jobstate.Event
-		require.ErrorIs(t, ev.Decode(script(line)[0]), jobstate.ErrContext, "%s: %s", line, why)
-	}
-}
-
 // TestUpdatesOfAllPathsReachTheJob: an event of flux-core 0.88 that sets a whole
 // list of tasks no longer stops a replay.
 func TestUpdatesOfAllPathsReachTheJob(t *testing.T) {

@@ -75,17 +75,6 @@ func TestRFC21DesignLogsOfRecentVersionsAreIngested(t *testing.T) {
 	require.ErrorIs(t, err, jobstate.ErrVersion)
 }
 
-func TestRFC21VirtualStates(t *testing.T) {
-	for s := jobstate.StateNew; ; s <<= 1 {
-		require.Equal(t, strings.Contains("DEPEND PRIORITY SCHED", s.String()), s.In(jobstate.StatePending), s)
-		require.Equal(t, strings.Contains("RUN CLEANUP", s.String()), s.In(jobstate.StateRunning), s)
-		require.Equal(t, s != jobstate.StateNew && s != jobstate.StateInactive, s.In(jobstate.StateActive), s)
-		if s == jobstate.StateInactive {
-			return
-		}
-	}
-}
-
 func TestRFC21ExceptionsHaveASeverityFrom0To7(t *testing.T) {
 	for severity := -1; severity <= 8; severity++ {
 		j, _ := run(t, upTo(jobstate.StateRun)...)
@@ -258,13 +247,6 @@ func TestRFC21PrologFinishMatchesAStart(t *testing.T) {
 	j, last := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `prolog-finish {"description":"q","status":0}`)...)
 	require.Equal(t, jobstate.IgnoredAction, last)
 	require.False(t, j.MayStart())
-}
-
-func TestRFC21AStatusOfZeroIsSuccess(t *testing.T) {
-	for status, may := range map[string]bool{"0": true, "1": false, "256": false, "-1": false} {
-		j, _ := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `prolog-finish {"description":"p","status":`+status+`}`)...)
-		require.Equal(t, may, j.MayStart(), status)
-	}
 }
 
 func TestRFC21EpilogPreventsTheFreeUntilItFinishes(t *testing.T) {

@@ -2,6 +2,7 @@ package jobstate_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -45,18 +46,19 @@ func TestAValueWithoutANamePrintsItsNumber(t *testing.T) {
 	require.Equal(t, "Result(0) Result(3) Result(9)", fmt.Sprint(jobstate.Result(0), jobstate.Result(3), jobstate.Result(9)))
 }
 
-func TestMasksHoldTheirStates(t *testing.T) {
-	require.Equal(t, jobstate.State(14), jobstate.StatePending)
-	require.Equal(t, jobstate.State(48), jobstate.StateRunning)
-	require.Equal(t, jobstate.State(62), jobstate.StateActive)
-	require.True(t, jobstate.StateRun.In(jobstate.StateActive))
-	require.False(t, jobstate.StateNew.In(jobstate.StateActive))
-	require.False(t, jobstate.State(0).In(jobstate.StateActive))
+func TestRFC21VirtualStates(t *testing.T) {
+	require.Equal(t, []jobstate.State{14, 48, 62}, []jobstate.State{jobstate.StatePending, jobstate.StateRunning, jobstate.StateActive})
 	single := 0
-	for s := range 256 {
-		if jobstate.IsSingle(jobstate.State(s)) {
-			single++
+	for v := range 256 {
+		s := jobstate.State(v)
+		if !jobstate.IsSingle(s) {
+			continue
 		}
+		single++
+		require.Equal(t, strings.Contains("DEPEND PRIORITY SCHED", s.String()), s.In(jobstate.StatePending), s)
+		require.Equal(t, strings.Contains("RUN CLEANUP", s.String()), s.In(jobstate.StateRunning), s)
+		require.Equal(t, s != jobstate.StateNew && s != jobstate.StateInactive, s.In(jobstate.StateActive), s)
 	}
 	require.Equal(t, 7, single)
+	require.False(t, jobstate.State(0).In(jobstate.StateActive))
 }
