@@ -379,7 +379,7 @@ func TestAComputedPriorityReachesTheScheduler(t *testing.T) {
 	require.Equal(t, 1, calls, "the hook is not asked for what it has told")
 	s.step(joblife.Priority{ID: id, Priority: 0})
 	require.Equal(t, []alloc.Cancel{{ID: id}}, sent[alloc.Cancel](s), "0 holds the job")
-	require.True(t, must(s.m.Job(id)).Job().OnHold())
+	require.Equal(t, "release of the hold", must(s.m.Job(id)).Job().Waiting())
 	s.step(joblife.Urgency{ID: id, Urgency: jobstate.UrgencyExpedite})
 	p, _ := must(s.m.Job(id)).Job().Priority()
 	require.Equal(t, uint32(jobstate.MaxPriority), p, "the urgency overrides it")

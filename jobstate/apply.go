@@ -167,9 +167,7 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 			j.notes.add(ev.alloc.Annotations)
 		}
 	case kStart:
-		if !j.Started() {
-			j.startTime = ev.entry.Timestamp
-		}
+		j.started = true
 	case kFinish:
 		if j.Finished() {
 			return ignoredFinished, "", nil

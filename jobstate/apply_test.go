@@ -705,16 +705,12 @@ func TestReplayNamesAPositionOnce(t *testing.T) {
 	}
 }
 
-func TestTimesOfStartAndFinish(t *testing.T) {
+func TestTheFirstFinishCounts(t *testing.T) {
 	j, _ := run(t, whole[:5]...)
-	_, started := j.StartTime()
 	_, finished := j.FinishTime()
-	require.False(t, started || finished)
+	require.False(t, finished)
 	j, _ = run(t, with(7, "memo {}", "start", `finish {"status":0}`, `memo {}`, `finish {"status":1}`)...)
-	at, ok := j.StartTime()
-	require.True(t, ok)
-	require.Equal(t, eventlog.Timestamp(1005), at, "the first counts")
-	at, ok = j.FinishTime()
+	at, ok := j.FinishTime()
 	require.True(t, ok)
 	require.Equal(t, eventlog.Timestamp(1008), at)
 }

@@ -23,10 +23,10 @@ type Flags uint32
 
 // The flags of flux-core.
 const (
-	FlagPreSigned  Flags = 1 << iota // the jobspec came signed
-	FlagDebug                        // debug.* events are wanted in the log
-	FlagWaitable                     // the submitter will wait for the job
-	FlagNoValidate                   // the jobspec was not validated
+	_            Flags = 1 << iota // the jobspec came signed
+	FlagDebug                      // debug.* events are wanted in the log
+	FlagWaitable                   // the submitter will wait for the job
+	_                              // the jobspec was not validated
 )
 
 // The urgencies with a meaning of their own (RFC 30).

@@ -40,12 +40,11 @@ func Example() {
 			fmt.Println(c.Kind, c.Description, "holds ranks", c.Ranks)
 		}
 	}
-	start, _ := job.StartTime()
 	finish, _ := job.FinishTime()
-	fmt.Println(job.State(), "after", finish-start, "seconds; may free:", job.MayFree())
+	fmt.Println(job.State(), "since", finish, "may free:", job.MayFree())
 	// Output:
 	// epilog scrub holds ranks all
-	// CLEANUP after 3.0 seconds; may free: false
+	// CLEANUP since 9.5 may free: false
 }
 
 func ExampleReplay() {

@@ -80,6 +80,9 @@ func checkOrdered[K comparable, V any](o *ordered[K, V]) error {
 	return nil
 }
 
+// OnHold reports whether the job is on hold.
+func (j *Job) OnHold() bool { return j.onHold() }
+
 // IsSingle reports whether s is a single state.
 func IsSingle(s State) bool { return s.single() }
 

@@ -22,7 +22,7 @@ type Job struct {
 	id      jobid.ID
 	entered [numStates]eventlog.Timestamp // when each state was first entered; 0: never
 
-	startTime, finishTime eventlog.Timestamp // 0: did not start, did not finish
+	finishTime eventlog.Timestamp // 0: did not finish
 
 	last    entryMark  // the entry before, to know its repetition
 	worst   *Exception // the most severe, the first among equals
@@ -42,6 +42,7 @@ type Job struct {
 	urgency      uint8
 	version      uint8 // of submit; 0: the old rules
 	invalid      bool  // an invalidate was folded; the log is closed
+	started      bool  // a start came
 	success      bool  // finish status 0, and no fatal exception before it
 	allocated    bool  // holds resources now
 	wasAllocated bool  // held resources once
@@ -155,9 +156,9 @@ func (j *Job) Urgency() int { return int(j.urgency) }
 // PRIORITY, until the next priority event.
 func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 
-// OnHold reports whether the job is on hold: it is new or pending, and its urgency
+// onHold reports whether the job is on hold: it is new or pending, and its urgency
 // or its priority is 0. A job on hold is never sent to a scheduler.
-func (j *Job) OnHold() bool {
+func (j *Job) onHold() bool {
 	return j.Submitted() && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
@@ -224,12 +225,8 @@ func (j *Job) WasAllocated() bool { return j.wasAllocated }
 // Started reports whether a start event came: the job shells ran. An alloc
 // alone does not start a job.
 func (j *Job) Started() bool {
-	return j.startTime != 0 || j.rare != nil && j.rare.summary != nil && j.rare.summary.Ran
+	return j.started || j.rare != nil && j.rare.summary != nil && j.rare.summary.Ran
 }
-
-// StartTime returns when the job shells first started, and false before the
-// event start.
-func (j *Job) StartTime() (eventlog.Timestamp, bool) { return j.startTime, j.startTime != 0 }
 
 // Finished reports whether a finish event came.
 func (j *Job) Finished() bool { return j.finishTime != 0 }

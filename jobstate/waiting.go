@@ -22,7 +22,7 @@ func (j *Job) Waiting() string {
 		return "the job manager to leave DEPEND"
 	case StatePriority, StateSched:
 		switch {
-		case j.OnHold():
+		case j.onHold():
 			return "release of the hold"
 		case j.state == StatePriority:
 			return "priority"

@@ -8,7 +8,7 @@
 //	g.After(watermark) // 2
 //	id, err := g.Next(now)
 //	if err != nil {
-//		return err // jobid.ErrExhausted: try again in the next millisecond
+//		return err // no id left in this millisecond: try again in the next
 //	}
 //	fmt.Println(id, id.KVSPath()) // ƒuZZybuNNy job.0017.e9fb.8df1.6c2e
 //	same, err := jobid.Parse("fuZZybuNNy")

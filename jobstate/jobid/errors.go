@@ -7,23 +7,15 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// What a caller of a generator can wait out. Compare with errors.Is.
-var (
-	// ErrExhausted is returned when a generator has no id left in the given
-	// millisecond. A later millisecond has ids again.
-	ErrExhausted = errors.New("jobid: no id left in this millisecond")
-
-	// ErrClock is returned when a generator is given a time before the epoch or
-	// before the millisecond of the last id.
-	ErrClock = errors.New("jobid: clock went back")
-)
-
-// The categories of other errors: a text is not an id in any form; a number is beyond
-// 64 bits; RFC 19 has the form, but this package does not read it.
+// The categories of errors: a text is not an id in any form; a number is beyond 64 bits;
+// RFC 19 has the form, but this package does not read it. And what a caller of a generator
+// can wait out: a millisecond has no more ids, or the time is before the last one's.
 var (
 	errSyntax      = errors.New("jobid: syntax error")
 	errRange       = errors.New("jobid: out of range")
 	errUnsupported = errors.New("jobid: form not supported")
+	errExhausted   = errors.New("jobid: no id left in this millisecond")
+	errClock       = errors.New("jobid: clock went back")
 )
 
 // refuse returns the error for a text, of which the byte at an offset is wrong.

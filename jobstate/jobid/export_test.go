@@ -1,5 +1,11 @@
 package jobid
 
+// The errors of a generator that a caller can wait out.
+var (
+	ErrExhausted = errExhausted
+	ErrClock     = errClock
+)
+
 // FormatKVS is the form of KVSPath.
 const FormatKVS = formatKVS
 

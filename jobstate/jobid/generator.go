@@ -43,7 +43,7 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 // back (I9): store the watermark durably before you remove the record that proves an
 // id used, and pass the watermark here after a restart.
 //
-// If the time of id is in the future, [Generator.Next] returns [ErrClock] until
+// If the time of id is in the future, [Generator.Next] returns an error until
 // that time.
 func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 
@@ -55,28 +55,27 @@ func (g *Generator) Last() ID { return g.last }
 // wall clock of now counts, truncated to the millisecond. The id 0 is never
 // made.
 //
-// After an error g is unchanged. The error wraps [ErrExhausted] if the 1024 ids
-// of this millisecond are used, or an id given to After leaves none in it;
-// [ErrClock] if now is before the epoch or before the last id's millisecond. A now
-// 2^40 milliseconds after the epoch or later is an error too. Next takes constant time
-// and allocates only for an error.
+// After an error g is unchanged. It is an error if the 1024 ids of this millisecond are
+// used, or an id given to After leaves none in it: a later millisecond has ids again. So
+// is a now before the epoch or before the last id's millisecond, and one 2^40 milliseconds
+// after the epoch or later. Next takes constant time and allocates only for an error.
 func (g *Generator) Next(now time.Time) (ID, error) {
 	since := now.Sub(g.epoch) // cut at 292 years, which is outside the range either way
 	ms := uint64(since / time.Millisecond)
 	switch {
 	case since < 0:
-		return 0, g.refuse(since, ErrClock)
+		return 0, g.refuse(since, errClock)
 	case ms > maxTimestamp:
 		return 0, g.refuse(since, errRange)
 	case ms < g.last.millis():
-		return 0, g.refuse(since, ErrClock)
+		return 0, g.refuse(since, errClock)
 	}
 	id := compose(ms, g.id, 0)
 	if id <= g.last {
 		// It is the millisecond of the last id. The sequence goes on if that id is
 		// ours. After another generator's id, ours would be the smaller one.
 		if g.last.generator() != g.id || g.last.sequence() == maxSequence {
-			return 0, g.refuse(since, ErrExhausted)
+			return 0, g.refuse(since, errExhausted)
 		}
 		id = g.last + 1
 	}
