@@ -37,13 +37,7 @@ func FuzzReplay(f *testing.F) {
 	seedLogs(f)
 	f.Fuzz(func(t *testing.T, log []byte) {
 		log = log[:min(len(log), maxFuzzed)] // the comparison below is quadratic
-		live := jobstate.NewJob(1)
-		var folded error
-		for e, err := range eventlog.Entries(log) {
-			if err != nil {
-				folded = err
-				break
-			}
+		live, folded := foldEntries(log, func(live *jobstate.Job, e eventlog.Entry) error {
 			closed, before := live.Closed(), describe(live)
 			outcome, err := live.Apply(e)
 			require.NoError(t, jobstate.Check(live))
@@ -54,24 +48,13 @@ func FuzzReplay(f *testing.F) {
 			case err != nil, outcome.Ignored():
 				require.Equal(t, before, describe(live))
 			}
-			if err != nil {
-				folded = err
-				break
-			}
 			_ = live.Waiting()
-			if c, err := jobstate.ParseContext(e); err == nil && c != nil && !setsNothing(c) {
-				_, err := jobstate.AppendContext(nil, c)
-				require.NoError(t, err)
-			}
-		}
-		replayed, err := jobstate.Replay(1, log)
-		require.Equal(t, folded == nil, err == nil)
-		require.Equal(t, describe(live), describe(replayed))
-		if err != nil {
-			sameFault(t, log, folded, err)
-		}
+			return err
+		})
+		requireReplay(t, log, live, folded)
 		var ev jobstate.Event
 		with := jobstate.NewJob(1)
+		_, err := jobstate.Replay(1, log)
 		again := with.ReplayWith(&ev, log, func(ev *jobstate.Event) error { _, err := with.ApplyEvent(ev); return err })
 		require.Equal(t, fmt.Sprint(err), fmt.Sprint(again), "the same line, offset and cause")
 		require.Equal(t, describe(live), describe(with))
@@ -99,27 +82,36 @@ func sameFault(t *testing.T, log []byte, folded, replayed error) {
 	require.True(t, got.Offset == 0 || log[got.Offset-1] == '\n', "the line begins there")
 }
 
-// TestReplayIsTheFoldOfTheEntries, which it reads in another way, whatever byte of a log
-// is another, missing or new.
+// foldEntries folds the entries of a log up to its error, each at its turn.
+func foldEntries(log []byte, each func(j *jobstate.Job, e eventlog.Entry) error) (*jobstate.Job, error) {
+	j := jobstate.NewJob(1)
+	for e, err := range eventlog.Entries(log) {
+		if err == nil {
+			err = each(j, e)
+		}
+		if err != nil {
+			return j, err
+		}
+	}
+	return j, nil
+}
+
+// requireReplay requires that Replay is the fold of the entries, which it reads in another way.
+func requireReplay(t *testing.T, log []byte, folded *jobstate.Job, err error) {
+	replayed, replayErr := jobstate.Replay(1, log)
+	require.Equal(t, err == nil, replayErr == nil, "%s", log)
+	require.Equal(t, describe(folded), describe(replayed), "%s", log)
+	if err != nil {
+		sameFault(t, log, err, replayErr)
+	}
+}
+
+// TestReplayIsTheFoldOfTheEntries, whatever byte of a log is another, missing or new.
 func TestReplayIsTheFoldOfTheEntries(t *testing.T) {
 	log := []byte(logOf(submit, "validate", "made-up {}", `memo {"a":1}`, "depend", `priority {"priority":1}`, "alloc", `prolog-start {"description":"p"}`))
 	check := func(log []byte) {
-		j := jobstate.NewJob(1)
-		var folded error
-		for e, err := range eventlog.Entries(log) {
-			if folded = err; err == nil {
-				_, folded = j.Apply(e)
-			}
-			if folded != nil {
-				break
-			}
-		}
-		replayed, err := jobstate.Replay(1, log)
-		require.Equal(t, folded == nil, err == nil, "%s", log)
-		require.Equal(t, describe(j), describe(replayed), "%s", log)
-		if err != nil {
-			sameFault(t, log, folded, err)
-		}
+		j, err := foldEntries(log, func(j *jobstate.Job, e eventlog.Entry) error { _, err := j.Apply(e); return err })
+		requireReplay(t, log, j, err)
 	}
 	check(log)
 	for _, line := range []string{

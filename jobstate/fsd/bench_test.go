@@ -2,7 +2,6 @@ package fsd_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
 )
@@ -15,18 +14,6 @@ func BenchmarkParse(b *testing.B) {
 				if _, err := fsd.Parse(text); err != nil {
 					b.Fatal(err)
 				}
-			}
-		})
-	}
-}
-
-func BenchmarkAppendText(b *testing.B) {
-	for _, d := range []time.Duration{30 * time.Second, 4500 * time.Second, time.Second / 3, 12345678900 * time.Millisecond} {
-		b.Run(of(d).String(), func(b *testing.B) {
-			buf := make([]byte, 0, 64)
-			b.ReportAllocs()
-			for b.Loop() {
-				buf, _ = of(d).AppendText(buf[:0])
 			}
 		})
 	}

@@ -2,7 +2,6 @@ package jobid_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -21,28 +20,5 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkAppendFormat(b *testing.B) {
-	for _, f := range formats {
-		b.Run(f.String(), func(b *testing.B) {
-			buf := make([]byte, 0, 64)
-			b.ReportAllocs()
-			for b.Loop() {
-				buf = benchID.AppendFormat(buf[:0], f)
-			}
-		})
-	}
-}
-
-func BenchmarkNext(b *testing.B) {
-	g, now := newGenerator(b, 1), epoch
-	b.ReportAllocs()
-	for b.Loop() {
-		now = now.Add(time.Microsecond)
-		if _, err := g.Next(now); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

@@ -1,7 +1,6 @@
 package jobspec_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -33,29 +32,5 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-func BenchmarkUpdate(b *testing.B) {
-	for _, n := range []int{1, 64, 4096} {
-		s := parse(b, string(withEnvironment(n)))
-		b.Run(fmt.Sprintf("variables=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := s.Update("attributes.system.duration", json.RawMessage(`60`)); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-func BenchmarkCounts(b *testing.B) {
-	s := parse(b, string(withEnvironment(1)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if c := s.Counts(); c == (jobspec.Counts{}) {
-			b.Fatal(c)
-		}
 	}
 }

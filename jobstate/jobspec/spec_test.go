@@ -155,6 +155,11 @@ func TestCountsFollowTheResourcesOnceThereAreSome(t *testing.T) {
 	perCoreTask := `[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"core","count":2}}}]`
 	got := jobspec.Resources{Nodes: 7, Cores: 100, GPUs: 9, Slots: 11}
 
+	two := `[{"type":"slot","count":"2+","label":"task","with":[{"type":"core","count":1}]},{"type":"slot","count":1,"label":"b","with":[{"type":"core","count":1}]}]`
+	inSlot := func(kind string) string {
+		return text(`[{"type":"slot","count":1,"label":"task","with":[{"type":"node","count":"2+"},{"type":"ssd","count":"2+"}]}]`,
+			`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"`+kind+`","count":2}}}]`, "")
+	}
 	for _, test := range []struct{ name, in, before, after string }{
 		{"nodes", text(plain, "", ""), "nodes 4, slots 8, cores 40, gpus 0, tasks 8", "nodes 7, slots 8, cores 100, gpus 9, tasks 8"},
 		{"exclusive nodes", text(exclusive, "", ""), "nodes 4, slots 8, cores unknown, gpus unknown, tasks 8", "nodes 7, slots 8, cores 100, gpus 9, tasks 8"},
@@ -171,6 +176,10 @@ func TestCountsFollowTheResourcesOnceThereAreSome(t *testing.T) {
 		{"per something malformed", text(fixed, "", fmt.Sprintf(perCore, `,"count":0`)), "nodes unknown, slots 6, cores 30, gpus 6, tasks unknown", "nodes 7, slots 6, cores 100, gpus 9, tasks unknown"},
 		{"per nothing", text(fixed, "", `{"system":{"duration":0,"shell":{"options":{"per-resource":{}}}}}`), "nodes unknown, slots 6, cores 30, gpus 6, tasks unknown", "nodes 7, slots 6, cores 100, gpus 9, tasks unknown"},
 		{"a shell without options", text(fixed, "", `{"system":{"duration":0,"shell":7}}`), "nodes unknown, slots 6, cores 30, gpus 6, tasks 6", "nodes 7, slots 6, cores 100, gpus 9, tasks 6"},
+		{"per core of slots of two kinds, one of them open", text(two, perCoreTask, ""), "nodes unknown, slots unknown, cores unknown, gpus 0, tasks unknown", "nodes 7, slots 11, cores 100, gpus 9, tasks unknown"},
+		{"slots of two kinds, one of them open", text(two, perSlot2, ""), "nodes unknown, slots unknown, cores unknown, gpus 0, tasks unknown", "nodes 7, slots 11, cores 100, gpus 9, tasks unknown"},
+		{"nodes of an open slot", inSlot("node"), "nodes unknown, slots 1, cores unknown, gpus unknown, tasks unknown", "nodes 7, slots 1, cores 100, gpus 9, tasks 14"},
+		{"what no resource set counts", inSlot("ssd"), "nodes unknown, slots 1, cores unknown, gpus unknown, tasks unknown", "nodes 7, slots 1, cores 100, gpus 9, tasks unknown"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := parse(t, test.in)
@@ -182,21 +191,6 @@ func TestCountsFollowTheResourcesOnceThereAreSome(t *testing.T) {
 	t.Run("a resource set that does not tell its slots", func(t *testing.T) {
 		s := parse(t, text(open, perSlot2, ""))
 		require.Equal(t, "nodes 7, slots unknown, cores 100, gpus 9, tasks unknown", size(s.CountsOn(jobspec.Resources{Nodes: 7, Cores: 100, GPUs: 9})))
-	})
-	t.Run("slots of two kinds, one of them open", func(t *testing.T) {
-		two := `[{"type":"slot","count":"2+","label":"task","with":[{"type":"core","count":1}]},{"type":"slot","count":1,"label":"b","with":[{"type":"core","count":1}]}]`
-		s := parse(t, text(two, perCoreTask, ""))
-		require.Equal(t, "nodes 7, slots 11, cores 100, gpus 9, tasks unknown", size(s.CountsOn(got)))
-		s = parse(t, text(two, perSlot2, ""))
-		require.Equal(t, "nodes 7, slots 11, cores 100, gpus 9, tasks unknown", size(s.CountsOn(got)))
-	})
-	t.Run("nodes of an open slot", func(t *testing.T) {
-		s := parse(t, text(`[{"type":"slot","count":1,"label":"task","with":[{"type":"node","count":"2+"},{"type":"ssd","count":"2+"}]}]`,
-			`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"node","count":2}}}]`, ""))
-		require.Equal(t, "nodes 7, slots 1, cores 100, gpus 9, tasks 14", size(s.CountsOn(got)))
-		s = parse(t, text(`[{"type":"slot","count":1,"label":"task","with":[{"type":"ssd","count":"2+"}]}]`,
-			`[{"command":["a"],"slot":"task","count":{"per_resource":{"type":"ssd","count":2}}}]`, ""))
-		require.Equal(t, "unknown", s.CountsOn(got).Tasks.String())
 	})
 	t.Run("numbers beyond all measure", func(t *testing.T) {
 		s := parse(t, text(plain, "", fmt.Sprintf(perCore, count)))
