@@ -3,7 +3,6 @@ package eventlog_test
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
@@ -65,24 +64,6 @@ func ExampleParse() {
 	// Output:
 	// 42.0 finish {"status":0} <nil>
 	// 32 duplicate key "name" true
-}
-
-func ExampleAppendEntry() {
-	log, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1552593348.0881419, Name: "start"})
-	if err != nil {
-		fmt.Println(err)
-	}
-	log, err = eventlog.AppendEntry(log, eventlog.Entry{Timestamp: 1552593349, Name: "finish", Context: []byte(`{"status":0}`)})
-	if err != nil {
-		fmt.Println(err)
-	}
-	_, err = eventlog.AppendEntry(log, eventlog.Entry{Timestamp: 1552593350, Name: "clean", Context: []byte(`[]`)})
-	fmt.Println(err)
-	os.Stdout.Write(log)
-	// Output:
-	// eventlog: context: must be an object
-	// {"timestamp":1552593348.0881419,"name":"start"}
-	// {"timestamp":1552593349.0,"name":"finish","context":{"status":0}}
 }
 
 func ExampleDecoder() {

@@ -167,6 +167,7 @@ func TestEachBadJobIsOneFailure(t *testing.T) {
 		{"never validated", log(submitted), archive.ErrNotValidated, "job was never validated", 0},
 		{"never validated, torn", log(strings.TrimSuffix(submitted, "\n")), archive.ErrNotValidated, "job was never validated", 0},
 		{"a line that is no JSON", log(submitted + "x\n" + validated), archive.ErrEventlog, "line 2: eventlog is malformed: offset 0: unexpected byte \"x\"", 2},
+		{"a log of one byte", log("x"), archive.ErrEventlog, "line 1: eventlog is malformed: offset 0: unexpected byte \"x\"", 1},
 		{"an empty line", log("\n" + submitted + validated), archive.ErrEventlog, "line 1: eventlog is malformed: offset 0: unexpected end", 1},
 		{"an entry without a name", log(submitted + "{}\n"), archive.ErrEventlog, "line 2: eventlog is malformed: name: offset 0: key is missing", 2},
 		{"an entry with an empty name", log(submitted + `{"timestamp":2,"name":""}` + "\n" + validated), archive.ErrEventlog, "line 2: eventlog is malformed: event has no name", 2},

@@ -250,17 +250,7 @@ func TestErrorsQuoteAndCutWhatTheyAreGiven(t *testing.T) {
 	require.Less(t, len(err.Error()), 200)
 	_, err = jobspec.Parse([]byte(text(`[{"type":"slot","\u001b[31m":1}]`, "", "")))
 	require.EqualError(t, err, `jobspec: resources[0]."\x1b[31m": offset 54: key is not allowed here`)
-	_, err = jobspec.Parse([]byte(text(`[{"azAZ09_-.":1}]`, "", "")))
-	require.ErrorContains(t, err, "resources[0].azAZ09_-.: ")
-	for _, c := range "/:@[`{~ é" {
-		_, err = jobspec.Parse([]byte(text(`[{"`+string(c)+`":1}]`, "", "")))
-		require.ErrorContains(t, err, `resources[0]."`)
-	}
 	s := parse(t, text("", "", ""))
-	for n, want := range map[int]string{64: `jobspec: ` + long[:64] + `: `, 65: `jobspec: ` + long[:64] + `...: `} {
-		_, err = s.Update(long[:n], json.RawMessage(`1`))
-		require.ErrorContains(t, err, want)
-	}
 	_, err = s.Update("attributes."+long+".", json.RawMessage(`1`))
 	require.Less(t, len(err.Error()), 200)
 	_, err = s.Update("attributes.\n\n.", json.RawMessage(`1`))
