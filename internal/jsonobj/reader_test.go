@@ -258,6 +258,16 @@ func TestPathIsCut(t *testing.T) {
 	require.Len(t, d.Fault().Path, 128)
 	require.True(t, strings.HasSuffix(d.Fault().Path, "..."))
 	require.Equal(t, len(text)-21, d.Fault().Offset)
+}
+
+func TestANameIsQuotedWhereItIsNotPlain(t *testing.T) {
+	for _, plain := range []string{"azAZ09_-.", strings.Repeat("k", 64)} {
+		require.Equal(t, plain, jsonobj.Name(plain))
+	}
+	require.Equal(t, strings.Repeat("k", 64)+"...", jsonobj.Name(strings.Repeat("k", 65)))
+	for _, c := range "/:@[`{~ é" {
+		require.Equal(t, strconv.Quote(string(c)), jsonobj.Name(string(c)))
+	}
 	require.Equal(t, `"\xff"`, jsonobj.Name("\xff"))
 	require.Equal(t, `""`, jsonobj.Name([]byte{}))
 }
