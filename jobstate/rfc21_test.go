@@ -144,8 +144,35 @@ func ranged(t *testing.T, name, format string, lo, hi int64) {
 	}
 }
 
+// What a prolog or epilog prevents until it finishes is a row of TestWhatAJobHoldsAndMayDo,
+// and that its finish matches a start, of TestPrologsAndEpilogsAreCountedByDescription.
+func TestRFC21KeysThatAreRequired(t *testing.T) {
+	for name, keys := range map[string]map[string]string{
+		"submit":            {"userid": "1", "urgency": "16", "flags": "0"},
+		"resource-update":   {"expiration": "1742137890"},
+		"set-flags":         {"flags": `["debug"]`},
+		"dependency-add":    {"description": `"begin-time=1552594348"`},
+		"dependency-remove": {"description": `"begin-time=1552594348"`},
+		"priority":          {"priority": "42"},
+		"urgency":           {"urgency": "0", "userid": "5588"},
+		"prolog-start":      {"description": `"/usr/sbin/job-prolog.sh"`},
+		"prolog-finish":     {"description": `"p"`, "status": "0"},
+		"epilog-start":      {"description": `"/usr/sbin/job-epilog.sh"`},
+		"epilog-finish":     {"description": `"e"`, "status": "0"},
+		"release":           {"ranks": `"all"`, "final": "true"},
+		"finish":            {"status": "0"},
+		"exception":         {"type": `"oom"`, "severity": "0"},
+	} {
+		required(t, name, keys)
+	}
+	ranged(t, "urgency", `{"userid":5588,"urgency":%s}`, 0, 31)
+	j, _ := run(t, append(upTo(jobstate.StateRun), `resource-update {"expiration":5}`)...)
+	at, ok := j.Expiration()
+	require.True(t, ok)
+	require.Equal(t, eventlog.Timestamp(5), at)
+}
+
 func TestRFC21SubmitEvent(t *testing.T) {
-	required(t, "submit", map[string]string{"userid": "1", "urgency": "16", "flags": "0"})
 	ranged(t, "submit", `{"userid":5588,"flags":0,"urgency":%s}`, 0, 31)
 	// The version is required of a writer; logs before version 1 have none.
 	found := jobstate.Validate([]byte(logOf(`submit {"userid":1,"urgency":16,"flags":0}`)))
@@ -163,14 +190,6 @@ func TestRFC21JobspecUpdateIsADictionaryOfPathsAtLeastOne(t *testing.T) {
 	require.ErrorIs(t, err, jobstate.ErrContext, "none is written")
 	found := jobstate.Validate([]byte(logOf(submit, `jobspec-update {}`)))
 	require.Len(t, found, 1, "and one that the reference wrote is named")
-}
-
-func TestRFC21ResourceUpdateEvent(t *testing.T) {
-	required(t, "resource-update", map[string]string{"expiration": "1742137890"})
-	j, _ := run(t, append(upTo(jobstate.StateRun), `resource-update {"expiration":5}`)...)
-	at, ok := j.Expiration()
-	require.True(t, ok)
-	require.Equal(t, eventlog.Timestamp(5), at)
 }
 
 func TestRFC21EventsWithoutADefinedContext(t *testing.T) {
@@ -192,7 +211,6 @@ func TestRFC21InvalidateEndsTheLog(t *testing.T) {
 }
 
 func TestRFC21SetFlagsEvent(t *testing.T) {
-	required(t, "set-flags", map[string]string{"flags": `["debug"]`})
 	var ev jobstate.Event
 	for _, bad := range []string{`"debug"`, `[1]`, `{}`, `null`} {
 		require.ErrorIs(t, ev.Decode(entry(1, "set-flags", `{"flags":`+bad+`}`)), jobstate.ErrContext)
@@ -200,8 +218,6 @@ func TestRFC21SetFlagsEvent(t *testing.T) {
 }
 
 func TestRFC21DependencyEvents(t *testing.T) {
-	required(t, "dependency-add", map[string]string{"description": `"begin-time=1552594348"`})
-	required(t, "dependency-remove", map[string]string{"description": `"begin-time=1552594348"`})
 	add, remove := `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`
 	require.Empty(t, jobstate.Validate([]byte(logOf(submit, add, "validate", remove, "depend"))))
 	// The description of a removal must match one that was added.
@@ -215,15 +231,9 @@ func TestRFC21DependencyEvents(t *testing.T) {
 }
 
 func TestRFC21PriorityEvent(t *testing.T) {
-	required(t, "priority", map[string]string{"priority": "42"})
 	require.Empty(t, jobstate.Validate([]byte(logOf(append(whole[:3:3], `priority {"priority":4294967295}`)...))))
 	found := jobstate.Validate([]byte(logOf(append(whole[:3:3], `priority {"priority":4294967296}`)...)))
 	require.Len(t, found, 1, "the reference writes it, RFC 21 ends before")
-}
-
-func TestRFC21UrgencyEvent(t *testing.T) {
-	required(t, "urgency", map[string]string{"urgency": "0", "userid": "5588"})
-	ranged(t, "urgency", `{"userid":5588,"urgency":%s}`, 0, 31)
 }
 
 func TestRFC21AllocEvent(t *testing.T) {
@@ -231,35 +241,6 @@ func TestRFC21AllocEvent(t *testing.T) {
 	require.Equal(t, `{"sched.resource_summary":"rank0/core[0-1]"}`, string(j.Annotations()))
 	j, _ = run(t, append(upTo(jobstate.StateSched), "alloc")...)
 	require.Nil(t, j.Annotations(), "they are optional")
-}
-
-func TestRFC21PrologPreventsTheStartUntilItFinishes(t *testing.T) {
-	required(t, "prolog-start", map[string]string{"description": `"/usr/sbin/job-prolog.sh"`})
-	j, _ := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`)...)
-	require.False(t, j.MayStart())
-	_, err := j.Apply(entry(99, "prolog-finish", `{"description":"p","status":0}`))
-	require.NoError(t, err)
-	require.True(t, j.MayStart())
-}
-
-func TestRFC21PrologFinishMatchesAStart(t *testing.T) {
-	required(t, "prolog-finish", map[string]string{"description": `"p"`, "status": "0"})
-	j, last := run(t, append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`, `prolog-finish {"description":"q","status":0}`)...)
-	require.Equal(t, jobstate.IgnoredAction, last)
-	require.False(t, j.MayStart())
-}
-
-func TestRFC21EpilogPreventsTheFreeUntilItFinishes(t *testing.T) {
-	required(t, "epilog-start", map[string]string{"description": `"/usr/sbin/job-epilog.sh"`})
-	required(t, "epilog-finish", map[string]string{"description": `"e"`, "status": "0"})
-	j, _ := run(t, append(upTo(jobstate.StateCleanup), `epilog-start {"description":"e"}`)...)
-	require.False(t, j.MayFree())
-	_, err := j.Apply(entry(99, "epilog-finish", `{"description":"other","status":0}`))
-	require.NoError(t, err)
-	require.False(t, j.MayFree(), "its description should match")
-	_, err = j.Apply(entry(99, "epilog-finish", `{"description":"e","status":1}`))
-	require.NoError(t, err)
-	require.True(t, j.MayFree())
 }
 
 func TestRFC21TheContextOfFreeStartAndCleanIsEmpty(t *testing.T) {
@@ -276,7 +257,6 @@ func TestRFC21TheContextOfFreeStartAndCleanIsEmpty(t *testing.T) {
 }
 
 func TestRFC21ReleaseEvent(t *testing.T) {
-	required(t, "release", map[string]string{"ranks": `"all"`, "final": "true"})
 	var ev jobstate.Event
 	for text, ranks := range map[string]string{`"all"`: "all", `"0-3,7"`: "0-3,7", `"[1,3]"`: "1,3", `"\u0061ll"`: "all"} {
 		require.NoError(t, ev.Decode(entry(1, "release", `{"ranks":`+text+`,"final":false}`)))
@@ -287,16 +267,7 @@ func TestRFC21ReleaseEvent(t *testing.T) {
 	}
 }
 
-func TestRFC21FinishEvent(t *testing.T) {
-	required(t, "finish", map[string]string{"status": "0"})
-	j, _ := run(t, append(upTo(jobstate.StateRun), `finish {"status":15}`)...)
-	code, ok := j.ExitCode()
-	require.True(t, ok)
-	require.Equal(t, 128+15, code, "it is a status of wait(2)")
-}
-
 func TestRFC21ExceptionEvent(t *testing.T) {
-	required(t, "exception", map[string]string{"type": `"oom"`, "severity": "0"})
 	// The note is required of a writer, and an empty one is written as such.
 	found := jobstate.Validate([]byte(logOf(append(whole[:6:6], `exception {"type":"oom","severity":3}`)...)))
 	require.Len(t, found, 1)

@@ -36,6 +36,14 @@ func with(n int, lines ...string) []string {
 
 func without(n int) []string { return append(append([]string{}, whole[:n-1]...), whole[n:]...) }
 
+// findings returns what Validate finds, as text.
+func findings(log string) (out []string) {
+	for _, f := range jobstate.Validate([]byte(log)) {
+		out = append(out, f.String())
+	}
+	return out
+}
+
 func TestValidateNamesEachViolation(t *testing.T) {
 	prolog, epilog := `prolog-start {"description":"p"}`, `epilog-start {"description":"e"}`
 	for name, c := range map[string]struct {
@@ -112,11 +120,7 @@ func TestValidateNamesEachViolation(t *testing.T) {
 		"a bad release does not spoil it":     {append(append([]string{}, whole[:7]...), append([]string{`release {"final":true}`}, whole[8:]...)...), []string{`line 8: release: error: malformed context: ranks: offset 0: key is missing`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, f := range jobstate.Validate([]byte(logOf(c.lines...))) {
-				got = append(got, f.String())
-			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, findings(logOf(c.lines...)))
 		})
 	}
 }
@@ -154,43 +158,33 @@ func TestValidateJudgesTheDialect(t *testing.T) {
 		"and before submit":                                   {[]string{`housekeeping-start {}`, "validate"}, []string{"line 1: housekeeping-start: error: comes before submit, which must be the first event", "line 1: housekeeping-start: error: malformed context: description: offset 0: key is missing"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []string
-			for _, f := range jobstate.Validate([]byte(logOf(c.lines...))) {
-				got = append(got, f.String())
-			}
-			require.Equal(t, c.want, got)
+			require.Equal(t, c.want, findings(logOf(c.lines...)))
 		})
 	}
 }
 
 func TestValidateNamesBadLines(t *testing.T) {
 	good := logOf(whole[:2]...)
-	text := func(log string) (out []string) {
-		for _, f := range jobstate.Validate([]byte(log)) {
-			out = append(out, f.String())
-		}
-		return out
-	}
-	require.Equal(t, []string{"line 1: error: the log is empty"}, text(""))
-	require.Equal(t, []string{"line 2: error: the last line is torn: it has no newline"}, text(good[:len(good)-1]))
-	got := text(good + "{}\n" + `{"timestamp":1003.5,"name":"depend"}` + "\n")
+	require.Equal(t, []string{"line 1: error: the log is empty"}, findings(""))
+	require.Equal(t, []string{"line 2: error: the last line is torn: it has no newline"}, findings(good[:len(good)-1]))
+	got := findings(good + "{}\n" + `{"timestamp":1003.5,"name":"depend"}` + "\n")
 	require.Len(t, got, 1, "the line after a bad one is read: %q", got)
 	require.Equal(t, fmt.Sprintf("line 3: error: not an entry: offset %d: timestamp: key is missing", len(good)), got[0])
-	require.Equal(t, []string{"line 3: validate: note: repeats the entry before it"}, text(good+strings.SplitAfter(good, "\n")[1]))
-	require.Equal(t, []string{"line 3: depend: note: is older than the entry before it"}, text(good+`{"timestamp":5.5,"name":"depend"}`+"\n"))
+	require.Equal(t, []string{"line 3: validate: note: repeats the entry before it"}, findings(good+strings.SplitAfter(good, "\n")[1]))
+	require.Equal(t, []string{"line 3: depend: note: is older than the entry before it"}, findings(good+`{"timestamp":5.5,"name":"depend"}`+"\n"))
 	memo := `{"timestamp":1009.5,"name":"memo","context":{}}` + "\n"
-	got = text(good + memo + strings.Replace(memo, "{}", `{"a":{"b":1}}`, 1) + strings.Replace(memo, "memo", "finish", 1) + memo)
+	got = findings(good + memo + strings.Replace(memo, "{}", `{"a":{"b":1}}`, 1) + strings.Replace(memo, "memo", "finish", 1) + memo)
 	require.Equal(t, []string{
 		"line 5: finish: error: is out of order: the job is in DEPEND",
 		"line 5: finish: error: malformed context: status: offset 0: key is missing",
 	}, got)
-	got = text(good + strings.Replace(memo, "memo", "depend", 1) + strings.Replace(memo, "memo", "priority", 1) + strings.Replace(memo, "memo", "depend", 1))
+	got = findings(good + strings.Replace(memo, "memo", "depend", 1) + strings.Replace(memo, "memo", "priority", 1) + strings.Replace(memo, "memo", "depend", 1))
 	require.Equal(t, []string{
 		"line 4: priority: error: malformed context: priority: offset 0: key is missing",
 		"line 5: depend: error: is out of order: the job is in SCHED",
 	}, got, "what follows a bad entry does not repeat the one before it")
 	other := strings.Replace(memo, "memo", "made-up", 1)
-	require.Equal(t, []string{"line 4: made-up: note: repeats the entry before it"}, text(good+other+other))
+	require.Equal(t, []string{"line 4: made-up: note: repeats the entry before it"}, findings(good+other+other))
 	for _, f := range jobstate.Validate([]byte(good + "x\n")) {
 		require.Equal(t, int64(len(good)), f.Offset)
 	}

@@ -66,9 +66,13 @@ func checkRoundTrip(t fataler, id jobid.ID) {
 		back, err := jobid.Parse(text)
 		require.NoError(t, err)
 		require.Equal(t, id, back, "%v", f)
-		back, err = jobid.Parse("\t " + text + "\n")
-		require.NoError(t, err)
-		require.Equal(t, id, back, "%v", f)
+		// RFC 19, "Decoding Alternate FLUID Representations": leading and trailing white space
+		// SHALL be ignored.
+		for _, space := range []string{" ", "\t", "\n", "\v", "\f", "\r", "  \n"} {
+			back, err = jobid.Parse(space + text + space)
+			require.NoError(t, err)
+			require.Equal(t, id, back, "%v", f)
+		}
 	}
 	require.Equal(t, id.Format(jobid.FormatF58), id.String())
 	require.Equal(t, id.Format(jobid.FormatKVS), id.KVSPath())

@@ -139,18 +139,6 @@ func TestRFC19AFormIsFoundByTheFirstRuleThatHolds(t *testing.T) {
 	require.ErrorContains(t, err, syntaxError)
 }
 
-// RFC 19, "Decoding Alternate FLUID Representations": leading and trailing white
-// space SHALL be ignored.
-func TestRFC19WhiteSpaceOnBothSidesIsIgnored(t *testing.T) {
-	for _, f := range formats {
-		for _, space := range []string{" ", "\t", "\n", "\v", "\f", "\r", "  \n"} {
-			text := jobid.ID(6731191091817518).Format(f)
-			require.Equal(t, jobid.ID(6731191091817518), parse(t, space+text), "%v", f)
-			require.Equal(t, jobid.ID(6731191091817518), parse(t, text+space), "%v", f)
-		}
-	}
-}
-
 func parse(t testing.TB, s string) jobid.ID {
 	t.Helper()
 	id, err := jobid.Parse(s)

@@ -112,19 +112,3 @@ func whyDifferent(in string, err error) string {
 	}
 	return "unknown: " + in
 }
-
-func TestRecordedJobsHaveTheirIDInBothForms(t *testing.T) {
-	type line struct {
-		ID  jobid.ID `json:"id"`
-		F58 string   `json:"f58"`
-	}
-	n := 0
-	for name, jobs := range map[string]int{"brokers": 33, "mixed": 380, "restart-pending": 8, "restart-done": 8} {
-		for _, l := range refdata.Lines[line](t, "recorded/"+name+".jsonl.gz", jobs) {
-			require.Equal(t, l.F58, l.ID.Format(jobid.FormatF58Plain))
-			require.Equal(t, l.ID, parse(t, l.F58))
-			n++
-		}
-	}
-	require.Equal(t, 429, n)
-}
