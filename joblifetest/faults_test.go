@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"flag"
 	"maps"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -305,6 +304,16 @@ func TestAGoodSchedulerPasses(t *testing.T) {
 	}
 }
 
+// stories are messages that a story has, in this order: those that it is about.
+var stories = map[string]string{
+	"gives fewer nodes":                 "submit.*sched: request.*response: SUCCESS",
+	"ignores frees that are not final":  "response: SUCCESS.*the executor says release.*sched: free.*final=false",
+	"ignores cancel":                    "sched: request.*sched: cancel",
+	"ignores prioritize":                "sched: request.*prioritize",
+	"gives nodes that are down":         "rank .*: d.*response: SUCCESS",
+	"hands out what hello says is held": `sched: ƒ.* of which ".*" is free.*response: SUCCESS`,
+}
+
 func TestABadSchedulerIsFound(t *testing.T) {
 	const waits = "comes first|does not respond|is left in SCHED"
 	for fault, want := range map[string]string{
@@ -346,6 +355,7 @@ func TestABadSchedulerIsFound(t *testing.T) {
 			require.Regexp(t, want, first)
 			require.Contains(t, story, "the nodes are rank")
 			require.Contains(t, story, "sched: request ")
+			require.Regexp(t, "(?s)"+stories[fault], story)
 		})
 	}
 }
@@ -383,54 +393,6 @@ func TestAnOptionAllowsWhatItSays(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			find(t, func(t *rapid.T) error { return runScheduler(t, newBad(fault), SchedulerConfig{}) })
 			rapid.Check(t, func(t *rapid.T) { RunScheduler(t, newBad(fault), cfg) })
-		})
-	}
-}
-
-// quiet is a test that may fail.
-type quiet struct{ *testing.T }
-
-func (quiet) Errorf(string, ...any) {}
-func (quiet) Logf(string, ...any)   {}
-func (quiet) FailNow()              { runtime.Goexit() }
-
-// rapid makes a failed run smaller. The story that is left has the messages that it is about.
-func TestTheStoryOfABadScheduler(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
-	for name, value := range map[string]string{"rapid.shrinktime": "200ms", "rapid.nofailfile": "true"} {
-		old := flag.Lookup(name).Value.String()
-		require.NoError(t, flag.Set(name, value))
-		defer func() { require.NoError(t, flag.Set(name, old)) }()
-	}
-	for fault, want := range map[string][]string{
-		"gives fewer nodes":                 {"submit", "sched: request", "response: SUCCESS"},
-		"ignores frees that are not final":  {"response: SUCCESS", "the executor says release", "sched: free", "final=false"},
-		"ignores cancel":                    {"sched: request", "sched: cancel"},
-		"ignores prioritize":                {"sched: request", "prioritize"},
-		"gives nodes that are down":         {"rank .*: d", "response: SUCCESS"},
-		"hands out what hello says is held": {"sched: ƒ.* of which \".*\" is free", "response: SUCCESS"},
-	} {
-		t.Run(fault, func(t *testing.T) {
-			var last error
-			for range 50 {
-				done := make(chan struct{})
-				go func() {
-					defer close(done)
-					rapid.Check(quiet{t}, func(t *rapid.T) {
-						if err := runScheduler(t, newBad(fault), SchedulerConfig{}); err != nil {
-							last = err
-							t.Fatal(err)
-						}
-					})
-				}()
-				if <-done; last != nil {
-					break
-				}
-			}
-			require.Error(t, last)
-			require.Regexp(t, "(?s)"+strings.Join(want, ".*"), last.Error())
 		})
 	}
 }

@@ -57,11 +57,18 @@ func TestEachRankReportsItsEnd(t *testing.T) {
 	require.True(t, again)
 }
 
+var prolog = perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+
+// nodes returns an R of a core on each of some ranks.
+func nodes(t *testing.T, ranks ...uint32) *rset.R {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(ranks...), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	return r
+}
+
 func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
-	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
-	require.NoError(t, err)
-	part, err := r.Restrict(idset.Of(0))
-	require.NoError(t, err)
+	r := nodes(t, 0, 1)
+	part := nodes(t, 0)
 	for _, c := range []struct {
 		name, want string
 		do         func(w *World)
@@ -92,9 +99,7 @@ func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
 }
 
 func TestTheWorldKnowsWhichPrologsSucceeded(t *testing.T) {
-	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
-	require.NoError(t, err)
-	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	r := nodes(t, 0, 1)
 	for _, c := range []struct {
 		name     string
 		tolerate perilog.Tolerate
@@ -168,25 +173,19 @@ func TestTheHooksForDependencies(t *testing.T) {
 }
 
 func TestARankThatAPrologReleasedIsPrepared(t *testing.T) {
-	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]}}`))
-	require.NoError(t, err)
-	rest, err := r.Restrict(idset.Of(0))
-	require.NoError(t, err)
-	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	r := nodes(t, 0, 1)
 	w := NewWorld(perilog.Config{Prologs: []perilog.ActionConfig{{Leader: 4}}, Tolerate: perilog.Tolerate{Count: 1, AnyFailure: true, Drop: true}})
 	w.Allocated(1, r)
 	w.launch(joblife.Launch{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Of(4), Serves: r.Ranks()}})
 	p := w.Processes()[0]
 	w.Released(p, idset.Of(0))
 	require.True(t, w.Exit(p, 256))
-	w.start(1, rest)
+	w.start(1, nodes(t, 0))
 	require.NoError(t, w.Err())
 }
 
 func TestOnlyACommandThatExitedHasSucceeded(t *testing.T) {
-	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}`))
-	require.NoError(t, err)
-	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	r := nodes(t, 0)
 	for kind, wrong := range map[perilog.ReportKind]bool{
 		perilog.ReportStarted: true, perilog.ReportExited: false, perilog.ReportLaunchFailed: true, perilog.ReportUnreachable: true,
 	} {

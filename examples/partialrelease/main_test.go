@@ -60,13 +60,6 @@ func TestOutputIsThatOfTheGoldenFiles(t *testing.T) {
 	}
 }
 
-func TestTheSameFlagsPrintTheSameBytes(t *testing.T) {
-	for _, line := range []string{"-seed 1", "-seed 2 -hang 5 -crash 300s", "-seed 3 -housekeeping -json"} {
-		require.Equal(t, good(t, line), good(t, line), line)
-	}
-	require.NotEqual(t, good(t, "-seed 1 -json"), good(t, "-seed 2 -json"))
-}
-
 // jobs are flags of all sorts of jobs.
 func jobs() []string {
 	var lines []string
@@ -185,19 +178,6 @@ func TestNodesGoBackWhenArithmeticSaysSo(t *testing.T) {
 	}
 }
 
-func TestPartialReleaseIsNeverLaterThanWholeJobRelease(t *testing.T) {
-	lines := jobs()
-	for _, crash := range []string{"0", "20", "60", "100", "119.5", "159", "200"} {
-		lines = append(lines, "-hang 3 -timeout 100s -crash "+crash, "-hang 3 -timeout 100s -housekeeping -crash "+crash)
-	}
-	for _, line := range lines {
-		partial, whole := times(t, line)
-		for rank := range partial {
-			require.LessOrEqual(t, partial[rank], whole[rank]+1e-3, "%s: rank %d", line, rank)
-		}
-	}
-}
-
 // Whenever the daemon dies, each node goes back once. What was back by then stays so.
 // A node goes back earlier than without the crash only where nobody was there to send
 // SIGTERM, and then not before its process ends. A node that hangs gets SIGTERM again.
@@ -214,6 +194,7 @@ func TestACrashLosesNothingWheneverItComes(t *testing.T) {
 			for mode := range before {
 				for rank, at := range before[mode] {
 					got := after[mode][rank]
+					require.LessOrEqual(t, after[0][rank], after[1][rank]+1e-3, "%s, crash at %g: rank %d", line, crash, rank)
 					require.GreaterOrEqual(t, got, min(at, nodes[rank].takes)-1e-3, "%s, crash at %g: rank %d", line, crash, rank)
 					require.LessOrEqual(t, got, slices.Max(before[mode])+restartTime+killTimeout, "%s, crash at %g: rank %d", line, crash, rank)
 					if at < crash-1e-3 {

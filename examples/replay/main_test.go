@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -187,13 +185,6 @@ func TestWhatIsNoTerminalIsNotCut(t *testing.T) {
 	require.Contains(t, stdout, "SUBMIT (UTC)", "no column goes")
 }
 
-func TestTheTableIsOldestFirst(t *testing.T) {
-	_, stdout, _ := replay(t, nil, samplePath)
-	times := regexp.MustCompile(`2026-11-21 \d\d:\d\d`).FindAllString(stdout, -1)
-	require.Len(t, times, 25)
-	require.True(t, slices.IsSorted(times))
-}
-
 func TestUsageErrorsAreStatusTwo(t *testing.T) {
 	for _, args := range [][]string{{"-no-such-flag"}, {"-json", "-events"}, {"-diagram", "file"}, {"-diagram=png"}} {
 		status, stdout, stderr := replay(t, nil, args...)
@@ -293,22 +284,6 @@ func TestNoIDIsInvented(t *testing.T) {
 	require.Equal(t, "replay: standard input: line 1: offset 0: \"clean\" in NEW: event is not legal in this state\n", stderr)
 	_, _, stderr = replay(t, strings.NewReader("nonsense\n"), "-")
 	require.NotContains(t, stderr, "ƒ")
-}
-
-func TestLongLinesAreRefused(t *testing.T) {
-	r := io.MultiReader(strings.NewReader("{"), io.LimitReader(zeros{}, maxLine+1))
-	status, _, stderr := replay(t, r, "-")
-	require.Equal(t, exitFault, status)
-	require.Contains(t, stderr, "longer than 64 MiB")
-}
-
-type zeros struct{}
-
-func (zeros) Read(b []byte) (int, error) {
-	for i := range b {
-		b[i] = ' '
-	}
-	return len(b), nil
 }
 
 func TestABrokenOutputIsStatusOne(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -190,12 +189,15 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, fmt.Errorf("the disk is gone") }
 
-// TestTheLongestLine reads lines around the limit.
+// TestTheLongestLine reads lines around the limit, the first of an input and others.
 func TestTheLongestLine(t *testing.T) {
 	line := func(n int, end string) io.Reader {
 		const head, tail = `{"id":1,"eventlog":"","x":"`, `"}`
 		return io.MultiReader(strings.NewReader(head), io.LimitReader(letters{}, int64(n-len(head)-len(tail)-len(end))), strings.NewReader(tail+end))
 	}
+	status, _, stderr := replay(t, line(maxLine+1, "\n"), "-")
+	require.Equal(t, exitFault, status)
+	require.Contains(t, stderr, "longer than 64 MiB")
 	const short = `{"id":2,"eventlog":""}` + "\n"
 	for _, c := range []struct {
 		length int
@@ -217,29 +219,4 @@ func (letters) Read(b []byte) (int, error) {
 		b[i] = 'x'
 	}
 	return len(b), nil
-}
-
-func BenchmarkReplay(b *testing.B) {
-	text := manyLines(b, 3000)
-	compare(b, "times-plain", func() {
-		run([]string{"-"}, bytes.NewReader(text), io.Discard, io.Discard)
-	}, func() {
-		p := &table{w: io.Discard, width: 80, form: jobTable()}
-		plainly("standard input", text, p, io.Discard)
-		_ = p.close()
-	})
-}
-
-// compare reports how many times longer the second takes than the first, the best
-// of each in one run.
-func compare(b *testing.B, unit string, fast, plain func()) {
-	best := [2]time.Duration{time.Hour, time.Hour}
-	for b.Loop() {
-		for i, f := range []func(){fast, plain} {
-			before := b.Elapsed()
-			f()
-			best[i] = min(best[i], b.Elapsed()-before)
-		}
-	}
-	b.ReportMetric(float64(best[1])/float64(best[0]), unit)
 }

@@ -47,12 +47,3 @@ func BenchmarkLongTrace(b *testing.B) {
 func BenchmarkLongMillion(b *testing.B) {
 	simulate(b, "-jobs", "1000000", "-nodes", "16384")
 }
-
-func BenchmarkPolicies(b *testing.B) {
-	for _, policy := range policies {
-		b.Run(policy, func(b *testing.B) {
-			b.Setenv("JOBLIFE_LONG", "1")
-			simulate(b, "-policy", policy)
-		})
-	}
-}

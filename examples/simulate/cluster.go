@@ -154,12 +154,9 @@ func (c *cluster) count() map[jobstate.Result]int {
 
 // connect begins a session of a scheduler and of an executor.
 func (c *cluster) connect() error {
-	all := new(idset.Set)
-	all.InsertRange(0, uint32(c.o.nodes-1))
-	cores := new(idset.Set)
-	cores.InsertRange(0, uint32(c.o.cores-1))
-	nodes, err := rset.Parse(fmt.Appendf(nil,
-		`{"version":1,"execution":{"R_lite":[{"rank":%q,"children":{"core":%q}}]}}`, all, cores))
+	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(c.o.nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(c.o.cores-1))},
+	}}})
 	if err != nil {
 		return err
 	}

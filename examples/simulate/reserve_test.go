@@ -13,7 +13,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
@@ -82,13 +81,10 @@ func TestReservationsAreAsGoodAsPlans(t *testing.T) {
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		const size = 24
-		nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
-			Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
-		}}})
-		require.NoError(t, err)
 		var s both
 		for i := range s {
-			s[i], err = newScheduler(easy, nodes, new(idset.Set))
+			var err error
+			s[i], err = newScheduler(easy, machine(t, size), new(idset.Set))
 			require.NoError(t, err)
 		}
 		now, next := time.Unix(1000, 0), jobid.ID(1)
@@ -104,14 +100,9 @@ func TestReservationsAreAsGoodAsPlans(t *testing.T) {
 			now = now.Add(time.Duration(rng.IntN(3)*rng.IntN(60)) * time.Second)
 			switch k := rng.IntN(20); {
 			case k < 8:
-				spec, err := jobspec.New(jobspec.Job{
-					Nodes: 1 + int64(rng.IntN(1+rng.IntN(size))), Exclusive: true, Command: []string{"a"},
-					Duration: time.Duration(30*(1+rng.IntN(20))) * time.Second,
-				})
-				require.NoError(t, err)
-				text, err := spec.MarshalJSON()
-				require.NoError(t, err)
-				take(alloc.Request{JobInfo: alloc.JobInfo{ID: next, Priority: 16 + uint32(rng.IntN(2))}, Jobspec: text})
+				r := ask(t, next, 1+int64(rng.IntN(1+rng.IntN(size))), time.Duration(30*(1+rng.IntN(20)))*time.Second, "")
+				r.Priority += uint32(rng.IntN(2))
+				take(r)
 				waiting = append(waiting, next)
 				next++
 			case k < 17 && len(running) > 0: // early or late
@@ -198,30 +189,21 @@ func TestReservationsAreAsGoodAsPlans(t *testing.T) {
 // A job that finds no nodes after all, here because it may only have some, leaves the head
 // what is kept for it.
 func TestAJobThatStaysBusySpendsNoReserve(t *testing.T) {
-	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, 3), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
-	}}})
-	require.NoError(t, err)
+	nodes := machine(t, 4)
 	s, err := newScheduler(easy, nodes, new(idset.Set))
 	require.NoError(t, err)
-	ask := func(id jobid.ID, n int64, takes time.Duration, constraints string) []alloc.Response {
-		spec, err := jobspec.New(jobspec.Job{Nodes: n, Exclusive: true, Command: []string{"a"}, Duration: takes})
-		require.NoError(t, err)
-		spec, err = spec.Update("attributes.system.constraints", []byte(constraints))
-		require.NoError(t, err)
-		text, err := spec.MarshalJSON()
-		require.NoError(t, err)
-		require.NoError(t, s.dispatch(alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}))
+	decide := func(r alloc.Request) []alloc.Response {
+		require.NoError(t, s.dispatch(r))
 		got, err := s.decide(time.Unix(1000, 0))
 		require.NoError(t, err)
 		return got
 	}
-	require.Len(t, ask(1, 1, time.Hour, `{}`), 1)
-	require.Empty(t, ask(2, 4, time.Hour, `{}`), "the head: it starts when job 1 ends")
+	require.Len(t, decide(ask(t, 1, 1, time.Hour, "")), 1)
+	require.Empty(t, decide(ask(t, 2, 4, time.Hour, "")), "the head: it starts when job 1 ends")
 	busy := s.pool.Allocated().Ranks()
 	free := idset.Difference(nodes.Ranks(), busy)
 	first, _ := free.Min()
 	free.Remove(first)
-	require.Empty(t, ask(3, 3, time.Minute, fmt.Sprintf(`{"ranks":["%v"]}`, idset.Union(busy, free))))
-	require.Empty(t, ask(4, 3, 2*time.Hour, `{}`), "it would delay the head")
+	require.Empty(t, decide(ask(t, 3, 3, time.Minute, fmt.Sprintf(`{"ranks":["%v"]}`, idset.Union(busy, free)))))
+	require.Empty(t, decide(ask(t, 4, 3, 2*time.Hour, "")), "it would delay the head")
 }

@@ -13,21 +13,40 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
+// machine returns nodes of four cores each.
+func machine(t *testing.T, nodes uint32) *rset.R {
+	t.Helper()
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, nodes-1), Children: map[string]*idset.Set{"core": idset.Range(0, 3)},
+	}}})
+	require.NoError(t, err)
+	return r
+}
+
+// ask returns the request of a job for whole nodes, with constraints if there are some.
+func ask(t *testing.T, id jobid.ID, nodes int64, takes time.Duration, constraints string) alloc.Request {
+	t.Helper()
+	spec, err := jobspec.New(jobspec.Job{Nodes: nodes, Exclusive: true, Command: []string{"a"}, Duration: takes})
+	require.NoError(t, err)
+	if constraints != "" {
+		spec, err = spec.Update("attributes.system.constraints", []byte(constraints))
+		require.NoError(t, err)
+	}
+	text, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}
+}
+
 // Job 1 has three of four nodes for 100 s, and 2 wants all. Job 3 takes too long for
 // the last node, and 4 does not.
 func TestPolicies(t *testing.T) {
-	nodes, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0"}}]}}`))
-	require.NoError(t, err)
 	for policy, want := range map[string][]jobid.ID{fifo: {1}, easy: {1, 4}, conservative: {1, 4}} {
-		s, err := newScheduler(policy, nodes, new(idset.Set))
+		s, err := newScheduler(policy, machine(t, 4), new(idset.Set))
 		require.NoError(t, err)
-		for i, j := range []jobspec.Job{{Nodes: 3, Duration: 100}, {Nodes: 4, Duration: 100}, {Nodes: 1, Duration: 200}, {Nodes: 1, Duration: 50}} {
-			j.Exclusive, j.Command, j.Duration = true, []string{"a"}, j.Duration*time.Second
-			spec, err := jobspec.New(j)
-			require.NoError(t, err)
-			text, err := spec.MarshalJSON()
-			require.NoError(t, err)
-			require.NoError(t, s.dispatch(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(i + 1), Priority: 16}, Jobspec: text}))
+		for _, r := range []alloc.Request{
+			ask(t, 1, 3, 100*time.Second, ""), ask(t, 2, 4, 100*time.Second, ""), ask(t, 3, 1, 200*time.Second, ""), ask(t, 4, 1, 50*time.Second, ""),
+		} {
+			require.NoError(t, s.dispatch(r))
 		}
 		responses, err := s.decide(time.Unix(1000, 0))
 		require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -42,22 +41,6 @@ func sample(lines []byte) []byte {
 		out = append(out, line...)
 	}
 	return out
-}
-
-func TestASampleHasEveryShortLineAndEachTenthOfTheOthers(t *testing.T) {
-	var lines, want strings.Builder
-	for i := range 25 {
-		short := fmt.Sprintln("short", i)
-		long := fmt.Sprintf("%0*d\n", shortLine, i)
-		lines.WriteString(short + long)
-		want.WriteString(short)
-		if i == 9 || i == 19 {
-			want.WriteString(long)
-		}
-	}
-	if got := sample([]byte(lines.String())); string(got) != want.String() {
-		t.Errorf("%d bytes, want %d", len(got), want.Len())
-	}
 }
 
 // corpusNames returns the names of the corpus's files, and asserts its size.
