@@ -2,6 +2,8 @@ package alloc
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 )
@@ -33,21 +35,99 @@ type Line struct {
 // and either a payload, which is an object, or an errnum above 0 and perhaps an
 // errstr. A line may have neither. Unknown keys are ignored. The payload is only
 // checked to be JSON, and aliases b. The error is ErrMessage or ErrLimit.
-func ParseLine(b []byte) (Line, error) {
-	l, err := protocol().ParseLine(b)
-	return Line(l), err
+func ParseLine(b []byte) (Line, error) { return jsonobj.ParseLine(protocol(), b, (*Line).read) }
+
+// maxTopic is the largest number of bytes of a topic.
+const maxTopic = 256
+
+// What is wrong with a line, beside what the other causes say.
+var (
+	errTopic   = errors.New("must have 1 to 256 bytes")
+	errSuccess = errors.New("must not come with errnum")
+	errFailure = errors.New("must come with errnum")
+)
+
+func (l *Line) read(o *jsonobj.Reader) {
+	var payload, errstr jsonobj.Value
+	for o.Next() {
+		switch string(o.Key()) {
+		case "topic":
+			if l.Topic = o.Text(); l.Topic == "" || len(l.Topic) > maxTopic {
+				o.Value().Fail(errTopic)
+			}
+		case "payload":
+			payload = o.Value()
+		case "errnum":
+			l.Errnum = int(o.Int(0, math.MaxInt32))
+		case "errstr":
+			errstr = o.Value()
+		}
+	}
+	o.Require("topic")
+	if payload.IsObject() {
+		l.Payload = payload.Raw()
+	}
+	l.Errstr = errstr.Text()
+	if !payload.Absent() && l.Errnum != 0 {
+		payload.Fail(errSuccess)
+	}
+	if !errstr.Absent() && l.Errnum == 0 {
+		errstr.Fail(errFailure)
+	}
 }
 
 // AppendText appends the line with its newline, the payload without white space. It
 // refuses what ParseLine refuses, with ErrMessage or ErrLimit, and then returns dst
 // as it was.
 func (l Line) AppendText(dst []byte) ([]byte, error) {
-	return protocol().AppendLine(dst, jsonobj.Line(l))
+	w := writeLine(dst, l.Topic)
+	if len(l.Payload) > 0 {
+		w.Object("payload", l.Payload)
+		if l.Errnum != 0 {
+			w.Fail("payload", errSuccess)
+		}
+	}
+	if l.Errnum < 0 || l.Errnum > math.MaxInt32 {
+		w.Fail("errnum", jsonobj.ErrRange)
+	}
+	if l.Errnum != 0 {
+		w.Int("errnum", int64(l.Errnum))
+	}
+	if l.Errstr != "" {
+		w.Text("errstr", l.Errstr)
+		if l.Errnum == 0 {
+			w.Fail("errstr", errFailure)
+		}
+	}
+	return endLine(&w)
 }
 
 // AppendMessage appends the line that carries a message, with its newline. The error
 // is ErrMessage or ErrLimit, and then it returns dst as it was. It encodes the payload
 // in place.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
-	return protocol().AppendMessage(dst, topic, m.append)
+	w := writeLine(dst, topic)
+	w.Key("payload")
+	var err error
+	if w.Out, err = m.append(w.Out); err != nil {
+		return dst, err
+	}
+	return endLine(&w)
+}
+
+func writeLine(dst []byte, topic string) jsonobj.Writer {
+	w := jsonobj.WriteLine(dst)
+	if topic == "" || len(topic) > maxTopic {
+		w.Fail("topic", errTopic)
+	}
+	w.Text("topic", topic)
+	return w
+}
+
+func endLine(w *jsonobj.Writer) ([]byte, error) {
+	dst, err := protocol().EndPayload(w, "line")
+	if err != nil {
+		return dst, err
+	}
+	return append(dst, '\n'), nil
 }
