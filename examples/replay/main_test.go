@@ -29,6 +29,23 @@ func replay(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, 
 	return status, out.String(), errOut.String()
 }
 
+// good runs the command, which has to succeed and to say nothing beside what it prints.
+func good(t *testing.T, stdin io.Reader, args ...string) string {
+	t.Helper()
+	status, stdout, stderr := replay(t, stdin, args...)
+	require.Equal(t, exitOK, status, stderr)
+	require.Empty(t, stderr)
+	return stdout
+}
+
+// fails runs the command, which has to fail.
+func fails(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string) {
+	t.Helper()
+	status, stdout, stderr := replay(t, stdin, args...)
+	require.Equal(t, exitFault, status)
+	return stdout, stderr
+}
+
 // golden compares got with a file, which -update rewrites.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
@@ -50,13 +67,9 @@ func TestTheSampleInEveryForm(t *testing.T) {
 		if name != "diagram.golden" {
 			args = append(args, samplePath)
 		}
-		status, stdout, stderr := replay(t, nil, args...)
-		require.Equal(t, exitOK, status, stderr)
-		require.Empty(t, stderr)
-		golden(t, name, stdout)
+		golden(t, name, good(t, nil, args...))
 	}
-	status, stdout, _ := replay(t, nil, "-validate", samplePath)
-	require.Equal(t, exitFault, status, "the sample has jobs whose epilog the reference lost")
+	stdout, _ := fails(t, nil, "-validate", samplePath) // the reference lost epilogs of jobs in it
 	golden(t, "validate.golden", stdout)
 }
 
@@ -96,9 +109,7 @@ func TestFormsOfInputTellTheSame(t *testing.T) {
 		{bytes.NewReader(gunzip(t)), []string{"-"}},
 		{bytes.NewReader(bytes.TrimSuffix(gunzip(t), []byte("\n"))), []string{"-"}},
 	} {
-		status, stdout, stderr := replay(t, c.stdin, c.args...)
-		require.Equal(t, exitOK, status, stderr)
-		require.Equal(t, want, stdout)
+		require.Equal(t, want, good(t, c.stdin, c.args...))
 	}
 }
 
@@ -118,14 +129,11 @@ func TestALogIsNamedByItsFileOrItsFolder(t *testing.T) {
 		path = filepath.Join(dir, path)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, log, 0o644))
-		status, stdout, stderr := replay(t, nil, path)
-		require.Equal(t, exitOK, status, stderr)
+		stdout := good(t, nil, path)
 		require.Contains(t, stdout, "COMPLETED")
 		require.Regexp(t, `(?m)^`+want+`  `, stdout)
 	}
-	status, stdout, stderr := replay(t, bytes.NewReader(log), "-")
-	require.Equal(t, exitOK, status, stderr)
-	require.Regexp(t, `(?m)^standard input  `, stdout)
+	require.Regexp(t, `(?m)^standard input  `, good(t, bytes.NewReader(log), "-"))
 
 	// All of them, R and jobspec beside a log, and not the log of the job's shell.
 	job := filepath.Join(dir, "x/job/0017/e9fb/8df1/6c2e")
@@ -135,20 +143,17 @@ func TestALogIsNamedByItsFileOrItsFolder(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(job, "jobspec"), rec.Jobspec, 0o644))
 	require.NoError(t, os.MkdirAll(filepath.Join(job, "guest/exec"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(job, "guest/exec/eventlog"), log, 0o644))
-	status, stdout, stderr = replay(t, nil, "-json", dir)
-	require.Equal(t, exitOK, status, stderr)
+	stdout := good(t, nil, "-json", dir)
 	require.Equal(t, 5, strings.Count(stdout, "\n"), "foo and log are no names of what is read")
 	require.Equal(t, 1, strings.Count(stdout, `"nnodes":`))
-	status, stdout, stderr = replay(t, nil, t.TempDir())
-	require.Equal(t, exitFault, status)
+	stdout, stderr := fails(t, nil, t.TempDir())
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "no eventlog, JSON lines or dump archive in it")
 }
 
 func TestAFileOfNoKnownFormIsNamed(t *testing.T) {
 	for _, in := range []string{"nonsense\n", "{}\n", "[1]", "# a comment\nkey = 1\n", strings.Repeat("\x00", 4096)} {
-		status, stdout, stderr := replay(t, strings.NewReader(in), "-")
-		require.Equal(t, exitFault, status)
+		stdout, stderr := fails(t, strings.NewReader(in), "-")
 		require.Empty(t, stdout)
 		require.Equal(t, "replay: standard input: not an eventlog, JSON lines or a dump archive\n", stderr)
 	}
@@ -178,8 +183,7 @@ func TestWhatIsNoTerminalIsNotCut(t *testing.T) {
 `, "line 1\n"+note)
 	path := filepath.Join(t.TempDir(), "a long name of a job without an id.eventlog")
 	require.NoError(t, os.WriteFile(path, []byte(log), 0o644))
-	status, stdout, stderr := replay(t, nil, path)
-	require.Equal(t, exitOK, status, stderr)
+	stdout := good(t, nil, path)
 	require.Contains(t, stdout, "exec: line 1 "+note+"; waits for ")
 	require.Contains(t, stdout, "\na long name of a job without an id.eventlog  ")
 	require.Contains(t, stdout, "SUBMIT (UTC)", "no column goes")
@@ -193,19 +197,15 @@ func TestUsageErrorsAreStatusTwo(t *testing.T) {
 		require.NotEmpty(t, stderr)
 	}
 	for _, help := range []string{"-h", "-help", "--help"} {
-		status, stdout, stderr := replay(t, nil, help)
-		require.Equal(t, exitOK, status)
+		stdout := good(t, nil, help)
 		require.Contains(t, stdout, "usage: replay")
 		require.Contains(t, stdout, "-validate")
-		require.Empty(t, stderr)
 	}
 }
 
 func TestTheDiagramHasTwoForms(t *testing.T) {
 	for _, args := range [][]string{{"-diagram", "dot"}, {"-diagram=dot"}, {"--diagram", "dot"}} {
-		status, stdout, stderr := replay(t, nil, args...)
-		require.Equal(t, exitOK, status, stderr)
-		require.True(t, strings.HasPrefix(stdout, "digraph"), stdout)
+		require.True(t, strings.HasPrefix(good(t, nil, args...), "digraph"))
 	}
 	_, mermaid, _ := replay(t, nil, "-diagram")
 	_, same, _ := replay(t, nil, "-diagram", "mermaid")
@@ -232,8 +232,7 @@ func TestWhatCannotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := string(lines[1]) + c.bad + string(lines[2])
-			status, stdout, stderr := replay(t, strings.NewReader(in), "-")
-			require.Equal(t, exitFault, status)
+			stdout, stderr := fails(t, strings.NewReader(in), "-")
 			require.Contains(t, stderr, c.want)
 			require.Equal(t, 1+c.jobs, strings.Count(stdout, "\n"), "header and jobs: %s", stdout)
 		})
@@ -245,16 +244,14 @@ func TestWhatCannotBeReadIsNamedAndTheRestIsTold(t *testing.T) {
 		{"\x1f\x8bxxxx", "-", "standard input: "},
 		{"", "no-such-file", "no-such-file"},
 	} {
-		status, stdout, stderr := replay(t, strings.NewReader(bad.stdin), bad.name)
-		require.Equal(t, exitFault, status)
+		stdout, stderr := fails(t, strings.NewReader(bad.stdin), bad.name)
 		require.Empty(t, stdout)
 		require.Contains(t, stderr, bad.want)
 	}
 }
 
 func TestABadFirstLineCostsThatLineOnly(t *testing.T) {
-	status, stdout, stderr := replay(t, io.MultiReader(strings.NewReader("{oops\n"), bytes.NewReader(gunzip(t))), "-")
-	require.Equal(t, exitFault, status)
+	stdout, stderr := fails(t, io.MultiReader(strings.NewReader("{oops\n"), bytes.NewReader(gunzip(t))), "-")
 	require.Contains(t, stderr, "line 1")
 	require.Equal(t, 26, strings.Count(stdout, "\n"))
 }
@@ -269,8 +266,7 @@ func TestNestedCompressionEnds(t *testing.T) {
 		require.NoError(t, z.Close())
 		b = out.Bytes()
 	}
-	status, _, stderr := replay(t, bytes.NewReader(b), "-")
-	require.Equal(t, exitFault, status)
+	_, stderr := fails(t, bytes.NewReader(b), "-")
 	require.Contains(t, stderr, "more than 2 times over")
 }
 
@@ -279,8 +275,7 @@ func TestNoIDIsInvented(t *testing.T) {
 	require.NotContains(t, stdout, `"id"`)
 	_, stdout, _ = replay(t, nil, "-json", samplePath)
 	require.Contains(t, stdout, `"id":209346101248,`)
-	status, _, stderr := replay(t, strings.NewReader(`{"timestamp":1.5,"name":"clean"}`+"\n"), "-")
-	require.Equal(t, exitFault, status)
+	_, stderr := fails(t, strings.NewReader(`{"timestamp":1.5,"name":"clean"}`+"\n"), "-")
 	require.Equal(t, "replay: standard input: line 1: offset 0: \"clean\" in NEW: event is not legal in this state\n", stderr)
 	_, _, stderr = replay(t, strings.NewReader("nonsense\n"), "-")
 	require.NotContains(t, stderr, "ƒ")
@@ -314,8 +309,7 @@ func TestEveryKeyOfEveryListing(t *testing.T) {
 			F58     string
 			Listing map[string]any `json:"joblist"`
 		}](t, file.name, file.jobs)
-		status, stdout, stderr := replay(t, nil, "-json", refdata.Path(t, file.name))
-		require.Equal(t, exitOK, status, stderr)
+		stdout := good(t, nil, "-json", refdata.Path(t, file.name))
 		lines := strings.Split(strings.TrimSuffix(stdout, "\n"), "\n")
 		require.Len(t, lines, len(recs))
 		for i, line := range lines {
@@ -355,7 +349,7 @@ func differing(a, b map[string]any) []string {
 
 // TestDumpArchives reads what flux-core 0.40 to 0.46 wrote, good and damaged.
 func TestDumpArchives(t *testing.T) {
-	good := []string{
+	whole := []string{
 		"dump-0-40-0", "dump-0-41-0", "dump-0-45-0-no-checkpoint", "dump-0-45-0-queue-anon", "dump-0-45-0-queues-named",
 		"dump-0-46-0-queue-anon-v1", "dump-0-46-0-queues-named-v1",
 	}
@@ -365,27 +359,23 @@ func TestDumpArchives(t *testing.T) {
 	}
 	path := func(name string) string { return refdata.Path(t, "dumps/"+name+".tar.bz2") }
 	var all []string
-	for _, name := range good {
-		status, stdout, stderr := replay(t, nil, path(name))
-		require.Equal(t, exitOK, status, stderr)
+	for _, name := range whole {
+		stdout := good(t, nil, path(name))
 		require.Equal(t, 2, strings.Count(stdout, "\n"))
 		require.Contains(t, stdout, "COMPLETED")
-		status, stdout, _ = replay(t, nil, "-validate", path(name))
-		require.Equal(t, exitOK, status, stdout)
+		stdout = good(t, nil, "-validate", path(name))
 		require.Contains(t, stdout, "jobs 1, errors 0")
 		all = append(all, path(name))
 	}
 	for name, want := range bad {
-		status, stdout, stderr := replay(t, nil, path(name))
-		require.Equal(t, exitFault, status)
+		stdout, stderr := fails(t, nil, path(name))
 		require.Empty(t, stdout)
 		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 		require.Contains(t, stderr, want)
 		all = append(all, path(name))
 	}
-	status, stdout, stderr := replay(t, nil, all...)
-	require.Equal(t, exitFault, status)
-	require.Equal(t, 1+len(good), strings.Count(stdout, "\n"))
+	stdout, stderr := fails(t, nil, all...)
+	require.Equal(t, 1+len(whole), strings.Count(stdout, "\n"))
 	require.Equal(t, len(bad), strings.Count(stderr, "\n"))
 }
 
@@ -412,8 +402,7 @@ func TestNothingInALogReachesTheTerminalRaw(t *testing.T) {
 		if mode != "" {
 			args = []string{mode}
 		}
-		status, stdout, stderr := replay(t, strings.NewReader(log), append(args, "-")...)
-		require.Equal(t, exitOK, status, stderr)
+		stdout := good(t, strings.NewReader(log), append(args, "-")...)
 		require.NotContains(t, stdout, "\x1b")
 		require.NotContains(t, stdout, "\x07")
 	}
@@ -422,8 +411,7 @@ func TestNothingInALogReachesTheTerminalRaw(t *testing.T) {
 func TestANameOfAFileReachesNoTerminalRaw(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "\x1b[2J\nreplay: x.log"), []byte("x\n"), 0o644))
-	status, _, stderr := replay(t, nil, dir)
-	require.Equal(t, exitFault, status)
+	_, stderr := fails(t, nil, dir)
 	require.Contains(t, stderr, `\x1b[2J\nreplay: x.log: not an eventlog`)
 	require.NotContains(t, stderr, "\x1b")
 }
@@ -448,8 +436,7 @@ func TestProgressIsALineThatGoesAway(t *testing.T) {
 func TestManyJobsKeepTheirColumns(t *testing.T) {
 	const jobs = blockRows + 100
 	line := bytes.SplitAfter(gunzip(t), []byte("\n"))[0]
-	status, stdout, stderr := replay(t, bytes.NewReader(bytes.Repeat(line, jobs)), "-")
-	require.Equal(t, exitOK, status, stderr)
+	stdout := good(t, bytes.NewReader(bytes.Repeat(line, jobs)), "-")
 	lines := strings.SplitAfter(stdout, "\n")
 	require.Len(t, lines, jobs+2)
 	for _, l := range lines[2 : len(lines)-1] {
@@ -465,8 +452,7 @@ func TestOfManyUpdatesTheLastCounts(t *testing.T) {
 	}
 	head, tail, ok := strings.Cut(line, `{\"timestamp\":1795226024.8454771`) // the alloc
 	require.True(t, ok)
-	status, stdout, stderr := replay(t, strings.NewReader(head+updates.String()+`{\"timestamp\":9.5,\"name\":\"priority\",\"context\":{\"priority\":1}}\n{\"timestamp\":1795226024.8454771`+tail), "-json", "-")
-	require.Equal(t, exitOK, status, stderr)
+	stdout := good(t, strings.NewReader(head+updates.String()+`{\"timestamp\":9.5,\"name\":\"priority\",\"context\":{\"priority\":1}}\n{\"timestamp\":1795226024.8454771`+tail), "-json", "-")
 	require.Contains(t, stdout, `"duration":19999.0`)
 	require.Contains(t, stdout, `"result":2`)
 }

@@ -78,8 +78,7 @@ func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
 		if mode == "" {
 			args = args[1:]
 		}
-		status, stdout, stderr := replay(t, io.MultiReader(bytes.NewReader(text[:7]), bytes.NewReader(text[7:])), args...)
-		require.Equal(t, exitFault, status)
+		stdout, stderr := fails(t, io.MultiReader(bytes.NewReader(text[:7]), bytes.NewReader(text[7:])), args...)
 		require.True(t, out.String() == stdout, mode)
 		require.Equal(t, errOut.String(), stderr)
 	}
@@ -115,8 +114,7 @@ func TestAnArchivePrintsWhatItsLinesDo(t *testing.T) {
 	require.NoError(t, w.Close())
 	for _, mode := range []string{"-json", "-validate"} {
 		_, want, _ := replay(t, &lines, mode, "-")
-		status, stdout, stderr := replay(t, bytes.NewReader(b.Bytes()), mode, "-")
-		require.Equal(t, exitFault, status)
+		stdout, stderr := fails(t, bytes.NewReader(b.Bytes()), mode, "-")
 		require.Equal(t, "replay: standard input: archive: \"job/0000/0100/0000/00c7\": no jobspec\n", stderr)
 		require.True(t, mode != "-json" || want == stdout)
 		require.NotEmpty(t, stdout)
@@ -155,8 +153,7 @@ func TestAnArchiveIsNotKept(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		most = max(most, m.HeapAlloc)
 	})
-	status, stdout, stderr := replay(t, r, "-json", "-")
-	require.Equal(t, exitOK, status, stderr)
+	stdout := good(t, r, "-json", "-")
 	require.Equal(t, jobs, strings.Count(stdout, "\n"))
 	require.Less(t, most, uint64(jobs*large*2/3))
 }
@@ -178,8 +175,7 @@ func TestAReadErrorComesAfterTheLinesBeforeIt(t *testing.T) {
 	for _, size := range []int{cut, pieceBytes, 3 * pieceBytes} {
 		text := bytes.Repeat(text, size/len(text)+1)[:size]
 		r := io.MultiReader(bytes.NewReader(text), brokenReader{})
-		status, stdout, stderr := replay(t, r, "-json", "-")
-		require.Equal(t, exitFault, status)
+		stdout, stderr := fails(t, r, "-json", "-")
 		require.Equal(t, bytes.Count(text, []byte("\n")), strings.Count(stdout, "\n"))
 		require.Equal(t, "replay: standard input: the disk is gone\n", stderr)
 	}
@@ -195,8 +191,7 @@ func TestTheLongestLine(t *testing.T) {
 		const head, tail = `{"id":1,"eventlog":"","x":"`, `"}`
 		return io.MultiReader(strings.NewReader(head), io.LimitReader(letters{}, int64(n-len(head)-len(tail)-len(end))), strings.NewReader(tail+end))
 	}
-	status, _, stderr := replay(t, line(maxLine+1, "\n"), "-")
-	require.Equal(t, exitFault, status)
+	_, stderr := fails(t, line(maxLine+1, "\n"), "-")
 	require.Contains(t, stderr, "longer than 64 MiB")
 	const short = `{"id":2,"eventlog":""}` + "\n"
 	for _, c := range []struct {

@@ -26,15 +26,21 @@ func command(t *testing.T, args ...string) (status int, out, errs string) {
 	return status, stdout.String(), stderr.String()
 }
 
+// good runs the command, which has to succeed, and returns what it prints.
+func good(t *testing.T, args ...string) string {
+	t.Helper()
+	status, out, errs := command(t, args...)
+	require.Zero(t, status, errs)
+	return out
+}
+
 func TestTheSameFlagsGiveTheSameOutput(t *testing.T) {
 	dir := t.TempDir()
 	args := func(name string) []string {
 		return []string{"-jobs", "60", "-nodes", "16", "-seeds", "2", "-mtbf", "10d", "-restarts", "2", "-straggle", "0.05", "-html", filepath.Join(dir, name)}
 	}
-	status, first, errs := command(t, args("a.html")...)
-	require.Zero(t, status, errs)
-	status, second, errs := command(t, args("b.html")...)
-	require.Zero(t, status, errs)
+	first := good(t, args("a.html")...)
+	second := good(t, args("b.html")...)
 	require.Equal(t, first, strings.ReplaceAll(second, "b.html", "a.html"))
 	a, err := os.ReadFile(filepath.Join(dir, "a.html"))
 	require.NoError(t, err)
@@ -90,9 +96,7 @@ func TestBadFlags(t *testing.T) {
 		require.Contains(t, errs, want)
 		require.Empty(t, out)
 	}
-	status, out, _ := command(t, "-h")
-	require.Zero(t, status)
-	require.Contains(t, out, "-swf")
+	require.Contains(t, good(t, "-h"), "-swf")
 }
 
 func TestAFileThatCannotBeReadOrWritten(t *testing.T) {
@@ -160,16 +164,13 @@ func TestAnInterruptComparesOnlyWhatIsComplete(t *testing.T) {
 }
 
 func TestJobsThatAllComeAtOnceAreNoLoad(t *testing.T) {
-	status, out, errs := command(t, "-jobs", "1", "-seeds", "1", "-html", "")
-	require.Zero(t, status, errs)
+	out := good(t, "-jobs", "1", "-seeds", "1", "-html", "")
 	require.Contains(t, out, "a made-up workload: 1 job on 128 nodes, all submitted at once, easy, 1 seed")
-	status, out, errs = command(t, "-jobs", "40", "-seeds", "1", "-html", "")
-	require.Zero(t, status, errs)
+	out = good(t, "-jobs", "40", "-seeds", "1", "-html", "")
 	require.Contains(t, out, "40 jobs on 128 nodes, load 0.90, easy")
 }
 
 func TestPartialReleaseIsNotPraisedWhereItDoesNotHelp(t *testing.T) {
-	status, out, _ := command(t, "-jobs", "50", "-max-size", "1", "-html", "", "-seeds", "2")
-	require.Zero(t, status)
+	out := good(t, "-jobs", "50", "-max-size", "1", "-html", "", "-seeds", "2")
 	require.Contains(t, out, "Partial release makes no difference to the mean wait here.")
 }
