@@ -97,7 +97,6 @@ func TestTheEstimateIsWhatABitmapTakes(t *testing.T) {
 	require.InEpsilon(t, estimate, bitmap.Memory(), 0.05)
 }
 
-// A container that begins as one run and is then taken to pieces id by id.
 func TestAContainerOfVeryManyRunsIsRepacked(t *testing.T) {
 	s := parse(t, "0-65535").ForceBitmap()
 	for id := uint32(1); id < 65536; id += 2 {
@@ -108,7 +107,6 @@ func TestAContainerOfVeryManyRunsIsRepacked(t *testing.T) {
 	require.LessOrEqual(t, s.Memory(), 100+8192)
 }
 
-// The cost of filling a container follows its runs, not its ids.
 func TestLongRunsAreNotFilledIdById(t *testing.T) {
 	race.Skip(t)
 	s := new(idset.Set)

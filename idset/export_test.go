@@ -76,8 +76,6 @@ func BitmapOf(s *Set, first, last uint32) (*Set, int) {
 // Estimate returns the bytes that a bitmap of the set is estimated to take.
 func (s *Set) Estimate() int { return estimate(s.runs(), all) }
 
-// Check returns the first invariant of represent.go that a set
-// breaks.
 func (s *Set) Check() error {
 	b := s.big
 	if b == nil {

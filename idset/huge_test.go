@@ -24,7 +24,6 @@ type mask uint32
 
 const everyAtom = mask(1)<<18 - 1
 
-// atom returns the range of an atom.
 func atom(i int) (first, last uint32) {
 	if i == len(atoms)-1 {
 		return atoms[i], idset.MaxID

@@ -11,24 +11,6 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-type pair struct{ first, last uint32 }
-
-func ranges(s *idset.Set) []pair {
-	var out []pair
-	for first, last := range s.Ranges() {
-		out = append(out, pair{first, last})
-	}
-	return out
-}
-
-func TestRangesAreMaximalAndIncludeBothEnds(t *testing.T) {
-	for _, rep := range representations {
-		s := rep.force(parse(t, "0,2-3,65000-70000,131071,131072-131073,2147483640-2147483647"))
-		want := []pair{{0, 0}, {2, 3}, {65000, 70000}, {131071, 131073}, {2147483640, 2147483647}}
-		require.Equal(t, want, ranges(s))
-	}
-}
-
 func TestAnIterationStopsWhereItIsTold(t *testing.T) {
 	for _, rep := range representations {
 		s := rep.force(parse(t, "0-3,7,65535-65537"))
@@ -54,7 +36,6 @@ func TestAnIterationStopsWhereItIsTold(t *testing.T) {
 	}
 }
 
-// An iterator may be used more than once, and by hand.
 func TestAnIteratorMayBeKept(t *testing.T) {
 	s := idset.Of(1, 2, 5)
 	all := s.All()
@@ -102,22 +83,6 @@ func TestASetMayChangeDuringAnIteration(t *testing.T) {
 				require.NoError(t, s.Check())
 			})
 		}
-	}
-}
-
-func TestAnIterationGoesOnInAListThatWasABitmap(t *testing.T) {
-	for _, far := range []uint32{20, 70000} { // in words or not
-		s := idset.Of(0, 2, 5, 7, far).ForceBitmap()
-		var got []uint32
-		for id := range s.All() {
-			switch got = append(got, id); id {
-			case 0:
-				s.Remove(7)
-			case 2:
-				s.ForceRuns()
-			}
-		}
-		require.Equal(t, []uint32{0, 2, 5, far}, got)
 	}
 }
 
@@ -202,22 +167,4 @@ func TestAnIterationOverAChangingSetIsDefined(t *testing.T) {
 		require.True(t, !ok || steps > 40)
 		compare(t, s, m)
 	})
-}
-
-// Runs over words, containers and the last of them, after a change has made
-// the iteration leave the fast path.
-func TestLongRunsOfABitmapAreFoundAfterAChange(t *testing.T) {
-	const text = "0,10-63,64-127,130-65535,65537-65599,131072-327679,327681-400000,2147418112-2147483647"
-	s := parse(t, text).ForceBitmap()
-	s.Insert(500000)
-	s.ForceBitmap()
-	var got []pair
-	for first, last := range s.Ranges() {
-		if first == 0 {
-			s.Remove(500000)
-			s.ForceBitmap()
-		}
-		got = append(got, pair{first, last})
-	}
-	require.Equal(t, ranges(parse(t, text)), got)
 }

@@ -18,7 +18,6 @@ type model map[uint32]struct{}
 
 func (m model) sorted() []uint32 { return slices.Sorted(maps.Keys(m)) }
 
-// text prints the model as RFC 22 does.
 func (m model) text() string { return textOf(m.sorted()) }
 
 // textOf prints ids that ascend, id by id.
@@ -227,7 +226,6 @@ func (m *machine) Ask(t *rapid.T) {
 	}
 }
 
-// Check is run after every action.
 func (m *machine) Check(t *rapid.T) {
 	compare(t, m.a, m.modelA)
 	compare(t, m.b, m.modelB)

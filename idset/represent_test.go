@@ -123,7 +123,6 @@ func shift(s *idset.Set) *idset.Set {
 	return t
 }
 
-// Proportion: no way to make a set leaves it out of proportion.
 func TestMemoryIsInProportionToRuns(t *testing.T) {
 	for name, text := range hostile() {
 		s, err := idset.Parse(text)
@@ -172,7 +171,6 @@ func runs(s *idset.Set) int {
 	return n
 }
 
-// No sharing: operands keep what they had, whatever is then done with the result.
 func TestResultsShareNothingWithOperands(t *testing.T) {
 	shapes := []*idset.Set{
 		parse(t, "0-5"), parse(t, "1,3,5,7,9,11,13,15,17,19,65536-200000"),
@@ -206,7 +204,6 @@ func TestResultsShareNothingWithOperands(t *testing.T) {
 	}
 }
 
-// scribble changes a set in all of the containers that the shapes have.
 func scribble(s *idset.Set) {
 	for id := uint32(0); id < 250000; id += 1009 {
 		if !s.Remove(id) {

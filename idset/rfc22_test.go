@@ -111,7 +111,6 @@ func TestWhatRFC22LeavesOpenIsRefused(t *testing.T) {
 	}
 }
 
-// ids returns the ids of a set.
 func ids(t require.TestingT, s *idset.Set) []uint32 {
 	all, err := s.Slice(1 << 20)
 	require.NoError(t, err)

@@ -95,7 +95,6 @@ func TestBadHooksAreFound(t *testing.T) {
 	}
 }
 
-// A hook may refuse a job when it is submitted.
 func TestHooksMayRefuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		RunHooks(t, func() []joblife.Hooks {

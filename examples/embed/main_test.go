@@ -54,7 +54,6 @@ func start(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, out string)
 	return cmd, out
 }
 
-// await waits until a file has a text some times.
 func await(t *testing.T, name, text string, times int) {
 	t.Helper()
 	var b []byte
@@ -171,7 +170,6 @@ func TestBadInputLosesNothing(t *testing.T) {
 	require.Contains(t, last.String(), " clean", "and what it told happens again")
 }
 
-// README shows the loop as it is here.
 func TestTheREADMEShowsTheLoop(t *testing.T) {
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)

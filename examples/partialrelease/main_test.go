@@ -21,14 +21,12 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// command runs the command with flags separated by spaces.
 func command(line string) (status int, stdout, stderr string) {
 	var out, errOut bytes.Buffer
 	status = run(strings.Fields(line), &out, &errOut)
 	return status, out.String(), errOut.String()
 }
 
-// good runs the command, which has to succeed.
 func good(t *testing.T, line string) string {
 	t.Helper()
 	status, stdout, stderr := command(line)

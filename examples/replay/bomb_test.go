@@ -12,7 +12,6 @@ import (
 	"github.com/joblife/joblife/internal/bomb"
 )
 
-// TestNoInputTakesFarMoreThanItsLength reads hostile inputs from standard input.
 func TestNoInputTakesFarMoreThanItsLength(t *testing.T) {
 	const (
 		submit = `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}` + "\n"

@@ -21,7 +21,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// replay runs the command and returns its status and what it wrote.
 func replay(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -38,7 +37,6 @@ func good(t *testing.T, stdin io.Reader, args ...string) string {
 	return stdout
 }
 
-// fails runs the command, which has to fail.
 func fails(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string) {
 	t.Helper()
 	status, stdout, stderr := replay(t, stdin, args...)
@@ -46,7 +44,6 @@ func fails(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string
 	return stdout, stderr
 }
 
-// golden compares got with a file, which -update rewrites.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -85,7 +82,6 @@ func TestNothingToReadShowsTheSample(t *testing.T) {
 	require.Equal(t, string(want), stdout)
 }
 
-// gunzip returns the content of the sample.
 func gunzip(t testing.TB) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(sample))
@@ -330,7 +326,6 @@ func TestEveryKeyOfEveryListing(t *testing.T) {
 	require.Equal(t, 10914, keys)
 }
 
-// differing returns the keys that are not in both with the same value.
 func differing(a, b map[string]any) []string {
 	var out []string
 	for key := range b {

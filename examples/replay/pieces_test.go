@@ -17,7 +17,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// plainly replays JSON lines one after the other.
 func plainly(name string, text []byte, p printer, stderr io.Writer) {
 	s := newSession(p, stderr)
 	n := 0
@@ -58,8 +57,6 @@ func manyLines(t testing.TB, n int) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// TestManyAtOncePrintWhatOneDoes compares the output of all workers with that of the
-// plain reader, byte by byte.
 func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
 	text := manyLines(t, 450)
 	path := t.TempDir() + "/jobs.jsonl"
@@ -167,7 +164,6 @@ func TestABrokenOutputEndsReadingAnArchive(t *testing.T) {
 	require.NotContains(t, stderr.String(), "standard input")
 }
 
-// TestAReadErrorComesAfterTheLinesBeforeIt reads up to a fault amid a line.
 func TestAReadErrorComesAfterTheLinesBeforeIt(t *testing.T) {
 	text := gunzip(t)
 	lines := bytes.SplitAfter(text, []byte("\n"))
@@ -185,7 +181,6 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, fmt.Errorf("the disk is gone") }
 
-// TestTheLongestLine reads lines around the limit, the first of an input and others.
 func TestTheLongestLine(t *testing.T) {
 	line := func(n int, end string) io.Reader {
 		const head, tail = `{"id":1,"eventlog":"","x":"`, `"}`

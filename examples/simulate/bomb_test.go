@@ -8,7 +8,6 @@ import (
 	"github.com/joblife/joblife/internal/bomb"
 )
 
-// TestNoTraceTakesFarMoreThanItsLength reads hostile traces, plain and compressed.
 func TestNoTraceTakesFarMoreThanItsLength(t *testing.T) {
 	plain := []bomb.Bomb{
 		bomb.Fill("no jobs", "", "a\n", ""),

@@ -18,7 +18,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 )
 
-// command runs the command.
 func command(t *testing.T, args ...string) (status int, out, errs string) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -124,7 +123,6 @@ func TestAnInterruptBeforeTheFirstJobLeavesTheOldPage(t *testing.T) {
 	require.Equal(t, "old", string(text))
 }
 
-// Runs that did not come equally far are not compared.
 func TestAnInterruptComparesOnlyWhatIsComplete(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one run after the other
 	interrupted := func(after int64, args ...string) (s *study, out string, page []byte) {

@@ -18,7 +18,6 @@ import (
 	"golang.org/x/net/html"
 )
 
-// page returns a study and its page.
 func page(t *testing.T, args ...string) (*study, []byte) {
 	t.Helper()
 	o, err := parse(args, io.Discard)
@@ -31,7 +30,6 @@ func page(t *testing.T, args ...string) (*study, []byte) {
 	return s, out.Bytes()
 }
 
-// texts returns the texts of all elements of a kind.
 func texts(root *html.Node, name string) (list []string) {
 	for n := range root.Descendants() {
 		if n.Type != html.ElementNode || n.Data != name {
@@ -48,7 +46,6 @@ func texts(root *html.Node, name string) (list []string) {
 	return list
 }
 
-// options returns what the plots of a page show.
 func plots(t *testing.T, script string) (list map[string]struct {
 	Series []struct {
 		Name string
@@ -117,7 +114,6 @@ func TestThePagePlotsWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// The page works without a network.
 func TestThePageIsSelfContained(t *testing.T) {
 	_, text := page(t, "-jobs", "100", "-seeds", "2")
 	root, err := html.Parse(bytes.NewReader(text))
@@ -159,7 +155,6 @@ parent.postMessage({ink: ink, width: innerWidth, overflow: document.documentElem
 const frame = `<iframe src="page.html" style="border: 0; width: %dpx; height: 2000px"></iframe>
 <script>addEventListener("message", e => { document.body.dataset.seen = JSON.stringify(e.data); });</script>`
 
-// browse runs a browser without a window, and returns what it prints.
 func browse(t *testing.T, browser string, args ...string) []byte {
 	t.Helper()
 	out, err := exec.Command(browser, append([]string{

@@ -82,7 +82,6 @@ func TestAFileThatIsNoTrace(t *testing.T) {
 	require.ErrorIs(t, err, errNoTrace)
 }
 
-// What was skipped is told, ten lines of it, and counted.
 func TestSkippedLinesAreTold(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.swf")
 	for unknown, told := range map[int]int{8: 9, 12: 10} {

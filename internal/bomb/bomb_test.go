@@ -39,7 +39,6 @@ type row struct {
 	bombs []bomb.Bomb
 }
 
-// inJSON returns bombs of JSON in each of several places of a text.
 func inJSON(places ...string) (list []bomb.Bomb) {
 	for _, p := range places {
 		list = append(list, bomb.JSON(p)...)
@@ -47,7 +46,6 @@ func inJSON(places ...string) (list []bomb.Bomb) {
 	return list
 }
 
-// join returns all bombs of some lists.
 func join(lists ...[]bomb.Bomb) (all []bomb.Bomb) {
 	for _, l := range lists {
 		all = append(all, l...)
@@ -124,7 +122,6 @@ func resources() []bomb.Bomb {
 	)
 }
 
-// unions prints and reads an R, and adds it to others.
 func unions(r, all *rset.R) {
 	text := r.AppendJSON(nil)
 	same, err := rset.Parse(text)
@@ -136,14 +133,12 @@ func unions(r, all *rset.R) {
 	_, _ = rset.UnionDisjoint(all, r)
 }
 
-// differences compares an R with others.
 func differences(r, all *rset.R) {
 	_, _, _ = rset.Subtract(all, r)
 	_, _, _ = rset.Subtract(r, all)
 	_, _ = rset.Intersect(r, all)
 }
 
-// most returns all ranks of an R but the first.
 func most(r *rset.R) *idset.Set {
 	ranks := r.Ranks()
 	if first, ok := ranks.Min(); ok {
@@ -152,21 +147,18 @@ func most(r *rset.R) *idset.Set {
 	return ranks
 }
 
-// fragment cuts an R, and prints what is left.
 func fragment(r *rset.R) {
 	if part, err := r.Restrict(most(r)); err == nil {
 		part.AppendJSON(nil)
 	}
 }
 
-// free frees an R in parts.
 func free(r *rset.R) {
 	l := rset.NewLedger(r)
 	_, _ = l.FreePart(most(r))
 	_, _ = l.FreeRest()
 }
 
-// ranks gives an R other ranks, and shows it.
 func ranks(r *rset.R) {
 	_, _ = r.Rerank(r.Nodelist())
 	_, _ = r.RanksOf(hostlist.Of("h7"))
@@ -221,7 +213,6 @@ func specs() []bomb.Bomb {
 
 const control = perilog.ControlPrefix + `{"version":1,`
 
-// controls returns many control lines of an action.
 func controls() []bomb.Bomb {
 	return []bomb.Bomb{
 		bomb.Fill("failed ranks", "", control+`"failed":"#","note":"#"}`+"\n", ""),
@@ -302,7 +293,6 @@ func archives() []bomb.Bomb {
 	}, inJSON("@")...)
 }
 
-// tarOf returns an entry of an archive.
 func tarOf(name, value string, kind byte) string {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -318,7 +308,6 @@ func tarOf(name, value string, kind byte) string {
 	return b.String()
 }
 
-// tars returns entries with different names.
 func tars(format, value string, kind byte) string {
 	var b strings.Builder
 	for i := range 1 << 14 {
@@ -327,7 +316,6 @@ func tars(format, value string, kind byte) string {
 	return b.String()
 }
 
-// table has the decoders of the library.
 func table(t *testing.T) []row {
 	all, err := rset.Parse([]byte(entries + `{"rank":"0-16777215","children":{"core":"0-1048575","gpu":"1-2"}}]}}`))
 	require.NoError(t, err)

@@ -14,7 +14,6 @@ import (
 
 const nested = `{"id": 12, "final": true, "t": 1.5, "list": [{"a": 1, "with": [{"a": 2, "with": []}]}], "x": {"y": 3}}`
 
-// sum reads all numbers, whatever is in what.
 func sum(v jsonobj.Value) (n int64) {
 	for a := v.Array(); a.Next(); {
 		o := a.Value().Object()

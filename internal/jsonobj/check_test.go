@@ -191,17 +191,6 @@ func TestDuplicatesAreFoundAmongAnyNumberOfKeys(t *testing.T) {
 	}
 }
 
-func TestTheFirstOfManyDuplicatesIsNamed(t *testing.T) {
-	var b strings.Builder
-	for range 40 {
-		for i := range 40 {
-			fmt.Fprintf(&b, `"key%02d":0,`, i)
-		}
-	}
-	in := "{" + strings.TrimSuffix(b.String(), ",") + "}"
-	require.EqualError(t, Check([]byte(in), 0), `offset 401: duplicate key "key00"`)
-}
-
 func TestAnErrorQuotesAtMost64BytesAndKeepsNone(t *testing.T) {
 	in := []byte(`{"` + strings.Repeat("k", 100) + `":1,"` + strings.Repeat("k", 100) + `":2}`)
 	err := Check(in, 0)

@@ -20,7 +20,6 @@ type naive struct {
 	err  string
 }
 
-// tell is a line about a value.
 func tell(key, raw []byte, offset int) string { return fmt.Sprintf("%q %d %s", key, offset, raw) }
 
 // read walks a whole text.

@@ -40,7 +40,6 @@ func parseEven(s string) (int, error) {
 	return n, nil
 }
 
-// readRecord reads a record as the packages read theirs.
 func readRecord(text string) (record, error) {
 	var s record
 	var books jsonobj.Value
@@ -143,7 +142,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The first fault stays, and after it nothing is read.
 func TestFirstFaultStays(t *testing.T) {
 	d := jsonobj.NewDoc([]byte(`{"a":[1,2],"b":2}`))
 	o := d.Object()
@@ -225,22 +223,6 @@ func TestNestedFault(t *testing.T) {
 	require.ErrorIs(t, err, jsonobj.ErrMissing)
 }
 
-func TestLimits(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`[[[]]]`))
-	d.Depth = 2
-	for a := d.Array(); a.Next(); {
-		t.Error("a value too deep was handed out")
-	}
-	require.ErrorIs(t, d.Err(), jsonobj.ErrDepth)
-
-	d = jsonobj.NewDoc([]byte(` {}`))
-	for a := d.Array(); a.Next(); {
-		t.Error("an object was read as an array")
-	}
-	require.EqualError(t, d.Err(), "offset 1: must be an array")
-}
-
-// A path is cut, whatever the keys are.
 func TestPathIsCut(t *testing.T) {
 	text := []byte(strings.Repeat(`{"`+strings.Repeat("k", 100)+`":`, 20) + "1" + strings.Repeat("}", 20))
 	d := jsonobj.NewDoc(text)
@@ -291,24 +273,4 @@ func TestRoot(t *testing.T) {
 		require.Zero(t, n)
 		require.NotEqual(t, v.Absent(), v.Failed())
 	}
-}
-
-// A text may be walked again.
-func TestATextMayBeWalkedAgain(t *testing.T) {
-	d := jsonobj.NewDoc([]byte(`{"a":[{"b":[1]}]}`))
-	o := d.Object()
-	for range 3 {
-		for o = d.Object(); o.Next(); {
-			a := o.Value().Array()
-			require.True(t, a.Next())
-			require.Equal(t, "[1]", string(a.Value().Member("b").Raw()))
-			require.False(t, a.Next())
-			require.Equal(t, `[{"b":[1]}]`, string(a.Value().Raw()), "after the last it is the array")
-		}
-		require.Equal(t, `{"a":[{"b":[1]}]}`, string(o.Value().Raw()), "after the last it is the object")
-		require.Equal(t, "1", string(d.Root().Member("a").Raw()[7:8]))
-	}
-	require.NoError(t, d.Err())
-	o.Value().Fail(errOdd)
-	require.EqualError(t, d.Err(), "offset 0: must be even")
 }

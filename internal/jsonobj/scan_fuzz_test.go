@@ -89,7 +89,6 @@ func strictReasons(t require.TestingT, text []byte, depth int) (reasons []string
 	}
 }
 
-// requireAgreement checks a text against encoding/json.
 func requireAgreement(t require.TestingT, text []byte, depth int) {
 	err := Check(text, depth)
 	if err != nil {
