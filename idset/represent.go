@@ -165,7 +165,6 @@ func (s *Set) take(t *Set) {
 	s.gen++
 }
 
-// clear empties s.
 func (s *Set) clear() {
 	s.few, s.n, s.big = [maxFew]run{}, 0, nil
 	s.gen++

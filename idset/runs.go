@@ -175,7 +175,6 @@ func containsRun(rs []run, r run) bool {
 	return i < len(rs) && rs[i].first <= r.first && r.last <= rs[i].last
 }
 
-// count returns the number of ids in rs.
 func count(rs []run) uint64 {
 	n := uint64(0)
 	for _, r := range rs {

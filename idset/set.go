@@ -179,7 +179,6 @@ func (s *Set) Len() int { return saturate(s.count()) }
 
 func saturate(n uint64) int { return int(min(n, math.MaxInt)) }
 
-// count returns the number of ids.
 func (s *Set) count() uint64 {
 	if bits := s.bits(); bits != nil {
 		return bits.GetCardinality()

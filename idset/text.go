@@ -96,7 +96,6 @@ func (p *printer) add(dst []byte, r run) []byte {
 	return dst
 }
 
-// id prints an id, for which the block has room.
 func (p *printer) id(id uint32) {
 	hundreds, rest := id/100, id%100
 	if hundreds != p.hundreds {

@@ -32,7 +32,6 @@ type flatRuns struct {
 	rest  uint64 // what of words[at] is still to come
 }
 
-// next returns the next run, or false if there is none.
 func (f *flatRuns) next() (run, bool) {
 	for f.rest == 0 {
 		if f.at+1 >= len(f.words) {
@@ -74,7 +73,6 @@ func (s *Set) setFlat(f *flat, ids, runs int) {
 	b.done()
 }
 
-// addFlat adds the runs of a flat.
 func (b *listBuilder) addFlat(f *flat) {
 	runs := f.runs()
 	for r, ok := runs.next(); ok; r, ok = runs.next() {

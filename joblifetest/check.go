@@ -42,7 +42,6 @@ func Check(m *joblife.Manager) error {
 	return errors.Join(errs...)
 }
 
-// checkLog compares a job with its durable log.
 func checkLog(v joblife.View, bad func(jobid.ID, string, ...any)) {
 	log := v.Eventlog()
 	for _, f := range jobstate.Validate(log) {

@@ -72,10 +72,8 @@ func (l *line) must() string {
 	return l.word()
 }
 
-// rest returns the words that are left.
 func (l *line) rest() string { return strings.Join(l.words, " ") }
 
-// job returns the id of the job that the next word names.
 func (l *line) job() jobid.ID {
 	name := l.word()
 	id, ok := l.ids[name]
@@ -212,7 +210,6 @@ func playExec(l *line) {
 	l.send(joblife.ExecResponse(resp))
 }
 
-// action returns an action of a job, and ranks.
 func (l *line) action() joblife.Action {
 	a := joblife.Action{Job: l.job()}
 	kind, description, _ := strings.Cut(l.word(), ":")

@@ -233,7 +233,6 @@ func runEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) error {
 	return r.play(Workloads(6, 4).Draw(t, "workload"))
 }
 
-// begin begins a life of the embedder.
 func (r *runner) begin() error {
 	r.met, r.lives = false, r.lives+1
 	for i := range r.todo {

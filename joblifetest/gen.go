@@ -15,7 +15,6 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// must fails t at an error.
 func must(t *rapid.T, err error) {
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// do carries out what a Ready says.
 func (r *runner) do(rd *joblife.Ready) error {
 	r.tell(rd)
 	for _, a := range rd.Answers {
@@ -156,7 +155,6 @@ func (r *runner) send(msg alloc.Message) error {
 	return r.decide()
 }
 
-// decide lets the scheduler decide.
 func (r *runner) decide() error {
 	if !r.met {
 		return nil
@@ -177,7 +175,6 @@ func (r *runner) decide() error {
 	return r.judge.unanswered()
 }
 
-// say has an input reach the embedder.
 func (r *runner) say(from int, in joblife.Input) {
 	r.todo[from] = append(r.todo[from], message{r.conns[from], in})
 }
@@ -233,7 +230,6 @@ func (r *runner) start(s exec.Start) {
 	})
 }
 
-// update tells the scheduler that ranks are up, down or drained.
 func (r *runner) update(ranks *idset.Set, what string) error {
 	c := pool.Change{Down: ranks}
 	if what == "up" {

@@ -93,7 +93,6 @@ type event struct {
 	do func() error
 }
 
-// note tells people what happens.
 func (r *runner) note(format string, args ...any) {
 	if r.script != nil {
 		r.script.printf(format, args...)
@@ -136,7 +135,6 @@ func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) e
 	return r.play(workload)
 }
 
-// choose draws a number from 0 to most.
 func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t, "choice") }
 
 // fault reports whether one of some faults happens now.
@@ -327,7 +325,6 @@ func (r *runner) dial(from int) int {
 	return r.conn
 }
 
-// hello begins a session of the executor.
 func (r *runner) hello() error { return r.pass(r.dial(fromExec), joblife.ExecHello{}) }
 
 // connect lets the executor and the scheduler say hello, and nodes and operators see to
@@ -363,7 +360,6 @@ func (r *runner) resolve(u joblife.Unresolved) error {
 	return r.step(0, joblife.ForceFinish{Action: a, Status: 1, Who: "root"})
 }
 
-// session begins a session of the scheduler.
 func (r *runner) session() error {
 	conn := r.dial(fromSched)
 	if err := r.step(conn, joblife.SchedHello{PartialOK: true}); err != nil {
@@ -470,7 +466,6 @@ func what(in joblife.Input) string {
 	return fmt.Sprintf("%T", in)
 }
 
-// state is what a restart may not change of a job that waits.
 func (r *runner) state() map[jobid.ID]string {
 	all := make(map[jobid.ID]string)
 	for v := range r.e.Manager().Jobs(jobstate.StateNew | jobstate.StatePending) {

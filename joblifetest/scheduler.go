@@ -157,7 +157,6 @@ func refused(id jobid.ID, format string, args ...any) error {
 	return fmt.Errorf("joblifetest: job %v: the scheduler %s", id, fmt.Sprintf(format, args...))
 }
 
-// hello begins a session.
 func (j *judge) hello(a *alloc.Announcement) {
 	j.asked, j.ends = make(map[jobid.ID]*ask), make(map[jobid.ID]eventlog.Timestamp)
 	j.before = make(map[jobid.ID]string)
@@ -166,7 +165,6 @@ func (j *judge) hello(a *alloc.Announcement) {
 	}
 }
 
-// sent notes a message to the scheduler.
 func (j *judge) sent(msg alloc.Message) error {
 	switch m := msg.(type) {
 	case alloc.Request:
@@ -243,7 +241,6 @@ func (j *judge) fits(a *ask, off *idset.Set, taken func(core) bool) bool {
 	return a.nodes > 0 && nodes >= a.nodes || a.nodes == 0 && slots >= a.slots
 }
 
-// feasible reports whether a job fits when all nodes are up and free.
 func (j *judge) feasible(a *ask) bool {
 	return j.fits(a, nil, func(core) bool { return false })
 }

@@ -168,7 +168,6 @@ func (st *stage) wrong() error {
 	return Check(st.e.Manager())
 }
 
-// play plays a command.
 func (st *stage) play(words []string) {
 	l := &line{stage: st, words: words[1:]}
 	do := commands[words[0]]
@@ -205,7 +204,6 @@ func (st *stage) play(words []string) {
 	}
 }
 
-// restore begins a life with what is durable.
 func (st *stage) restore() (joblife.Recovered, error) {
 	st.site = &Site{Now: st.now, Config: st.cfg, r: st.runner}
 	m, rec, err := joblife.Restore(st.now, st.cfg, st.site.Records())

@@ -120,7 +120,6 @@ func cores(r *rset.R, ranks *idset.Set) []core {
 	return list
 }
 
-// holder returns a job that holds resources, and nil for another.
 func (w *World) holder(id jobid.ID) *worldJob {
 	if j := w.jobs[id]; j != nil && !j.final {
 		return j
@@ -296,14 +295,12 @@ func (w *World) End() error {
 	return w.err
 }
 
-// processes returns the processes in order.
 func (j *worldJob) processes() []*process {
 	return slices.SortedFunc(maps.Values(j.procs), func(a, b *process) int {
 		return cmp.Or(cmp.Compare(a.Action.String(), b.Action.String()), cmp.Compare(a.Rank, b.Rank))
 	})
 }
 
-// start judges that a job may start, and starts it.
 func (w *World) start(id jobid.ID, r *rset.R) {
 	j := w.holder(id)
 	if j == nil {
@@ -359,7 +356,6 @@ func (j *worldJob) due(rank uint32, kind jobstate.ActionKind) (keys []perilog.Ke
 	return keys
 }
 
-// launch starts processes.
 func (w *World) launch(l joblife.Launch) {
 	j := w.jobs[l.Job]
 	nothing := l.Serves != nil && l.Serves.IsEmpty() // a single command for no ranks of the job
@@ -437,7 +433,6 @@ func (w *World) hello(a *alloc.Announcement) {
 	}
 }
 
-// free takes a fragment back.
 func (w *World) free(f alloc.Free) {
 	j := w.holder(f.ID)
 	if j == nil {

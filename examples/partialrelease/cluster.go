@@ -116,13 +116,11 @@ func draw(o options) []node {
 	return nodes
 }
 
-// after lets something happen later.
 func (c *cluster) after(seconds float64, happen func()) {
 	at := c.now + eventlog.Timestamp(seconds)
 	c.queue[at] = append(c.queue[at], happen)
 }
 
-// since returns the seconds since the end of the job.
 func (c *cluster) since() float64 { return math.Round(float64(c.now-jobEnd)*1000) / 1000 }
 
 // play is the loop of the daemon: it waits for what happens next, passes it to the

@@ -123,7 +123,6 @@ func compare(o options, out *bufio.Writer) error {
 
 func seconds(d fsd.Duration) float64 { return time.Duration(d).Seconds() }
 
-// printTable compares partial release with the release of the whole job.
 func printTable(out io.Writer, o options, p, w *cluster) {
 	what, end := "epilog", w.back[o.nodes-1]
 	if o.housekeeping {

@@ -123,7 +123,6 @@ func (j *job) failed() bool {
 	return ok && j.State() == jobstate.StateInactive && r != jobstate.ResultCompleted
 }
 
-// jobName returns the name in the jobspec, a dash if there is none.
 func (j *job) jobName() string {
 	if j.spec == nil || j.spec.Name() == "" {
 		return "-"
@@ -200,7 +199,6 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 
 func ptr[T any](v T) *T { return &v }
 
-// text returns a pointer to s, nil for "".
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -208,7 +206,6 @@ func text(s string) *string {
 	return &s
 }
 
-// known returns a pointer to the number, nil where it is not known.
 func known(q jobspec.Quantity) *int64 {
 	if n, ok := q.Value(); ok {
 		return &n

@@ -41,7 +41,6 @@ func (p *plain) print(r rendered) error {
 	return err
 }
 
-// renderJSON returns one object.
 func renderJSON(j *job) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -52,7 +51,6 @@ func renderJSON(j *job) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// renderTimeline returns the events of a job.
 func renderTimeline(j *job) ([]byte, error) {
 	var b bytes.Buffer
 	again := jobstate.NewJob(j.id)

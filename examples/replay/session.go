@@ -109,7 +109,6 @@ func (s *session) readAll(names []string, stdin io.Reader) {
 	s.progress.clear()
 }
 
-// produce cuts the inputs into pieces.
 func (s *session) produce(names []string, stdin io.Reader) {
 	if len(names) == 0 && !lines.Piped(stdin) {
 		fmt.Fprintln(s.stderr, "replay: no FILE: this is a recorded sample (replay -h for help)")
@@ -195,7 +194,6 @@ func (s *session) submit(size int, work work) bool {
 	return len(s.batch) < pieceJobs && s.size < pieceBytes || s.flush()
 }
 
-// flush hands out what was submitted.
 func (s *session) flush() bool {
 	work := s.batch
 	s.batch, s.size = nil, 0
@@ -212,7 +210,6 @@ func (s *session) flush() bool {
 	return true
 }
 
-// block returns an empty block for lines.
 func (s *session) block() []byte {
 	select {
 	case b := <-s.blocks:
@@ -233,7 +230,6 @@ func (s *session) reuse(b []byte) {
 	}
 }
 
-// stopped reports whether there is no output any more.
 func (s *session) stopped() bool {
 	select {
 	case <-s.stop:
@@ -243,7 +239,6 @@ func (s *session) stopped() bool {
 	}
 }
 
-// fault says that something could not be read.
 func (s *session) fault(format string, args ...any) {
 	s.submit(0, func(out *result) { out.faults = append(out.faults, fmt.Sprintf(format, args...)) })
 }
@@ -265,7 +260,6 @@ func (s *session) replay(name string, in input, out *result) {
 	out.jobs = append(out.jobs, line)
 }
 
-// take prints a result.
 func (s *session) take(r result) {
 	for _, text := range r.faults {
 		s.faults++

@@ -76,7 +76,6 @@ func jobTable() form {
 	}
 }
 
-// submitted sorts by the time of submission.
 func submitted(j *job) float64 {
 	t, _ := j.Entered(jobstate.StateNew)
 	return float64(t)
@@ -108,7 +107,6 @@ func (t *table) close() error {
 	return t.flush()
 }
 
-// flush prints the rows that are held back.
 func (t *table) flush() error {
 	slices.SortStableFunc(t.jobs, func(a, b rendered) int { return cmp.Compare(a.at, b.at) })
 	t.text.Reset()

@@ -141,7 +141,6 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 	}
 }
 
-// count counts the jobs that are over by their results.
 func (c *cluster) count() map[jobstate.Result]int {
 	results := make(map[jobstate.Result]int)
 	for v := range c.m.Jobs(jobstate.StateInactive) {
@@ -152,7 +151,6 @@ func (c *cluster) count() map[jobstate.Result]int {
 	return results
 }
 
-// connect begins a session of a scheduler and of an executor.
 func (c *cluster) connect() error {
 	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
 		Ranks: idset.Range(0, uint32(c.o.nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(c.o.cores-1))},
@@ -167,10 +165,8 @@ func (c *cluster) connect() error {
 	return c.settle()
 }
 
-// time returns the time of the clock.
 func (c *cluster) time() time.Time { return c.start.Add(time.Duration(c.now) * time.Second) }
 
-// seconds returns a time as the clock counts.
 func (c *cluster) seconds(t time.Time) seconds {
 	return seconds((t.Sub(c.start) + time.Second - 1) / time.Second)
 }
@@ -275,7 +271,6 @@ func (c *cluster) settle() error {
 	}
 }
 
-// do does what a Ready says.
 func (c *cluster) do(rd *joblife.Ready) error {
 	for _, r := range rd.Append {
 		if c.o.restarts > 0 {
@@ -333,7 +328,6 @@ func (c *cluster) do(rd *joblife.Ready) error {
 	return nil
 }
 
-// started starts the processes of a job, unless they run.
 func (c *cluster) started(s exec.Start) {
 	j := &c.jobs[s.ID]
 	if s.Reattach {
@@ -365,7 +359,6 @@ func (c *cluster) occupy(id jobid.ID, ranks *idset.Set) {
 	}
 }
 
-// finish ends the processes of a job.
 func (c *cluster) finish(id jobid.ID, status int32) {
 	j := &c.jobs[id]
 	j.running, j.ended = false, c.now
@@ -416,7 +409,6 @@ func (c *cluster) launch(l joblife.Launch) {
 	}
 }
 
-// exit ends the process of an action on a node.
 func (c *cluster) exit(rank uint32, kind perilog.ReportKind) {
 	n := &c.nodes[rank]
 	c.spent(rank, n, spentActing(n.last.Action))
@@ -425,7 +417,6 @@ func (c *cluster) exit(rank uint32, kind perilog.ReportKind) {
 	c.todo = append(c.todo, joblife.Report{Job: n.holder, Report: n.last})
 }
 
-// freed gives nodes back.
 func (c *cluster) freed(f alloc.Free) {
 	if f.R == nil {
 		return

@@ -37,7 +37,6 @@ func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.
 // events is a heap.
 type events []event
 
-// push adds an event.
 func (q *events) push(e event) {
 	h := append(*q, e)
 	i := len(h) - 1
@@ -48,7 +47,6 @@ func (q *events) push(e event) {
 	*q = h
 }
 
-// pop removes the first.
 func (q *events) pop() event {
 	h := *q
 	first, last := h[0], h[len(h)-1]
@@ -69,14 +67,12 @@ func (q *events) pop() event {
 	return first
 }
 
-// after lets something happen some time from now.
 func (c *cluster) after(wait seconds, e event) {
 	c.serial++
 	e.at, e.serial = c.now+wait, c.serial
 	c.queue.push(e)
 }
 
-// happen lets something happen.
 func (c *cluster) happen(e event) error {
 	switch e.kind {
 	case finishes:
@@ -99,7 +95,6 @@ func (c *cluster) happen(e event) error {
 	return nil
 }
 
-// status returns a wait status.
 func status(fails bool) int32 {
 	if fails {
 		return 1 << 8
@@ -132,7 +127,6 @@ func (c *cluster) failed(rank uint32) error {
 	return c.sched.nodes(nil, idset.Of(rank))
 }
 
-// repaired brings nodes back.
 func (c *cluster) repaired(ranks []uint32) error {
 	up := idset.Of(ranks...)
 	c.offline.SubtractWith(up)

@@ -40,7 +40,6 @@ func newLogs(dir string, w way) (*logs, error) {
 	return &logs{f, bufio.NewWriter(f), make(map[jobid.ID]*recording)}, nil
 }
 
-// add takes a record.
 func (l *logs) add(r joblife.Record) {
 	j := l.jobs[r.Job]
 	if j == nil {
@@ -57,7 +56,6 @@ func (l *logs) add(r joblife.Record) {
 	}
 }
 
-// over writes the line of a job.
 func (l *logs) over(id jobid.ID) error {
 	j := l.jobs[id]
 	delete(l.jobs, id)
@@ -70,5 +68,4 @@ func (l *logs) over(id jobid.ID) error {
 	return err
 }
 
-// close ends the file.
 func (l *logs) close() error { return errors.Join(l.w.Flush(), l.f.Close()) }

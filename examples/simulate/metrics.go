@@ -74,7 +74,6 @@ func (c *metrics) latencyMean() float64 {
 	return sum / float64(max(1, n))
 }
 
-// latencyQuantile returns a quantile of the latencies.
 func (c *metrics) latencyQuantile(p float64) seconds {
 	n := 0
 	for _, count := range c.latency {
@@ -89,7 +88,6 @@ func (c *metrics) latencyQuantile(p float64) seconds {
 	return 0
 }
 
-// begins counts a job that starts now.
 func (c *metrics) begins(j *job) {
 	c.running += j.ranks.Len()
 	wait, run := float64(c.last-j.submit), float64(j.run)
@@ -97,7 +95,6 @@ func (c *metrics) begins(j *job) {
 	c.slow = append(c.slow, max(1, (wait+run)/max(run, 10)))
 }
 
-// ends counts a job that ends now.
 func (c *metrics) ends(j *job) {
 	c.running -= j.ranks.Len()
 	c.over = c.last

@@ -79,7 +79,6 @@ type plotted struct {
 	*cluster
 }
 
-// charts returns the charts.
 func (s *study) charts() (list []chart, err error) {
 	add := func(c chart, plot interface{ JSON() map[string]any }) {
 		option, e := json.Marshal(plot.JSON())
@@ -119,7 +118,6 @@ func (s *study) overTime(kind int) *charts.Line {
 	return line
 }
 
-// common are the options that charts share.
 func common(x, y string) []charts.GlobalOpts {
 	return []charts.GlobalOpts{
 		charts.WithAnimation(false),
@@ -197,7 +195,6 @@ func (z zoomed) JSON() map[string]any {
 	return option
 }
 
-// segmentNames names what a node does, by kind.
 func segmentNames() []struct{ name, color string } {
 	return []struct{ name, color string }{{"job", "#7aa6d6"}, {"prolog", "#8d6bb8"}, {"epilog", "#e0a02f"}, {"held idle", "#d24a43"}}
 }
@@ -205,7 +202,6 @@ func segmentNames() []struct{ name, color string } {
 // The bars of a distribution: each is below a time, the last has the rest.
 var barEnds = []seconds{10, 30, 60, 120, 300, 600, 1800, 3600, 2 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400, 7 * 86400}
 
-// bars plots counts by time.
 func (s *study) bars(y string, counts func(c *cluster, add func(seconds, int))) *charts.Bar {
 	bar := charts.NewBar()
 	bar.SetGlobalOptions(common("", y)...)

@@ -27,7 +27,6 @@ const (
 	defectBOM              // a byte order mark
 )
 
-// syntaxFault returns the Fault for a defect at offset i of b.
 func syntaxFault(b []byte, i int, f defect) *Fault {
 	return &Fault{Offset: i, Err: f.cause(b, i), from: ErrSyntax}
 }

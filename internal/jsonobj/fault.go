@@ -41,7 +41,6 @@ var (
 	errFinite  = guard.Cause(ErrRange, "must be a finite number")
 )
 
-// outside returns the cause for a number that is not from lo to hi.
 func outside(lo, hi string) error { return guard.Cause(ErrRange, "must be from "+lo+" to "+hi) }
 
 // Fault says what is wrong in a text, and where.
@@ -134,7 +133,6 @@ down:
 	return path
 }
 
-// join puts a path and what it leads to together.
 func join(path, element string) string {
 	if len(path) == maxPath { // cut before
 		return path

@@ -102,7 +102,6 @@ func escapedPrint(raw []byte) uint64 {
 	return fingerprint(s) | hasEscapes
 }
 
-// contains reports whether k equals one of keys.
 func contains(b []byte, keys []key, k key) bool {
 	for _, o := range keys {
 		if o.mayEqual(k) && compareKeys(b, o, k) == 0 {

@@ -81,7 +81,6 @@ type Reader struct {
 	first [8]uint32 // the contents of keys, for Require
 }
 
-// reader returns a Reader of v, an object or an array.
 func (v Value) reader() Reader {
 	return Reader{self: v, at: v.span.from + 1, next: v.span.place + 1, isObject: v.doc.text[v.span.from] == '{'}
 }

@@ -36,7 +36,6 @@ type span struct {
 	place    uint32
 }
 
-// at returns the extent at a place.
 func (t *tape) at(place uint32) *extent {
 	if place < inlineExtents {
 		return &t.head[place]
@@ -52,7 +51,6 @@ func inBlock(place uint32) (block int, i uint32) {
 	return block, place - firstBlock<<block
 }
 
-// reset empties t.
 func (t *tape) reset() { t.n, t.blocks = 0, nil }
 
 // open notes that an object or an array begins, in the one at a place, and returns

@@ -19,7 +19,6 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// space skips white space.
 func (s *scanner) space() {
 	for s.at < len(s.text) && (s.text[s.at] == ' ' || s.text[s.at] == '\n' || s.text[s.at] == '\t' || s.text[s.at] == '\r') {
 		s.at++
@@ -96,7 +95,6 @@ func (s *scanner) members(depth int, each func(Member) bool) bool {
 	}
 }
 
-// word skips a literal.
 func (s *scanner) word(w string) bool {
 	if !strings.HasPrefix(string(s.text[s.at:min(len(s.text), s.at+len(w))]), w) {
 		return false
@@ -105,7 +103,6 @@ func (s *scanner) word(w string) bool {
 	return true
 }
 
-// number skips a number.
 func (s *scanner) number() bool {
 	if s.peek() == '-' {
 		s.at++
@@ -140,7 +137,6 @@ func (s *scanner) digits() bool {
 	return s.at > start
 }
 
-// quoted skips a string.
 func (s *scanner) quoted() bool {
 	if s.peek() != '"' {
 		return false

@@ -91,7 +91,6 @@ func check(text []byte, open byte, err error) error {
 	return nil
 }
 
-// malformed tells what is wrong with a text that is no JSON.
 func malformed(text []byte) error {
 	var syntax *json.SyntaxError
 	errors.As(json.Unmarshal(text, new(any)), &syntax)
@@ -165,7 +164,6 @@ func Unmarshal(text []byte, into any) error {
 	return first
 }
 
-// set reads a value into a field.
 func set(v reflect.Value, text json.RawMessage) error {
 	switch _, own := v.Addr().Interface().(json.Unmarshaler); {
 	case string(text) == "null" && v.Type() != reflect.TypeFor[json.RawMessage]():
