@@ -79,10 +79,13 @@ func (f *Fault) Unwrap() []error {
 	return []error{f.Err, f.from}
 }
 
-// newFault returns the Fault for an error about the value at an offset. A Fault in
-// that value is moved there.
+// newFault returns the Fault for an error about the value at an offset, or about a key of
+// it, if there is one. A Fault in that value is moved there.
 func newFault(d *Doc, offset int, key string, err error) *Fault {
-	f := &Fault{Path: join(pathTo(d, offset), key), Offset: offset, Err: err}
+	f := &Fault{Path: pathTo(d, offset), Offset: offset, Err: err}
+	if key != "" {
+		f.Path = join(f.Path, Name(key))
+	}
 	var inner *Fault
 	if errors.As(err, &inner) {
 		f.Path, f.Err, f.from = join(f.Path, inner.Path), inner.Err, err

@@ -61,16 +61,8 @@ func (v Value) Fail(err error) { v.FailKey("", err) }
 // FailKey is Fail for the key of an object, there or not.
 func (v Value) FailKey(key string, err error) {
 	if v.doc != nil && v.doc.fault == nil {
-		v.doc.fault = newFault(v.doc, v.Offset(), name(key), err)
+		v.doc.fault = newFault(v.doc, v.Offset(), key, err)
 	}
-}
-
-// name is Name of a key that may be none.
-func name(key string) string {
-	if key == "" {
-		return ""
-	}
-	return Name(key)
 }
 
 // Int reads an integer from lo to hi.

@@ -28,7 +28,7 @@ func Write(dst []byte, depth int) Writer {
 // fault.
 func (w *Writer) Fail(key string, err error) {
 	if w.fault == nil {
-		w.fault = newFault(nil, NoOffset, name(key), err)
+		w.fault = newFault(nil, NoOffset, key, err)
 	}
 }
 
