@@ -100,27 +100,6 @@ func TestLinesThatCannotBeReadAreNotWritten(t *testing.T) {
 	require.ErrorIs(t, err, alloc.ErrLimit, "the payload fits, the line does not")
 }
 
-func TestAMessageIsALineWithItsPayload(t *testing.T) {
-	for topic, m := range map[string]alloc.Message{
-		alloc.TopicHello:       alloc.Hello{PartialOK: true},
-		alloc.TopicReady:       alloc.Ready{Limit: 4},
-		alloc.TopicCancel:      alloc.Cancel{ID: 7},
-		alloc.TopicFree:        alloc.Free{ID: 7, R: parseR(t, textR), Final: true},
-		alloc.TopicFeasibility: alloc.Feasibility{Jobspec: json.RawMessage(`{}`)},
-	} {
-		payload, err := alloc.Append(nil, m)
-		require.NoError(t, err)
-		want, err := alloc.Line{Topic: topic, Payload: payload}.AppendText(nil)
-		require.NoError(t, err)
-		got, err := alloc.AppendMessage([]byte("x"), topic, m)
-		require.NoError(t, err)
-		require.Equal(t, "x"+string(want), string(got))
-		l, err := alloc.ParseLine(got[1:])
-		require.NoError(t, err)
-		require.Equal(t, alloc.Line{Topic: topic, Payload: payload}, l)
-	}
-}
-
 func TestThePayloadOfALineAliasesTheText(t *testing.T) {
 	text := []byte(`{"topic":"a","payload":{"b":1}}`)
 	l, err := alloc.ParseLine(text)

@@ -253,19 +253,6 @@ func TestWhatIsWrittenHasNoLineBreaks(t *testing.T) {
 	require.Equal(t, `{"jobspec":{}}`, string(b))
 }
 
-func TestWhatIsReadSharesNothingWithTheText(t *testing.T) {
-	text := []byte(`{"id":1,"type":1,"annotations":{"a":"b"}}`)
-	m, err := alloc.Parse[alloc.Response](text)
-	require.NoError(t, err)
-	spec := []byte(`{"jobspec":{"a":"b"}}`)
-	f, err := alloc.Parse[alloc.Feasibility](spec)
-	require.NoError(t, err)
-	clear(text)
-	clear(spec)
-	require.Equal(t, `{"a":"b"}`, string(m.Annotations))
-	require.Equal(t, `{"a":"b"}`, string(f.Jobspec))
-}
-
 // R keeps keys that it does not know, as deep as its own limit: deeper than
 // what a line can carry.
 func TestAnRThatIsTooDeepForALineIsNotWritten(t *testing.T) {

@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -610,22 +609,6 @@ func (m *machine) Clone(t *rapid.T) {
 	}
 }
 
-// Earliest agrees with ending the jobs one by one.
-func (m *machine) Earliest(t *rapid.T) {
-	q := drawAsk(t).request(t)
-	before := textOf(m.p)
-	got, err := m.p.Earliest(q, eventlog.Timestamp(m.now))
-	require.Equal(t, before, textOf(m.p))
-	want, failed := plainEarliest(m.p, q, eventlog.Timestamp(m.now))
-	if failed != nil {
-		require.Error(t, err)
-		require.Equal(t, errors.Is(failed, pool.ErrBusy), errors.Is(err, pool.ErrBusy))
-		return
-	}
-	require.NoError(t, err)
-	require.Equal(t, want, got)
-}
-
 // Check: conservation and all else, after each step.
 func (m *machine) Check(t *rapid.T) {
 	require.NoError(t, m.p.Check())
@@ -682,7 +665,6 @@ func poolProperty(t *rapid.T) {
 		"reload":      m.Reload,
 		"expire":      ofJob(m.Expire),
 		"clone":       m.Clone,
-		"earliest":    m.Earliest,
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -157,27 +156,4 @@ func hostsFor(ranks *idset.Set) *hostlist.List {
 		_ = list.Append(fmt.Sprintf("n%d", rank))
 	}
 	return list
-}
-
-// plainEarliest is Earliest as one would write it first: in a copy of the pool the jobs
-// end in the order of their expirations, and after each the request is tried.
-func plainEarliest(p *pool.Pool, q *pool.Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
-	const id = 1 << 60
-	trial := p.Clone()
-	_, err := trial.Alloc(id, q, now)
-	holders := slices.SortedStableFunc(p.Holders(), func(a, b pool.Holder) int { return cmp.Compare(a.Expiration, b.Expiration) })
-	at := now
-	for _, h := range holders {
-		if err == nil {
-			break
-		}
-		if h.Expiration > 0 {
-			if _, err := trial.Free(h.ID, nil, true); err != nil {
-				return 0, err
-			}
-			at = max(at, h.Expiration)
-			_, err = trial.Alloc(id, q, now)
-		}
-	}
-	return at, err
 }

@@ -25,17 +25,14 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	const inventory = `rank[0-3]/core[0-7],gpu[0-1] n[0-3]`
 	old := upPool(t, inventory)
 	r := alloc(t, old, 1, requestOf(t, specText("["+wholeNodes("4")+"]", "")))
-	fragment, err := r.Restrict(idset.Of(0, 1, 2))
-	require.NoError(t, err)
-	_, err = old.Free(1, fragment, false)
-	require.NoError(t, err)
+	free(t, old, 1, r, "0-2", false)
 
 	p := upPool(t, inventory)
 	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"new": idset.Of(0, 3)}}))
 	require.NoError(t, p.Adopt(1, r, idset.Of(0, 1, 2)))
 	require.NoError(t, p.Check())
 	require.Equal(t, "rank[0-2]/core[0-7],gpu[0-1]", p.Available().String())
-	_, err = p.Alloc(2, byNode(t, "4", "1"), 100)
+	_, err := p.Alloc(2, byNode(t, "4", "1"), 100)
 	require.ErrorIs(t, err, pool.ErrBusy)
 	require.Equal(t, "0-2", alloc(t, p, 2, requestOf(t, specText("["+wholeNodes("3")+"]", ""))).Ranks().String())
 
@@ -56,18 +53,14 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	require.NoError(t, p.Check())
 
 	// Neither of the two frees what the other one holds.
-	freed, err := p.Free(1, nil, true)
-	require.NoError(t, err)
+	freed := free(t, p, 1, nil, "", true)
 	require.Equal(t, "rank3/core[0-3]", freed.Contested.String())
 	require.Equal(t, "rank3/core[4-7],gpu[0-1]", freed.Returned.String())
 	require.Equal(t, "rank3/core[4-7],gpu[0-1]", p.Available().String())
 	h, ok := p.Holder(3)
 	require.True(t, ok)
 	require.Empty(t, h.Conflicts)
-	freed, err = p.Free(3, other, true)
-	require.NoError(t, err)
-	require.Equal(t, "rank3/core[0-3]", freed.Returned.String())
-	require.NoError(t, p.Check())
+	require.Equal(t, "rank3/core[0-3]", free(t, p, 3, other, "3", true).Returned.String())
 }
 
 // flux-sched commit 26eef394: a job on two racks freed two of its three nodes.
@@ -77,25 +70,16 @@ func TestReenact26eef394PartialFreeOverTwoRacks(t *testing.T) {
 	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"rack0": idset.Of(0, 1), "rack1": idset.Of(2, 3)}}))
 	r := alloc(t, p, 1, byNode(t, "3", "4"))
 	require.Equal(t, "0-2", r.Ranks().String())
-	fragment, err := r.Restrict(idset.Of(1, 2))
-	require.NoError(t, err)
-	freed, err := p.Free(1, fragment, false)
-	require.NoError(t, err)
-	require.Same(t, fragment, freed.Returned)
-	require.NoError(t, p.Check())
+	free(t, p, 1, r, "1-2", false)
 	onRack := func(rack, nodes string) *pool.Request {
 		return requestOf(t, specText(shape("node", nodes, vertex("slot", "1", vertex("core", "4"))), `{"properties":["`+rack+`"]}`))
 	}
-	_, err = p.Alloc(2, onRack("rack0", "2"), 100)
+	_, err := p.Alloc(2, onRack("rack0", "2"), 100)
 	require.ErrorIs(t, err, pool.ErrBusy)
 	require.Equal(t, "1", alloc(t, p, 2, onRack("rack0", "1")).Ranks().String())
 	require.Equal(t, "2-3", alloc(t, p, 3, onRack("rack1", "2")).Ranks().String())
-	rest, err := r.Restrict(idset.Of(0))
-	require.NoError(t, err)
-	_, err = p.Free(1, rest, true)
-	require.NoError(t, err)
+	free(t, p, 1, r, "0", true)
 	require.Equal(t, "rank0/core[0-3]", p.Available().String())
-	require.NoError(t, p.Check())
 }
 
 // flux-sched issue 1170: cores 80 to 95 of a node were given to two jobs. One
@@ -134,12 +118,10 @@ func TestReenact1301And2b4b6ff9EveryEntryComesBack(t *testing.T) {
 	r := alloc(t, p, 1, requestOf(t, specText("["+wholeNodes("3")+"]", "")))
 	require.Len(t, slices.Collect(r.Entries()), 3)
 	require.True(t, p.Available().IsEmpty())
-	freed, err := p.Free(1, r, true)
-	require.NoError(t, err)
+	freed := free(t, p, 1, r, "0-2", true)
 	require.EqualValues(t, 96, freed.Returned.Count("core"))
 	require.True(t, freed.Rest.IsEmpty())
 	require.Equal(t, whole, p.Available().String())
-	require.NoError(t, p.Check())
 }
 
 // flux-sched issue 1043, flux-core issue 5300: a job past its time limit lost
@@ -166,19 +148,16 @@ func TestReenact1043AJobPastItsExpirationHoldsWhatItHeld(t *testing.T) {
 func TestReenact1266FinalReleasesWhatNoFragmentNamed(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	r := alloc(t, p, 1, byNode(t, "4", "4"))
-	one, err := r.Restrict(idset.Of(1))
-	require.NoError(t, err)
-	freed, err := p.Free(1, one, true)
-	require.NoError(t, err)
+	freed := free(t, p, 1, r, "1", true)
 	require.Equal(t, "rank[0,2-3]/core[0-3]", freed.Rest.String())
 	require.Equal(t, "rank[0-3]/core[0-3]", freed.Returned.String())
 	require.Zero(t, p.Len())
-	require.NoError(t, p.Check())
 
 	// The other way round: all is freed, and final comes later, with nothing.
 	r = alloc(t, p, 2, byNode(t, "4", "4"))
-	_, err = p.Free(2, r, false)
+	freed, err := p.Free(2, r, false)
 	require.NoError(t, err)
+	require.Same(t, r, freed.Returned)
 	h, ok := p.Holder(2)
 	require.True(t, ok)
 	require.True(t, h.Held.IsEmpty())
@@ -202,18 +181,13 @@ func TestReenact3392ShrinkBelowWhatIsUsed(t *testing.T) {
 	require.Equal(t, "rank0/core[0-3]", h.Held.String())
 	require.Equal(t, "rank[1-2]/core[0-3]", h.Gone.String())
 	require.ErrorIs(t, p.Feasible(byNode(t, "2", "1")), pool.ErrInfeasible)
-	fragment, err := r.Restrict(idset.Of(0, 1))
-	require.NoError(t, err)
-	freed, err := p.Free(1, fragment, false)
-	require.NoError(t, err)
+	freed := free(t, p, 1, r, "0-1", false)
 	require.Equal(t, "rank0/core[0-3]", freed.Returned.String())
 	require.Equal(t, "rank1/core[0-3]", freed.Gone.String())
-	freed, err = p.Free(1, nil, true)
-	require.NoError(t, err)
+	freed = free(t, p, 1, nil, "", true)
 	require.Equal(t, "rank2/core[0-3]", freed.Gone.String())
 	require.True(t, freed.Returned.IsEmpty())
 	require.Equal(t, "rank0/core[0-3]", p.Available().String())
-	require.NoError(t, p.Check())
 
 	// All ranks may go.
 	require.NoError(t, p.Update(pool.Change{Shrink: idset.Of(0)}))
