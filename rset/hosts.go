@@ -18,7 +18,6 @@ type hostPart struct {
 	before  int // the number of hosts in the parts before
 }
 
-// len returns the number of hosts.
 func (h hosts) len() int {
 	if len(h) == 0 {
 		return 0

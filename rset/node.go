@@ -42,7 +42,6 @@ func (n *node) set() *children.Set {
 	return n.children
 }
 
-// equal reports whether two nodes have the same resources.
 func (n *node) equal(m *node) bool {
 	return n == m || n != nil && m != nil && n.key == m.key
 }
@@ -87,7 +86,6 @@ type interner struct {
 // maxSearch is the number of nodes from which on an interner keeps a map.
 const maxSearch = 8
 
-// number returns the number of a node.
 func (x *interner) number(n *node) int32 {
 	if i := lookup(x, n.key); i >= 0 {
 		return i

@@ -79,7 +79,6 @@ type knownKind struct {
 	printed bool   // it is what they print as
 }
 
-// document reads the whole text.
 func (d *decoder) document() {
 	var execution jsonobj.Value
 	o := d.doc.Object()
@@ -107,7 +106,6 @@ func sortMembers(members []member) {
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
 }
 
-// execution reads the execution object.
 func (d *decoder) execution(v jsonobj.Value) {
 	var lite, expiration, nodelist, properties jsonobj.Value
 	o := v.Object()
@@ -139,7 +137,6 @@ func (d *decoder) execution(v jsonobj.Value) {
 	d.properties(properties)
 }
 
-// lite reads R_lite.
 func (d *decoder) lite(v jsonobj.Value) {
 	for a := v.Array(); a.Next(); {
 		if len(d.entries) == d.most.entries {
@@ -171,7 +168,6 @@ func (d *decoder) makeRoom(all, next jsonobj.Value) {
 	d.entries, d.pieces = slices.Grow(d.entries, d.room), slices.Grow(d.pieces, d.room)
 }
 
-// entry reads an element of R_lite.
 func (d *decoder) entry(v jsonobj.Value) {
 	var kinds jsonobj.Value
 	o := v.Object()
@@ -308,7 +304,6 @@ func isPrinted(v jsonobj.Value, ids *idset.Set) bool {
 	return n == 1
 }
 
-// parseIDs reads an idset.
 func parseIDs(v jsonobj.Value, most int) *idset.Set {
 	set, err := idset.ParseLimit(string(v.TextBytes()), uint32(most))
 	if err != nil {

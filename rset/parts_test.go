@@ -110,7 +110,7 @@ func TestWithPropertiesHasThemAndTheOthers(t *testing.T) {
 }
 
 func TestCutPanicsForWhatAreNoParts(t *testing.T) {
-	what := children.New(map[string]*idset.Set{"core": idset.Of(0)})
+	what := children.Of([]children.Kind{{Name: "core", IDs: idset.Of(0), N: 1}})
 	r := parse(t, clusterText(4, true))
 	for _, parts := range [][]children.Part{
 		{{First: 0, Last: 0}}, {{First: 1, Last: 0, What: what}}, {{First: 0, Last: rset.MaxRank + 1, What: what}},

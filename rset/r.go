@@ -77,7 +77,6 @@ func (r *R) Ranks() *idset.Set {
 	return s
 }
 
-// addRanks adds the ranks to a set.
 func (r *R) addRanks(s *idset.Set) {
 	for _, sp := range r.orEmpty().spans {
 		s.InsertRange(sp.first, sp.last)

@@ -46,10 +46,8 @@ func Parse[M Payload](payload []byte) (M, error) {
 	})
 }
 
-// readID reads a job id.
 func readID(v jsonobj.Value) jobid.ID { return jobid.ID(v.Int(0, math.MaxInt64)) }
 
-// readUint32 reads a number of 32 bits.
 func readUint32(v jsonobj.Value) uint32 { return uint32(v.Int(0, math.MaxUint32)) }
 
 // readTime reads a time of 0 or later.
@@ -65,7 +63,6 @@ func readObject(v jsonobj.Value) json.RawMessage {
 	return v.Compact()
 }
 
-// readR reads an R.
 func readR(v jsonobj.Value, nonEmpty bool) *rset.R {
 	if v.Absent() {
 		return nil
@@ -80,7 +77,6 @@ func readR(v jsonobj.Value, nonEmpty bool) *rset.R {
 	return r
 }
 
-// readRanks reads a set of ranks.
 func readRanks(v jsonobj.Value) *idset.Set {
 	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 }

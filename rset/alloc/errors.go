@@ -37,10 +37,8 @@ var (
 	errAllFree  = errors.New("all ranks are freed, and the scheduler did not say partial-ok")
 )
 
-// messageError returns an ErrMessage for a cause.
 func messageError(message string, err error) error {
 	return fmt.Errorf("%w: %s: %w", ErrMessage, message, err)
 }
 
-// jobError returns an error about a job.
 func jobError(id jobid.ID, category error) error { return fmt.Errorf("%w: %v", category, id) }

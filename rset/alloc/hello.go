@@ -123,7 +123,6 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 	return out
 }
 
-// announce returns the response for one job.
 func announce(h Holder, partialOK bool) (HelloResponse, error) {
 	m := HelloResponse{JobInfo: h.JobInfo, R: h.R}
 	if h.R.IsEmpty() {

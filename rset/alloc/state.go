@@ -181,7 +181,6 @@ func (q *Queue) checkLists() error {
 	return nil
 }
 
-// has reports whether the list has a job.
 func (l *list) has(j *job) bool {
 	i, ok := l.items().Get(itemOf(j))
 	return ok && i.job == j

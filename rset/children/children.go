@@ -65,16 +65,6 @@ func copyOf(kinds []Kind) *Set {
 	return s
 }
 
-// New returns the set of ids by kind, without empty kinds. It retains the
-// sets of ids.
-func New(ids map[string]*idset.Set) *Set {
-	kinds := make([]Kind, 0, len(ids))
-	for name, set := range ids {
-		kinds = append(kinds, Kind{name, set, set.Len()})
-	}
-	return Of(kinds)
-}
-
 // Kinds returns the kinds. They must not be changed.
 func (s *Set) Kinds() []Kind {
 	if s == nil {

@@ -3,6 +3,7 @@ package children_test
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,14 +29,18 @@ func draw(t *rapid.T, label string) map[child]bool {
 }
 
 func setOf(naive map[child]bool) *children.Set {
-	ids := map[string]*idset.Set{"none": new(idset.Set)}
-	for c := range naive {
-		if ids[c.kind] == nil {
-			ids[c.kind] = new(idset.Set)
+	kinds := []children.Kind{{Name: "none", IDs: new(idset.Set)}}
+	for _, name := range []string{"gpu", "core", "bay"} {
+		k := children.Kind{Name: name, IDs: new(idset.Set)}
+		for c := range naive {
+			if c.kind == name {
+				k.IDs.Insert(c.id)
+				k.N++
+			}
 		}
-		ids[c.kind].Insert(c.id)
+		kinds = append(kinds, k)
 	}
-	return children.New(ids)
+	return children.Of(kinds)
 }
 
 func naiveOf(s *children.Set) map[child]bool {
@@ -59,9 +64,7 @@ func TestOperationsDoAsMapsDo(t *testing.T) {
 			require.Equal(t, want, naiveOf(got))
 			require.Equal(t, len(want) == 0, got == nil, "nil is the only empty set")
 			require.True(t, got.Equal(setOf(want)))
-			require.True(t, slices.IsSortedFunc(got.Kinds(), func(a, b children.Kind) int {
-				return cmpNames(a.Name, b.Name)
-			}))
+			require.True(t, slices.IsSortedFunc(got.Kinds(), func(a, b children.Kind) int { return strings.Compare(a.Name, b.Name) }))
 			for _, k := range got.Kinds() {
 				require.Equal(t, k.IDs.Len(), k.N)
 				require.NotZero(t, k.N)
@@ -85,11 +88,4 @@ func TestOperationsDoAsMapsDo(t *testing.T) {
 			require.Equal(t, n, a.Len(kind))
 		}
 	})
-}
-
-func cmpNames(a, b string) int {
-	if a < b {
-		return -1
-	}
-	return 1
 }

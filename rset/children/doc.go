@@ -4,7 +4,7 @@
 // what resource sets, pools of them and other indexes of ranks compute with: see
 // rset.R.Parts.
 //
-//	free := children.New(map[string]*idset.Set{"core": cores})
+//	free := children.Of([]children.Kind{{Name: "core", IDs: cores, N: cores.Len()}})
 //	free = free.Subtract(taken)
 //	_, n := free.Kind("core")
 package children

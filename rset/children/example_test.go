@@ -8,8 +8,8 @@ import (
 )
 
 func Example() {
-	node := children.New(map[string]*idset.Set{"core": idset.Range(0, 7), "gpu": idset.Of(0)})
-	job := children.New(map[string]*idset.Set{"core": idset.Range(0, 3)})
+	node := children.Of([]children.Kind{{Name: "core", IDs: idset.Range(0, 7), N: 8}, {Name: "gpu", IDs: idset.Of(0), N: 1}})
+	job := children.Of([]children.Kind{{Name: "core", IDs: idset.Range(0, 3), N: 4}})
 	free := node.Subtract(job)
 	fmt.Println(free.Len("core"), free.Len("gpu"), free.Intersects(job))
 	for _, k := range free.Kinds() {

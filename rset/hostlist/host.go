@@ -27,7 +27,6 @@ func split(name string) host {
 	return host{prefix: name[:i], id: number(name[i:]), len: uint8(len(name) - i)}
 }
 
-// item returns the item of one host.
 func (h host) item() item { return item{prefix: h.prefix, first: h.id, last: h.id, width: h.len} }
 
 // number returns the value of up to 18 digits.

@@ -201,7 +201,6 @@ func (p *parser) element() (idRange, error) {
 	return p.idRange(offset, first, last)
 }
 
-// id reads digits.
 func (p *parser) id() (string, error) {
 	start := p.pos
 	for p.pos < len(p.text) && isDigit(p.text[p.pos]) {
@@ -271,7 +270,6 @@ func (p *parser) grow() {
 	p.items = slices.Grow(p.items, int(min(rest, 3*uint64(n)))+1)
 }
 
-// add puts a range at the end of the list.
 func (p *parser) add(offset int, r idRange, prefix string) error {
 	if err := p.room(offset, r.last-r.first+1); err != nil {
 		return err
@@ -311,7 +309,6 @@ func (p *parser) spell(r idRange, prefix, suffix string) error {
 	return nil
 }
 
-// fail returns the error for an offset of the text.
 func (p *parser) fail(offset int, cause string) error {
 	return syntaxError(offset, cause, p.text[p.start:])
 }

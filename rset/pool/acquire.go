@@ -46,7 +46,6 @@ func ParseAcquire(payload []byte) (Acquire, error) {
 	return a, nil
 }
 
-// read reads the whole response.
 func (a *Acquire) read(doc *jsonobj.Doc) {
 	c, known := &a.Change, false
 	var up, down, shrink jsonobj.Value
@@ -87,7 +86,6 @@ func (a *Acquire) read(doc *jsonobj.Doc) {
 	c.Up, c.Down, c.Shrink = a.ranks(up), a.ranks(down), a.ranks(shrink)
 }
 
-// ranks reads a set of ranks.
 func (a *Acquire) ranks(v jsonobj.Value) *idset.Set {
 	if s, ok := jsonobj.String(v.Raw()); !ok || s != "all" {
 		return readIDs(v, rset.MaxRank)
@@ -98,7 +96,6 @@ func (a *Acquire) ranks(v jsonobj.Value) *idset.Set {
 	return a.Resources.Ranks()
 }
 
-// readIDs reads an idset.
 func readIDs(v jsonobj.Value, most uint32) *idset.Set {
 	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, most) })
 }

@@ -25,7 +25,6 @@ func (p *Pool) Check() error {
 	return nil
 }
 
-// checkSpans checks each rank.
 func (p *Pool) checkSpans() error {
 	var all parts
 	var err error
@@ -124,8 +123,8 @@ func (p *Pool) checkHolders() error {
 		}
 	})
 	var err error
-	p.holders.Ascend(func(it holderItem) bool {
-		h, held := it.h, new(rset.R)
+	p.holders.Ascend(func(it jobItem[*holder]) bool {
+		h, held := it.of, new(rset.R)
 		if c := owned[it.id]; c != nil {
 			held = c.r()
 			delete(owned, it.id)
@@ -163,12 +162,12 @@ func (p *Pool) checkPlans() error {
 		}
 		ends++
 	}
-	p.holders.Ascend(func(it holderItem) bool {
-		end(event{at: it.h.end(), id: it.id, holder: it.h})
+	p.holders.Ascend(func(it jobItem[*holder]) bool {
+		end(event{at: it.of.end(), id: it.id, holder: it.of})
 		return true
 	})
-	p.planned.Ascend(func(it planItem) bool {
-		pl := it.plan
+	p.planned.Ascend(func(it jobItem[*plan]) bool {
+		pl := it.of
 		if got, ok := p.starts.Get(event{at: pl.start, id: pl.id}); !ok || got.plan != pl {
 			err = fmt.Errorf("pool: the start of job %s is not known", pl.id)
 		}

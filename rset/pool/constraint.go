@@ -153,7 +153,6 @@ type constraintParser struct {
 	operators, hosts, spelled int
 }
 
-// terms reads an object of operators.
 func (p *constraintParser) terms(o *jsonobj.Reader, depth int) (terms []filter) {
 	for o.Next() {
 		terms = append(terms, p.term(string(o.Key()), o.Value(), depth))
@@ -161,7 +160,6 @@ func (p *constraintParser) terms(o *jsonobj.Reader, depth int) (terms []filter) 
 	return terms
 }
 
-// term reads the values of an operator.
 func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter {
 	var values []filter
 	hosts, ranks := new(hostlist.List), new(idset.Set)
@@ -202,14 +200,12 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter 
 	return all(values)
 }
 
-// count counts an operator or a property.
 func (p *constraintParser) count(v jsonobj.Value) {
 	if p.operators++; p.operators > maxTerms {
 		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d operators and properties", maxTerms)))
 	}
 }
 
-// property reads a value of properties.
 func (p *constraintParser) property(v jsonobj.Value) filter {
 	name, without := strings.CutPrefix(v.Text(), "^")
 	p.count(v)

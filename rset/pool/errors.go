@@ -60,10 +60,8 @@ func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
 }
 
-// jobError returns an error about a job.
 func jobError(job jobid.ID, category error) error { return fmt.Errorf("%w: %s", category, job) }
 
-// ranksError returns an errInvalid about ranks.
 func ranksError(what string, ranks *idset.Set, reason string) error {
 	return invalid("%s: ranks %s %s", what, guard.Clip(ranks.String()), reason)
 }
@@ -73,7 +71,6 @@ func tooMany(what string, got, limit int) error {
 	return fmt.Errorf("%w: %d %s, at most %d are allowed", errLimit, got, what, limit)
 }
 
-// plain returns the start of the resources in words.
 func plain(r *rset.R) string { return guard.Clip(r.String()) }
 
 // What is wrong with ranks.

@@ -188,6 +188,9 @@ func (f *forecast) advance(at eventlog.Timestamp) bool {
 	}
 	slices.SortFunc(f.touched, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
 	for _, sp := range slices.Compact(f.touched) {
+		if !sp.up {
+			continue
+		}
 		before, after := f.weight(f.room(&sp.state, f.from, f.to)), f.weight(f.room(&sp.state, at, to))
 		if before == after {
 			continue
@@ -208,23 +211,11 @@ func (f *forecast) advance(at eventlog.Timestamp) bool {
 func (f *forecast) touch(e event) {
 	if e.holder == nil {
 		for _, g := range e.plan.grants {
-			f.touchRange(g.first, g.last)
+			f.touched = f.p.touching(f.touched, g.first, g.last)
 		}
 		return
 	}
 	for pt := range e.holder.r.Parts() {
-		f.touchRange(pt.First, pt.Last)
+		f.touched = f.p.touching(f.touched, pt.First, pt.Last)
 	}
-}
-
-func (f *forecast) touchRange(first, last uint32) {
-	f.p.spans.DescendLessOrEqual(rankItem{first: last}, func(it rankItem) bool {
-		if it.sp.last < first {
-			return false
-		}
-		if it.sp.up {
-			f.touched = append(f.touched, it.sp)
-		}
-		return it.first > first
-	})
 }

@@ -40,32 +40,23 @@ type Holder struct {
 	Conflicts  []Conflict         // what other jobs hold too, by id
 }
 
-// holder returns a job that has resources.
 func (p *Pool) holder(id jobid.ID) (*holder, bool) {
-	it, ok := p.holders.Get(holderItem{id: id})
-	return it.h, ok
+	it, ok := p.holders.Get(jobItem[*holder]{id: id})
+	return it.of, ok
 }
 
 // end returns when the job expires, never if it does not.
 func (h *holder) end() eventlog.Timestamp { return endOf(h.expiration) }
 
-// A holderItem finds a holder by its id.
-type holderItem struct {
-	id jobid.ID
-	h  *holder
-}
-
-// setHolder puts a holder into the indexes.
 func (p *Pool) setHolder(h *holder) {
-	if old, ok := p.holders.ReplaceOrInsert(holderItem{h.id, h}); ok && old.h.expiration != h.expiration {
-		p.ends.Delete(event{at: old.h.end(), id: h.id})
+	if old, ok := p.holders.ReplaceOrInsert(jobItem[*holder]{h.id, h}); ok && old.of.expiration != h.expiration {
+		p.ends.Delete(event{at: old.of.end(), id: h.id})
 	}
 	p.addEnd(event{at: h.end(), id: h.id, holder: h})
 }
 
-// removeHolder removes a holder from the indexes.
 func (p *Pool) removeHolder(h *holder) {
-	p.holders.Delete(holderItem{id: h.id})
+	p.holders.Delete(jobItem[*holder]{id: h.id})
 	p.ends.Delete(event{at: h.end(), id: h.id})
 }
 
@@ -93,7 +84,7 @@ func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 // ranges.
 func (p *Pool) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
-		p.holders.Ascend(func(it holderItem) bool { return yield(p.show(it.h)) })
+		p.holders.Ascend(func(it jobItem[*holder]) bool { return yield(p.show(it.of)) })
 	}
 }
 

@@ -17,12 +17,6 @@ type plan struct {
 	grants     []grant // in the order of their ranks; nothing is free there yet
 }
 
-// A planItem finds a plan by its job.
-type planItem struct {
-	id   jobid.ID
-	plan *plan
-}
-
 // A claim is what a planned job will have of a node.
 type claim struct {
 	plan  *plan
@@ -48,8 +42,8 @@ func (c claim) takes(kind string) int64 {
 
 // plan returns the plan of a job, nil if it has none.
 func (p *Pool) plan(id jobid.ID) *plan {
-	it, _ := p.planned.Get(planItem{id: id})
-	return it.plan
+	it, _ := p.planned.Get(jobItem[*plan]{id: id})
+	return it.of
 }
 
 // Plan reserves resources for a job from the earliest time on at which the request can be
@@ -101,7 +95,7 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 			s.claims = slices.Insert(slices.Clone(s.claims), i, claim{pl, g.slots})
 		})
 	}
-	p.planned.ReplaceOrInsert(planItem{id, pl})
+	p.planned.ReplaceOrInsert(jobItem[*plan]{id, pl})
 	p.starts.ReplaceOrInsert(event{at: start, id: id, plan: pl})
 	p.addEnd(event{at: pl.end, id: id, plan: pl})
 	return start, nil
@@ -177,7 +171,7 @@ func (p *Pool) Unplan(id jobid.ID) bool {
 			}
 		})
 	}
-	p.planned.Delete(planItem{id: id})
+	p.planned.Delete(jobItem[*plan]{id: id})
 	p.starts.Delete(event{at: pl.start, id: id})
 	p.ends.Delete(event{at: pl.end, id: id})
 	return true

@@ -55,16 +55,16 @@ type Pool struct {
 	none       *rset.R // the empty set, for results
 	grants     []grant // memory for those of a search
 
-	whole     *btree.BTreeG[fitItem]    // the inventory as if it were up and idle; never changed, only replaced
-	spans     *btree.BTreeG[rankItem]   // all ranks
-	fit       *btree.BTreeG[fitItem]    // the spans that are up and have something free
-	cores     int64                     // how many these have free
-	shortages shortages                 // since the last update
-	clashes   int                       // how many spans have resources that two jobs hold
-	holders   *btree.BTreeG[holderItem] // the jobs, by id
-	planned   *btree.BTreeG[planItem]   // the planned jobs, by id
-	starts    *btree.BTreeG[event]      // of planned jobs
-	ends      *btree.BTreeG[event]      // of planned jobs and holders, except those that never end
+	whole     *btree.BTreeG[fitItem]          // the inventory as if it were up and idle; never changed, only replaced
+	spans     *btree.BTreeG[rankItem]         // all ranks
+	fit       *btree.BTreeG[fitItem]          // the spans that are up and have something free
+	cores     int64                           // how many these have free
+	shortages shortages                       // since the last update
+	clashes   int                             // how many spans have resources that two jobs hold
+	holders   *btree.BTreeG[jobItem[*holder]] // the jobs, by id
+	planned   *btree.BTreeG[jobItem[*plan]]   // the planned jobs, by id
+	starts    *btree.BTreeG[event]            // of planned jobs
+	ends      *btree.BTreeG[event]            // of planned jobs and holders, except those that never end
 }
 
 // New returns a pool with the given inventory. All ranks are down, and no job holds
@@ -81,8 +81,8 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 		none:       new(rset.R),
 		spans:      newRankTree(),
 		fit:        newFitTree(cfg.Fit),
-		holders:    btree.NewG(degree, func(a, b holderItem) bool { return a.id < b.id }),
-		planned:    btree.NewG(degree, func(a, b planItem) bool { return a.id < b.id }),
+		holders:    newJobTree[*holder](),
+		planned:    newJobTree[*plan](),
 		starts:     newEventTree(),
 		ends:       newEventTree(),
 	}
@@ -123,7 +123,6 @@ func (p *Pool) setProperties(r *rset.R, n int) {
 	p.known = known{}
 }
 
-// countProperties returns the number of properties of an R.
 func countProperties(r *rset.R) (n int) {
 	for range r.Properties() {
 		n++
@@ -186,7 +185,6 @@ func (p *Pool) Down() *rset.R {
 	})
 }
 
-// each calls f with all spans, in order.
 func (p *Pool) each(f func(sp *span)) {
 	p.spans.Ascend(func(it rankItem) bool {
 		f(it.sp)

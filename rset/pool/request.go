@@ -203,7 +203,6 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 // resources of a slot are in.
 func (b *builder) inner() int { return max(b.node, b.slot) - 1 }
 
-// find returns the place of a kind in what a slot needs.
 func (b *builder) find(kind string) (int, bool) {
 	return slices.BinarySearchFunc(b.q.per, kind, func(n need, kind string) int { return strings.Compare(n.kind, kind) })
 }
@@ -253,7 +252,6 @@ func (b *builder) fail(i int, key string, cause error) error {
 	return at(path, cause)
 }
 
-// path returns the dotted path of a vertex.
 func (b *builder) path(i int) string {
 	parent, index := b.vertices[i].Parent, 0
 	for _, v := range b.vertices[parent+1 : i] {

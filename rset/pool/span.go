@@ -135,6 +135,16 @@ func newRankTree() *btree.BTreeG[rankItem] {
 	return btree.NewG(degree, func(a, b rankItem) bool { return a.first < b.first })
 }
 
+// A jobItem finds a holder or a plan by its job.
+type jobItem[T any] struct {
+	id jobid.ID
+	of T
+}
+
+func newJobTree[T any]() *btree.BTreeG[jobItem[T]] {
+	return btree.NewG(degree, func(a, b jobItem[T]) bool { return a.id < b.id })
+}
+
 // A fitItem finds a span by what it can give. With FitBest, nodes that are in use come
 // before those that are idle, then those with less before those with more, then lower
 // ranks before higher ones. With FitWorst, those with more come first, then idle ones,
@@ -260,7 +270,6 @@ func join(made []*span, sp *span, edited uint32) []*span {
 	return made
 }
 
-// replace puts spans in the place of others.
 func (p *Pool) replace(old, made []*span) {
 	// The first and the last may be neighbours that did not change.
 	if len(old) > 0 && len(made) > 0 && old[0] == made[0] {
@@ -286,7 +295,6 @@ func (p *Pool) replace(old, made []*span) {
 	}
 }
 
-// insert puts a span into the indexes.
 func (p *Pool) insert(sp *span) {
 	p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
 	if sp.fits() {
@@ -305,7 +313,6 @@ func (sp *span) item() fitItem {
 	return fitItem{free: sp.free, sp: sp, cores: sp.free.Len("core"), first: sp.first, idle: sp.idle()}
 }
 
-// cores returns how many cores of a span are free.
 func (sp *span) cores() int64 {
 	return int64(sp.free.Len("core")) * (int64(sp.last-sp.first) + 1)
 }
@@ -321,5 +328,4 @@ func (p *Pool) pieces(dst parts, h *holder) parts {
 	return dst
 }
 
-// held returns what a job holds in the inventory.
 func (p *Pool) held(h *holder) *rset.R { return p.pieces(nil, h).r() }

@@ -173,7 +173,6 @@ func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, in
 	return r, n, nil
 }
 
-// checkProperties returns an error if there are too many properties.
 func (p *Pool) checkProperties(n int) error {
 	if n > p.cfg.MaxProperties {
 		return tooMany("properties", n, p.cfg.MaxProperties)
@@ -222,9 +221,9 @@ func (p *Pool) grow(r *rset.R) {
 		p.edit(sp.first, sp.last, func(uint32, uint32, *state) {}) // joins its neighbours
 	}
 	var back []*holder
-	p.holders.Ascend(func(it holderItem) bool {
-		if !it.h.gone.IsEmpty() {
-			back = append(back, it.h)
+	p.holders.Ascend(func(it jobItem[*holder]) bool {
+		if !it.of.gone.IsEmpty() {
+			back = append(back, it.of)
 		}
 		return true
 	})
