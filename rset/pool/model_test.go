@@ -43,6 +43,9 @@ func drawNodes(t *rapid.T, ranks *idset.Set) []thing {
 		if rapid.IntRange(0, 4).Draw(t, "nic") == 0 {
 			out = append(out, thing{rank, "nic", 7})
 		}
+		if rapid.IntRange(0, 4).Draw(t, "ssd") == 0 {
+			out = append(out, thing{rank, "ssd", 0})
+		}
 	}
 	return out
 }
@@ -184,7 +187,7 @@ func (m *machine) chosen(t require.TestingT, a ask, want int, free func(thing) b
 				use = 1
 			}
 		}
-		for _, kind := range []string{"core", "gpu", "nic"} {
+		for _, kind := range []string{"core", "gpu", "nic", "ssd"} {
 			more = cmp.Or(more, cmp.Compare(m.n.count(x, kind, free), m.n.count(y, kind, free)))
 		}
 		if m.fit == pool.FitWorst {

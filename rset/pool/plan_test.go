@@ -370,6 +370,19 @@ func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
 	}
 }
 
+// What two jobs hold is free when both have ended.
+func TestAForecastWaitsForBothHoldersOfAConflict(t *testing.T) {
+	p := upPool(t, "rank0/core[0-1]")
+	for id, end := range map[jobid.ID]eventlog.Timestamp{1: 200, 2: 300} {
+		r, err := parseR(t, "rank0/core0").WithTimes(100, end)
+		require.NoError(t, err)
+		_ = p.Adopt(id, r, nil)
+	}
+	at, err := p.Earliest(byNode(t, "1", "2"), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 300, at)
+}
+
 // Planned again, a job stays where it is as long as it can start there then.
 func TestAPlanMovesToWhereThereIsRoom(t *testing.T) {
 	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")

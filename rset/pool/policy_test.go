@@ -262,6 +262,13 @@ func TestSlotsOfNodesComeWhole(t *testing.T) {
 	require.EqualError(t, err, "pool: infeasible: request for 1,4 slots of 2 whole nodes: room for 1")
 }
 
+// The next eligible rank may be in the midst of a span.
+func TestASearchFindsAnEligibleRankInALaterSpan(t *testing.T) {
+	p := upPool(t, "rank[0,2-5]/core0")
+	q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), `{"ranks":["4"]}`))
+	require.Equal(t, "rank4/core0", alloc(t, p, 1, q).String())
+}
+
 // One span of equal nodes, of which every other one is eligible: the search goes on until
 // it has what the job needs, and no further.
 func TestASearchGoesThroughTheEligibleRanksOfASpan(t *testing.T) {

@@ -191,6 +191,8 @@ func TestProductsBeyondTheLargestQuantityAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, n := q.Smallest("core")
 	require.Equal(t, int64(2147483647)*4194304, n)
+	_, err = pool.NewRequest(specOf(t, shape("slot", "1", vertex("node", "2147483647")), ""))
+	require.NoError(t, err)
 }
 
 func TestTheZeroRequestIsEmpty(t *testing.T) {
