@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"errors"
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -17,13 +16,6 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// A planner is a machine with planned jobs. What there is room for at a time is counted
-// resource by resource.
-type planner struct {
-	*machine
-	asks map[jobid.ID]ask // of planned jobs
-}
-
 // until is when a job ends that starts at a time.
 func (a ask) until(at float64) float64 {
 	if a.duration == 0 {
@@ -35,28 +27,39 @@ func (a ask) until(at float64) float64 {
 // A sight is what there is: of each rank that is up what it has, and until when each
 // resource is held; and what planned jobs are to have.
 type sight struct {
-	*planner
+	*machine
 	held   map[uint32]map[thing]float64
 	claims []pool.Claim
 }
 
-func (m *planner) look() sight {
-	s := sight{m, map[uint32]map[thing]float64{}, m.p.Claims()}
-	for x := range m.n.there {
-		if !m.n.up[x.rank] {
-			continue
+func (m *machine) look() sight {
+	s := m.lookAtAll()
+	s.claims = m.p.Claims()
+	for rank, held := range s.held {
+		if !m.n.up[rank] {
+			delete(s.held, rank)
 		}
+		for x := range held {
+			for _, id := range m.n.owners(x) {
+				end := m.n.jobs[id].end
+				if end == 0 {
+					end = math.Inf(1)
+				}
+				held[x] = max(held[x], end)
+			}
+		}
+	}
+	return s
+}
+
+// lookAtAll is look if all were up and free.
+func (m *machine) lookAtAll() sight {
+	s := sight{machine: m, held: map[uint32]map[thing]float64{}}
+	for x := range m.n.there {
 		if s.held[x.rank] == nil {
 			s.held[x.rank] = map[thing]float64{}
 		}
 		s.held[x.rank][x] = 0
-		for _, id := range m.n.owners(x) {
-			end := m.n.jobs[id].end
-			if end == 0 {
-				end = math.Inf(1)
-			}
-			s.held[x.rank][x] = max(s.held[x.rank][x], end)
-		}
 	}
 	return s
 }
@@ -125,7 +128,7 @@ func (s sight) granted(t require.TestingT, a ask, self jobid.ID, from, to float6
 }
 
 // earliest is the first of all times at which something ends that a job can start at.
-func (m *planner) earliest(t require.TestingT, a ask, self jobid.ID) (float64, bool) {
+func (m *machine) earliest(t require.TestingT, a ask, self jobid.ID) (float64, bool) {
 	times := []float64{m.now}
 	for _, j := range m.n.jobs {
 		times = append(times, j.end)
@@ -146,7 +149,7 @@ func (m *planner) earliest(t require.TestingT, a ask, self jobid.ID) (float64, b
 }
 
 // kept are the planned jobs that can start as planned, on the ranks of their plan.
-func (m *planner) kept(t require.TestingT) map[jobid.ID]bool {
+func (m *machine) kept(t require.TestingT) map[jobid.ID]bool {
 	out := map[jobid.ID]bool{}
 	for id := range m.asks {
 		out[id] = true
@@ -162,7 +165,7 @@ func (m *planner) kept(t require.TestingT) map[jobid.ID]bool {
 }
 
 // keeps checks that what can start as planned can do so after a change.
-func (m *planner) keeps(t require.TestingT, change func()) {
+func (m *machine) keeps(t require.TestingT, change func()) {
 	before := m.kept(t)
 	change()
 	for id, ok := range m.kept(t) {
@@ -170,14 +173,8 @@ func (m *planner) keeps(t require.TestingT, change func()) {
 	}
 }
 
-func (m *planner) Plan(t *rapid.T) {
-	a := drawAsk(t)
-	m.next++
-	id := m.next
-	if len(m.asks) > 0 && rapid.Bool().Draw(t, "again") {
-		id = rapid.SampledFrom(slices.Sorted(maps.Keys(m.asks))).Draw(t, "planned")
-		a = m.asks[id]
-	}
+func (m *machine) Plan(t *rapid.T) {
+	id, a := m.waiting(t)
 	want, ok := m.earliest(t, a, id)
 	q := a.request(t)
 	now := eventlog.Timestamp(m.now)
@@ -223,118 +220,17 @@ func (m *planner) Plan(t *rapid.T) {
 	require.EqualValues(t, most, slots)
 }
 
-func (m *planner) Unplan(t *rapid.T) {
+func (m *machine) Unplan(t *rapid.T) {
 	id := jobid.ID(rapid.IntRange(0, int(m.next)).Draw(t, "id"))
 	_, known := m.asks[id]
 	delete(m.asks, id)
 	require.Equal(t, known, m.p.Unplan(id))
 }
 
-// Start: a job starts that is planned, or another one, if it delays no planned one.
-func (m *planner) Start(t *rapid.T) {
-	a := drawAsk(t)
-	m.next++
-	id := m.next
-	if len(m.asks) > 0 && rapid.Bool().Draw(t, "planned") {
-		id = rapid.SampledFrom(slices.Sorted(maps.Keys(m.asks))).Draw(t, "which")
-		a = m.asks[id]
-	}
-	want, fits := m.look().granted(t, a, id, 0, a.until(m.now))
-	before := m.p.Claims()
-	m.keeps(t, func() {
-		r, err := m.p.Alloc(id, a.request(t), eventlog.Timestamp(m.now))
-		require.Equal(t, fits, err == nil, "%v", err)
-		if !fits {
-			require.Equal(t, before, m.p.Claims())
-			return
-		}
-		delete(m.asks, id)
-		if a.nodes != "" {
-			require.Equal(t, want, r.Len())
-		} else {
-			require.EqualValues(t, want, r.Slots())
-		}
-		j := &naiveJob{r: r, held: map[thing]bool{}, since: float64(r.Start()), end: float64(r.Expiration())}
-		for _, x := range things(r) {
-			require.True(t, m.n.there[x] && m.n.up[x.rank] && len(m.n.owners(x)) == 0)
-			j.held[x] = true
-		}
-		m.n.jobs[id] = j
-	})
-}
-
 // Pass: time passes.
-func (m *planner) Pass(t *rapid.T) {
+func (m *machine) Pass(t *rapid.T) {
 	m.now += rapid.SampledFrom([]float64{0.25, 3, 10}).Draw(t, "passes")
 }
-
-// Move: another expiration, ranks that go down, leave or come: plans may be late now.
-func (m *planner) Move(t *rapid.T) {
-	switch rapid.IntRange(0, 3).Draw(t, "what") {
-	case 0:
-		m.UpDown(t)
-	case 1:
-		m.ShrinkAndGrow(t)
-	case 2:
-		m.Properties(t)
-	case 3:
-		if len(m.n.jobs) > 0 {
-			m.Expire(t)
-		}
-	}
-}
-
-// Free: some job gives back something, if there is one.
-func (m *planner) Free(t *rapid.T) {
-	if len(m.n.jobs) > 0 {
-		m.FreeParts(t)
-	}
-}
-
-// Adopt: what is adopted may be in the way of a plan, and is planned no more.
-func (m *planner) Adopt(t *rapid.T) {
-	next := m.next
-	if len(m.asks) > 0 && rapid.Bool().Draw(t, "planned") {
-		m.next = slices.Sorted(maps.Keys(m.asks))[0] - 1
-	}
-	m.machine.Adopt(t)
-	if _, ok := m.n.jobs[m.next]; ok {
-		delete(m.asks, m.next)
-	}
-	m.next = max(m.next, next)
-}
-
-func (m *planner) Check(t *rapid.T) {
-	m.machine.Check(t)
-	seen := map[jobid.ID]bool{}
-	for _, c := range m.p.Claims() {
-		seen[c.Job] = true
-		require.Contains(t, m.asks, c.Job)
-	}
-}
-
-func planProperty(t *rapid.T) {
-	m := &planner{newMachine(t), map[jobid.ID]ask{}}
-	t.Repeat(map[string]func(*rapid.T){
-		"":       m.Check,
-		"plan":   m.Plan,
-		"plan2":  m.Plan,
-		"start":  m.Start,
-		"start2": m.Start,
-		"unplan": m.Unplan,
-		"free":   m.Free,
-		"pass":   m.Pass,
-		"move":   m.Move,
-		"adopt":  m.Adopt,
-		"clone":  m.Clone,
-	})
-}
-
-// A forecast is what one gets by looking at each rank at each time, and no job delays one
-// that is planned.
-func TestAPlanIsWhatANaiveOneIs(t *testing.T) { rapid.Check(t, planProperty) }
-
-func FuzzPlan(f *testing.F) { f.Fuzz(rapid.MakeFuzz(planProperty)) }
 
 // What is planned on ranks that gain room later counts once.
 func TestAPlanTakesAsMuchAsThereIs(t *testing.T) {
