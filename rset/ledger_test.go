@@ -306,15 +306,6 @@ func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
 	}
 }
 
-// PR-7: a time frees nothing.
-func TestAnExpiredAllocationIsHeld(t *testing.T) {
-	t.Log("PR-7")
-	r, err := parse(t, mixed).WithTimes(1, 2)
-	require.NoError(t, err)
-	l := rset.NewLedger(r)
-	require.Equal(t, "0-4", l.Held().String())
-}
-
 // TestFreeRestAtOnce compares the fragment that is all of an R with Restrict.
 func TestFreeRestAtOnce(t *testing.T) {
 	for _, text := range []string{

@@ -415,18 +415,17 @@ func opPrioritize(x *machine, t require.TestingT, c choose) {
 	x.did(t, sends, err, want, wantErr)
 }
 
-func opStop(x *machine, t require.TestingT, c choose) {
-	ids := x.some(c)
-	sends, err := x.q.Stop(nil, ids...)
-	want, wantErr := x.m.stop(ids, true)
-	x.did(t, sends, err, want, wantErr)
-}
-
-func opStart(x *machine, t require.TestingT, c choose) {
-	ids := x.some(c)
-	sends, err := x.q.Start(nil, ids...)
-	want, wantErr := x.m.stop(ids, false)
-	x.did(t, sends, err, want, wantErr)
+// opSetStopped stops jobs, or starts them.
+func opSetStopped(stopped bool) operation {
+	return func(x *machine, t require.TestingT, c choose) {
+		ids, set := x.some(c), x.q.Start
+		if stopped {
+			set = x.q.Stop
+		}
+		sends, err := set(nil, ids...)
+		want, wantErr := x.m.stop(ids, stopped)
+		x.did(t, sends, err, want, wantErr)
+	}
 }
 
 // opSession ends sessions, but lets them last for some steps.
@@ -461,7 +460,7 @@ func opReady(x *machine, t require.TestingT, c choose) {
 
 // operations are all there are; what is in it twice comes twice as often.
 func operations() []operation {
-	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opStop, opStart, opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize}
+	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opSetStopped(true), opSetStopped(false), opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize}
 }
 
 // run does what bytes say to both, each byte one number: first one of the operations, then

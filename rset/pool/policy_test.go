@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -86,39 +85,6 @@ func TestWhatIsLeftOpenIsTheMostThereIs(t *testing.T) {
 		r := alloc(t, p, 1, requestOf(t, specText(c.resources, "")))
 		require.True(t, rset.SameResources(r, parseR(t, c.want)), "%s: %s, want %s", c.resources, r, c.want)
 	}
-}
-
-// A constraint is a filter of the same choice: what is not eligible might as
-// well be down.
-func TestConstraintsChooseAsIfTheRestWereDown(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		ranks := new(idset.Set)
-		ranks.InsertRange(0, 19)
-		inventory := withHosts(t, bundle(t, drawNodes(t, ranks)))
-		fit := rapid.SampledFrom([]pool.Fit{pool.FitBest, pool.FitWorst}).Draw(t, "fit")
-		p, err := pool.New(inventory, pool.Config{Fit: fit})
-		require.NoError(t, err)
-		good := idset.Of(rapid.SliceOf(rapid.Uint32Range(0, 19)).Draw(t, "good")...)
-		busy := idset.Of(rapid.SliceOfN(rapid.Uint32Range(0, 19), 0, 4).Draw(t, "busy")...)
-		require.NoError(t, p.Update(pool.Change{Up: ranks, AddProperties: map[string]*idset.Set{"odd": good}}))
-		for rank := range busy.All() {
-			core, _ := inventory.Children(rank, "core").Max()
-			require.NoError(t, p.Adopt(jobid.ID(100+rank), bundle(t, []thing{{rank, "core", core}}), nil))
-		}
-		down := p.Clone()
-		require.NoError(t, down.Update(pool.Change{Down: idset.Difference(ranks, good)}))
-		a := drawAsk(t)
-		a.property = "odd"
-		limited := a.request(t)
-		a.property = ""
-		got, err := p.Alloc(1, limited, 100)
-		want, wantErr := down.Alloc(1, a.request(t), 100)
-		require.Equal(t, wantErr == nil, err == nil)
-		if err == nil {
-			require.Equal(t, string(want.AppendJSON(nil)), string(got.AppendJSON(nil)))
-		}
-		require.NoError(t, p.Check())
-	})
 }
 
 func TestInfeasibleDiffersFromUnavailable(t *testing.T) {
