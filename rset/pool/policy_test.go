@@ -37,6 +37,9 @@ func TestTheTightestFitComesFirst(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "rank2/core[5-7]", alloc(t, p, 8, byNode(t, "1", "3")).String())
 	require.Equal(t, "rank0/core[0-1,6]", alloc(t, p, 9, byNode(t, "1", "3")).String())
+	// Of the other kinds the first name counts first.
+	p = upPool(t, "rank0/core0,nic0 rank1/core0,ssd0")
+	require.Equal(t, "rank1/core0", alloc(t, p, 1, byNode(t, "1", "1")).String())
 }
 
 // worstPool is upPool with FitWorst.
