@@ -180,6 +180,7 @@ func TestNilAndZeroAreTheEmptySet(t *testing.T) {
 		require.True(t, empty.Ranks().IsEmpty())
 		require.True(t, empty.Nodelist().IsEmpty())
 		require.True(t, empty.Children(0, "core").IsEmpty())
+		require.True(t, empty.Property("p").IsEmpty())
 		_, ok := empty.Host(0)
 		require.False(t, ok)
 		require.NoError(t, empty.Check())
