@@ -118,11 +118,11 @@ func Audit(m *Manager) error {
 		if ok != (j.rareCopy().timer.at != 0) || ok && at != j.rareCopy().timer.at {
 			bad("%v: deadline %v, timer %v", id, at, j.rareCopy().timer.at)
 		}
-		_, err := m.index.Lookup(id)
-		if (err == nil) != (j.state == jobstate.StateInactive) {
-			bad("%v in %v: the index says %v", id, j.state, err)
+		_, inactive := m.index.Lookup(id)
+		if inactive != (j.state == jobstate.StateInactive) {
+			bad("%v in %v: the index has it: %v", id, j.state, inactive)
 		}
-		if pins := m.index.Pins(id); err == nil && !slices.Contains(pins, purge.Pin{Kind: purge.PinHousekeeping}) {
+		if pins := m.index.Pins(id); inactive && !slices.Contains(pins, purge.Pin{Kind: purge.PinHousekeeping}) {
 			bad("%v has no pin", id)
 		}
 	}

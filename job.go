@@ -126,8 +126,8 @@ func (t *jobTable) view(id jobid.ID) (View, bool) {
 	if j := t.jobs[id]; j != nil && j.state != jobstate.StateInactive {
 		return View{specs: &t.specs, j: j}, true
 	}
-	rec, err := t.index.Lookup(id)
-	return View{rec: rec}, err == nil
+	rec, ok := t.index.Lookup(id)
+	return View{rec: rec}, ok
 }
 
 // debug logs an event of a job that has the flag debug.

@@ -20,7 +20,7 @@ type batch struct {
 }
 
 // Claim plans a batch as Plan does, and reserves its jobs until Unlinked has all of
-// their outcomes, or Abort: they cannot be pinned. Call it BEFORE the store removes the
+// their outcomes: they cannot be pinned. Call it BEFORE the store removes the
 // jobs. If no job is due, the plan has no jobs and nothing is claimed. The index keeps the
 // slices of the plan: do not change them.
 //
@@ -206,10 +206,9 @@ func (x *Index) bury(at slot, tombstone bool) {
 	x.buried.add(r.Result, 1)
 }
 
-// Abort gives up the batch after the store failed as a whole. Its jobs can be planned
-// again at once, even those that are gone already. Without a batch it does nothing. It
-// takes O(log n) for each job.
-func (x *Index) Abort() {
+// abort gives up the batch after the store failed as a whole. Its jobs can be planned
+// again at once, even those that are gone already. Without a batch it does nothing.
+func (x *Index) abort() {
 	if x.batch == nil {
 		return
 	}

@@ -1,11 +1,9 @@
 package purge_test
 
 import (
-	"container/heap"
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,7 +11,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
 
@@ -52,38 +49,6 @@ func BenchmarkLongPass(b *testing.B) {
 	}
 }
 
-// BenchmarkAdd measures insertion while a purge of all is under way.
-func BenchmarkAdd(b *testing.B) {
-	for _, n := range []int{10_000, 100_000, 1_000_000} {
-		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
-			c := newChurn(b, n)
-			_, err := c.x.Claim(start+eventlog.Timestamp(n)/64, purge.PurgeAll())
-			require.NoError(b, err)
-			b.ReportAllocs()
-			for b.Loop() {
-				if c.x.Add(churnJob(c.next)) != nil {
-					b.Fatal("it is new")
-				}
-				c.next++
-			}
-		})
-	}
-}
-
-func BenchmarkDryRun(b *testing.B) {
-	c := newChurn(b, 100_000)
-	for _, batch := range []int{1, 100, purge.MaxBatch, purge.NoBatch} {
-		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := c.x.Plan(start+5000, purge.Limits{MaxCount: jobstate.Some(0), Batch: batch}); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // shuffled returns n jobs in an order that is neither.
 func shuffled(n int) []purge.Record {
 	jobs := make([]purge.Record, n)
@@ -95,65 +60,6 @@ func shuffled(n int) []purge.Record {
 		jobs[i], jobs[k] = jobs[k], jobs[i]
 	}
 	return jobs
-}
-
-// jobHeap is a heap by time, as container/heap wants it.
-type jobHeap []purge.Record
-
-func (h jobHeap) Len() int           { return len(h) }
-func (h jobHeap) Less(i, j int) bool { return byTime(h[i], h[j]) < 0 }
-func (h jobHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *jobHeap) Push(x any)        { *h = append(*h, x.(purge.Record)) }
-func (h *jobHeap) Pop() any {
-	j := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return j
-}
-
-// BenchmarkBuild builds from jobs in any order: this index, a sorted slice (which
-// finds nothing by id), and a map with a heap (which cannot remove by id).
-func BenchmarkBuild(b *testing.B) {
-	for _, n := range []int{10_000, 1_000_000} {
-		jobs := shuffled(n)
-		for name, build := range map[string]func() int{
-			"index": func() int {
-				x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
-				require.NoError(b, err)
-				return x.Len()
-			},
-			"added one by one": func() int {
-				var x purge.Index
-				for _, j := range jobs {
-					require.NoError(b, x.Add(j))
-				}
-				return x.Len()
-			},
-			"sorted slice": func() int {
-				sorted := slices.Clone(jobs)
-				slices.SortFunc(sorted, byTime)
-				return len(sorted)
-			},
-			"map and heap": func() int {
-				h := jobHeap(slices.Clone(jobs))
-				heap.Init(&h)
-				byID := make(map[jobid.ID]purge.Record, len(jobs))
-				for _, j := range jobs {
-					byID[j.ID] = j
-				}
-				return len(byID)
-			},
-		} {
-			b.Run(fmt.Sprintf("%s/jobs=%d", name, n), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					if build() != n {
-						b.Fatal("not all are there")
-					}
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
-			})
-		}
-	}
 }
 
 // heapBytes returns how many bytes are in use.

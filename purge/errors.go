@@ -7,26 +7,23 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors. Compare with errors.Is.
+// The categories of errors. Compare with errors.Is. The text of an error about a job names
+// the job.
 var (
 	// ErrUnknown is returned for an id that is neither resident nor active and
-	// has no tombstone. The error is a *JobError.
+	// has no tombstone.
 	ErrUnknown = errors.New("no such job")
-	// ErrActive is returned for a job that is not inactive. The error is a
-	// *JobError with the job's state.
+	// ErrActive is returned for a job that is not inactive. The text has its state.
 	ErrActive = errors.New("job is active")
-	// ErrPinned is returned when a pinned job is to be purged. The error is a
-	// *JobError with the pins.
+	// ErrPinned is returned when a pinned job is to be purged. The text has the pins.
 	ErrPinned = errors.New("job is pinned")
-	// ErrPurged is returned for a job that was purged and has a tombstone. The
-	// error is a *JobError with the tombstone.
+	// ErrPurged is returned for a job that was purged and has a tombstone. The text has
+	// the result; [Index.Ended] returns the tombstone.
 	ErrPurged = errors.New("job was purged")
-	// ErrLeaving is returned for a job that the store is removing. The error is a
-	// *JobError.
+	// ErrLeaving is returned for a job that the store is removing.
 	ErrLeaving = errors.New("job is being purged")
 	// ErrClock is returned for a time that is invalid (not finite, or not above
 	// zero), is before the last one, or is more than a week after it.
@@ -38,42 +35,30 @@ var (
 	errRecord    = errors.New("malformed record")
 )
 
-// JobError says why an operation on a job is refused.
-type JobError struct {
-	ID    jobid.ID
-	State jobstate.State // of an active job
-	Pins  []Pin          // of a pinned job, in their order
-	Tomb  Record         // of a purged job
-	Err   error          // the category, or what the store said
+// jobError says why an operation on a job is refused, such as "purge: ƒ2d: job is
+// active: RUN".
+func jobError(id jobid.ID, category error, detail string) error {
+	return fmt.Errorf("purge: %v: %w%s", id, category, detail)
 }
 
-// Error returns the text of the error, such as "purge: ƒ2d: job is active:
-// RUN".
-func (e *JobError) Error() string {
-	text := fmt.Sprintf("purge: %v: %v", e.ID, e.Err)
-	switch e.Err {
-	case ErrActive:
-		text += ": " + e.State.String()
-	case ErrPinned:
-		for i, p := range e.Pins {
-			if i == 3 {
-				return fmt.Sprintf("%s and %d more", text, len(e.Pins)-i)
-			}
-			sep := ", "
-			if i == 0 {
-				sep = " by "
-			}
-			text += sep + p.String()
+// pinnedError names the first pins.
+func pinnedError(id jobid.ID, pins []Pin) error {
+	text, sep := "", " by "
+	for i, p := range pins {
+		if i == 3 {
+			text += fmt.Sprintf(" and %d more", len(pins)-i)
+			break
 		}
-	case ErrPurged:
-		at, _ := place(e.Tomb.Result)
-		text += ": " + resultNames[at]
+		text += sep + p.String()
+		sep = ", "
 	}
-	return text
+	return jobError(id, ErrPinned, text)
 }
 
-// Unwrap returns Err.
-func (e *JobError) Unwrap() error { return e.Err }
+func purgedError(tomb Record) error {
+	at, _ := place(tomb.Result)
+	return jobError(tomb.ID, ErrPurged, ": "+resultNames[at])
+}
 
 // clockError returns an error of category ErrClock.
 func clockError(now, last eventlog.Timestamp) error {

@@ -128,7 +128,7 @@ func ExampleIndex_Ended() {
 	if j, ok := x.Ended(5); ok {
 		fmt.Println(j.Satisfies(purge.DependencyAfterAny), j.Satisfies(purge.DependencyAfterNotOK))
 	}
-	_, err = x.Lookup(5)
+	_, err = x.PlanIDs(5)
 	fmt.Println(err)
 	// Output:
 	// true false

@@ -9,6 +9,9 @@ import (
 // Compared returns how often the order of two jobs was asked for.
 func (x *Index) Compared() uint64 { return x.jobs.compared }
 
+// Abort is what CarryOut does where the store failed.
+func (x *Index) Abort() { x.abort() }
+
 // MaxPins is how many pins a job has at most.
 const MaxPins = maxPins
 

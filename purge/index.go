@@ -121,8 +121,8 @@ func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 //
 // Pins are not stored: their owners pin the jobs again before the first batch.
 //
-// The error has category ErrClock if Evidence.Now is neither 0 nor a valid time, and
-// is a *JobError for a record that is not valid, or is there twice.
+// The error has category ErrClock if Evidence.Now is neither 0 nor a valid time. Another
+// error names a record that is not valid, or is there twice.
 func Recover(cfg Config, ev Evidence) (*Index, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -172,7 +172,7 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 			if x.jobs.where(at) != where {
 				continue
 			}
-			return &JobError{ID: r.ID, Err: errDuplicate}
+			return jobError(r.ID, errDuplicate, "")
 		}
 		add(&x.jobs, x.jobs.put(r, where))
 	}
@@ -183,17 +183,17 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 // be before the times of others, equal to one, or ahead of the clock: then the job delays
 // no other, age does not purge it before that time, and PlanIDs does.
 //
-// The error is a *JobError if the record is not valid or the job is resident, of
-// category ErrPurged if it has a tombstone. Add costs O(log n).
+// It returns an error if the record is not valid or the job is resident, of category
+// ErrPurged if it has a tombstone. Add costs O(log n).
 func (x *Index) Add(r Record) error {
 	if err := r.check(); err != nil {
 		return err
 	}
 	if at, ok := x.jobs.byID[r.ID]; ok {
 		if x.jobs.where(at) == wherePurged {
-			return &JobError{ID: r.ID, Tomb: x.jobs.record(at), Err: ErrPurged}
+			return purgedError(x.jobs.record(at))
 		}
-		return &JobError{ID: r.ID, Err: errDuplicate}
+		return jobError(r.ID, errDuplicate, "")
 	}
 	x.free.add(&x.jobs, x.jobs.put(r, whereFree))
 	x.resident.add(r.Result, 1)
@@ -261,14 +261,13 @@ func (x *Index) Stats() Stats {
 	}
 }
 
-// Lookup returns a resident job. The error is a *JobError of category ErrActive,
-// ErrPurged or ErrUnknown. It costs O(1).
-func (x *Index) Lookup(id jobid.ID) (Record, error) {
-	at, err := x.find(id)
-	if err != nil {
-		return Record{}, err
+// Lookup returns a resident job, and false for other ids. It costs O(1).
+func (x *Index) Lookup(id jobid.ID) (Record, bool) {
+	at, ok := x.jobs.job(id)
+	if !ok {
+		return Record{}, false
 	}
-	return x.jobs.record(at), nil
+	return x.jobs.record(at), true
 }
 
 // Ended returns the record of a job that is resident or has a tombstone;
@@ -282,20 +281,20 @@ func (x *Index) Ended(id jobid.ID) (Record, bool) {
 	return x.jobs.record(at), true
 }
 
-// find returns the slot of a resident job, or a *JobError.
+// find returns the slot of a resident job, or why there is none.
 func (x *Index) find(id jobid.ID) (slot, error) {
 	if at, ok := x.jobs.job(id); ok {
 		return at, nil
 	}
-	if at, ok := x.jobs.tombstone(id); ok {
-		return 0, &JobError{ID: id, Tomb: x.jobs.record(at), Err: ErrPurged}
+	if tomb, ok := x.Ended(id); ok {
+		return 0, purgedError(tomb)
 	}
 	if x.cfg.Active != nil {
 		if state, ok := x.cfg.Active(id); ok {
-			return 0, &JobError{ID: id, State: state, Err: ErrActive}
+			return 0, jobError(id, ErrActive, ": "+state.String())
 		}
 	}
-	return 0, &JobError{ID: id, Err: ErrUnknown}
+	return 0, jobError(id, ErrUnknown, "")
 }
 
 // RaiseWatermark raises the watermark to an id that was handed out. Add does so

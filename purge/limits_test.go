@@ -21,6 +21,10 @@ func TestLimitsThatMakeNoSenseAreRefused(t *testing.T) {
 		_, err := x.Plan(start+10, l)
 		require.ErrorContains(t, err, "purge: invalid limits: "+key+": must be ")
 	}
-	_, err := x.Plan(start+10, purge.Limits{Batch: -2})
-	require.EqualError(t, err, "purge: invalid limits: Batch: must be 1 to 1000")
+	for batch, want := range map[int]string{
+		-2: "must be 1 to 1000", purge.MaxBatch + 1: "must be 1 to 1000", purge.NoBatch: "must not be NoBatch",
+	} {
+		_, err := x.Claim(start+10, purge.Limits{Batch: batch})
+		require.EqualError(t, err, "purge: invalid limits: Batch: "+want)
+	}
 }

@@ -1,6 +1,7 @@
 package purge_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -255,11 +256,8 @@ func (w *world) planIDs(t *rapid.T) {
 			cause = purge.ErrLeaving
 		}
 		if cause != nil {
-			var why *purge.JobError
-			require.ErrorAs(t, err, &why)
 			require.ErrorIs(t, err, cause)
-			require.Equal(t, id, why.ID)
-			require.Equal(t, w.active[id], why.State)
+			require.ErrorContains(t, err, fmt.Sprintf("purge: %v: ", id))
 			_, again := w.x.ClaimIDs(now, ids...)
 			require.Equal(t, err, again)
 			return
@@ -360,23 +358,18 @@ func (w *world) due(t *rapid.T) {
 
 func (w *world) look(t *rapid.T) {
 	id := drawID(t)
-	j, err := w.x.Lookup(id)
-	ended, ok := w.x.Ended(id)
-	want := w.status(id)
-	require.Equal(t, want == nil || want == purge.ErrPurged, ok)
-	var why *purge.JobError
-	switch {
-	case want == nil:
-		require.NoError(t, err)
-		require.Equal(t, w.n.find(id).Record, j)
-		require.Equal(t, j, ended)
-	case want == purge.ErrPurged:
-		require.ErrorAs(t, err, &why)
-		require.Equal(t, *w.n.tomb(id), why.Tomb)
-		require.Equal(t, why.Tomb, ended)
-	default:
-		require.ErrorIs(t, err, want)
+	var resident, ended purge.Record
+	if j := w.n.find(id); j != nil {
+		resident, ended = j.Record, j.Record
+	} else if tomb := w.n.tomb(id); tomb != nil {
+		ended = *tomb
 	}
+	got, ok := w.x.Lookup(id)
+	require.Equal(t, resident, got)
+	require.Equal(t, resident.Inactive > 0, ok)
+	got, ok = w.x.Ended(id)
+	require.Equal(t, ended, got)
+	require.Equal(t, ended.Inactive > 0, ok)
 }
 
 func (w *world) clock(t *rapid.T) {
@@ -464,6 +457,9 @@ func indexModel(t *rapid.T) {
 	})
 }
 
+// What went wrong in flux-core cannot be said of a sorted slice: #7689, equal times were taken
+// for duplicates; #4465 and #7693, handles meant other jobs after a sort; 0f51b77dd, a restart
+// added jobs twice; #4719 and #4756, a purge changed the count of another result.
 func TestAnIndexIsASortedSlice(t *testing.T) { rapid.Check(t, indexModel) }
 
 func FuzzIndex(f *testing.F) { f.Fuzz(rapid.MakeFuzz(indexModel)) }

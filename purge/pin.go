@@ -60,8 +60,8 @@ func comparePins(a, b Pin) int {
 // Pin puts a pin on a resident job, and reports whether the job did not have it. It
 // takes O(log n) and a copy of the job's pins.
 //
-// It returns an error if the job would have too many pins or By is too long, or a
-// *JobError of category ErrUnknown, ErrActive, ErrPurged or ErrLeaving.
+// It returns an error if the job would have too many pins or By is too long, or of
+// category ErrUnknown, ErrActive, ErrPurged or ErrLeaving.
 func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if len(p.By) > maxPinner {
 		return false, excess("bytes in Pin.By", len(p.By), maxPinner)
@@ -71,7 +71,7 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 		return false, err
 	}
 	if where := x.jobs.where(at); where == whereLeaving || where == whereTold {
-		return false, &JobError{ID: id, Err: ErrLeaving}
+		return false, jobError(id, ErrLeaving, "")
 	}
 	pins := x.pins[id]
 	i, ok := slices.BinarySearchFunc(pins, p, comparePins)
@@ -104,7 +104,7 @@ func (x *Index) withdraw(at slot) {
 }
 
 // Unpin takes a pin off a resident job, and reports whether the job had it. The
-// error is a *JobError of category ErrUnknown, ErrActive or ErrPurged.
+// error has category ErrUnknown, ErrActive or ErrPurged.
 func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	at, err := x.find(id)
 	if err != nil {

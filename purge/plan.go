@@ -210,10 +210,10 @@ func (x *Index) Due(l Limits) eventlog.Timestamp {
 }
 
 // PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An
-// id that appears twice counts once. It plans all of them or none: the error is
-// a *JobError of the first job that cannot be purged, of category ErrUnknown,
-// ErrActive, ErrPurged, ErrPinned or ErrLeaving. There is another error for more than
-// MaxBatch ids. It takes O(1) for each id, and sorts them.
+// id that appears twice counts once. It plans all of them or none: the error is about
+// the first job that cannot be purged, of category ErrUnknown, ErrActive, ErrPurged,
+// ErrPinned or ErrLeaving. There is another error for more than MaxBatch ids. It takes
+// O(1) for each id, and sorts them.
 func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, excess("ids", len(ids), MaxBatch)
@@ -226,9 +226,9 @@ func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 		}
 		switch x.jobs.where(at) {
 		case wherePinned:
-			return Plan{}, &JobError{ID: id, Pins: x.Pins(id), Err: ErrPinned}
+			return Plan{}, pinnedError(id, x.pins[id])
 		case whereLeaving, whereTold:
-			return Plan{}, &JobError{ID: id, Err: ErrLeaving}
+			return Plan{}, jobError(id, ErrLeaving, "")
 		}
 		p.Jobs = append(p.Jobs, Candidate{x.jobs.record(at), ReasonID})
 	}

@@ -1,6 +1,7 @@
 package purge_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -23,8 +24,8 @@ func TestTheZeroIndexIsReady(t *testing.T) {
 	require.Equal(t, eventlog.Timestamp(math.Inf(1)), x.Due(purge.Limits{}))
 	_, _, done := x.Unlinked([]jobid.ID{1}, nil)
 	require.False(t, done)
-	_, err = x.Lookup(0)
-	require.ErrorIs(t, err, purge.ErrUnknown)
+	_, ok := x.Lookup(0)
+	require.False(t, ok)
 	_, err = x.Unpin(0, purge.Pin{})
 	require.ErrorIs(t, err, purge.ErrUnknown)
 	require.Nil(t, x.Pins(0))
@@ -36,56 +37,39 @@ func TestTheZeroIndexIsReady(t *testing.T) {
 	require.ErrorIs(t, x.Observe(start+14*86400+1), purge.ErrClock)
 }
 
-func TestAJobGoesAfterItsLimitAndNotAtIt(t *testing.T) {
-	x, _ := populated(t, purge.Config{}, 3)
+func TestLimitsSayWhichJobsGoAndWhy(t *testing.T) {
+	x, _ := populated(t, purge.Config{}, 4) // they ended at 0, 1, 2 and 3 seconds
+	sec := func(n float64) jobstate.Optional[time.Duration] {
+		return jobstate.Some(time.Duration(n * float64(time.Second)))
+	}
 	for _, c := range []struct {
-		age  time.Duration
-		want int
-	}{{12 * time.Second, 0}, {11 * time.Second, 1}, {10 * time.Second, 2}, {0, 3}, {10*time.Second - time.Microsecond, 3}} {
-		p, err := x.Plan(start+12, purge.Limits{MaxAge: jobstate.Some(c.age)})
-		require.NoError(t, err)
-		require.Len(t, p.Jobs, c.want, "%v", c.age)
-	}
-	p, err := x.Plan(start+2, purge.Limits{MaxAge: jobstate.Some(time.Duration(0))})
-	require.NoError(t, err)
-	require.Len(t, p.Jobs, 2, "the last has no age yet")
-}
-
-func TestUnsetZeroAndPositiveLimitsDiffer(t *testing.T) {
-	x, _ := populated(t, purge.Config{}, 3)
-	for want, l := range map[int]purge.Limits{
-		0: {},
-		3: {MaxCount: jobstate.Some(0)},
-		2: {MaxCount: jobstate.Some(1)},
+		now  eventlog.Timestamp
+		l    purge.Limits
+		want string
+	}{
+		{10, purge.Limits{}, ""},
+		{10, purge.PurgeAll(), "1 count, 2 count, 3 count, 4 count"},
+		{10, count(3), "1 count"},
+		{10, count(4), ""},
+		{10, purge.Limits{MaxAge: sec(10)}, ""},
+		{10, purge.Limits{MaxAge: sec(8)}, "1 age, 2 age"},
+		{10, purge.Limits{MaxAge: sec(7.999)}, "1 age, 2 age, 3 age"},
+		{3, purge.Limits{MaxAge: sec(0)}, "1 age, 2 age, 3 age"},
+		{10, purge.Limits{MaxAge: sec(9), MaxCount: jobstate.Some(2)}, "1 age,count, 2 count"},
+		{10, purge.Limits{MinAge: sec(8)}, ""},
+		{10, purge.Limits{MaxAge: sec(0), MaxCount: jobstate.Some(0), MinAge: sec(8)}, "1 age,count, 2 age,count, 3 age,count"},
 	} {
-		p, err := x.Plan(start+10, l)
+		p, err := x.Plan(start+c.now, c.l)
 		require.NoError(t, err)
-		require.Len(t, p.Jobs, want)
+		var got []string
+		for _, j := range p.Jobs {
+			got = append(got, fmt.Sprintf("%d %v", j.ID, j.Reason))
+		}
+		require.Equal(t, c.want, strings.Join(got, ", "), "%+v", c.l)
+		require.False(t, p.More)
 	}
-}
-
-func TestWhyAJobGoesIsTold(t *testing.T) {
-	x, _ := populated(t, purge.Config{}, 4)
-	p, err := x.Plan(start+10, purge.Limits{MaxAge: jobstate.Some(9 * time.Second), MaxCount: jobstate.Some(2)})
-	require.NoError(t, err)
-	require.Equal(t, []purge.Candidate{
-		{Record: makeJobs(1)[0], Reason: purge.ReasonAge | purge.ReasonCount},
-		{Record: makeJobs(2)[1], Reason: purge.ReasonCount},
-	}, p.Jobs)
-	require.Equal(t, "age,count", p.Jobs[0].Reason.String())
-	require.Equal(t, "count", p.Jobs[1].Reason.String())
 	require.Equal(t, "id", purge.ReasonID.String())
 	require.Empty(t, purge.Reason(0).String())
-}
-
-func TestAMinimumAgeWinsOverAllLimits(t *testing.T) {
-	x, _ := populated(t, purge.Config{}, 10)
-	l := purge.PurgeAll()
-	l.MaxAge, l.MinAge = jobstate.Some(time.Duration(0)), jobstate.Some(5*time.Second)
-	p, err := x.Plan(start+10, l)
-	require.NoError(t, err)
-	require.Equal(t, []jobid.ID{1, 2, 3, 4, 5, 6}, p.IDs(), "the sixth has the minimum age")
-	require.False(t, p.More)
 }
 
 func TestAPinnedOldestJobBlocksNothing(t *testing.T) {
@@ -213,21 +197,6 @@ func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
 	}
 }
 
-func TestARestartBelievesATrustedClock(t *testing.T) {
-	ev := purge.Evidence{Now: start + 1e9, Jobs: makeJobs(3)}
-	x, err := purge.Recover(purge.Config{}, ev)
-	require.NoError(t, err)
-	require.NoError(t, x.Observe(start+1e9+1), "however long the machine was off")
-	ev.Now = 0
-	x, err = purge.Recover(purge.Config{}, ev)
-	require.NoError(t, err)
-	require.ErrorIs(t, x.Observe(start+1e9), purge.ErrClock, "no clock is trusted")
-	require.NoError(t, x.Observe(start+3))
-	ev.Now = eventlog.Timestamp(math.NaN())
-	_, err = purge.Recover(purge.Config{}, ev)
-	require.ErrorIs(t, err, purge.ErrClock)
-}
-
 func TestDueIsWhenTheLimitsPurgeNext(t *testing.T) {
 	const day, ms = 24 * 60 * 60, 0.001
 	never, atOnce := eventlog.Timestamp(math.Inf(1)), eventlog.Timestamp(math.Inf(-1))
@@ -290,6 +259,8 @@ func TestARestartRefusesImpossibleRecords(t *testing.T) {
 		_, err := purge.Recover(purge.Config{}, c.ev)
 		require.ErrorContains(t, err, c.want)
 	}
+	_, err := purge.Recover(purge.Config{}, purge.Evidence{Now: eventlog.Timestamp(math.NaN())})
+	require.ErrorIs(t, err, purge.ErrClock)
 	for _, cfg := range []purge.Config{
 		{TombstoneCount: jobstate.Some(-1)}, {TombstoneAge: jobstate.Some(-time.Second)},
 	} {
@@ -301,67 +272,6 @@ func TestARestartRefusesImpossibleRecords(t *testing.T) {
 		require.ErrorContains(t, x.Add(j), "malformed record")
 	}
 	require.Zero(t, x.Watermark(), "what was refused was not seen")
-}
-
-func TestTheWatermarkIsTheGreatestOfAllEvidence(t *testing.T) {
-	job := func(id jobid.ID) []purge.Record { return []purge.Record{{ID: id, Inactive: start}} }
-	ev := purge.Evidence{Jobs: job(1), Active: []jobid.ID{2}, Tombstones: job(3), Watermark: 4}
-	for want := jobid.ID(4); want > 0; want-- {
-		x, err := purge.Recover(purge.Config{}, ev)
-		require.NoError(t, err)
-		require.Equal(t, want, x.Watermark())
-		switch want {
-		case 4:
-			ev.Watermark = 0
-		case 3:
-			ev.Tombstones = nil
-		case 2:
-			ev.Active = nil
-		}
-	}
-	var x purge.Index
-	x.RaiseWatermark(9)
-	x.RaiseWatermark(7)
-	require.Equal(t, jobid.ID(9), x.Watermark())
-}
-
-func TestTombstonesEndByCountAndByAge(t *testing.T) {
-	cfg := purge.Config{TombstoneCount: jobstate.Some(4), TombstoneAge: jobstate.Some(20 * time.Second)}
-	x, m := populated(t, cfg, 10)
-	l := purge.Limits{MaxCount: jobstate.Some(0), Batch: 3}
-	p, err := tick(t.Context(), x, m, start+10, l)
-	require.NoError(t, err)
-	require.Empty(t, p.Expired)
-	p, err = tick(t.Context(), x, m, start+10, l)
-	require.NoError(t, err)
-	require.Equal(t, []jobid.ID{1, 2}, p.Expired)
-	require.Equal(t, 4, x.Stats().Tombstones.Total())
-	p, err = tick(t.Context(), x, m, start+25, l)
-	require.NoError(t, err)
-	require.Equal(t, []jobid.ID{3, 4, 5}, p.Expired, "all by count, two by age too")
-	require.Equal(t, 4, x.Stats().Tombstones.Total())
-	require.Len(t, m.tombs, 4)
-	p, err = tick(t.Context(), x, m, start+100, l)
-	require.NoError(t, err)
-	require.Equal(t, []jobid.ID{6, 7, 8, 9}, p.Expired)
-	require.Len(t, p.Tombstones, 1, "a new one ends with the next batch at the earliest")
-	require.NoError(t, x.Check())
-}
-
-func TestAPurgeByIDEndsNoTombstoneByAnUnacceptedTime(t *testing.T) {
-	x, m := populated(t, purge.Config{TombstoneAge: jobstate.Some(time.Hour)}, 10)
-	require.NoError(t, x.Observe(start+10))
-	_, err := purgeIDs(t.Context(), x, m, start+10, 1, 2)
-	require.NoError(t, err)
-	p, err := purgeIDs(t.Context(), x, m, start+1e9, 3)
-	require.NoError(t, err, "the clock does not matter")
-	require.Equal(t, []jobid.ID{3}, p.IDs())
-	require.Empty(t, p.Expired)
-	require.Len(t, p.Tombstones, 1)
-	require.NoError(t, x.AcceptClock(start+1e9))
-	p, err = purgeIDs(t.Context(), x, m, start+1e9, 4)
-	require.NoError(t, err)
-	require.Equal(t, []jobid.ID{1, 2, 3}, p.Expired, "now it is the time")
 }
 
 func TestTombstonesBeyondALoweredLimitEndOverTime(t *testing.T) {

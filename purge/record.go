@@ -23,12 +23,12 @@ type Record struct {
 	UserID   uint32             // whose job it is
 }
 
-// RecordOf returns the record of a job that is inactive. Otherwise the error is a
-// *JobError of category ErrActive with the job's state.
+// RecordOf returns the record of a job that is inactive. Otherwise the error has category
+// ErrActive.
 func RecordOf(j *jobstate.Job) (Record, error) {
 	at, ok := j.Entered(jobstate.StateInactive)
 	if !ok {
-		return Record{}, &JobError{ID: j.ID(), State: j.State(), Err: ErrActive}
+		return Record{}, jobError(j.ID(), ErrActive, ": "+j.State().String())
 	}
 	result, _ := j.Result() // an inactive job has one
 	return Record{ID: j.ID(), Inactive: at, Result: result, Ran: j.Started(), UserID: j.UserID()}, nil
@@ -92,7 +92,7 @@ func (r Record) Satisfies(d Dependency) bool {
 // check returns an error unless the record can be in an index.
 func (r Record) check() error {
 	if _, ok := place(r.Result); !ok || !guard.IsTime(r.Inactive) {
-		return &JobError{ID: r.ID, Err: errRecord}
+		return jobError(r.ID, errRecord, "")
 	}
 	return nil
 }

@@ -2,14 +2,10 @@ package purge_test
 
 import (
 	"math/bits"
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -39,69 +35,6 @@ func TestTheCostOfAJobGrowsWithTheLogarithmOfThoseThere(t *testing.T) {
 	t.Logf("%.1f comparisons per job with 2^10, %.1f with 2^16", small, large)
 	require.Less(t, large/small, 16.0/10*1.25)
 	require.Less(t, large, 5.0*16)
-}
-
-// flux-core#7689: jobs with equal times were taken for duplicates.
-func TestJobsWithEqualTimesAreDifferentJobs(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		ids := rapid.SliceOfNDistinct(rapid.Uint64(), 1, 300, rapid.ID).Draw(t, "ids")
-		var ev purge.Evidence
-		var x purge.Index
-		for i, id := range ids {
-			j := purge.Record{ID: jobid.ID(id), Inactive: start}
-			require.NoError(t, x.Add(j))
-			if i%2 == 0 {
-				ev.Jobs = append(ev.Jobs, j)
-			}
-		}
-		y, err := purge.Recover(purge.Config{}, ev)
-		require.NoError(t, err)
-		for _, id := range ids {
-			if j := (purge.Record{ID: jobid.ID(id), Inactive: start}); !slices.Contains(ev.Jobs, j) {
-				require.NoError(t, y.Add(j))
-			}
-		}
-		slices.Sort(ids)
-		l := purge.PurgeAll()
-		l.Batch = purge.NoBatch
-		for _, x := range []*purge.Index{&x, y} {
-			p, err := x.Plan(start, l)
-			require.NoError(t, err)
-			for i, c := range p.Jobs {
-				require.Equal(t, jobid.ID(ids[i]), c.ID, "equal times are in the order of ids")
-			}
-			require.Len(t, p.Jobs, len(ids))
-		}
-	})
-}
-
-// flux-core#4465 and #7693: sorting a list made its handles mean other jobs, and
-// the wrong job was purged.
-func TestAPlanMeansTheSameJobsWhateverIsAddedInFrontOfThem(t *testing.T) {
-	x, _ := populated(t, purge.Config{}, 5)
-	p, err := x.ClaimIDs(start+10, 2, 4)
-	require.NoError(t, err)
-	for i := range 5000 {
-		require.NoError(t, x.Add(purge.Record{ID: jobid.ID(10000 - i), Inactive: start - eventlog.Timestamp(i)}))
-	}
-	_, _, done := x.Unlinked(p.IDs(), nil)
-	require.True(t, done)
-	for id, gone := range map[jobid.ID]bool{1: false, 2: true, 3: false, 4: true, 5: false} {
-		_, err := x.Lookup(id)
-		require.Equal(t, gone, err != nil)
-	}
-	require.NoError(t, x.Check())
-}
-
-// Commit 0f51b77dd of flux-core: jobs were added twice at a restart.
-func TestAJobIsAddedOnce(t *testing.T) {
-	x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: makeJobs(2)})
-	require.NoError(t, err)
-	require.EqualError(t, x.Add(makeJobs(2)[1]), "purge: ƒ3: job was added before")
-	other := makeJobs(2)[1]
-	other.Inactive += 5
-	require.Error(t, x.Add(other), "the id is what counts")
-	require.Equal(t, 2, x.Stats().Resident.Total())
 }
 
 // flux-core#4300: the greatest id was purged, and came back after a crash. Also
@@ -145,29 +78,12 @@ func TestAnErrorTellsWhyAJobCannotBePurgedByID(t *testing.T) {
 	require.ErrorIs(t, err, purge.ErrClock)
 }
 
-// flux-core#4719 and #4756: "completed" shrank when a job failed, as a purge took
-// one away.
-func TestResidentAndPurgedJobsAreAllThatEverWere(t *testing.T) {
-	x, m := populated(t, purge.Config{}, 86)
-	for i := range 14 {
-		require.NoError(t, x.Add(purge.Record{ID: jobid.ID(100 + i), Inactive: start + 100, Result: jobstate.ResultFailed}))
-	}
-	require.Equal(t, purge.Counts{Completed: 86, Failed: 14}, x.Stats().Resident)
-	require.NoError(t, x.Add(purge.Record{ID: 200, Inactive: start + 101, Result: jobstate.ResultFailed}))
-	_, err := tick(t.Context(), x, m, start+102, count(100))
-	require.NoError(t, err)
-	require.Equal(t, purge.Counts{Completed: 85, Failed: 15}, x.Stats().Resident)
-	require.Equal(t, purge.Counts{Completed: 1}, x.Stats().Purged, "and this is where it went")
-}
-
 // flux-core#3611: who waited for a job that was purged waited for ever; #3702 and
 // #4287: a dependency on a job that ended long ago.
 func TestAPurgedJobStillAnswers(t *testing.T) {
 	x, m := populated(t, purge.Config{}, 2)
 	_, err := tick(t.Context(), x, m, start+10, count(1))
 	require.NoError(t, err)
-	_, err = x.Lookup(1)
-	require.EqualError(t, err, "purge: ƒ2: job was purged: completed")
 	j, ok := x.Ended(1)
 	require.True(t, ok)
 	require.True(t, j.Satisfies(purge.DependencyAfterOK))
@@ -180,30 +96,6 @@ func TestAPurgedJobStillAnswers(t *testing.T) {
 	require.Equal(t, j, again)
 	_, ok = x.Ended(3)
 	require.False(t, ok)
-}
-
-// flux-core#7536: a purge without a limit did nothing, where the user meant all.
-func TestPurgingAllIsExplicit(t *testing.T) {
-	in := newInstance(t)
-	in.finish(3)
-	require.Zero(t, in.force(purge.Limits{MinAge: jobstate.Some(time.Duration(0))}))
-	require.Equal(t, 3, in.would(purge.PurgeAll()))
-	require.Equal(t, 3, in.force(purge.PurgeAll()))
-}
-
-// flux-core#4331 and #4931: other indexes kept purged ids.
-func TestABatchIsToldOnceWhenAllIsUpToDate(t *testing.T) {
-	x, m := populated(t, purge.Config{}, 5)
-	p, err := tick(t.Context(), x, m, start+10, count(2))
-	require.NoError(t, err)
-	require.Len(t, p.Jobs, 3)
-	require.Equal(t, purge.ReasonCount, p.Jobs[0].Reason, "what went and why can be logged")
-	require.Equal(t, 3, x.Stats().Purged.Total())
-	require.Equal(t, 2, x.Len())
-	for _, c := range p.Jobs {
-		_, err := x.Lookup(c.ID)
-		require.ErrorIs(t, err, purge.ErrPurged)
-	}
 }
 
 // A restart with a backlog in any order, which once was quadratic: the jobs are

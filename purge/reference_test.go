@@ -90,7 +90,7 @@ func count(n int) purge.Limits { return purge.Limits{MaxCount: jobstate.Some(n)}
 func TestTheReferencesOwnSequence(t *testing.T) {
 	in := newInstance(t)
 	in.finish(10)
-	require.Zero(t, in.would(purge.Limits{}), "no limits are no purge")
+	require.Zero(t, in.would(purge.Limits{}), "no limits are no purge (flux-core#7536)")
 	require.Zero(t, in.force(purge.Limits{}))
 	_, err := in.x.Plan(in.now, purge.Limits{Batch: 10000})
 	require.ErrorContains(t, err, "invalid limits")

@@ -48,15 +48,14 @@ type Store interface {
 // plan with those jobs that are gone, which has none if nothing was claimed.
 //
 // If the store could not remove some of the jobs, the others are gone, and the error joins
-// a *JobError for each job that is not: these stay in the index, and later plans have them
-// again. After any other error, of the store or of ctx, no job has left the index, even if
+// one for each job that is not: these stay in the index, and later plans have them again. After any other error, of the store or of ctx, no job has left the index, even if
 // the store has removed some: a later plan has them again.
 func CarryOut(ctx context.Context, x *Index, s Store) (Plan, error) {
 	p, ok := x.Claimed()
 	if !ok {
 		return Plan{}, nil
 	}
-	defer x.Abort() // unless there is an outcome, and also if the store panics
+	defer x.abort() // unless there is an outcome, and also if the store panics
 	if err := ctx.Err(); err != nil {
 		return Plan{}, err
 	}
@@ -76,7 +75,7 @@ func CarryOut(ctx context.Context, x *Index, s Store) (Plan, error) {
 	var errs []error
 	for _, c := range p.Jobs {
 		if cause := failed[c.ID]; cause != nil {
-			errs = append(errs, &JobError{ID: c.ID, Err: fmt.Errorf("store failed: unlink: %w", cause)})
+			errs = append(errs, fmt.Errorf("purge: %v: store failed: unlink: %w", c.ID, cause))
 		}
 	}
 	return p.without(failed), errors.Join(errs...)

@@ -64,12 +64,6 @@ func (t *table) job(id jobid.ID) (slot, bool) {
 	return at, ok && t.where(at) != wherePurged
 }
 
-// tombstone returns the slot of a tombstone.
-func (t *table) tombstone(id jobid.ID) (slot, bool) {
-	at, ok := t.byID[id]
-	return at, ok && t.where(at) == wherePurged
-}
-
 // put takes a record that it does not hold, and returns its slot.
 func (t *table) put(r Record, where meta) slot {
 	at := t.empty
