@@ -11,7 +11,8 @@
 //
 // The default is a table like a job listing, oldest job first. -failed leaves the jobs
 // that did not complete: which failed, and why. -waits tells how long each job was in each
-// state, and -at who held which node at a time. A terminal cuts what does not fit; a pipe
+// state, and -at who held which node at a time. -follow prints the events of a job that
+// runs. A terminal cuts what does not fit; a pipe
 // or a file gets all of it.
 //
 // The exit status is
@@ -49,6 +50,9 @@ const (
 	exitFault = 1 // findings, or jobs that could not be read
 	exitUsage = 2
 )
+
+// lookEvery is how often -follow looks for more.
+const lookEvery = 100 * time.Millisecond
 
 // gcPercent keeps a million jobs below 100 MB.
 const gcPercent = 300
@@ -102,6 +106,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		at.Set = true
 		return err
 	})
+	followed := flags.String("follow", "", "print the events of the job whose eventlog is `FILE`, as they come, until it is inactive")
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
 	var diagram diagramFlag
 	flags.Var(&diagram, "diagram", "print the state diagram and read nothing; dot or mermaid (the default)")
@@ -116,18 +121,27 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, diagram.format != 0} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != "", diagram.format != 0} {
 		if on {
 			modes++
 		}
 	}
 	switch {
 	case modes > 1:
-		fmt.Fprintln(stderr, "replay: -json, -events, -validate, -waits, -at and -diagram exclude each other")
+		fmt.Fprintln(stderr, "replay: -json, -events, -validate, -waits, -at, -follow and -diagram exclude each other")
 		return exitUsage
 	case diagram.format != 0 && flags.NArg() > 0:
 		fmt.Fprintln(stderr, "replay: -diagram reads no file")
 		return exitUsage
+	case *followed != "" && flags.NArg() > 0:
+		fmt.Fprintln(stderr, "replay: -follow reads one file")
+		return exitUsage
+	case *followed != "":
+		if err := follow(*followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
+			fmt.Fprintln(stderr, "replay:", err)
+			return exitFault
+		}
+		return exitOK
 	case diagram.format != 0:
 		if err := jobstate.Diagram(stdout, diagram.format); err != nil {
 			fmt.Fprintln(stderr, "replay:", err)

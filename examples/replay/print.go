@@ -53,28 +53,38 @@ func renderJSON(j *job) ([]byte, error) {
 
 func renderTimeline(j *job) ([]byte, error) {
 	var b bytes.Buffer
-	again := jobstate.NewJob(j.id)
-	var start eventlog.Timestamp
+	t := timeline{name: j.name(), job: jobstate.NewJob(j.id)}
 	for e, err := range eventlog.Entries(j.eventlog) {
-		if err != nil {
+		if err != nil || t.print(&b, e) != nil {
 			break // newJob has said so
 		}
-		if !again.Submitted() {
-			start = e.Timestamp
-			fmt.Fprintf(&b, "job %s  %s\n", j.name(), e.Timestamp.Time().UTC().Format(time.RFC3339Nano))
-		}
-		outcome, err := again.Apply(e)
-		if err != nil {
-			break
-		}
-		line := fmt.Sprintf("%12.6f  %-8s  %-17s %s", float64(e.Timestamp-start), again.State(), e.Name, e.Context)
-		if outcome.Ignored() && outcome != jobstate.IgnoredUnknown {
-			line = strings.TrimRight(line, " ") + "  (" + outcome.String() + ")"
-		}
-		b.WriteString(lines.Escape(strings.TrimRight(line, " ")) + "\n")
 	}
 	b.WriteByte('\n')
 	return b.Bytes(), nil
+}
+
+// A timeline prints the events of a job as it applies them.
+type timeline struct {
+	name  string
+	job   *jobstate.Job
+	start eventlog.Timestamp
+}
+
+func (t *timeline) print(w io.Writer, e eventlog.Entry) error {
+	if !t.job.Submitted() {
+		t.start = e.Timestamp
+		fmt.Fprintf(w, "job %s  %s\n", t.name, e.Timestamp.Time().UTC().Format(time.RFC3339Nano))
+	}
+	outcome, err := t.job.Apply(e)
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("%12.6f  %-8s  %-17s %s", float64(e.Timestamp-t.start), t.job.State(), e.Name, e.Context)
+	if outcome.Ignored() && outcome != jobstate.IgnoredUnknown {
+		line = strings.TrimRight(line, " ") + "  (" + outcome.String() + ")"
+	}
+	_, err = io.WriteString(w, lines.Escape(strings.TrimRight(line, " "))+"\n")
+	return err
 }
 
 // findings prints what Validate says.

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// follow prints the events of a job's log, those that are there and those that come, until
+// the job is inactive. It waits where there are none.
+func follow(name string, w io.Writer, wait func()) (err error) {
+	r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	t := timeline{name: name, job: jobstate.NewJob(0)}
+	for t.job.State() != jobstate.StateInactive {
+		e, err := r.Next()
+		switch {
+		case err == io.EOF: // for now
+			wait()
+			continue
+		case err == logfile.ErrEndOfHistory:
+			continue // what has happened and what happens print alike
+		case err == nil && r.Duplicate():
+			continue // its writer did not know whether the first one was stored
+		case err == nil:
+			err = t.print(w, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
