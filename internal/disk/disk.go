@@ -156,11 +156,16 @@ func (d *Disk) call(op, name string) (f Fault, faulty bool) {
 	return q[0], true
 }
 
-// err is call for an operation of which nothing is done if it fails.
-func (d *Disk) err(op, name string) error {
-	f, _ := d.call(op, name)
-	return f.Err
+// look notes a call about a name, of which nothing is done if it fails, and finds the name.
+func (d *Disk) look(op, name string) (dir *node, base string, n *node, err error) {
+	if f, _ := d.call(op, name); f.Err != nil {
+		return nil, "", nil, f.Err
+	}
+	dir, base, n = d.find(name)
+	return dir, base, n, nil
 }
+
+func notThere(op, name string) error { return pathError(op, name, fs.ErrNotExist) }
 
 // Count returns how many calls of an operation there were.
 func (d *Disk) Count(op string) (n int) {
@@ -297,12 +302,12 @@ func (d *Disk) move(m move) {
 // SyncDir makes the names in a directory durable, and the moves of the same names before
 // that: they reach the disk in their order.
 func (d *Disk) SyncDir(name string) error {
-	_, _, n := d.find(name)
-	if n == nil {
-		return pathError("open", name, fs.ErrNotExist)
-	}
-	if err := d.err("syncdir", name); err != nil {
+	_, _, n, err := d.look("syncdir", name)
+	if err != nil {
 		return err
+	}
+	if n == nil {
+		return notThere("open", name)
 	}
 	done, touched := make([]bool, len(d.moves)), map[place]bool{}
 	for i, m := range slices.Backward(d.moves) {
@@ -343,13 +348,12 @@ func pathError(op, name string, err error) error { return &fs.PathError{Op: op, 
 
 // OpenFile opens or creates a file.
 func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, error) {
-	if err := d.err("open", name); err != nil {
-		return nil, err
-	}
-	dir, base, n := d.find(name)
+	dir, base, n, err := d.look("open", name)
 	switch {
+	case err != nil:
+		return nil, err
 	case dir == nil, n == nil && flag&os.O_CREATE == 0:
-		return nil, pathError("open", name, fs.ErrNotExist)
+		return nil, notThere("open", name)
 	case n != nil && flag&os.O_EXCL != 0:
 		return nil, pathError("open", name, fs.ErrExist)
 	case n == nil:
@@ -369,12 +373,12 @@ func (d *Disk) Stat(name string) (fs.FileInfo, error) { return d.stat("statname"
 func (d *Disk) Lstat(name string) (fs.FileInfo, error) { return d.stat("lstat", name) }
 
 func (d *Disk) stat(op, name string) (fs.FileInfo, error) {
-	if err := d.err(op, name); err != nil {
-		return nil, err
+	_, base, n, err := d.look(op, name)
+	if err == nil && n == nil {
+		err = notThere(op, name)
 	}
-	_, base, n := d.find(name)
-	if n == nil {
-		return nil, pathError(op, name, fs.ErrNotExist)
+	if err != nil {
+		return nil, err
 	}
 	return info{n, base}, nil
 }
@@ -384,23 +388,21 @@ func (d *Disk) SameFile(a, b fs.FileInfo) bool { return a.(info).n == b.(info).n
 
 // OpenDir returns an error unless the name is the name of a directory.
 func (d *Disk) OpenDir(name string) error {
-	if err := d.err("opendir", name); err != nil {
-		return err
+	_, _, n, err := d.look("opendir", name)
+	if err == nil && (n == nil || !n.mode.IsDir()) {
+		err = notThere("open", name)
 	}
-	if _, _, n := d.find(name); n == nil || !n.mode.IsDir() {
-		return pathError("open", name, fs.ErrNotExist)
-	}
-	return nil
+	return err
 }
 
 // ReadDir returns what a directory has.
 func (d *Disk) ReadDir(name string) (list []fs.DirEntry, err error) {
-	if err := d.err("readdir", name); err != nil {
-		return nil, err
+	_, _, n, err := d.look("readdir", name)
+	if err == nil && (n == nil || !n.mode.IsDir()) {
+		err = notThere("open", name)
 	}
-	_, _, n := d.find(name)
-	if n == nil || !n.mode.IsDir() {
-		return nil, pathError("open", name, fs.ErrNotExist)
+	if err != nil {
+		return nil, err
 	}
 	for _, base := range slices.Sorted(maps.Keys(n.names)) {
 		list = append(list, fs.FileInfoToDirEntry(info{n.names[base], base}))
@@ -410,13 +412,12 @@ func (d *Disk) ReadDir(name string) (list []fs.DirEntry, err error) {
 
 // Mkdir makes a directory.
 func (d *Disk) Mkdir(name string, _ fs.FileMode) error {
-	if err := d.err("mkdir", name); err != nil {
-		return err
-	}
-	dir, base, n := d.find(name)
+	dir, base, n, err := d.look("mkdir", name)
 	switch {
+	case err != nil:
+		return err
 	case dir == nil:
-		return pathError("mkdir", name, fs.ErrNotExist)
+		return notThere("mkdir", name)
 	case n != nil:
 		return pathError("mkdir", name, fs.ErrExist)
 	}
@@ -426,14 +427,13 @@ func (d *Disk) Mkdir(name string, _ fs.FileMode) error {
 
 // Rename is atomic.
 func (d *Disk) Rename(oldName, newName string) error {
-	if err := d.err("rename", oldName); err != nil {
-		return err
-	}
-	from, fromName, n := d.find(oldName)
+	from, fromName, n, err := d.look("rename", oldName)
 	to, toName, there := d.find(newName)
 	switch {
+	case err != nil:
+		return err
 	case n == nil || to == nil:
-		return pathError("rename", oldName, fs.ErrNotExist)
+		return notThere("rename", oldName)
 	case there != nil && there.mode.IsDir():
 		return pathError("rename", oldName, fs.ErrExist)
 	}
@@ -443,13 +443,12 @@ func (d *Disk) Rename(oldName, newName string) error {
 
 // Remove removes a file or an empty directory.
 func (d *Disk) Remove(name string) error {
-	if err := d.err("remove", name); err != nil {
-		return err
-	}
-	dir, base, n := d.find(name)
+	dir, base, n, err := d.look("remove", name)
 	switch {
+	case err != nil:
+		return err
 	case n == nil:
-		return pathError("remove", name, fs.ErrNotExist)
+		return notThere("remove", name)
 	case len(n.names) > 0:
 		return pathError("remove", name, syscall.ENOTEMPTY)
 	}
@@ -459,12 +458,11 @@ func (d *Disk) Remove(name string) error {
 
 // Chmod changes permissions.
 func (d *Disk) Chmod(name string, mode fs.FileMode) error {
-	if err := d.err("chmod", name); err != nil {
-		return err
+	_, _, n, err := d.look("chmod", name)
+	if err == nil {
+		n.mode = mode
 	}
-	_, _, n := d.find(name)
-	n.mode = mode
-	return nil
+	return err
 }
 
 // Lock locks a file until it is closed, or Kill.

@@ -137,5 +137,6 @@ func (h *handle) Close() error {
 	if h.locks && h.epoch == h.d.epoch {
 		delete(h.d.locked, h.n)
 	}
-	return h.d.err("close", h.name)
+	f, _ := h.d.call("close", h.name)
+	return f.Err
 }
