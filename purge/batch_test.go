@@ -124,7 +124,7 @@ func TestAFailedStoreChangesNothingAndTheNextTickResumes(t *testing.T) {
 }
 
 func TestADoneContextStopsBeforeTheNextCall(t *testing.T) {
-	for i, op := range []string{"", "prepare"} {
+	for calls, op := range []string{"", "prepare", "unlink"} { // the context is done in this call
 		x, m := populated(t, purge.Config{}, 5)
 		ctx, cancel := context.WithCancel(t.Context())
 		m.fails = func(got string) error {
@@ -136,27 +136,18 @@ func TestADoneContextStopsBeforeTheNextCall(t *testing.T) {
 		if op == "" {
 			cancel()
 		}
-		_, err := tick(ctx, x, m, start+10, purge.PurgeAll())
-		require.ErrorIs(t, err, context.Canceled)
-		require.Len(t, m.calls, i, "the calls before %s", op)
-		require.Equal(t, 5, x.Len())
+		p, err := tick(ctx, x, m, start+10, purge.PurgeAll())
+		require.Len(t, m.calls, calls)
 		require.Zero(t, x.Stats().Leaving)
-	}
-}
-
-func TestWhatTheStoreHasRemovedIsGoneThoughTheContextIsDone(t *testing.T) {
-	x, m := populated(t, purge.Config{}, 5)
-	ctx, cancel := context.WithCancel(t.Context())
-	m.fails = func(got string) error {
-		if got == "unlink" {
-			cancel()
+		if op == "unlink" {
+			require.NoError(t, err, "what the store has removed is gone")
+			require.Len(t, p.Jobs, 5)
+			require.Zero(t, x.Len())
+			continue
 		}
-		return nil
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 5, x.Len())
 	}
-	p, err := tick(ctx, x, m, start+10, purge.PurgeAll())
-	require.NoError(t, err)
-	require.Len(t, p.Jobs, 5)
-	require.Zero(t, x.Len())
 }
 
 func TestOneBatchIsUnderWayAtATime(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -159,19 +158,15 @@ func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 }
 
 func TestAWatermarkIsWholeOrNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		id := jobid.ID(rapid.Uint64().Draw(t, "id"))
-		text := purge.AppendWatermark([]byte("x"), id)
-		require.Equal(t, byte('x'), text[0])
-		text = text[1:]
-		require.Len(t, text, 26)
-		got, err := purge.ParseWatermark(text)
-		require.NoError(t, err)
-		require.Equal(t, id, got)
-		_, err = purge.ParseWatermark(text[:rapid.IntRange(0, 25).Draw(t, "cut")])
+	const whole = "watermark 0017e9fb8df16c2e"
+	require.Equal(t, "x"+whole, string(purge.AppendWatermark([]byte("x"), 6731191091817518)))
+	id, err := purge.ParseWatermark([]byte(whole))
+	require.NoError(t, err)
+	require.Equal(t, jobid.ID(6731191091817518), id)
+	for n := range whole {
+		_, err := purge.ParseWatermark([]byte(whole[:n]))
 		require.ErrorContains(t, err, "malformed record")
-	})
-	require.Equal(t, "watermark 0017e9fb8df16c2e", string(purge.AppendWatermark(nil, 6731191091817518)))
+	}
 	for text, want := range map[string]int{
 		"watermark 0017e9fb8df16c2e\n": 10, "Watermark 0017e9fb8df16c2e": 0, "watermark 0017E9fb8df16c2e": 10,
 		"watermark 0017e9fb8df16c2g": 10, "": 0,

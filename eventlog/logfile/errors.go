@@ -106,9 +106,12 @@ var (
 	errNotOS      = errors.New("not a file of the operating system")
 )
 
-// newError returns the error of an operation. It leaves out the name in a cause of the
-// operating system: it would come twice.
+// newError returns the error of an operation, nil if it has no cause. It leaves out the
+// name in a cause of the operating system: it would come twice.
 func newError(op, name string, offset int64, category, cause error) error {
+	if cause == nil {
+		return nil
+	}
 	if p, ok := cause.(*fs.PathError); ok {
 		cause = p.Err
 	}

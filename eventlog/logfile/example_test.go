@@ -128,23 +128,3 @@ func ExampleOpenReader() {
 	// -- what follows is new --
 	// depend
 }
-
-func ExampleReader_Duplicate() {
-	inTemp(func(name string) error {
-		text := `{"timestamp":1.0,"name":"start"}` + "\n"
-		if err := os.WriteFile(name, []byte(text+text), 0o600); err != nil {
-			return err
-		}
-		r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
-		if err != nil {
-			return err
-		}
-		for e, err := r.Next(); err == nil; e, err = r.Next() {
-			fmt.Println(e.Name, r.Duplicate())
-		}
-		return r.Close()
-	})
-	// Output:
-	// start false
-	// start true
-}

@@ -233,8 +233,5 @@ func (l *Log) Close() error {
 		err = l.file.Close()
 	}
 	l.file = nil
-	if err != nil {
-		return newError("close", l.name, l.size, nil, err)
-	}
-	return nil
+	return newError("close", l.name, l.size, nil, err)
 }

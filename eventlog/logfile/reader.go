@@ -191,15 +191,12 @@ func (r *Reader) Offset() int64 { return r.offset }
 
 // Close closes the file. Closing a closed Reader is fs.ErrClosed.
 func (r *Reader) Close() error {
-	if r.file == nil {
-		return newError("close", r.name, r.offset, nil, fs.ErrClosed)
+	err := fs.ErrClosed
+	if r.file != nil {
+		err = r.file.Close()
 	}
-	err := r.file.Close()
 	r.file = nil
-	if err != nil {
-		return newError("close", r.name, r.offset, nil, err)
-	}
-	return nil
+	return newError("close", r.name, r.offset, nil, err)
 }
 
 // more gives the Decoder the complete lines that are at hand, after looking for

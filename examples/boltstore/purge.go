@@ -1,6 +1,7 @@
 package boltstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -106,19 +107,31 @@ func (s *Store) unlink(ids []jobid.ID) error {
 	return s.update(func(tx *bolt.Tx) error {
 		b := tx.Bucket(bucketJobs)
 		for _, id := range ids {
-			var keys [][]byte
-			c := b.Cursor()
-			for key, _ := c.Seek(jobKey(id, 0, 0)); key != nil && keyID(key) == id; key, _ = c.Next() {
-				keys = append(keys, key)
-			}
-			for _, key := range keys {
-				if err := b.Delete(key); err != nil {
-					return err
-				}
+			err := removeJob(b, id, func([]byte, []byte) error { return nil })
+			if err != nil {
+				return err
 			}
 		}
 		return nil
 	})
+}
+
+// removeJob removes what is stored of a job, after do was called with each part.
+func removeJob(b *bolt.Bucket, id jobid.ID, do func(key, value []byte) error) error {
+	var keys [][]byte // a cursor does not see its bucket change
+	c := b.Cursor()
+	for key, value := c.Seek(jobKey(id, 0, 0)); key != nil && keyID(key) == id; key, value = c.Next() {
+		if err := do(key, value); err != nil {
+			return err
+		}
+		keys = append(keys, bytes.Clone(key))
+	}
+	for _, key := range keys {
+		if err := b.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Evidence returns what purge.Recover needs: it folds each job's log. Damaged has

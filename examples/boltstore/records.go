@@ -205,19 +205,8 @@ func (s *Store) PutAside(id jobid.ID) error {
 		if err != nil {
 			return err
 		}
-		b := tx.Bucket(bucketJobs)
-		var keys [][]byte
-		c := b.Cursor()
-		for key, value := c.Seek(jobKey(id, 0, 0)); key != nil && keyID(key) == id; key, value = c.Next() {
-			if err := to.Put(key, value); err != nil {
-				return err
-			}
-			keys = append(keys, bytes.Clone(key))
-		}
-		for _, key := range keys {
-			if err := b.Delete(key); err != nil {
-				return err
-			}
+		if err := removeJob(tx.Bucket(bucketJobs), id, to.Put); err != nil {
+			return err
 		}
 		return raise(tx, id)
 	})

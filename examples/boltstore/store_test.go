@@ -159,6 +159,8 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	}
 	_, err = boltstore.OpenReadOnly(path)
 	require.ErrorIs(t, err, logfile.ErrLocked)
+	_, err = boltstore.OpenReadOnly(path + "y")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.NoError(t, s.Close())
 	s, err = boltstore.Open(path)
 	require.NoError(t, err)
@@ -178,13 +180,4 @@ func TestJobsMayBeChangedWhileTheyAreListed(t *testing.T) {
 		seen++
 	}
 	require.Equal(t, 210, seen)
-}
-
-func TestOpenRefusesAFileThatIsNotAStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "x")
-	require.NoError(t, os.WriteFile(path, []byte("no database"), 0o600))
-	_, err := boltstore.Open(path)
-	require.Error(t, err)
-	_, err = boltstore.OpenReadOnly(path + "y")
-	require.ErrorIs(t, err, fs.ErrNotExist)
 }

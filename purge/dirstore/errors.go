@@ -52,8 +52,11 @@ func errTooLarge(size, limit int64) error {
 	return fmt.Errorf("%w: %d bytes, the limit is %d", errLimit, size, limit)
 }
 
-// fail returns the error of an operation on a file of the store.
+// fail returns the error of an operation on a file of the store, nil for none.
 func fail(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	return fmt.Errorf("dirstore: %s %s: %w", op, name, cause(err))
 }
 

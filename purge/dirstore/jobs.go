@@ -33,40 +33,32 @@ type Stored struct {
 // than 64 MiB is an error too. If only the last step fails, which makes the job durable, the
 // job may be stored.
 func (s *Store) Add(j Stored) error {
-	const op = "add"
-	name := j.ID.KVSPath()
-	if err := s.check(op); err != nil {
+	if err := s.check("add"); err != nil {
 		return err
 	}
-	if err := s.checkNew(j); err != nil {
-		return fail(op, name, err)
-	}
-	if _, err := s.fs.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-		if err == nil {
-			err = fs.ErrExist
-		}
-		return fail(op, name, err)
-	}
-	staged := filepath.Join(newName, name)
-	if err := s.stage(staged, j); err != nil {
-		s.unstage(staged)
-		return fail(op, name, err)
-	}
-	if err := s.fs.Rename(staged, name); err != nil {
-		s.unstage(staged)
-		return fail(op, name, err)
-	}
-	if err := s.fs.SyncDir("."); err != nil {
-		return fail(op, name, err)
-	}
-	return nil
+	name := j.ID.KVSPath()
+	return fail("add", name, s.add(name, j))
 }
 
-// unstage removes a job that was not added, now or with the next Unlink.
-func (s *Store) unstage(name string) {
-	if _, err := removeJob(s.fs, name); err != nil {
-		s.left = append(s.left, name)
+func (s *Store) add(name string, j Stored) error {
+	if err := s.checkNew(j); err != nil {
+		return err
 	}
+	if _, err := s.fs.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, fs.ErrExist)
+	}
+	staged := filepath.Join(newName, name)
+	err := s.stage(staged, j)
+	if err == nil {
+		err = s.fs.Rename(staged, name)
+	}
+	if err != nil {
+		if _, removeErr := removeJob(s.fs, staged); removeErr != nil {
+			s.left = append(s.left, staged) // the next Unlink removes it
+		}
+		return err
+	}
+	return s.fs.SyncDir(".")
 }
 
 // checkNew returns an error if the job could not be read back.
@@ -99,12 +91,11 @@ func (s *Store) stage(dir string, j Stored) error {
 	if errors.Is(err, fs.ErrExist) {
 		return errInTheWay
 	}
-	if err != nil {
-		return err
-	}
 	var c sums
 	c.append(j.Eventlog)
-	err = writeNew(s.fs, filepath.Join(dir, eventlogKey), j.Eventlog)
+	if err == nil {
+		err = writeNew(s.fs, filepath.Join(dir, eventlogKey), j.Eventlog)
+	}
 	if err == nil && j.Jobspec != nil {
 		c.jobspec = sumOf(j.Jobspec)
 		err = writeNew(s.fs, filepath.Join(dir, jobspecKey), j.Jobspec)
@@ -116,26 +107,29 @@ func (s *Store) stage(dir string, j Stored) error {
 	if err == nil {
 		err = c.write(s.fs, dir, false)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.fs.SyncDir(dir)
 	}
-	return s.fs.SyncDir(dir)
+	return err
 }
 
 // PutR replaces the R of a job: after a crash the job has either the old or the new
 // one, whole. The error is fs.ErrNotExist if there is no such job. After an error the
 // job has the old one, or the new one if only the last fsync failed.
 func (s *Store) PutR(id jobid.ID, data []byte) error {
-	const op = "put"
-	dir := id.KVSPath()
-	if err := s.check(op); err != nil {
+	if err := s.check("put"); err != nil {
 		return err
 	}
-	if n := int64(len(data)); n > s.max {
-		return fail(op, filepath.Join(dir, rKey), errTooLarge(n, s.max))
-	}
+	dir := id.KVSPath()
 	if err := s.isDir(dir); err != nil {
-		return fail(op, dir, err)
+		return fail("put", dir, err)
+	}
+	return fail("put", filepath.Join(dir, rKey), s.putR(dir, data))
+}
+
+func (s *Store) putR(dir string, data []byte) error {
+	if n := int64(len(data)); n > s.max {
+		return errTooLarge(n, s.max)
 	}
 	c, err := readSums(s.fs, dir)
 	if err == nil && (c.bad || c.r != sumNone) {
@@ -146,7 +140,7 @@ func (s *Store) PutR(id jobid.ID, data []byte) error {
 		err = replace(s.fs, dir, rKey, data)
 	}
 	if err != nil {
-		return fail(op, filepath.Join(dir, rKey), err)
+		return err
 	}
 	c.r = sumOf(data)
 	_ = c.write(s.fs, dir, false) // or there are none
@@ -168,17 +162,21 @@ func (s *Store) isDir(name string) error {
 // elsewhere, or logfile.ErrBatch if the lines are not events. A log that would have more than 64
 // MiB is an error too. After an error the log is as before, or has all of the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) error {
-	const op = "append"
-	dir, name := id.KVSPath(), filepath.Join(id.KVSPath(), eventlogKey)
-	if err := s.check(op); err != nil {
+	if err := s.check("append"); err != nil {
 		return err
 	}
+	dir := id.KVSPath()
 	if err := s.isDir(dir); err != nil {
-		return fail(op, dir, err)
+		return fail("append", dir, err)
 	}
+	name := filepath.Join(dir, eventlogKey)
+	return fail("append", name, s.append(dir, name, batch))
+}
+
+func (s *Store) append(dir, name string, batch []byte) error {
 	log, c, err := s.openLog(dir, name)
 	if err != nil {
-		return fail(op, name, err)
+		return err
 	}
 	if n := log.Size() + int64(len(batch)); n > s.max {
 		err = errTooLarge(n, s.max)
@@ -189,7 +187,7 @@ func (s *Store) Append(id jobid.ID, batch []byte) error {
 		err = closeErr
 	}
 	if err != nil {
-		return fail(op, name, err)
+		return err
 	}
 	c.append(batch)
 	_ = c.write(s.fs, dir, false) // or those of before stay

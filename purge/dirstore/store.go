@@ -206,10 +206,7 @@ func (s *Store) Close() error {
 	if s.fs == nil {
 		return fail("close", s.dir, fs.ErrClosed)
 	}
-	if err := s.end(); err != nil {
-		return fail("close", s.dir, err)
-	}
-	return nil
+	return fail("close", s.dir, s.end())
 }
 
 // end closes everything.
