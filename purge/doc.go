@@ -2,10 +2,10 @@
 // when, and keeps a tombstone of each purged job.
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive.
-// [Limits] say how old and how many they may become. [Index.Plan] is a dry run: it
-// returns which jobs would be purged, oldest first, and why. [Index.Claim] reserves such a
-// batch, and [Index.Unlinked] takes its outcome. The index does no I/O: its caller does, or
-// [CarryOut] with a [Store].
+// [Limits] say how old and how many they may become. [Index.Plan] is a dry run: which jobs
+// would be purged, oldest first, and why. [Index.Claim] reserves such a batch, and
+// [Index.Unlinked] takes its outcome. The index does no I/O: its caller does, or [CarryOut]
+// with a [Store].
 //
 // # Usage
 //
@@ -23,9 +23,9 @@
 //	rec, ok := x.Ended(id)                     // does a dependency hold?
 //	_, err = x.ClaimIDs(now, id)               // an operator names a job
 //
-// The caller has these duties:
+// The duties of the caller:
 //
-//  1. Pass the current time; to [Recover], pass a time that you trust.
+//  1. Pass the current time, and to [Recover] one that you trust.
 //  2. Hand out only ids above [Index.Watermark], and pass each to
 //     [Index.RaiseWatermark].
 //  3. Pin jobs again after a restart, before the first batch.
@@ -34,26 +34,22 @@
 //
 // # Vocabulary
 //
-// A job is resident while the index holds it. A pin keeps a job from being purged
-// and says why. A batch is a claimed plan, at most one at a time. Its jobs are leaving
-// until their outcomes are there, and stuck after the store could not remove them. A
-// tombstone is the [Record] that remains of a purged job and answers dependencies
-// (RFC 26). The watermark is the greatest id ever handed out (I9).
+// A job is resident while the index holds it. A pin keeps it from being purged and says
+// why. A batch is a claimed plan, one at a time. Its jobs are leaving until their outcomes
+// are there, and stuck after the store could not remove them. A tombstone is the [Record]
+// that remains of a purged job and answers dependencies (RFC 26). The watermark is the
+// greatest id ever handed out (I9).
 //
 // # Ownership, cost and limits
 //
 // One goroutine at a time may use an Index. Returned slices belong to the caller, except
-// those of a claimed plan; slices that you pass are not kept. After an error nothing has
-// changed.
+// those of a claimed plan. After an error nothing has changed.
 //
-// Adding, pinning and removing take O(log n), a lookup O(1), a plan O(log n) plus
-// its size. A resident job or a tombstone takes 54 to 70 bytes. A mass purge gives
-// its memory back.
+// Adding, pinning and removing take O(log n), a lookup O(1), a plan O(log n) plus its
+// size. A resident job or a tombstone takes 54 to 70 bytes.
 //
 // # Differences from flux-core
 //
-// Like flux-core, the index purges jobs strictly older than the age limit, and the
-// oldest jobs beyond the number limit. Here the id orders jobs of equal times, a
-// job stays until the store has removed it, a clock that steps is an error, and a
-// minimum age wins over both limits.
+// Here the id orders jobs of equal times, a job stays until the store has removed it, a
+// clock that steps is an error, and a minimum age wins over both limits.
 package purge
