@@ -198,6 +198,9 @@ func (d *desk) store(o *Out) {
 	for _, r := range o.Append {
 		r = r.Clone()
 		d.records = append(d.records, r)
+		if r.Job == 0 { // of a queue
+			continue
+		}
 		s := d.stored[r.Job]
 		if s == nil {
 			s = new(Stored)

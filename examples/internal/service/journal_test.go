@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -124,94 +123,6 @@ func TestJournalErrors(t *testing.T) {
 	out := d.ask(6, "events-journal", `{"full":true}`)
 	require.Contains(t, out, "log events-journal: job ƒ2: bad disk")
 	require.Equal(t, join("2 submit validate depend priority +jobspec", "-1"), told(t, out, "a6"))
-}
-
-// Whenever a reader comes, it reads each event of each job once and in order: what the
-// backlog has, and what comes after it.
-func TestJournalHasEachEventOnce(t *testing.T) {
-	for seed := range uint64(60) {
-		rng := rand.New(rand.NewPCG(seed, 2))
-		d := newDesk(t, Config{})
-		d.online()
-		logs := make(map[string]map[jobid.ID][]string) // by listener
-		var with *Out                                  // the records with the store
-		next, tag, full := 0, uint32(100), make(map[string]bool)
-		read := func(o *Out) {
-			for _, a := range o.Answers {
-				if a.Topic != "job-manager.events-journal" {
-					continue
-				}
-				var p struct {
-					ID     int64
-					Events []json.RawMessage
-				}
-				require.NoError(t, json.Unmarshal(a.Payload.(json.RawMessage), &p))
-				name := fmt.Sprint(a.Sender, a.Matchtag)
-				for _, e := range p.Events {
-					if !strings.Contains(string(e), `"annotations","context"`) {
-						logs[name][jobid.ID(p.ID)] = append(logs[name][jobid.ID(p.ID)], string(e)+"\n")
-					}
-				}
-			}
-		}
-		pump := func() {
-			for o := (Out{}); d.Next(&o); {
-				if read(&o); o.Seq == 0 {
-					continue
-				}
-				c := o
-				with = &c
-				return
-			}
-		}
-		done := func() {
-			if with != nil {
-				d.store(with)
-				require.NoError(t, d.Done(d.now, with, nil))
-				with = nil
-			}
-		}
-		for range 150 {
-			switch rng.IntN(7) {
-			case 0:
-				next++
-				d.send("a", 1, "submit", submissionOf(jobid.ID(next), ownUser, 0, sleep))
-			case 1:
-				d.send("a", 1, "raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, 1+rng.IntN(next+1)))
-			case 2:
-				id := jobid.ID(1 + rng.IntN(next+1))
-				_ = d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(id, int(id)))})
-			case 3:
-				if len(logs) < 8 {
-					tag++
-					name := fmt.Sprint("a", tag)
-					logs[name], full[name] = make(map[jobid.ID][]string), rng.IntN(2) == 0
-					d.send("a", tag, "events-journal", fmt.Sprintf(`{"full":%v}`, full[name]))
-				}
-			case 4, 5:
-				if with == nil {
-					pump()
-				}
-			case 6:
-				done()
-			}
-		}
-		for done(); ; done() {
-			if pump(); with == nil {
-				break
-			}
-		}
-		for name, jobs := range logs {
-			for id, s := range d.stored {
-				got := strings.Join(jobs[id], "")
-				if got == "" && !full[name] {
-					require.Contains(t, string(s.Eventlog), `"clean"`, "seed %d: %s lacks %v", seed, name, id)
-					continue
-				}
-				require.Equal(t, string(s.Eventlog), got, "seed %d: %s, full %v, %v", seed, name, full[name], id)
-			}
-		}
-	}
 }
 
 // A backlog of ten times the jobs takes some ten times the work, and not a hundred times.

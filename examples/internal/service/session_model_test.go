@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,9 +15,59 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
+// readers have what the journal told each listener of each job, without the annotations and
+// volatile memos that are in no log, and how often it told that the history is over.
+type readers struct {
+	logs map[string]map[jobid.ID]string
+	ends map[string]int
+}
+
+func newReaders() readers { return readers{make(map[string]map[jobid.ID]string), make(map[string]int)} }
+
+// hear takes in what comes out.
+func (r readers) hear(t tester, o *Out) {
+	for _, a := range o.Answers {
+		name := fmt.Sprint(a.Sender, a.Matchtag)
+		if a.Topic != "job-manager.events-journal" || a.Errnum != 0 {
+			continue
+		}
+		var p struct {
+			ID     int64
+			Events []json.RawMessage
+		}
+		require.NoError(t, json.Unmarshal(a.Payload.(json.RawMessage), &p))
+		if p.ID == -1 {
+			r.ends[name]++
+			continue
+		}
+		if r.logs[name] == nil {
+			r.logs[name] = make(map[jobid.ID]string)
+		}
+		for _, e := range p.Events {
+			if text := string(e); !strings.Contains(text, `"name":"annotations"`) && !strings.Contains(text, `"memo","context":{"volatile":`) {
+				r.logs[name][jobid.ID(p.ID)] += string(e) + "\n"
+			}
+		}
+	}
+}
+
+// check compares what a listener was told with the logs. One that did not ask for the full
+// history lacks jobs that were over.
+func (r readers) check(t tester, d *desk, name string, full bool) {
+	require.Equal(t, 1, r.ends[name], name)
+	for id, s := range d.stored {
+		if got := r.logs[name][id]; got != "" || full {
+			require.Equal(t, string(s.Eventlog), got, "%s: %v", name, id)
+		} else {
+			require.Contains(t, string(s.Eventlog), `"clean"`, "%s lacks %v", name, id)
+		}
+	}
+}
+
 // A peer is a scheduler and an executor that watch what they are asked.
 type peer struct {
 	*desk
+	readers
 	seed  uint64
 	asked map[jobid.ID]bool // of the scheduler, since its hello
 	has   map[jobid.ID]bool // has resources, as the scheduler knows
@@ -26,6 +77,7 @@ type peer struct {
 
 // watch takes in what comes out.
 func (p *peer) watch(o *Out) {
+	p.hear(p.t, o)
 	for _, a := range o.Answers {
 		if a.Topic != alloc.TopicHello || a.Matchtag != 7 {
 			continue
@@ -84,29 +136,19 @@ func (p *peer) some(rng *rand.Rand, set map[jobid.ID]bool, last int) (jobid.ID, 
 }
 
 // Whatever comes while records are with the store, no scheduler is asked twice for one job,
-// and no executor is told twice to start one.
-func TestNobodyIsAskedTwice(t *testing.T) {
+// and no executor is told twice to start one. Whenever a listener comes, it is told each event
+// of each job once and in order: what the backlog has, and what comes after it.
+func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 	ended := 0
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		p := &peer{desk: newDesk(t, Config{}), seed: seed, asked: map[jobid.ID]bool{}, has: map[jobid.ID]bool{}, runs: map[jobid.ID]bool{}}
-		var with *Out // the records with the store
-		pump := func() {
-			for o := (Out{}); with == nil && p.Next(&o); {
-				p.watch(&o)
-				if o.Seq != 0 {
-					c := o
-					with = &c
-				}
-			}
+		p := &peer{
+			desk: newDesk(t, Config{}), readers: newReaders(), seed: seed,
+			asked: map[jobid.ID]bool{}, has: map[jobid.ID]bool{}, runs: map[jobid.ID]bool{},
 		}
-		done := func() {
-			if with != nil {
-				p.store(with)
-				require.NoError(t, p.Done(p.now, with, nil))
-				with = nil
-			}
-		}
+		p.sent, p.hold = p.watch, func(o *Out) bool { return o.Seq != 0 }
+		pump := func() { p.pump(func(*Out) {}) }
+		full := make(map[string]bool) // listeners
 		last := 0
 		p.greet()
 		p.send("s", 8, "sched-ready", `{"mode":"unlimited"}`)
@@ -119,7 +161,7 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 			id, asked := p.some(rng, p.asked, last)
 			runs, started := p.some(rng, p.runs, last)
 			any := jobid.ID(1 + rng.IntN(last+1))
-			switch k := rng.IntN(14); {
+			switch k := rng.IntN(15); {
 			case k == 0:
 				last++
 				p.send("a", 1, "submit", submissionOf(jobid.ID(last), ownUser, 0, sleep))
@@ -133,7 +175,8 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 				delete(p.asked, id)
 				respond(`{"id":%d,"type":%d}`, id, 2+rng.IntN(2))
 			case k == 4:
-				p.send("a", 1, "memo", fmt.Sprintf(`{"id":%d,"volatile":%v,"memo":{"a":%d}}`, any, rng.IntN(2) == 0, rng.IntN(9)))
+				key := []string{"a", "volatile"}[rng.IntN(2)]
+				p.send("a", 1, "memo", fmt.Sprintf(`{"id":%d,"volatile":%v,"memo":{"%s":%d}}`, any, key == "volatile", key, rng.IntN(9)))
 			case k == 5:
 				p.send("a", 1, "urgency", fmt.Sprintf(`{"id":%d,"urgency":%d}`, any, rng.IntN(3)*8))
 			case k == 6:
@@ -155,16 +198,22 @@ func TestNobodyIsAskedTwice(t *testing.T) {
 				p.send("s", 8, "sched-ready", `{"mode":"limited","limit":2}`)
 			case k == 10 && rng.IntN(8) == 0:
 				require.NoError(t, p.step(joblife.StartQueue{Start: rng.IntN(2) == 0}))
-			case k > 11:
-				done()
+			case k == 11 && len(full) < 8:
+				tag := uint32(100 + len(full))
+				name := fmt.Sprint("a", tag)
+				full[name] = rng.IntN(2) == 0
+				p.send("a", tag, "events-journal", fmt.Sprintf(`{"full":%v}`, full[name]))
+			case k > 12:
+				p.release()
 			default:
 				pump()
 			}
 		}
-		for done(); ; done() {
-			if pump(); with == nil {
-				break
-			}
+		for pump(); len(p.held) > 0; pump() {
+			p.release()
+		}
+		for name, full := range full {
+			p.check(t, p.desk, name, full)
 		}
 		for v := range p.m.Jobs(jobstate.StateRun) {
 			require.True(t, p.has[v.ID()], "seed %d: %v", seed, v.ID())
