@@ -20,26 +20,18 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// Who asks: the owner of the instance, a guest with jobs, another one, and nobody.
+// Who asks: the owner of the instance, or a guest with jobs.
 const (
 	anOwner = "owner"
 	aGuest  = "guest"
-	another = "another"
-	nobody  = "nobody"
 )
 
 // from is a request of somebody.
 func from(who, topic, payload string) Request {
-	r := owner(topic, payload)
-	switch who {
-	case aGuest:
-		r.UserID, r.Rolemask = 5, roleUser
-	case another:
-		r.UserID, r.Rolemask = 6, roleUser
-	case nobody:
-		r.UserID, r.Rolemask = 7, 0
+	if who == aGuest {
+		return by(5, roleUser, topic, payload)
 	}
-	return r
+	return owner(topic, payload)
 }
 
 // specOf returns a jobspec.
@@ -128,11 +120,13 @@ var queueRows = []row{
 
 func TestAnonymousQueue(t *testing.T) {
 	s := newDesk(t, Config{})
-	s.converse(exchange{anOwner, "queue-list", `{}`, 0, `{"queues":[]}`},
+	s.converse(
+		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":[]}`},
 		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,` + offlineState},
 	)
 	s.goOnline()
-	s.converse(exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
+	s.converse(
+		exchange{aGuest, "queue-status", `{}`, 0, `{"enable":true,"start":true}`},
 		exchange{aGuest, "queue-status", `{"name":"x"}`, errno.Invalid, "'x' is not a valid queue"},
 		exchange{aGuest, "queue-status", `{"name":1}`, errno.Protocol, ""},
 		exchange{aGuest, "queue-status", `{"name":""}`, errno.Invalid, "'' is not a valid queue"},
@@ -157,7 +151,8 @@ func TestAnonymousQueue(t *testing.T) {
 func TestNamedQueues(t *testing.T) {
 	s := newDesk(t, Config{Queues: map[string]Queue{"b": {}, "a": {}}})
 	s.goOnline()
-	s.converse(exchange{aGuest, "queue-list", `{}`, 0, `{"queues":["a","b"]}`},
+	s.converse(
+		exchange{aGuest, "queue-list", `{}`, 0, `{"queues":["a","b"]}`},
 		exchange{aGuest, "queue-status", `{}`, errno.Invalid, "a named queue is required"},
 		exchange{anOwner, "queue-enable", `{"enable":true,"all":false}`, errno.Invalid, allQueues},
 		exchange{anOwner, "queue-start", `{"start":true,"all":false}`, errno.Invalid, allQueues},
@@ -190,7 +185,8 @@ func TestNoCheckpoint(t *testing.T) {
 
 	s.restart()
 	s.goOnline()
-	s.converse(exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":true}`},
+	s.converse(
+		exchange{aGuest, "queue-status", `{"name":"a"}`, 0, `{"enable":true,"start":true}`},
 		exchange{aGuest, "queue-status", `{"name":"b"}`, 0, `{"enable":true,"start":false,"stop_reason":"y"}`},
 	)
 }
@@ -230,11 +226,13 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	})
 	next.Queues = map[string]Queue{"b": {}}
 	next.Manager.Actions.Tolerate.Count = -1
-	s.converse(exchange{anOwner, "config-reload", `{}`, errno.Invalid, "perilog: invalid configuration: tolerate.count is negative"},
+	s.converse(
+		exchange{anOwner, "config-reload", `{}`, errno.Invalid, "perilog: invalid configuration: tolerate.count is negative"},
 		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["a"]}`},
 	)
 	next.Manager.Actions.Tolerate.Count = 0
-	s.converse(exchange{anOwner, "config-reload", `{}`, 0, ""},
+	s.converse(
+		exchange{anOwner, "config-reload", `{}`, 0, ""},
 		exchange{anOwner, "queue-list", `{}`, 0, `{"queues":["b"]}`},
 		exchange{anOwner, "config-reload", `{}`, errno.NoSys, ""}, // Parse is gone
 	)

@@ -88,7 +88,12 @@ var actionRows = []row{
 	same("housekeeping-kill", `{"signum":15}`, 0, ""),
 	same("housekeeping-kill", `{"signum":15,"jobid":99,"ranks":"0-1"}`, 0, ""),
 	same("housekeeping-kill", `{"signum":15,"ranks":"1-0"}`, errno.Invalid, "idset: syntax error: offset 2: range does not ascend in \"1-0\""),
+	same("housekeeping-kill", `{"signum":9,"ranks":7}`, errno.Protocol, ""),
+	same("housekeeping-kill", `{"signum":9,"jobid":"x"}`, errno.Protocol, ""),
+	same("housekeeping-kill", `{"signum":"x"}`, errno.Protocol, ""),
+	same("housekeeping-kill", `{"signum":4294967311}`, errno.Protocol, ""),
 	same("housekeeping-kill", `{}`, errno.Protocol, ""),
+	same("housekeeping-kill", ``, errno.Protocol, ""),
 }
 
 var otherRows = []row{

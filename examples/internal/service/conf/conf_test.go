@@ -181,43 +181,6 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-func nothing(func(joblife.Record, error) bool) {}
-
-// TestReload asks a service to read configurations: a bad one changes nothing.
-func TestReload(t *testing.T) {
-	now := time.Unix(1700000000, 0)
-	s, _, err := service.Restore(now, service.Config{Parse: Parse}, nothing)
-	require.NoError(t, err)
-	ask := func(topic, payload string) service.Answer {
-		s.Request(now, service.Request{Topic: "job-manager." + topic, Sender: "a", Matchtag: 1, Rolemask: 1, Payload: json.RawMessage(payload)})
-		var list []service.Answer
-		for out := (service.Out{}); s.Next(&out); {
-			list = append(list, out.Answers...)
-			require.NoError(t, s.Done(now, &out, nil))
-		}
-		require.Len(t, list, 1)
-		return list[0]
-	}
-	list := func(names ...string) {
-		t.Helper()
-		require.Equal(t, map[string]any{"queues": names}, ask("queue-list", "{}").Payload)
-	}
-	list([]string{}...)
-	require.Zero(t, ask("config-reload", `{"queues":{"b":{},"a":{}}}`).Errnum)
-	list("a", "b")
-
-	a := ask("config-reload", `{"queues":{"c":{}},"job-manager":{"prolog":{}}}`)
-	require.Equal(t, 22, a.Errnum)
-	require.Equal(t, "[job-manager.prolog]: no command specified and exec.imp not defined", a.Errstr)
-	list("a", "b")
-
-	a = ask("config-reload", `[]`)
-	require.Equal(t, 71, a.Errnum)
-	require.Equal(t, "Error unpacking config-reload request", a.Errstr)
-	require.Zero(t, ask("config-reload", `{}`).Errnum)
-	list([]string{}...)
-}
-
 // FuzzParse: whatever is accepted makes a service, and what is refused changes nothing.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(whole))
@@ -231,7 +194,7 @@ func FuzzParse(f *testing.F) {
 			require.Equal(t, old, cfg)
 			return
 		}
-		_, _, err = service.Restore(time.Unix(1700000000, 0), cfg, nothing)
+		_, _, err = service.Restore(time.Unix(1700000000, 0), cfg, func(func(joblife.Record, error) bool) {})
 		require.NoError(t, err)
 		again, err := Parse(cfg, text)
 		require.NoError(t, err)
