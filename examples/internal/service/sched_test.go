@@ -136,6 +136,7 @@ func TestNoMessageOfAnEarlierSessionComes(t *testing.T) {
 
 func TestSchedulerErrors(t *testing.T) {
 	d := newDesk(t, Config{})
+	d.cfg.Lookup = nil
 	d.submit(0, 1)
 	for _, r := range []Response{
 		{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}, // nobody asked

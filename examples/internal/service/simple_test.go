@@ -357,23 +357,6 @@ func TestStatesAndAnnotations(t *testing.T) {
 			notes - - core1 0 core0
 			cancel 3
 			states IIIRR`},
-		{"hold and limited", limited, `
-			load
-			submit 16 16 0 0 0
-			notes core0 core1 - - -
-			urgency 3 0
-			urgency 3 0
-			urgency 5 0
-			urgency 3 16
-			urgency 4 16
-			urgency 5 16
-			notes core0 core1 0 1 -
-			urgency 4 0
-			notes core0 core1 0 - 1
-			cancel 1 2
-			states IIRSR
-			urgency 4 16
-			notes - - core0 0 core1`},
 		{"priority and single", single, `
 			load
 			submit 16 16 16 16
@@ -387,34 +370,6 @@ func TestStatesAndAnnotations(t *testing.T) {
 			submit 20
 			states RISRS
 			notes core0 - - core1 0`},
-		{"priority and limited", limited, `
-			load
-			stop
-			submit 10 12 14 16 18
-			start
-			states SSSRR
-			notes - 1 0 core1 core0
-			urgency 2 16
-			notes - 0 1 core1 core0
-			urgency 1 18
-			notes 0 1 - core1 core0
-			urgency 2 8
-			notes 0 - 1 core1 core0
-			submit 20
-			states SSSRRS
-			notes 1 - - core1 core0 0`},
-		{"priority and unlimited", unlimited, `
-			load
-			stop
-			submit 12 10 14 16 18
-			start
-			states SSSRR
-			notes 1 2 0 core1 core0
-			cancel 5
-			states SSRRI
-			notes 0 1 core0 core1 -
-			urgency 2 20
-			notes 1 0 core0 core1 -`},
 		{"queue and limited", limited, `
 			load
 			stop
@@ -434,20 +389,6 @@ func TestStatesAndAnnotations(t *testing.T) {
 			cancel 5
 			start
 			states RSRSII`},
-		{"queue and unlimited", unlimited, `
-			load
-			stop
-			submit 10 12 14 16 18
-			start
-			states SSSRR
-			counts 0 3 2
-			stop
-			urgency 1 20
-			counts 0 0 2
-			cancel 5
-			start
-			states RSSRI
-			counts 0 2 2`},
 	} {
 		t.Run(c.name, func(t *testing.T) { newSimple(t, c.mode, 2, Config{}).play(c.steps) })
 	}

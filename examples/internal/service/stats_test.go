@@ -3,14 +3,11 @@ package service
 import (
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/errno"
-	"github.com/joblife/joblife/jobstate/fsd"
-	"github.com/joblife/joblife/perilog"
 )
 
 var statsRows = []row{
@@ -44,38 +41,4 @@ func TestStats(t *testing.T) {
 			"running": map[string]any{}, "config": map[string]any{"release-after": -1.0, "command": ""},
 		},
 	}, answer)
-}
-
-func TestStatsShowHousekeeping(t *testing.T) {
-	after := fsd.Duration(90 * time.Second)
-	w := newWorld(t, joblife.Config{Actions: perilog.Config{
-		Housekeeping: &perilog.HousekeepingConfig{Command: []string{"imp", "run"}, ReleaseAfter: &after},
-	}})
-	w.do(joblife.Raise{ID: running, Type: "cancel"})
-	check := func(allocated string) {
-		var answer struct {
-			Housekeeping struct {
-				Running map[string]map[string]any
-				Config  json.RawMessage
-			}
-		}
-		require.NoError(t, json.Unmarshal([]byte(text(t, w.drive(owner("stats-get", ``)).Answers[0].Payload)), &answer))
-		require.JSONEq(t, `{"release-after":90.0,"command":"imp run"}`, string(answer.Housekeeping.Config))
-		require.Equal(t, allocated, answer.Housekeeping.Running["ƒJ"]["allocated"])
-		require.Contains(t, answer.Housekeeping.Running["ƒJ"], "pending")
-		require.Equal(t, 1700000000.0, answer.Housekeeping.Running["ƒJ"]["t_start"])
-	}
-	check("0-1")
-	w.do(joblife.Report{Job: running, Report: perilog.Report{
-		Action: perilog.Housekeeping(), Kind: perilog.ReportExited, Attempt: 1,
-	}})
-	check("0-1")
-	require.NoError(t, w.Tick(start.Add(90*time.Second)))
-	w.collect()
-	check("1")
-	// Housekeeping keeps the job.
-	out := w.drive(owner("purge", limitsOf(0, 100, true)))
-	require.JSONEq(t, `{"jobs":[18]}`, text(t, out.Events[0].Payload))
-	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0].Payload))
-	require.Contains(t, w.drive(owner("purge-id", `{"id":17,"force":1}`)).Answers[0].Errstr, "job is pinned by housekeeping")
 }
