@@ -1,9 +1,10 @@
 package main
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,32 +42,18 @@ func BenchmarkBackfill(b *testing.B) {
 	}
 }
 
-// ends are the running jobs of a cluster, by when they end.
-type ends []ending
-
+// An ending is a running job of a cluster, and when it ends.
 type ending struct {
 	at eventlog.Timestamp
 	id jobid.ID
 	r  *rset.R
 }
 
-func (e ends) Len() int { return len(e) }
-func (e ends) Less(i, j int) bool {
-	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].id < e[j].id
-}
-func (e ends) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
-func (e *ends) Push(x any)   { *e = append(*e, x.(ending)) }
-func (e *ends) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
-}
-
 const begin = eventlog.Timestamp(1e6)
 
 // cluster runs jobs and returns the time that the scheduler took.
 func cluster(b *testing.B, policy string, nodes, jobs int) time.Duration {
-	var running ends
+	var running []ending // in order, the first at the end
 	now, rng := begin, rand.New(rand.NewPCG(7, 7))
 	length := map[jobid.ID]float64{} // of what the limit is
 	s := scheduler{
@@ -77,7 +64,11 @@ func cluster(b *testing.B, policy string, nodes, jobs int) time.Duration {
 			require.NotEqual(b, alloc.ResponseDeny, a.Type)
 			if a.Type == alloc.ResponseSuccess {
 				limit := float64(a.R.Expiration() - a.R.Start())
-				heap.Push(&running, ending{now + eventlog.Timestamp(length[a.ID]*limit), a.ID, a.R})
+				e := ending{now + eventlog.Timestamp(length[a.ID]*limit), a.ID, a.R}
+				i, _ := slices.BinarySearchFunc(running, e, func(a, b ending) int {
+					return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.id, a.id))
+				})
+				running = slices.Insert(running, i, e)
 				delete(length, a.ID)
 			}
 		},
@@ -108,7 +99,8 @@ func cluster(b *testing.B, policy string, nodes, jobs int) time.Duration {
 			id++
 			continue
 		}
-		e := heap.Pop(&running).(ending)
+		e := running[len(running)-1]
+		running = running[:len(running)-1]
 		now = e.at
 		timed(func() error { return s.free(alloc.Free{ID: e.id, R: e.r, Final: true}) })
 	}

@@ -87,7 +87,6 @@ func TestAFailureThatATerminalWouldObey(t *testing.T) {
 
 // A key in another case is another key, and one that comes twice is refused.
 func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
-	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
 	for text, want := range map[string]string{
 		strings.Replace(request, `"id":2`, `"ID":3,"id":2,"Id":4`, 1):       `"id":2,"type":0`,
 		strings.Replace(request, `"topic"`, `"Topic":"x","topic"`, 1):       `"id":2,"type":0`,
@@ -100,10 +99,12 @@ func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
 	}
 }
 
-// inventory and oneCore are a machine of a core, and a job that needs it.
+// A machine of a core, a job that needs it, and one that has it.
 const (
 	inventory = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}` + "\n"
 	helloDone = `{"topic":"job-manager.sched-hello","errnum":61}` + "\n"
+	request   = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
+	holding1  = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
 	oneCore   = `{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":10}}}`
 )
 
@@ -171,41 +172,35 @@ func TestEveryErrnumIsListed(t *testing.T) {
 // What a line tells that cannot be read, nobody knows: if it was of a job that
 // holds resources, those would be given to another.
 func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
-	const (
-		hello   = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
-		request = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
-	)
 	for what, text := range map[string]string{
-		"no id":             strings.Replace(hello, `"id"`, `"jobid"`, 1),
-		"no rank":           strings.Replace(hello, `"0","children"`, `"","children"`, 1),
-		"free is not of R":  strings.Replace(hello, `]}}}}`, `]}},"free":"1"}}`, 1),
+		"no id":             strings.Replace(holding1, `"id"`, `"jobid"`, 1),
+		"no rank":           strings.Replace(holding1, `"0","children"`, `"","children"`, 1),
+		"free is not of R":  strings.Replace(holding1, `]}}}}`, `]}},"free":"1"}}`, 1),
 		"no payload":        `{"topic":"job-manager.sched-hello"}` + "\n",
 		"payload no object": `{"topic":"job-manager.sched-hello","payload":[]}` + "\n",
-		"no JSON":           hello[:len(hello)-3] + "\n",
-		"too long":          hello[:len(hello)-2] + strings.Repeat(" ", lines.Max) + "}\n",
+		"no JSON":           holding1[:len(holding1)-3] + "\n",
+		"too long":          holding1[:len(holding1)-2] + strings.Repeat(" ", lines.Max) + "}\n",
 	} {
 		_, stdout, stderr := prog.Run(strings.NewReader(inventory+text+helloDone+request), "-now=1")
 		require.NotContains(t, stdout, `"type":0`, what)
 		require.NotContains(t, stdout, alloc.TopicReady, what)
 		require.Contains(t, stderr, "not ready: the resources of 1 job are unknown", what)
 
-		_, stdout, _ = prog.Run(strings.NewReader(inventory+text+helloDone+hello+helloDone+request), "-now=1")
+		_, stdout, _ = prog.Run(strings.NewReader(inventory+text+helloDone+holding1+helloDone+request), "-now=1")
 		require.Contains(t, stdout, alloc.TopicReady, what+", and then good")
 		require.NotContains(t, stdout, `"type":0`, what+", and then good: job 1 has the core")
 	}
 	// Once it is known what is held, a line that cannot be read changes nothing.
 	_, stdout, _ := prog.Run(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
 	require.Contains(t, stdout, `"type":0`)
-	// But for a hello, which begins another series.
-	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
-	_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+bad+request), "-now=1")
+	// But for a holding1, which begins another series.
+	_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+badHello+"\n"+request), "-now=1")
 	require.NotContains(t, stdout, `"type":0`)
 }
 
 // A manager tells its events to each client, also before it has read the hello of one.
 func TestAnEventIsNotForAScheduler(t *testing.T) {
 	event := `{"event":"job-exception","private":true,"payload":{"id":1,"type":"cancel","severity":0}}` + "\n"
-	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
 	for _, input := range []string{event + inventory + helloDone + request, inventory + event + helloDone + event + request} {
 		status, stdout, stderr := prog.Run(strings.NewReader(input), "-now=1")
 		require.Equal(t, lines.ExitOK, status, stderr)
@@ -234,7 +229,7 @@ func TestWhatComesBeforeTheAnswerToTheHelloIsOfAnotherSession(t *testing.T) {
 
 // A session does not wait for ever.
 func TestASessionThatIsNotReadyEnds(t *testing.T) {
-	bad := `{"topic":"job-manager.sched-hello","payload":{}}` + "\n"
+	const bad = badHello + "\n"
 	for _, text := range []string{"", inventory, inventory + bad + helloDone, inventory + helloDone + bad} {
 		in, feed := io.Pipe()
 		go func() { _, _ = io.WriteString(feed, text) }()
@@ -252,11 +247,9 @@ func TestASessionThatIsNotReadyEnds(t *testing.T) {
 // An instance whose nodes are all excluded starts all the same.
 func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 	const (
-		none    = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}}` + "\n"
-		holder  = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
-		request = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
-		check   = `{"topic":"feasibility.check","payload":{"jobspec":` + oneCore + `}}` + "\n"
-		free    = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
+		none  = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}}` + "\n"
+		check = `{"topic":"feasibility.check","payload":{"jobspec":` + oneCore + `}}` + "\n"
+		free  = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
 	)
 	for _, policy := range []string{"fifo", "easy"} {
 		status, stdout, stderr := prog.Run(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
@@ -266,7 +259,7 @@ func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 		require.Contains(t, stdout, `{"topic":"feasibility.check","errnum":`)
 
 		// A job that holds what is excluded now is known, and may free it.
-		status, stdout, stderr = prog.Run(strings.NewReader(none+holder+helloDone+free), "-now=1", "-policy="+policy)
+		status, stdout, stderr = prog.Run(strings.NewReader(none+holding1+helloDone+free), "-now=1", "-policy="+policy)
 		require.Equal(t, lines.ExitFault, status, "the hello is reported")
 		require.Contains(t, stdout, alloc.TopicReady)
 		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
@@ -500,7 +493,6 @@ func TestWhatPeopleAsk(t *testing.T) {
 		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"1-3","children":{"core":"0-1"}}],"nodelist":["n[1-3]"],"starttime":5,"expiration":50}},"free":"1"}}` + "\n"
 		ask   = `{"topic":"sched.resource-status"}` + "\n" + `{"topic":"sched.holders"}` + "\n"
 	)
-	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
 	for _, policy := range []string{"fifo", "easy"} {
 		_, stdout, _ := prog.Run(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10", "-policy="+policy)
 		_, answers, _ := strings.Cut(stdout, `{"topic":"sched.resource-status"`)
