@@ -639,7 +639,7 @@ func TestAJobThatBypassesTheScheduler(t *testing.T) {
 	require.Equal(t, jobstate.StateSched, s.state(id))
 	s.restart()
 	require.ErrorIs(t, s.try(joblife.Alloc{ID: id, By: joblife.Cred{UserID: 5, Guest: true}, R: r}), joblife.ErrDenied)
-	require.ErrorContains(t, s.try(joblife.Alloc{ID: id}), "alloc needs SetR first")
+	require.ErrorContains(t, s.try(joblife.Alloc{ID: id}), "an allocation has at least one rank")
 	require.NoError(t, s.ask(joblife.Alloc{Tag: 7, ID: id, R: r}).Err)
 	require.Equal(t, jobstate.StateRun, s.state(id))
 	s.restart()

@@ -70,29 +70,3 @@ var (
 
 // Final reports whether the final fragment was given back.
 func (j *Job) Final() bool { return j.final }
-
-// String returns the state in one line: the holds, the progress of each action, and
-// what was freed.
-func (j *Job) String() string {
-	dst := j.holds.appendText(nil)
-	for _, a := range j.actions {
-		dst = a.appendText(dst)
-	}
-	if h := j.hk; h != nil {
-		dst = fmt.Appendf(h.appendText(dst), " draining %v ready %v", &h.draining, &h.ready)
-	}
-	dst = fmt.Appendf(dst, "; freed %v final %t", j.freed(), j.final)
-	if j.stopping {
-		dst = append(dst, "; stopping"...)
-	}
-	return string(dst)
-}
-
-// appendText appends how far the action is, and where.
-func (a *action) appendText(dst []byte) []byte {
-	dst = fmt.Appendf(dst, "; %v: %s", a.Key, [...]string{"idle", "active", "finished"}[a.stage])
-	if r := a.run; r != nil {
-		dst = fmt.Appendf(dst, " idle %v running %v lost %v open %v attempt %d", r.Idle(), r.Running(), r.Lost(), r.Open(), r.LastAttempt())
-	}
-	return dst
-}
