@@ -192,7 +192,7 @@ func traitsOf(c jobstate.Context) traits {
 // has reports whether t has one of some traits.
 func (t traits) has(some traits) bool { return t&some != 0 }
 
-// change takes in what an event changes that the job has applied.
+// change folds an event that the job has applied.
 func (h *Holds) change(ev *jobstate.Event) {
 	e := ev.Entry()
 	switch c := ev.Context().(type) {

@@ -82,7 +82,7 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	if err != nil {
 		return j, fmt.Errorf("perilog: housekeeping: %w", err)
 	}
-	return j, j.takeUp()
+	return j, j.resume()
 }
 
 // replay folds each event of a log.
@@ -96,8 +96,8 @@ func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
 	})
 }
 
-// takeUp continues the job after a restart, from what the logs say.
-func (j *Job) takeUp() error {
+// resume continues the job after a restart, from what the logs say.
+func (j *Job) resume() error {
 	for _, a := range j.actions {
 		if a.run != nil {
 			a.run.Lose()
@@ -141,7 +141,7 @@ func (j *Job) takeUp() error {
 	return nil
 }
 
-// record adds an entry, which it keeps, to what is to be logged.
+// record adds an entry to Post, and keeps it.
 func (j *Job) record(l Log, e eventlog.Entry, c jobstate.Context) {
 	j.open()
 	r := Record{Log: l, Entry: e, State: j.holds.job.State()}

@@ -233,7 +233,7 @@ func (j *Job) askDrains() {
 	j.due = j.due[:0]
 }
 
-// free gives back what has left: to housekeeping, or out. The final fragment comes
+// free gives back what has left, unless housekeeping comes first. The final fragment comes
 // with the event free, which is in Post before it.
 func (j *Job) free() {
 	h := &j.holds

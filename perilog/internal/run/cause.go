@@ -81,11 +81,11 @@ type Failure struct {
 	Ranks  *idset.Set // not empty
 	Cause  Cause      // not CauseOK
 	Status int32      // the worst wait status
-	Note   string     // of the control line, if one told it
+	Note   string     // of the control line, if one reported it
 	Drain  bool       // the ranks are to be drained
 }
 
-// The wait statuses of ends that no process told.
+// The wait statuses of ends that no process reported.
 const (
 	statusFailed      = 1 << 8
 	statusTerminated  = sigterm
@@ -110,8 +110,8 @@ func exitCode(status int32) (int, bool) {
 // maxSignal is the largest signal number there is.
 const maxSignal = 64
 
-// signalOf returns the signal that ended a process, 0 if none did. A shell tells
-// of the signal that ended its child by an exit code above 128.
+// signalOf returns the signal that ended a process, 0 if none did. A shell whose child
+// a signal ended exits with a code above 128.
 func signalOf(status int32) int {
 	code, exited := exitCode(status)
 	switch {
@@ -123,8 +123,7 @@ func signalOf(status int32) int {
 	return 0
 }
 
-// normal returns a wait status without the bits that mean nothing: it is 0 only
-// if that is what was told.
+// normal returns a wait status without the bits that mean nothing. Only 0 gives 0.
 func normal(status int32) int32 {
 	s := status & 0xffff
 	if s&0x7f == 0 {

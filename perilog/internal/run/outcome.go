@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,10 +70,7 @@ func (r *Run) groups() []Group {
 	add := func(rank uint32, s *slot) {
 		key := Group{Cause: s.cause, Code: s.code()}
 		k, found := slices.BinarySearchFunc(groups, key, func(a, b Group) int {
-			if a.Cause != b.Cause {
-				return int(a.Cause) - int(b.Cause)
-			}
-			return a.Code - b.Code
+			return cmp.Or(cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Code, b.Code))
 		})
 		if !found {
 			key.Ranks = new(idset.Set)
@@ -191,7 +189,7 @@ func (r *Run) place(c Cause, ranks *idset.Set) string {
 	return " on " + names + " (rank " + text + ")"
 }
 
-// A note is what control lines told of ranks.
+// A note is what control lines said of ranks.
 type note struct {
 	text  string
 	ranks *idset.Set
@@ -213,7 +211,7 @@ func (r *Run) note(text string, rank uint32) {
 	}
 }
 
-// details keeps what reports told, for administrators: the first of it, as far
+// details keeps what reports said, for administrators: the first of it, as far
 // as there is room. The rest is counted.
 type details struct {
 	text    []byte
@@ -226,7 +224,7 @@ const (
 	detailRoom    = 32
 )
 
-// detail keeps what a report told of a rank.
+// detail keeps what a report said of a rank.
 func (r *Run) detail(rank uint32, cause Cause, status int32, text string) {
 	d := &r.details
 	if d.dropped > 0 {

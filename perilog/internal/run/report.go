@@ -5,7 +5,7 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// ReportKind has the values of package perilog, which tells of them; so has Answer below.
+// ReportKind has the values of package perilog, which documents them. So has Answer below.
 type ReportKind uint8
 
 // The kinds of reports.
@@ -40,7 +40,7 @@ const (
 	AnswerIgnored
 )
 
-// Report takes in what happened. Reports may come in any order, twice, and about
+// Report applies a report. Reports may come in any order, twice, and about
 // anything: one that makes no sense gets an answer and changes nothing. A report
 // about a process that was lost in a restart reattaches it on that rank: so it is
 // AnswerApplied, whatever it says.
@@ -186,6 +186,12 @@ func (r *Run) endSlot(s *slot, cause Cause, status int32) {
 	r.open--
 }
 
+// endLead ends a single command without a report.
+func (r *Run) endLead(cause Cause, status int32) {
+	r.stopped(&r.lead)
+	r.lead.cause, r.lead.status = cause, status
+}
+
 // fail reports that a rank failed, with the ranks before it that failed alike.
 func (r *Run) fail(f Failure, rank uint32) {
 	r.note(f.Note, rank)
@@ -319,8 +325,7 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 	if r.spec.PerRank {
 		r.each(ranks, end)
 	} else {
-		r.stopped(&r.lead)
-		r.lead.cause, r.lead.status = cause, status
+		r.endLead(cause, status)
 		r.eachOpen(end)
 	}
 	r.finish()
@@ -341,8 +346,7 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 	}
 	r.each(ranks, force)
 	if !r.spec.PerRank && r.open == 0 && r.lead.stage != stageEnded {
-		r.stopped(&r.lead)
-		r.lead.cause, r.lead.status = CauseForced, status
+		r.endLead(CauseForced, status)
 	}
 	r.finish()
 }
@@ -368,8 +372,7 @@ func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
 		r.detail(rank, f.Cause, f.Status, "before a restart")
 	})
 	if !r.spec.PerRank && !running && r.lead.stage != stageEnded && r.open == 0 {
-		r.stopped(&r.lead)
-		r.lead.cause, r.lead.status = f.Cause, f.Status
+		r.endLead(f.Cause, f.Status)
 	}
 	r.finish()
 }
