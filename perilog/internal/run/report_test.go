@@ -392,6 +392,7 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 			require.NotEqual(t, AnswerApplied, r.says(c.leader, line), "it says so once")
 		}
 		require.False(t, r.Done(), "the command runs")
+		require.Zero(t, r.end)
 		r.now = t0 + 5
 		r.exit(idset.Of(c.leader).String(), c.status)
 		require.Equal(t, c.want, r.causes())
@@ -402,5 +403,24 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 		for _, drain := range r.drained() {
 			require.Regexp(t, "^prolog reported node failure", drain, "the command tells nothing of a node by its end")
 		}
+	}
+}
+
+// A rank that failed and is run again is not drained a second time.
+func TestARankIsDrainedOnce(t *testing.T) {
+	for _, again := range []func(r *testRun){
+		func(r *testRun) { r.report(Report{Kind: ReportExited, Attempt: 2, Rank: 1, Status: 256}) },
+		func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Attempt: 2, Rank: 1}) },
+		func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) },
+		func(r *testRun) {
+			r.report(Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix)})
+		},
+	} {
+		r := launched(t, perRank(t, "0-1"))
+		r.exit("1", 256)
+		r.Launch(t0, 2, set(t, "1"))
+		again(r)
+		require.Len(t, r.failures, 2)
+		require.Len(t, r.drained(), 1)
 	}
 }

@@ -167,3 +167,34 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	require.Equal(t, AnswerEnded, r.report(Report{Kind: ReportExited, Rank: 0}))
 	require.EqualValues(t, 256, r.Outcome().Status)
 }
+
+func TestWhatWasCanceledIsCanceledAgainWhereItIsTakenUp(t *testing.T) {
+	r := launched(t, perRank(t, "0-3"))
+	r.cancel()
+	r.Lose()
+	require.Empty(t, r.TakeSignals())
+	r.now = t0 + 500
+	r.Reattach(r.now, set(t, "0-1"))
+	r.fetch()
+	require.Equal(t, []string{"TERM to 0-3 of 1", "TERM to 0-1 of 1"}, r.sent())
+	require.Equal(t, t0+560, deadline(t, r))
+	r.exit("2", 0)
+	require.Equal(t, "TERM to 2 of 1", r.sent()[2])
+	r.tick()
+	require.Equal(t, "3", r.Open().String())
+	r.force("3", 256)
+	require.Equal(t, "canceled 2; canceled-timed-out 0-1; forced 3", r.causes())
+}
+
+// The largest attempt is in no log of this library. A damaged one must not make
+// the run lose count.
+func TestAttemptsDoNotOverflow(t *testing.T) {
+	r := &testRun{Run: New(perRank(t, "0-2")), t: t, now: t0}
+	r.Launch(t0, math.MaxUint32, set(t, "0"))
+	r.Launch(t0, 5, set(t, "1"))
+	r.Launch(t0, math.MaxUint32, set(t, "2"))
+	r.force("1", 256)
+	r.force("0,2", 256)
+	require.Equal(t, "forced 0-2", r.causes())
+	require.Less(t, r.LastAttempt(), uint32(math.MaxUint32), "another launch must have a number")
+}
