@@ -70,7 +70,7 @@ func DescribeAll(m *Manager) string {
 		m.shutdown.begun, m.shutdown.at, m.timers.tree.Len(), m.posts.len(), m.dirty.len())
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
-		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v notes %s\n", id, j.life, j.start, j.queued, j.later, j.rareCopy().notes)
+		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v priority %d %v notes %s\n", id, j.life, j.start, j.queued, j.later, j.computed, j.ranked, j.rareCopy().notes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].start)
@@ -78,7 +78,12 @@ func DescribeAll(m *Manager) string {
 	for info, state := range m.sched.queue.All() {
 		fmt.Fprintf(&b, "queued %v %v\n", info, state)
 	}
-	fmt.Fprintf(&b, "%v %d\n", m.sched.queue.Phase(), len(m.out.Append))
+	p := &m.purger
+	_, busy := m.index.Claimed()
+	fmt.Fprintf(&b, "%v %d offline %v purges %d %v %v %d %v\n", m.sched.queue.Phase(), len(m.out.Append), m.offline, p.asked.len(), busy, p.own, p.gone, p.limits)
+	m.bookings.Each(func(job jobid.ID, rank uint32, kind string, id uint32) {
+		fmt.Fprintf(&b, "%v has rank%d/%s%d\n", job, rank, kind, id)
+	})
 	return b.String()
 }
 

@@ -1,6 +1,7 @@
 package joblife_test
 
 import (
+	"bytes"
 	"fmt"
 	"iter"
 	"slices"
@@ -142,6 +143,19 @@ func (s *site) restore(records []joblife.Record) {
 	s.act()
 }
 
+// restarts are the ways in which a Manager goes on.
+var restarts = map[string]func(*site){
+	"live":     func(s *site) {},
+	"restart":  func(s *site) { s.restart() },
+	"snapshot": func(s *site) { s.restore(slices.Collect(s.m.Snapshot())) },
+}
+
+// cutBefore drops what was stored since the first event of a name, as a crash does.
+func (s *site) cutBefore(name string) {
+	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return bytes.Contains(r.Data, []byte(`"name":"`+name+`"`)) })
+	s.store = s.store[:i]
+}
+
 // state returns the state of a job.
 func (s *site) state(id jobid.ID) jobstate.State {
 	v, ok := s.m.Job(id)
@@ -166,7 +180,7 @@ func (s *site) act() {
 			s.store = append(s.store, r)
 		}
 		var todo []joblife.Input
-		if s.rd.Hello != nil {
+		if s.rd.Hello != nil && !s.hold["pool"] {
 			s.newPool(8)
 			for _, h := range s.rd.Hello.Responses {
 				require.NoError(s.t, s.pool.Adopt(h.ID, h.R, h.Free))
@@ -219,9 +233,7 @@ func (s *site) act() {
 				continue
 			}
 			for rank := range l.Ranks.All() {
-				todo = append(todo, joblife.Report{Job: l.Job, Report: perilog.Report{
-					Action: l.Action, Kind: perilog.ReportExited, Attempt: l.Attempt, Rank: rank,
-				}})
+				todo = append(todo, exited(l, rank))
 			}
 		}
 		for _, d := range s.rd.Drain {
@@ -302,71 +314,11 @@ func all(records []joblife.Record) iter.Seq2[joblife.Record, error] {
 
 // describe returns all of a Ready as text.
 func describe(rd *joblife.Ready) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "ready %d\n", rd.Seq)
-	for _, r := range rd.Append {
-		fmt.Fprintf(&b, "%v %v %q\n", r.Kind, r.Job, r.Data)
+	plain := *rd
+	if plain.Hello = nil; rd.Hello != nil {
+		return fmt.Sprintf("%+v %+v", plain, *rd.Hello)
 	}
-	if rd.Hello != nil {
-		for _, h := range rd.Hello.Responses {
-			fmt.Fprintf(&b, "hello %v %v free %v\n", h.ID, h.R, h.Free)
-		}
-	}
-	for _, msg := range rd.Sched {
-		fmt.Fprintf(&b, "sched %T %+v\n", msg, msg)
-	}
-	for _, msg := range rd.Exec {
-		fmt.Fprintf(&b, "exec %T %+v\n", msg, msg)
-	}
-	for _, r := range rd.Raised {
-		fmt.Fprintf(&b, "raised %+v\n", r)
-	}
-	for _, l := range rd.Launch {
-		fmt.Fprintf(&b, "launch %v %v %d on %v\n", l.Job, l.Action, l.Attempt, l.Ranks)
-	}
-	for _, l := range rd.Signal {
-		fmt.Fprintf(&b, "signal %v %v %d on %v\n", l.Job, l.Action, l.Signal.Signal, l.Ranks)
-	}
-	for _, d := range rd.Drain {
-		fmt.Fprintf(&b, "drain %v %v %q\n", d.Job, d.Ranks, d.Reason)
-	}
-	fmt.Fprintf(&b, "unlink %v\n", rd.Unlink)
-	for _, e := range rd.Journal {
-		fmt.Fprintf(&b, "journal %v %v %s %s %v\n", e.Job, e.Entry.Timestamp, e.Entry.Name, e.Entry.Context, e.Volatile)
-	}
-	for _, a := range rd.Answers {
-		fmt.Fprintf(&b, "answer %+v\n", a)
-	}
-	for _, o := range rd.Outcomes {
-		fmt.Fprintf(&b, "outcome %v %v %d %q\n", o.Job, o.Action, o.Status, o.Note)
-	}
-	for _, f := range rd.Faults {
-		fmt.Fprintf(&b, "fault %v\n", f)
-	}
-	return b.String()
-}
-
-// snapshot returns a Manager as text: what it would store, and its counts.
-func snapshot(m *joblife.Manager) string {
-	var b strings.Builder
-	for r := range m.Snapshot() {
-		fmt.Fprintf(&b, "%v %v %q\n", r.Kind, r.Job, r.Data)
-	}
-	st := m.Stats()
-	st.Faults, st.Events = 0, 0
-	fmt.Fprintf(&b, "%+v\n", st)
-	for v := range m.Jobs(^jobstate.State(0)) {
-		fmt.Fprintf(&b, "%v %v\n", v.ID(), v.State())
-		if v.State() != jobstate.StateInactive {
-			fmt.Fprintf(&b, "%v %v %v\n", v.Job().Waiting(), v.Holds().Held(), v.R())
-			text, _ := v.Jobspec().MarshalJSON()
-			fmt.Fprintf(&b, "%s\n", text)
-		}
-	}
-	for h := range m.Holders() {
-		fmt.Fprintf(&b, "%v %v %v %v\n", h.Job, h.Kind, h.Description, h.Ranks)
-	}
-	return b.String()
+	return fmt.Sprintf("%+v", plain)
 }
 
 // faults returns the lines of s.log that are faults.
@@ -395,6 +347,11 @@ func said(id jobid.ID, typ exec.ResponseType) joblife.Input {
 	return joblife.ExecResponse{ID: id, Type: typ, Final: typ == exec.ResponseRelease}
 }
 
+// exited reports that a launched process has ended well on a rank.
+func exited(l joblife.Launch, rank uint32) joblife.Input {
+	return joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: rank}}
+}
+
 // starts returns Reattach of each start that the executor got.
 func (s *site) starts() (list []bool) {
 	for _, msg := range s.exec {
@@ -416,17 +373,4 @@ func line(t testing.TB, e eventlog.Entry) string {
 // release is the executor's final release.
 func release(id jobid.ID) exec.Response {
 	return exec.Response{ID: id, Type: exec.ResponseRelease, Final: true}
-}
-
-// depend submits a job with dependencies.
-func (s *site) depend(name string, deps ...map[string]string) (jobid.ID, error) {
-	s.last = nil
-	err := s.m.Step(s.now, joblife.Submit{
-		Tag: 1, Jobspec: jobspec1{Slots: 1, Name: name, Dependencies: deps}.text(), Urgency: jobstate.UrgencyDefault,
-	})
-	if err != nil {
-		return 0, err
-	}
-	s.act()
-	return s.last[0].Job, nil
 }

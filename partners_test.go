@@ -3,6 +3,7 @@ package joblife_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -52,71 +53,44 @@ func given(id jobid.ID, r *rset.R, bypass bool) joblife.Input {
 func TestNothingIsBookedTwice(t *testing.T) {
 	two, one := idset.Range(0, 1), idset.Of(1) // cores
 	keeps := joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}}
+	give := func(s *site, id jobid.ID) { // the ranks beside
+		s.cancel(id)
+		s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(1, 4)})
+	}
+	damage := func(s *site, id jobid.ID) {
+		s.store = append(s.store, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: []byte("?\n")})
+		s.restart()
+		require.Len(t, s.rec.Quarantined, 1)
+	}
 	for _, c := range []struct {
-		name string
-		cfg  joblife.Config
-		// hold has a job hold the cores 0 and 1 of the ranks 2 and 3.
-		hold func(s *site) jobid.ID
+		name   string
+		cfg    joblife.Config
+		bypass bool
+		ranks  *idset.Set                 // of which a job gets the cores 0 and 1
+		then   func(s *site, id jobid.ID) // then it holds those of the ranks 2 and 3
 	}{
-		{"a job", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(false)
-			s.step(given(id, of(t, idset.Range(2, 3), two), false))
-			return id
-		}},
-		{"a job that bypasses the scheduler", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(true)
-			s.step(given(id, of(t, idset.Range(2, 3), two), true))
-			return id
-		}},
-		{"a job that gave back the ranks beside", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(false)
-			s.step(given(id, of(t, idset.Range(1, 4), two), false))
-			s.step(joblife.Raise{ID: id, Type: "cancel"})
-			s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(1, 4)})
-			return id
-		}},
-		{"a bypassing job that gave back the ranks beside", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(true)
-			s.step(given(id, of(t, idset.Range(1, 4), two), true))
-			s.step(joblife.Raise{ID: id, Type: "cancel"})
-			s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(1, 4)})
-			return id
-		}},
-		{"housekeeping of a job that is over", keeps, func(s *site) jobid.ID {
-			s.hold["action"] = true
-			id := s.waits(false)
-			s.step(given(id, of(t, idset.Range(2, 3), two), false))
+		{"a job", joblife.Config{}, false, idset.Range(2, 3), func(*site, jobid.ID) {}},
+		{"a job that bypasses the scheduler", joblife.Config{}, true, idset.Range(2, 3), func(*site, jobid.ID) {}},
+		{"a job that gave back the ranks beside", joblife.Config{}, false, idset.Range(1, 4), give},
+		{"a bypassing job that gave back the ranks beside", joblife.Config{}, true, idset.Range(1, 4), give},
+		{"housekeeping of a job that is over", keeps, false, idset.Range(2, 3), func(s *site, id jobid.ID) {
 			s.finish(id, 0)
 			require.Equal(t, jobstate.StateInactive, s.state(id))
-			return id
 		}},
-		{"a job of before a restart", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(false)
-			s.step(given(id, of(t, idset.Range(2, 3), two), false))
-			s.restart()
-			return id
-		}},
-		{"a quarantined job", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(false)
-			s.step(given(id, of(t, idset.Range(2, 3), two), false))
-			s.store = append(s.store, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: []byte("?\n")})
-			s.restart()
-			require.Len(t, s.rec.Quarantined, 1)
-			return id
-		}},
-		{"a quarantined job that bypasses the scheduler", joblife.Config{}, func(s *site) jobid.ID {
-			id := s.waits(true)
-			s.step(given(id, of(t, idset.Range(2, 3), two), true))
-			s.store = append(s.store, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: []byte("?\n")})
-			s.restart()
+		{"a job of before a restart", joblife.Config{}, false, idset.Range(2, 3), func(s *site, id jobid.ID) { s.restart() }},
+		{"a quarantined job", joblife.Config{}, false, idset.Range(2, 3), damage},
+		{"a quarantined job that bypasses the scheduler", joblife.Config{}, true, idset.Range(2, 3), func(s *site, id jobid.ID) {
+			damage(s, id)
 			require.Nil(t, s.rec.Quarantined[0].R, "no scheduler is told")
-			return id
 		}},
 	} {
 		for _, bypass := range []bool{false, true} {
 			t.Run(c.name, func(t *testing.T) {
 				s := silent(t, c.cfg)
-				holder := c.hold(s)
+				s.hold["action"] = true
+				holder := s.waits(c.bypass)
+				s.step(given(holder, of(t, c.ranks, two), c.bypass))
+				c.then(s, holder)
 				id := s.waits(bypass)
 				for _, r := range []struct {
 					r       *rset.R
@@ -196,12 +170,6 @@ func TestALateResponseFreesNothingOfOthers(t *testing.T) {
 	require.Empty(t, sent[alloc.Free](s))
 }
 
-// A second response for a job is no conflict with itself.
-func TestAnAnswerThatComesTwiceIsAViolationOfTheProtocol(t *testing.T) {
-	s, ids := runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
-	require.ErrorContains(t, s.try(grants(t, ids[0], idset.Of(0), idset.Of(0))), "alloc: protocol violation")
-}
-
 // What a job lost to an exception of type scheduler-restart is the scheduler's.
 func TestRevokedResourcesAreNotBooked(t *testing.T) {
 	s, ids := runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
@@ -243,8 +211,7 @@ func TestHousekeepingHoldsBeforeTheEventClean(t *testing.T) {
 	id := s.waits(false)
 	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
 	s.finish(id, 0)
-	clean := slices.IndexFunc(s.store, func(r joblife.Record) bool { return bytes.Contains(r.Data, []byte(`"clean"`)) })
-	s.store = s.store[:clean]
+	s.cutBefore("clean")
 	require.True(t, strings.HasSuffix(s.events(id), "free"))
 	m, err := joblife.Load(s.now, s.cfg, all(s.store))
 	require.NoError(t, err)
@@ -276,31 +243,33 @@ func TestBookingsAreWhatJobsHold(t *testing.T) {
 		type place struct{ rank, core uint32 }
 		b := joblife.NewBookings()
 		holds := make(map[jobid.ID]map[place]bool)
-		some := func(most uint32, label string) *idset.Set {
-			first := rapid.Uint32Range(0, most).Draw(t, label+" first")
-			set := idset.Range(first, min(most, first+rapid.Uint32Range(0, most/2).Draw(t, label+" more")))
-			if rapid.Bool().Draw(t, label+" hole") {
+		some := func(most uint32) *idset.Set {
+			first := rapid.Uint32Range(0, most).Draw(t, "first")
+			set := idset.Range(first, min(most, first+rapid.Uint32Range(0, most/2).Draw(t, "more")))
+			if rapid.Bool().Draw(t, "hole") {
 				set.Remove(first + 1)
 			}
 			return set
 		}
 		draw := func() *rset.R {
-			entries := []rset.Entry{{Ranks: some(12, "ranks"), Children: map[string]*idset.Set{"core": some(3, "cores")}}}
-			if rest := idset.Difference(some(12, "others"), entries[0].Ranks); !rest.IsEmpty() {
-				entries = append(entries, rset.Entry{Ranks: rest, Children: map[string]*idset.Set{"core": some(3, "their cores")}})
+			entries := []rset.Entry{{Ranks: some(12), Children: map[string]*idset.Set{"core": some(3)}}}
+			if rest := idset.Difference(some(12), entries[0].Ranks); !rest.IsEmpty() {
+				entries = append(entries, rset.Entry{Ranks: rest, Children: map[string]*idset.Set{"core": some(3)}})
 			}
 			r, err := rset.New(rset.Config{Entries: entries})
 			require.NoError(t, err)
 			return r
 		}
-		each := func(r *rset.R, f func(place)) {
+		places := func(r *rset.R) map[place]bool {
+			out := make(map[place]bool)
 			for e := range r.Entries() {
 				for rank := range e.Ranks.All() {
 					for core := range e.Children["core"].All() {
-						f(place{rank, core})
+						out[place{rank, core}] = true
 					}
 				}
 			}
+			return out
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"book": func(t *rapid.T) {
@@ -308,28 +277,22 @@ func TestBookingsAreWhatJobsHold(t *testing.T) {
 				if holds[id] != nil {
 					t.Skip("it has some")
 				}
-				others := make(map[jobid.ID]bool)
-				for other, places := range holds {
-					each(r, func(p place) {
-						if places[p] {
-							others[other] = true
-						}
-					})
-				}
-				err := b.Conflict(id, r)
-				require.Equal(t, len(others) > 0, err != nil, err)
-				if err != nil {
-					require.ErrorIs(t, err, joblife.ErrConflict)
-					if rapid.Bool().Draw(t, "refused") {
-						return
+				mine, taken := places(r), false
+				for _, theirs := range holds {
+					for p := range theirs {
+						taken = taken || mine[p]
 					}
 				}
+				err := b.Conflict(id, r)
+				require.Equal(t, taken, errors.Is(err, joblife.ErrConflict), err)
+				if taken && rapid.Bool().Draw(t, "refused") {
+					return
+				}
 				b.Add(id, r)
-				holds[id] = make(map[place]bool)
-				each(r, func(p place) { holds[id][p] = true })
+				holds[id] = mine
 			},
 			"free": func(t *rapid.T) {
-				id, ranks := jobid.ID(rapid.IntRange(1, 6).Draw(t, "job")), some(12, "ranks")
+				id, ranks := jobid.ID(rapid.IntRange(1, 6).Draw(t, "job")), some(12)
 				for first, last := range ranks.Ranges() {
 					b.Remove(id, first, last)
 				}
@@ -461,18 +424,6 @@ func TestJobsThatHoldTheSameAreQuarantined(t *testing.T) {
 	s.restore(s.store)
 	require.Empty(t, s.rec.Quarantined, "an operator has removed the wrong one")
 	require.Equal(t, []jobid.ID{ids[0], ids[2], ids[3]}, s.rec.Running)
-}
-
-// A node that a job gave back, and another job has, is not booked twice.
-func TestWhatWasFreedIsNotBookedTwice(t *testing.T) {
-	s, ids := runs(t, [2]*idset.Set{idset.Range(0, 1), idset.Of(0)})
-	s.step(joblife.Raise{ID: ids[0], Type: "cancel"})
-	s.step(joblife.ExecResponse{ID: ids[0], Type: exec.ResponseRelease, Ranks: idset.Of(0)})
-	id := s.submit(jobspec.Job{Nodes: 1})
-	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
-	s.restore(s.store)
-	require.Empty(t, s.rec.Quarantined)
-	require.Equal(t, "rank1/core0", told(s)[ids[0]])
 }
 
 // TestTheNodesOfAnUnreadableJobStayBooked, as far as its records tell of them.
@@ -679,27 +630,30 @@ func TestAnExecutorMayRepeatWhatItSaid(t *testing.T) {
 	require.Equal(t, "submit validate depend priority alloc start finish epilog-start release release", s.events(id))
 }
 
-// A crash between the event alloc and the start of the prologs: a new executor is asked
-// only whether it has the job, and the prologs run when it does not.
-func TestACrashBeforeThePrologStartSkipsNoProlog(t *testing.T) {
-	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
-	s.hold["action"], s.hold["exec"] = true, true
-	id := s.submit(jobspec.Job{Nodes: 1})
-	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return strings.Contains(string(r.Data), "prolog-start") })
-	s.store, s.log = s.store[:i], nil
-	m, _, err := joblife.Restore(s.now, s.cfg, all(s.store))
-	require.NoError(t, err)
-	s.m = m
-	s.exec = nil
-	s.hello()
-	require.Equal(t, []bool{true}, s.starts(), "I11: Reattach")
-	require.Empty(t, s.log)
-	s.step(joblife.ExecRefused{ID: id})
-	require.Equal(t, []string{"launch prolog job-manager.prolog on 0"}, s.log)
-	s.step(joblife.Report{Job: id, Report: perilog.Report{
-		Action: perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}, Kind: perilog.ReportExited, Attempt: 1,
-	}})
-	require.Equal(t, []bool{true, false}, s.starts())
+// A crash between the event alloc and the start of the prologs leaves open whether the executor
+// was asked: a new one is asked only whether it has the job, and once. Prologs that are still
+// due run when it does not.
+func TestAfterACrashBeforeThePrologTheExecutorHasToSay(t *testing.T) {
+	for _, due := range []bool{true, false} {
+		s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+		s.hold["action"], s.hold["exec"] = true, true
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.cutBefore("prolog-start")
+		s.log, s.exec = nil, nil
+		s.restart()
+		require.Equal(t, []bool{true}, s.starts(), "I11: Reattach")
+		if !due {
+			s.step(joblife.Reload{})
+			require.Equal(t, []bool{true}, s.starts(), "a second refusal would be taken for one of the start itself")
+		}
+		require.Empty(t, s.log)
+		s.step(joblife.ExecRefused{ID: id})
+		if due {
+			require.Equal(t, []string{"launch prolog job-manager.prolog on 0"}, s.log)
+			s.step(exited(s.runs[0], 0))
+		}
+		require.Equal(t, []bool{true, false}, s.starts())
+	}
 }
 
 func TestALostExecutorMayHaveRefusedAJobThatIsGone(t *testing.T) {
@@ -724,25 +678,6 @@ func TestALostExecutorIsAskedAgainForAJobThatRuns(t *testing.T) {
 	s.cancel(id)
 	s.hello()
 	require.Equal(t, []bool{false, true}, s.starts(), "I10: only the executor can end it")
-}
-
-// A crash between alloc and prolog-start leaves open whether the executor was asked.
-func TestAnExecutorThatIsAskedWhetherItHasAJobIsAskedOnce(t *testing.T) {
-	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
-	s.hold["exec"], s.hold["action"] = true, true
-	id := s.submit(jobspec.Job{Nodes: 1})
-	for i, r := range s.store {
-		if strings.Contains(string(r.Data), `"alloc"`) {
-			s.store = s.store[:i+1]
-			break
-		}
-	}
-	s.restart()
-	require.Equal(t, []bool{true}, s.starts())
-	s.step(joblife.Reload{}) // no prolog is due any more
-	require.Equal(t, []bool{true}, s.starts(), "a second refusal would be taken for one of the start itself")
-	s.step(joblife.ExecRefused{ID: id})
-	require.Equal(t, []bool{true, false}, s.starts())
 }
 
 func TestTheExecutorHearsWhatIsRefused(t *testing.T) {
@@ -772,7 +707,8 @@ func TestAJobThatTheExecutorRefusesAfterAPrologGetsItsEpilog(t *testing.T) {
 		{"refused", true, false, false, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
 		{"refused, canceled", true, false, true, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
 		{"restarted, refused, canceled", true, true, true, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
-		{"no prolog", false, true, true, "exception free clean"},
+		{"no prolog", false, false, false, "exception free clean"},
+		{"no prolog, canceled", false, true, true, "exception free clean"},
 		{"restarted, refused", true, true, false, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -38,15 +38,7 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 	s.submit(jobspec.Job{Nodes: 2})
 	s.step(joblife.StartQueue{Reason: "a \"test\"\n"})
 	seen := make(map[joblife.RecordKind]bool)
-	for _, r := range s.store {
-		line, err := r.MarshalText()
-		require.NoError(t, err)
-		var back joblife.Record
-		require.NoError(t, back.UnmarshalText(line), string(line))
-		require.Equal(t, r, back, string(line))
-		seen[r.Kind] = true
-	}
-	for r := range s.m.Snapshot() {
+	for _, r := range slices.AppendSeq(slices.Clone(s.store), s.m.Snapshot()) {
 		line, err := r.MarshalText()
 		require.NoError(t, err)
 		var back joblife.Record
@@ -241,104 +233,62 @@ type moment struct {
 
 // reality is a Manager that is told what came from outside in a recording.
 type reality struct {
-	t    *testing.T
-	cfg  joblife.Config
-	m    *joblife.Manager
-	now  time.Time
-	rd   joblife.Ready
-	logs map[jobid.ID][]byte
-	all  []joblife.Record
-	runs map[jobid.ID]joblife.Launch
-
+	*site
 	restarts int            // after how many events from outside; 0: never
-	events   int            // from outside
+	told     int            // events from outside
 	actions  perilog.Config // of the last Reload
 }
 
 func (r *reality) step(at eventlog.Timestamp, in joblife.Input) error {
-	if now := at.Time(); now.After(r.now) {
-		r.now = now
-	}
+	r.pass(at)
 	err := r.m.Step(r.now, in)
-	r.drain()
+	r.act()
 	return err
 }
 
-func (r *reality) drain() {
-	for r.m.Ready(&r.rd) {
-		for _, rec := range r.rd.Append {
-			rec.Data = slices.Clone(rec.Data)
-			r.all = append(r.all, rec)
-			if rec.Kind == joblife.RecordEvent {
-				r.logs[rec.Job] = append(r.logs[rec.Job], rec.Data...)
-			}
-		}
-		for _, l := range r.rd.Launch {
-			r.runs[l.Job] = l
-		}
-		var drained []joblife.Input
-		for _, d := range r.rd.Drain {
-			drained = append(drained, joblife.Drained{Ranks: d.Ranks})
-		}
-		for _, f := range r.rd.Faults {
-			r.t.Error(f)
-		}
-		require.NoError(r.t, r.m.Done(r.rd.Seq))
-		for _, in := range drained {
-			require.NoError(r.t, r.m.Step(r.now, in))
-		}
+func (r *reality) pass(at eventlog.Timestamp) {
+	if now := at.Time(); now.After(r.now) {
+		r.now = now
 	}
-}
-
-func (r *reality) hello() {
-	require.NoError(r.t, r.step(0, joblife.SchedHello{PartialOK: true}))
-	require.NoError(r.t, r.step(0, joblife.SchedReady{}))
-	require.NoError(r.t, r.step(0, joblife.ExecHello{}))
 }
 
 // restart makes another Manager of what was stored.
 func (r *reality) restart(at eventlog.Timestamp) {
-	if now := at.Time(); now.After(r.now) {
-		r.now = now
+	r.pass(at)
+	r.cfg = r.config(r.actions)
+	if r.restarts == 0 {
+		r.cfg.Actions = perilog.Config{}
 	}
-	cfg := r.config()
-	if r.restarts > 0 {
-		cfg.Actions = r.actions
-	}
-	m, rec, err := joblife.Restore(r.now, cfg, all(r.all))
-	require.NoError(r.t, err)
-	require.Empty(r.t, rec.Quarantined)
-	r.m = m
-	r.drain()
+	r.restore(r.store)
+	require.Empty(r.t, r.rec.Quarantined)
 	if r.restarts > 0 { // so that the next restart is cheap
-		r.all = slices.Collect(m.Snapshot())
+		r.store = slices.Collect(r.m.Snapshot())
 	}
 	r.hello()
 }
 
-func (r *reality) config() joblife.Config {
-	cfg := r.cfg
-	cfg.Hooks = []joblife.Hooks{joblife.Dependencies()}
-	return cfg
+func (r *reality) config(actions perilog.Config) joblife.Config {
+	return joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}, Actions: actions}
 }
 
-// play tells the Manager what came from outside, and returns the names of the events
-// of each job.
-func (r *reality) play(jobs []*recorded) {
+// repeat tells a Manager what came from outside, and compares recorded logs with the
+// repeated ones by the names of their events, of which clean may leave out some.
+func repeat(t *testing.T, jobs []recorded, restarts int, clean func(names string) string) {
 	var moments []moment
-	for _, j := range jobs {
+	for i := range jobs {
 		n, seen := 0, make(map[string]int)
-		for e, err := range eventlog.Entries([]byte(j.Eventlog)) {
-			require.NoError(r.t, err)
+		for e, err := range eventlog.Entries([]byte(jobs[i].Eventlog)) {
+			require.NoError(t, err)
 			seen[e.Name]++
-			moments = append(moments, moment{j, e, n, seen[e.Name]})
+			moments = append(moments, moment{&jobs[i], e, n, seen[e.Name]})
 			n++
 		}
 	}
 	slices.SortStableFunc(moments, func(a, b moment) int { return cmp.Compare(a.e.Timestamp, b.e.Timestamp) })
+	r := &reality{restarts: restarts, site: &site{t: t, hold: map[string]bool{"sched": true, "exec": true, "action": true, "pool": true}}}
 	r.now = moments[0].e.Timestamp.Time().Add(-time.Second)
-	m, err := joblife.New(r.config())
-	require.NoError(r.t, err)
+	m, err := joblife.New(r.config(r.actions))
+	require.NoError(t, err)
 	r.m = m
 	r.hello()
 	restarted := eventlog.Timestamp(0)
@@ -351,14 +301,30 @@ func (r *reality) play(jobs []*recorded) {
 			continue
 		}
 		if err := r.outside(m); err != nil {
-			r.t.Errorf("job %v: event %d %s: %v", jobid.ID(m.job.ID), m.n+1, m.e.Name, err)
+			t.Errorf("job %v: event %d %s: %v", jobid.ID(m.job.ID), m.n+1, m.e.Name, err)
 		}
-		if r.events++; r.restarts > 0 && r.events%r.restarts == 0 {
+		if r.told++; r.restarts > 0 && r.told%r.restarts == 0 {
 			r.restart(m.e.Timestamp)
 		}
 	}
-	last := moments[len(moments)-1].e.Timestamp
-	require.NoError(r.t, r.step(last, joblife.Tick{}))
+	require.NoError(t, r.step(moments[len(moments)-1].e.Timestamp, joblife.Tick{}))
+	require.Empty(t, r.faults())
+	logs := make(map[jobid.ID][]byte)
+	for _, e := range r.jour {
+		if !e.Volatile {
+			logs[e.Job] = append(logs[e.Job], line(t, e.Entry)...)
+		}
+	}
+	for _, j := range jobs {
+		skip := ""
+		if len(jobstate.Validate([]byte(j.Eventlog))) > 0 {
+			skip = jobstate.EventEpilogFinish // the reference frees before it
+		}
+		log := logs[jobid.ID(j.ID)]
+		if want, got := clean(names(t, []byte(j.Eventlog), skip)), clean(names(t, log, skip)); want != got {
+			t.Errorf("job %v:\n%s\nrepeated:\n%s\n%s", jobid.ID(j.ID), want, got, j.Eventlog)
+		}
+	}
 }
 
 // outside feeds one event, if it came from outside.
@@ -390,8 +356,8 @@ func (r *reality) outside(m moment) error {
 			By: joblife.Cred{UserID: c.UserID.Value}, ID: id, Type: c.Type, Severity: int(c.Severity), Note: c.Note, WaitStatus: c.WaitStatus,
 		})
 	case *jobstate.AllocContext:
-		cfg := r.config() // of the instance when the job ran
-		if cfg.Actions = (perilog.Config{}); strings.Contains(m.job.Eventlog, ownProlog) {
+		cfg := r.config(perilog.Config{}) // of the instance when the job ran
+		if strings.Contains(m.job.Eventlog, ownProlog) {
 			cfg.Actions.Prologs = []perilog.ActionConfig{{PerRank: true}}
 		}
 		if strings.Contains(m.job.Eventlog, ownEpilog) {
@@ -423,7 +389,7 @@ func (r *reality) outside(m moment) error {
 		if !isOwn(c.Description) {
 			return r.step(at, joblife.Post{ID: id, Name: m.e.Name, Context: m.e.Context})
 		}
-		return r.finish(id, at, c)
+		return r.end(id, at, c.Status)
 	case *jobstate.SetFlagsContext:
 		return r.step(at, joblife.SetFlags{ID: id, Flags: c.Flags})
 	case *jobstate.DependencyAddContext:
@@ -448,7 +414,7 @@ func (r *reality) outside(m moment) error {
 	case jobstate.EventFree: // where the reference lost an epilog
 		v, ok := r.m.Job(id)
 		if ok && v.State() != jobstate.StateInactive && strings.HasPrefix(v.Job().Waiting(), "epilog") {
-			return r.finish(id, at, &jobstate.ActionFinishContext{})
+			return r.end(id, at, 0)
 		}
 	case jobstate.EventValidate, jobstate.EventDepend, jobstate.EventClean, jobstate.EventFluxRestart:
 	default: // a plugin's, or an administrator's
@@ -472,50 +438,31 @@ func isScheme(description string) bool {
 }
 
 // count returns how many events of a name a job has.
-func (r *reality) count(id jobid.ID, name string) int {
-	n := 0
-	for e, err := range eventlog.Entries(r.logs[id]) {
-		require.NoError(r.t, err)
-		if e.Name == name {
+func (r *reality) count(id jobid.ID, name string) (n int) {
+	for _, e := range r.jour {
+		if e.Job == id && e.Entry.Name == name {
 			n++
 		}
 	}
 	return n
 }
 
-// finish ends the action that a job runs.
-func (r *reality) finish(id jobid.ID, at eventlog.Timestamp, c *jobstate.ActionFinishContext) error {
-	l := r.runs[id]
-	first := true
-	for rank := range l.Ranks.All() {
-		status := int32(0)
-		if first {
-			status = c.Status
+// end ends the action that a job runs, with a status on its first rank.
+func (r *reality) end(id jobid.ID, at eventlog.Timestamp, status int32) error {
+	var l joblife.Launch // the last one
+	for _, run := range r.runs {
+		if run.Job == id {
+			l = run
 		}
-		first = false
-		err := r.step(at, joblife.Report{Job: id, Report: perilog.Report{
-			Action: l.Action, Kind: perilog.ReportExited, Attempt: l.Attempt, Rank: rank, Status: status,
-		}})
-		if err != nil {
+	}
+	for rank := range l.Ranks.All() {
+		in := exited(l, rank).(joblife.Report)
+		in.Status, status = status, 0
+		if err := r.step(at, in); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// compare compares recorded logs with the repeated ones by the names of their events, of
-// which clean may leave out some.
-func (r *reality) compare(t *testing.T, jobs []*recorded, clean func(names string) string) {
-	for _, j := range jobs {
-		skip := ""
-		if len(jobstate.Validate([]byte(j.Eventlog))) > 0 {
-			skip = jobstate.EventEpilogFinish // the reference frees before it
-		}
-		log := r.logs[jobid.ID(j.ID)]
-		if want, got := clean(names(t, []byte(j.Eventlog), skip)), clean(names(t, log, skip)); want != got {
-			t.Errorf("job %v:\n%s\nrepeated:\n%s\n%s", jobid.ID(j.ID), want, got, j.Eventlog)
-		}
-	}
 }
 
 // names returns the events of a log that RFC 21 knows, and those for debugging.
@@ -559,14 +506,7 @@ func TestRealityRepeatsItself(t *testing.T) {
 	}
 	for name, list := range files {
 		t.Run(name, func(t *testing.T) {
-			r := &reality{t: t, logs: make(map[jobid.ID][]byte), runs: make(map[jobid.ID]joblife.Launch)}
-			r.cfg.Limits = purge.Limits{}
-			var jobs []*recorded
-			for i := range list {
-				jobs = append(jobs, &list[i])
-			}
-			r.play(jobs)
-			r.compare(t, jobs, func(names string) string { return names })
+			repeat(t, list, 0, func(names string) string { return names })
 		})
 	}
 }

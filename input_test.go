@@ -93,52 +93,22 @@ func refusal(err error) string {
 	return text
 }
 
-// twins are two sites that are told the same, but for the inputs that are refused:
-// the second does not hear of these. What they hand out must be equal (I6).
-type twins struct {
-	a, b    *site
-	refused int
-	state   string // of the first
-}
-
-// give passes an input at the time of the sites.
-func (w *twins) give(in joblife.Input) error {
-	w.a.t.Helper()
-	if w.state == "" {
-		w.state = snapshot(w.a.m)
+// give passes an input at the time of the site. If it is refused, nothing changes (I6).
+func (s *site) give(in joblife.Input) error {
+	s.t.Helper()
+	before := joblife.DescribeAll(s.m)
+	due, isDue := s.m.Deadline()
+	err := s.m.Step(s.now, in)
+	if err == nil {
+		s.act()
+		return nil
 	}
-	due, isDue := w.a.m.Deadline()
-	err := w.a.m.Step(w.a.now, in)
-	if err != nil {
-		w.refused++
-		if after := snapshot(w.a.m); after != w.state {
-			require.Equal(w.a.t, w.state, after, "%T: %v", in, err)
-		}
-		due2, isDue2 := w.a.m.Deadline()
-		require.Equal(w.a.t, due, due2)
-		require.Equal(w.a.t, isDue, isDue2)
-		require.False(w.a.t, w.a.m.Ready(&w.a.rd), "%T %+v: %v", in, in, err)
-		return err
-	}
-	w.state = ""
-	require.NoError(w.a.t, w.b.m.Step(w.b.now, in))
-	w.a.act()
-	w.b.act()
-	require.Equal(w.a.t, strings.Join(w.a.outs, ""), strings.Join(w.b.outs, ""), "%T", in)
-	w.a.outs, w.b.outs = nil, nil
-	return nil
-}
-
-// tick passes a millisecond.
-func (w *twins) tick() {
-	w.a.now, w.b.now = w.a.now.Add(time.Millisecond), w.b.now.Add(time.Millisecond)
-}
-
-// must passes an input that is not refused.
-func (w *twins) must(in joblife.Input) {
-	w.a.t.Helper()
-	w.tick()
-	require.NoError(w.a.t, w.give(in))
+	require.Equal(s.t, before, joblife.DescribeAll(s.m), "%T: %v", in, err)
+	due2, isDue2 := s.m.Deadline()
+	require.Equal(s.t, due, due2)
+	require.Equal(s.t, isDue, isDue2)
+	require.False(s.t, s.m.Ready(&s.rd), "%T %+v: %v", in, in, err)
+	return err
 }
 
 // badSubmits are submissions that no state allows.
@@ -151,8 +121,8 @@ func badSubmits(t *testing.T) []joblife.Input {
 		joblife.Submit{Jobspec: ok, Urgency: 17, By: guest},
 		joblife.Submit{Jobspec: ok, ID: math.MaxUint64}, joblife.Submit{Jobspec: ok, ID: 1 << 63},
 		joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1, Queue: "no"})},
-		joblife.Submit{Jobspec: needing(t, "a", "begin-time", "9999999999", "no", "1")},
-		joblife.Submit{Jobspec: needing(t, "refused")},
+		joblife.Submit{Jobspec: needing("a", "begin-time", "9999999999", "no", "1")},
+		joblife.Submit{Jobspec: needing("refused")},
 	}
 }
 
@@ -218,93 +188,86 @@ func targets(ids []jobid.ID, turn int) []jobid.ID {
 
 // I6.
 func TestARefusedInputChangesNothing(t *testing.T) {
-	hooks := func() []joblife.Hooks {
-		return []joblife.Hooks{joblife.Dependencies(), {Name: "validator", Validate: func(e *joblife.Event) error {
-			e.Post(joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":1}`)})
-			e.PostAt(e.Now()+1, joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":2}`)})
-			if name, _ := e.Job.Jobspec().Lookup("attributes.system.job.name"); string(name) == `"refused"` {
-				return errors.New("no")
-			}
-			if e.Job.Job().Urgency() == 1 {
-				return joblife.ErrLater
-			}
-			return nil
-		}}}
-	}
-	w := new(twins)
-	for _, s := range []**site{&w.a, &w.b} {
-		*s = newSite(t, joblife.Config{
-			Hooks:   hooks(),
-			Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}, Epilogs: []perilog.ActionConfig{{PerRank: true}}, Housekeeping: &perilog.HousekeepingConfig{}},
-		}, 8)
-		(*s).hold["action"], (*s).hold["exec"], (*s).hold["finish"], (*s).hold["drain"] = true, true, true, true
-	}
+	validator := joblife.Hooks{Name: "validator", Validate: func(e *joblife.Event) error {
+		e.Post(joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":1}`)})
+		e.PostAt(e.Now()+1, joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":2}`)})
+		if e.Job.Jobspec().Name() == "refused" {
+			return errors.New("no")
+		}
+		if e.Job.Job().Urgency() == 1 {
+			return joblife.ErrLater
+		}
+		return nil
+	}}
+	cfg := busyConfig()
+	cfg.Hooks = append(cfg.Hooks, validator)
+	s := newSite(t, cfg, 8)
+	s.hold["action"], s.hold["exec"], s.hold["finish"], s.hold["drain"] = true, true, true, true
 	var ids []jobid.ID
 	turn := 0
 	attack := func(stage string) {
 		t.Helper()
-		n := w.refused
+		refused := 0
 		turn++
 		for _, id := range targets(ids, turn) {
 			for _, in := range bad(t, id) {
-				_ = w.give(in)
+				if s.give(in) != nil {
+					refused++
+				}
 			}
 		}
-		for _, at := range []time.Time{{}, time.Unix(1, 0), w.a.now.Add(-time.Second)} {
-			before := snapshot(w.a.m)
-			require.ErrorIs(t, w.a.m.Step(at, joblife.Tick{}), joblife.ErrClock)
-			require.Equal(t, before, snapshot(w.a.m))
+		for _, at := range []time.Time{{}, time.Unix(1, 0), s.now.Add(-time.Second)} {
+			before := joblife.DescribeAll(s.m)
+			require.ErrorIs(t, s.m.Step(at, joblife.Tick{}), joblife.ErrClock)
+			require.Equal(t, before, joblife.DescribeAll(s.m))
 		}
-		require.Greater(t, w.refused, n+120, stage)
+		require.Greater(t, refused, 120, stage)
 	}
 	submit := func(spec []byte, urgency int) jobid.ID {
 		t.Helper()
-		w.must(joblife.Submit{Tag: 7, Jobspec: spec, Urgency: urgency})
-		a, _ := w.a.answer(7)
-		w.b.answer(7)
-		require.NotZero(t, a.Job)
-		ids = append(ids, a.Job)
-		return a.Job
+		ids = append(ids, s.ask(joblife.Submit{Tag: 7, Jobspec: spec, Urgency: urgency}).Job)
+		return ids[len(ids)-1]
 	}
 	attack("empty")
-	submit(needing(t, "later"), 1)
-	submit(needing(t, "waits", "begin-time", "9999999999"), 16)
-	submit(needing(t, "held"), 0)
-	run := submit(needing(t, "runs"), 16)
+	submit(needing("later"), 1)
+	submit(needing("waits", "begin-time", "9999999999"), 16)
+	submit(needing("held"), 0)
+	run := submit(needing("runs"), 16)
 	big := submit(text(t, jobspec.Job{Nodes: 8, Exclusive: true}), 16)
-	require.Equal(t, jobstate.StateRun, w.a.state(run))
-	require.Equal(t, jobstate.StateSched, w.a.state(big))
+	require.Equal(t, jobstate.StateRun, s.state(run))
+	require.Equal(t, jobstate.StateSched, s.state(big))
 	attack("prolog")
-	for _, l := range w.a.runs {
-		rank, _ := l.Ranks.Min()
-		w.must(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: rank}})
-	}
+	s.reportAll()
 	attack("starting")
-	w.must(said(run, exec.ResponseStart))
+	s.step(said(run, exec.ResponseStart))
 	attack("running")
-	w.must(joblife.Raise{ID: run, Type: "cancel"})
+	s.step(joblife.Raise{ID: run, Type: "cancel"})
 	attack("stopping")
-	w.must(said(run, exec.ResponseFinish))
-	w.must(said(run, exec.ResponseRelease))
+	s.step(said(run, exec.ResponseFinish))
+	s.step(said(run, exec.ResponseRelease))
 	attack("epilog")
-	for _, s := range []*site{w.a, w.b} {
-		s.hold["action"] = false
-	}
-	for _, l := range w.a.runs {
-		rank, _ := l.Ranks.Min()
-		w.must(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: rank}})
-	}
-	require.Equal(t, jobstate.StateInactive, w.a.state(run))
+	s.hold["action"] = false
+	s.reportAll()
+	require.Equal(t, jobstate.StateInactive, s.state(run))
 	attack("inactive")
-	w.must(joblife.SchedLost{})
-	w.must(joblife.ExecLost{})
+	s.step(joblife.SchedLost{})
+	s.step(joblife.ExecLost{})
 	attack("lost")
-	w.must(joblife.SchedHello{})
+	s.step(joblife.SchedHello{})
 	attack("greeting")
-	w.must(joblife.PurgeIDs{Tag: 1, IDs: []jobid.ID{run}, Force: true})
+	s.step(joblife.PurgeIDs{Tag: 1, IDs: []jobid.ID{run}, Force: true})
 	attack("purged")
-	w.must(joblife.Shutdown{})
+	s.step(joblife.Shutdown{})
 	attack("stopping")
+}
+
+// reportAll reports the end of all that was launched, on the first rank of each.
+func (s *site) reportAll() {
+	s.t.Helper()
+	for _, l := range s.runs {
+		rank, _ := l.Ranks.Min()
+		s.step(exited(l, rank))
+	}
 }
 
 func TestAStepWithoutAnInputIsRefused(t *testing.T) {
@@ -379,7 +342,7 @@ func TestNothingThatCannotBeStoredIsTakenIn(t *testing.T) {
 					}
 				},
 			}}}, 8)
-			id := s.add(needing(t, "a", "x", ""))
+			id := s.add(needing("a", "x", ""))
 			refuse = errors.New(text)
 			s.restart()
 			require.Equal(t, jobstate.StateInactive, s.state(id), "the job ends whatever the hook says")
@@ -501,26 +464,22 @@ func TestNoRequestOfAGuestCanMakeAnAppendFail(t *testing.T) {
 	const own = 24 << 10 // that ends a job of two nodes, with notes
 	for seed := range uint64(2) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		w := twins{a: crowded(t, maxLog), b: crowded(t, maxLog)}
-		for _, s := range []*site{w.a, w.b} {
-			s.hold["finish"] = true
-			s.hold["sched"] = seed%2 == 0
-		}
+		s := crowded(t, maxLog)
+		s.hold["finish"] = true
+		s.hold["sched"] = seed%2 == 0
 		var ids []jobid.ID
 		for range 3 {
-			w.must(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: text(t, jobspec.Job{Nodes: 2})})
-			a, _ := w.a.answer(7)
-			ids = append(ids, a.Job)
+			ids = append(ids, s.ask(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: text(t, jobspec.Job{Nodes: 2})}).Job)
 		}
 		full := 0
 		for range 200 {
-			w.tick()
-			if in := hostile(t, rng, maxLog, ids); w.give(in) != nil {
+			s.now = s.now.Add(time.Millisecond)
+			if s.give(hostile(t, rng, maxLog, ids)) != nil {
 				full++
 			}
 		}
 		require.Greater(t, full, 30, "seed %d: nothing was refused", seed)
-		for s := w.a; ; s.restart() {
+		for ; ; s.restart() {
 			require.NoError(t, joblife.Audit(s.m))
 			for _, id := range ids {
 				require.ErrorIs(t, s.try(joblife.Memo{By: mallory, ID: id, Values: []byte(`{"m":"` + strings.Repeat("m", maxLog) + `"}`)}), joblife.ErrLimit)
@@ -529,7 +488,6 @@ func TestNoRequestOfAGuestCanMakeAnAppendFail(t *testing.T) {
 				break // the logs count after a restart, too
 			}
 		}
-		s := w.a
 		var all []jobid.ID
 		for v := range s.m.Jobs(jobstate.StateNew | jobstate.StateActive) {
 			all = append(all, v.ID())

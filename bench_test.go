@@ -1,14 +1,11 @@
 package joblife_test
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -19,7 +16,6 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/race"
-	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -274,69 +270,6 @@ func TestJobspecIsReadAgain(t *testing.T) {
 	require.Equal(t, 7*time.Second, v.Jobspec().Duration())
 }
 
-// long skips a benchmark that takes minutes.
-func long(b *testing.B) {
-	if os.Getenv("JOBLIFE_LONG") == "" {
-		b.Skip("set JOBLIFE_LONG=1: it takes minutes")
-	}
-}
-
-// fill has n jobs more in the Manager: inactive ones, or ones that wait.
-func (w *mill) fill(n int, pending bool) {
-	w.mute = pending
-	for range n / 100 {
-		w.lives(100)
-	}
-	w.mute = false
-}
-
-// resident compares lifecycles beside many jobs with those of an empty Manager. The
-// two take turns. A quarter of the turns was faster than what counts, so that other
-// load on the machine matters little.
-func resident(b *testing.B, n int, pending bool) {
-	const batch = 500
-	mills := []*mill{newMill(b, joblife.Config{}), newMill(b, joblife.Config{})}
-	mills[1].fill(n, pending)
-	var took, allocs [2][]float64
-	runtime.GC()
-	for b.Loop() {
-		for i, w := range mills {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			start := time.Now()
-			for range batch {
-				w.life()
-			}
-			took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/batch)
-			runtime.ReadMemStats(&after)
-			allocs[i] = append(allocs[i], float64(after.Mallocs-before.Mallocs)/batch)
-		}
-	}
-	b.ReportMetric(quartile(took[0]), "ns/life-empty")
-	b.ReportMetric(quartile(took[1]), "ns/life")
-	b.ReportMetric(quartile(took[1])/quartile(took[0]), "time-ratio")
-	b.ReportMetric(quartile(allocs[1])/quartile(allocs[0]), "allocs-ratio")
-	runtime.KeepAlive(mills)
-}
-
-func quartile(list []float64) float64 {
-	slices.Sort(list)
-	return list[len(list)/4]
-}
-
-// BenchmarkResident is a lifecycle beside jobs that are inactive, and ones that wait.
-func BenchmarkResident(b *testing.B) {
-	b.Run("inactive=100000", func(b *testing.B) { resident(b, 100_000, false) })
-	b.Run("pending=10000", func(b *testing.B) { resident(b, 10_000, true) })
-}
-
-// BenchmarkLongResident is BenchmarkResident with a million jobs.
-func BenchmarkLongResident(b *testing.B) {
-	long(b)
-	b.Run("inactive=1000000", func(b *testing.B) { resident(b, 1_000_000, false) })
-	b.Run("pending=1000000", func(b *testing.B) { resident(b, 1_000_000, true) })
-}
-
 // BenchmarkDurable runs jobs with a log on a disk: in the folder that JOBLIFE_BENCH_DIR
 // names, or a temporary one. Several jobs share each Ready, and so one sync.
 func BenchmarkDurable(b *testing.B) {
@@ -389,92 +322,6 @@ func records(tb testing.TB, n int, inactive bool) []joblife.Record {
 		w.lives(100)
 	}
 	return list
-}
-
-func restore(b *testing.B, n int, inactive bool) {
-	list := records(b, n, inactive)
-	runtime.GC()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, out, err := joblife.Restore(time.Unix(1_700_000_000, 0), joblife.Config{}, func(yield func(joblife.Record, error) bool) {
-			for _, r := range list {
-				if !yield(r, nil) {
-					return
-				}
-			}
-		})
-		require.NoError(b, err)
-		require.Empty(b, out.Quarantined)
-		if !inactive {
-			require.Len(b, out.Running, n)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
-}
-
-// BenchmarkRestore makes a Manager of the records of jobs.
-func BenchmarkRestore(b *testing.B) {
-	b.Run("inactive=10000", func(b *testing.B) { restore(b, 10_000, true) })
-	b.Run("running=10000", func(b *testing.B) { restore(b, 10_000, false) })
-}
-
-// BenchmarkLongRestore is BenchmarkRestore with many jobs.
-func BenchmarkLongRestore(b *testing.B) {
-	long(b)
-	b.Run("inactive=100000", func(b *testing.B) { restore(b, 100_000, true) })
-	b.Run("inactive=1000000", func(b *testing.B) { restore(b, 1_000_000, true) })
-	b.Run("running=100000", func(b *testing.B) { restore(b, 100_000, false) })
-}
-
-// BenchmarkRecordedJob reads recorded jobs as a tool does that wants all of them: eventlog,
-// jobspec and R. In turn it reads the same texts with encoding/json into maps, which folds
-// and checks nothing. times-json is how many times longer that takes.
-func BenchmarkRecordedJob(b *testing.B) {
-	type texts struct {
-		Eventlog   string
-		Jobspec, R json.RawMessage
-	}
-	jobs := refdata.Lines[texts](b, "recorded/mixed.jsonl.gz", 380)
-	whole := func(j texts) error {
-		if _, err := jobstate.Replay(1, []byte(j.Eventlog)); err != nil {
-			return err
-		}
-		if _, err := jobspec.Parse(j.Jobspec); err != nil || string(j.R) == "null" || len(j.R) == 0 {
-			return err
-		}
-		_, err := rset.Parse(j.R)
-		return err
-	}
-	plain := func(j texts) error {
-		var v map[string]any
-		for line := range bytes.Lines([]byte(j.Eventlog)) {
-			v = nil
-			if err := json.Unmarshal(line, &v); err != nil {
-				return err
-			}
-		}
-		for _, text := range []json.RawMessage{j.Jobspec, j.R} {
-			v = nil
-			if err := json.Unmarshal(text, &v); len(text) > 0 && err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	best := [2]time.Duration{time.Hour, time.Hour}
-	for b.Loop() {
-		for i, read := range []func(texts) error{whole, plain} {
-			before := b.Elapsed()
-			for _, j := range jobs {
-				if err := read(j); err != nil {
-					b.Fatal(err)
-				}
-			}
-			best[i] = min(best[i], b.Elapsed()-before)
-		}
-	}
-	b.ReportMetric(float64(len(jobs))/best[0].Seconds(), "jobs/s")
-	b.ReportMetric(float64(best[1])/float64(best[0]), "times-json")
 }
 
 // What a lifecycle of ten events allocates. Five are the inputs of the mill, and four the
