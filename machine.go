@@ -40,7 +40,7 @@ type machine struct {
 	quarantine quarantine
 
 	scratch perilog.Scratch
-	text    []byte         // scratch of apply
+	text    []byte         // scratch of entry
 	decoded jobstate.Event // scratch of applyEntry
 }
 
@@ -182,6 +182,14 @@ func (m *machine) active(by Cred, id jobid.ID) (*job, error) {
 	return m.live(by, id)
 }
 
+// activeOf is active for what only the instance's owner may do.
+func (m *machine) activeOf(by Cred, id jobid.ID) (*job, error) {
+	if err := owner(by); err != nil {
+		return nil, err
+	}
+	return m.active(by, id)
+}
+
 // wasGiven reports whether an id is that of a job, or may have been (I9).
 func (m *machine) wasGiven(id jobid.ID) bool {
 	_, ended := m.index.Ended(id)
@@ -217,15 +225,22 @@ func (m *machine) apply(j *job, c jobstate.Context) error { return m.applyUpTo(m
 
 // applyUpTo is apply if the log of the job does not get longer than limit.
 func (m *machine) applyUpTo(limit int, j *job, c jobstate.Context) error {
-	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, c)
+	e, err := m.entry(m.now, c)
+	if err == nil {
+		err = fitsLog(limit, j, e)
+	}
 	if err != nil {
 		return err
 	}
-	m.text = text
-	if err := fitsLog(limit, j, e); err != nil {
-		return err
-	}
 	return m.applyEntry(j, e)
+}
+
+// entry returns an event that can be stored. It is valid until the next call.
+func (m *machine) entry(at eventlog.Timestamp, c jobstate.Context) (e eventlog.Entry, err error) {
+	if e, m.text, err = jobstate.EncodeEntry(m.text[:0], at, c); err != nil {
+		return e, err
+	}
+	return e, fitsEntry(e)
 }
 
 func (m *machine) request(by Cred, j *job, c jobstate.Context) error {

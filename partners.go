@@ -30,11 +30,7 @@ func (SchedLost) dispatch(m *machine) error {
 func (in SchedResponse) dispatch(m *machine) error {
 	r := alloc.Response(in)
 	if r.Type == alloc.ResponseAnnotate {
-		e, err := jobstate.NewEntry(m.now, &jobstate.AllocContext{Annotations: r.Annotations})
-		if err == nil {
-			err = fitsEntry(e)
-		}
-		if err != nil {
+		if _, err := m.entry(m.now, &jobstate.AllocContext{Annotations: r.Annotations}); err != nil {
 			return err
 		}
 	}
@@ -72,10 +68,7 @@ func (m *machine) allocated(j *job, r alloc.Response) {
 }
 
 func (in Alloc) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	j, err := m.active(in.By, in.ID)
+	j, err := m.activeOf(in.By, in.ID)
 	switch {
 	case err != nil:
 		return err
@@ -114,11 +107,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	if notes, err := j.merged(c.Annotations); err == nil { // else the log has only memos
 		c.Annotations = notes
 	}
-	e, text, err := jobstate.EncodeEntry(m.text[:0], m.now, &c)
-	m.text = text
-	if err == nil {
-		err = fitsEntry(e)
-	}
+	e, err := m.entry(m.now, &c)
 	var record []byte
 	if err == nil && !m.volatile {
 		record, err = m.recordR(own, r.Scheduling())
@@ -237,10 +226,7 @@ func (in ExecRefused) dispatch(m *machine) error {
 }
 
 func (in SetExpiration) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	j, err := m.active(in.By, in.ID)
+	j, err := m.activeOf(in.By, in.ID)
 	switch {
 	case err != nil:
 		return err

@@ -73,11 +73,10 @@ func (in Submit) dispatch(m *machine) error {
 	c := jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	}
-	e, text, err := jobstate.EncodeEntry(m.text[:0], at, &c)
+	e, err := m.entry(at, &c)
 	if err != nil {
 		return err
 	}
-	m.text = text
 	if _, err := life.Apply(m.now, e); err != nil {
 		return err
 	}
@@ -233,11 +232,8 @@ func (in Memo) dispatch(m *machine) error {
 	if !in.Volatile {
 		return m.change(in.By, j, in.Tag, c)
 	}
-	e, err := jobstate.NewEntry(m.now, c)
+	e, err := m.entry(m.now, c)
 	if err != nil {
-		return err
-	}
-	if err := fitsEntry(e); err != nil {
 		return err
 	}
 	notes, err := j.merged(userNotes(e.Context))
@@ -245,7 +241,7 @@ func (in Memo) dispatch(m *machine) error {
 		return err
 	}
 	j.setNotes(notes)
-	m.journalVolatile(j.id, jobstate.EventMemo, e.Context)
+	m.journalVolatile(j.id, jobstate.EventMemo, m.out.keep(e.Context))
 	m.answer(Answer{Tag: in.Tag, Job: j.id})
 	return nil
 }
@@ -276,10 +272,7 @@ func (in Raise) dispatch(m *machine) error {
 }
 
 func (in Post) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	j, err := m.active(in.By, in.ID)
+	j, err := m.activeOf(in.By, in.ID)
 	if err != nil {
 		return err
 	}
@@ -298,10 +291,7 @@ func (in Post) dispatch(m *machine) error {
 }
 
 func (in SetFlags) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	j, err := m.active(in.By, in.ID)
+	j, err := m.activeOf(in.By, in.ID)
 	if err != nil {
 		return err
 	}
