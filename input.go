@@ -322,8 +322,7 @@ var (
 	// ErrInvalid is returned for an input that is wrong in itself. The text says why.
 	ErrInvalid = errors.New("joblife: invalid request")
 	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
-	// waits, 1024 purges that wait for the store, 64 MiB of quarantined jobs, and as many
-	// updates of a guest as a restart can apply: about 1000, or 60 of a jobspec of 1 MiB.
+	// waits, 1024 purges that wait for the store, and 64 MiB of quarantined jobs.
 	ErrLimit = errors.New("joblife: limit reached")
 	// ErrConflict is returned for resources that another job holds. The text has both jobs
 	// and what they share.
@@ -433,9 +432,6 @@ const (
 	maxDepth  = eventlog.DefaultMaxDepth - 8
 	maxNote   = 4 << 10 // bytes of what a user, a peer or a hook says in words
 	lineFrame = 64      // of an event: more than what its line has beside name and context
-	// maxUpdated is how many bytes of jobspecs a restart reads to update one: it reads
-	// the whole of it each time.
-	maxUpdated = 64 << 20
 )
 
 // fits returns why data, beside more bytes, cannot be stored. Data is JSON, or no JSON at

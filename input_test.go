@@ -525,22 +525,3 @@ func TestAGuestWhoFillsALogLeavesRoomForServices(t *testing.T) {
 	require.ErrorIs(t, err, joblife.ErrLimit)
 	require.LessOrEqual(t, s.logSizes()[id], 8<<10)
 }
-
-func TestAGuestUpdatesAJobNoMoreOftenThanARestartCan(t *testing.T) {
-	s := newSite(t, joblife.Config{}, 8)
-	s.hold["sched"] = true
-	put := func(by joblife.Cred, id jobid.ID, n int) error {
-		return s.try(joblife.Update{By: by, ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: fmt.Append(nil, n)}}})
-	}
-	for _, size := range []int{0, 1000 << 10} {
-		spec := strings.Replace(string(spec(t)), `"version"`, `"x":"`+strings.Repeat("x", size)+`","version"`, 1)
-		id := s.ask(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: []byte(spec)}).Job
-		n := 0
-		for n < 2000 && put(mallory, id, n+1) == nil {
-			n++
-		}
-		require.ErrorIs(t, put(mallory, id, 1), joblife.ErrLimit)
-		require.Equal(t, 64<<20/(64<<10+len(spec)), n, "of a jobspec of %d bytes", len(spec))
-		require.NoError(t, put(joblife.Cred{}, id, 1), "the owner may")
-	}
-}

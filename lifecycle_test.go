@@ -350,6 +350,18 @@ func TestAnUpdateIsInTheJobspecHoweverItCame(t *testing.T) {
 	require.Equal(t, 70*time.Second, must(s.m.Job(id)).Jobspec().Duration())
 }
 
+// RFC 21: an event may set together what is wrong alone, as flux-core's may.
+func TestAnUpdateIsJudgedByItsResult(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Update{ID: id, Updates: []jobstate.Update{
+		{Path: "attributes.system", Value: []byte(`{"job":{"name":"x"}}`)}, {Path: "attributes.system.duration", Value: []byte("5")},
+	}})
+	s.restore(s.store)
+	require.Empty(t, s.rec.Quarantined)
+	require.Equal(t, "x", must(s.m.Job(id)).Jobspec().Name())
+}
+
 // MG-5.
 func TestAComputedPriorityReachesTheScheduler(t *testing.T) {
 	calls := 0

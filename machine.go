@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -306,14 +307,15 @@ func (m *machine) flagged(j *job, c *jobstate.SetFlagsContext) error {
 	return nil
 }
 
-func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (spec *jobspec.Spec, err error) {
-	spec = m.specs.of(j)
-	for _, u := range c.Updates {
-		if spec, err = spec.Update(u.Path, u.Value); err != nil {
-			return nil, err
+func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Spec, error) {
+	spec, err := m.specs.of(j).UpdateAll(func(yield func(string, json.RawMessage) bool) {
+		for _, u := range c.Updates {
+			if !yield(u.Path, u.Value) {
+				return
+			}
 		}
-	}
-	if spec.Queue() != j.queue {
+	})
+	if err == nil && spec.Queue() != j.queue {
 		err = m.queues.admits(spec.Queue())
 	}
 	return spec, err

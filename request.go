@@ -217,9 +217,6 @@ func (in Update) dispatch(m *machine) error {
 	if err != nil {
 		return err
 	}
-	if n := len(in.Updates) + len(slices.Collect(j.job().Updates())); in.By.Guest && n*(1<<16+len(j.text)) > maxUpdated {
-		return fmt.Errorf("%w: %d updates of %v", ErrLimit, n, in.ID)
-	}
 	return m.change(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 

@@ -304,10 +304,8 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 		return nil, nil, err
 	}
 	state := j.job()
-	for u := range state.Updates() {
-		if j.spec, err = j.spec.Update(u.Path, u.Value); err != nil {
-			return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
-		}
+	if j.spec, err = j.spec.UpdateAll(state.Updates()); err != nil {
+		return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
 	}
 	j.queue = j.spec.Queue()
 	j.forgetSpec()

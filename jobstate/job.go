@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"iter"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -376,14 +375,20 @@ func (j *Job) Annotations() json.RawMessage {
 	return j.notes.merged()
 }
 
-// Updates yields the jobspec updates in the order of the log. A path that was set
-// several times occurs several times. Applied in order to the submitted jobspec,
+// Updates yields the path and the value of each jobspec update in the order of the log. A
+// path that was set several times occurs several times. Applied in order to the submitted jobspec,
 // the updates give the current one. The job owns the values; do not change them.
-func (j *Job) Updates() iter.Seq[Update] {
-	if j.rare == nil {
-		return slices.Values([]Update(nil))
+func (j *Job) Updates() iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		if j.rare == nil {
+			return
+		}
+		for _, u := range j.rare.updates {
+			if !yield(u.Path, u.Value) {
+				return
+			}
+		}
 	}
-	return slices.Values(j.rare.updates)
 }
 
 // Expiration returns when the resources expire by the last resource-update; 0

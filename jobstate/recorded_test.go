@@ -86,12 +86,12 @@ func describe(j *jobstate.Job) string {
 		n.severity = int(e.Severity)
 		n.facts["exception_type"], n.facts["exception_note"] = e.Type, e.Note
 	}
-	for u := range j.Updates() {
+	for path, value := range j.Updates() {
 		var v any
-		if err := json.Unmarshal(u.Value, &v); err != nil {
+		if err := json.Unmarshal(value, &v); err != nil {
 			panic(err)
 		}
-		n.updates[u.Path] = v
+		n.updates[path] = v
 	}
 	if a := j.Annotations(); a != nil {
 		if err := json.Unmarshal(a, &n.notes); err != nil {

@@ -54,8 +54,8 @@ func TestUpdatesOfAllPathsReachTheJob(t *testing.T) {
 	require.Equal(t, jobstate.Applied, last)
 	require.Equal(t, jobstate.StatePriority, j.State())
 	var got []string
-	for u := range j.Updates() {
-		got = append(got, u.Path+" "+string(u.Value))
+	for path, value := range j.Updates() {
+		got = append(got, path+" "+string(value))
 	}
 	require.Equal(t, []string{"attributes.system.duration 60", `tasks [{"command":["a","b"]}]`, "resources.0 null"}, got)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
@@ -85,31 +84,7 @@ func currentSpec(b []byte, j *jobstate.Job) (*jobspec.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Of the updates of one path the last counts; all go in one step, so that
-	// a log with many costs no more than its length.
-	last := map[string]int{}
-	updates := slices.Collect(j.Updates())
-	for i, u := range updates {
-		last[u.Path] = i
-	}
-	if len(updates) == 0 {
-		return spec, nil
-	}
-	context := []byte{'{'}
-	for i, u := range updates {
-		if last[u.Path] != i {
-			continue
-		}
-		path, err := json.Marshal(u.Path)
-		if err != nil {
-			return spec, err
-		}
-		if len(context) > 1 {
-			context = append(context, ',')
-		}
-		context = append(append(append(context, path...), ':'), u.Value...)
-	}
-	current, err := spec.Apply(append(context, '}'))
+	current, err := spec.UpdateAll(j.Updates())
 	if err != nil {
 		return spec, err
 	}

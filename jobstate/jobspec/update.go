@@ -3,6 +3,7 @@ package jobspec
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 	"strings"
 	"unicode/utf8"
 
@@ -19,23 +20,38 @@ import (
 // tasks, or leads through a value that is not an object; if the value is not JSON; and
 // what Parse returns for the result.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
-	fault := tooLong(v)
-	if fault == nil {
-		d := jsonobj.NewDoc(v)
-		d.Root()
-		fault = d.Fault()
-	}
-	root := s.tree()
-	if fault == nil {
-		if err := set(root, path, v); err != nil {
-			fault = &jsonobj.Fault{Err: err}
+	return s.UpdateAll(func(yield func(string, json.RawMessage) bool) { yield(path, v) })
+}
+
+// UpdateAll is Update for the updates of one event or of a whole log. It sets them in
+// order and checks the result once, since an event may set together what is wrong alone.
+// Without updates it returns s.
+func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, error) {
+	var root map[string]any
+	for path, v := range updates {
+		if root == nil {
+			root = s.tree()
+		}
+		fault := tooLong(v)
+		if fault == nil {
+			d := jsonobj.NewDoc(v)
+			d.Root()
+			fault = d.Fault()
+		}
+		if fault == nil {
+			if err := set(root, path, v); err != nil {
+				fault = &jsonobj.Fault{Err: err}
+			}
+		}
+		if fault != nil {
+			if path != "" {
+				fault.Path = jsonobj.Name(path)
+			}
+			return nil, refuse(fault)
 		}
 	}
-	if fault != nil {
-		if path != "" {
-			fault.Path = jsonobj.Name(path)
-		}
-		return nil, refuse(fault)
+	if root == nil {
+		return s, nil
 	}
 	return s.updated(root)
 }

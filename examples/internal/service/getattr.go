@@ -92,10 +92,8 @@ func (c *core) attributes(v joblife.View) (a attributes, err error) {
 		if a.spec, err = jobspec.Parse(found.Jobspec); err != nil {
 			return a, err
 		}
-		for u := range job.Updates() {
-			if a.spec, err = a.spec.Update(u.Path, u.Value); err != nil {
-				return a, err
-			}
+		if a.spec, err = a.spec.UpdateAll(job.Updates()); err != nil {
+			return a, err
 		}
 	}
 	if found.R == nil {
