@@ -84,20 +84,6 @@ func TestADecoderHandsOutWhatEntriesDoes(t *testing.T) {
 	}
 }
 
-func TestADecoderTellsLineAndOffset(t *testing.T) {
-	d := eventlog.NewDecoder(strings.NewReader(good+good+good), eventlog.DecoderOptions{})
-	require.Zero(t, d.Line())
-	require.Zero(t, d.Offset())
-	n := 0
-	for _, err := range d.All() {
-		require.NoError(t, err)
-		n++
-		require.Equal(t, n, d.Line())
-		require.Equal(t, int64(n*len(good)), d.Offset())
-	}
-	require.Equal(t, 3, n)
-}
-
 func TestADecoderLoopCanBeLeftAndTakenUp(t *testing.T) {
 	d := eventlog.NewDecoder(strings.NewReader(good+good+good+"torn"), eventlog.DecoderOptions{})
 	for _, err := range d.All() {
@@ -113,15 +99,6 @@ func TestADecoderLoopCanBeLeftAndTakenUp(t *testing.T) {
 	entries, again := drain(d)
 	require.Empty(t, entries)
 	require.Equal(t, err, again)
-}
-
-func TestAFinishedDecoderHasNoMore(t *testing.T) {
-	d := eventlog.NewDecoder(strings.NewReader(good), eventlog.DecoderOptions{})
-	for range 2 {
-		_, err := drain(d)
-		require.NoError(t, err)
-		require.Equal(t, 1, d.Line())
-	}
 }
 
 var errDisk = errors.New("disk on fire")
@@ -176,29 +153,6 @@ func TestAnEntryOfADecoderIsValidUntilTheNextStep(t *testing.T) {
 	require.Len(t, want, i)
 }
 
-func TestTheLengthOfLinesIsLimited(t *testing.T) {
-	o := eventlog.DecoderOptions{MaxLine: len(good) - 1}
-	entries, err := drain(eventlog.NewDecoder(strings.NewReader(good+good), o))
-	require.NoError(t, err)
-	require.Len(t, entries, 2)
-
-	o.MaxLine--
-	for _, log := range []string{good, good[:len(good)-1]} {
-		_, err = drain(eventlog.NewDecoder(strings.NewReader(log), o))
-		require.EqualError(t, err, "eventlog: line 1: offset 27: line longer than 27 bytes")
-		requireSyntaxError(t, err, 1, 27, eventlog.ErrLimit)
-	}
-	_, err = drain(eventlog.NewDecoder(strings.NewReader(good[:27]), o))
-	requireSyntaxError(t, err, 1, 0, eventlog.ErrTorn)
-}
-
-func TestALongLineIsReadWhereTheLimitAllowsIt(t *testing.T) {
-	line := `{"timestamp":1.0,"name":"` + strings.Repeat("x", 3<<20) + "\"}\n"
-	entries, err := drain(eventlog.NewDecoder(strings.NewReader(line), eventlog.DecoderOptions{MaxLine: 4 << 20}))
-	require.NoError(t, err)
-	require.Len(t, entries[0].Name, 3<<20)
-}
-
 // endless gives one line that does not end.
 type endless struct{ given int }
 
@@ -250,62 +204,61 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestTheDepthOfEntriesIsLimited(t *testing.T) {
-	for depth, lines := range map[int][]string{
-		2: {`{"timestamp":1.0,"name":"x","context":{}}`, `{"name":"x","timestamp":1,"y":[]}`},
-		3: {`{"timestamp":1.0,"name":"x","context":{"a":1}}`, `{"name":"x","timestamp":1.0,"context":{"a":{}}}`},
-		4: {`{"timestamp":1.0,"name":"x","context":{"a":[1]}}`},
+// Line and Offset are those of what was read, and an error comes after the entries before it.
+func TestADecoderHasLimits(t *testing.T) {
+	const other = `{"timestamp":1.0,"name":"x","other":1}` + "\n"
+	long := `{"timestamp":1.0,"name":"` + strings.Repeat("x", 3<<20) + "\"}\n"
+	deep := func(levels int) string {
+		return `{"name":"x","timestamp":1,"context":` + strings.Repeat(`{"a":`, levels-2) + "{}" + strings.Repeat("}", levels-2) + "}\n"
+	}
+	key := strings.Repeat("k", 100)
+	size := len(good)
+	for _, tt := range []struct {
+		o        eventlog.DecoderOptions
+		log      string
+		entries  int
+		offset   int // of the error
+		text     string
+		category error
+	}{
+		{eventlog.DecoderOptions{}, good + other + deep(2048), 3, 0, "", nil},
+		{eventlog.DecoderOptions{MaxLine: -1, MaxDepth: -1, MaxEvents: -1}, good + deep(2048), 2, 0, "", nil},
+		{eventlog.DecoderOptions{MaxLine: size - 1}, good + good, 2, 0, "", nil},
+		{eventlog.DecoderOptions{MaxLine: size - 2}, good, 0, size - 2, "line longer than 27 bytes", eventlog.ErrLimit},
+		{eventlog.DecoderOptions{MaxLine: size - 2}, good[:size-1], 0, size - 2, "line longer than 27 bytes", eventlog.ErrLimit},
+		{eventlog.DecoderOptions{MaxLine: size - 2}, good[:size-2], 0, 0, "torn last line", eventlog.ErrTorn},
+		{eventlog.DecoderOptions{MaxLine: 4 << 20}, long, 1, 0, "", nil},
+		{eventlog.DecoderOptions{MaxEvents: 2}, good + good, 2, 0, "", nil},
+		{eventlog.DecoderOptions{MaxEvents: 2}, good + good + good, 2, 2 * size, "more than 2 entries", eventlog.ErrLimit},
+		{eventlog.DecoderOptions{MaxEvents: 2}, good + good + "x", 2, 2 * size, "torn last line", eventlog.ErrTorn},
+		{eventlog.DecoderOptions{StrictKeys: true}, good + other, 1, size + 36, "other: unknown key", eventlog.ErrEntry},
+		{eventlog.DecoderOptions{StrictKeys: true}, deep(2), 1, 0, "", nil},
+		{eventlog.DecoderOptions{StrictKeys: true}, `{"` + key + `":1,"x":1}` + "\n", 0, 104, key[:64] + "...: unknown key", eventlog.ErrEntry},
+		{eventlog.DecoderOptions{MaxDepth: 1}, deep(2), 1, 0, "", nil}, // which means 2
+		{eventlog.DecoderOptions{MaxDepth: 3}, deep(3) + deep(4), 1, len(deep(3)) + 42, "nested too deep", eventlog.ErrLimit},
+		{eventlog.DecoderOptions{MaxDepth: 2}, `{"timestamp":1.0,"name":"x","context":{"a":1}}` + "\n", 0, 39, "nested too deep", eventlog.ErrLimit},
 	} {
-		for _, line := range lines {
-			for limit := 1; limit < 6; limit++ {
-				_, err := drain(eventlog.NewDecoder(strings.NewReader(line+"\n"), eventlog.DecoderOptions{MaxDepth: limit}))
-				if max(limit, 2) >= depth {
-					require.NoError(t, err, line)
-				} else {
-					require.ErrorIs(t, err, eventlog.ErrLimit, line)
-				}
+		d := eventlog.NewDecoder(strings.NewReader(tt.log), tt.o)
+		require.Zero(t, d.Line()+int(d.Offset()))
+		n, read := 0, 0
+		var err error
+		for e, failed := range d.All() {
+			if err = failed; err == nil {
+				n++
+				read += strings.IndexByte(tt.log[read:], '\n') + 1
+				require.NotEmpty(t, e.Name)
 			}
+			require.Equal(t, n, d.Line())
+			require.Equal(t, int64(read), d.Offset())
+		}
+		require.Equal(t, tt.entries, n)
+		if _, again := drain(d); tt.text == "" {
+			require.NoError(t, err)
+			require.NoError(t, again)
+		} else {
+			require.EqualError(t, err, fmt.Sprintf("eventlog: line %d: offset %d: %s", n+1, tt.offset, tt.text))
+			requireSyntaxError(t, err, n+1, int64(tt.offset), tt.category)
+			require.Equal(t, err, again)
 		}
 	}
-}
-
-func TestTheNumberOfEntriesIsLimited(t *testing.T) {
-	o := eventlog.DecoderOptions{MaxEvents: 2}
-	d := eventlog.NewDecoder(strings.NewReader(good+good), o)
-	entries, err := drain(d)
-	require.NoError(t, err)
-	require.Len(t, entries, 2)
-
-	d = eventlog.NewDecoder(strings.NewReader(good+good+good), o)
-	entries, err = drain(d)
-	require.Len(t, entries, 2)
-	require.EqualError(t, err, fmt.Sprintf("eventlog: line 3: offset %d: more than 2 entries", 2*len(good)))
-	requireSyntaxError(t, err, 3, int64(2*len(good)), eventlog.ErrLimit)
-	require.Equal(t, int64(2*len(good)), d.Offset())
-
-	_, err = drain(eventlog.NewDecoder(strings.NewReader(good+good+"x"), o))
-	requireSyntaxError(t, err, 3, int64(2*len(good)), eventlog.ErrTorn)
-}
-
-func TestUnknownKeysAreRefusedOnDemand(t *testing.T) {
-	line := `{"timestamp":1.0,"name":"x","other":1}` + "\n"
-	entries, err := drain(eventlog.NewDecoder(strings.NewReader(line), eventlog.DecoderOptions{}))
-	require.NoError(t, err)
-	require.Len(t, entries, 1)
-	_, err = drain(eventlog.NewDecoder(strings.NewReader(good+line), eventlog.DecoderOptions{StrictKeys: true}))
-	require.EqualError(t, err, fmt.Sprintf(`eventlog: line 2: offset %d: other: unknown key`, len(good)+36))
-	requireSyntaxError(t, err, 2, int64(len(good)+36), eventlog.ErrEntry)
-	_, err = drain(eventlog.NewDecoder(strings.NewReader(`{"name":"x","timestamp":1}`+"\n"), eventlog.DecoderOptions{StrictKeys: true}))
-	require.NoError(t, err)
-	long := strings.Repeat("k", 100)
-	_, err = drain(eventlog.NewDecoder(strings.NewReader(`{"`+long+`":1,"x":1}`+"\n"), eventlog.DecoderOptions{StrictKeys: true}))
-	require.EqualError(t, err, `eventlog: line 1: offset 104: `+long[:64]+`...: unknown key`)
-}
-
-func TestNegativeLimitsAreTheDefaults(t *testing.T) {
-	o := eventlog.DecoderOptions{MaxLine: -1, MaxDepth: -1, MaxEvents: -1}
-	log := append(benchLog(t, 100), `{"timestamp":1.0,"name":"x","context":{"a":[[[[1]]]]}}`+"\n"...)
-	entries, err := drain(eventlog.NewDecoder(bytes.NewReader(log), o))
-	require.NoError(t, err)
-	require.Len(t, entries, 101)
 }
