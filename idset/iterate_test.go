@@ -12,26 +12,28 @@ import (
 )
 
 func TestAnIterationStopsWhereItIsTold(t *testing.T) {
-	for _, rep := range representations {
-		s := rep.force(parse(t, "0-3,7,65535-65537"))
-		for stop := range 8 {
-			var up []uint32
-			for id := range s.All() {
-				up = append(up, id)
-				if len(up) > stop {
-					break
+	for _, last := range []uint32{65535, 65537} { // in words or not
+		want := []uint32{0, 1, 2, 3, 7, last - 2, last - 1, last}
+		for _, rep := range representations {
+			s := rep.force(idset.Of(want...))
+			for stop := range want {
+				var got []uint32
+				for id := range s.All() {
+					if got = append(got, id); len(got) > stop {
+						break
+					}
 				}
+				require.Equal(t, want[:stop+1], got)
 			}
-			require.Equal(t, []uint32{0, 1, 2, 3, 7, 65535, 65536, 65537}[:stop+1], up)
-		}
-		for stop := range 3 {
-			n := 0
-			for range s.Ranges() {
-				if n++; n > stop {
-					break
+			for stop := range 3 {
+				n := 0
+				for range s.Ranges() {
+					if n++; n > stop {
+						break
+					}
 				}
+				require.Equal(t, stop+1, n)
 			}
-			require.Equal(t, stop+1, n)
 		}
 	}
 }
@@ -83,6 +85,22 @@ func TestASetMayChangeDuringAnIteration(t *testing.T) {
 				require.NoError(t, s.Check())
 			})
 		}
+	}
+}
+
+func TestAnIterationGoesOnInAListThatWasABitmap(t *testing.T) {
+	for _, far := range []uint32{20, 70000} { // in words or not
+		s := idset.Of(0, 2, 5, 7, far).ForceBitmap()
+		var got []uint32
+		for id := range s.All() {
+			switch got = append(got, id); id {
+			case 0:
+				s.Remove(7)
+			case 2:
+				s.ForceRuns()
+			}
+		}
+		require.Equal(t, []uint32{0, 2, 5, far}, got)
 	}
 }
 

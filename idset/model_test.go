@@ -208,6 +208,7 @@ func (m *machine) Ask(t *rapid.T) {
 	require.Equal(t, common > 0, m.a.Intersects(m.b))
 	require.Equal(t, only == 0, m.a.ContainsAll(m.b))
 	require.True(t, m.a.ContainsAll(idset.Intersect(m.a, m.b).ForceBitmap()))
+	require.False(t, m.a.Intersects(idset.Difference(m.b, m.a).ForceBitmap()))
 	require.Equal(t, only == 0 && common == len(m.modelA), m.a.Equal(m.b))
 
 	ids := m.modelA.sorted()
