@@ -299,6 +299,21 @@ func TestAStartThatWasNotHandedOutIsTakenBackWithTheExecutor(t *testing.T) {
 	require.Empty(t, s.exec)
 }
 
+func TestWhatWasNotHandedOutIsVoidWithItsSession(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	s.sched = nil
+	s.feed(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+	s.feed(joblife.SchedLost{})
+	s.act()
+	require.Empty(t, s.sched)
+	s.hello()
+	s.feed(success(t, 5, 0))
+	s.feed(joblife.ExecLost{})
+	s.cancel(5)
+	require.Equal(t, jobstate.StateInactive, s.state(5), "no executor has it")
+	require.Empty(t, s.exec)
+}
+
 // The executor that comes has to end it, as after a restart (I5, I10).
 func TestAStartThatAnOperatorPostedIsTheExecutors(t *testing.T) {
 	for name, restart := range map[string]bool{"live": false, "after a restart": true} {

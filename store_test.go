@@ -491,22 +491,28 @@ func TestLimitsPurgeByNumberAndAge(t *testing.T) {
 	}
 }
 
-// Jobs that grow old one after the other make no batch each.
+// Jobs that grow old one after the other make no batch each. New limits count at once.
 func TestTheAgeOfJobsIsLookedAtOnceASecond(t *testing.T) {
-	s, _ := ended(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(time.Hour)}}, 1)
-	s.now = s.now.Add(100 * time.Millisecond)
-	s.submit(jobspec.Job{Nodes: 1})
-	for s.inactive() == 2 {
-		s.now, _ = s.m.Deadline()
+	for _, reload := range []bool{false, true} {
+		s, _ := ended(t, joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(time.Hour)}}, 1)
+		s.now = s.now.Add(100 * time.Millisecond)
+		s.submit(jobspec.Job{Nodes: 1})
+		for s.inactive() == 2 {
+			s.now, _ = s.m.Deadline()
+			s.step(joblife.Tick{})
+		}
+		s.due(time.Second)
+		s.now = s.now.Add(500 * time.Millisecond)
 		s.step(joblife.Tick{})
+		require.Equal(t, 1, s.inactive(), "it is old enough")
+		if reload {
+			s.step(joblife.Reload{Config: s.cfg})
+		} else {
+			s.now, _ = s.m.Deadline()
+		}
+		s.step(joblife.Tick{})
+		require.Zero(t, s.inactive())
 	}
-	s.due(time.Second)
-	s.now = s.now.Add(500 * time.Millisecond)
-	s.step(joblife.Tick{})
-	require.Equal(t, 1, s.inactive(), "it is old enough")
-	s.now, _ = s.m.Deadline()
-	s.step(joblife.Tick{})
-	require.Zero(t, s.inactive())
 }
 
 // PU-9.
@@ -531,6 +537,7 @@ func TestAClockThatJumpedPurgesNothingUntilItIsAccepted(t *testing.T) {
 	s.step(joblife.Tick{})
 	s.now = s.now.Add(300 * 24 * time.Hour)
 	s.step(joblife.Tick{})
+	s.step(joblife.Tick{}) // which does not look again
 	require.Len(t, s.faults(), 1)
 	require.Equal(t, 2, s.inactive())
 	at, ok := s.m.Deadline()
