@@ -113,7 +113,7 @@ func (p *Pool) conflicts(h *holder) []Conflict {
 		return nil
 	}
 	both := make(map[jobid.ID]parts)
-	for _, pt := range p.pieces(nil, h) {
+	for _, pt := range p.pieces(h) {
 		for _, o := range p.at(pt.First).owners {
 			common := o.what.Intersect(pt.What)
 			if o.job == h.id || common == nil {

@@ -60,7 +60,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (Freed, error) {
 	var more *rset.R // returned in addition to the fragment
 	switch {
 	case final:
-		if left := p.pieces(nil, h); len(left) > 0 || !gone.IsEmpty() {
+		if left := p.pieces(h); len(left) > 0 || !gone.IsEmpty() {
 			out.Rest = must(rset.UnionDisjoint(left.r(), gone))
 			out.Gone = must(rset.UnionDisjoint(out.Gone, gone))
 			back, contested := p.release(id, left, nil)

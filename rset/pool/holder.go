@@ -121,7 +121,7 @@ func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	c := *h
 	c.expiration = t + 0 // no negative zero
 	p.setHolder(&c)
-	for _, pt := range p.pieces(nil, h) {
+	for _, pt := range p.pieces(h) {
 		p.edit(pt.First, pt.Last, func(_, _ uint32, s *state) {
 			s.owners = slices.Clone(s.owners)
 			i, _ := s.find(id)

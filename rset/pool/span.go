@@ -317,15 +317,15 @@ func (sp *span) cores() int64 {
 	return int64(sp.free.Len("core")) * (int64(sp.last-sp.first) + 1)
 }
 
-// pieces appends what a job holds in the inventory, in order. It takes time in
+// pieces returns what a job holds in the inventory, in order. It takes time in
 // proportion to the spans of its allocation.
-func (p *Pool) pieces(dst parts, h *holder) parts {
+func (p *Pool) pieces(h *holder) (list parts) {
 	for pt := range h.r.Parts() {
 		p.within(pt.First, pt.Last, func(first, last uint32, sp *span) {
-			dst = dst.add(first, last, sp.heldBy(h.id))
+			list = list.add(first, last, sp.heldBy(h.id))
 		})
 	}
-	return dst
+	return list
 }
 
-func (p *Pool) held(h *holder) *rset.R { return p.pieces(nil, h).r() }
+func (p *Pool) held(h *holder) *rset.R { return p.pieces(h).r() }
