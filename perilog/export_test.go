@@ -67,6 +67,3 @@ var (
 	ErrOwn    = errOwn
 	ErrR      = errR
 )
-
-// Final reports whether the final fragment was given back.
-func (j *Job) Final() bool { return j.final }
