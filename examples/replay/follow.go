@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate"
@@ -16,7 +18,11 @@ func follow(name string, w io.Writer, wait func()) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	t := timeline{name: name, job: jobstate.NewJob(0)}
+	in := input{label: name}
+	dir, _ := os.Getwd() // an unknown one names no job
+	id, ok := idOf(dir, name)
+	in.id, in.noID = id, !ok
+	t := timeline{name: in.name(), job: jobstate.NewJob(id)}
 	for t.job.State() != jobstate.StateInactive {
 		e, err := r.Next()
 		switch {
@@ -25,13 +31,13 @@ func follow(name string, w io.Writer, wait func()) (err error) {
 			continue
 		case err == logfile.ErrEndOfHistory:
 			continue // what has happened and what happens print alike
-		case err == nil && r.Duplicate():
-			continue // its writer did not know whether the first one was stored
-		case err == nil:
-			err = t.print(w, e)
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case r.Duplicate():
+			continue // its writer did not know whether the first one was stored
+		}
+		if err := t.print(w, e); err != nil {
+			return fmt.Errorf("%s: %w", name, withoutID(in, err))
 		}
 	}
 	return nil

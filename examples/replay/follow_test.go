@@ -58,3 +58,24 @@ func TestALogThatCannotBeFollowedIsAnError(t *testing.T) {
 	status, _, stderr = replay(t, nil, "-follow", path, path)
 	require.Equal(t, exitUsage, status, stderr)
 }
+
+// A file's name may be any bytes, and only a name that is an id tells which job's log it is.
+func TestAFollowedJobIsNamedAsItsFileSays(t *testing.T) {
+	dir := t.TempDir()
+	bad := strings.Replace(life, `"urgency":16,`, "", 1)
+	for name, want := range map[string]string{"ƒ2d.eventlog": "ƒ2d", "a\x1b[2J\nb": dir + "/a?[2J b"} {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(life), 0o600))
+		require.Contains(t, good(t, nil, "-follow", path), "job "+want+"  1970")
+
+		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
+		_, stderr := fails(t, nil, "-follow", path)
+		require.Contains(t, stderr, `"submit" in NEW: `)
+		require.NotContains(t, stderr, "job ƒ1")
+		require.NotContains(t, stderr, "\x1b")
+		require.Equal(t, 1, strings.Count(stderr, "\n"))
+
+		_, stderr = fails(t, nil, "-follow", path+"x")
+		require.NotContains(t, stderr, "\x1b")
+	}
+}

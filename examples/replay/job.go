@@ -72,6 +72,8 @@ func withoutID(in input, err error) error {
 		return err
 	case stop.Event == "":
 		return stop.Err
+	case stop.Line == 0: // it was not read from a whole log
+		return fmt.Errorf("%q in %v: %w", stop.Event, stop.State, stop.Err)
 	default:
 		return fmt.Errorf("line %d: offset %d: %q in %v: %w", stop.Line, stop.Offset, stop.Event, stop.State, stop.Err)
 	}

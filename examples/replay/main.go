@@ -38,6 +38,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -138,7 +139,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitUsage
 	case *followed != "":
 		if err := follow(*followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
-			fmt.Fprintln(stderr, "replay:", err)
+			fmt.Fprintln(stderr, "replay:", lines.Escape(err.Error()))
 			return exitFault
 		}
 		return exitOK
