@@ -48,8 +48,9 @@ type Store interface {
 // plan with those jobs that are gone, which has none if nothing was claimed.
 //
 // If the store could not remove some of the jobs, the others are gone, and the error joins
-// one for each job that is not: these stay in the index, and later plans have them again. After any other error, of the store or of ctx, no job has left the index, even if
-// the store has removed some: a later plan has them again.
+// one for each job that is not: these stay in the index, and later plans have them again.
+// After any other error, of the store or of ctx, no job has left the index, even if the
+// store has removed some: a later plan has them again.
 func CarryOut(ctx context.Context, x *Index, s Store) (Plan, error) {
 	p, ok := x.Claimed()
 	if !ok {

@@ -28,6 +28,9 @@ type ReaderOptions struct {
 // A Reader reads the entries of a log and follows it as it grows. Others may
 // append to the log meanwhile. One goroutine at a time may use a Reader. The
 // zero Reader behaves as a closed one.
+//
+// The newest entries may not be durable yet: Append has written them and has not
+// returned. If its fsync fails they are gone, and Next returns ErrChanged.
 type Reader struct {
 	_       guard.NoCopy
 	fs      FS

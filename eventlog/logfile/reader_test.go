@@ -391,6 +391,17 @@ func TestAReadAcrossATruncationReturnsOnlyWrittenEntries(t *testing.T) {
 	require.Equal(t, endOfHistory, next(t, r))
 }
 
+// A Reader may be ahead of fsync.
+func TestAnEntryThatAFailedSyncTakesBackIsMissedByItsReader(t *testing.T) {
+	d := with(line(0))
+	r := openReader(t, d, logfile.End)
+	require.Equal(t, endOfHistory, next(t, r))
+	d.Fail("sync", disk.Fault{}) // of Open
+	d.Fail("sync", disk.Fault{Err: errDisk, Then: func() { require.Equal(t, line(1), next(t, r)) }})
+	require.ErrorIs(t, openLog(t, d).Append([]byte(line(1))), logfile.ErrFailed)
+	require.ErrorIs(t, readError(t, r), logfile.ErrChanged)
+}
+
 // What a fake says of files that are the same is not proof.
 func TestAReaderNoticesChangesOfRealFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog")
