@@ -430,6 +430,12 @@ func TestAFileThatOthersChangedIsNotCut(t *testing.T) {
 	}
 }
 
+func TestOnlyAFileOfTheSystemHasTheSystemsLock(t *testing.T) {
+	f, err := with("").OpenFile(name, os.O_RDWR, 0)
+	require.NoError(t, err)
+	require.ErrorContains(t, logfile.Lock(f), "not a file of the operating system")
+}
+
 func TestASecondOpenerIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog")
 	l, err := logfile.Create(path, logfile.Options{})

@@ -2,6 +2,7 @@ package dirstore_test
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"syscall"
@@ -231,6 +232,33 @@ func TestAnAddThatFailedIsDoneByTheNext(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, j, w.what)
 	})
+}
+
+func TestTheNextUnlinkRemovesWhatAFailedAddLeft(t *testing.T) {
+	d := newDisk()
+	s := createOn(t, d)
+	add(t, s, 1, 1)
+	d.Fail("rename", disk.Fault{Err: syscall.EIO})
+	d.Fail("remove", disk.Fault{Err: syscall.EIO})
+	require.ErrorIs(t, s.Add(job(2)), syscall.EIO)
+	foreign, err := s.Foreign()
+	require.NoError(t, err)
+	require.Len(t, foreign, 1)
+
+	require.NoError(t, unlink(s, ids(1)))
+	foreign, err = s.Foreign()
+	require.NoError(t, err)
+	require.Empty(t, foreign)
+}
+
+func TestAJobThatCannotBeLookedForIsNotThereAlready(t *testing.T) {
+	d := newDisk()
+	s := createOn(t, d)
+	d.Fail("lstat", disk.Fault{Err: syscall.EIO})
+	err := s.Add(job(1))
+	require.ErrorIs(t, err, syscall.EIO)
+	require.NotErrorIs(t, err, fs.ErrExist)
+	add(t, s, 1, 1)
 }
 
 // A Create that was stopped can be done again, and leaves nothing that opens as a
