@@ -3,7 +3,10 @@ package bomb_test
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,6 +286,7 @@ func archives() []bomb.Bomb {
 	return append([]bomb.Bomb{
 		bomb.Gzip("zipped zeros", "\x00"),
 		zipped("zipped jobs", "job/0000/0000/0000/%04x/eventlog", submit, '0'),
+		{Name: "checkpoints behind noise", Text: checkpoints},
 		bomb.Fill("headers", "", tarOf("job/0000/0000/0000/0001/J", "", '0'), ""),
 		zipped("zipped keys", "x/%04x", "x", '0'),
 		zipped("zipped directories", "job/0000/0000/0000/%04x/", "", '5'),
@@ -291,6 +295,18 @@ func archives() []bomb.Bomb {
 		bomb.Gzip("a zipped long key", tarOf("x", string(make([]byte, 1<<20)), '0')),
 		bomb.Fill("long names", "", tarOf(strings.Repeat("x", 1<<17), "", '0'), ""),
 	}, inJSON("@")...)
+}
+
+// checkpoints are those that noise, which cannot be compressed, pays for.
+func checkpoints(size int) []byte {
+	noise := make([]byte, size*15/16)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise) // it never fails
+	text := "{" + strings.Repeat(`"":0,`, 3<<20) + `"max_jobid":1}`
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = io.WriteString(z, tarOf("x", string(noise), '0')+strings.Repeat(tarOf("checkpoint/job-manager", text, '0'), 4))
+	_ = z.Close() // a Buffer takes all
+	return b.Bytes()
 }
 
 func tarOf(name, value string, kind byte) string {

@@ -13,6 +13,7 @@ type Limits struct {
 	Bytes int64
 	// HeldBytes is the maximum size of what is kept: the keys of one job, the paths of
 	// failures, and 256 bytes for each of these, 1 GiB by default. It bounds the memory.
+	// Checkpoints of the job manager count as if all were kept.
 	HeldBytes int64
 	// FileBytes is the maximum size of one key that is kept, 64 MiB by default. A
 	// larger key is a Failure.

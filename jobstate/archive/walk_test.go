@@ -253,9 +253,13 @@ func TestTheGreatestIDMayBeInTheCheckpointOrAJob(t *testing.T) {
 	require.EqualValues(t, 9, id, "failed jobs count")
 	id, _ = read(t, pack(t, checkpoint(`{"max_jobid":5}`), checkpoint(`{"max_jobid":3}`))).MaxID()
 	require.EqualValues(t, 5, id, "of two checkpoints, the greater one")
+	id, _ = read(t, pack(t, append(job(7), entry{path: dir(7) + "checkpoint/job-manager", value: `{"max_jobid":9}`})...)).MaxID()
+	require.EqualValues(t, 7, id, "a key of the job")
 	kept := checkpoint(`{"max_jobid":5,"x":"` + strings.Repeat("x", 200) + `"}`)
-	_, err := walk(bytes.NewReader(pack(t, kept, kept, kept)), archive.Limits{HeldBytes: 256})
-	require.NoError(t, err, "none is kept")
+	_, err := walk(bytes.NewReader(pack(t, kept)), archive.Limits{HeldBytes: 256})
+	require.NoError(t, err)
+	_, err = walk(bytes.NewReader(pack(t, kept, kept)), archive.Limits{HeldBytes: 256})
+	require.ErrorIs(t, err, archive.ErrLimit, "each costs time")
 
 	long := `{"max_jobid":9,"x":"` + strings.Repeat("x", 4096) + `"}`
 	for _, text := range []string{"", "{", "[]", "{}", `{"max_jobid":-1}`, `{"max_jobid":"1"}`, `{"max_jobid":1.0}`, `{"max_jobid":18446744073709551616}`, `{"max_jobid":null}`, long} {
