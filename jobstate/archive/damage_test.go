@@ -165,6 +165,8 @@ func TestLimitsStopTheWhole(t *testing.T) {
 	a, err = walk(bytes.NewReader(pack(t, join(job(3), job(1), job(2))...)), archive.Limits{Entries: 2})
 	require.ErrorIs(t, err, archive.ErrLimit)
 	requireGood(t, a, 3, 1)
+	_, err = walk(bytes.NewReader(pack(t, entry{path: "job/bad/path/x"}, entry{path: "job/bad/path/y/z/"})), archive.Limits{Entries: 1})
+	require.ErrorIs(t, err, archive.ErrLimit, "a bad path counts")
 	for n, category := range map[int64]error{14 + 256: nil, 14 + 255: archive.ErrLimit} {
 		_, err := walk(bytes.NewReader(pack(t, entry{path: "job/bad/path/x"})), archive.Limits{HeldBytes: n})
 		require.ErrorIs(t, err, category)
