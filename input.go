@@ -2,6 +2,7 @@ package joblife
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -387,19 +388,11 @@ type Config struct {
 	Hooks []Hooks
 }
 
-func (c *Config) maxActive() int {
-	if c.MaxActive <= 0 {
-		return defaultMaxActive
-	}
-	return c.MaxActive
-}
+func (c *Config) maxActive() int { return cmp.Or(max(0, c.MaxActive), defaultMaxActive) }
 
 // maxLog returns how many bytes the log of a job may have after a request.
 func (c *Config) maxLog(by Cred) int {
-	n := c.MaxLog
-	if n <= 0 {
-		n = defaultMaxLog
-	}
+	n := cmp.Or(max(0, c.MaxLog), defaultMaxLog)
 	if !by.Guest {
 		n *= 2 // room for what services report, however much the user posts
 	}

@@ -296,7 +296,10 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 }
 
 // starts reports whether the jobs of a queue go to the scheduler.
-func (m *machine) starts(name string) bool { return !m.shutdown.begun && m.queues.starts(name) }
+func (m *machine) starts(name string) bool {
+	q := m.queues[name]
+	return q != nil && q.start.open && !m.shutdown.begun
+}
 
 // flagged refuses the flag alloc-bypass for a job with resources: the scheduler that gave
 // them would not get them back.
@@ -503,10 +506,6 @@ func (m *machine) emit(j *job) {
 		}
 	}
 	m.timers.schedule(j)
-	m.retire(j)
-}
-
-func (m *machine) retire(j *job) {
 	if m.jobs[j.id] != j || !j.life.Done() {
 		return
 	}

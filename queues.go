@@ -3,8 +3,6 @@ package joblife
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 )
 
 // queues are the named queues by name, or only the anonymous one, whose name is "".
@@ -23,8 +21,9 @@ type gate struct {
 
 // set opens or closes a gate for a reason in words from outside.
 func (g *gate) set(open bool, reason string) {
-	if *g = (gate{open, sanitizeNote(reason)}); open {
-		g.reason = ""
+	*g = gate{open: open}
+	if !open {
+		g.reason = sanitizeNote(reason)
 	}
 }
 
@@ -60,12 +59,6 @@ func (q queues) admits(name string) error {
 	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, found.enable.reason)
 }
 
-// starts reports whether the jobs of a queue go to the scheduler.
-func (q queues) starts(name string) bool {
-	found := q[name]
-	return found != nil && found.start.open
-}
-
 // noQueue returns the error of a queue that the configuration does not have.
 func noQueue(category error, name string) error {
 	if name == "" {
@@ -99,14 +92,6 @@ func (q queues) record(name string) Record {
 		panic("joblife: a queue that cannot be written: " + err.Error())
 	}
 	return Record{Kind: RecordQueue, Data: b}
-}
-
-func (q queues) records() []Record {
-	var list []Record
-	for _, name := range slices.Sorted(maps.Keys(q)) {
-		list = append(list, q.record(name))
-	}
-	return list
 }
 
 // restore reads a record. It ignores a queue that the configuration does not have.

@@ -278,12 +278,6 @@ func (o *outbox) record(r Record) {
 	}
 }
 
-// accept stores a new job, and makes it public with the Ready.
-func (o *outbox) accept(j *job) {
-	o.record(Record{Job: j.id, Kind: RecordJobspec, Data: j.text})
-	o.out.submitted = append(o.out.submitted, j)
-}
-
 // line records an event. It returns the length of its line, and a context that lives as long
 // as the Ready.
 func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {

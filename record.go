@@ -34,13 +34,8 @@ const (
 
 // String returns the name, such as "event" or "R"; another value prints as RecordKind(n).
 func (k RecordKind) String() string {
-	names := [...]string{
-		"", "event", "jobspec", "R", "housekeeping", "inactive", "tombstone", "unlinked", "watermark", "queue",
-	}
-	if k == 0 || int(k) >= len(names) {
-		return "RecordKind(" + strconv.Itoa(int(k)) + ")"
-	}
-	return names[k]
+	return guard.Name("RecordKind", k,
+		"event", "jobspec", "R", "housekeeping", "inactive", "tombstone", "unlinked", "watermark", "queue")
 }
 
 // A Record is one thing to store. A store may keep all records in one log, in their

@@ -70,10 +70,9 @@ func (in Submit) dispatch(m *machine) error {
 		return err
 	}
 	j := &job{id: id, life: life, spec: spec, queue: spec.Queue(), text: in.Jobspec}
-	c := jobstate.SubmitContext{
+	e, err := m.entry(at, &jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
-	}
-	e, err := m.entry(at, &c)
+	})
 	if err != nil {
 		return err
 	}
@@ -93,7 +92,8 @@ func (in Submit) dispatch(m *machine) error {
 	}
 	m.jobs[id] = j
 	m.index.RaiseWatermark(id)
-	m.accept(j)
+	m.record(Record{Job: id, Kind: RecordJobspec, Data: j.text})
+	m.out.submitted = append(m.out.submitted, j)
 	m.specs.parsed = append(m.specs.parsed, j)
 	m.log(j)
 	m.touch(j)
@@ -150,10 +150,7 @@ func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
 	if !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	}
-	if id > m.index.Watermark() {
-		return id, nil
-	}
-	if m.wasGiven(id) {
+	if id <= m.index.Watermark() && m.wasGiven(id) {
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	}
 	return id, nil

@@ -424,7 +424,9 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 // common returns the records that are of no resident job.
 func (m *machine) common() []Record {
 	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.purger.idFloor)}}
-	list = append(list, m.queues.records()...)
+	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
+		list = append(list, m.queues.record(name))
+	}
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
 	for _, t := range plan.Tombstones {
 		list = append(list, Record{Job: t.ID, Kind: RecordTombstone, Data: textOf(t)})

@@ -171,7 +171,9 @@ func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
 	case alloc.OutcomeAllocated:
 		j.queued = false
 	case alloc.OutcomeAnnotated:
-		s.annotate(j, r.Annotations)
+		if notes, err := j.merged(r.Annotations); err == nil { // else long memos leave no room, and the session goes on
+			s.setNotes(j, notes)
+		}
 	case alloc.OutcomeDenied:
 		s.forget(j)
 	case alloc.OutcomeRequeued:
@@ -195,14 +197,6 @@ func (s *scheduler) free(id jobid.ID, r *rset.R, final bool) {
 func (s *scheduler) expire(id jobid.ID, at eventlog.Timestamp) {
 	if s.queue.Phase() == alloc.PhaseOnline {
 		s.out.Sched = append(s.out.Sched, alloc.Expiration{ID: id, Expiration: at})
-	}
-}
-
-// annotate merges what the scheduler says of a job. That is for people: if long memos leave no
-// room for it, the session goes on.
-func (s *scheduler) annotate(j *job, patch []byte) {
-	if notes, err := j.merged(patch); err == nil {
-		s.setNotes(j, notes)
 	}
 }
 
