@@ -178,7 +178,6 @@ func (c *Config) Check() error {
 	return errors.Join(faults...)
 }
 
-// actions returns the actions of a kind.
 func (c *Config) actions(k jobstate.ActionKind) []ActionConfig {
 	if k == jobstate.ActionProlog {
 		return c.Prologs
@@ -244,8 +243,7 @@ func checkTimeouts(key string, timeout, kill fsd.Duration, bad func(key, reason 
 	}
 }
 
-// isLine reports whether text is valid UTF-8 of at most n bytes without control
-// characters.
+// isLine reports whether text is UTF-8 of at most n bytes without control characters.
 func isLine(text string, n int) bool {
 	return len(text) <= n && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
@@ -258,8 +256,7 @@ func duration(d fsd.Duration) time.Duration {
 	return time.Duration(d)
 }
 
-// allows reports whether a job of that many ranks may go on after the given ranks
-// failed.
+// allows reports whether a job of all that many ranks may go on after some failed.
 func (t *Tolerate) allows(failed *idset.Set, all int) bool {
 	if failed.Len() >= all {
 		return false
@@ -268,8 +265,6 @@ func (t *Tolerate) allows(failed *idset.Set, all int) bool {
 	if n <= t.Count {
 		return true
 	}
-	// 0.29 of 100 is 28.999999999999996: what is that close to a whole number
-	// of ranks is that number.
-	const slack = 1e-9
+	const slack = 1e-9 // 0.29 of 100 is 28.999999999999996, and means 29
 	return float64(n) <= math.Floor(t.Fraction*float64(all)+slack)
 }

@@ -136,7 +136,6 @@ func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
 	return h.apply(&h.scratch.event)
 }
 
-// apply folds an event.
 func (h *Holds) apply(ev *jobstate.Event) (jobstate.Outcome, error) {
 	held := h.job.HasResources()
 	outcome, err := h.job.ApplyEvent(ev)
@@ -165,7 +164,6 @@ const (
 	saysMode                        // of an action that this library runs
 )
 
-// traitsOf returns the traits of an event with that context.
 func traitsOf(c jobstate.Context) traits {
 	switch c := c.(type) {
 	case *jobstate.ActionStartContext:
@@ -189,7 +187,6 @@ func traitsOf(c jobstate.Context) traits {
 	return 0
 }
 
-// has reports whether t has one of some traits.
 func (t traits) has(some traits) bool { return t&some != 0 }
 
 // change folds an event that the job has applied.
@@ -267,8 +264,7 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 	}
 }
 
-// endJob ends the hold of the job itself, once it has started, on the ranks that have
-// not left.
+// endJob ends the hold of the job itself on the ranks that have not left, once it started.
 func (h *Holds) endJob() {
 	if h.job.Started() {
 		h.scratch.ended.UnionWith(h.all)
@@ -444,14 +440,12 @@ func (h *Holds) ending() bool {
 	return h.job.State().In(jobstate.StateCleanup | jobstate.StateInactive)
 }
 
-// allocated reports whether the job has resources, or had them when a scheduler revoked
-// them.
+// allocated reports whether the job has resources, or had them until they were revoked.
 func (h *Holds) allocated() bool { return h.job.HasResources() || h.revoked }
 
 // used reports whether the nodes were prepared or used: a prolog or the job started.
 func (h *Holds) used() bool { return h.job.Started() || h.prepared }
 
-// allFailed reports whether every rank has failed.
 func (h *Holds) allFailed() bool { return !h.failed.IsEmpty() && h.failed.ContainsAll(h.all) }
 
 // executing reports whether the executor has not released everything.
@@ -475,8 +469,7 @@ func (h *Holds) nameIndex(name string) int {
 	return slices.IndexFunc(h.named, func(n named) bool { return n.name == name })
 }
 
-// few is the largest number of ids in a set that is compared id by id. Sets that events
-// name are small; those that they are compared with may be large.
+// few is how many ids of a set, mostly that of an event, are compared one by one with a large set.
 const few = 32
 
 // endHold moves from a hold to h.scratch.ended the ranks that an event names.
@@ -504,7 +497,6 @@ func (h *Holds) endWanted(hold *idset.Set) {
 	}
 }
 
-// exclude removes from set what is in other.
 func exclude(set, other *idset.Set) {
 	if set.Len() > few {
 		set.SubtractWith(other)

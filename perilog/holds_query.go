@@ -94,7 +94,6 @@ func (h *Holds) names(left bool) []string {
 	return names
 }
 
-// allNames returns the names of the named resources.
 func (h *Holds) allNames() []string {
 	var names []string
 	for _, n := range h.named {

@@ -151,8 +151,7 @@ type action struct {
 	run    *run.Run // from its start to its finish
 
 	attempts uint32 // the last one of a run that is over
-
-	foreign bool // its start does not say how it runs: another writer wrote it
+	foreign  bool   // its start does not say how it runs: another writer wrote it
 
 	began    eventlog.Timestamp
 	finished eventlog.Timestamp
@@ -294,8 +293,7 @@ func (j *Job) Done() bool {
 	return j.holds.job.Closed() && (j.hk == nil || j.final || j.holds.revoked) && len(j.effects.Post) == 0
 }
 
-// action returns the action of a key, or nil. Nothing but housekeeping goes on
-// after the job's log is closed.
+// action is find, of what can go on: after the job's log is closed, only housekeeping.
 func (j *Job) action(key Key) *action {
 	a := j.find(key)
 	if a != nil && j.holds.job.Closed() && key.Kind != jobstate.ActionHousekeeping {
@@ -439,7 +437,6 @@ func (j *Job) String() string {
 	return string(dst)
 }
 
-// appendText appends how far the action is, and where.
 func (a *action) appendText(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "; %v: %s", a.Key, [...]string{"idle", "active", "finished"}[a.stage])
 	if r := a.run; r != nil {
@@ -485,7 +482,6 @@ type buffers struct {
 	text    []byte // contexts of effects.Post
 }
 
-// open gives a Job the memory for effects.
 func (j *Job) open() {
 	s := j.holds.scratch
 	if j.buffers != &s.noEffects {

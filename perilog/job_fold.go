@@ -85,7 +85,6 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*
 	return j, j.resume()
 }
 
-// replay folds each event of a log.
 func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
 	return j.holds.job.ReplayWith(&j.holds.scratch.event, log, func(ev *jobstate.Event) error {
 		err := fold(ev)
@@ -141,7 +140,6 @@ func (j *Job) resume() error {
 	return nil
 }
 
-// record adds an entry to Post, and keeps it.
 func (j *Job) record(l Log, e eventlog.Entry, c jobstate.Context) {
 	j.open()
 	r := Record{Log: l, Entry: e, State: j.holds.job.State()}
@@ -169,8 +167,7 @@ func (j *Job) post(c jobstate.Context) {
 	j.postTo(LogJob, c)
 }
 
-// postTo logs an event of this package's making. What is folded is what was read
-// back, so that a replay of the log folds the same.
+// postTo is post in one of the logs. It folds what it reads back, as a replay does.
 func (j *Job) postTo(log Log, c jobstate.Context) {
 	j.open()
 	e, text, err := jobstate.EncodeEntry(j.text, j.now, c)
@@ -361,7 +358,6 @@ func (j *Job) launched(a *action) {
 	j.startable = j.startable && a.Kind != jobstate.ActionEpilog
 }
 
-// mode returns how the action runs.
 func (a *action) mode() jobstate.ActionMode {
 	spec := a.run.Spec()
 	m := jobstate.ActionMode{PerRank: spec.PerRank, Timeout: spec.Timeout, KillTimeout: spec.KillTimeout}
@@ -393,8 +389,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 	return run.New(spec)
 }
 
-// title returns the words that notes and reasons begin with: the kind, and the
-// description where it tells more.
+// title begins notes and reasons: with the kind, and the description where it tells more.
 func title(k Key) string {
 	if k.Description == "job-manager."+k.Kind.String() || k.Kind == jobstate.ActionHousekeeping {
 		return k.Kind.String()

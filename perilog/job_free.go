@@ -46,8 +46,8 @@ func (j *Job) housekeepingAction() action {
 	return a
 }
 
-// startHousekeeping posts the start of housekeeping, if it is configured, before anything
-// can leave the job: what went back must not come to housekeeping.
+// startHousekeeping comes before anything can leave the job: what went back must not come to
+// housekeeping.
 func (j *Job) startHousekeeping() {
 	c := j.cfg.Housekeeping
 	if c == nil || j.hk != nil || j.bypass() {
@@ -146,8 +146,7 @@ func (j *Job) readyEnds(ends []run.RankEnd) {
 	}
 }
 
-// mayGoBack reports whether a rank on which the work has ended may go back and the log
-// does not say so yet.
+// mayGoBack reports whether an end lets its rank go back, which the log does not say yet.
 func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 	switch {
 	case h.ready.Contains(e.Rank), h.freed.Contains(e.Rank):
@@ -165,8 +164,7 @@ func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
 	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.hk.Key, Ranks: ranks, Status: status})
 }
 
-// drainedHousekeeping posts that drains are confirmed, and that the ranks may go
-// back.
+// drainedHousekeeping posts that drains are confirmed, and that the ranks may go back.
 func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 	part := idset.Intersect(ranks, &j.hk.draining)
 	if part.IsEmpty() {
@@ -176,8 +174,7 @@ func (j *Job) drainedHousekeeping(ranks *idset.Set) {
 	j.readyEnds(j.hk.run.Ends())
 }
 
-// releaseAt returns the time from which on ready ranks go back though others are not
-// ready; false if they never do, or if no rank is ready.
+// releaseAt returns when ready ranks go back though others are not ready; false for never.
 func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 	if !h.releaseAfter.Set || h.releaseAfter.Value == fsd.Forever || h.first == 0 || h.ready.IsEmpty() {
 		return 0, false

@@ -145,8 +145,7 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
 	return answer
 }
 
-// logged reports whether the log says that an action that is active has ended on a
-// rank.
+// logged reports whether the log says that an active action has ended on a rank.
 func (j *Job) logged(a *action, rank uint32) bool {
 	if a.Kind == jobstate.ActionHousekeeping {
 		return j.hk.ready.Contains(rank) || j.hk.freed.Contains(rank)
@@ -314,12 +313,10 @@ func (j *Job) Unresolved() []Unresolved {
 		if j.holds.job.Closed() {
 			break // an instance lost an epilog and closed the log, so nothing can end it
 		}
-		a := j.action(h.Key)
-		switch {
-		case a == nil || a.stage != stageActive || seen[h.Key]:
-			list = append(list, Unresolved{Action: h.Key, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
-		default:
+		if a := j.active(h.Key); a != nil && !seen[h.Key] {
 			lost(a, h.since)
+		} else {
+			list = append(list, Unresolved{Action: h.Key, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
 		}
 		seen[h.Key] = true
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// An executor says whether the executor was asked to start the job, until the log
-// has its answer.
+// An executor says whether it was asked to start the job, until the log has its answer.
 type executor uint8
 
 const (
@@ -189,14 +188,11 @@ func (j *Job) endsHold(c jobstate.Context) bool {
 	return j.holds.job.State() == jobstate.StateCleanup && j.holds.used()
 }
 
-// mayFree reports whether the event free may be posted.
 func (j *Job) mayFree() bool { return j.holds.job.MayFree() && j.maySweep() }
 
-// mayClean reports whether the event clean may be posted.
 func (j *Job) mayClean() bool { return j.holds.job.MayClean() && j.maySweep() }
 
-// maySweep reports whether nothing prevents free and clean that package jobstate does not
-// know of.
+// maySweep reports whether nothing that package jobstate does not know prevents free and clean.
 func (j *Job) maySweep() bool {
 	return j.start() != startPending && j.holds.draining.IsEmpty() &&
 		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
@@ -299,8 +295,14 @@ func (j *Job) follow() bool {
 	if j.hk != nil {
 		j.progressHousekeeping()
 	}
-	if len(j.effects.Post) == n {
-		j.decide()
+	if len(j.effects.Post) > n {
+		return true
+	}
+	if j.mayFree() {
+		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventFree})
+	}
+	if j.mayClean() {
+		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventClean})
 	}
 	return len(j.effects.Post) > n
 }
@@ -318,16 +320,6 @@ func (j *Job) endUnstarted() {
 		note = "the executor released the job before its start"
 	}
 	j.post(&jobstate.ExceptionContext{Type: "exec", Severity: 0, Note: note, UserID: jobstate.Some(j.owner)})
-}
-
-// decide posts free and clean if nothing prevents them.
-func (j *Job) decide() {
-	if j.mayFree() {
-		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventFree})
-	}
-	if j.mayClean() {
-		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventClean})
-	}
 }
 
 // startAll posts the start of each action of a kind that is due.
@@ -386,7 +378,6 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 	}
 }
 
-// relaunch logs a launch on ranks and asks for it.
 func (j *Job) relaunch(a *action, ranks *idset.Set) {
 	attempt := a.run.LastAttempt() + 1
 	c := &jobstate.ActionLaunchContext{ActionKey: a.Key, Attempt: attempt, Ranks: ranks}
@@ -433,7 +424,6 @@ func (j *Job) progress(a *action) {
 	j.finish(a)
 }
 
-// postFailure logs that an action failed on ranks.
 func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 	j.postAction(a, &jobstate.ActionFailContext{
 		ActionKey: a.Key,
@@ -441,7 +431,6 @@ func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 	})
 }
 
-// takeSignals asks for the signals of an action.
 func (j *Job) takeSignals(a *action) {
 	for _, s := range a.run.TakeSignals() {
 		j.open()
@@ -518,7 +507,6 @@ func (j *Job) failedRanks(ranks *idset.Set) *jobstate.FailedRanks {
 	return f
 }
 
-// raise posts an exception.
 func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRanks) {
 	j.post(&jobstate.ExceptionContext{
 		Type: a.Kind.String(), Severity: severity, Note: note,

@@ -61,7 +61,6 @@ func Parse[M Payload](payload []byte) (M, error) {
 	})
 }
 
-// readID reads a job id.
 func readID(v jsonobj.Value) jobid.ID { return jobid.ID(v.Int(0, math.MaxInt64)) }
 
 func writeID(w *jsonobj.Writer, id jobid.ID) {

@@ -22,7 +22,6 @@ const (
 	ResponseFinish                             // the job shells have ended
 )
 
-// typeNames are the types on the wire.
 var typeNames = [...]string{"", "start", "reattached", "release", "exception", "finish"}
 
 // String returns the name on the wire, such as "release"; another value prints as

@@ -92,14 +92,12 @@ const (
 	statusUnreachable = 68 << 8 // as in flux-core
 )
 
-// sigterm and sigkill are the signals that a run asks for.
 const (
 	sigkill = 9
 	sigterm = 15
 )
 
-// exitCode returns the exit code in a wait status, or false if the
-// status has a signal instead.
+// exitCode returns the exit code in a wait status, or false if it has a signal instead.
 func exitCode(status int32) (int, bool) {
 	if status&0x7f != 0 {
 		return 0, false
@@ -107,7 +105,6 @@ func exitCode(status int32) (int, bool) {
 	return int(status >> 8 & 0xff), true
 }
 
-// maxSignal is the largest signal number there is.
 const maxSignal = 64
 
 // signalOf returns the signal that ended a process, 0 if none did. A shell whose child
@@ -135,8 +132,7 @@ func normal(status int32) int32 {
 	return s
 }
 
-// stopped reports whether a wait status says that a process was stopped or goes
-// on, which is not an end.
+// stopped reports whether a wait status is no end: the process was stopped, or goes on.
 func stopped(status int32) bool { return status&0x7f == 0x7f }
 
 // orStatus returns a wait status, or another one if it is 0.

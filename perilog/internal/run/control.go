@@ -56,7 +56,6 @@ var (
 	errEmpty   = errors.New("must not be empty")
 )
 
-// parseControl reads the object of a control line.
 func parseControl(body []byte) (c Control, fault *jsonobj.Fault) {
 	d := jsonobj.NewDoc(body)
 	o := d.Object()

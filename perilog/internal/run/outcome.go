@@ -135,8 +135,7 @@ func (r *Run) summary(o *Outcome) string {
 	return text
 }
 
-// parts returns what happened to a group of ranks, once for each note of a
-// control line.
+// parts returns what happened to a group, once for each note of a control line.
 func (r *Run) parts(g Group) []string {
 	if g.Cause == CauseOK {
 		return nil
@@ -155,7 +154,6 @@ func (r *Run) parts(g Group) []string {
 	return parts
 }
 
-// words returns what happened to a group of ranks.
 func (g Group) words() string {
 	switch g.Cause {
 	case CauseFailed:
@@ -195,7 +193,6 @@ type note struct {
 	ranks *idset.Set
 }
 
-// note keeps a note of a rank.
 func (r *Run) note(text string, rank uint32) {
 	if text == "" {
 		return
@@ -211,11 +208,10 @@ func (r *Run) note(text string, rank uint32) {
 	}
 }
 
-// details keeps what reports said, for administrators: the first of it, as far
-// as there is room. The rest is counted.
+// details are what reports said, for administrators, as far as there is room.
 type details struct {
 	text    []byte
-	dropped int
+	dropped int // reports that found no room
 }
 
 // Limits of details: of the text of one report, and room to count the rest.

@@ -69,7 +69,6 @@ func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
 	return r.applyReport(rep, p)
 }
 
-// applyReport applies a report of a process that runs.
 func (r *Run) applyReport(rep Report, p *slot) Answer {
 	rep.Status = normal(rep.Status)
 	l := r.launchOf(p)
@@ -115,8 +114,7 @@ func (l *launch) cause(c Cause) Cause {
 	return c
 }
 
-// processEnded ends a process that runs: its rank, or all ranks if it is a single
-// command.
+// processEnded ends a process that runs: its rank, or all ranks of a single command.
 func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, detail string) {
 	if cause != CauseOK {
 		status = orStatus(status, statusTerminated)
@@ -205,7 +203,6 @@ func (r *Run) fail(f Failure, rank uint32) {
 	r.failures = append(r.failures, f)
 }
 
-// finish ends the run when every rank has ended.
 func (r *Run) finish() {
 	if r.Done() && r.end == 0 {
 		r.end = r.now
@@ -247,8 +244,7 @@ func firstNamed(left **idset.Set, named *idset.Set) *idset.Set {
 	return fresh
 }
 
-// misunderstood notes a control line that is not understood: the action failed
-// there, and a single command on all ranks that have not ended.
+// misunderstood fails the action there, and a single command on all ranks that have not ended.
 func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 	if p.cause == CauseControl {
 		return AnswerRepeated
@@ -335,7 +331,7 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 // there. It signals and drains nothing. It ends a single command if no rank is left.
 func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
 	r.advance(now)
-	force := func(rank uint32, s *slot) {
+	r.each(ranks, func(rank uint32, s *slot) {
 		if s.stage == stageEnded {
 			return
 		}
@@ -343,8 +339,7 @@ func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status, Forced: true})
 		r.detail(rank, CauseForced, status, who)
 		r.fail(Failure{Cause: CauseForced, Status: status, Note: "by " + who}, rank)
-	}
-	r.each(ranks, force)
+	})
 	if !r.spec.PerRank && r.open == 0 && r.lead.stage != stageEnded {
 		r.endLead(CauseForced, status)
 	}

@@ -146,7 +146,6 @@ func New(spec Spec) *Run {
 // Spec returns what the run follows. The caller must not change it.
 func (r *Run) Spec() *Spec { return &r.spec }
 
-// index returns the slot of a rank.
 func (r *Run) index(rank uint32) (int32, bool) {
 	n := sort.Search(len(r.spans), func(i int) bool { return r.spans[i].last >= rank })
 	if n == len(r.spans) || rank < r.spans[n].first {
@@ -173,22 +172,14 @@ func (r *Run) process(rank uint32) *slot {
 func (r *Run) ranks(match func(*slot) bool) *idset.Set {
 	set := new(idset.Set)
 	for _, span := range r.spans {
-		from, in := uint32(0), false
-		for rank := span.first; ; rank++ {
-			ok := match(&r.slots[span.base+int32(rank-span.first)])
-			switch {
-			case ok && !in:
-				from, in = rank, true
-			case !ok && in:
+		for rank := span.first; rank <= span.last; rank++ {
+			from := rank
+			for rank <= span.last && match(&r.slots[span.base+int32(rank-span.first)]) {
+				rank++
+			}
+			if from < rank {
 				set.InsertRange(from, rank-1)
-				in = false
 			}
-			if rank == span.last {
-				break
-			}
-		}
-		if in {
-			set.InsertRange(from, span.last)
 		}
 	}
 	return set
@@ -259,7 +250,6 @@ func (r *Run) HasLost() bool { return r.count[stageLost] > 0 }
 // Alive reports whether a process may be running.
 func (r *Run) Alive() bool { return r.count[stageRunning] > 0 }
 
-// enter moves a process to another stage.
 func (r *Run) enter(p *slot, s stage) {
 	r.count[p.stage]--
 	r.count[s]++
@@ -350,17 +340,13 @@ func (r *Run) eachOpen(f func(rank uint32, s *slot)) {
 	})
 }
 
-// each calls f with the slots of ranks.
 func (r *Run) each(ranks *idset.Set, f func(rank uint32, s *slot)) {
 	for first, last := range ranks.Ranges() {
 		n := sort.Search(len(r.spans), func(i int) bool { return r.spans[i].last >= first })
 		for ; n < len(r.spans) && r.spans[n].first <= last; n++ {
 			span := r.spans[n]
-			for rank := max(first, span.first); ; rank++ {
+			for rank := max(first, span.first); rank <= min(last, span.last); rank++ {
 				f(rank, &r.slots[span.base+int32(rank-span.first)])
-				if rank == min(last, span.last) {
-					break
-				}
 			}
 		}
 	}
