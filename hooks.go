@@ -141,16 +141,17 @@ func (m *machine) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
 }
 
 func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
+	over := j.state == jobstate.StateInactive && prev != j.state
 	for i := range m.cfg.Hooks {
 		h := &m.cfg.Hooks[i]
-		if h.Event == nil && (h.Inactive == nil || j.state != jobstate.StateInactive || prev == j.state) {
+		if h.Event == nil && (h.Inactive == nil || !over) {
 			continue
 		}
 		e := &Event{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
 		if h.Event != nil {
 			m.callEvent(h, e, h.Event)
 		}
-		if h.Inactive != nil && j.state == jobstate.StateInactive && prev != j.state {
+		if h.Inactive != nil && over {
 			m.callEvent(h, e, h.Inactive)
 		}
 	}

@@ -276,7 +276,10 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 	case *jobstate.JobspecUpdateContext:
 		spec, err = m.updated(j, c)
 	case *jobstate.SetFlagsContext:
-		err = m.flagged(j, c)
+		// The scheduler that gave the resources would not get them back.
+		if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {
+			err = fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
+		}
 	}
 	if err != nil {
 		return err
@@ -299,15 +302,6 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 func (m *machine) starts(name string) bool {
 	q := m.queues[name]
 	return q != nil && q.start.open && !m.shutdown.begun
-}
-
-// flagged refuses the flag alloc-bypass for a job with resources: the scheduler that gave
-// them would not get them back.
-func (m *machine) flagged(j *job, c *jobstate.SetFlagsContext) error {
-	if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {
-		return fmt.Errorf("%w: %v has the scheduler's resources", ErrInvalid, j.id)
-	}
-	return nil
 }
 
 func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Spec, error) {

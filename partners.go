@@ -139,15 +139,12 @@ func (ExecLost) dispatch(m *machine) error {
 	return nil
 }
 
-// errOffline is returned for a message of an executor that has not said hello.
-var errOffline = errors.New("joblife: not connected")
-
 // running returns a job that the executor was asked to start.
 func (m *machine) running(id jobid.ID) (*job, error) {
 	j := m.jobs[id]
 	switch {
 	case !m.exec.on:
-		return nil, fmt.Errorf("%w: no executor", errOffline)
+		return nil, errors.New("joblife: not connected: no executor")
 	case j == nil:
 		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
 	case j.start != startSent && j.start != startAsk:

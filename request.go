@@ -379,11 +379,7 @@ func (in Shutdown) dispatch(m *machine) error {
 
 func (Tick) dispatch(m *machine) error {
 	m.signaled()
-	for {
-		t, ok := m.timers.pop(m.now)
-		if !ok {
-			break
-		}
+	for t, ok := m.timers.pop(m.now); ok; t, ok = m.timers.pop(m.now) {
 		if t.job == nil {
 			j := m.jobs[t.post.job]
 			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })

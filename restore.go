@@ -131,7 +131,6 @@ func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manag
 	return m, live, out, err
 }
 
-// A loader collects the records of each job.
 type loader struct {
 	m         *Manager
 	jobs      map[jobid.ID]*stored
@@ -283,12 +282,12 @@ func (m *machine) resumeAll(live []*job, out *Recovered) {
 // revive folds the log of a job. It returns the job if something is left to do for it, and
 // the record of an inactive job.
 func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
+	if len(s.log) == 0 {
+		return nil, nil, nil // the submission was cut short: nobody knows of it
+	}
 	j := &job{id: id, text: s.spec, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
 		j.ensureRare().keep = s.keep
-	}
-	if len(s.log) == 0 {
-		return nil, nil, nil // the submission was cut short: nobody knows of it
 	}
 	var err error
 	if j.spec, err = jobspec.Parse(s.spec); err != nil {

@@ -29,10 +29,8 @@ type scheduler struct {
 	sends []alloc.Send // scratch of send
 }
 
-// newScheduler returns the part without a session. Its queue has room for all jobs that a
-// Submit lets in.
 func newScheduler(c *core) scheduler {
-	return scheduler{core: c, queue: alloc.NewQueue(alloc.Config{MaxJobs: math.MaxInt})}
+	return scheduler{core: c, queue: alloc.NewQueue(alloc.Config{MaxJobs: math.MaxInt})} // Submit limits them
 }
 
 // send hands out what the queue wants sent. Only a bug in this package makes the queue fail.
@@ -103,7 +101,6 @@ func (s *scheduler) renew(j *job, stopped bool) {
 	}
 }
 
-// dequeue takes back the request of a job.
 func (s *scheduler) dequeue(j *job) {
 	if j.queued {
 		s.forget(j)
@@ -111,7 +108,6 @@ func (s *scheduler) dequeue(j *job) {
 	}
 }
 
-// forget notes that a job waits no longer.
 func (s *scheduler) forget(j *job) {
 	j.queued = false
 	s.unannotate(j)

@@ -40,7 +40,6 @@ func (w *waits) add(in Wait) {
 	w.n++
 }
 
-// addEmpty adds a wait until no job is in some states.
 func (w *waits) addEmpty(in WaitEmpty) error {
 	if in.Tag == 0 || in.States == 0 || !isMask(in.States) {
 		return fmt.Errorf("%w: a WaitEmpty needs a Tag and States", ErrInvalid)

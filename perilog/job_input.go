@@ -254,13 +254,12 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator st
 	case j.mayBeStarting():
 		return actionError(key, "cannot be finished while the executor may be starting the job: its response must come first")
 	}
-	note := key.String() + " was finished by force by " + operator
+	severity := uint8(severityNonFatal)
 	if key.Kind == jobstate.ActionProlog && !j.holds.ending() {
+		severity = 0
 		j.startAll(jobstate.ActionEpilog)
-		j.raise(&action{Key: key}, 0, note, nil)
-	} else {
-		j.raise(&action{Key: key}, severityNonFatal, note, nil)
 	}
+	j.raise(key.Kind, severity, key.String()+" was finished by force by "+operator, nil)
 	j.post(&jobstate.ActionFinishContext{ActionKey: key, Status: status})
 	return nil
 }

@@ -426,8 +426,7 @@ func (j *Job) progress(a *action) {
 
 func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 	j.postAction(a, &jobstate.ActionFailContext{
-		ActionKey: a.Key,
-		Ranks:     f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
+		ActionKey: a.Key, Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
 	})
 }
 
@@ -466,13 +465,13 @@ func (j *Job) finish(a *action) {
 	switch {
 	case status == 0 || prolog && ending:
 	case !prolog:
-		j.raise(a, severityNonFatal, o.Note, nil)
+		j.raise(a.Kind, severityNonFatal, o.Note, nil)
 	case tolerated:
 		status = 0
-		j.raise(a, severityNonFatal, o.Note, j.failedRanks(o.Failed))
+		j.raise(a.Kind, severityNonFatal, o.Note, j.failedRanks(o.Failed))
 	default:
 		j.startAll(jobstate.ActionEpilog)
-		j.raise(a, 0, o.Note, nil)
+		j.raise(a.Kind, 0, o.Note, nil)
 	}
 	out := Outcome{
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
@@ -507,9 +506,8 @@ func (j *Job) failedRanks(ranks *idset.Set) *jobstate.FailedRanks {
 	return f
 }
 
-func (j *Job) raise(a *action, severity uint8, note string, f *jobstate.FailedRanks) {
+func (j *Job) raise(k jobstate.ActionKind, severity uint8, note string, f *jobstate.FailedRanks) {
 	j.post(&jobstate.ExceptionContext{
-		Type: a.Kind.String(), Severity: severity, Note: note,
-		UserID: jobstate.Some(j.owner), Failed: f,
+		Type: k.String(), Severity: severity, Note: note, UserID: jobstate.Some(j.owner), Failed: f,
 	})
 }

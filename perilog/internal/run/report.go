@@ -225,7 +225,12 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 	changed := false
 	r.each(firstNamed(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
 	if !r.spec.PerRank {
-		r.each(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) { changed = r.released(rank, s) || changed })
+		r.each(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) {
+			if s.stage != stageEnded && rank != r.spec.Leader { // which ends with the command
+				r.rankEnded(rank, s, CauseOK, 0)
+				changed = true
+			}
+		})
 	}
 	r.finish()
 	if !changed {
@@ -287,16 +292,6 @@ func (s *slot) mark(c Cause) {
 	if s.cause != CauseControl {
 		s.cause = c
 	}
-}
-
-// released ends a rank that a single command is done with, unless it has ended. The
-// rank where it runs ends with it.
-func (r *Run) released(rank uint32, s *slot) bool {
-	if s.stage == stageEnded || rank == r.spec.Leader {
-		return false
-	}
-	r.rankEnded(rank, s, CauseOK, 0)
-	return true
 }
 
 // EndIdle ends ranks on which nothing was launched, because their nodes are offline

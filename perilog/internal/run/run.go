@@ -156,13 +156,10 @@ func (r *Run) index(rank uint32) (int32, bool) {
 
 // process returns the process that runs on a rank, nil if none is to run there.
 func (r *Run) process(rank uint32) *slot {
-	if !r.spec.PerRank {
-		if rank == r.spec.Leader {
-			return &r.lead
-		}
-		return nil
+	if !r.spec.PerRank && rank == r.spec.Leader {
+		return &r.lead
 	}
-	if i, ok := r.index(rank); ok {
+	if i, ok := r.index(rank); ok && r.spec.PerRank {
 		return &r.slots[i]
 	}
 	return nil
@@ -294,16 +291,12 @@ func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 				return
 			}
 			r.open++
-			r.end = 0
+			r.end, s.cause = 0, 0
 		case stageRunning: // in a replay, which does not know of the restart between
 			r.launchOf(s).alive--
 		}
-		cause := s.cause // what was told of a process that still runs stands
-		if s.stage == stageEnded {
-			cause = 0
-		}
 		r.enter(s, stageRunning)
-		*s = slot{attempt: attempt, stage: stageRunning, cause: cause, drained: s.drained}
+		*s = slot{attempt: attempt, stage: stageRunning, cause: s.cause, drained: s.drained} // what was told of it stands
 		l.alive++
 	})
 	if l.alive == 0 {
