@@ -383,7 +383,16 @@ func table(t *testing.T) []row {
 				}
 			}
 		}, specs()},
-		{"jobspec-update", func(text []byte) { _, _ = base.Apply(text) },
+		{"jobspec-update", func(text []byte) {
+			j := jobstate.NewJob(1)
+			for _, e := range []eventlog.Entry{
+				{Timestamp: 1, Name: jobstate.EventSubmit, Context: []byte(`{"userid":1,"urgency":16,"flags":0,"version":1}`)},
+				{Timestamp: 2, Name: jobstate.EventJobspecUpdate, Context: text},
+			} {
+				_, _ = j.Apply(e)
+			}
+			_, _ = base.UpdateAll(j.Updates())
+		},
 			append(inJSON(`@`, `{"attributes.system.x":@}`), bomb.Fill("keys", "{", `"attributes.system.x#":1,`, "}"), bomb.Fill("paths", "{", `"attributes.user.a.b.c.x#":1,`, "}"),
 				bomb.Fill("a long path", `{"attributes.user`, ".a", `":1}`), bomb.Fill("one key", "{", `"attributes.system.x":1,`, "}"))},
 		{"count", func(text []byte) { _, _ = jobspec.ParseCount(string(text)) }, append(idsets("", ""), bomb.Fill("operators", "1-2", ":2:*", ""), bomb.Raw("all", "1-2147483647:1:+"))},

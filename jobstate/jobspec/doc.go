@@ -15,7 +15,7 @@
 //
 // A scheduler gets the resources from [Spec.Shape], or as a tree from [Spec.Vertices]. A
 // listing gets the sizes from [Spec.Counts] before the event alloc and from
-// [Spec.CountsOn] after it. [Spec.Apply] applies an event jobspec-update.
+// [Spec.CountsOn] after it. [Spec.UpdateAll] applies events jobspec-update.
 //
 // A vertex is a resource in the tree that a job asks for; tasks run in the vertex slot. A
 // [Count] says how many of a vertex are acceptable in each one of its parent. A [Quantity]

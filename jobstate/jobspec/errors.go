@@ -35,11 +35,10 @@ var (
 	errTasks    = errors.New("too many tasks")
 	errHuge     = errors.New("too large a number")
 
-	errPath     = errors.New("path must begin with attributes, resources or tasks")
-	errElement  = errors.New("path has an empty element")
-	errNoText   = errors.New("path must be UTF-8 without U+0000")
-	errThrough  = errors.New("path leads through a value that is not an object")
-	errNoUpdate = errors.New("must have at least one key")
+	errPath    = errors.New("path must begin with attributes, resources or tasks")
+	errElement = errors.New("path has an empty element")
+	errNoText  = errors.New("path must be UTF-8 without U+0000")
+	errThrough = errors.New("path leads through a value that is not an object")
 
 	errFour = errors.New("must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)")
 )

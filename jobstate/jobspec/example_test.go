@@ -43,10 +43,13 @@ func ExampleParse_errors() {
 	// jobspec: resources[0].count: offset 49: must be an integer of at least 1
 }
 
-func ExampleSpec_Apply() {
+func ExampleSpec_UpdateAll() {
 	submitted, _ := jobspec.Parse([]byte(exampleSpec))
-	// The context of an event jobspec-update.
-	current, err := submitted.Apply(json.RawMessage(`{"attributes.system.duration":60,"attributes.system.job.name":"short"}`))
+	// As jobstate.Job.Updates yields them.
+	current, err := submitted.UpdateAll(func(yield func(string, json.RawMessage) bool) {
+		_ = yield("attributes.system.duration", json.RawMessage(`60`)) &&
+			yield("attributes.system.job.name", json.RawMessage(`"short"`))
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -107,19 +107,6 @@ func FuzzUpdate(f *testing.F) {
 			require.NoError(t, err)
 			require.Equal(t, print(t, s), print(t, again), "an update that repeats changes nothing")
 		}
-		// One event of that one key does the same, where JSON can hold the key.
-		key, _ := json.Marshal(path)
-		var back string
-		if json.Unmarshal(key, &back) != nil || back != path || strings.Contains(path, "\x00") {
-			return
-		}
-		applied, applyErr := base.Apply([]byte("{" + string(key) + ":" + string(value) + "}"))
-		if err == nil {
-			require.NoError(t, applyErr)
-			require.Equal(t, print(t, s), print(t, applied))
-		} else if applyErr == nil {
-			require.ErrorContains(t, err, anyFault, "a value alone may be no JSON and be two members of a context")
-		}
 	})
 }
 

@@ -81,7 +81,7 @@ func (j *recordedJob) replay(t *testing.T, updates *int) (s *jobspec.Spec, alloc
 		case "jobspec-update":
 			*updates++
 			original := s.Original()
-			s, err = s.Apply(e.Context)
+			s, err = s.UpdateAll(event(string(e.Context)))
 			require.NoError(t, err)
 			require.Same(t, original, s.Original())
 		}

@@ -56,33 +56,6 @@ func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, err
 	return s.updated(root)
 }
 
-// Apply returns a Spec with all updates of an event jobspec-update. context is the
-// event's context: an object of dotted paths and values, at least one. Apply sets
-// them in order, as [Spec.Update] does, and checks the result once. It returns the
-// errors of Update, and then a nil Spec.
-func (s *Spec) Apply(context json.RawMessage) (*Spec, error) {
-	if fault := tooLong(context); fault != nil {
-		return nil, refuse(fault)
-	}
-	d := jsonobj.NewDoc(context)
-	root := s.tree()
-	v, n := d.Root(), 0
-	o := v.Object()
-	for o.Next() {
-		n++
-		if err := set(root, string(o.Key()), o.Value().Raw()); err != nil {
-			o.Value().Fail(err)
-		}
-	}
-	if n == 0 {
-		v.Fail(errNoUpdate)
-	}
-	if d.Failed() {
-		return nil, refuse(d.Fault())
-	}
-	return s.updated(root)
-}
-
 // set sets the value at a path of the tree, or returns why it cannot.
 func set(root map[string]any, path string, v []byte) error {
 	switch top, _, _ := strings.Cut(path, "."); {
