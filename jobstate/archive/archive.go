@@ -38,25 +38,20 @@ func (l *Limits) backed(input int64) int64 {
 	return input * l.Ratio
 }
 
-// withDefaults returns the limits in force.
 func (l Limits) withDefaults() Limits {
-	for _, f := range [...]struct {
-		field    *int64
-		fallback int64
-	}{
-		{&l.Bytes, 4 << 30},
-		{&l.HeldBytes, 1 << 30},
-		{&l.FileBytes, 64 << 20},
-		{&l.Ratio, 64},
-	} {
-		if *f.field <= 0 {
-			*f.field = f.fallback
-		}
-	}
-	if l.Entries <= 0 {
-		l.Entries = 1 << 20
-	}
+	l.Bytes = positive(l.Bytes, 4<<30)
+	l.HeldBytes = positive(l.HeldBytes, 1<<30)
+	l.FileBytes = positive(l.FileBytes, 64<<20)
+	l.Entries = positive(l.Entries, 1<<20)
+	l.Ratio = positive(l.Ratio, 64)
 	return l
+}
+
+func positive[T int | int64](n, fallback T) T {
+	if n <= 0 {
+		return fallback
+	}
+	return n
 }
 
 // Job is one job of an archive. The slices belong to the caller.

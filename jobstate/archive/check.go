@@ -15,7 +15,6 @@ type event struct {
 	versioned bool // its context has a version: after submit, the job is to be validated
 }
 
-// parseEvent reads a line.
 func parseEvent(line []byte) (e event, err error) {
 	d := jsonobj.NewDoc(line)
 	o := d.Object()
@@ -35,17 +34,12 @@ func parseEvent(line []byte) (e event, err error) {
 	return e, err
 }
 
-// checkLog returns why a job with this eventlog is set aside: no submit, or
-// never validated. It looks at no more of the log than it must; a
-// reducer finds what is wrong in the rest.
+// checkLog returns why a job with this eventlog is set aside: no submit, or never validated.
+// It looks at no more of the log than it must; a reducer finds what is wrong in the rest.
 func checkLog(log []byte) (line int, cause error) {
 	for len(log) > 0 {
-		text := log
-		if i := bytes.IndexByte(log, '\n'); i >= 0 {
-			text, log = log[:i], log[i+1:]
-		} else {
-			log = nil
-		}
+		var text []byte
+		text, log, _ = bytes.Cut(log, []byte("\n"))
 		line++
 		e, err := parseEvent(text)
 		switch {

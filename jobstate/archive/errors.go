@@ -56,8 +56,7 @@ type Failure struct {
 	// Path is the path of the job in the archive, such as
 	// job/0000/0001/e100/0000, or the key; cut at 64 bytes.
 	Path string
-	// Line is the line of the eventlog, from 1; 0 if the failure is not in a
-	// line.
+	// Line is the line of the eventlog, from 1; 0 if the failure is not in a line.
 	Line int
 	// Err is the cause.
 	Err error

@@ -6,7 +6,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// jobRoot is the directory of all jobs.
 const jobRoot = "job/"
 
 // idGroups and groupLen are the form of a job id as a path: 0000/0001/ce00/0000.
@@ -24,8 +23,7 @@ type place struct {
 	err error // why dir names no job
 }
 
-// locate says what a path of an archive names. A directory above those of jobs
-// names nothing.
+// locate says what a path of an archive names. A directory above those of jobs names nothing.
 func locate(path string, isDir bool) (p place) {
 	path = strings.TrimPrefix(path, "./")
 	if isDir {
@@ -58,8 +56,7 @@ func locate(path string, isDir bool) (p place) {
 	return p
 }
 
-// parseID reads a job id that is a path, in the one form that it is written
-// in: another would name the same job a second time.
+// parseID reads a job id in the one form of a path: another would name the same job again.
 func parseID(path string) (jobid.ID, error) {
 	if len(path) != idGroups*(groupLen+1)-1 {
 		return 0, errLayout

@@ -60,7 +60,6 @@ func drain(m *meter) error {
 	}
 }
 
-// entry takes in one entry.
 func (w *walker) entry(h *tar.Header, t *tar.Reader) error {
 	isDir := h.Typeflag == tar.TypeDir
 	if h.Typeflag == tar.TypeXGlobalHeader {
@@ -139,7 +138,6 @@ func (w *walker) room(n int) error {
 // heldEntry is what a job or a failure takes beside its bytes.
 const heldEntry = 256
 
-// hold counts bytes that are held.
 func (w *walker) hold(n int64) error {
 	if n > w.limits.HeldBytes-w.held {
 		return errHeld
@@ -160,7 +158,6 @@ func (w *walker) backed(ahead int64) error {
 // firstRead is how much memory a header may claim before the value is there.
 const firstRead = 64 << 10
 
-// value reads the value of an entry.
 func (w *walker) value(h *tar.Header, t *tar.Reader) ([]byte, error) {
 	if err := w.hold(h.Size); err != nil {
 		return nil, err

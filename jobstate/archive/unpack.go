@@ -36,8 +36,7 @@ type meter struct {
 	exceeded bool
 }
 
-// Read reads as far as the limit goes; beyond it is an error, if there is
-// more.
+// Read reads as far as the limit goes; beyond it is an error, if there is more.
 func (m *meter) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	if left := min(m.limits.Bytes, freeBytes+m.limits.backed(m.src.count)) - m.offset; int64(n) > left {

@@ -79,13 +79,9 @@ func (d *draft) value(key string) *[]byte {
 // fail notes what is wrong with the job, unless something was before.
 func (d *draft) fail(line int, cause error) {
 	if d.failure == nil {
-		d.failure = &Failure{ID: d.ID, Path: jobPath(d.ID), Line: line, Err: cause}
+		path := jobRoot + strings.ReplaceAll(d.ID.Format(jobid.FormatDotHex), ".", "/")
+		d.failure = &Failure{ID: d.ID, Path: path, Line: line, Err: cause}
 	}
-}
-
-// jobPath returns the directory of a job.
-func jobPath(id jobid.ID) string {
-	return jobRoot + strings.ReplaceAll(id.Format(jobid.FormatDotHex), ".", "/")
 }
 
 // check notes what is wrong with a job of which all keys are there.
@@ -103,7 +99,6 @@ func (d *draft) check() {
 	}
 }
 
-// read reads all entries.
 func (w *walker) read() error {
 	m := &meter{src: w.src, limits: &w.limits}
 	err := w.readAll(m)
@@ -130,7 +125,6 @@ func (w *walker) read() error {
 	return fmt.Errorf("archive: %s: %w", at, because(category, err))
 }
 
-// enter begins a job.
 func (w *walker) enter(id jobid.ID) error {
 	if err := w.room(0); err != nil {
 		return err
@@ -161,7 +155,6 @@ func (w *walker) leave() error {
 	return w.stop
 }
 
-// wasLeft reports whether a job was left.
 func (w *walker) wasLeft(id jobid.ID) bool {
 	if len(w.rising) == 0 || id > w.rising[len(w.rising)-1] {
 		return false
@@ -170,8 +163,7 @@ func (w *walker) wasLeft(id jobid.ID) bool {
 	return found || w.back[id]
 }
 
-// comesBack reports whether a key is of a job that was left. That job has failed if
-// the key is one to keep.
+// comesBack reports whether a key is of a job that was left, which fails if the key is one to keep.
 func (w *walker) comesBack(p place, isDir bool) bool {
 	if !w.wasLeft(p.id) {
 		return false
@@ -184,7 +176,6 @@ func (w *walker) comesBack(p place, isDir bool) bool {
 	return true
 }
 
-// fail adds the failure of a job.
 func (w *walker) fail(d *draft) {
 	w.failed[d.ID] = true
 	w.Failures = append(w.Failures, d.failure)

@@ -29,8 +29,7 @@ const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 const hexDigits = "0123456789abcdef"
 
-// maxText is the length of the longest text, "job." with sixteen digits and three
-// dots. A decimal has 20 digits at most, base 58 has 11.
+// maxText is the length of the longest text, that of KVSPath.
 const maxText = len(prefixKVS) + 16 + 3
 
 // AppendFormat appends id in the form f to dst and returns the extended slice.

@@ -12,11 +12,9 @@ const (
 	timestampShift = sequenceBits + generatorBits
 
 	maxTimestamp = 1<<timestampBits - 1
+	maxGenerator = 1<<generatorBits - 1
 	maxSequence  = 1<<sequenceBits - 1
 )
-
-// maxGenerator is the largest id of a generator.
-const maxGenerator = 1<<generatorBits - 1
 
 // ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older
 // one. That is exact if one generator made both, and otherwise true to the
@@ -34,15 +32,13 @@ func compose(ms uint64, generator, sequence uint16) ID {
 	return ID(ms<<timestampShift | uint64(generator)<<generatorShift | uint64(sequence))
 }
 
-// millis returns when id was made, in milliseconds since the instance's epoch,
-// at most 2^40-1.
+// millis returns when id was made, in milliseconds since the instance's epoch.
 func (id ID) millis() uint64 { return uint64(id) >> timestampShift }
 
-// generator returns the id of the generator that made id, at most maxGenerator.
+// generator returns the id of the generator that made id.
 func (id ID) generator() uint16 { return uint16(uint64(id) >> generatorShift & maxGenerator) }
 
-// sequence returns the place of id among the ids that its generator made in the
-// same millisecond, from 0, at most 1023.
+// sequence returns the place of id, from 0, among those that its generator made in one millisecond.
 func (id ID) sequence() uint16 { return uint16(uint64(id) & maxSequence) }
 
 // Time returns when id was made, to the millisecond. epoch is the epoch of the

@@ -55,7 +55,6 @@ func (p *parser) syntax(offset int, reason string) error {
 	return refuse(errSyntax, p.all, offset, reason)
 }
 
-// id reads an id in any form.
 func (p *parser) id(i int) (ID, error) {
 	text := p.all[i:p.end]
 	if v, ok := f58Value(text); ok { // the main form; what it reads has no other

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -38,8 +39,7 @@ func New(j Job) (*Spec, error) {
 	return s, nil
 }
 
-// append appends the jobspec in canonical form. Counts are checked when it is
-// read.
+// append appends the jobspec in canonical form. Counts are checked when it is read.
 func (j *Job) append(dst []byte) ([]byte, error) {
 	w := jsonobj.Write(dst, 0)
 	w.Open("attributes")
@@ -81,7 +81,6 @@ func (j *Job) append(dst []byte) ([]byte, error) {
 	return w.End(nil)
 }
 
-// appendResources appends the tree of resources.
 func (j *Job) appendResources(dst []byte) []byte {
 	if j.Nodes != 0 || j.Exclusive {
 		dst = strconv.AppendInt(append(dst, `[{"count":`...), j.Nodes, 10)
@@ -90,9 +89,9 @@ func (j *Job) appendResources(dst []byte) []byte {
 		}
 		dst = append(dst, `,"type":"node","with":`...)
 	}
-	dst = appendCount(append(dst, `[{"count":`...), j.Slots)
+	dst = strconv.AppendInt(append(dst, `[{"count":`...), cmp.Or(j.Slots, 1), 10)
 	dst = append(dst, `,"label":"task","type":"slot","with":[{"count":`...)
-	dst = append(appendCount(dst, j.Cores), `,"type":"core"}`...)
+	dst = append(strconv.AppendInt(dst, cmp.Or(j.Cores, 1), 10), `,"type":"core"}`...)
 	if j.GPUs != 0 {
 		dst = strconv.AppendInt(append(dst, `,{"count":`...), j.GPUs, 10)
 		dst = append(dst, `,"type":"gpu"}`...)
@@ -102,12 +101,4 @@ func (j *Job) appendResources(dst []byte) []byte {
 		dst = append(dst, `}]`...)
 	}
 	return dst
-}
-
-// appendCount appends a count, 1 for 0.
-func appendCount(dst []byte, n int64) []byte {
-	if n == 0 {
-		n = 1
-	}
-	return strconv.AppendInt(dst, n, 10)
 }

@@ -12,8 +12,7 @@ import (
 // peer reads exactly.
 const MaxCount = 1<<31 - 1
 
-// operator computes the next acceptable count of a range. The operators are those of
-// RFC 14.
+// operator computes the next acceptable count of a range (RFC 14).
 type operator byte
 
 const (
@@ -72,7 +71,6 @@ func parseCount(s string) (Count, *jsonobj.Fault) {
 	return p.one()
 }
 
-// countParser reads the text of a Count.
 type countParser struct {
 	s    string
 	i    int
@@ -193,8 +191,7 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 	return newRange(lo, hi, op, operand), nil
 }
 
-// checkRange returns what is wrong with a range of numbers that are at least 1
-// each; hi 0 is no bound.
+// checkRange returns what is wrong with a range of numbers of at least 1; hi 0 is no bound.
 func checkRange(lo, hi int64, op operator, operand int64) error {
 	switch {
 	case op != add && op != multiply && op != power:
@@ -262,8 +259,7 @@ func (c Count) Floor(n int64) (int64, bool) {
 	}
 }
 
-// step returns the count after n for the operators * and ^, something beyond
-// MaxCount if there is none.
+// step returns the count after n for * and ^, something beyond MaxCount if there is none.
 func (c Count) step(n int64) int64 {
 	if c.operator == multiply {
 		return n * c.operand
@@ -280,7 +276,6 @@ func (c Count) step(n int64) int64 {
 // zero Count.
 func (c Count) String() string { return string(c.append(nil)) }
 
-// append appends the canonical text.
 func (c Count) append(dst []byte) []byte {
 	if c.set != nil {
 		for i, s := range c.set {
@@ -335,8 +330,7 @@ func countOf(v jsonobj.Value) Count {
 	return Count{}
 }
 
-// rangeOf reads a count that is an object. What is absent has the value that
-// leaves the range plain and open.
+// rangeOf reads a count that is an object. What is absent leaves the range plain and open.
 func rangeOf(v jsonobj.Value) Count {
 	var lo, hi int64
 	op, operand := add, int64(1)

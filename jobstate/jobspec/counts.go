@@ -1,5 +1,7 @@
 package jobspec
 
+import "slices"
+
 // Counts is the size of a job. In the zero Counts nothing is known.
 type Counts struct {
 	Nodes, Slots, Cores, GPUs, Tasks Quantity
@@ -63,16 +65,10 @@ func (r *Resources) slots() Quantity {
 
 // wholeNodes reports whether the job gets nodes with all that is in them.
 func (s *Spec) wholeNodes() bool {
-	for i := range s.vertices {
-		if x := &s.vertices[i]; x.Type == "node" && x.Exclusive {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.vertices, func(x Vertex) bool { return x.Type == "node" && x.Exclusive })
 }
 
-// allTasks returns the number of tasks, on resources that the job got or, if r
-// is nil, by what it asks for.
+// allTasks returns the number of tasks, on r or, if r is nil, by what the job asks for.
 func (s *Spec) allTasks(r *Resources) Quantity {
 	switch s.perResource.state {
 	case optionInvalid:
@@ -89,8 +85,8 @@ func (s *Spec) allTasks(r *Resources) Quantity {
 	return n
 }
 
-// perResourceBase returns how many resources there are that the shell's option
-// per-resource speaks of, and whether it speaks of any that count.
+// perResourceBase returns how many resources the shell's option per-resource speaks of, and
+// whether it speaks of any that count.
 func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
 	nodes, hasNodes, _ := s.sum("node", 0, len(s.vertices))
 	switch s.perResource.kind {
@@ -129,7 +125,6 @@ func (s *Spec) taskSum(r *Resources) (sum Quantity, ok bool) {
 	return sum, true
 }
 
-// taskCount returns how many there are of a task.
 func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
 	slot := &s.vertices[t.slot]
 	var base Quantity
@@ -153,8 +148,7 @@ func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
 	return base.times(Known(t.count))
 }
 
-// onlySlot reports whether the job has one slot vertex, so that what it
-// got is all that slot's.
+// onlySlot reports whether the job has one slot vertex: then all that it got is that slot's.
 func (s *Spec) onlySlot() bool {
 	n := 0
 	for i := range s.vertices {

@@ -51,11 +51,6 @@ func refuse(f *jsonobj.Fault) error {
 	return fmt.Errorf("jobspec: %w", f)
 }
 
-// refuseValue returns the error about a value that is no part of a text.
-func refuseValue(path string, cause error) error {
-	return refuse(&jsonobj.Fault{Path: path, Offset: jsonobj.NoOffset, Err: cause})
-}
-
 // count reads an integer of 1 to MaxCount.
 func count(v jsonobj.Value) int64 {
 	n, ok := jsonobj.Int64(v.Raw())

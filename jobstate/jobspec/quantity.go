@@ -43,8 +43,7 @@ func (q Quantity) or(other Quantity) Quantity {
 	return other
 }
 
-// times returns the product, which is not known unless both factors are. It
-// also returns whether the product is within MaxQuantity.
+// times returns the product, known if both factors are, and whether it is within MaxQuantity.
 func (q Quantity) times(r Quantity) (Quantity, bool) {
 	if !q.known || !r.known {
 		return Quantity{}, true

@@ -38,7 +38,6 @@ func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 	}
 }
 
-// readResources reads the value of the key resources.
 func (s *Spec) readResources(v jsonobj.Value) {
 	if s.readLevel(v, -1, 1); v.Failed() {
 		return
@@ -128,7 +127,8 @@ func (s *Spec) placeVertex(x *Vertex, v jsonobj.Value) {
 			}
 		}
 	}
-	x.total = x.Count.quantity()
+	n, known := x.Count.Fixed()
+	x.total = Quantity{n, known}
 	if x.Parent >= 0 {
 		total, ok := s.vertices[x.Parent].total.times(x.total)
 		if !ok {
@@ -146,13 +146,6 @@ func (s *Spec) inSlot(i int) bool {
 		}
 	}
 	return false
-}
-
-// quantity returns the one number that the Count accepts, unknown if there are
-// more.
-func (c Count) quantity() Quantity {
-	n, known := c.Fixed()
-	return Quantity{n, known}
 }
 
 // sum adds up how many of a type the vertices from one index to before another
@@ -199,9 +192,8 @@ type Shape struct {
 	Exclusive bool
 }
 
-// Shape returns the resources in the form of RFC 25. Counts may be ranges and
-// sets of RFC 14. Resources of another form are an
-// error.
+// Shape returns the resources in the form of RFC 25. Counts may be ranges and sets of
+// RFC 14. Resources of another form are an error.
 func (s *Spec) Shape() (Shape, error) {
 	slot := 0
 	var shape Shape
@@ -229,5 +221,6 @@ func (s *Spec) Shape() (Shape, error) {
 	return shape, nil
 }
 
-// errNoShape returns the error of Shape.
-func errNoShape() error { return refuseValue("resources", errFour) }
+func errNoShape() error {
+	return refuse(&jsonobj.Fault{Path: "resources", Offset: jsonobj.NoOffset, Err: errFour})
+}

@@ -77,8 +77,7 @@ func tooLong(b []byte) *jsonobj.Fault {
 func (s *Spec) read() *jsonobj.Fault {
 	d := jsonobj.NewDoc(s.raw)
 	var version, resources, tasks, attributes jsonobj.Value
-	// Nothing is read of the text before the end of this walk, which checks all
-	// of it.
+	// Nothing is read of the text before the end of this walk, which checks all of it.
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Key()) {
@@ -93,8 +92,8 @@ func (s *Spec) read() *jsonobj.Fault {
 		}
 	}
 	// The version decides how to read the rest.
-	if o.Require("version"); !d.Failed() {
-		readVersion(version)
+	if o.Require("version"); !d.Failed() && version.Int(math.MinInt64, math.MaxInt64) != 1 {
+		version.Fail(errNotRead)
 	}
 	if o.Require("resources"); !d.Failed() {
 		s.readResources(resources)
@@ -108,14 +107,6 @@ func (s *Spec) read() *jsonobj.Fault {
 	return d.Fault()
 }
 
-// readVersion reads the version, which is 1.
-func readVersion(v jsonobj.Value) {
-	if n := v.Int(math.MinInt64, math.MaxInt64); n != 1 {
-		v.Fail(errNotRead)
-	}
-}
-
-// readAttributes reads the value of the key attributes.
 func (s *Spec) readAttributes(v jsonobj.Value) {
 	var system jsonobj.Value
 	o := v.Object()
@@ -134,8 +125,7 @@ func (s *Spec) readAttributes(v jsonobj.Value) {
 	}
 }
 
-// readSystem reads the value of the key attributes.system. Keys that the RFCs do not
-// name are free for all.
+// readSystem reads attributes.system. Keys that the RFCs do not name are free for all.
 func (s *Spec) readSystem(v jsonobj.Value) {
 	s.name = basename(s.tasks[0].arg0)
 	o := v.Object()
@@ -176,8 +166,7 @@ func (s *Spec) readSystem(v jsonobj.Value) {
 	o.Require("duration")
 }
 
-// basename returns what follows the last slash of a path, the path itself if
-// that is nothing.
+// basename returns what follows the last slash of a path, the path itself if that is nothing.
 func basename(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i+1 < len(path) {
 		return path[i+1:]
@@ -267,7 +256,6 @@ func (s *Spec) Dependencies() iter.Seq[Dependency] {
 	}
 }
 
-// readDependency reads an element of attributes.system.dependencies.
 func readDependency(v jsonobj.Value) (d Dependency) {
 	o := v.Object()
 	for o.Next() {

@@ -1,8 +1,6 @@
 package jobspec
 
-import (
-	"github.com/joblife/joblife/internal/jsonobj"
-)
+import "github.com/joblife/joblife/internal/jsonobj"
 
 // TaskRule says what Task.Count refers to. The zero TaskRule is invalid.
 type TaskRule uint8
@@ -61,7 +59,6 @@ func (s *Spec) Tasks() []Task {
 	return out
 }
 
-// readTasks reads the value of the key tasks.
 func (s *Spec) readTasks(v jsonobj.Value) {
 	a := v.Array()
 	for a.Next() {
@@ -82,7 +79,6 @@ func (s *Spec) readTasks(v jsonobj.Value) {
 	}
 }
 
-// readTask reads a task descriptor.
 func (s *Spec) readTask(v jsonobj.Value) {
 	var t task
 	var number jsonobj.Value
@@ -117,7 +113,6 @@ func (s *Spec) readTask(v jsonobj.Value) {
 	s.tasks = append(s.tasks, t)
 }
 
-// slotLabelled returns the index of the slot that has a label.
 func (s *Spec) slotLabelled(v jsonobj.Value) int {
 	label := v.TextBytes()
 	for i := range s.vertices {
@@ -145,7 +140,6 @@ func (t *task) readCommand(v jsonobj.Value) {
 	}
 }
 
-// readCount reads how many tasks there are.
 func (t *task) readCount(v jsonobj.Value) {
 	n := 0
 	o := v.Object()
@@ -200,9 +194,8 @@ const (
 	optionInvalid
 )
 
-// readPerResource reads options.per-resource of the value of the key
-// attributes.system.shell. RFC 14 leaves its content to the shell, so that nothing in
-// it is an error here.
+// readPerResource reads options.per-resource of attributes.system.shell. RFC 14 leaves its
+// content to the shell, so that nothing in it is an error here.
 func readPerResource(shell jsonobj.Value) perResource {
 	v := shell.Member("options").Member("per-resource")
 	if v.Absent() {

@@ -89,7 +89,6 @@ func set(root map[string]any, path string, v []byte) error {
 	}
 }
 
-// updated returns the Spec whose text is the tree.
 func (s *Spec) updated(root map[string]any) (*Spec, error) {
 	next := newSpec(encode(root))
 	next.original = s.Original()
@@ -124,8 +123,7 @@ func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	// What decode returns can be printed, always.
-	_ = e.Encode(v)
+	_ = e.Encode(v) // what decode returns can always be printed
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
