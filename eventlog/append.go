@@ -48,7 +48,6 @@ func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	return append(out, '\n'), nil
 }
 
-// check returns the error of a field that cannot be written.
 func (e *Entry) check() error {
 	if err := e.Timestamp.check(); err != nil {
 		return refuse(ErrEntry, "timestamp", err)
@@ -61,7 +60,6 @@ func (e *Entry) check() error {
 	return e.checkContext()
 }
 
-// checkContext is check for the context.
 func (e *Entry) checkContext() error {
 	if len(e.Context) == 0 {
 		return nil
@@ -97,8 +95,7 @@ func (e *Entry) appendName(dst []byte) []byte {
 	return jsonobj.AppendString(dst, e.Name)
 }
 
-// appendContext appends the context, which was checked. A newline in it is
-// white space: in a string it would not be valid.
+// appendContext appends the context, which was checked: a newline in it is white space.
 func (e *Entry) appendContext(dst []byte) []byte {
 	raw := e.Context
 	if bytes.IndexByte(raw, '\n') >= 0 {

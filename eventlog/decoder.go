@@ -9,12 +9,10 @@ import (
 
 // The limits of writing, and the defaults of reading.
 const (
-	// DefaultMaxLine is the maximum number of bytes in a line, without its
-	// newline.
+	// DefaultMaxLine is the maximum number of bytes in a line, without its newline.
 	DefaultMaxLine = 1 << 20
-	// DefaultMaxDepth is the maximum number of levels in an entry: the entry is
-	// the first, its name and an empty context are the second. The JSON library
-	// of Flux has the same limit.
+	// DefaultMaxDepth is the maximum number of levels in an entry: the entry is the first,
+	// its name and an empty context are the second. Flux's JSON library has the same limit.
 	DefaultMaxDepth = 2048
 )
 
@@ -71,8 +69,7 @@ func NewDecoder(r io.Reader, o DecoderOptions) *Decoder {
 	return d
 }
 
-// Line returns the line number of the last entry returned, from 1; 0 before the
-// first.
+// Line returns the line number of the last entry returned, from 1; 0 before the first.
 func (d *Decoder) Line() int { return d.line }
 
 // Offset returns the number of bytes in the entries returned so far, newlines
@@ -139,8 +136,7 @@ func (d *Decoder) next(e *Entry) error {
 	return nil
 }
 
-// nextLine returns the next line, which stays in the buffer, without its
-// newline. The error is io.EOF at the end of the log.
+// nextLine returns the next line, in the buffer, without its newline; io.EOF at the end of the log.
 func (d *Decoder) nextLine() ([]byte, error) {
 	for {
 		unread := d.buf[d.start:d.end]

@@ -19,8 +19,7 @@ func Entries(log []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { entries(log, yield) }
 }
 
-// entries is the body of Entries, which by itself is small enough to be
-// inlined: then a loop over it allocates nothing.
+// entries is the body of Entries, which so can be inlined: then a loop over it allocates nothing.
 func entries(log []byte, yield func(Entry, error) bool) {
 	var n names
 	p := parser{o: DecoderOptions{}.inForce(), names: &n}

@@ -55,8 +55,7 @@ type cause struct{ category, err error }
 func (c *cause) Error() string   { return c.err.Error() }
 func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
 
-// The causes without a value in their text. The cause in a field follows the
-// name of the field.
+// The causes without a value in their text. That in a field follows the field's name.
 var (
 	errEmptyLine    = errors.New("empty line")
 	errReturn       = errors.New("carriage return before the newline")
@@ -91,7 +90,6 @@ func tooLong(limit int) error { return fmt.Errorf("line longer than %d bytes", l
 // lineError returns the error of a line of more than limit bytes.
 func lineError(limit int) *SyntaxError { return syntaxError(ErrLimit, limit, tooLong(limit)) }
 
-// faultError returns the error of a line with a fault.
 func faultError(fault *jsonobj.Fault) *SyntaxError {
 	if errors.Is(fault, jsonobj.ErrSyntax) {
 		return syntaxError(jsonCategory(fault, ErrSyntax), fault.Offset, fault.Err)
@@ -117,7 +115,6 @@ func refuse(category error, field string, err error) error {
 	return fmt.Errorf("eventlog: %s: %w", field, &cause{category, err})
 }
 
-// refuseJSON is refuse for a field whose JSON has a fault.
 func refuseJSON(field string, err error) error {
 	return refuse(jsonCategory(err, ErrEntry), field, err)
 }

@@ -13,15 +13,13 @@ var frequent = logline.NewNames(
 	"shell.init", "shell.start", "shell.task-exit", "shell-exit",
 )
 
-// names remembers the unknown names that an iterator met last, so that a log of
-// few names takes one allocation a name, not one an entry. It is bounded: a name
-// replaces another, and long names are not remembered.
+// names remembers the unknown names that an iterator met last, so that a log of few names
+// takes one allocation a name, not one an entry.
 type names struct {
 	slots [32]string
 }
 
-// maxRemembered is the length of the longest name that is remembered.
-const maxRemembered = 64
+const maxRemembered = 64 // bytes of a name
 
 // intern returns a name that is not frequent as a string. A nil n remembers nothing.
 func (n *names) intern(name []byte) string {

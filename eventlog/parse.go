@@ -38,8 +38,7 @@ type parser struct {
 	names *names
 }
 
-// line sets e to the entry that line, without its newline, holds. After an
-// error, e means nothing.
+// line sets e to the entry that line, without its newline, holds. After an error, e means nothing.
 func (p *parser) line(line []byte, e *Entry) *SyntaxError {
 	if len(line) > p.o.MaxLine {
 		return lineError(p.o.MaxLine)
@@ -73,8 +72,7 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	return ok && end == len(line)-1
 }
 
-// setTimestamp sets the timestamp of e to a number token. ok is false if raw is no
-// number, or it is not greater than zero.
+// setTimestamp sets the timestamp of e. ok is false if raw is no number, or one not above zero.
 func setTimestamp(raw []byte, e *Entry) (ok bool) {
 	f, integer, _, ok := jsonobj.FloatAt(raw, 0)
 	e.Timestamp, e.integer = Timestamp(f), 0
@@ -130,8 +128,7 @@ func (p *parser) text(line []byte) *SyntaxError {
 	return nil
 }
 
-// member reads the member of line that o is at and returns which it is, 0 if
-// unknown.
+// member reads the member of line that o is at and returns which it is, 0 if unknown.
 func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 	v := o.Value()
 	switch string(o.Key()) {
@@ -144,11 +141,10 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 		}
 		return hasTimestamp
 	case "name":
-		name, _, ok := logline.Find(&frequent, v.TextBytes())
-		if !ok {
-			name = p.names.intern(v.TextBytes())
+		var ok bool
+		if e.Name, _, ok = logline.Find(&frequent, v.TextBytes()); !ok {
+			e.Name = p.names.intern(v.TextBytes())
 		}
-		e.Name = name
 		if err := checkName(e.Name); err != nil {
 			v.Fail(err)
 		}
@@ -168,8 +164,7 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 	return 0
 }
 
-// checkName returns why an event cannot have a name, nil if it can. For a peer
-// written in C a name ends at U+0000: it would read another name.
+// checkName returns why an event cannot have a name: a peer in C would read one that ends at U+0000.
 func checkName(name string) error {
 	switch {
 	case name == "":

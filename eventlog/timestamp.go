@@ -78,8 +78,7 @@ func (t *Timestamp) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalJSON returns the text of t, a JSON number, with the error of
-// AppendText.
+// MarshalJSON returns the text of t, a JSON number, with the error of AppendText.
 func (t Timestamp) MarshalJSON() ([]byte, error) { return t.AppendText(nil) }
 
 // UnmarshalJSON sets t as UnmarshalText does. null leaves t as it is.

@@ -9,8 +9,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// inspect reads the first size bytes of a file as a log. The error is a
-// *[DamageError], or what the file system said.
+// inspect reads a file of size bytes as a log. The error is a *[DamageError], or the file system's.
 func inspect(name string, file io.ReaderAt, size int64) error {
 	d := eventlog.NewDecoder(io.NewSectionReader(file, 0, size), eventlog.DecoderOptions{})
 	for _, err := range d.All() {
@@ -32,12 +31,10 @@ func inspect(name string, file io.ReaderAt, size int64) error {
 	return nil
 }
 
-// shortest is an entry such that none is shorter, without its newline. So lines
-// made to be many cost no error each.
+// shortest is the shortest entry, without its newline: so many tiny lines cost no error each.
 const shortest = `{"timestamp":1,"name":"x"}`
 
-// countEntries returns how many lines of a damaged log are entries. What follows
-// its last newline is not one.
+// countEntries returns how many lines of a damaged log are entries. What follows its last newline is not one.
 func countEntries(r *io.SectionReader) (n int, err error) {
 	lines := bufio.NewReaderSize(r, int(min(r.Size(), eventlog.DefaultMaxLine))+2)
 	whole := true // the line at hand, as far as it was read
@@ -61,13 +58,12 @@ func countEntries(r *io.SectionReader) (n int, err error) {
 	}
 }
 
-// checkName returns an error if a name denotes anything but a regular file: opening a
-// FIFO would wait. It leaves a missing file to the call that opens it.
-func checkName(fsys FS, name string) error {
+// openFile opens a file, unless the name denotes anything but a regular one: opening a FIFO would wait.
+func openFile(fsys FS, name string, flag int) (File, error) {
 	if info, err := fsys.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return errNotRegular
+		return nil, errNotRegular
 	}
-	return nil
+	return fsys.OpenFile(name, flag, 0o600)
 }
 
 // regular returns what a file is, or an error unless it is a regular one.
@@ -79,8 +75,7 @@ func regular(file File) (fs.FileInfo, error) {
 	return info, err
 }
 
-// sameName returns how it comes that a name does not denote a file any more, nil
-// if it does, and then the file's size.
+// sameName returns the size of a file if the name still denotes it, else why it does not.
 func sameName(fsys FS, name string, was fs.FileInfo) (size int64, err error) {
 	info, err := fsys.Stat(name)
 	switch {

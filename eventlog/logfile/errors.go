@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// The categories of errors. Compare with errors.Is. Any other error
-// comes from the file system, such as fs.ErrNotExist, fs.ErrExist or fs.ErrClosed,
-// and then nothing has changed.
+// The categories of errors. Compare with errors.Is. Any other error comes from the file
+// system, such as fs.ErrNotExist, fs.ErrExist or fs.ErrClosed: then nothing has changed.
 var (
 	// ErrDamaged is returned for a log with an invalid line, or with text after its
 	// last newline (then it wraps eventlog.ErrTorn too). The error is a
@@ -28,22 +27,19 @@ var (
 	// ErrLocked is returned when the log is open for appending, or is being
 	// repaired, in another process or in this one.
 	ErrLocked = errors.New("in use")
-	// ErrEndOfHistory is returned by a Reader once: after the last entry that
-	// was there when it was opened.
+	// ErrEndOfHistory is returned by a Reader once: after the last entry that was there at the start.
 	ErrEndOfHistory = errors.New("logfile: end of history")
 )
 
-// opError says which operation on which log failed. Offset is how many bytes of
-// the log are good, or of a Reader, how many it read.
+// opError says which operation on which log failed.
 type opError struct {
 	op, name string
-	offset   int64
+	offset   int64 // how many bytes of the log are good, or a Reader read
 	err      error
 	category error
 }
 
-// Error returns the text `logfile: append job/eventlog: offset 40: no space left
-// on device`.
+// Error returns the text `logfile: append job/eventlog: offset 40: no space left on device`.
 func (e *opError) Error() string {
 	text := strings.TrimPrefix(e.err.Error(), "eventlog: ")
 	return fmt.Sprintf("logfile: %s %s: offset %d: %s", e.op, e.name, e.offset, text)
@@ -61,23 +57,19 @@ func (e *opError) Unwrap() []error {
 type DamageError struct {
 	// Name is the name of the log.
 	Name string
-	// Offset is where the first invalid line begins: up to there the log is
-	// complete.
+	// Offset is where the first invalid line begins: up to there the log is complete.
 	Offset int64
-	// Size is the number of bytes in the log. It is 0 from a Reader, which does
-	// not look ahead.
+	// Size is the number of bytes in the log. It is 0 from a Reader, which does not look ahead.
 	Size int64
 	// Entries is the number of entries after that line. After a crash of the
 	// process it is 0. More can follow from a crash of the machine before a
 	// sync, or from a damaged disk. It is 0 from a Reader.
 	Entries int
-	// Err is the *eventlog.SyntaxError of that line. It is eventlog.ErrTorn for
-	// text after the last newline.
+	// Err is the *eventlog.SyntaxError of that line: ErrTorn for text after the last newline.
 	Err error
 }
 
-// Error returns the text `logfile: job/eventlog: line 3: offset 40: torn last
-// line`.
+// Error returns the text `logfile: job/eventlog: line 3: offset 40: torn last line`.
 func (e *DamageError) Error() string {
 	text := fmt.Sprintf("logfile: %s: %s", e.Name, strings.TrimPrefix(e.Err.Error(), "eventlog: "))
 	if e.Entries > 0 {
@@ -106,8 +98,7 @@ var (
 	errNotOS      = errors.New("not a file of the operating system")
 )
 
-// newError returns the error of an operation, nil if it has no cause. It leaves out the
-// name in a cause of the operating system: it would come twice.
+// newError returns nil without a cause. It drops the name from an fs.PathError: it would come twice.
 func newError(op, name string, offset int64, category, cause error) error {
 	if cause == nil {
 		return nil

@@ -16,15 +16,13 @@ type FS interface {
 	Stat(name string) (fs.FileInfo, error)
 	// SameFile is os.SameFile, of what Stat returned here and in File.
 	SameFile(a, b fs.FileInfo) bool
-	// SyncDir makes the names in a directory durable. On systems where that is
-	// not possible it does nothing.
+	// SyncDir makes the names in a directory durable, on systems where that is possible.
 	SyncDir(dir string) error
 	// Lock locks an open file until it is closed, against every other open file in
 	// this process and others. It does not wait: the error is ErrLocked. The end
 	// of a process, in any way, releases its locks.
 	Lock(f File) error
-	// Remove is os.Remove. It is called for a file that was just created and
-	// could not be filled, and for no other.
+	// Remove is os.Remove, of a file that was just created and could not be filled.
 	Remove(name string) error
 }
 
@@ -43,7 +41,6 @@ type File interface {
 	Truncate(size int64) error
 }
 
-// osFS is the file system of the operating system.
 type osFS struct{}
 
 func (osFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
@@ -77,7 +74,6 @@ func (osFS) Remove(name string) error { return os.Remove(name) }
 
 func (osFS) Lock(f File) error { return Lock(f) }
 
-// orOS returns fsys, or the operating system's file system for nil.
 func orOS(fsys FS) FS {
 	if fsys == nil {
 		return osFS{}

@@ -11,15 +11,13 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// defaultMaxBatch is the default of Options.MaxBatch, in bytes.
 const defaultMaxBatch = 64 << 20
 
 // Options say how a log is kept. The zero value is the default.
 type Options struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// MaxBatch is the maximum number of bytes in a batch. 0 or less means 64
-	// MiB.
+	// MaxBatch is the maximum number of bytes in a batch. 0 or less means 64 MiB.
 	MaxBatch int
 }
 
@@ -56,17 +54,13 @@ func Create(name string, o Options) (*Log, error) {
 	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
 
-// open opens or creates a log.
 func open(op, name string, o Options, flag int) (*Log, error) {
 	l := &Log{fs: orOS(o.FS), name: name, maxBatch: o.MaxBatch}
 	if l.maxBatch <= 0 {
 		l.maxBatch = defaultMaxBatch
 	}
-	if err := checkName(l.fs, name); err != nil {
-		return nil, newError(op, name, 0, nil, err)
-	}
 	var err error
-	if l.file, err = l.fs.OpenFile(name, flag, 0o600); err != nil {
+	if l.file, err = openFile(l.fs, name, flag); err != nil {
 		return nil, newError(op, name, 0, nil, err)
 	}
 	created := flag&os.O_CREATE != 0
@@ -199,8 +193,7 @@ func (l *Log) takeBack(n, batch int, err error) error {
 	return newError("append", l.name, l.size, nil, err)
 }
 
-// fail cuts off what is not durable and ends the log. At most so many bytes of the
-// file are the log's own.
+// fail cuts off what is not durable and ends the log. At most so many bytes are the log's own.
 func (l *Log) fail(most int64, err error) error {
 	l.failed = true
 	if _, cutErr := l.cut(most); cutErr != nil {

@@ -72,11 +72,8 @@ func (f *feed) Read(p []byte) (int, error) {
 // there is no log.
 func OpenReader(name string, o ReaderOptions) (*Reader, error) {
 	r := &Reader{fs: orOS(o.FS), name: name, offset: o.Offset}
-	if err := checkName(r.fs, name); err != nil {
-		return nil, newError("read", name, 0, nil, err)
-	}
 	var err error
-	if r.file, err = r.fs.OpenFile(name, os.O_RDONLY, 0); err != nil {
+	if r.file, err = openFile(r.fs, name, os.O_RDONLY); err != nil {
 		return nil, newError("read", name, 0, nil, err)
 	}
 	if err := r.start(); err != nil {
@@ -171,7 +168,6 @@ func (r *Reader) Next() (eventlog.Entry, error) {
 	return eventlog.Entry{}, nil // not reached: a Decoder that is fed yields
 }
 
-// damage returns the error of a line that the Decoder refused.
 func (r *Reader) damage(err error) error {
 	var syntax *eventlog.SyntaxError
 	if errors.As(err, &syntax) { // always
@@ -202,8 +198,7 @@ func (r *Reader) Close() error {
 	return newError("close", r.name, r.offset, nil, err)
 }
 
-// more gives the Decoder the complete lines that are at hand, after looking for
-// some if there are none. The error is what Next returns.
+// more looks for complete lines and gives them to the Decoder. The error is what Next returns.
 func (r *Reader) more() error {
 	err := r.look()
 	switch {

@@ -23,20 +23,13 @@ type RepairOptions struct {
 
 // Repaired says what Repair did.
 type Repaired struct {
-	// Side is the name of the file with the bytes that were cut off, "" if the
-	// log was not damaged.
-	Side string
-	// Offset is the number of bytes in the log now.
-	Offset int64
-	// Size is the number of bytes that were cut off.
-	Size int64
-	// Entries is the number of entries among them; 0 unless RepairOptions.Cut
-	// is set.
-	Entries int
+	Side    string // the file with the bytes that were cut off, "" if the log was not damaged
+	Offset  int64  // how many bytes the log has now
+	Size    int64  // how many were cut off
+	Entries int    // how many entries are among them; 0 unless RepairOptions.Cut is set
 }
 
-// maxSides is how many side files a log may have. A log that was torn so often
-// has another problem.
+// maxSides is how many side files a log may have: one torn so often has another problem.
 const maxSides = 1000
 
 // Repair makes a torn log end after its last entry, and keeps what followed in a side
@@ -52,10 +45,7 @@ const maxSides = 1000
 // from the last fsync, the log is unchanged.
 func Repair(name string, o RepairOptions) (Repaired, error) {
 	fsys := orOS(o.FS)
-	if err := checkName(fsys, name); err != nil {
-		return Repaired{}, newError("repair", name, 0, nil, err)
-	}
-	file, err := fsys.OpenFile(name, os.O_RDWR, 0)
+	file, err := openFile(fsys, name, os.O_RDWR)
 	if err != nil {
 		return Repaired{}, newError("repair", name, 0, nil, err)
 	}
@@ -73,7 +63,6 @@ func Repair(name string, o RepairOptions) (Repaired, error) {
 	return done, nil
 }
 
-// repair is Repair of an open file.
 func repair(fsys FS, file File, name string, cut bool) (Repaired, error) {
 	info, err := regular(file)
 	if err != nil {
