@@ -38,9 +38,7 @@ func (x *Index) Claim(now eventlog.Timestamp, l Limits) (Plan, error) {
 // it only says which tombstones expire, and when a job that fails is tried again.
 func (x *Index) ClaimIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	p, err := x.PlanIDs(ids...)
-	if err == nil {
-		err = x.checkIdle()
-	}
+	err = cmp.Or(err, x.checkIdle())
 	if err == nil && !guard.IsTime(now) {
 		err = clockError(now, x.clock)
 	}
@@ -111,7 +109,6 @@ func (x *Index) addTombstones(b *batch) {
 	})
 }
 
-// leaving returns how many jobs are claimed.
 func (x *Index) leaving() int {
 	if x.batch == nil {
 		return 0
@@ -182,7 +179,6 @@ func (x *Index) tell(id jobid.ID, cause error) {
 	}
 }
 
-// expire drops the tombstones that end with a batch.
 func (x *Index) expire(b *batch) {
 	for _, at := range b.ends {
 		x.ended.remove(at)

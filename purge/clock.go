@@ -40,8 +40,7 @@ func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 // maxTime is after every time.
 const maxTime = 1 << 62
 
-// checkClock returns an error unless now can be the time. The first time is
-// believed.
+// checkClock returns an error unless now can be the time. The first time is believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
 	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || older(now, x.clock, maxJump)) {
 		return clockError(now, x.clock)

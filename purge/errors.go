@@ -13,8 +13,7 @@ import (
 // The categories of errors. Compare with errors.Is. The text of an error about a job names
 // the job.
 var (
-	// ErrUnknown is returned for an id that is neither resident nor active and
-	// has no tombstone.
+	// ErrUnknown is returned for an id that is neither resident nor active and has no tombstone.
 	ErrUnknown = errors.New("no such job")
 	// ErrActive is returned for a job that is not inactive. The text has its state.
 	ErrActive = errors.New("job is active")
@@ -35,8 +34,7 @@ var (
 	errRecord    = errors.New("malformed record")
 )
 
-// jobError says why an operation on a job is refused, such as "purge: ƒ2d: job is
-// active: RUN".
+// jobError says why an operation on a job is refused: "purge: ƒ2d: job is active: RUN".
 func jobError(id jobid.ID, category error, detail string) error {
 	return fmt.Errorf("purge: %v: %w%s", id, category, detail)
 }
@@ -60,7 +58,6 @@ func purgedError(tomb Record) error {
 	return jobError(tomb.ID, ErrPurged, ": "+resultNames[at])
 }
 
-// clockError returns an error of category ErrClock.
 func clockError(now, last eventlog.Timestamp) error {
 	how := "is too far after"
 	switch {
@@ -80,12 +77,10 @@ func clockText(t eventlog.Timestamp) string {
 	return t.String()
 }
 
-// limitError says what is wrong with a limit.
 func limitError(key, reason string) error {
 	return fmt.Errorf("purge: invalid limits: %s: %s", key, reason)
 }
 
-// excess says that there are too many of something.
 func excess(what string, got, limit int) error {
 	return fmt.Errorf("purge: too many %s: %d, the limit is %d", what, got, limit)
 }

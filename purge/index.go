@@ -13,7 +13,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// defaultTombstones is the default of Config.TombstoneCount.
 const defaultTombstones = 10_000
 
 // Config configures an [Index]. The zero Config is valid.
@@ -30,7 +29,6 @@ type Config struct {
 	TombstoneAge jobstate.Optional[time.Duration]
 }
 
-// check returns an error if something makes no sense.
 func (c Config) check() error {
 	const negative = "must be 0 or more"
 	switch {
@@ -204,8 +202,7 @@ func (x *Index) Add(r Record) error {
 // Len returns the number of resident jobs.
 func (x *Index) Len() int { return x.jobs.len() - x.ended.len() }
 
-// Tombstones yields the tombstones, oldest first. The index must not change
-// meanwhile.
+// Tombstones yields the tombstones, oldest first. The index must not change meanwhile.
 func (x *Index) Tombstones() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		x.ended.each(&x.jobs, func(at slot) bool { return yield(x.jobs.record(at)) })
@@ -301,6 +298,6 @@ func (x *Index) find(id jobid.ID) (slot, error) {
 // itself. A smaller id changes nothing.
 func (x *Index) RaiseWatermark(id jobid.ID) { x.high = max(x.high, id) }
 
-// Watermark returns the greatest id that the index knows of; 0 if there is
-// none. Hand out only greater ids after a restart.
+// Watermark returns the greatest id that the index knows of; 0 if there is none. Hand out
+// only greater ids after a restart.
 func (x *Index) Watermark() jobid.ID { return x.high }

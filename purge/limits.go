@@ -9,14 +9,12 @@ import (
 )
 
 const (
-	// DefaultBatch is the maximum number of jobs in a plan if Limits.Batch is
-	// 0.
+	// DefaultBatch is the maximum number of jobs in a plan if Limits.Batch is 0.
 	DefaultBatch = 100
 	// MaxBatch is the greatest Limits.Batch.
 	MaxBatch = 1000
-	// NoBatch, as Limits.Batch, puts every job that the limits select into one
-	// plan. Use it for dry runs only: such a plan would keep a store busy for a
-	// long time.
+	// NoBatch, as Limits.Batch, puts every job that the limits select into one plan. Use it
+	// for dry runs only: such a plan would keep a store busy for a long time.
 	NoBatch = -1
 )
 
@@ -32,8 +30,7 @@ type Limits struct {
 	// MaxCount is how many jobs may stay. A pinned job counts but is not
 	// purged; the next younger job is purged instead.
 	MaxCount jobstate.Optional[int]
-	// Batch is the maximum number of jobs in a plan: 1 to MaxBatch, 0 for
-	// DefaultBatch, or NoBatch.
+	// Batch is the maximum number of jobs in a plan: 1 to MaxBatch, 0 for DefaultBatch, or NoBatch.
 	Batch int
 }
 
@@ -65,7 +62,6 @@ func (l Limits) check() error {
 	return nil
 }
 
-// batch returns how many jobs a plan has at most.
 func (l Limits) batch() int {
 	switch l.Batch {
 	case 0:

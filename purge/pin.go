@@ -26,7 +26,6 @@ const (
 	PinDependency                      // another job depends on it
 )
 
-// pinNames are the texts of the kinds.
 var pinNames = [...]string{"", "housekeeping", "waiter", "dependency"}
 
 // String returns the name of k, or text like "PinKind(200)".
@@ -52,7 +51,6 @@ func (p Pin) String() string {
 	return p.Kind.String() + " " + guard.Quote(p.By)
 }
 
-// comparePins is the order of the pins of a job.
 func comparePins(a, b Pin) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), strings.Compare(a.By, b.By))
 }
@@ -97,10 +95,12 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 
 // withdraw takes a job out of those that are free or wait.
 func (x *Index) withdraw(at slot) {
-	if x.jobs.where(at) == whereFree {
+	switch x.jobs.where(at) {
+	case whereFree:
 		x.free.remove(at)
+	case whereWaiting:
+		x.waiting.Delete(x.retries[x.jobs.record(at).ID])
 	}
-	x.unwait(at)
 }
 
 // Unpin takes a pin off a resident job, and reports whether the job had it. The

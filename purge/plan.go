@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -20,7 +21,6 @@ const (
 	ReasonID                       // its id was given
 )
 
-// reasonNames are the texts of the reasons, by bit.
 var reasonNames = [...]string{"age", "count", "id"}
 
 // String returns the reasons, such as "age,count".
@@ -81,7 +81,6 @@ func (p Plan) IDs() []jobid.ID {
 	return ids
 }
 
-// without returns the plan without some of its jobs.
 func (p Plan) without(failed map[jobid.ID]error) Plan {
 	if len(failed) > 0 {
 		p.Jobs = slices.DeleteFunc(slices.Clone(p.Jobs), func(c Candidate) bool { return failed[c.ID] != nil })
@@ -124,10 +123,7 @@ func (r *rule) reason(t eventlog.Timestamp, gone int) Reason {
 // is a dry run. It returns an error for limits that make no sense, or of category ErrClock.
 // Plan takes O(log n) plus the size of the result.
 func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
-	if err := l.check(); err != nil {
-		return Plan{}, err
-	}
-	if err := x.checkClock(now); err != nil {
+	if err := cmp.Or(l.check(), x.checkClock(now)); err != nil {
 		return Plan{}, err
 	}
 	p, _ := x.plan(now, l)
@@ -158,8 +154,8 @@ func (x *Index) plan(now eventlog.Timestamp, l Limits) (p Plan, slots []slot) {
 	return p, slots
 }
 
-// addPinned adds the pinned jobs that would go before or among the jobs of the
-// plan, at most a batch, and those after them if no other batch follows.
+// addPinned adds the pinned jobs that would go before or among the jobs of the plan, at most
+// a batch, and those after them if no other batch follows.
 func (x *Index) addPinned(p *Plan, r rule) {
 	gone := 0
 	x.pinned.each(func(at slot) bool {

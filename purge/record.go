@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
@@ -37,8 +38,7 @@ func RecordOf(j *jobstate.Job) (Record, error) {
 // resultNames are the results in tombstones, by their place in a Counts.
 var resultNames = [...]string{"unknown", "completed", "failed", "canceled", "timeout"}
 
-// place returns where a result is counted. It returns false for a value that is
-// no result.
+// place returns where a result is counted, and false for a value that is no result.
 func place(r jobstate.Result) (int, bool) {
 	at := bits.Len(uint(r)) // RFC 43 has a bit for each
 	if at >= len(resultNames) || resultAt(at) != r {
@@ -47,7 +47,6 @@ func place(r jobstate.Result) (int, bool) {
 	return at, true
 }
 
-// resultAt is the result of a place.
 func resultAt(place int) jobstate.Result { return 1 << place >> 1 }
 
 // A Dependency is a way in which a job waits for another (RFC 26).
@@ -61,7 +60,6 @@ const (
 	DependencyAfterNotOK                       // it started and ended without success
 )
 
-// dependencyNames are the schemes of RFC 26.
 var dependencyNames = [...]string{"", "after", "afterany", "afterok", "afternotok"}
 
 // String returns the scheme, as "afterok", or text like "Dependency(200)".
@@ -137,8 +135,7 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 // MarshalText is AppendText into a new slice.
 func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
 
-// maxTombstone is the length of the longest tombstone: 20 and 10 digits, a number of
-// 24 bytes, and words.
+// maxTombstone is the length of the longest: 20 and 10 digits, a number of 24 bytes, and words.
 const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
 
 // UnmarshalText sets r to a tombstone. It accepts exactly the texts that
@@ -169,15 +166,11 @@ func (r *Record) UnmarshalText(text []byte) error {
 		return syntax(text, at, "not a time")
 	}
 	at += len(fields[2]) + 1
-	found := false
-	for i, name := range resultNames {
-		if string(fields[3]) == name {
-			out.Result, found = resultAt(i), true
-		}
-	}
-	if !found {
+	result := slices.Index(resultNames[:], string(fields[3]))
+	if result < 0 {
 		return syntax(text, at, "not a result")
 	}
+	out.Result = resultAt(result)
 	at += len(fields[3]) + 1
 	switch string(fields[4]) {
 	case wordRan:
@@ -194,7 +187,6 @@ func (r *Record) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// syntax returns what is wrong with a text, and where.
 func syntax(text []byte, at int, reason string) error {
 	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), errRecord, reason)
 }

@@ -41,13 +41,6 @@ func (x *Index) putOff(at slot, now eventlog.Timestamp) {
 	x.jobs.move(at, whereWaiting)
 }
 
-// unwait takes a job out of those that wait, if it is one.
-func (x *Index) unwait(at slot) {
-	if x.jobs.where(at) == whereWaiting {
-		x.waiting.Delete(x.retries[x.jobs.record(at).ID])
-	}
-}
-
 // release frees the jobs that are to be tried again by now.
 func (x *Index) release(now eventlog.Timestamp) {
 	for x.waiting != nil && x.waiting.Len() > 0 {
@@ -61,7 +54,6 @@ func (x *Index) release(now eventlog.Timestamp) {
 	}
 }
 
-// setFree frees a job.
 func (x *Index) setFree(at slot) {
 	x.jobs.move(at, whereFree)
 	x.free.add(&x.jobs, at)

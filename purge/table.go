@@ -7,8 +7,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A slot is where a table holds a record: its number, from 0. Only shrink changes
-// it.
+// A slot is where a table holds a record: its number, from 0. Only shrink changes it.
 type slot = uint32
 
 // chunkSize is how many records a chunk has. Chunks do not move when there are
@@ -22,14 +21,12 @@ type chunk struct {
 	metas [chunkSize]meta
 }
 
-// row is the id and the time of a record.
 type row struct {
 	id   jobid.ID
 	time eventlog.Timestamp
 }
 
-// meta is the rest of a record: the place of its result, whether the job ran, and
-// where the job is.
+// meta is the rest of a record: the place of its result, whether the job ran, where the job is.
 type meta uint8
 
 const (
@@ -91,7 +88,6 @@ func (t *table) put(r Record, where meta) slot {
 	return at
 }
 
-// drop removes the record of a slot.
 func (t *table) drop(at slot) {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
 	delete(t.byID, c.rows[i].id)
@@ -131,10 +127,8 @@ func (t *table) shrink(ended *queue, orders ...*order) {
 	clear(old.chunks)
 }
 
-// len returns how many records there are.
 func (t *table) len() int { return len(t.byID) }
 
-// record returns the record of a slot.
 func (t *table) record(at slot) Record {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
 	return Record{
@@ -143,10 +137,8 @@ func (t *table) record(at slot) Record {
 	}
 }
 
-// where returns where the job of a slot is.
 func (t *table) where(at slot) meta { return t.chunks[at/chunkSize].metas[at%chunkSize] & metaWhere }
 
-// move notes where the job of a slot is.
 func (t *table) move(at slot, where meta) {
 	m := &t.chunks[at/chunkSize].metas[at%chunkSize]
 	*m = *m&^metaWhere | where
@@ -178,8 +170,7 @@ func (o *order) add(t *table, at slot) {
 	o.tree.ReplaceOrInsert(at)
 }
 
-// remove takes a slot out of the order, in which it is. That of the oldest record
-// needs no comparison.
+// remove takes a slot out of the order, in which it is. The oldest needs no comparison.
 func (o *order) remove(at slot) {
 	if first, _ := o.tree.Min(); first == at {
 		o.tree.DeleteMin()
@@ -196,7 +187,6 @@ func (o *order) min() (slot, bool) {
 	return o.tree.Min()
 }
 
-// len returns how many slots there are.
 func (o *order) len() int {
 	if o.tree == nil {
 		return 0
@@ -229,8 +219,7 @@ func (q *queue) add(t *table, at slot) {
 	q.slots = append(q.slots, at)
 }
 
-// remove takes a slot out of the queue, in which it is: of those that came in order, the
-// oldest.
+// remove takes a slot out of the queue: the oldest of those that came in order, or a late one.
 func (q *queue) remove(at slot) {
 	if q.head == len(q.slots) || q.slots[q.head] != at {
 		q.late.remove(at)
@@ -243,7 +232,6 @@ func (q *queue) remove(at slot) {
 	}
 }
 
-// len returns how many slots there are.
 func (q *queue) len() int { return len(q.slots) - q.head + q.late.len() }
 
 // each calls f for the slots, oldest first, until f returns false.

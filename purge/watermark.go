@@ -8,7 +8,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// watermarkPrefix begins the text of a watermark.
 const watermarkPrefix = "watermark "
 
 // AppendWatermark appends the text of a watermark to dst, such as "watermark
@@ -18,8 +17,7 @@ func AppendWatermark(dst []byte, id jobid.ID) []byte {
 	return fmt.Appendf(dst, "%s%016x", watermarkPrefix, uint64(id))
 }
 
-// ParseWatermark parses the text of AppendWatermark, and nothing else. The error names
-// the offset.
+// ParseWatermark parses the text of AppendWatermark, and nothing else. The error names the offset.
 func ParseWatermark(text []byte) (jobid.ID, error) {
 	digits, ok := bytes.CutPrefix(text, []byte(watermarkPrefix))
 	if !ok {

@@ -47,12 +47,11 @@ var (
 	errLimit        = errors.New("limit exceeded")
 )
 
-// errTooLarge returns what is wrong with a file of that size.
 func errTooLarge(size, limit int64) error {
 	return fmt.Errorf("%w: %d bytes, the limit is %d", errLimit, size, limit)
 }
 
-// fail returns the error of an operation on a file of the store, nil for none.
+// fail returns the error of an operation on a file, nil for none.
 func fail(op, name string, err error) error {
 	if err == nil {
 		return nil
@@ -60,8 +59,7 @@ func fail(op, name string, err error) error {
 	return fmt.Errorf("dirstore: %s %s: %w", op, name, cause(err))
 }
 
-// cause returns what the operating system said without the name of the file: it
-// would come twice.
+// cause drops the name from an fs.PathError: it would come twice.
 func cause(err error) error {
 	if p, ok := err.(*fs.PathError); ok {
 		return p.Err

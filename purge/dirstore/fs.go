@@ -1,6 +1,7 @@
 package dirstore
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -103,10 +104,7 @@ func readFile(fsys folder, name string, limit int64) (data []byte, err error) {
 	data = make([]byte, info.Size())
 	// What others append meanwhile is not looked at; what is cut off is an error.
 	if n, err := f.ReadAt(data, 0); n < len(data) {
-		if err == nil {
-			err = errCount
-		}
-		return nil, err
+		return nil, cmp.Or(err, errCount)
 	}
 	return data, nil
 }
@@ -139,9 +137,8 @@ func finish(f logfile.File, data []byte, durable bool) error {
 	return err
 }
 
-// replace writes a file whole: whatever happens, its name denotes what it did
-// before, or all of data. When it returns nil the latter is durable. The file keeps
-// its permissions.
+// replace writes a file whole: whatever happens, its name denotes what it did before, or all
+// of data. When it returns nil the latter is durable. The file keeps its permissions.
 func replace(fsys folder, dir, name string, data []byte) error {
 	temp := filepath.Join(dir, name+tempSuffix)
 	mode := fileMode
@@ -154,23 +151,24 @@ func replace(fsys folder, dir, name string, data []byte) error {
 	if err := remove(fsys, temp); err != nil {
 		return err
 	}
-	if err := writeNew(fsys, temp, data); err != nil {
+	err := writeNew(fsys, temp, data)
+	if err != nil {
 		return err
 	}
 	if mode != fileMode {
-		if err := fsys.Chmod(temp, mode); err != nil {
-			_ = fsys.Remove(temp)
-			return err
-		}
+		err = fsys.Chmod(temp, mode)
 	}
-	if err := fsys.Rename(temp, filepath.Join(dir, name)); err != nil {
+	if err == nil {
+		err = fsys.Rename(temp, filepath.Join(dir, name))
+	}
+	if err != nil {
 		_ = fsys.Remove(temp)
 		return err
 	}
 	return fsys.SyncDir(dir)
 }
 
-// remove removes a file. One that is not there is no error.
+// remove is fsys.Remove, but a file that is not there is no error.
 func remove(fsys folder, name string) error {
 	if err := fsys.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -72,7 +72,6 @@ func (s *Store) checkNew(j Stored) error {
 	return nil
 }
 
-// checkLines returns an error unless each line is a valid event.
 func checkLines(log []byte) error {
 	for _, err := range eventlog.Entries(log) {
 		if err != nil {
@@ -147,7 +146,6 @@ func (s *Store) putR(dir string, data []byte) error {
 	return nil
 }
 
-// isDir returns an error unless the name is the name of a directory.
 func (s *Store) isDir(name string) error {
 	info, err := s.fs.Lstat(name)
 	if err == nil && !info.IsDir() {
@@ -328,7 +326,6 @@ func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	}
 }
 
-// gone reports whether there is no file of that name.
 func (s *Store) gone(name string) bool {
 	_, err := s.fs.Lstat(name)
 	return errors.Is(err, fs.ErrNotExist)

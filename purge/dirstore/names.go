@@ -15,7 +15,6 @@ const (
 	sumsKey     = "crc32c"
 )
 
-// nameLen is the length of the name of a job's directory.
 const nameLen = len("job.0000.0000.0000.0000")
 
 // maxAgain is how many directories of one job there may be in the trash. There
@@ -23,8 +22,7 @@ const nameLen = len("job.0000.0000.0000.0000")
 // something else of its name came and went.
 const maxAgain = 100
 
-// againMark separates the name of a job from the number of its directory in the
-// trash, if that is not the first.
+// againMark separates the name of a job from the number of a further directory in the trash.
 const againMark = "~"
 
 // isJob reports whether a name is exactly what the store writes as that of a job's directory;
@@ -45,8 +43,7 @@ func isNumbered(name, prefix string) bool {
 	return ok && err == nil && n > 0 && strconv.Itoa(n) == digits
 }
 
-// isJobFile reports whether the store writes files of that name into the
-// directory of a job.
+// isJobFile reports whether the store writes files of that name into a job's directory.
 func isJobFile(name string) bool {
 	switch name {
 	case eventlogKey, jobspecKey, rKey, sumsKey, rKey + tempSuffix:

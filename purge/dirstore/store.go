@@ -96,7 +96,6 @@ func open(dir string, open func(dir string) (folder, error)) (*Store, error) {
 	return s, nil
 }
 
-// start opens the directory of a store.
 func start(dir string, open func(dir string) (folder, error)) (*Store, error) {
 	root, err := open(dir)
 	if err != nil {
@@ -119,8 +118,7 @@ func (s *Store) lockDir(flag int) error {
 	return nil
 }
 
-// fill fills an empty directory. The lock comes last: it is what makes a directory a
-// store.
+// fill fills an empty directory. The lock comes last: it makes a directory a store.
 func (s *Store) fill() error {
 	list, err := s.fs.ReadDir(".")
 	if err != nil {
@@ -209,7 +207,6 @@ func (s *Store) Close() error {
 	return fail("close", s.dir, s.end())
 }
 
-// end closes everything.
 func (s *Store) end() error {
 	var err error
 	if s.lock != nil {
@@ -220,7 +217,6 @@ func (s *Store) end() error {
 	return err
 }
 
-// check returns an error if the store is closed.
 func (s *Store) check(op string) error {
 	if s.fs == nil {
 		return fail(op, s.dir, fs.ErrClosed)

@@ -46,7 +46,6 @@ func (c sums) text() []byte {
 	return fmt.Appendf(text, " %08x\n", sum(text))
 }
 
-// readSums reads the check digits of a job.
 func readSums(fsys folder, dir string) (c sums, err error) {
 	text, err := readFile(fsys, filepath.Join(dir, sumsKey), 1<<10)
 	switch {

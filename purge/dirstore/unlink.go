@@ -56,8 +56,7 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 	return failed, nil
 }
 
-// moveAside moves the directory of a job into the trash. What is in it plays no
-// role.
+// moveAside moves the directory of a job into the trash, whatever is in it.
 func (s *Store) moveAside(name string) error {
 	base := name
 	for n := 1; s.trash[base]; n++ {
@@ -67,7 +66,7 @@ func (s *Store) moveAside(name string) error {
 		base = name + againMark + strconv.Itoa(n)
 	}
 	if err := s.fs.Rename(name, filepath.Join(trashName, base)); err != nil {
-		if _, gone := s.fs.Lstat(name); errors.Is(gone, fs.ErrNotExist) {
+		if s.gone(name) {
 			return nil // it was named twice
 		}
 		return err

@@ -83,7 +83,6 @@ type check struct {
 	run  func(*suite)
 }
 
-// checks are all promises that can be tested from outside.
 var checks = [...]check{
 	{"an empty store has nothing", func(*suite) {}},
 	{"calls with nothing do nothing", calledWithNothing},
@@ -113,7 +112,6 @@ func job(n int) purge.Record {
 	}
 }
 
-// must fails the test if a call failed.
 func (s *suite) must(what string, err error) {
 	s.Helper()
 	if err != nil {
@@ -121,7 +119,6 @@ func (s *suite) must(what string, err error) {
 	}
 }
 
-// create stores jobs.
 func (s *suite) create(jobs ...purge.Record) {
 	s.Helper()
 	s.must("create jobs", s.Create(jobs...))
@@ -132,7 +129,6 @@ func (s *suite) create(jobs ...purge.Record) {
 	slices.Sort(s.jobs)
 }
 
-// mark stores a watermark.
 func (s *suite) mark(id jobid.ID) {
 	s.Helper()
 	s.prepare(purge.Plan{Watermark: id})
@@ -166,7 +162,6 @@ func (s *suite) prepare(p purge.Plan) {
 	}
 }
 
-// unlink removes jobs.
 func (s *suite) unlink(ids ...jobid.ID) {
 	s.Helper()
 	failed, err := s.Unlink(s.ctx, ids)
