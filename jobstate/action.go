@@ -16,7 +16,6 @@ type action struct {
 	since  eventlog.Timestamp
 }
 
-// live returns how many actions of a kind are active.
 func (j *Job) live(k ActionKind) int {
 	if j.actions == nil {
 		return 0
@@ -24,7 +23,6 @@ func (j *Job) live(k ActionKind) int {
 	return j.actions.active[k]
 }
 
-// failedPrologs returns how many prologs failed.
 func (j *Job) failedPrologs() int {
 	if j.actions == nil {
 		return 0
@@ -41,14 +39,6 @@ func (j *Job) active(key ActionKey) *action {
 		return a
 	}
 	return nil
-}
-
-// ifActive returns the outcome of an event about an action that stays active.
-func (j *Job) ifActive(key ActionKey) Outcome {
-	if j.active(key) == nil {
-		return ignoredAction
-	}
-	return Applied
 }
 
 func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outcome {

@@ -44,13 +44,11 @@ func (a *annotations) add(patch []byte) {
 	*a = append(*a, patch...)
 }
 
-// addMemo is add for a memo.
 func (a *annotations) addMemo(patch []byte) {
 	a.grow(len(underUser) + len(patch) + 1)
 	*a = append(append(append(*a, underUser...), patch...), '}')
 }
 
-// grow makes room for n bytes.
 func (a *annotations) grow(n int) {
 	size := len(*a) + n
 	if size <= cap(*a) {
@@ -70,8 +68,7 @@ func (a *annotations) clip() {
 	}
 }
 
-// merged returns the annotations as one object, in memory of its own, nil if there
-// are none.
+// merged returns the annotations as one object, in memory of its own, nil if there are none.
 func (a annotations) merged() []byte {
 	var d dict
 	for rest := []byte(a); len(rest) > 0; {
@@ -135,7 +132,6 @@ func (d *dict) text() []byte {
 	return d.appendJSON(nil)
 }
 
-// appendJSON appends d as a JSON object.
 func (d *dict) appendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	first := true

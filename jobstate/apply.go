@@ -86,11 +86,10 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	return outcome, nil
 }
 
-// repeats reports whether an event has the same bytes as the one before it, and is none
-// of its own. Exceptions are: the first of two that are alike has changed all there is.
+// repeats reports whether an event repeats the one before it. Exceptions do not: of two that
+// are alike the first has changed all there is.
 func (j *Job) repeats(ev *Event, mark entryMark) bool { return mark == j.last && ev.kind != kException }
 
-// enter moves the job to state s at time t.
 func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {
 	if k == kSubmit {
 		j.entered[StateNew.index()] = t
@@ -159,8 +158,9 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	case kPrologFinish, kEpilogFinish:
 		return j.foldActionFinish(&ev.actionFinish), "", nil
 	case kPrologLaunch, kEpilogLaunch, kPrologFail, kEpilogFail, kPrologRelease, kEpilogRelease:
-		key, _ := ev.Action()
-		return j.ifActive(key), "", nil
+		if key, _ := ev.Action(); j.active(key) == nil {
+			return ignoredAction, "", nil
+		}
 	case kAlloc:
 		j.allocated, j.wasAllocated = true, true
 		if ev.alloc.Annotations != nil {
@@ -229,8 +229,7 @@ func (j *Job) foldSetFlags(names []string) {
 	}
 }
 
-// flagOf returns the flag of a name that set-flags may give, 0 for one that
-// has no bit in the mask.
+// flagOf returns the flag of a name that set-flags may give, 0 for one that has no bit.
 func flagOf(name string) Flags {
 	if i := slices.Index(flagNames, name); i >= 0 {
 		return FlagDebug << i
@@ -238,8 +237,7 @@ func flagOf(name string) Flags {
 	return 0
 }
 
-// flagNames are the names of the flags from FlagDebug on.
-var flagNames = []string{"debug", "waitable", "novalidate"}
+var flagNames = []string{"debug", "waitable", "novalidate"} // from FlagDebug on
 
 func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome, string, error) {
 	if c.Severity == 0 && j.state == StateNew {
@@ -295,7 +293,6 @@ func (j *Job) ReplayWith(ev *Event, log []byte, fold func(*Event) error) error {
 	return nil
 }
 
-// logReader reads a log, line by line.
 type logReader struct {
 	log         []byte
 	start, next int    // offsets of the present line, and of the one after it
@@ -305,7 +302,6 @@ type logReader struct {
 
 func (r *logReader) more() bool { return r.next < len(r.log) }
 
-// decode decodes the next line.
 func (r *logReader) decode(ev *Event) error {
 	size, name, err := ev.decodeLine(r.log[r.next:])
 	r.start, r.next = r.next, r.next+size+1

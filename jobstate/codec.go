@@ -16,8 +16,7 @@ func status(o *jsonobj.Reader) int32 { return int32(o.Int(math.MinInt32, math.Ma
 // numbers that they are in 32 bits.
 func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(math.MinInt32, math.MaxUint32)) }
 
-// unknownUser is what flux-core wrote before 0.41 into an exception that no
-// user raised.
+// unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
 const unknownUser = "-1"
 
 func (c *SubmitContext) decode(o *jsonobj.Reader) {
@@ -67,7 +66,6 @@ func (c *DependencyRemoveContext) write(w *jsonobj.Writer) {
 	writeExtra(w, c.Extra, "description")
 }
 
-// described reads a context of a description alone.
 func described(o *jsonobj.Reader, m *scratch) (description string, extra json.RawMessage) {
 	for find(o, "description", &extra) {
 		description = m.text(o.Value())
@@ -215,7 +213,6 @@ func (c *ExceptionContext) write(w *jsonobj.Writer) {
 
 func hasKey(object json.RawMessage, key string) bool { return peek(object, key) != nil }
 
-// peek returns the value of a key of an object, nil if it has none.
 func peek(object json.RawMessage, key string) []byte {
 	d := jsonobj.NewDoc(object)
 	v := d.Root().Member(key)
@@ -225,8 +222,7 @@ func peek(object json.RawMessage, key string) []byte {
 	return part(object, v)
 }
 
-// part returns the bytes of a value of the object that is text. That of v.Raw
-// would make the Doc of v escape.
+// part returns the bytes of a value of text, an object. v.Raw would make the Doc of v escape.
 func part(text []byte, v jsonobj.Value) json.RawMessage {
 	from, to := v.Offset(), v.Offset()+len(v.Raw())
 	return text[from:to:to]
@@ -293,8 +289,7 @@ func (c *JobspecUpdateContext) decode(o *jsonobj.Reader, text []byte) {
 	}
 }
 
-// write appends the updates in their order, and refuses to write none: only the
-// reference does.
+// write appends the updates in their order, and refuses to write none: only the reference does.
 func (c *JobspecUpdateContext) write(w *jsonobj.Writer) {
 	if len(c.Updates) == 0 {
 		w.Fail("", errEmpty)
@@ -312,8 +307,7 @@ func (c *JobspecUpdateContext) write(w *jsonobj.Writer) {
 	}
 }
 
-// updatePath reports whether a jobspec-update may carry the path: a key of RFC
-// 14, or keys joined by periods that begin with one.
+// updatePath reports whether a jobspec-update may have the path: a key of RFC 14, or one below it.
 func updatePath(path string) bool {
 	top, rest, more := strings.Cut(path, ".")
 	switch {

@@ -3,7 +3,6 @@ package jobstate
 import (
 	"encoding/json"
 	"math"
-	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -204,11 +203,10 @@ func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, [
 	return e, out, nil
 }
 
-// appendContext appends c and returns the name of its event, "" for an action of
-// an invalid kind. It refuses what Decode would refuse.
+// appendContext appends c and returns the name of its event. It refuses what Decode would.
 func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 	w := jsonobj.Write(dst, contextDepth)
-	switch c := c.(type) {
+	switch c := c.(type) { // methods of the interface would have the caller allocate c
 	case *SubmitContext:
 		name = EventSubmit
 		c.write(&w)
@@ -275,5 +273,3 @@ func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 	}
 	return out, name, nil
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

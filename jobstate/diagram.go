@@ -41,15 +41,13 @@ func Diagram(w io.Writer, f DiagramFormat) error {
 	return err
 }
 
-// arrow is what Diagram draws between two states; from is 0 for the submit
-// that makes the job.
+// arrow is what Diagram draws between two states; from is 0 for the submit that makes the job.
 type arrow struct {
 	from, to State
 	labels   []string
 }
 
-// arrows returns the edges of the table in the order of their states, and of
-// the table.
+// arrows returns the edges of the table in the order of their states, and of the table.
 func arrows() []arrow {
 	var out []arrow
 	add := func(from, to State, label string) {
@@ -83,7 +81,6 @@ func arrows() []arrow {
 	return out
 }
 
-// or returns the name of s, or none for 0.
 func or(s State, none string) string {
 	if s == 0 {
 		return none

@@ -45,7 +45,7 @@ func (k ActionKind) String() string {
 	if name := k.event("prolog", "epilog", "housekeeping"); name != "" {
 		return name
 	}
-	return "ActionKind(" + itoa(int(k)) + ")"
+	return label(nil, "ActionKind", int(k))
 }
 
 // event returns the name that fits the kind, "" for an invalid kind.
@@ -194,17 +194,10 @@ const (
 	FailedDrop                         // neither the job nor the executor holds the ranks after this
 )
 
+var failedTexts = []string{FailedKeep: "keep", FailedDrop: "drop"}
+
 // String returns "keep" or "drop"; another value prints as FailedAction(n).
-func (a FailedAction) String() string {
-	switch a {
-	case FailedKeep:
-		return "keep"
-	case FailedDrop:
-		return "drop"
-	default:
-		return "FailedAction(" + itoa(int(a)) + ")"
-	}
-}
+func (a FailedAction) String() string { return label(failedTexts, "FailedAction", int(a)) }
 
 func (*ActionStartContext) context()   {}
 func (*ActionLaunchContext) context()  {}

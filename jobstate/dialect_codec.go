@@ -111,7 +111,6 @@ func (c *ActionStartContext) write(w *jsonobj.Writer) {
 	writeExtra(w, c.Extra, "description", "ranks", "resources", "per-rank", "leader", "timeout", "kill-timeout", "attempt")
 }
 
-// writeHousekeeping appends the keys that only housekeeping has.
 func (c *ActionStartContext) writeHousekeeping(w *jsonobj.Writer) {
 	if c.ReleaseAfter.Set {
 		if c.ReleaseAfter.Value < 0 {
@@ -261,7 +260,6 @@ func (c *DrainedContext) write(w *jsonobj.Writer) {
 	writeExtra(w, c.Extra, "ranks")
 }
 
-// failedRanks reads what an exception says of failed ranks.
 func (m *scratch) failedRanks(ranks, nodelist, action jsonobj.Value) *FailedRanks {
 	if m.failed == nil {
 		m.failed = new(FailedRanks)

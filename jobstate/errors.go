@@ -16,25 +16,18 @@ var ErrTransition = errors.New("event is not legal in this state")
 
 // The categories without a caller who branches.
 var (
-	// errClosed is returned for every event after clean or invalidate, which
-	// close the log.
-	errClosed = errors.New("log is closed")
-	// errContext is returned when a context lacks a required key, or has a value of
-	// the wrong type or out of range. The text names the key and its offset in the
-	// context.
+	errClosed  = errors.New("log is closed") // by clean or invalidate
 	errContext = errors.New("malformed context")
-	// errVersion is returned when submit names a version of the log format
-	// that this package does not know.
 	errVersion = errors.New("unsupported version of the log format")
 )
 
 var errDependency = guard.Cause(ErrTransition, "dependency was already satisfied")
 
-// errTime is the error of an entry whose time no event can have.
-var errTime = fmt.Errorf(prefix+"%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
-
-// errName is the error of an entry whose name no event can have.
-var errName = fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+// The errors of an entry whose time or name no event can have.
+var (
+	errTime = fmt.Errorf(prefix+"%w: timestamp must be finite and greater than zero", eventlog.ErrEntry)
+	errName = fmt.Errorf(prefix+"%w: name must be UTF-8 without U+0000, and not empty", eventlog.ErrEntry)
+)
 
 // The causes of malformed contexts that no single value shows.
 var (
@@ -57,12 +50,10 @@ var (
 // prefix begins the text of every error of this package.
 const prefix = "jobstate: "
 
-// contextError returns an error about the context of an event.
 func contextError(event string, err error) error {
 	return fmt.Errorf(prefix+"%w of %s: %w", errContext, guard.Clip(event), err)
 }
 
-// bare returns the text of err without the prefix.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
 // EventError says which event of which job was refused, in which state, and at

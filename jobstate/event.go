@@ -50,8 +50,8 @@ type Event struct {
 //
 // The Event aliases e until the next Decode. After an error it holds no entry. The
 // error names what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or
-// name that no event can have. Decode allocates the strings of a context. For the events of actions it
-// allocates nothing once it has met their descriptions, if the ranks are few ranges.
+// name that no event can have. Decode allocates the strings of a context. For the events of
+// actions it allocates nothing once it has met their descriptions, if the ranks are few ranges.
 func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
 
 // decode is Decode without a copy.
@@ -108,8 +108,7 @@ func (ev *Event) decodeUsual(line []byte) bool {
 	return ev.decodeContext(k, &ev.entry) == nil
 }
 
-// Entry returns the entry that was decoded, and the zero Entry if there is
-// none.
+// Entry returns the entry that was decoded, and the zero Entry if there is none.
 func (ev *Event) Entry() eventlog.Entry { return ev.entry }
 
 // Context returns the typed context. It is nil for an event that has none and for a

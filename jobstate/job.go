@@ -230,8 +230,7 @@ func (j *Job) Started() bool {
 // Finished reports whether a finish event came.
 func (j *Job) Finished() bool { return j.finishTime != 0 }
 
-// FinishTime returns when the job shells ended, and false before the event
-// finish.
+// FinishTime returns when the job shells ended, and false before the event finish.
 func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.Finished() }
 
 // Released reports whether the final release event came: the executor holds no
@@ -343,8 +342,7 @@ func exitCode(status int32) int {
 	return int(status >> 8 & 0xff)
 }
 
-// Success reports whether the finish status is 0 and no fatal exception came
-// before it.
+// Success reports whether the finish status is 0 and no fatal exception came before it.
 func (j *Job) Success() bool { return j.success }
 
 // Result returns how the job ended, by the rules of a listing: completed after a
@@ -371,9 +369,7 @@ func (j *Job) Result() (Result, bool) {
 // Annotations returns the annotations as a JSON object, merged by the rules of RFC
 // 27: those of alloc, and memos under the key user. It is nil if there are none. The
 // caller owns the bytes. Each call merges them.
-func (j *Job) Annotations() json.RawMessage {
-	return j.notes.merged()
-}
+func (j *Job) Annotations() json.RawMessage { return j.notes.merged() }
 
 // Updates yields the path and the value of each jobspec update in the order of the log. A
 // path that was set several times occurs several times. Applied in order to the submitted jobspec,

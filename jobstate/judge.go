@@ -113,7 +113,6 @@ func (v *validator) judgeContext(k kind) {
 	}
 }
 
-// judgeAction names what is wrong with an event of a prolog or an epilog.
 func (v *validator) judgeAction(k kind) {
 	switch k {
 	case kPrologStart, kEpilogStart:
@@ -163,7 +162,6 @@ func (v *validator) judgeActive(l Level, key ActionKey) bool {
 	return true
 }
 
-// attempt remembers the last attempt of an action.
 func (v *validator) attempt(key ActionKey, last uint32) {
 	if v.attempts == nil {
 		v.attempts = map[ActionKey]uint32{}
@@ -171,7 +169,6 @@ func (v *validator) attempt(key ActionKey, last uint32) {
 	v.attempts[key] = last
 }
 
-// isEmpty reports whether a context has no keys.
 func isEmpty(raw []byte) bool {
 	if len(raw) == 0 {
 		return true

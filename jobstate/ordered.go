@@ -64,11 +64,10 @@ func (o *ordered[K, V]) put(key K, v V) {
 	}
 }
 
-// del removes key and reports whether it was there.
-func (o *ordered[K, V]) del(key K) bool {
+func (o *ordered[K, V]) del(key K) {
 	i := o.find(key)
 	if i < 0 {
-		return false
+		return
 	}
 	o.items[i] = item[K, V]{dead: true}
 	o.live--
@@ -78,7 +77,6 @@ func (o *ordered[K, V]) del(key K) bool {
 	if len(o.items) >= 2*o.live {
 		o.compact()
 	}
-	return true
 }
 
 // compact drops the dead items. It is called when at least half are dead, so that a

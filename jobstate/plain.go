@@ -15,8 +15,7 @@ type plain struct {
 	bad  bool
 }
 
-// decode sets ev to the context of an event of kind k and reports whether it is of the
-// plain form. If it is not, ev may have parts of it.
+// decode sets ev to a context of the plain form, and reports whether it is. If not, ev may have parts.
 func (p *plain) decode(ev *Event, k kind) bool {
 	m := &ev.mem
 	switch k {
@@ -154,8 +153,7 @@ func (p *plain) number(limit uint64) uint64 {
 	return n
 }
 
-// text reads a string without escapes and returns its content, which aliases the
-// context.
+// text reads a string without escapes and returns its content, which aliases the context.
 func (p *plain) text() []byte {
 	raw := p.value('"', 1)
 	if p.bad || bytes.IndexByte(raw, '\\') >= 0 {
@@ -165,7 +163,6 @@ func (p *plain) text() []byte {
 	return raw[1 : len(raw)-1 : len(raw)-1]
 }
 
-// object reads an object of so many levels.
 func (p *plain) object(depth int) []byte { return p.value('{', depth) }
 
 // value reads a value whose first byte is given.

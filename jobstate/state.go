@@ -1,6 +1,9 @@
 package jobstate
 
-import "math/bits"
+import (
+	"math/bits"
+	"strconv"
+)
 
 // State is a job state of RFC 21, or a mask of several, with the values that Flux
 // sends on the wire, and in JSON. The zero State is invalid.
@@ -32,7 +35,7 @@ func label(list []string, kind string, n int) string {
 	if n < len(list) && list[n] != "" {
 		return list[n]
 	}
-	return kind + "(" + itoa(n) + ")"
+	return kind + "(" + strconv.Itoa(n) + ")"
 }
 
 // name returns the long and the short name of s, both empty if it has none.
@@ -78,12 +81,10 @@ func (s State) Short() string {
 	return short
 }
 
-// In reports whether s is one of the states of mask. The zero State is in
-// none.
+// In reports whether s is one of the states of mask. The zero State is in none.
 func (s State) In(mask State) bool { return s&mask != 0 }
 
-// single reports whether s is exactly one of the seven states, not a mask and
-// not 0.
+// single reports whether s is exactly one of the seven states, not a mask and not 0.
 func (s State) single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= StateInactive }
 
 // index returns the position of a single state in arrays of numStates.

@@ -30,8 +30,7 @@ const (
 	EventMemo             = "memo"
 )
 
-// kind is the number of an event in the table; 0 is any name that this package
-// does not know.
+// kind is the number of an event in the table; 0 is any name that this package does not know.
 type kind uint8
 
 const (
@@ -90,7 +89,6 @@ func (k kind) action() ActionKind {
 	}
 }
 
-// edge is one change of state.
 type edge struct {
 	from State  // a mask
 	to   State  // a single state
@@ -164,8 +162,7 @@ var table = [numKinds]row{
 	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
 }
 
-// next returns the state that the event leads to from s; when is the condition
-// that holds.
+// next returns the state that the event leads to from s; when is the condition that holds.
 func (k kind) next(s State, when string) State {
 	for _, e := range table[k].edges {
 		if s.In(e.from) && (e.when == "" || e.when == when) {
@@ -187,8 +184,6 @@ var kinds = func() logline.Names {
 	return logline.NewNames(names[:]...)
 }()
 
-// kindOf returns the number of the event of that name, 0 for a name that this
-// package does not know.
 func kindOf[T string | []byte](name T) kind {
 	_, place, _ := logline.Find(&kinds, name)
 	return kind(place)
@@ -203,9 +198,8 @@ type Outcome uint8
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota
-	// IgnoredUnknown: this package does not know the name of the event, or the
-	// event does not belong in a job's log. It is legal: other readers may use
-	// it.
+	// IgnoredUnknown: this package does not know the name of the event, or the event does
+	// not belong in a job's log. It is legal: other readers may use it.
 	IgnoredUnknown
 	// IgnoredDuplicate: the entry has the same bytes as the one before it, and is no
 	// exception. A key-value store that repeats an append causes that (flux-core#2547).

@@ -28,7 +28,6 @@ var levelTexts = []string{LevelNote: "note", LevelError: "error"}
 // String returns "note" or "error"; another value prints as Level(n).
 func (l Level) String() string { return label(levelTexts, "Level", int(l)) }
 
-// maxFindings is the largest number of findings that Validate returns.
 const maxFindings = 1000
 
 // Finding is one fault or note that Validate reports.
@@ -153,8 +152,7 @@ func (v *validator) check(line []byte) {
 	}
 }
 
-// refused names why an event was refused. If the order was right it goes on as if all
-// of the event was.
+// refused names why an event was refused. If only its order was right, it goes on as if all was.
 func (v *validator) refused(k kind, e eventlog.Entry, err error) {
 	if err == ErrTransition {
 		return // judge has named it

@@ -14,8 +14,7 @@ import (
 
 // This file reads and writes the values that several contexts have.
 
-// maxInterned is how long a text may be, in bytes, that a scratch remembers.
-const maxInterned = 64
+const maxInterned = 64 // bytes of a text
 
 // scratch is what decoding reuses.
 type scratch struct {
@@ -51,8 +50,7 @@ func member(key string, v jsonobj.Value, extra []byte) []byte {
 	return out
 }
 
-// text reads a string, and allocates it unless it is one of the last that were
-// met.
+// text reads a string, and allocates it unless it is one of the last that were met.
 func (m *scratch) text(v jsonobj.Value) string { return m.intern(v.TextBytes()) }
 
 // intern is text for the content of a string.
@@ -71,7 +69,7 @@ func (m *scratch) intern(b []byte) string {
 	return s
 }
 
-// texts reads an array of strings into list[:0].
+// list reads an array of strings into list[:0].
 func (m *scratch) list(v jsonobj.Value, list []string) []string {
 	list = list[:0]
 	for a := v.Array(); a.Next(); {
@@ -140,8 +138,7 @@ func plainSet(s *idset.Set, text []byte) bool {
 	return true // empty
 }
 
-// plainID reads an id of up to ten digits and returns how many there are, 0 if
-// there is no id.
+// plainID reads an id of up to ten digits and returns how many there are, 0 for no id.
 func plainID(text []byte) (id uint64, n int) {
 	for n < len(text) && n < 10 && text[n] >= '0' && text[n] <= '9' {
 		id = id*10 + uint64(text[n]-'0')
@@ -165,7 +162,6 @@ func (m *scratch) names(v jsonobj.Value, list []string) []string {
 // fewNames is up to how many names are compared each with each.
 const fewNames = 8
 
-// checkNames returns what is wrong with a list of named resources.
 func checkNames(list []string) error {
 	for i, name := range list {
 		if name == "" || len(list) <= fewNames && slices.Contains(list[:i], name) {
@@ -211,7 +207,6 @@ func writeSeconds(w *jsonobj.Writer, key string, d time.Duration) {
 	}
 }
 
-// writeSet appends the key ranks.
 func writeSet(w *jsonobj.Writer, s *idset.Set) {
 	w.Key("ranks")
 	w.Out = append(w.Out, '"')
@@ -219,7 +214,6 @@ func writeSet(w *jsonobj.Writer, s *idset.Set) {
 	w.Out = append(w.Out, '"')
 }
 
-// writeNames appends the key resources, and nothing if there are none.
 func writeNames(w *jsonobj.Writer, list []string) {
 	if len(list) == 0 {
 		return
@@ -230,7 +224,6 @@ func writeNames(w *jsonobj.Writer, list []string) {
 	w.Texts("resources", list)
 }
 
-// writeInt appends an integer that must be from lo to hi.
 func writeInt(w *jsonobj.Writer, key string, n, lo, hi int64) {
 	if n < lo || n > hi {
 		w.Fail(key, jsonobj.ErrRange)
@@ -238,8 +231,7 @@ func writeInt(w *jsonobj.Writer, key string, n, lo, hi int64) {
 	w.Int(key, n)
 }
 
-// writeExtra appends the members of extra, none of which may have a key that the
-// event has itself.
+// writeExtra appends the members of extra, none of which may have a key of the event's own.
 func writeExtra(w *jsonobj.Writer, extra json.RawMessage, own ...string) {
 	if len(extra) == 0 {
 		return

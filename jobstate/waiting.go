@@ -64,7 +64,6 @@ func (j *Job) waitingToEnd() string {
 	return "its log to be closed"
 }
 
-// waitingFor names the active actions of a kind.
 func (j *Job) waitingFor(k ActionKind) string {
 	var names []string
 	for a := range j.Actions() {
@@ -75,7 +74,6 @@ func (j *Job) waitingFor(k ActionKind) string {
 	return named(k.String(), k.String()+"s", names)
 }
 
-// named returns one or many with their names.
 func named(one, many string, names []string) string {
 	if len(names) > 1 {
 		one = many
