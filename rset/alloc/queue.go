@@ -71,7 +71,7 @@ const (
 
 // String returns the topic, or "SendKind(200)" for an unknown kind.
 func (k SendKind) String() string {
-	return nameOf("SendKind", uint8(k), "", TopicAlloc, TopicCancel, TopicPrioritize, TopicFree)
+	return guard.Name("SendKind", k, TopicAlloc, TopicCancel, TopicPrioritize, TopicFree)
 }
 
 // A Send is one message to send to the scheduler.
@@ -284,7 +284,7 @@ const (
 
 // String returns the outcome in lower case, or "Outcome(200)" for an unknown one.
 func (o Outcome) String() string {
-	return nameOf("Outcome", uint8(o), "", "allocated", "annotated", "denied", "requeued", "returned", "dropped")
+	return guard.Name("Outcome", o, "allocated", "annotated", "denied", "requeued", "returned", "dropped")
 }
 
 // Response handles the response of the scheduler to a request. A recalled job

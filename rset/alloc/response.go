@@ -3,6 +3,7 @@ package alloc
 import (
 	"encoding/json"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -22,7 +23,10 @@ const (
 
 // String returns the name in RFC 27, or "ResponseType(200)" for an unknown type.
 func (t ResponseType) String() string {
-	return nameOf("ResponseType", uint8(t), "SUCCESS", "ANNOTATE", "DENY", "CANCEL")
+	if t == ResponseSuccess {
+		return "SUCCESS"
+	}
+	return guard.Name("ResponseType", t, "ANNOTATE", "DENY", "CANCEL")
 }
 
 // A Response is the scheduler's response to a [Request].

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -25,15 +26,7 @@ const (
 
 // String returns the state in lower case, or "State(200)" for an unknown one.
 func (s State) String() string {
-	return nameOf("State", uint8(s), "", "pending", "blocked", "sent", "recalled", "canceled", "pending")
-}
-
-// nameOf returns the name of the n-th value of a type, or the type and the number.
-func nameOf(kind string, n uint8, names ...string) string {
-	if int(n) < len(names) && names[n] != "" {
-		return names[n]
-	}
-	return fmt.Sprintf("%s(%d)", kind, n)
+	return guard.Name("State", s, "pending", "blocked", "sent", "recalled", "canceled", "pending")
 }
 
 // seen returns the state as others see it.
@@ -56,7 +49,7 @@ const (
 )
 
 // String returns the phase in lower case, or "Phase(200)" for an unknown one.
-func (p Phase) String() string { return nameOf("Phase", uint8(p), "", "offline", "greeting", "online") }
+func (p Phase) String() string { return guard.Name("Phase", p, "offline", "greeting", "online") }
 
 // Phase returns the phase of the session with the scheduler.
 func (q *Queue) Phase() Phase { return max(q.phase, PhaseOffline) }
