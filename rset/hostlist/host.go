@@ -112,16 +112,11 @@ func (r *item) joins(next *item) bool {
 
 // push appends an item, and joins it to the last one if it goes on there.
 func push(items []item, next item) []item {
-	if n := len(items); n > 0 {
-		tail := &items[n-1]
-		if tail.joins(&next) {
-			tail.last = next.last
-			return items
-		}
-		next.start = tail.start + tail.len()
-	} else {
-		next.start = 0
+	if n := len(items); n > 0 && items[n-1].joins(&next) {
+		items[n-1].last = next.last
+		return items
 	}
+	next.start = count(items)
 	return append(items, next)
 }
 

@@ -119,7 +119,6 @@ func itemAt(items []item, i uint64) int {
 	return at
 }
 
-// name returns the name of one host of the item.
 func (r *item) name(id uint64) string {
 	if r.width == 0 {
 		return r.prefix

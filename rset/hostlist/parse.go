@@ -148,7 +148,7 @@ func (p *parser) expression() error {
 			}
 			continue
 		}
-		if err := p.add(r.offset, r, prefix); err != nil {
+		if err := p.add(r, prefix); err != nil {
 			return err
 		}
 	}
@@ -270,15 +270,12 @@ func (p *parser) grow() {
 	p.items = slices.Grow(p.items, int(min(rest, 3*uint64(n)))+1)
 }
 
-func (p *parser) add(offset int, r idRange, prefix string) error {
-	if err := p.room(offset, r.last-r.first+1); err != nil {
+func (p *parser) add(r idRange, prefix string) error {
+	if err := p.room(r.offset, r.last-r.first+1); err != nil {
 		return err
 	}
-	if r.lead != "" {
-		prefix += r.lead
-	}
 	p.grow()
-	p.items = pushRange(p.items, prefix, r.first, r.last, r.width)
+	p.items = pushRange(p.items, prefix+r.lead, r.first, r.last, r.width)
 	return nil
 }
 

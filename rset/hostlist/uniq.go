@@ -16,7 +16,9 @@ func (l *List) Uniq() int {
 	if len(pieces) < 2 {
 		return 0
 	}
-	slices.SortFunc(pieces, comparePieces)
+	slices.SortFunc(pieces, func(a, b piece) int {
+		return cmp.Or(strings.Compare(a.prefix, b.prefix), cmp.Compare(a.len, b.len), cmp.Compare(a.first, b.first))
+	})
 	before := count(l.items)
 	var left []item
 	for i := 0; i < len(pieces); {
@@ -55,16 +57,4 @@ func cut(items []item) []piece {
 		pieces = append(pieces, p)
 	}
 	return pieces
-}
-
-// comparePieces orders by prefix, then by the length of the id, then by the
-// first id.
-func comparePieces(a, b piece) int {
-	if c := strings.Compare(a.prefix, b.prefix); c != 0 {
-		return c
-	}
-	if a.len != b.len {
-		return int(a.len) - int(b.len)
-	}
-	return cmp.Compare(a.first, b.first)
 }
