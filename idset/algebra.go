@@ -215,10 +215,15 @@ func (s *Set) combineLists(op operation, t *Set) {
 
 // runs returns the runs of a set: its own list, or a new one.
 func (s *Set) runs() []run {
-	if bits := s.bits(); bits != nil {
-		return appendBits(make([]run, 0, countBits(bits, MaxID)), bits)
+	bits := s.bits()
+	if bits == nil {
+		return s.list()
 	}
-	return s.list()
+	rs := make([]run, 0, countBits(bits, MaxID))
+	for first, end := range bits.Ranges() {
+		rs = append(rs, run{first, uint32(end - 1)})
+	}
+	return rs
 }
 
 // Equal reports whether both sets have the same ids. A nil *Set is empty.

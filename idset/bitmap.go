@@ -176,14 +176,6 @@ func setWords(words []uint64, first, last uint32) {
 	words[end] |= tail
 }
 
-// appendBits appends the runs of a bitmap to dst, which is empty.
-func appendBits(dst []run, bits *roaring.Bitmap) []run {
-	for first, end := range bits.Ranges() {
-		dst = append(dst, run{first, uint32(end - 1)})
-	}
-	return dst
-}
-
 // countBits returns the number of runs in a bitmap, or limit+1 if there are
 // more than limit.
 func countBits(bits *roaring.Bitmap, limit int) int {

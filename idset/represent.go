@@ -153,8 +153,7 @@ func (b *big) look() {
 
 // toList turns a bitmap into a run list.
 func (s *Set) toList() {
-	b := s.big
-	list := appendBits(make([]run, 0, countBits(b.bits, MaxID)), b.bits)
+	list := s.runs()
 	s.big = nil
 	s.store(list)
 }
