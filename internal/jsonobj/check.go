@@ -1,5 +1,7 @@
 package jsonobj
 
+import "bytes"
+
 // DefaultDepth is how deep values may be nested where nothing else is said: as
 // deep as the JSON library of Flux lets them.
 const DefaultDepth = 2048
@@ -30,8 +32,10 @@ func check(b []byte, depth int, t *tape) (span, *Fault) {
 	to, f := scanValue(b, from, levels(depth), t)
 	i := to
 	if f == noDefect {
-		i, f = scanEnd(b, to)
-	} else if i == from && hasBOM(b, i) {
+		if i = skipSpace(b, to); i < len(b) {
+			f = defectTrailing
+		}
+	} else if i == from && bytes.HasPrefix(b[i:], []byte("\uFEFF")) {
 		f = defectBOM
 	}
 	if f != noDefect {
@@ -47,19 +51,6 @@ func check(b []byte, depth int, t *tape) (span, *Fault) {
 func ValueEnd(b []byte, i, depth int) (end int, ok bool) {
 	end, f := scanValue(b, i, levels(depth), nil)
 	return end, f == noDefect
-}
-
-// scanEnd scans the white space after the last value of a text.
-func scanEnd(b []byte, i int) (int, defect) {
-	if i = skipSpace(b, i); i < len(b) {
-		return i, defectTrailing
-	}
-	return i, noDefect
-}
-
-// hasBOM reports whether b[i:] begins with a byte order mark.
-func hasBOM(b []byte, i int) bool {
-	return len(b)-i >= 3 && b[i] == 0xEF && b[i+1] == 0xBB && b[i+2] == 0xBF
 }
 
 // Kind is the kind of a JSON value. The zero Kind is none.

@@ -22,9 +22,6 @@ type key struct {
 // hasEscapes is the bit of a print that tells that the key has escapes.
 const hasEscapes = 1 << 62
 
-// mayEqual reports whether the fingerprints let two keys be equal.
-func (k key) mayEqual(o key) bool { return (k.print^o.print)&^hasEscapes == 0 }
-
 // linearKeys is up to how many keys of an object each is compared with all
 // before it. Beyond, they are sorted when the object ends.
 const linearKeys = 16
@@ -104,7 +101,7 @@ func escapedPrint(raw []byte) uint64 {
 
 func contains(b []byte, keys []key, k key) bool {
 	for _, o := range keys {
-		if o.mayEqual(k) && compareKeys(b, o, k) == 0 {
+		if (o.print^k.print)&^hasEscapes == 0 && compareKeys(b, o, k) == 0 {
 			return true
 		}
 	}
