@@ -60,18 +60,14 @@ func (h hosts) appendPart(src hosts, from, n int) hosts {
 		p := src[k]
 		skip := from - p.before
 		take := min(n, p.n-skip)
-		h = h.push(p.list, p.from+skip, take)
+		if end := len(h) - 1; end >= 0 && h[end].list == p.list && h[end].from+h[end].n == p.from+skip {
+			h[end].n += take
+		} else {
+			h = append(h, hostPart{p.list, p.from + skip, take, h.len()})
+		}
 		from, n = from+take, n-take
 	}
 	return h
-}
-
-func (h hosts) push(list *hostlist.List, from, n int) hosts {
-	if k := len(h) - 1; k >= 0 && h[k].list == list && h[k].from+h[k].n == from {
-		h[k].n += n
-		return h
-	}
-	return append(h, hostPart{list, from, n, h.len()})
 }
 
 // list returns the hosts as a new list, in time in proportion to ranges.

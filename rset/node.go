@@ -65,17 +65,6 @@ func (n *node) apply(m *node, op func(s, t *children.Set) *children.Set) *node {
 	}
 }
 
-// appendText appends the resources as "core[0-7],gpu0".
-func (n *node) appendText(dst []byte) []byte {
-	for i, k := range n.set().Kinds() {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = k.IDs.AppendBrackets(append(dst, k.Name...))
-	}
-	return dst
-}
-
 // An interner gives nodes numbers, equal ones the same.
 type interner struct {
 	nodes []*node

@@ -49,12 +49,11 @@ func (l limits) parse(b []byte) (*R, error) {
 // categorize returns an error that wraps a cause and its category.
 func categorize(err error) error {
 	category := errInvalid
-	for _, is := range [...]error{errHosts, ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
-		switch {
-		case !errors.Is(err, is):
-		case is == errHosts:
-			category = errHosts
-		default:
+	if errors.Is(err, errHosts) {
+		category = errHosts
+	}
+	for _, limit := range [...]error{ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
+		if errors.Is(err, limit) {
 			category = ErrLimit
 		}
 	}

@@ -17,7 +17,11 @@ func (r *R) String() string {
 			dst = append(dst, ' ')
 		}
 		dst = groups[i].AppendBrackets(append(dst, "rank"...))
-		dst = r.nodes[i].appendText(append(dst, '/'))
+		before := byte('/')
+		for _, k := range r.nodes[i].children.Kinds() {
+			dst = k.IDs.AppendBrackets(append(append(dst, before), k.Name...))
+			before = ','
+		}
 	}
 	return string(dst)
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -75,10 +74,6 @@ func readR(v jsonobj.Value, nonEmpty bool) *rset.R {
 		v.Fail(errResource)
 	}
 	return r
-}
-
-func readRanks(v jsonobj.Value) *idset.Set {
-	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 }
 
 // member reads a member that all jobs have.

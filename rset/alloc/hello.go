@@ -29,7 +29,7 @@ func (m *HelloResponse) read(o *jsonobj.Reader) {
 			m.R = readR(o.Value(), true)
 		case "free":
 			free = o.Value()
-			m.Free = readRanks(free)
+			m.Free = jsonobj.Parse(free, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 		}
 	}
 	o.Require("id", "priority", "userid")

@@ -119,19 +119,10 @@ func (s *Set) Union(t *Set) *Set {
 	out, same := room[:0], true
 	a, b := s.kinds, t.kinds
 	for len(a) > 0 || len(b) > 0 {
-		order := 0
 		switch {
-		case len(b) == 0:
-			order = -1
-		case len(a) == 0:
-			order = 1
-		default:
-			order = strings.Compare(a[0].Name, b[0].Name)
-		}
-		switch {
-		case order < 0:
+		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
 			out, a = append(out, a[0]), a[1:]
-		case order > 0:
+		case len(a) == 0 || b[0].Name < a[0].Name:
 			out, b, same = append(out, b[0]), b[1:], false
 		default:
 			k := a[0]
