@@ -175,9 +175,7 @@ func (s *Set) Contains(id uint32) bool {
 
 // Len returns the number of ids. If int has 32 bits, Len of the set of all ids is
 // one too small, 1<<31-1.
-func (s *Set) Len() int { return saturate(s.count()) }
-
-func saturate(n uint64) int { return int(min(n, math.MaxInt)) }
+func (s *Set) Len() int { return int(min(s.count(), math.MaxInt)) }
 
 func (s *Set) count() uint64 {
 	if bits := s.bits(); bits != nil {

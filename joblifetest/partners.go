@@ -160,8 +160,7 @@ func (r *runner) decide() error {
 		return nil
 	}
 	now := eventlog.FromTime(r.now)
-	out := r.s.Decide(now)
-	for _, resp := range out {
+	for _, resp := range r.s.Decide(now) {
 		if resp.Type == alloc.ResponseSuccess {
 			r.note("  response: %v %v %v, expires at %s", resp.Type, resp.ID, resp.R, clock(resp.R.Expiration()))
 		} else {

@@ -94,15 +94,7 @@ func Bzip2(name string) Bomb {
 // JSON returns bombs that are a JSON value each, in place of @ in a text.
 func JSON(text string) []Bomb {
 	head, tail, _ := strings.Cut(text, "@")
-	list := values(head, tail)
-	for i := range list {
-		list[i].Name += " in " + strings.TrimSpace(head[max(0, len(head)-24):])
-	}
-	return list
-}
-
-func values(head, tail string) []Bomb {
-	return []Bomb{
+	list := []Bomb{
 		Nest("nested arrays", head, "[", "", "]", tail),
 		Nest("nested objects", head, `{"a":`, "1", "}", tail),
 		Nest("two thousand levels", head+strings.Repeat("[", 2000), " ", "1", " ", strings.Repeat("]", 2000)+tail),
@@ -125,6 +117,10 @@ func values(head, tail string) []Bomb {
 		Fill("white space", head, " \n", "0"+tail),
 		Fill("bytes that are no UTF-8", head+`"`, "\xff", `"`+tail),
 	}
+	for i := range list {
+		list[i].Name += " in " + strings.TrimSpace(head[max(0, len(head)-24):])
+	}
+	return list
 }
 
 // DefuseProgram throws at a program that reads lines some bombs, and JSON in place of @ in

@@ -126,11 +126,10 @@ func (c *choice) trim(excess int64) {
 	for excess > 0 {
 		last := len(c.grants) - 1
 		g := &c.grants[last]
-		nodes := int64(g.last-g.first) + 1
-		switch whole := min(excess/g.slots, nodes); {
-		case whole == nodes:
+		switch whole, nodes := excess/g.slots, g.len(); {
+		case whole >= nodes:
 			c.grants = c.grants[:last]
-			excess -= whole * g.slots
+			excess -= nodes * g.slots
 		case whole > 0:
 			g.last -= uint32(whole)
 			excess -= whole * g.slots

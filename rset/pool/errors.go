@@ -131,7 +131,7 @@ func under(prefix string, f *jsonobj.Fault) *jsonobj.Fault {
 	if f.Path != "" {
 		prefix += "." + f.Path
 	}
-	moved := at(prefix, f)
-	moved.Offset, moved.Err = f.Offset, f.Err
+	moved := at(prefix, f.Err)
+	moved.Offset = f.Offset
 	return moved
 }

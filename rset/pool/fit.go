@@ -98,9 +98,7 @@ func firstIDs(from *idset.Set, n int) *idset.Set {
 		if n == 0 {
 			break
 		}
-		if left := first + uint32(n) - 1; left < last {
-			last = left
-		}
+		last = min(last, first+uint32(n)-1)
 		out.InsertRange(first, last)
 		n -= int(last-first) + 1
 	}
