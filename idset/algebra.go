@@ -176,8 +176,7 @@ func affordable(rs []run, clip run, bytes int) bool {
 	return estimate(rs, clip) <= bytes+leaveBytes*len(rs)
 }
 
-// span returns the run from the smallest to the largest id of a set, which is
-// not empty.
+// span returns the run from the smallest to the largest id of a set, which is not empty.
 func (s *Set) span() run {
 	first, _ := s.Min()
 	last, _ := s.Max()

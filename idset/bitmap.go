@@ -63,8 +63,7 @@ func countWithin(window run, in []run) int {
 	return ids
 }
 
-// estimate returns about how many bytes bitmapOf(rs, clip) takes. Its cost follows
-// runs.
+// estimate returns about how many bytes bitmapOf(rs, clip) takes. Its cost follows runs.
 func estimate(rs []run, clip run) int {
 	total := 0
 	containersOf(rs, clip, func(window run, in []run) {

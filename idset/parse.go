@@ -86,8 +86,7 @@ func (p *parser) list(b listBuilder, next uint32) error {
 	}
 }
 
-// many reads n elements into words, and if there is an id beyond these, on into a
-// list.
+// many reads n elements into words, and if there is an id beyond these, on into a list.
 func (p *parser) many(s *Set, n int) error {
 	var f flat
 	ids, runs, next := 0, 1, uint32(0)
@@ -120,8 +119,7 @@ func (p *parser) many(s *Set, n int) error {
 // maxDigits is how many digits an id has at most.
 const maxDigits = len("2147483647")
 
-// A parser has read text[start:pos] and will read text[pos:end]. Brackets lie
-// outside.
+// A parser has read text[start:pos] and will read text[pos:end]. Brackets lie outside.
 type parser struct {
 	text            string
 	start, pos, end int

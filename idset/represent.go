@@ -25,15 +25,13 @@ import (
 //   - a run list on the heap;
 //   - a roaring bitmap.
 //
-// A bitmap is the faster one for many runs close together: an operation on
-// 65536 ids takes 1024 words, whatever their pattern. It is the wrong one for
-// long ranges, which it stores in pieces of 65536 ids (0-2147483647 is 4 MB),
-// and for runs with wide gaps. So the choice follows the estimated size:
-// a set is turned into a bitmap if it has more than maxShort runs and the
-// bitmap would take at most enterBytes for each, and back into a run list if
-// the bitmap takes more than leaveBytes for each, or if minBits runs or fewer
-// are left. The two thresholds differ, so that a set at one of them does not
-// go back and forth.
+// A bitmap is the faster one for many runs close together: an operation on 65536 ids takes
+// 1024 words, whatever their pattern. It is the wrong one for long ranges, which it stores
+// in pieces of 65536 ids (0-2147483647 is 4 MB), and for runs with wide gaps. So the choice
+// follows the estimated size: a set is turned into a bitmap if it has more than maxShort
+// runs and the bitmap would take at most enterBytes for each, and back into a run list if
+// the bitmap takes more than leaveBytes for each, or if minBits runs or fewer are left. The
+// two thresholds differ, so that a set at one of them does not go back and forth.
 //
 // Looking at these costs about as much as an operation on the whole set. It is
 // done after such operations, and otherwise once a budget is spent that was
@@ -43,8 +41,7 @@ const (
 	// and cores have fewer.
 	maxFew = 8
 
-	// minListed is the number of runs at which a run list moves back into the
-	// Set.
+	// minListed is the number of runs at which a run list moves back into the Set.
 	minListed = maxFew / 2
 
 	// maxShort is the number of runs up to which a run list is never turned
@@ -169,8 +166,7 @@ func (s *Set) clear() {
 	s.gen++
 }
 
-// A listBuilder makes the content of an empty set of runs that come in
-// ascending order.
+// A listBuilder makes the content of an empty set of runs that come in ascending order.
 type listBuilder struct {
 	s    *Set
 	list []run // part of s.few, until that is full
@@ -181,8 +177,7 @@ func (s *Set) builder(most int) listBuilder {
 	return listBuilder{s: s, list: s.few[:0], most: most}
 }
 
-// add adds a run that does not start below the one before it; they may overlap
-// and touch.
+// add adds a run that does not start below the one before it; they may overlap and touch.
 func (b *listBuilder) add(r run) {
 	if n := len(b.list); n == maxFew {
 		b.list = slices.Grow(b.list, max(b.most-n, 1))

@@ -10,8 +10,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// MaxID is the largest id that a set can hold. It is the largest that a Flux
-// peer accepts.
+// MaxID is the largest id that a set can hold. It is the largest that a Flux peer accepts.
 const MaxID = 1<<31 - 1
 
 // A Set is a set of ids from 0 to MaxID. The zero value is the empty set, ready
@@ -64,8 +63,7 @@ func checkID(id uint32) {
 	}
 }
 
-// Insert adds an id and reports whether it was absent. Panics if id is above
-// MaxID.
+// Insert adds an id and reports whether it was absent. Panics if id is above MaxID.
 func (s *Set) Insert(id uint32) bool {
 	checkID(id)
 	if bits := s.bits(); bits != nil {

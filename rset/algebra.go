@@ -7,11 +7,10 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// Union returns the resources that are in a or in b. It takes times, slots and
-// unknown keys from a, or from b where a has none, and properties from both. It
-// drops the scheduling keys. It is an error if a rank has
-// different hosts in a and b, or if only some ranks of the result have a host. It takes
-// time in proportion to ranges of ranks.
+// Union returns the resources that are in a or in b. It takes times, slots and unknown keys
+// from a, or from b where a has none, and properties from both. It drops the scheduling
+// keys. It is an error if a rank has different hosts in a and b, or if only some ranks of
+// the result have a host. It takes time in proportion to ranges of ranks.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, unionNodes)
 	if err != nil {
@@ -148,9 +147,8 @@ func (m *memory) of(x, y *node) *node {
 	return n
 }
 
-// Restrict returns the fragment of r on the given ranks. It is an error if
-// r does not have all of them. It takes time in proportion to the ranges of
-// ranks, not to r.
+// Restrict returns the fragment of r on the given ranks. It is an error if r does not have
+// all of them. It takes time in proportion to the ranges of ranks, not to r.
 //
 // A fragment keeps the times and slots of r, the hosts of its ranks in rank order,
 // all kinds of children, properties cut to its ranks, and unknown keys. It drops

@@ -46,8 +46,7 @@ func (n *node) equal(m *node) bool {
 	return n == m || n != nil && m != nil && n.key == m.key
 }
 
-// A nodeOp makes a node of two. It returns an operand itself where the result
-// equals it.
+// A nodeOp makes a node of two. It returns an operand itself where the result equals it.
 type nodeOp func(x, y *node) *node
 
 func unionNodes(x, y *node) *node     { return x.apply(y, (*children.Set).Union) }

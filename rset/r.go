@@ -184,8 +184,7 @@ func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	}
 }
 
-// Property returns a new set of the ranks that have a property; empty if there
-// are none.
+// Property returns a new set of the ranks that have a property; empty if there are none.
 func (r *R) Property(name string) *idset.Set {
 	r = r.orEmpty()
 	if i, ok := findProperty(r.properties, name); ok {

@@ -37,8 +37,7 @@ func few(what string, n, most int) error {
 	return nil
 }
 
-// checkHosts returns the cause of an error unless there are as many hosts as
-// ranks.
+// checkHosts returns the cause of an error unless there are as many hosts as ranks.
 func (r *R) checkHosts(list *hostlist.List) error {
 	if n, m := r.Len(), list.Len(); n != m {
 		return guard.Cause(errHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n))
@@ -46,11 +45,10 @@ func (r *R) checkHosts(list *hostlist.List) error {
 	return nil
 }
 
-// Rerank returns r with new ranks: the new rank of a node is the index of its
-// host in the list, from 0. It is an error unless the list has exactly
-// the hosts of r, each once. The error is [ErrLimit] if they are more than 2^18, or the ranks of
-// all properties more than 2^22. It drops the scheduling key. It takes time in
-// proportion to both.
+// Rerank returns r with new ranks: the new rank of a node is the index of its host in the
+// list, from 0. It is an error unless the list has exactly the hosts of r, each once. The
+// error is [ErrLimit] if they are more than 2^18, or the ranks of all properties more than
+// 2^22. It drops the scheduling key. It takes time in proportion to both.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
 	moves := 0

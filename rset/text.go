@@ -26,12 +26,10 @@ func (r *R) String() string {
 	return string(dst)
 }
 
-// MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is
-// always nil.
+// MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is always nil.
 func (r *R) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 
-// UnmarshalJSON replaces r with what Parse returns. After an error r is as it
-// was.
+// UnmarshalJSON replaces r with what Parse returns. After an error r is as it was.
 func (r *R) UnmarshalJSON(b []byte) error {
 	parsed, err := Parse(b)
 	if err != nil {

@@ -20,8 +20,7 @@ var (
 	ErrDepth = errors.New("nested too deep")
 	// ErrMissing is the cause where an object lacks a required key.
 	ErrMissing = errors.New("key is missing")
-	// ErrKind is wrapped by the cause where a value is of another kind than it
-	// must be.
+	// ErrKind is wrapped by the cause where a value is of another kind than it must be.
 	ErrKind = errors.New("wrong kind of value")
 	// ErrRange is wrapped by the cause where a number is out of range.
 	ErrRange = errors.New("value out of range")

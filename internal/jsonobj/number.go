@@ -141,8 +141,7 @@ func FloatAt(b []byte, i int) (value float64, integer bool, end int, ok bool) {
 	return floatAt(b, i)
 }
 
-// quotient returns the float64 nearest to u/10^k, ties to even, for k of at most
-// 18.
+// quotient returns the float64 nearest to u/10^k, ties to even, for k of at most 18.
 func quotient(u uint64, k int) float64 {
 	d := uintPow10[k]
 	if u < 1<<53 {
@@ -196,8 +195,7 @@ func Int64(raw []byte) (value int64, ok bool) {
 	return int64(u), ok && u <= math.MaxInt64
 }
 
-// parseDigits returns the value of at least one digit, false above the largest
-// uint64.
+// parseDigits returns the value of at least one digit, false above the largest uint64.
 func parseDigits(b []byte) (uint64, bool) {
 	if len(b) > 20 {
 		return 0, false

@@ -19,8 +19,7 @@ type Doc struct {
 // maxText is how many bytes a text has at most: what a tape can tell.
 const maxText = math.MaxUint32
 
-// NewDoc returns the Doc of a text, white space around it allowed. Nothing is
-// checked yet.
+// NewDoc returns the Doc of a text, white space around it allowed. Nothing is checked yet.
 func NewDoc(text []byte) Doc { return Doc{text: text} }
 
 // Root checks the text and returns the value that it is, of any kind. An absent Value

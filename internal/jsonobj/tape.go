@@ -22,8 +22,7 @@ type tape struct {
 	blocks [][]extent // what is beyond, each block twice as long as the one before
 }
 
-// extent is an object or an array on a tape. While it is open, next is the one
-// around it.
+// extent is an object or an array on a tape. While it is open, next is the one around it.
 type extent struct {
 	end  uint32 // the offset after it
 	next uint32 // the place after those in it
@@ -67,8 +66,7 @@ func (t *tape) open(outer uint32) uint32 {
 	return place
 }
 
-// close notes where the one at a place ends, and returns the place of that
-// around it.
+// close notes where the one at a place ends, and returns the place of that around it.
 func (t *tape) close(place uint32, end int) (outer uint32) {
 	e := t.at(place)
 	outer = e.next
@@ -102,8 +100,7 @@ func skipString(b []byte, i int) (end int, escaped bool) {
 	}
 }
 
-// skipToken returns the offset after the token that begins at b[i] and was scanned
-// before.
+// skipToken returns the offset after the token that begins at b[i] and was scanned before.
 func skipToken(b []byte, i int) int {
 	if b[i] == '"' {
 		i, _ = skipString(b, i)

@@ -24,8 +24,7 @@ func Write(dst []byte, depth int) Writer {
 	return Writer{Out: append(dst, '{'), start: len(dst), depth: levels(depth) - 1}
 }
 
-// Fail notes that the value of a key cannot be written, unless there is a
-// fault.
+// Fail notes that the value of a key cannot be written, unless there is a fault.
 func (w *Writer) Fail(key string, err error) {
 	if w.fault == nil {
 		w.fault = newFault(nil, NoOffset, key, err)
@@ -112,8 +111,7 @@ func (w *Writer) Close() {
 	w.depth++
 }
 
-// Keep appends the members of an object, as [Reader.Keep] makes it. An empty
-// text has none.
+// Keep appends the members of an object, as [Reader.Keep] makes it. An empty text has none.
 func (w *Writer) Keep(kept json.RawMessage) {
 	if len(kept) == 0 {
 		return

@@ -241,9 +241,8 @@ func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
 
-// Start undoes Stop. A job that is not stopped stays as it is. A recalled job gets
-// another request after the response to the first. A job that the
-// queue does not have is an error.
+// Start undoes Stop. A job that is not stopped stays as it is. A recalled job gets another
+// request after the response to the first. A job that the queue does not have is an error.
 func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, false)
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A ResponseType says what a [Response] is. All types but ResponseAnnotate end the
-// request.
+// A ResponseType says what a [Response] is. All types but ResponseAnnotate end the request.
 type ResponseType uint8
 
 // The types of responses, as on the wire.

@@ -37,8 +37,7 @@ func (s State) seen() State {
 	return s
 }
 
-// A Phase is the progress of the session with a scheduler. The zero Phase is
-// invalid.
+// A Phase is the progress of the session with a scheduler. The zero Phase is invalid.
 type Phase uint8
 
 // The phases of a session.

@@ -177,8 +177,7 @@ func (p *parser) stop() error {
 	return p.fail(p.pos, badByte)
 }
 
-// element reads an id or a range of ids, up to the comma or the bracket that
-// follows.
+// element reads an id or a range of ids, up to the comma or the bracket that follows.
 func (p *parser) element() (idRange, error) {
 	offset := p.pos
 	first, err := p.id()
@@ -219,8 +218,7 @@ func (p *parser) id() (string, error) {
 
 // idRange returns the range of two ids as they are written at the offset.
 func (p *parser) idRange(offset int, first, last string) (idRange, error) {
-	// The zeros of the last id say nothing: the width of the first is the width of
-	// all.
+	// The zeros of the last id say nothing: the width of the first is the width of all.
 	last = strings.TrimLeft(last, "0")
 	if value := strings.TrimLeft(first, "0"); cmp.Or(cmp.Compare(len(last), len(value)), cmp.Compare(last, value)) < 0 {
 		return idRange{}, p.fail(offset, descending)

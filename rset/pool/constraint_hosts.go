@@ -9,8 +9,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// A hostIndex finds the ranks on hosts. It never changes. A nil *hostIndex knows no
-// host.
+// A hostIndex finds the ranks on hosts. It never changes. A nil *hostIndex knows no host.
 //
 // To make one of n ranges of hosts on consecutive ranks takes n log n steps. To look up a
 // range of a list takes log n steps, and one for each range found: n[0-999999] on ranks

@@ -133,8 +133,7 @@ func countProperties(r *rset.R) (n int) {
 // bareOf returns the resources, hosts and properties of r alone.
 func bareOf(r *rset.R) *rset.R { return r.Cut(slices.Collect(r.Parts()), 0, 0, 0) }
 
-// must returns the result of an operation that cannot fail while the
-// invariants hold.
+// must returns the result of an operation that cannot fail while the invariants hold.
 func must(r *rset.R, err error) *rset.R {
 	if err != nil {
 		panic("pool: broken invariant: " + err.Error())

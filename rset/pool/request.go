@@ -26,8 +26,7 @@ type Request struct {
 	// per is what each slot takes on a node, in the order of kinds, each kind
 	// once. It is empty for a job that asks for whole nodes, whatever is in them.
 	per []need
-	// exclusive: the job takes whole nodes; per is then what a node
-	// must have.
+	// exclusive: the job takes whole nodes; per is then what a node must have.
 	exclusive  bool
 	duration   time.Duration // how long it may run; 0: no limit
 	constraint *constraint   // nil: every rank
