@@ -2,6 +2,7 @@ package rset
 
 import (
 	"slices"
+	"sort"
 
 	"github.com/joblife/joblife/rset/hostlist"
 )
@@ -36,13 +37,7 @@ func hostsOf(list *hostlist.List) hosts {
 
 // part returns where the part is that has the host at an index.
 func (h hosts) part(i int) int {
-	k, _ := slices.BinarySearchFunc(h, i, func(p hostPart, i int) int {
-		if p.before+p.n <= i {
-			return -1
-		}
-		return 1
-	})
-	return k
+	return sort.Search(len(h), func(k int) bool { return h[k].before+h[k].n > i })
 }
 
 // at returns the host at an index, or false if there is none.

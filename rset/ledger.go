@@ -54,10 +54,10 @@ type Released struct {
 	Final bool // the final fragment was given
 }
 
-// Rebuild returns the ledger of r and the named resources as it was before a
-// restart; done is what was freed. It is an error if done has ranks or names
-// that r and named do not have, or if something is held after the final fragment. If nothing is held and done is not final, Free of no ranks
-// returns the final fragment.
+// Rebuild returns the ledger of r and the named resources as it was before a restart; done
+// is what was freed. It is an error if done has ranks or names that r and named do not have,
+// or if something is held after the final fragment. If nothing is held and done is not
+// final, Free of no ranks returns the final fragment.
 func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	l := NewLedger(r, named...)
 	if err := l.check(done.Ranks, done.Named); err != nil {
@@ -71,10 +71,9 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	return l, nil
 }
 
-// Free frees ranks and named resources. It is an error if not all of them are
-// held, or after the final fragment; then nothing changes. Free of no
-// ranks (nil or empty) and no names returns an empty fragment, which is final if nothing
-// is held. It takes time in proportion to the ranges of ranks. A caller whose reports may
+// Free frees ranks and named resources. It is an error if not all of them are held, or
+// after the final fragment; then nothing changes. Free of no ranks (nil or empty) and no
+// names returns an empty fragment, which is final if nothing is held. It takes time in proportion to the ranges of ranks. A caller whose reports may
 // come twice or late frees idset.Intersect(ranks, l.Held()).
 func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
 	if err := l.check(ranks, named); err != nil {

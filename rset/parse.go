@@ -266,7 +266,11 @@ func (d *decoder) knownNode(order []int, raw []byte) int32 {
 	key := buf[:0]
 	for i, k := range order {
 		key = append(key, "{,"[min(i, 1)])
-		key = d.known[k].append(key)
+		if kind := &d.known[k]; kind.printed {
+			key = append(append(jsonobj.AppendString(key, kind.Name), ':'), kind.text...)
+		} else {
+			key = appendKind(key, kind.Kind)
+		}
 	}
 	key = append(key, '}')
 	if !bytes.Equal(key, raw) {
@@ -279,14 +283,6 @@ func (d *decoder) knownNode(order []int, raw []byte) int32 {
 		kinds[i] = d.known[k].Kind
 	}
 	return d.addNode(&node{children.Of(kinds), string(key)})
-}
-
-// append appends a member of the key of a node.
-func (k *knownKind) append(dst []byte) []byte {
-	if !k.printed {
-		return appendKind(dst, k.Kind)
-	}
-	return append(append(jsonobj.AppendString(dst, k.Name), ':'), k.text...)
 }
 
 // isPrinted reports whether a string that a set was read from is what the set prints

@@ -2,7 +2,7 @@ package rset
 
 import (
 	"math"
-	"slices"
+	"sort"
 )
 
 // A span is a range of ranks that have the same node.
@@ -16,12 +16,7 @@ func (s span) len() int { return int(s.last-s.first) + 1 }
 
 // find returns where the span of a rank is, or would be, and whether it is.
 func find(spans []span, rank uint32) (int, bool) {
-	i, _ := slices.BinarySearchFunc(spans, rank, func(s span, rank uint32) int {
-		if s.last < rank {
-			return -1
-		}
-		return 1
-	})
+	i := sort.Search(len(spans), func(i int) bool { return spans[i].last >= rank })
 	return i, i < len(spans) && spans[i].first <= rank
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 
 	"github.com/joblife/joblife/internal/guard"
 )
@@ -110,13 +111,7 @@ func (l *List) Nth(i int) (string, bool) {
 
 // itemAt returns where the item is that has the host at an index of the list.
 func itemAt(items []item, i uint64) int {
-	at, _ := slices.BinarySearchFunc(items, i, func(r item, i uint64) int {
-		if r.start+r.len() <= i {
-			return -1
-		}
-		return 1
-	})
-	return at
+	return sort.Search(len(items), func(at int) bool { return items[at].start+items[at].len() > i })
 }
 
 func (r *item) name(id uint64) string {

@@ -3,6 +3,7 @@ package pool
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"github.com/google/btree"
 
@@ -236,16 +237,8 @@ func (s *search) among(sp *span, f func(first, last uint32) bool) bool {
 
 // isLater reports whether the ranks of a span are among those to look at first.
 func (s *search) isLater(sp *span) bool {
-	_, found := slices.BinarySearchFunc(s.later, sp, func(g grant, sp *span) int {
-		switch {
-		case g.last < sp.first:
-			return -1
-		case g.first > sp.last:
-			return 1
-		}
-		return 0
-	})
-	return found
+	i := sort.Search(len(s.later), func(i int) bool { return s.later[i].last >= sp.first })
+	return i < len(s.later) && s.later[i].first <= sp.last
 }
 
 // skip returns where to go on after an item that has no eligible rank.
