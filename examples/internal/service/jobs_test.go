@@ -55,10 +55,7 @@ var raiseRows = []row{
 		"raiseall", `{"dry_run":false,"userid":-1,"states":62,"severity":9,"type":"cancel"}`,
 		want{errno.Protocol, "invalid exception severity"}, want{errno.Perm, notYourException}, want{errno.Perm, notYourException},
 	},
-	{
-		"raiseall", `{"dry_run":false,"userid":200,"states":62,"severity":0,"type":"bad type"}`,
-		want{errno.Protocol, "invalid exception type"}, want{errno.Protocol, "invalid exception type"}, want{errno.Perm, notYourException},
-	},
+	fails("raiseall", `{"dry_run":false,"userid":200,"states":62,"severity":0,"type":"bad type"}`, errno.Protocol, "invalid exception type", notYourException),
 }
 
 var killRows = []row{
@@ -68,32 +65,17 @@ var killRows = []row{
 	same("kill", `{"id":99,"signum":65}`, errno.Invalid, "Invalid signal number"),
 	same("kill", `{"id":99,"signum":9}`, errno.Invalid, "unknown job id"),
 	same("kill", `{"id":18,"signum":9}`, errno.Invalid, "job is inactive"),
-	{
-		"kill", `{"id":16,"signum":9}`,
-		want{errno.Invalid, "job is not running"}, want{errno.Invalid, "job is not running"},
-		want{errno.Perm, "guests may only send signals to their own jobs"},
-	},
+	fails("kill", `{"id":16,"signum":9}`, errno.Invalid, "job is not running", "guests may only send signals to their own jobs"),
 
 	private("killall", `{"dry_run":false,"userid":200,"signum":15}`, "guests can only kill their own jobs"),
 	same("killall", `{"dry_run":false,"userid":200}`, errno.Protocol, "error decoding request"),
-	{
-		"killall", `{"dry_run":false,"userid":200,"signum":144}`,
-		want{errno.Invalid, "Invalid signal number"}, want{errno.Invalid, "Invalid signal number"},
-		want{errno.Perm, "guests can only kill their own jobs"},
-	},
+	fails("killall", `{"dry_run":false,"userid":200,"signum":144}`, errno.Invalid, "Invalid signal number", "guests can only kill their own jobs"),
 }
 
 var changeRows = []row{
-	private("urgency", `{"id":16,"urgency":3}`, "guests can only reprioritize their own jobs"),
-	{
-		"urgency", `{"id":16,"urgency":17}`, want{}, want{errno.Perm, "guests can only adjust urgency <= default"},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
-	{
-		"urgency", `{"id":17,"urgency":3}`, want{errno.Invalid, "urgency cannot be changed once resources are allocated"},
-		want{errno.Invalid, "urgency cannot be changed once resources are allocated"},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
+	private("urgency", `{"id":16,"urgency":3}`, notYourJob),
+	{"urgency", `{"id":16,"urgency":17}`, want{}, want{errno.Perm, "guests can only adjust urgency <= default"}, want{errno.Perm, notYourJob}},
+	fails("urgency", `{"id":17,"urgency":3}`, errno.Invalid, "urgency cannot be changed once resources are allocated", notYourJob),
 	same("urgency", `{"id":16}`, errno.Protocol, ""),
 	same("urgency", `{"id":16,"urgency":null}`, errno.Protocol, ""),
 	same("urgency", `{"id":99,"urgency":-1}`, errno.Invalid, "urgency value is out of range"),
@@ -153,14 +135,26 @@ func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 	require.Equal(t, jobstate.StateSched, w.view(40).State())
 }
 
-// The event submit has the time of the request, but never one to come.
-func TestSubmitKeepsTheTimeOfTheUser(t *testing.T) {
-	w := newWorld(t, joblife.Config{})
-	w.drive(owner("submit", strings.Replace(submission1(40, ownGuest), `:1.5`, `:1699999999.25`, 1)),
-		owner("submit", strings.Replace(submission1(41, ownGuest), `:1.5`, `:1e12`, 1)))
-	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1699999999.25,"name":"submit"`)
-	require.Contains(t, string(w.stored[40].Eventlog), `{"timestamp":1700000000.0,"name":"validate"`)
-	require.Contains(t, string(w.stored[41].Eventlog), `{"timestamp":1700000000.0,"name":"submit"`)
+func TestWhatRequestsLog(t *testing.T) {
+	submitAt := func(id jobid.ID, at string) string {
+		return strings.Replace(submission1(id, ownGuest), `:1.5`, at, 1)
+	}
+	for _, tt := range []struct {
+		topic, payload string
+		job            jobid.ID
+		has, lacks     string
+	}{
+		{"submit", submitAt(40, `:1699999999.25`), 40, `{"timestamp":1699999999.25,"name":"submit"`, `:1699999999.25,"name":"validate"`},
+		{"submit", submitAt(41, `:1e12`), 41, `{"timestamp":1700000000.0,"name":"submit"`, `e12`}, // never a time to come
+		{"memo", `{"id":16,"memo":{"a":1}}`, 16, `"memo","context":{"a":1}`, `"b"`},
+		{"memo", `{"id":16,"volatile":true,"memo":{"b":2}}`, 16, `"submit"`, `"b"`},
+		{"post-event.post", `{"id":17,"name":"test","context":{"note":"x"}}`, 17, `"test","context":{"note":"x"}`, `"userid":100`},
+	} {
+		w := newWorld(t, joblife.Config{})
+		require.Zero(t, w.drive(owner(tt.topic, tt.payload)).Answers[0].Errnum)
+		require.Contains(t, string(w.stored[tt.job].Eventlog), tt.has)
+		require.NotContains(t, string(w.stored[tt.job].Eventlog), tt.lacks)
+	}
 }
 
 func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
@@ -249,20 +243,6 @@ func TestUrgencyOfAGuest(t *testing.T) {
 		require.JSONEq(t, fmt.Sprintf(`{"old_urgency":%d}`, tt.old), text(t, out.Answers[0].Payload))
 	}
 	require.Contains(t, string(w.stored[16].Eventlog), `"urgency","context":{"userid":200,"urgency":17}`)
-}
-
-func TestAVolatileMemoIsInNoLog(t *testing.T) {
-	w := newWorld(t, joblife.Config{})
-	w.drive(owner("memo", `{"id":16,"memo":{"a":1}}`), owner("memo", `{"id":16,"volatile":true,"memo":{"b":2}}`))
-	require.Contains(t, string(w.stored[16].Eventlog), `"memo","context":{"a":1}`)
-	require.NotContains(t, string(w.stored[16].Eventlog), `"b"`)
-}
-
-func TestPostEventLogsAsItIs(t *testing.T) {
-	w := newWorld(t, joblife.Config{})
-	out := w.drive(owner("post-event.post", `{"id":17,"name":"test","context":{"note":"x"}}`))
-	require.Nil(t, out.Answers[0].Payload)
-	require.Contains(t, string(w.stored[17].Eventlog), `"test","context":{"note":"x"}`)
 }
 
 // Requests that come while the store is busy share the next commit.

@@ -16,6 +16,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
+const notYourJob = "guests can only reprioritize their own jobs"
+
 var listRows = []row{
 	{topic: "list", payload: `{"max_entries":0}`},
 	same("list", ``, errno.Protocol, ""),
@@ -25,34 +27,17 @@ var listRows = []row{
 	same("history.get", `{}`, errno.Protocol, ""),
 	same("history.get", `{"slice":"[1]"}`, errno.Invalid, "could not parse python-style slice expression"),
 
-	private("getattr", `{"id":16,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
-	private("getattr", `{"id":17,"attrs":["R"]}`, "guests can only reprioritize their own jobs"),
-	private("getattr", `{"id":18,"attrs":["jobspec","eventlog"]}`, "guests can only reprioritize their own jobs"),
-	private("getattr", `{"id":18,"attrs":[]}`, "guests can only reprioritize their own jobs"),
+	private("getattr", `{"id":16,"attrs":["jobspec","eventlog"]}`, notYourJob),
+	private("getattr", `{"id":17,"attrs":["R"]}`, notYourJob),
+	private("getattr", `{"id":18,"attrs":["jobspec","eventlog"]}`, notYourJob),
+	private("getattr", `{"id":18,"attrs":[]}`, notYourJob),
 	same("getattr", `{"id":16}`, errno.Protocol, ""),
-	{
-		"getattr", `{"id":16,"attrs":"R"}`, want{errnum: errno.Protocol}, want{errnum: errno.Protocol},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
 	same("getattr", `{"id":99,"attrs":["R"]}`, errno.Invalid, "unknown job"),
-	{
-		"getattr", `{"id":16,"attrs":[1]}`,
-		want{errno.Protocol, "attribute list contains non-string"}, want{errno.Protocol, "attribute list contains non-string"},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
-	{
-		"getattr", `{"id":16,"attrs":[null]}`,
-		want{errno.Protocol, "attribute list contains non-string"}, want{errno.Protocol, "attribute list contains non-string"},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
-	{
-		"getattr", `{"id":18,"attrs":["eventlog","R"]}`, want{errno.NoEntry, "R is NULL"}, want{errno.NoEntry, "R is NULL"},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
-	{
-		"getattr", `{"id":16,"attrs":["noexist"]}`, want{errno.NoEntry, "unknown attr noexist"}, want{errno.NoEntry, "unknown attr noexist"},
-		want{errno.Perm, "guests can only reprioritize their own jobs"},
-	},
+	fails("getattr", `{"id":16,"attrs":"R"}`, errno.Protocol, "", notYourJob),
+	fails("getattr", `{"id":16,"attrs":[1]}`, errno.Protocol, "attribute list contains non-string", notYourJob),
+	fails("getattr", `{"id":16,"attrs":[null]}`, errno.Protocol, "attribute list contains non-string", notYourJob),
+	fails("getattr", `{"id":18,"attrs":["eventlog","R"]}`, errno.NoEntry, "R is NULL", notYourJob),
+	fails("getattr", `{"id":16,"attrs":["noexist"]}`, errno.NoEntry, "unknown attr noexist", notYourJob),
 }
 
 // Jobs that wait for resources come in the order in which they get them.

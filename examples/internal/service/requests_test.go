@@ -68,9 +68,13 @@ func same(topic, payload string, errnum int, text string) row {
 	return row{topic, payload, w, w, w}
 }
 
-// private is a row of a request that succeeds for all but a stranger.
-func private(topic, payload, text string) row {
-	return row{topic: topic, payload: payload, stranger: want{errno.Perm, text}}
+// private is a row of a request that succeeds for all but a stranger, and fails one of a request
+// that fails for them.
+func private(topic, payload, text string) row { return fails(topic, payload, 0, "", text) }
+
+func fails(topic, payload string, errnum int, why, text string) row {
+	w := want{errnum, why}
+	return row{topic, payload, w, w, want{errno.Perm, text}}
 }
 
 var (

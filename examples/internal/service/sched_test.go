@@ -223,13 +223,6 @@ func TestExecutorReattaches(t *testing.T) {
 	require.Contains(t, d.finish(1, 0), "> sched.free")
 }
 
-func TestRaisedExceptionIsAnEvent(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.submit(0, 1)
-	require.Equal(t, join("raise a2: -", `event job-exception {"id":1,"type":"x","severity":2,"wait_status":9}`),
-		d.ask(2, "raise", `{"id":1,"severity":2,"type":"x","wait_status":9}`))
-}
-
 // Housekeeping holds resources of jobs that are over, and alloc-bypass is not the scheduler's.
 func TestResourceStatus(t *testing.T) {
 	d := newDesk(t, Config{})
