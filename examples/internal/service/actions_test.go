@@ -146,9 +146,7 @@ func TestOutputIsLogged(t *testing.T) {
 func TestAStraggler(t *testing.T) {
 	cfg := actions(false, true, false)
 	cfg.Manager.Actions.Epilogs[0].Timeout = fsd.Duration(time.Hour)
-	c := newCluster(t, cfg)
-	c.submit(16, "0-63")
-	c.run(16)
+	c := ran(t, cfg, "0-63")
 	list := c.commands()
 	require.Len(t, list, 64)
 	for _, p := range list[:63] {
@@ -207,9 +205,7 @@ func TestACancelWaitsForTheStore(t *testing.T) {
 func TestADrainIsRefused(t *testing.T) {
 	cfg := actions(false, false, true)
 	cfg.Manager.Actions.Housekeeping.Timeout = fsd.Duration(time.Hour)
-	c := newCluster(t, cfg)
-	c.submit(16, "0-1")
-	c.run(16)
+	c := ran(t, cfg, "0-1")
 	c.submit(17, "5") // has its own deadline
 	c.run(17)
 	c.noDrain = 38
@@ -251,9 +247,7 @@ func TestControlLines(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCluster(t, actions(false, true, false))
-			c.submit(16, "0-1")
-			c.run(16)
+			c := ran(t, actions(false, true, false), "0-1")
 			for _, p := range c.commands() {
 				require.NoError(t, c.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(
 					`{"type":"output","io":{"stream":"stderr","rank":"0","data":"` + strings.ReplaceAll(line, `"`, `\"`) + `\n"}}`)}))
@@ -264,9 +258,7 @@ func TestControlLines(t *testing.T) {
 			c.gone(16)
 		})
 	}
-	c := newCluster(t, actions(false, true, false))
-	c.submit(16, "0")
-	c.run(16)
+	c := ran(t, actions(false, true, false), "0")
 	c.tell(c.commands()[0], 0, `{"type":"output","io":{"stream":"stdout","encoding":"base64",`+
 		`"data":"cGVyaWxvZy1jb250cm9sOiB7fQo="}}`, "")
 	c.endAll()
@@ -307,10 +299,8 @@ func TestAResponseIsOutOfPlace(t *testing.T) {
 }
 
 func TestHousekeepingKill(t *testing.T) {
-	c := newCluster(t, actions(false, false, true))
-	c.submit(16, "0-1")
+	c := ran(t, actions(false, false, true), "0-1")
 	c.submit(17, "2-3")
-	c.run(16)
 	c.run(17)
 	at := func(i int) string { return fmt.Sprint(c.commands()[i].rank, " ", c.commands()[i].pid) }
 	tests := []struct {
@@ -489,9 +479,7 @@ func TestLostIsChecked(t *testing.T) {
 func TestARestartLeavesWhatIsHeld(t *testing.T) {
 	cfg := actions(false, false, true)
 	cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureHold
-	c := newCluster(t, cfg)
-	c.submit(16, "0-2")
-	c.run(16)
+	c := ran(t, cfg, "0-2")
 	c.end(c.commands()[0], 1<<8)
 	c.end(c.commands()[1], 1<<8)
 	c.crash()
@@ -510,10 +498,8 @@ func TestARestartLeavesWhatIsHeld(t *testing.T) {
 func TestARestartDrainsFirst(t *testing.T) {
 	epilog := perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 	for _, finish := range [][]joblife.Action{nil, {{Job: 16, Key: epilog}, {Job: 17, Key: epilog, Ranks: idset.Of(2)}}} {
-		c := newCluster(t, actions(false, true, false))
-		c.submit(16, "0-1")
+		c := ran(t, actions(false, true, false), "0-1")
 		c.submit(17, "2-3")
-		c.run(16)
 		c.run(17)
 		c.crash()
 		c.noDrain = 38
@@ -531,9 +517,7 @@ func TestARestartDrainsFirst(t *testing.T) {
 
 // What cannot run again is finished: the configuration has no such action any more.
 func TestARestartCannotRerun(t *testing.T) {
-	c := newCluster(t, actions(false, true, false))
-	c.submit(16, "0-1")
-	c.run(16)
+	c := ran(t, actions(false, true, false), "0-1")
 	c.next = actions(false, false, false)
 	c.next.Lost = LostRerun
 	c.crash()

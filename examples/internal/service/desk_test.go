@@ -261,13 +261,21 @@ func (d *desk) submit(flags int, ids ...jobid.ID) string {
 	return d.ask(1, "submit", `{"jobs":[`+strings.Join(jobs, ",")+`]}`)
 }
 
-// online brings a scheduler and an executor, s and x.
-func (d *desk) online() {
+// online brings a scheduler and an executor, s and x, and returns what came out.
+func (d *desk) online() string { return d.onlineAs("s", "x") }
+
+func (d *desk) onlineAs(scheduler, executor string) string {
 	d.t.Helper()
-	d.send("s", 1, "sched-hello", `{}`)
-	d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
-	d.send("x", 1, "exec-hello", `{"service":"job-exec"}`)
-	d.flush()
+	d.greet(scheduler)
+	d.send(executor, 1, "exec-hello", `{"service":"job-exec"}`)
+	return d.flush()
+}
+
+// greet says what a scheduler says at first, and nothing comes out yet.
+func (d *desk) greet(scheduler string) {
+	d.t.Helper()
+	d.send(scheduler, 1, "sched-hello", `{}`)
+	d.send(scheduler, 2, "sched-ready", `{"mode":"unlimited"}`)
 }
 
 // success is the payload of a scheduler that gives a job a rank.

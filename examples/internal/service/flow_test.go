@@ -16,8 +16,7 @@ func TestWhatWaitsForASchedulerIsOfItsSession(t *testing.T) {
 	d := newDesk(t, Config{})
 	reads := false
 	d.cfg.Reads = func(string) bool { return reads }
-	d.send("s", 1, "sched-hello", `{}`)
-	d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
+	d.greet("s")
 	d.submit(0, 1, 2)
 	require.NotContains(t, d.flush(), "sched")
 

@@ -66,11 +66,8 @@ func TestListIsInTheOrderOfTheQueue(t *testing.T) {
 
 func TestListShowsDependencies(t *testing.T) {
 	w := newWorld(t, joblife.Config{})
-	spec := `{"jobs":[{"id":50,"urgency":16,"userid":200,"t_submit":1.5,"flags":0,"jobspec":{"version":1,` +
-		`"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
-		`"tasks":[{"command":["sleep"],"slot":"task","count":{"per_slot":1}}],` +
-		`"attributes":{"system":{"duration":60,"dependencies":[{"scheme":"afterany","value":"16"}]}}}}]}`
-	require.JSONEq(t, `{"errors":[]}`, text(t, w.drive(owner("submit", spec)).Answers[0].Payload))
+	spec := strings.Replace(sleep, `"duration":60`, `"duration":60,"dependencies":[{"scheme":"afterany","value":"16"}]`, 1)
+	require.Empty(t, w.submitted(50, ownGuest, spec))
 	got := text(t, w.drive(owner("list", `{"max_entries":0}`)).Answers[0].Payload)
 	require.Contains(t, got, `"state":2`)
 	require.Contains(t, got, `"priority":-1`)

@@ -38,9 +38,7 @@ func TestLogOfHousekeeping(t *testing.T) {
 	cfg.LogIgnore = []*regexp.Regexp{regexp.MustCompile("foo")}
 	cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureRelease // as conf has it
 	cfg.Environ = append(cfg.Environ, "FLUX_F58_FORCE_ASCII=1")
-	c := newCluster(t, cfg)
-	c.submit(16, "0-2")
-	c.run(16)
+	c := ran(t, cfg, "0-2")
 	list := c.commands()
 	c.end(list[0], 1<<8, "foo\n\n")
 	c.end(list[1], 15)
@@ -69,7 +67,7 @@ func TestExpireIsLogged(t *testing.T) {
 	expire(2e9, "log duration-validator: updated expiration to 2000000000.00") // no job runs
 	d.online()
 	spec := strings.Replace(sleep, `"duration":60`, `"duration":0`, 1)
-	d.ask(1, "submit", `{"jobs":[{"id":16,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":`+spec+`}]}`)
+	d.submitAs(ownUser, 16, spec)
 	d.run(16)
 	expire(2e9)
 	expire(0, "log duration-validator: updated expiration to 0.00",

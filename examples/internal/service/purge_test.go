@@ -195,10 +195,8 @@ func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 }
 
 func TestHousekeepingKeepsItsJob(t *testing.T) {
-	c := newCluster(t, actions(false, false, true))
-	c.submit(16, "0-1")
+	c := ran(t, actions(false, false, true), "0-1")
 	c.submit(17, "2-3")
-	c.run(16)
 	c.run(17)
 	c.end(c.commands()[2], 0)
 	c.end(c.commands()[2], 0)

@@ -35,7 +35,7 @@ func newWorld(t *testing.T, cfg joblife.Config) *desk {
 	t.Helper()
 	d := newDesk(t, Config{Manager: cfg})
 	for id, user := range map[jobid.ID]int{pending: ownGuest, running: ownGuest, inactive: ownGuest, owners: ownUser} {
-		require.JSONEq(t, `{"errors":[]}`, text(t, d.drive(owner("submit", submission1(id, user))).Answers[0].Payload))
+		require.Empty(t, d.submitted(id, user, sleep))
 	}
 	d.do(joblife.Raise{ID: inactive, Type: "cancel", Note: "<no>"})
 	r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}],` +
@@ -174,7 +174,7 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 // A stranger that names itself as a user is no more than a guest; nor is nobody.
 func TestNobodyOwnsNothing(t *testing.T) {
 	w := newWorld(t, joblife.Config{})
-	require.JSONEq(t, `{"errors":[]}`, text(t, w.drive(owner("submit", submission1(30, -1))).Answers[0].Payload))
+	require.Empty(t, w.submitted(30, -1, sleep))
 	for topic, payload := range map[string]string{
 		"raise":    `{"id":30,"severity":0,"type":"cancel"}`,
 		"raiseall": `{"dry_run":false,"userid":-1,"states":255,"severity":0,"type":"cancel"}`,

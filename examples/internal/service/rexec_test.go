@@ -63,6 +63,14 @@ func newCluster(t tester, cfg Config) *cluster {
 	return c
 }
 
+// ran returns a cluster where job 16 ran on some ranks, to what follows it.
+func ran(t tester, cfg Config, ranks string) *cluster {
+	c := newCluster(t, cfg)
+	c.submit(16, ranks)
+	c.run(16)
+	return c
+}
+
 // hello begins the sessions of a scheduler and an executor.
 func (c *cluster) hello() {
 	c.do(joblife.SchedHello{PartialOK: true})

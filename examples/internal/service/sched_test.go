@@ -80,8 +80,7 @@ sched-hello a5: errnum 61 $`, out)
 // annotations asked twice for one job.
 func TestOneBatchAsksOnceForAJob(t *testing.T) {
 	d := newDesk(t, Config{})
-	d.send("s", 1, "sched-hello", `{}`)
-	d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
+	d.greet("s")
 	d.send("j", 3, "events-journal", `{}`)
 	d.flush()
 	out := d.submit(0, 1)
@@ -119,7 +118,7 @@ func TestNoMessageOfAnEarlierSessionComes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, Config{})
 			d.online()
-			d.send("a", 1, "submit", `{"jobs":[{"id":1,"urgency":16,"userid":100,"t_submit":1.0,"flags":0,"jobspec":`+sleep+`}]}`)
+			d.send("a", 1, "submit", submission1(1, ownUser))
 			var o Out
 			require.True(t, d.Next(&o))
 			require.NotEmpty(t, o.Append)
@@ -127,8 +126,7 @@ func TestNoMessageOfAnEarlierSessionComes(t *testing.T) {
 			d.store(&o)
 			require.NoError(t, d.Done(d.now, &o, nil))
 			require.NotContains(t, d.flush(), "sched.alloc {")
-			d.send("b", 5, "sched-hello", `{}`)
-			d.send("b", 6, "sched-ready", `{"mode":"unlimited"}`)
+			d.greet("b")
 			require.Equal(t, 1, strings.Count(d.flush(), "> sched.alloc"))
 		})
 	}
@@ -217,8 +215,7 @@ func TestExecutorReattaches(t *testing.T) {
 > job-exec.start \{.*"reattach":true,.*$`, out)
 	require.Equal(t, "exec-hello a2: errnum 22 ", d.ask(2, "exec-hello", `{"service":"job-exec"}`))
 	require.Empty(t, d.respond("job-exec.start", `{"id":1,"type":"reattached","data":{}}`))
-	d.send("s", 1, "sched-hello", `{}`)
-	d.send("s", 2, "sched-ready", `{"mode":"unlimited"}`)
+	d.greet("s")
 	require.Contains(t, d.flush(), fmt.Sprintf(`,"R":%s}`, resources(1)))
 	require.Contains(t, d.finish(1, 0), "> sched.free")
 }

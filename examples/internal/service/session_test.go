@@ -10,9 +10,7 @@ import (
 // TestDisconnectOfNobody: a peer that does not say who is gone must not end a session.
 func TestDisconnectOfNobody(t *testing.T) {
 	d := newDesk(t, Config{})
-	d.send("", 1, "sched-hello", `{}`)
-	d.send("", 2, "sched-ready", `{"mode":"unlimited"}`)
-	d.send("", 3, "exec-hello", `{"service":"job-exec"}`)
+	d.onlineAs("", "")
 	d.submit(0, 1)
 	d.run(1)
 	d.send("", 4, "drain", ``)
@@ -26,9 +24,7 @@ func TestDisconnectOfNobody(t *testing.T) {
 // TestAnExecutorComesBackUnnoticed: without the disconnect its hello is all there is.
 func TestAnExecutorComesBackUnnoticed(t *testing.T) {
 	d := newDesk(t, Config{})
-	d.send("", 1, "sched-hello", `{}`)
-	d.send("", 2, "sched-ready", `{"mode":"unlimited"}`)
-	d.send("", 3, "exec-hello", `{"service":"job-exec"}`)
+	d.onlineAs("", "")
 	d.submit(0, 1)
 	d.run(1)
 	d.send("", 4, "exec-hello", `{"service":"other"}`)

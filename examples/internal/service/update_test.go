@@ -72,8 +72,7 @@ func updating(t *testing.T) *desk {
 		require.Empty(t, s.submitted(id, 5, string(text)))
 	}
 	s.runJob(runningJob)
-	require.NoError(t, s.step(joblife.Raise{ID: inactiveJob, Type: "cancel"}))
-	s.collect()
+	s.do(joblife.Raise{ID: inactiveJob, Type: "cancel"})
 	return s
 }
 
@@ -148,7 +147,7 @@ func TestUpdateOfDuration(t *testing.T) {
 	out := s.drive(from(aGuest, "update", duration(waitingJob, "30")))
 	ok(t, out)
 	require.Equal(t, []string{`jobspec-update {"attributes.system.duration":30}`, `priority {"priority":16}`}, logged(t, out))
-	v, _ := s.m.Job(waitingJob)
+	v := s.view(waitingJob)
 	require.Equal(t, 30*time.Second, v.Jobspec().Duration())
 
 	// The owner is above the limits, and the guest may not go on from there.
@@ -164,16 +163,13 @@ func TestUpdateOfDuration(t *testing.T) {
 func TestUpdateOfARunningJob(t *testing.T) {
 	for _, refused := range []Response{{}, {Errnum: errno.NoSys}, {Errnum: errno.Invalid, Errstr: "no"}} {
 		s := updating(t)
-		require.NoError(t, s.step(joblife.ExecHello{}))
-		s.collect()
+		s.do(joblife.ExecHello{})
 		out := s.drive(from(anOwner, "update", duration(runningJob, "120.5")))
 		require.Empty(t, out.Answers)
 		require.Empty(t, out.Append)
 		require.Len(t, out.Calls, 1)
 		require.Equal(t, "sched.expiration", out.Calls[0].Topic)
-		text, err := json.Marshal(out.Calls[0].Payload)
-		require.NoError(t, err)
-		require.JSONEq(t, `{"id":17,"expiration":1700000110.5}`, string(text))
+		require.JSONEq(t, `{"id":17,"expiration":1700000110.5}`, text(t, out.Calls[0].Payload))
 
 		refused.Topic, refused.Tag = out.Calls[0].Topic, out.Calls[0].Tag
 		require.NoError(t, s.Respond(start, refused))
@@ -194,9 +190,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		require.Len(t, s.rd.Exec, 1)
 
 		out = s.drive(from(anOwner, "update", duration(runningJob, "0")))
-		text, err = json.Marshal(out.Calls[0].Payload)
-		require.NoError(t, err)
-		require.JSONEq(t, `{"id":17,"expiration":0}`, string(text))
+		require.JSONEq(t, `{"id":17,"expiration":0}`, text(t, out.Calls[0].Payload))
 	}
 }
 
@@ -255,11 +249,9 @@ func TestUpdateOfQueue(t *testing.T) {
 		require.Empty(t, out.Answers)
 		require.Len(t, out.Calls, 1)
 		require.Equal(t, "feasibility.check", out.Calls[0].Topic)
-		text, err := json.Marshal(out.Calls[0].Payload)
-		require.NoError(t, err)
 		var asked struct{ Jobspec json.RawMessage }
-		require.NoError(t, json.Unmarshal(text, &asked))
-		_, err = jobspec.Parse(asked.Jobspec)
+		require.NoError(t, json.Unmarshal([]byte(text(t, out.Calls[0].Payload)), &asked))
+		_, err := jobspec.Parse(asked.Jobspec)
 		require.NoError(t, err)
 
 		r := Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag}
@@ -275,7 +267,7 @@ func TestUpdateOfQueue(t *testing.T) {
 			require.Equal(t, "unsatisfiable request", out.Answers[0].Errstr)
 			require.Empty(t, out.Append)
 		}
-		v, _ := s.m.Job(jobid.ID(c.id))
+		v := s.view(jobid.ID(c.id))
 		require.Equal(t, c.queue, v.Jobspec().Queue())
 		require.JSONEq(t, c.constraints, string(v.Jobspec().Constraints()))
 	}
@@ -290,8 +282,7 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 	}{
 		{func(s *desk) { s.runJob(waitingJob) }, errno.Invalid, "update of queue for running job not supported"},
 		{func(s *desk) {
-			require.NoError(t, s.step(joblife.Raise{ID: waitingJob, Type: "cancel"}))
-			s.collect()
+			s.do(joblife.Raise{ID: waitingJob, Type: "cancel"})
 		}, errno.Invalid, "job is inactive"},
 		{func(s *desk) {
 			ok := exchange{anOwner, "queue-enable", `{"enable":false,"all":true,"reason":""}`, 0, ""}
@@ -321,11 +312,10 @@ func TestUpdateIsCheckedAgain(t *testing.T) {
 // TestUpdateInCleanup: a job that ends keeps its expiration.
 func TestUpdateInCleanup(t *testing.T) {
 	s := updating(t)
-	require.NoError(t, s.step(joblife.ExecHello{}))
-	s.collect()
+	s.do(joblife.ExecHello{})
 	require.NoError(t, s.step(joblife.Raise{ID: runningJob, Type: "cancel"}))
 	out := s.drive(from(anOwner, "update", duration(runningJob, "120")))
-	v, _ := s.m.Job(runningJob)
+	v := s.view(runningJob)
 	require.Equal(t, jobstate.StateCleanup, v.State())
 	require.NoError(t, s.Respond(start, Response{Topic: "sched.expiration", Tag: out.Calls[0].Tag}))
 	ok(t, s.collect())
