@@ -105,6 +105,17 @@ func (m *model) kill() {
 	m.request("housekeeping-kill", fmt.Sprintf(`{"signum":%d,"jobid":%d,"ranks":%q}`, signal, id, ranks))
 }
 
+func (m *model) launch() {
+	m.spawn(m.command(func(p *command) bool { return p.pid == 0 }))
+	m.pump()
+}
+
+func (m *model) later() {
+	if len(m.held) == 0 {
+		m.wait(time.Duration(rapid.IntRange(1, 3000).Draw(m.t, "seconds")) * time.Second)
+	}
+}
+
 // exit tells that a command has exited: its output may follow.
 func (m *model) exit() {
 	p := m.command(func(p *command) bool { return p.pid != 0 && !m.exited[p.tag] })
@@ -192,35 +203,28 @@ func TestActionsInAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &model{cluster: newCluster(t, actions(true, true, true)), t: t, wants: map[string]int{}, exited: map[uint64]bool{}}
 		m.slow = true
-		t.Repeat(map[string]func(*rapid.T){
-			"submit": func(t *rapid.T) { m.t = t; m.submit() },
-			"alloc":  func(t *rapid.T) { m.t = t; m.alloc(m.job()) },
-			"play":   func(t *rapid.T) { m.t = t; m.play(m.job()) },
-			"begin": func(t *rapid.T) {
-				m.t = t
-				m.spawn(m.command(func(p *command) bool { return p.pid == 0 }))
-				m.pump()
-			},
-			"exit":  func(t *rapid.T) { m.t = t; m.exit() },
-			"over":  func(t *rapid.T) { m.t = t; m.over() },
-			"fail":  func(t *rapid.T) { m.t = t; m.fail() },
-			"write": func(t *rapid.T) { m.t = t; m.write() },
-			"kill":  func(t *rapid.T) { m.t = t; m.kill() },
-			"cancel": func(t *rapid.T) {
-				m.t = t
-				m.request("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, m.job()))
-			},
-			"hold":    func(t *rapid.T) { m.hold = func(o *Out) bool { return len(o.Append) > 0 } },
-			"release": func(t *rapid.T) { m.release() },
-			"refuse":  func(t *rapid.T) { m.noDrain = 38 - m.noDrain },
-			"wait": func(t *rapid.T) {
-				if len(m.held) == 0 {
-					m.wait(time.Duration(rapid.IntRange(1, 3000).Draw(t, "seconds")) * time.Second)
-				}
-			},
-			"crash": func(t *rapid.T) { m.t = t; m.die() },
-			"":      func(t *rapid.T) { m.t = t; m.check() },
-		})
+		steps := make(map[string]func(*rapid.T))
+		for name, step := range map[string]func(){
+			"submit":  m.submit,
+			"alloc":   func() { m.alloc(m.job()) },
+			"play":    func() { m.play(m.job()) },
+			"begin":   m.launch,
+			"exit":    m.exit,
+			"over":    m.over,
+			"fail":    m.fail,
+			"write":   m.write,
+			"kill":    m.kill,
+			"cancel":  func() { m.request("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, m.job())) },
+			"hold":    func() { m.hold = func(o *Out) bool { return len(o.Append) > 0 } },
+			"release": m.release,
+			"refuse":  func() { m.noDrain = 38 - m.noDrain },
+			"wait":    m.later,
+			"crash":   m.die,
+			"":        m.check,
+		} {
+			steps[name] = func(t *rapid.T) { m.t = t; step() }
+		}
+		t.Repeat(steps)
 		m.t = t
 		m.finish()
 	})

@@ -2,12 +2,10 @@ package service
 
 import (
 	"regexp"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 )
@@ -52,31 +50,4 @@ func TestLogOfHousekeeping(t *testing.T) {
 	}, c.logged[:5])
 	require.Empty(t, c.drained)
 	c.gone(16)
-}
-
-// TestExpireIsLogged has the lines that flux-core writes when the lifetime of the instance
-// changes.
-func TestExpireIsLogged(t *testing.T) {
-	d := newDesk(t, Config{})
-	expire := func(at eventlog.Timestamp, want ...string) {
-		t.Helper()
-		require.NoError(t, d.Expire(d.now, at))
-		require.Equal(t, join(want...), grep(d.flush(), "log "))
-	}
-	expire(0)
-	expire(2e9, "log duration-validator: updated expiration to 2000000000.00") // no job runs
-	d.online()
-	spec := strings.Replace(sleep, `"duration":60`, `"duration":0`, 1)
-	d.submitAs(ownUser, 16, spec)
-	d.run(16)
-	expire(2e9)
-	expire(0, "log duration-validator: updated expiration to 0.00",
-		"log resource expiration updated from 2000000000.00 to 0.00 (+inf)",
-		"log updated expiration of ƒH from 0.00 to 0.00 (-inf)")
-	expire(2e9, "log duration-validator: updated expiration to 2000000000.00",
-		"log resource expiration updated from 0.00 to 2000000000.00 (-inf)",
-		"log updated expiration of ƒH from 0.00 to 2000000000.00 (-inf)")
-	expire(2e9-1800, "log duration-validator: updated expiration to 1999998200.00",
-		"log resource expiration updated from 2000000000.00 to 1999998200.00 (-1800)",
-		"log updated expiration of ƒH from 2000000000.00 to 1999998200.00 (-1800)")
 }

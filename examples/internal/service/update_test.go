@@ -322,7 +322,7 @@ func TestUpdateInCleanup(t *testing.T) {
 }
 
 // TestExpire: a change of the instance's lifetime is one of the running jobs that have no
-// duration of their own.
+// duration of their own. The lines are those of flux-core.
 func TestExpire(t *testing.T) {
 	s := newDesk(t, Config{})
 	s.goOnline()
@@ -331,19 +331,34 @@ func TestExpire(t *testing.T) {
 	}
 	s.runJob(16)
 	s.runJob(17)
-	expires := func(at eventlog.Timestamp, want ...string) {
+	expires := func(at eventlog.Timestamp, event string, lines ...string) {
 		t.Helper()
 		require.NoError(t, s.Expire(start, at))
-		require.Equal(t, want, logged(t, s.collect()))
+		out := s.collect()
+		require.Equal(t, event, strings.Join(logged(t, out), "\n"))
+		require.Equal(t, lines, out.Log)
 		require.Empty(t, s.rd.Sched, "the scheduler knows")
 	}
 	at := eventlog.FromTime(start)
-	expires(at + 7200) // it was so from the start
-	expires(at + 7200)
-	expires(at+7201, `resource-update {"expiration":1700007201.0}`)
-	expires(0, `resource-update {"expiration":0.0}`)
-	expires(at+7200, `resource-update {"expiration":1700007200.0}`)
-	expires(at - 10)
+	expires(at+7200, ``, "duration-validator: updated expiration to 1700007200.00") // it was so from the start
+	expires(at+7200, ``)
+	expires(at+7201, `resource-update {"expiration":1700007201.0}`,
+		"duration-validator: updated expiration to 1700007201.00",
+		"resource expiration updated from 1700007200.00 to 1700007201.00 (+1)",
+		"updated expiration of ƒH from 1700003600.00 to 1700007201.00 (+3601)")
+	expires(0, `resource-update {"expiration":0.0}`,
+		"duration-validator: updated expiration to 0.00",
+		"resource expiration updated from 1700007201.00 to 0.00 (+inf)",
+		"updated expiration of ƒH from 1700007201.00 to 0.00 (+inf)")
+	expires(0, ``)
+	expires(at+7200, `resource-update {"expiration":1700007200.0}`,
+		"duration-validator: updated expiration to 1700007200.00",
+		"resource expiration updated from 0.00 to 1700007200.00 (-inf)",
+		"updated expiration of ƒH from 0.00 to 1700007200.00 (-inf)")
+	expires(at-10, ``,
+		"duration-validator: updated expiration to 1699999990.00",
+		"resource expiration updated from 1700007200.00 to 1699999990.00 (-7210)")
+	require.Equal(t, "from 0.00 to 0.00 (-inf)", change(0, 0))
 
 	// What others set, the scheduler is told.
 	require.NoError(t, s.step(joblife.SetExpiration{ID: 16, Expiration: at + 7200}))
