@@ -29,14 +29,18 @@ const (
 	execHello  = `{"topic":"job-manager.exec-hello","matchtag":3,"payload":{"service":"my-exec"}}`
 )
 
-// submit is a request that submits a job, raise one that cancels it, and eventlogOf one for
-// its log.
+// submit is a request that submits a job, raise one that cancels it, purgeOf one that removes
+// it, and eventlogOf one for its log.
 func submit(tag, id int) string {
 	return fmt.Sprintf(`{"topic":"job-manager.submit","matchtag":%d,"payload":{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":%s}]}}`+"\n", tag, id, sleep)
 }
 
 func raise(tag, id int) string {
 	return fmt.Sprintf(`{"topic":"job-manager.raise","matchtag":%d,"payload":{"id":%d,"severity":0,"type":"cancel"}}`+"\n", tag, id)
+}
+
+func purgeOf(id int) string {
+	return fmt.Sprintf(`{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":%d,"force":1}}`+"\n", id)
 }
 
 func eventlogOf(tag, id int) string {
@@ -135,6 +139,19 @@ type home struct {
 	putAside func(id jobid.ID) string // the log of a job that was
 }
 
+// flip changes a bit of the last byte of each match in a file.
+func flip(t *testing.T, path, where string) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	found := regexp.MustCompile(where).FindAllIndex(text, -1)
+	require.NotEmpty(t, found)
+	for _, at := range found {
+		text[at[1]-1] ^= 1
+	}
+	require.NoError(t, os.WriteFile(path, text, 0o600))
+}
+
 // homes returns one for each kind of store that outlives the process.
 func homes(t *testing.T) map[string]home {
 	dir, k := t.TempDir(), newPeer(t)
@@ -144,16 +161,6 @@ func homes(t *testing.T) map[string]home {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		return string(text)
-	}
-	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
-	flip := func(path, where string) {
-		text := []byte(read(path))
-		found := regexp.MustCompile(where).FindAllIndex(text, -1)
-		require.NotEmpty(t, found)
-		for _, at := range found {
-			text[at[1]-1] ^= 1
-		}
-		write(path, string(text))
 	}
 	return map[string]home{
 		"bolt": {
@@ -165,13 +172,13 @@ func homes(t *testing.T) map[string]home {
 				require.NoError(t, s.Close())
 			},
 			flip: func(id jobid.ID) { // bbolt has a value behind its key, and older copies in pages that are free
-				flip(db, fmt.Sprintf(`(?s)\x00{7}\x%02xe\x00{4}[^\n]*"urgency":16`, uint64(id)))
+				flip(t, db, fmt.Sprintf(`(?s)\x00{7}\x%02xe\x00{4}[^\n]*"urgency":16`, uint64(id)))
 			},
 		},
 		"dir": {
 			live:     func(flags ...string) *life { return live(t, append(flags, "-store=dir:"+folder)...) },
-			spoil:    func(id jobid.ID) { write(logOf(id), "{\n") },
-			flip:     func(id jobid.ID) { flip(logOf(id), `"urgency":16`) },
+			spoil:    func(id jobid.ID) { require.NoError(t, os.WriteFile(logOf(id), []byte("{\n"), 0o600)) },
+			flip:     func(id jobid.ID) { flip(t, logOf(id), `"urgency":16`) },
 			log:      func(id jobid.ID) string { return read(logOf(id)) },
 			putAside: func(id jobid.ID) string { return read(filepath.Join(folder, asideName, id.KVSPath(), "eventlog")) },
 		},
@@ -198,7 +205,7 @@ func newSocket(t testing.TB, clients int, args ...string) *socket {
 	for range clients {
 		s.connect(nil)
 	}
-	if s.p.o.store == "memory" && clients > 0 {
+	if s.p.o.store != "lines" && clients > 0 {
 		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
 	}
 	return s

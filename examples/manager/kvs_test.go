@@ -201,7 +201,7 @@ const stopQueue = `{"topic":"job-manager.queue-start","matchtag":9,"payload":{"s
 func TestTheKeysOfTheKVS(t *testing.T) {
 	k := newPeer(t)
 	l := k.served()
-	l.ask(submit(1, 17), submit(2, 18), raise(5, 18), purgeOne)
+	l.ask(submit(1, 17), submit(2, 18), raise(5, 18), purgeOf(18))
 	l.end()
 	require.NotContains(t, k.keys, jobid.ID(17).KVSPath()+keyR)
 	require.NotContains(t, k.keys, jobid.ID(18).KVSPath()+keyEventlog)
@@ -261,7 +261,7 @@ func TestNoEndLosesWhatWasAnswered(t *testing.T) {
 			k.left, k.apply = stop, apply
 			k.serve(l)
 			var answered []string
-			for _, text := range []string{submit(16, 16), submit(17, 17), raise(18, 17), stopQueue, purge17, submit(19, 18)} {
+			for _, text := range []string{submit(16, 16), submit(17, 17), raise(18, 17), stopQueue, purgeOf(17), submit(19, 18)} {
 				answered = append(answered, k.ask(l, text))
 				if k.left == 0 {
 					break
@@ -289,8 +289,6 @@ func TestNoEndLosesWhatWasAnswered(t *testing.T) {
 	}
 }
 
-const purge17 = `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":17,"force":1}}` + "\n"
-
 // Others put keys there that are no jobs, or none yet. What is put aside keeps all its keys.
 func TestWhatIsNoJobInTheKVSIsTold(t *testing.T) {
 	k := newPeer(t)
@@ -314,11 +312,9 @@ func TestWhatIsNoJobInTheKVSIsTold(t *testing.T) {
 func damaged(t *testing.T, ids ...int) *peer {
 	k := newPeer(t)
 	l := k.served()
-	k.ask(l, schedHello)
-	k.ask(l, schedReady)
+	l.ask(schedHello, schedReady)
 	for core, id := range ids {
-		k.ask(l, submit(id, id))
-		k.ask(l, "{"+gives(id, core)+"}")
+		l.ask(submit(id, id), "{"+gives(id, core)+"}")
 		require.Contains(t, k.keys[jobid.ID(id).KVSPath()+keyEventlog], "alloc")
 		k.flip(jobid.ID(id))
 	}

@@ -219,12 +219,7 @@ func TestWhatNeedsTheBridgeWaitsForIt(t *testing.T) {
 		"dir":  {"rerun", "rexec.exec"},
 	} {
 		args := []string{"-store=" + store + ":" + filepath.Join(t.TempDir(), "jobs"), "-config=" + config, "-lost=" + c.lost}
-		s := newSocket(t, 3, args...)
-		s.say(0, `{"topic":"job-manager.getinfo","matchtag":1}`)
-		s.scheduler(1, "")
-		s.executor(2)
-		s.say(0, submit(1, 16))
-		s.say(1, "{"+gives(16, 0)+"}")
+		s := staffed(t, 4, args...)
 		s.say(2, "{"+tells(16, "start", "{}")+"}")
 		require.Contains(t, s.say(0, raise(2, 16)), `"matchtag":2`)
 		s.say(2, "{"+tells(16, "finish", `{"status":15}`)+"}")

