@@ -3,63 +3,39 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/internal/attack"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // TestAttackOfStrangers lets schedulers and executors come and go on a socket, each on a
 // connection of its own or by way of a bridge, while those who were replaced answer late and
-// strangers forge. It runs fresh seeds for half a second, or as long as JOBLIFE_SOAK says, and
-// JOBLIFE_SEED repeats one.
+// strangers forge.
 func TestAttackOfStrangers(t *testing.T) {
 	t.Parallel()
-	seed, length := rand.Uint64(), time.Second/2
-	var err error
-	if text := os.Getenv("JOBLIFE_SOAK"); text != "" {
-		length, err = time.ParseDuration(text)
-		require.NoError(t, err)
-	}
-	if text := os.Getenv("JOBLIFE_SEED"); text != "" {
-		seed, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		length = 0
-	}
-	did, rounds := make(map[string]int), 0
-	for end := time.Now().Add(length); rounds == 0 || time.Now().Before(end); rounds++ {
-		attackOnce(t, seed, did)
-		seed++
-	}
-	t.Logf("%d rounds: %v", rounds, did)
+	did := make(map[string]int)
+	attack.Soak(t, os.Getenv("JOBLIFE_SOAK"), func(tape *attack.Tape) { newAssault(judge{t, tape}, did).run() })
+	t.Log(did)
 	for _, what := range []string{"forged", "late", "scheduler", "executor", "clean", "epilog-finish"} {
 		require.Positive(t, did[what], what)
 	}
 }
 
-// attackOnce is a round.
-func attackOnce(t *testing.T, seed uint64, did map[string]int) {
-	survived := false
-	defer func() {
-		if !survived {
-			t.Logf("JOBLIFE_SEED=%d repeats it", seed)
-		}
-	}()
-	a := newAttack(t, seed, did)
-	for range 600 {
-		a.step()
-	}
-	a.finish()
-	survived = true
+// A judge ends a run at what is wrong, so that the run can be made short.
+type judge struct {
+	testing.TB
+	tape *attack.Tape
 }
+
+func (j judge) Errorf(format string, args ...any) { j.tape.Fail(format, args...) }
 
 // nodes is how many there are. A job has one.
 const nodes = 5
@@ -67,10 +43,10 @@ const nodes = 5
 // forgedStatus is how no job ends.
 const forgedStatus = 7 << 8
 
-// An attack is a manager on a socket, and all who talk to it.
-type attack struct {
-	t       *testing.T
-	rng     *rand.Rand
+// An assault is a manager on a socket, and all who talk to it.
+type assault struct {
+	t       testing.TB
+	tape    *attack.Tape
 	socket  *socket
 	wires   []*wire
 	sched   *partner   // who has the session
@@ -124,22 +100,29 @@ type fate struct {
 	seen          map[string]bool // the events of its log
 }
 
-func newAttack(t *testing.T, seed uint64, did map[string]int) *attack {
-	a := &attack{t: t, rng: rand.New(rand.NewPCG(seed, 2)), socket: newSocket(t, 0, "-owner=100"), jobs: []*fate{nil}, did: did}
+func newAssault(j judge, did map[string]int) *assault {
+	a := &assault{t: j, tape: j.tape, socket: newSocket(j, 0, "-owner=100"), jobs: []*fate{nil}, did: did}
 	a.say(a.dial(), `"topic":"job-manager.config-reload","payload":{"job-manager":{"epilog":{"command":["sweep"],"per-rank":true}}}`)
 	a.say(a.wires[0], `"topic":"job-manager.events-journal","matchtag":5,"payload":{}`)
 	a.dial()
 	return a
 }
 
-func (a *attack) dial() *wire {
+func (a *assault) dial() *wire {
 	w := &wire{client: a.socket.connect(nil), partners: make(map[string]*partner)}
 	a.wires = append(a.wires, w)
 	return w
 }
 
+func (a *assault) run() {
+	for range 600 {
+		a.step()
+	}
+	a.finish()
+}
+
 // leave ends a connection.
-func (a *attack) leave(w *wire) {
+func (a *assault) leave(w *wire) {
 	a.socket.leave(w.client)
 	a.wires = slices.DeleteFunc(a.wires, func(o *wire) bool { return o == w })
 	a.past = slices.DeleteFunc(a.past, func(p *partner) bool { return p.wire == w })
@@ -150,7 +133,7 @@ func (a *attack) leave(w *wire) {
 }
 
 // lose ends the session of a partner, if it has one.
-func (a *attack) lose(p *partner) {
+func (a *assault) lose(p *partner) {
 	switch p {
 	case a.sched:
 		a.sched = nil
@@ -160,20 +143,20 @@ func (a *attack) lose(p *partner) {
 }
 
 // say sends a line, without its braces, and reads what all connections get of it.
-func (a *attack) say(w *wire, format string, args ...any) {
+func (a *assault) say(w *wire, format string, args ...any) {
 	a.socket.say(w.client, fmt.Sprintf("{"+format+"}", args...))
 	a.read()
 }
 
 // tell is say for a partner.
-func (a *attack) tell(p *partner, format string, args ...any) {
+func (a *assault) tell(p *partner, format string, args ...any) {
 	if p.sender != "" {
 		format = `"sender":"` + p.sender + `",` + format
 	}
 	a.say(p.wire, format, args...)
 }
 
-func (a *attack) read() {
+func (a *assault) read() {
 	for _, w := range a.wires {
 		require.False(a.t, a.socket.closed[w.client])
 		for text := range strings.Lines(a.socket.hears(w.client)) {
@@ -222,7 +205,7 @@ func (b *body) node() int {
 }
 
 // hear takes a line of the manager.
-func (a *attack) hear(w *wire, text string) {
+func (a *assault) hear(w *wire, text string) {
 	m, err := parseMessage([]byte(text))
 	if err == errNoTopic { // an event
 		return
@@ -248,7 +231,7 @@ func (a *attack) hear(w *wire, text string) {
 }
 
 // accepted notes that a hello was.
-func (a *attack) accepted(p *partner) {
+func (a *assault) accepted(p *partner) {
 	now := &a.sched
 	if p.executor {
 		now = &a.exec
@@ -260,7 +243,7 @@ func (a *attack) accepted(p *partner) {
 }
 
 // ask takes what a partner is asked or told.
-func (a *attack) ask(p *partner, m message, b body, text string) {
+func (a *assault) ask(p *partner, m message, b body, text string) {
 	switch m.Topic {
 	case topicSchedHello:
 		if a.accepted(p); m.Errnum == 0 {
@@ -294,7 +277,7 @@ func (a *attack) ask(p *partner, m message, b body, text string) {
 }
 
 // bridge takes what the bridge is asked or told.
-func (a *attack) bridge(m message, b body) {
+func (a *assault) bridge(m message, b body) {
 	switch m.Topic {
 	case "job-manager.events-journal":
 		if b.ID > 0 {
@@ -318,7 +301,7 @@ func (a *attack) bridge(m message, b body) {
 }
 
 // judge takes an event of a job.
-func (a *attack) judge(id int, name, kind string, status, node int) {
+func (a *assault) judge(id int, name, kind string, status, node int) {
 	f := a.jobs[id]
 	a.did[name]++
 	f.seen[name] = true
@@ -345,13 +328,14 @@ func (a *attack) judge(id int, name, kind string, status, node int) {
 }
 
 // step does something.
-func (a *attack) step() {
-	switch n := a.rng.IntN(100); {
+func (a *assault) step() {
+	a.tape.Steps++
+	switch n := a.tape.N(100); {
 	case n < 10:
 		a.jobs = append(a.jobs, &fate{node: -1, seen: make(map[string]bool)})
 		a.say(a.wires[0], `"topic":"job-manager.submit","matchtag":7,"payload":{"jobs":[{"id":%d,"urgency":16,"userid":100,"t_submit":1000.0,"flags":0,"jobspec":%s}]}`, len(a.jobs)-1, sleep)
 	case n < 12 && len(a.jobs) > 1:
-		id := 1 + a.rng.IntN(len(a.jobs)-1)
+		id := 1 + a.tape.N(len(a.jobs)-1)
 		a.jobs[id].canceled = true
 		a.say(a.wires[0], `"topic":"job-manager.raise","matchtag":7,"payload":{"id":%d,"severity":0,"type":"cancel"}`, id)
 	case n < 15:
@@ -365,7 +349,7 @@ func (a *attack) step() {
 	case n < 21 && len(a.wires) < 8:
 		a.dial()
 	case n < 22 && len(a.wires) > 2:
-		a.leave(a.wires[2+a.rng.IntN(len(a.wires)-2)])
+		a.leave(a.wires[2+a.tape.N(len(a.wires)-2)])
 	case n < 37:
 		a.forge()
 	case n < 50:
@@ -380,13 +364,13 @@ func (a *attack) step() {
 }
 
 // come lets a scheduler or an executor say hello.
-func (a *attack) come(executor bool) {
+func (a *assault) come(executor bool) {
 	a.last++
 	p := &partner{
 		wire: a.wires[1], executor: executor, sender: fmt.Sprint("p", a.last),
 		holds: make(map[int]int), reattach: make(map[int]bool), begun: make(map[int]bool),
 	}
-	if a.rng.IntN(2) == 0 {
+	if a.tape.N(2) == 0 {
 		p.wire, p.sender = a.dial(), ""
 	}
 	p.partners[p.sender] = p
@@ -401,7 +385,7 @@ func (a *attack) come(executor bool) {
 	a.did["scheduler"]++
 	a.tell(p, `"topic":"job-manager.sched-hello","payload":{"partial-ok":true}`)
 	require.Same(a.t, p, a.sched)
-	if a.rng.IntN(2) == 0 {
+	if a.tape.N(2) == 0 {
 		a.forge()
 		a.late()
 	}
@@ -412,9 +396,12 @@ func (a *attack) come(executor bool) {
 
 // depart ends a session: the connection ends, or the bridge tells that a sender is gone, which
 // may speak on.
-func (a *attack) depart(p *partner) {
+func (a *assault) depart(p *partner) {
+	if p == nil {
+		return
+	}
+	a.tape.Crashes++
 	switch {
-	case p == nil:
 	case p.sender == "":
 		a.leave(p.wire)
 	default:
@@ -425,7 +412,7 @@ func (a *attack) depart(p *partner) {
 }
 
 // schedule lets the scheduler decide.
-func (a *attack) schedule() {
+func (a *assault) schedule() {
 	p := a.sched
 	if p == nil {
 		return
@@ -443,7 +430,7 @@ func (a *attack) schedule() {
 	for _, node := range p.holds {
 		used[node] = true
 	}
-	node := a.rng.IntN(nodes)
+	node := a.tape.N(nodes)
 	if len(p.waiting) == 0 || used[node] {
 		return
 	}
@@ -455,18 +442,18 @@ func (a *attack) schedule() {
 }
 
 // counts checks that what was said of a job came into its log.
-func (a *attack) counts(id int, event string) {
+func (a *assault) counts(id int, event string) {
 	f := a.jobs[id]
 	require.True(a.t, f.seen[event] || f.canceled, "job %d: what the right one said of it does not count: %s", id, event)
 }
 
 // execute lets the executor go on with a job.
-func (a *attack) execute() {
+func (a *assault) execute() {
 	p := a.exec
 	if p == nil || len(p.waiting) == 0 {
 		return
 	}
-	i := a.rng.IntN(len(p.waiting))
+	i := a.tape.N(len(p.waiting))
 	id := p.waiting[i]
 	f := a.jobs[id]
 	say := func(kind, data string) {
@@ -487,7 +474,7 @@ func (a *attack) execute() {
 		return
 	}
 	if !f.over {
-		f.over, f.status = true, a.rng.IntN(2)*256
+		f.over, f.status = true, a.tape.N(2)*256
 	}
 	p.waiting = slices.Delete(p.waiting, i, i+1)
 	say("finish", fmt.Sprintf(`{"status":%d}`, f.status))
@@ -496,11 +483,11 @@ func (a *attack) execute() {
 }
 
 // serve lets the bridge go on with what it was asked.
-func (a *attack) serve() {
+func (a *assault) serve() {
 	if len(a.asked) == 0 {
 		return
 	}
-	i := a.rng.IntN(len(a.asked))
+	i := a.tape.N(len(a.asked))
 	r := a.asked[i]
 	r.stage++
 	what := `"payload":{}`
@@ -508,7 +495,7 @@ func (a *attack) serve() {
 	case r.topic == "rexec.exec" && r.stage == 1:
 		what = `"payload":{"type":"started","pid":7}`
 	case r.topic == "rexec.exec" && r.stage == 2:
-		what = fmt.Sprintf(`"payload":{"type":"finished","status":%d}`, a.rng.IntN(2)*256)
+		what = fmt.Sprintf(`"payload":{"type":"finished","status":%d}`, a.tape.N(2)*256)
 	default:
 		a.asked = slices.Delete(a.asked, i, i+1)
 		if r.topic == "rexec.exec" {
@@ -521,12 +508,12 @@ func (a *attack) serve() {
 }
 
 // lies are what one says who was not asked about a job.
-func (a *attack) lies(id int) []string {
+func (a *assault) lies(id int) []string {
 	start := func(kind, data string) string {
 		return fmt.Sprintf(`"topic":"exec.start","payload":{"id":%d,"type":"%s","data":%s}`, id, kind, data)
 	}
 	return []string{
-		gives(id, a.rng.IntN(nodes)),
+		gives(id, a.tape.N(nodes)),
 		fmt.Sprintf(`"topic":"sched.alloc","payload":{"id":%d,"type":2,"note":"forged"}`, id),
 		fmt.Sprintf(`"topic":"sched.alloc","payload":{"id":%d,"type":3}`, id),
 		`"topic":"sched.alloc","errnum":38`,
@@ -540,27 +527,27 @@ func (a *attack) lies(id int) []string {
 }
 
 // late lets one that was replaced, or never accepted, go on as if nothing had happened.
-func (a *attack) late() {
+func (a *assault) late() {
 	if len(a.past) == 0 || len(a.jobs) == 1 {
 		return
 	}
 	a.did["late"]++
-	p := a.past[a.rng.IntN(len(a.past))]
-	id := 1 + a.rng.IntN(len(a.jobs)-1)
+	p := a.past[a.tape.N(len(a.past))]
+	id := 1 + a.tape.N(len(a.jobs)-1)
 	if len(p.waiting) > 0 {
-		id = p.waiting[a.rng.IntN(len(p.waiting))]
+		id = p.waiting[a.tape.N(len(p.waiting))]
 	}
 	lies := a.lies(id)
-	a.tell(p, "%s", lies[a.rng.IntN(len(lies))])
+	a.tell(p, "%s", lies[a.tape.N(len(lies))])
 }
 
 // forge lets a stranger say what others may say, in its own name or in that of one of them.
-func (a *attack) forge() {
+func (a *assault) forge() {
 	if len(a.wires) < 3 || len(a.jobs) == 1 {
 		return
 	}
-	w := a.wires[2+a.rng.IntN(len(a.wires)-2)]
-	if len(w.partners) > 0 && a.rng.IntN(2) == 0 { // another's own answers are no lies
+	w := a.wires[2+a.tape.N(len(a.wires)-2)]
+	if len(w.partners) > 0 && a.tape.N(2) == 0 { // another's own answers are no lies
 		w = a.dial()
 		defer a.leave(w)
 	}
@@ -568,27 +555,27 @@ func (a *attack) forge() {
 		return
 	}
 	a.did["forged"]++
-	lies := a.lies(1 + a.rng.IntN(len(a.jobs)-1))
-	sender := fmt.Sprint("p", 1+a.rng.IntN(a.last+1))
+	lies := a.lies(1 + a.tape.N(len(a.jobs)-1))
+	sender := fmt.Sprint("p", 1+a.tape.N(a.last+1))
 	lies = append(lies, `"topic":"job-manager.sched-hello","rolemask":2,"payload":{"partial-ok":true}`,
 		`"topic":"job-manager.exec-hello","rolemask":2,"payload":{"service":"exec"}`,
 		fmt.Sprintf(`"topic":"job-manager.disconnect","matchtag":0,"sender":"%s"`, sender))
-	if len(a.asked) > 0 && a.rng.IntN(2) == 0 {
-		r := a.asked[a.rng.IntN(len(a.asked))]
+	if len(a.asked) > 0 && a.tape.N(2) == 0 {
+		r := a.asked[a.tape.N(len(a.asked))]
 		lies = nil
 		for _, rest := range []string{`"payload":{"type":"started","pid":9}`, `"payload":{"type":"finished","status":0}`, `"errnum":61`, `"payload":{}`} {
 			lies = append(lies, fmt.Sprintf(`"topic":"%s","matchtag":%d,%s`, r.topic, r.tag, rest), fmt.Sprintf(`"topic":"%s",%s`, r.topic, rest))
 		}
 	}
-	lie := lies[a.rng.IntN(len(lies))]
-	if a.rng.IntN(3) == 0 && !strings.Contains(lie, `"sender"`) {
+	lie := lies[a.tape.N(len(lies))]
+	if a.tape.N(3) == 0 && !strings.Contains(lie, `"sender"`) {
 		lie = `"sender":"` + sender + `",` + lie
 	}
 	a.say(w, "%s", lie)
 }
 
 // finish lets all jobs end, and reads their logs.
-func (a *attack) finish() {
+func (a *assault) finish() {
 	if a.sched == nil {
 		a.come(false)
 	}
