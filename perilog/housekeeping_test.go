@@ -2,6 +2,7 @@ package perilog_test
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -125,4 +126,17 @@ func TestALogOfHousekeepingThatIsAheadIsRefused(t *testing.T) {
 	log := []byte(prelude + `{"timestamp":20,"name":"alloc"}` + "\n")
 	_, err = perilog.RecoverJob(1e9, c, fuzzSpec(t), log, l.hk)
 	require.ErrorIs(t, err, perilog.ErrOrder)
+}
+
+// I10: a rank has a holder from when it leaves the job, although nothing was taken, and after
+// a shutdown.
+func TestHousekeepingHoldsWhatHasLeft(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Housekeeping: new(perilog.HousekeepingConfig)})
+	b.run()
+	b.job.Shutdown(b.now, b.now)
+	holders := slices.Collect(b.job.Holders())
+	require.Len(t, holders, 1)
+	require.Equal(t, perilog.HolderHousekeeping, holders[0].Kind)
+	require.Equal(t, "0-1", holders[0].Ranks.String())
+	require.False(t, b.job.Final())
 }
