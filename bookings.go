@@ -167,7 +167,6 @@ func (b *bookings) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	return out
 }
 
-// conflict returns an error if other jobs hold some of the resources.
 func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
 	both := b.overlaps(id, r)
 	if both == nil {

@@ -266,8 +266,7 @@ func (d *dependencies) satisfied(j *jobstate.Job, s scheme) bool {
 	return false
 }
 
-// release ends the waits of those that are satisfied. With a note it raises an
-// exception on the others.
+// release ends the waits that are satisfied. With a note it raises exceptions on the others.
 func (d *dependencies) release(e *Event, satisfied func(dependent) bool, note string) {
 	id := e.Job.ID()
 	list := d.after[id]
@@ -396,8 +395,7 @@ func (d *dependencies) join(e *Event) {
 	}
 }
 
-// leave notes that a job is over, and lets the next one of its name go if all others
-// wait too.
+// leave notes that a job is over, and lets the next of its name go if all others wait too.
 func (d *dependencies) leave(e *Event) {
 	id := e.Job.ID()
 	k := d.keys[id]

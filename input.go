@@ -427,8 +427,7 @@ const (
 	lineFrame = 64      // of an event: more than what its line has beside name and context
 )
 
-// fits returns why data, beside more bytes, cannot be stored. Data is JSON, or no JSON at
-// all, which others find out.
+// fits returns why data, beside more bytes, cannot be stored. Others find out if it is no JSON.
 func fits(what string, data []byte, more int) error {
 	if n := len(data) + more; n > maxData {
 		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, maxData)

@@ -85,8 +85,7 @@ const (
 // job returns the job as its log tells.
 func (j *job) job() *jobstate.Job { return j.life.State() }
 
-// current returns what the job has now: the allocation without the ranks that it
-// dropped, with the expiration of the latest update. Nil: it was allocated nothing.
+// current returns the allocation without dropped ranks, as the last update extends it; nil: none.
 func (j *job) current() *rset.R { return j.expiring(j.life.R()) }
 
 // expiring returns r with the expiration of the latest update, unless that is before r's
@@ -102,7 +101,6 @@ func (j *job) expiring(r *rset.R) *rset.R {
 	return r
 }
 
-// infoOf returns what a scheduler has to know of a job that waits.
 func infoOf(s *jobstate.Job) alloc.JobInfo {
 	p, _ := s.Priority()
 	submit, _ := s.Entered(jobstate.StateNew)
@@ -339,8 +337,7 @@ func (j *job) annotations() json.RawMessage {
 	return nil
 }
 
-// merged returns the annotations of a job after an update by a valid object. The error says
-// that they are too long for an event.
+// merged returns the annotations after an update by a valid object, or that they are too long.
 func (j *job) merged(patch []byte) (json.RawMessage, error) {
 	notes, err := jobstate.MergeAnnotations(j.annotations(), patch)
 	if err == nil {

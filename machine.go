@@ -174,8 +174,7 @@ func (m *machine) visible(by Cred, id jobid.ID) (View, bool) {
 	return v, true
 }
 
-// active returns a job that by may change. Its submit is durable (EL-6), unless a hook
-// asks.
+// active returns a job that by may change: a durable one (EL-6), unless a hook asks.
 func (m *machine) active(by Cred, id jobid.ID) (*job, error) {
 	if j := m.jobs[id]; j != nil && !j.public && !m.inbox.posting {
 		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
@@ -254,8 +253,7 @@ func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 	return m.applyUpTo(limit, j, c)
 }
 
-// fitsLog returns an error if the log of a job has no room for an event. For a store, a log
-// beyond its own limit is a failure, and no user may cause one.
+// fitsLog keeps users from making a log so long that the store fails.
 func fitsLog(limit int, j *job, e eventlog.Entry) error {
 	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
 		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d", ErrLimit, j.id, guard.Quote(e.Name), n, limit)

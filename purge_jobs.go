@@ -210,8 +210,7 @@ func (p *purger) next() {
 	}
 }
 
-// passTime passes the time to the index. It is for a Manager without limits, which nothing
-// wakes to do so: after a long rest no clock has jumped.
+// passTime is for a Manager without limits, which nothing wakes: after a rest no clock has jumped.
 func (p *purger) passTime() error {
 	if p.index.Observe(p.now) == nil {
 		return nil

@@ -106,8 +106,7 @@ const (
 	maxEnded = 1 << 12 // records; clear takes time for all that the map ever had
 )
 
-// reset empties a batch and keeps its room. Of the longest lists it clears only what
-// is not in its text.
+// reset keeps the room of a batch. Of the longest lists it clears only what is not in its text.
 func (b *batch) reset() {
 	if clear(b.ended); len(b.Append) > maxEnded {
 		b.ended = nil
@@ -278,8 +277,7 @@ func (o *outbox) record(r Record) {
 	}
 }
 
-// line records an event. It returns the length of its line, and a context that lives as long
-// as the Ready.
+// line records an event. It returns the length of its line, and its context, kept as the Ready is.
 func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
 	if o.volatile {
 		return 0, o.out.keep(r.Entry.Context)

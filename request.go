@@ -112,8 +112,7 @@ func checkUrgency(by Cred, urgency, most int) error {
 	return nil
 }
 
-// submitTime returns the time of the event submit. The error tells why nobody may submit
-// such a job.
+// submitTime returns the time of the event submit, or why nobody may submit such a job.
 func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 	if err := checkUrgency(in.By, in.Urgency, jobstate.UrgencyDefault); err != nil {
 		return 0, err

@@ -281,8 +281,7 @@ func (h *Holds) onlyJob() bool {
 	return only
 }
 
-// fail notes that ranks failed while the job goes on. If the job drops them, it and the
-// executor hold them no longer; their drain does.
+// fail notes that ranks failed while the job goes on. Only a drain holds dropped ones.
 func (h *Holds) fail(f *jobstate.FailedRanks) {
 	drop := f.Action == jobstate.FailedDrop
 	h.failRanks(f.Ranks, drop)

@@ -290,8 +290,7 @@ func (j *Job) active(key Key) *action {
 	return nil
 }
 
-// adopt adds an action that the log has and the configuration does not. It returns nil
-// if this library does not run the action, or has adopted too many.
+// adopt adds an action that only the log has; nil: another writer runs it, or too many were.
 func (j *Job) adopt(key Key, how *jobstate.ActionMode) *action {
 	if !how.Owned() || j.adopted == maxAdopted {
 		return nil
@@ -370,8 +369,7 @@ func (a *action) mode() jobstate.ActionMode {
 // single reports whether one command serves all ranks.
 func (a *action) single() bool { return !a.run.Spec().PerRank }
 
-// newRun returns the run of an action that has started. Its start says how it runs, or
-// else the configuration does.
+// newRun returns the run of an action. Its start says how it runs, or else the configuration.
 func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run.Run {
 	spec := run.Spec{
 		Title: title(a.Key), Ranks: ranks,
@@ -415,8 +413,7 @@ func (j *Job) hosts(ranks *idset.Set) string {
 	return part.Nodelist().String()
 }
 
-// foldFail folds the failure of an action on ranks, and their drain. The action is nil if
-// this library does not run it.
+// foldFail folds a failure and its drain. The action is nil if this library does not run it.
 func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	cause := run.CauseNamed(c.Cause)
 	if a != nil {
@@ -444,8 +441,7 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	}
 }
 
-// foldException cancels the actions that a fatal exception cancels, and drains ranks that
-// the job drops.
+// foldException cancels what a fatal exception cancels, and drains ranks that the job drops.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
 		j.ownDrains()

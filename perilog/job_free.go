@@ -66,8 +66,7 @@ func (j *Job) startHousekeeping() {
 	j.postTo(LogHousekeeping, s)
 }
 
-// foldHousekeeping folds an event of the log of housekeeping, live and in a replay alike. It
-// ignores other events.
+// foldHousekeeping folds an event of the log of housekeeping, live and in a replay alike.
 func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	h, t := j.hk, ev.Entry().Timestamp
 	if c, ok := ev.Context().(*jobstate.ActionStartContext); ok && h == nil && c.Kind == jobstate.ActionHousekeeping {
@@ -110,8 +109,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	}
 }
 
-// progressHousekeeping launches the work on ranks that have left the job, and posts what
-// follows from its failures and ends.
+// progressHousekeeping launches the work on ranks that have left, and posts what follows from it.
 func (j *Job) progressHousekeeping() {
 	h := j.hk
 	if j.final || j.holds.revoked {
@@ -203,8 +201,7 @@ func (j *Job) freeHousekeeping() {
 	}
 }
 
-// confirmDrains posts the drains that are confirmed, unless the job may be starting on those
-// ranks.
+// confirmDrains posts drains that are confirmed, unless the job may be starting there.
 func (j *Job) confirmDrains() {
 	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return

@@ -62,8 +62,7 @@ func (j *Job) mayStart() bool {
 	return !j.stopping && j.executor != executorAsked && j.holds.job.MayStart() && j.start() != startNever && j.prologsDone() == nil
 }
 
-// prologsDone returns nil if every configured prolog has succeeded and there is a rank
-// to start on, or what is missing.
+// prologsDone returns what is missing: the success of a configured prolog, or a rank to start on.
 func (j *Job) prologsDone() error {
 	h := &j.holds
 	if h.allFailed() {
@@ -99,8 +98,6 @@ func (j *Job) isOver(s start) bool {
 	return job.State() == jobstate.StateCleanup && (s == startNever || s == startDone && (job.Finished() || job.Released()))
 }
 
-// epilogsDue reports whether the epilogs of a job with that start are due: the job is over,
-// has resources, and its nodes were prepared or used.
 func (j *Job) epilogsDue(s start) bool {
 	return j.isOver(s) && j.holds.allocated() && j.holds.used()
 }
@@ -246,8 +243,7 @@ func (j *Job) settle() {
 	j.free()
 }
 
-// isMoot reports whether a launch that was not taken has ended on all its ranks, since an
-// operator ended it. It removes the ranks where it has from l.
+// isMoot removes from a launch the ranks that an operator ended, and reports whether none is left.
 func (j *Job) isMoot(l Launch) bool {
 	a := j.action(l.Action)
 	if a == nil || a.run == nil {
@@ -331,8 +327,7 @@ func (j *Job) startAll(k jobstate.ActionKind) {
 	}
 }
 
-// startAction posts the start of an action. The first launch is part of it if it is on all
-// ranks of the action.
+// startAction posts the start of an action, which has the first launch if that is on all ranks.
 func (j *Job) startAction(a *action) {
 	c := &jobstate.ActionStartContext{ActionKey: a.Key, Resources: a.config.Resources}
 	c.PerRank = a.config.PerRank

@@ -63,8 +63,7 @@ func (r *Run) isOf(g Group) bool {
 	return r.spec.PerRank || g.Cause != CauseOffline && g.Cause != CauseUnreachable || g.Ranks.Len() == 1 && g.Ranks.Contains(r.spec.Leader)
 }
 
-// groups returns the ranks by cause and code. If they do not show the end of a single
-// command, its leader is one of them.
+// groups has the leader of a single command too if the ranks do not show how it ended.
 func (r *Run) groups() []Group {
 	var groups []Group
 	add := func(rank uint32, s *slot) {
@@ -105,12 +104,10 @@ func (s *slot) code() int {
 	return 0
 }
 
-// Limits of a note: of the names of one group of ranks, beyond which they are
-// counted, of one control line's note, and of how many notes are kept.
 const (
-	maxPart  = 256
-	maxNote  = 256
-	maxNotes = 16
+	maxPart  = 256 // bytes of the names of one group of ranks, beyond which they are counted
+	maxNote  = 256 // bytes of a control line's note
+	maxNotes = 16  // that are kept
 )
 
 // summary returns the public line. The words for one cause are flux-core's.
@@ -214,10 +211,9 @@ type details struct {
 	dropped int // reports that found no room
 }
 
-// Limits of details: of the text of one report, and room to count the rest.
 const (
-	maxDetailText = 256
-	detailRoom    = 32
+	maxDetailText = 256 // bytes of one report
+	detailRoom    = 32  // to count the rest
 )
 
 // detail keeps what a report said of a rank.

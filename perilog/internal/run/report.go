@@ -209,8 +209,7 @@ func (r *Run) finish() {
 	}
 }
 
-// output obeys a control line. A line costs what it changes: one that changes nothing
-// is AnswerIgnored.
+// output obeys a control line, which costs what it changes.
 func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 	c, ok, err := ParseControl(line)
 	switch {
@@ -286,8 +285,7 @@ func (r *Run) reported(rank uint32, s *slot, note string) bool {
 	return true
 }
 
-// mark notes what control lines said while the command runs. A line that is not understood
-// outweighs the others.
+// mark notes what a control line said. One that is not understood outweighs the others.
 func (s *slot) mark(c Cause) {
 	if s.cause != CauseControl {
 		s.cause = c
