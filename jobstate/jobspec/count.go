@@ -34,8 +34,7 @@ type Count struct {
 	set      []span   // two or more, ascending, with numbers missing between them; or nil
 }
 
-// Fixed returns the Count that accepts only n. Panics unless n is from 1 to
-// MaxCount.
+// Fixed returns the Count that accepts only n. Panics unless n is from 1 to MaxCount.
 func Fixed(n int64) Count {
 	if n < 1 || n > MaxCount {
 		panic("jobspec: Fixed: " + strconv.FormatInt(n, 10) + " is out of range")
@@ -77,8 +76,8 @@ type countParser struct {
 	base int // offset of s in what the caller gave
 }
 
-func (p *countParser) fail(cause error) *jsonobj.Fault {
-	return &jsonobj.Fault{Offset: p.base + p.i, Err: cause}
+func (p *countParser) fail(at int, cause error) *jsonobj.Fault {
+	return &jsonobj.Fault{Offset: p.base + at, Err: cause}
 }
 
 // next takes c if it comes next.
@@ -98,13 +97,11 @@ func (p *countParser) number() (int64, *jsonobj.Fault) {
 	}
 	digits := p.s[start:p.i]
 	if digits == "" || digits[0] == '0' {
-		p.i = start
-		return 0, p.fail(errCount)
+		return 0, p.fail(start, errCount)
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || n > MaxCount {
-		p.i = start
-		return 0, p.fail(errHuge)
+		return 0, p.fail(start, errHuge)
 	}
 	return n, nil
 }
@@ -124,14 +121,12 @@ func (p *countParser) list() (Count, *jsonobj.Fault) {
 				return Count{}, err
 			}
 			if last <= first {
-				p.i = start
-				return Count{}, p.fail(errCount)
+				return Count{}, p.fail(start, errCount)
 			}
 		}
 		switch n := len(set); {
 		case n > 0 && first <= set[n-1].last:
-			p.i = start
-			return Count{}, p.fail(errCount)
+			return Count{}, p.fail(start, errCount)
 		case n > 0 && first == set[n-1].last+1:
 			set[n-1].last = last
 		default:
@@ -142,7 +137,7 @@ func (p *countParser) list() (Count, *jsonobj.Fault) {
 		}
 	}
 	if p.i < len(p.s) {
-		return Count{}, p.fail(errCount)
+		return Count{}, p.fail(p.i, errCount)
 	}
 	if len(set) == 1 {
 		return newRange(set[0].first, set[0].last, add, 1), nil
@@ -166,7 +161,7 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 			return Count{}, err
 		}
 	default:
-		return Count{}, p.fail(errCount)
+		return Count{}, p.fail(p.i, errCount)
 	}
 	op, operand := add, int64(1)
 	if p.next(':') {
@@ -175,18 +170,17 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 		}
 		if p.next(':') {
 			if p.i == len(p.s) {
-				return Count{}, p.fail(errOperator)
+				return Count{}, p.fail(p.i, errOperator)
 			}
 			op = operator(p.s[p.i])
 			p.i++
 		}
 	}
 	if p.i < len(p.s) {
-		return Count{}, p.fail(errCount)
+		return Count{}, p.fail(p.i, errCount)
 	}
 	if cause := checkRange(lo, hi, op, operand); cause != nil {
-		p.i = 0
-		return Count{}, p.fail(cause)
+		return Count{}, p.fail(0, cause)
 	}
 	return newRange(lo, hi, op, operand), nil
 }
