@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 )
 
-// Entry is one event of a log. The zero Entry is not valid: [AppendEntry]
-// refuses it.
+// Entry is one event of a log. The zero Entry is not valid: [AppendEntry] refuses it.
 //
 // An Entry that was read also remembers what AppendEntry needs to write the same
 // bytes: a timestamp without a fraction, an unusual order of keys, and keys that RFC

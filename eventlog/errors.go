@@ -22,8 +22,7 @@ var (
 	// write of the last entry did not finish. All complete entries come before
 	// this error.
 	ErrTorn = errors.New("torn last line")
-	// ErrLimit is returned when a line, its depth or the number of entries
-	// exceeds a limit.
+	// ErrLimit is returned when a line, its depth or the number of entries exceeds a limit.
 	ErrLimit = errors.New("limit exceeded")
 )
 

@@ -16,8 +16,7 @@ import (
 // none. They are written after the other keys.
 type Context interface{ context() }
 
-// Flags is the mask of flags in a submit event, as flux-core defines it. RFC 21
-// names only debug.
+// Flags is the mask of flags in a submit event, as flux-core defines it. RFC 21 names only debug.
 type Flags uint32
 
 // The flags of flux-core.
@@ -79,8 +78,7 @@ type JobspecUpdateContext struct {
 
 // Update sets one value of the jobspec.
 type Update struct {
-	// Path is attributes, resources or tasks, or a path below one, its keys
-	// joined by periods.
+	// Path is attributes, resources or tasks, or a path below one, its keys joined by periods.
 	Path  string
 	Value json.RawMessage // any JSON value
 }

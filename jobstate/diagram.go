@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// DiagramFormat selects the language of a diagram. The zero DiagramFormat is
-// invalid.
+// DiagramFormat selects the language of a diagram. The zero DiagramFormat is invalid.
 type DiagramFormat uint8
 
 // The formats of Diagram.

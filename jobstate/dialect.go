@@ -28,8 +28,7 @@ const (
 	eventHousekeepingFinish  = "housekeeping-finish"
 )
 
-// An ActionKind is prolog, epilog or housekeeping. The zero ActionKind is
-// invalid.
+// An ActionKind is prolog, epilog or housekeeping. The zero ActionKind is invalid.
 type ActionKind uint8
 
 // The kinds of actions.
@@ -39,8 +38,7 @@ const (
 	ActionHousekeeping                       // runs after the epilogs, with a log of its own; delays the release of nodes
 )
 
-// String returns "prolog", "epilog" or "housekeeping"; another value prints as
-// ActionKind(n).
+// String returns "prolog", "epilog" or "housekeeping"; another value prints as ActionKind(n).
 func (k ActionKind) String() string {
 	if name := k.event("prolog", "epilog", "housekeeping"); name != "" {
 		return name
@@ -69,8 +67,7 @@ type ActionKey struct {
 	Description string
 }
 
-// String returns the kind and the description, such as "epilog
-// job-manager.epilog".
+// String returns the kind and the description, such as "epilog job-manager.epilog".
 func (k ActionKey) String() string { return k.Kind.String() + " " + k.Description }
 
 // ActionMode says how this library runs an action. The zero value means that another
@@ -86,8 +83,7 @@ type ActionMode struct {
 	Timeout, KillTimeout time.Duration
 }
 
-// Owned reports whether this library runs the action, that is, whether PerRank
-// or Leader is set.
+// Owned reports whether this library runs the action, that is, whether PerRank or Leader is set.
 func (a *ActionMode) Owned() bool { return a.PerRank || a.Leader.Set }
 
 // OnFailure says what happens to a rank where housekeeping failed. The zero value, "",
@@ -109,8 +105,7 @@ type ActionStartContext struct {
 	// Ranks are those that the action holds. An event without the key ranks means
 	// All, and All is written without the key. The zero value means no ranks.
 	Ranks Ranks
-	// Resources are the named resources that the action holds: no name twice,
-	// none empty.
+	// Resources are the named resources that the action holds: no name twice, none empty.
 	Resources []string
 	ActionMode
 	// Attempt is the number of the launch that comes with the start, on all ranks;
@@ -169,8 +164,7 @@ type ActionFinishContext struct {
 	Extra  json.RawMessage
 }
 
-// DrainedContext is the context of drained: it confirms that the ranks are
-// drained.
+// DrainedContext is the context of drained: it confirms that the ranks are drained.
 type DrainedContext struct {
 	Ranks *idset.Set // nil is empty
 	Extra json.RawMessage
@@ -184,8 +178,7 @@ type FailedRanks struct {
 	Action   FailedAction
 }
 
-// FailedAction says what happens to ranks that failed. The zero value is
-// invalid.
+// FailedAction says what happens to ranks that failed. The zero value is invalid.
 type FailedAction uint8
 
 // The values of the key action.

@@ -59,8 +59,7 @@ type rare struct {
 	summary       *Summary // all that is known of the job; nil: it was folded
 }
 
-// A Summary is what is known of an inactive job whose log is not at hand, as of a
-// purge.Record.
+// A Summary is what is known of an inactive job whose log is not at hand, as of a purge.Record.
 type Summary struct {
 	ID       jobid.ID
 	Inactive eventlog.Timestamp // when it became so

@@ -109,8 +109,7 @@ func (o *ordered[K, V]) reindex() {
 	}
 }
 
-// all yields the live items in the order of insertion. The set must not
-// change meanwhile.
+// all yields the live items in the order of insertion. The set must not change meanwhile.
 func (o *ordered[K, V]) all() iter.Seq2[K, *V] {
 	return func(yield func(K, *V) bool) {
 		for i := range o.items {

@@ -66,8 +66,7 @@ func (s State) name() (long, short string) {
 	}
 }
 
-// String returns the name, such as RUN or PENDING. A value without a name prints as
-// State(n).
+// String returns the name, such as RUN or PENDING. A value without a name prints as State(n).
 func (s State) String() string {
 	if long, _ := s.name(); long != "" {
 		return long

@@ -193,8 +193,7 @@ func kindOf[T string | []byte](name T) kind {
 // Outcome is invalid: it comes with an error.
 type Outcome uint8
 
-// The outcomes that callers compare. Other outcomes are ignored too; String
-// returns the reason.
+// The outcomes that callers compare. Other outcomes are ignored too; String returns the reason.
 const (
 	// Applied: the event is part of the job's state now.
 	Applied Outcome = 1 + iota

@@ -187,8 +187,7 @@ func seconds(v jsonobj.Value) time.Duration {
 	return time.Duration(d)
 }
 
-// writeSeconds appends a duration as a real number of seconds, exactly, and
-// nothing for 0.
+// writeSeconds appends a duration as a real number of seconds, exactly, and nothing for 0.
 func writeSeconds(w *jsonobj.Writer, key string, d time.Duration) {
 	if d == 0 {
 		return

@@ -15,8 +15,7 @@ const (
 	maxPinner = 256  // the greatest length of Pin.By in bytes
 )
 
-// A PinKind says why a job is kept. A caller may use other numbers for its own
-// kinds.
+// A PinKind says why a job is kept. A caller may use other numbers for its own kinds.
 type PinKind uint8
 
 // The kinds of pins.

@@ -184,8 +184,7 @@ func (r *Reader) damage(err error) error {
 // ReaderOptions.Offset.
 func (r *Reader) Duplicate() bool { return r.twice }
 
-// Offset returns where the last entry from Next ends, in bytes from the start
-// of the log.
+// Offset returns where the last entry from Next ends, in bytes from the start of the log.
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Close closes the file. Closing a closed Reader is fs.ErrClosed.

@@ -57,8 +57,7 @@ func positive[T int | int64](n, fallback T) T {
 // Job is one job of an archive. The slices belong to the caller.
 type Job struct {
 	ID jobid.ID
-	// Eventlog begins with the event submit. [Archive] Failures says what else was
-	// checked.
+	// Eventlog begins with the event submit. [Archive] Failures says what else was checked.
 	Eventlog []byte
 	// Jobspec is not checked. It is never nil, and may be empty.
 	Jobspec []byte

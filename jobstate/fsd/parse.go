@@ -90,8 +90,7 @@ func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// infinityLen returns the length of the word for infinity that s begins with, 0 if
-// it does not.
+// infinityLen returns the length of the word for infinity that s begins with, 0 if it does not.
 func infinityLen(s string) int {
 	const word = "infinity"
 	n := 0

@@ -85,8 +85,7 @@ func (id ID) appendDotHex(dst []byte) []byte {
 	return dst
 }
 
-// Format returns id in the form f. Panics if f is not one of the constants of
-// this package.
+// Format returns id in the form f. Panics if f is not one of the constants of this package.
 func (id ID) Format(f Format) string {
 	return string(id.AppendFormat(make([]byte, 0, maxText), f))
 }

@@ -26,8 +26,7 @@ type Generator struct {
 // generators of an instance, and after a restart. An id that is too large and the zero
 // time are errors.
 //
-// After a restart, call [Generator.After] with the watermark before the first
-// Next.
+// After a restart, call [Generator.After] with the watermark before the first Next.
 func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 	if id > maxGenerator {
 		return nil, fmt.Errorf("%w: generator %d, at most %d", errRange, id, maxGenerator)
@@ -43,8 +42,7 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 // back (I9): store the watermark durably before you remove the record that proves an
 // id used, and pass the watermark here after a restart.
 //
-// If the time of id is in the future, [Generator.Next] returns an error until
-// that time.
+// If the time of id is in the future, [Generator.Next] returns an error until that time.
 func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 
 // Last returns the watermark to store: the greatest id that g made or that was

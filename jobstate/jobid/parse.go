@@ -21,8 +21,7 @@ const maxBase58 = 12
 //   - after 0x: hexadecimal digits of either case
 //   - otherwise decimal digits
 //
-// Parse skips a "job." before any of these, as flux-core does. Leading zeros
-// are ignored.
+// Parse skips a "job." before any of these, as flux-core does. Leading zeros are ignored.
 //
 // An empty s is an error, and a number of 2^64 or more. The error names the offset in
 // bytes. Parse takes time linear in s and allocates only for an error.

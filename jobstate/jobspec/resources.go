@@ -12,8 +12,7 @@ type Vertex struct {
 	Type string
 	// Count is the number of it in each one of its parent.
 	Count Count
-	// Unit, Label and ID are the keys of RFC 14, "" if absent. A slot has a
-	// Label.
+	// Unit, Label and ID are the keys of RFC 14, "" if absent. A slot has a Label.
 	Unit, Label, ID string
 	// Exclusive says that no other job may use it. By default slots and everything
 	// in them are exclusive (RFC 14).
@@ -26,8 +25,7 @@ type Vertex struct {
 	total Quantity // how many of it the job asks for in all
 }
 
-// Vertices yields the resources that the job asks for with their indexes, each
-// after its parent.
+// Vertices yields the resources that the job asks for with their indexes, each after its parent.
 func (s *Spec) Vertices() iter.Seq2[int, Vertex] {
 	return func(yield func(int, Vertex) bool) {
 		for i, v := range s.vertices {
@@ -181,8 +179,7 @@ func kindOf(v jsonobj.Value) string {
 // Shape is the form that RFC 25 gives the resources of a job: slots of cores
 // and gpus, on nodes or not.
 type Shape struct {
-	// Nodes is the number of nodes; the zero Count if the job does not ask for
-	// nodes.
+	// Nodes is the number of nodes; the zero Count if the job does not ask for nodes.
 	Nodes Count
 	// Slots is the number of slots on each node; in total, if Nodes is zero.
 	Slots Count

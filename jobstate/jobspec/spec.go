@@ -233,8 +233,7 @@ func clone(raw []byte) json.RawMessage {
 type Dependency struct {
 	// Scheme says what Value means.
 	Scheme, Value string
-	// JSON is the whole object, with the keys that the scheme adds. The caller owns
-	// it.
+	// JSON is the whole object, with the keys that the scheme adds. The caller owns it.
 	JSON json.RawMessage
 }
 

@@ -21,8 +21,7 @@ import (
 // follows no symbolic link. A file that cannot be removed from the trash is no error: the
 // next Unlink and the next Open try again.
 //
-// Unlink makes one fsync. It works on a full disk. On Windows no file of the jobs may be
-// open.
+// Unlink makes one fsync. It works on a full disk. On Windows no file of the jobs may be open.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
 	if err := s.check(op); err != nil {

@@ -29,8 +29,7 @@ type Subject interface {
 	// in any order, and the watermark, 0 if there is none. The watermark may be greater
 	// than the one that was stored, but not than the ids that the store was given.
 	Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error)
-	// Reopen opens the store again, as after a crash: changes that were not
-	// durable may be lost.
+	// Reopen opens the store again, as after a crash: changes that were not durable may be lost.
 	Reopen() error
 }
 
