@@ -115,7 +115,7 @@ func (t *table) check(what string, orders map[meta]func(func(slot) bool), others
 				err = fmt.Errorf("%s %v is in order %x and at %x", what, j.ID, where, t.where(at))
 			case !t.is(j.ID, at):
 				err = fmt.Errorf("%s %v is found elsewhere", what, j.ID)
-			case last != nil && !less(*last, j):
+			case last != nil && compare(*last, j) >= 0:
 				err = fmt.Errorf("%s %v is after %v", what, *last, j)
 			}
 			last = &j

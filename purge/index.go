@@ -238,7 +238,7 @@ func (x *Index) all(yield func(Record) bool) {
 	more := true
 	x.free.each(func(at slot) bool {
 		r := x.jobs.record(at)
-		for more && len(rest) > 0 && less(rest[0], r) {
+		for more && len(rest) > 0 && compare(rest[0], r) < 0 {
 			more = yield(rest[0])
 			rest = rest[1:]
 		}

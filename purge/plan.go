@@ -160,7 +160,7 @@ func (x *Index) addPinned(p *Plan, r rule) {
 	gone := 0
 	x.pinned.each(func(at slot) bool {
 		j := x.jobs.record(at)
-		for gone < len(p.Jobs) && less(p.Jobs[gone].Record, j) {
+		for gone < len(p.Jobs) && compare(p.Jobs[gone].Record, j) < 0 {
 			gone++
 		}
 		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 || len(p.Pinned) == r.limits.batch() {

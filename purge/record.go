@@ -95,10 +95,7 @@ func (r Record) check() error {
 	return nil
 }
 
-// less is the order of records: by time, then by id.
-func less(a, b Record) bool { return compare(a, b) < 0 }
-
-// compare is the order of records, for sorting.
+// compare is the order of records: by time, then by id.
 func compare(a, b Record) int {
 	return cmp.Or(cmp.Compare(a.Inactive, b.Inactive), cmp.Compare(a.ID, b.ID))
 }
