@@ -371,29 +371,29 @@ func TestHousekeepingStats(t *testing.T) {
 	cfg := actions(false, false, true)
 	cfg.Manager.Actions.Housekeeping.ReleaseAfter = &after
 	c := newCluster(t, cfg)
-	stats := func() string {
+	runs := func(want ...string) {
+		t.Helper()
 		_, list, _ := strings.Cut(text(t, c.ask(owner("stats-get", ``)).Payload), `"housekeeping":`)
-		return strings.TrimSuffix(list, "}")
+		require.JSONEq(t, `{"running":{`+strings.Join(want, ",")+`},"config":{"release-after":90,"command":"clean up"}}`, strings.TrimSuffix(list, "}"))
 	}
-	const config = `"config":{"release-after":90,"command":"clean up"}`
-	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
+	runs()
 	c.submit(16, "0-3")
 	c.submit(17, "5")
 	c.run(16)
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000.0}},`+config+`}`, stats())
+	runs(`"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000.0}`)
 	c.now = c.now.Add(time.Second)
 	require.NoError(t, c.Tick(c.now))
 	c.run(17)
 	c.end(c.commands()[0], 0)
 	c.end(c.commands()[0], 0)
 	const other = `"ƒJ":{"pending":"5","allocated":"5","t_start":1700000001.0}`
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
+	runs(`"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000.0}`, other)
 	c.wait(90 * time.Second)
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
+	runs(`"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000.0}`, other)
 	c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: perilog.Housekeeping(), Ranks: idset.Of(2)}, Status: 1, Who: "me"})
-	require.JSONEq(t, `{"running":{"ƒH":{"pending":"3","allocated":"3","t_start":1700000000.0},`+other+`},`+config+`}`, stats())
+	runs(`"ƒH":{"pending":"3","allocated":"3","t_start":1700000000.0}`, other)
 	c.endAll()
-	require.JSONEq(t, `{"running":{},`+config+`}`, stats())
+	runs()
 }
 
 func TestARestartLosesActions(t *testing.T) {

@@ -132,6 +132,15 @@ func (d *desk) commit(o *Out) {
 	require.NoError(d.t, d.Done(d.now, o, nil))
 }
 
+// storing returns the next Out, which has records and is with the store until its commit.
+func (d *desk) storing() *Out {
+	d.t.Helper()
+	o := new(Out)
+	require.True(d.t, d.Next(o))
+	require.NotEmpty(d.t, o.Append)
+	return o
+}
+
 // release lets the store finish what it holds. What comes then is held as before.
 func (d *desk) release() {
 	d.t.Helper()

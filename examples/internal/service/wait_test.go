@@ -162,15 +162,12 @@ func TestDrainWaitsForTheStore(t *testing.T) {
 	require.Equal(t, `idle a3: {"pending":1}`, d.ask(3, "idle", ``))
 	require.Empty(t, d.ask(2, "drain", ``))
 	d.send("a", 9, "raise", `{"id":1,"severity":0,"type":"cancel"}`)
-	var o Out
-	require.True(t, d.Next(&o))
-	require.NotEmpty(t, o.Append)
+	o := d.storing()
 	require.Empty(t, o.Answers)
 	require.False(t, d.Next(new(Out)))
 	d.send("b", 4, "drain", ``)
 	require.False(t, d.Next(new(Out)))
-	d.store(&o)
-	require.NoError(t, d.Done(d.now, &o, nil))
+	d.commit(o)
 	require.Equal(t, join("raise a9: -", "drain a2: -", `event job-exception {"id":1,"type":"cancel","severity":0}`, "drain b4: -"), d.flush())
 }
 
