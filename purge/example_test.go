@@ -86,11 +86,7 @@ func ExampleIndex_Unlinked() {
 	}
 	fmt.Printf("store %s\n", purge.AppendWatermark(nil, p.Watermark))
 	for _, j := range p.Tombstones {
-		text, err := j.MarshalText()
-		if err != nil {
-			panic(err)
-		}
-		fmt.Printf("store %s\n", text)
+		fmt.Println("store", j)
 	}
 	fmt.Println("remove", p.IDs())
 	_, _, done := x.Unlinked(p.IDs()[:1], nil) // the store says what it has removed

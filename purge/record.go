@@ -132,6 +132,15 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 // MarshalText is AppendText into a new slice.
 func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
 
+// String returns the tombstone, or "invalid record " and the id.
+func (r Record) String() string {
+	text, err := r.AppendText(nil)
+	if err != nil {
+		return "invalid record " + r.ID.String()
+	}
+	return string(text)
+}
+
 // maxTombstone is the length of the longest: 20 and 10 digits, a number of 24 bytes, and words.
 const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
 

@@ -102,6 +102,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		var got purge.Record
 		require.NoError(t, got.UnmarshalText([]byte(text)), text)
 		require.Equal(t, job, got)
+		require.Equal(t, text, got.String())
 		dst, err := got.AppendText([]byte("before "))
 		require.NoError(t, err)
 		require.Equal(t, "before "+text, string(dst))
@@ -117,6 +118,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		require.Equal(t, "x", string(dst))
 		_, err = job.MarshalText()
 		require.ErrorContains(t, err, "malformed record")
+		require.Equal(t, "invalid record "+job.ID.String(), job.String())
 	}
 }
 
