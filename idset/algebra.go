@@ -183,7 +183,6 @@ func (s *Set) span() run {
 	return run{first, last}
 }
 
-// setBits makes bits the content of s.
 func (s *Set) setBits(bits *roaring.Bitmap) {
 	if s.big == nil {
 		s.few, s.n = [maxFew]run{}, 0
@@ -193,7 +192,6 @@ func (s *Set) setBits(bits *roaring.Bitmap) {
 	s.settle()
 }
 
-// combineLists is combine over run lists.
 func (s *Set) combineLists(op operation, t *Set) {
 	a, b := s.runs(), t.runs()
 	if op != union {

@@ -149,7 +149,6 @@ func (b *builder) addWords(window run, in []run) {
 	}
 }
 
-// merge adds out to done.
 func (b *builder) merge() {
 	if b.done == nil {
 		b.done = b.out
@@ -159,7 +158,6 @@ func (b *builder) merge() {
 	b.out, b.ors = roaring.New(), 0
 }
 
-// setWords sets the bits from first to last, both included.
 func setWords(words []uint64, first, last uint32) {
 	i, end := first/wordBits, last/wordBits
 	head := ^uint64(0) << (first % wordBits)
@@ -187,7 +185,6 @@ func countBits(bits *roaring.Bitmap, limit int) int {
 	return n
 }
 
-// bitsIn returns how many ids of r are in a bitmap.
 func bitsIn(bits *roaring.Bitmap, r run) uint64 {
 	return bits.CardinalityInRange(uint64(r.first), uint64(r.last)+1)
 }

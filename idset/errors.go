@@ -26,7 +26,6 @@ const (
 	faultDirection = "range does not ascend"
 )
 
-// tooMany returns the error for more bytes or ids than allowed.
 func tooMany(got int, what string, most int) error {
 	return fmt.Errorf("%w: %d %s, at most %d are allowed", ErrLimit, got, what, most)
 }

@@ -8,8 +8,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// maxText is how many bytes a text has at most.
-const maxText = 4 << 20
+const maxText = 4 << 20 // bytes
 
 // Parse returns the set of an idset string of RFC 22: ids and ranges such as
 // "0-3,7", ascending, each id once, without leading zeros, optionally in one

@@ -148,7 +148,6 @@ func (b *big) look() {
 	b.budget = max(minBits, b.bytes/leaveBytes)
 }
 
-// toList turns a bitmap into a run list.
 func (s *Set) toList() {
 	list := s.runs()
 	s.big = nil

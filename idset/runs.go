@@ -169,7 +169,6 @@ func intersect(a, b []run) bool {
 	return false
 }
 
-// containsRun reports whether every id of r is in rs.
 func containsRun(rs []run, r run) bool {
 	i := search(rs, r.first)
 	return i < len(rs) && rs[i].first <= r.first && r.last <= rs[i].last

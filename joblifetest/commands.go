@@ -21,7 +21,6 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// errUsage is the error of a command that is not understood.
 var errUsage = errors.New("see RunScripts for how to use the command")
 
 // A line is a command of a script. Its words are read one by one; the script shows the
@@ -56,7 +55,6 @@ func (l *line) fail(err error) {
 	}
 }
 
-// word returns the next word, and "" behind the last.
 func (l *line) word() (w string) {
 	if len(l.words) > 0 {
 		w, l.words = l.words[0], l.words[1:]

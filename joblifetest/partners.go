@@ -64,7 +64,6 @@ func (r *runner) do(rd *joblife.Ready) error {
 	return r.w.Err()
 }
 
-// tell notes what a Ready wants done.
 func (r *runner) tell(rd *joblife.Ready) {
 	if rd.Hello != nil {
 		for _, h := range rd.Hello.Responses {
@@ -130,7 +129,6 @@ func (r *runner) sayHello(a *alloc.Announcement) error {
 	return r.decide()
 }
 
-// send sends a message to the scheduler, which decides then.
 func (r *runner) send(msg alloc.Message) error {
 	r.w.Do(&joblife.Ready{Sched: []alloc.Message{msg}})
 	switch m := msg.(type) {

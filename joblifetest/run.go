@@ -87,7 +87,6 @@ type message struct {
 	in   joblife.Input
 }
 
-// event is what happens at a time.
 type event struct {
 	at time.Time
 	do func() error

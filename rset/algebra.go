@@ -115,7 +115,6 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	return r, nil
 }
 
-// nodeAt returns the node of a span, nil for none.
 func (r *R) nodeAt(i int) *node {
 	if i < 0 {
 		return nil

@@ -40,7 +40,6 @@ func (h hosts) part(i int) int {
 	return sort.Search(len(h), func(k int) bool { return h[k].before+h[k].n > i })
 }
 
-// at returns the host at an index, or false if there is none.
 func (h hosts) at(i int) (string, bool) {
 	if i >= h.len() {
 		return "", false

@@ -73,8 +73,9 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 
 // Free frees ranks and named resources. It is an error if not all of them are held, or
 // after the final fragment; then nothing changes. Free of no ranks (nil or empty) and no
-// names returns an empty fragment, which is final if nothing is held. It takes time in proportion to the ranges of ranks. A caller whose reports may
-// come twice or late frees idset.Intersect(ranks, l.Held()).
+// names returns an empty fragment, which is final if nothing is held. It takes time in
+// proportion to the ranges of ranks. A caller whose reports may come twice or late frees
+// idset.Intersect(ranks, l.Held()).
 func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
 	if err := l.check(ranks, named); err != nil {
 		return Fragment{}, err

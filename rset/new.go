@@ -58,7 +58,6 @@ func New(c Config) (*R, error) {
 	return r.WithTimes(c.Start, c.Expiration)
 }
 
-// newEntry checks e and returns its node.
 func newEntry(e Entry) (*node, error) {
 	switch most, ok := e.Ranks.Max(); {
 	case !ok:

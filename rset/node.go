@@ -34,7 +34,6 @@ func appendKind(dst []byte, k children.Kind) []byte {
 	return append(dst, '"')
 }
 
-// set returns the children, nil if there are none.
 func (n *node) set() *children.Set {
 	if n == nil {
 		return nil
@@ -97,7 +96,6 @@ func (x *interner) addNode(n *node) int32 {
 	return i
 }
 
-// lookup returns the number of the node with a key, -1 if there is none.
 func lookup[T string | []byte](x *interner, key T) int32 {
 	if x.byKey != nil {
 		if i, ok := x.byKey[string(key)]; ok {

@@ -29,7 +29,6 @@ func Parse(b []byte) (*R, error) {
 	return limits{MaxRank, maxChild, MaxBytes, maxEntries, maxHosts}.parse(b)
 }
 
-// limits is how large an R may be.
 type limits struct {
 	rank, child, bytes, entries, hosts int
 }
@@ -46,7 +45,6 @@ func (l limits) parse(b []byte) (*R, error) {
 	return d.r, nil
 }
 
-// categorize returns an error that wraps a cause and its category.
 func categorize(err error) error {
 	category := errInvalid
 	if errors.Is(err, errHosts) {
@@ -238,7 +236,6 @@ func (d *decoder) node(v jsonobj.Value) int32 {
 	return n
 }
 
-// read makes k what a node has of a kind.
 func (k *knownKind) read(name []byte, v jsonobj.Value, most int) {
 	if k.Name == string(name) && bytes.Equal(k.text, v.Raw()) {
 		return

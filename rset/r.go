@@ -49,7 +49,6 @@ type member struct {
 	raw []byte
 }
 
-// orEmpty returns r, or the empty set for nil.
 func (r *R) orEmpty() *R {
 	if r == nil {
 		return new(R)
@@ -163,7 +162,6 @@ func (r *R) Entries() iter.Seq[Entry] {
 	}
 }
 
-// groups returns the ranks of each node.
 func (r *R) groups() []idset.Set {
 	out := make([]idset.Set, len(r.nodes))
 	for _, s := range r.spans {

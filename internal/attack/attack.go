@@ -178,7 +178,6 @@ func report(t *testing.T, seed uint64, play func(*Tape)) {
 	t.Errorf("seed %d: %s", seed, p.Failed)
 }
 
-// shrink looks for a shorter run that fails too.
 func shrink(made []uint32, play func(*Tape)) []uint32 {
 	end := time.Now().Add(8 * time.Second)
 	for size := len(made); size > 0 && time.Now().Before(end); {

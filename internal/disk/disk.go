@@ -270,14 +270,12 @@ func (n *node) surface(c change, coin func() bool) {
 	}
 }
 
-// resize returns a copy of b that is cut, or filled with zeros.
 func resize(b []byte, size int) []byte {
 	out := make([]byte, size)
 	copy(out, b)
 	return out
 }
 
-// apply makes a move in one of the maps of directories.
 func (m move) apply(names func(*node) map[string]*node) {
 	if m.from != nil {
 		delete(names(m.from), m.fromName)

@@ -11,7 +11,6 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// key is a key of an object that is being scanned.
 type key struct {
 	// print is equal for equal keys, and seldom for others, apart from the bit hasEscapes.
 	print uint64
@@ -163,7 +162,6 @@ type keyReader struct {
 	n, m int               // buf[n:m] is to come
 }
 
-// next returns the next byte, -1 at the end.
 func (r *keyReader) next() int {
 	switch {
 	case r.n < r.m:

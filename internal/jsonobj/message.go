@@ -5,8 +5,7 @@ import (
 	"fmt"
 )
 
-// maxLine is the largest number of bytes of a line or a payload.
-const maxLine = 64 << 20
+const maxLine = 64 << 20 // bytes of a line or a payload
 
 // How deep values may be nested: a line is an object as deep as the JSON library of
 // Flux allows, a payload is in it, and a value is in a payload.

@@ -31,7 +31,6 @@ func (v Value) Raw() []byte {
 	return v.doc.text[v.span.from:v.span.to:v.span.to]
 }
 
-// first returns the first byte of a value, 0 if it is absent.
 func (v Value) first() byte {
 	if v.Absent() {
 		return 0

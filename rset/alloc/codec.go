@@ -49,7 +49,6 @@ func readID(v jsonobj.Value) jobid.ID { return jobid.ID(v.Int(0, math.MaxInt64))
 
 func readUint32(v jsonobj.Value) uint32 { return uint32(v.Int(0, math.MaxUint32)) }
 
-// readTime reads a time of 0 or later.
 func readTime(v jsonobj.Value) eventlog.Timestamp {
 	return eventlog.Timestamp(v.Float(0, math.MaxFloat64))
 }
@@ -106,7 +105,6 @@ func writeTime(w *jsonobj.Writer, key string, t eventlog.Timestamp) {
 	w.Float(key, float64(t))
 }
 
-// writeJob appends what all jobs have.
 func writeJob(w *jsonobj.Writer, j JobInfo) {
 	writeID(w, j.ID)
 	w.Int("priority", int64(j.Priority))

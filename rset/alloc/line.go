@@ -37,8 +37,7 @@ type Line struct {
 // checked to be JSON, and aliases b. The error is ErrMessage or ErrLimit.
 func ParseLine(b []byte) (Line, error) { return jsonobj.ParseLine(protocol(), b, (*Line).read) }
 
-// maxTopic is the largest number of bytes of a topic.
-const maxTopic = 256
+const maxTopic = 256 // bytes
 
 // What is wrong with a line, beside what the other causes say.
 var (

@@ -98,7 +98,6 @@ func (s Send) AppendLine(dst []byte, jobspec []byte) ([]byte, error) {
 	return dst, messageError("send", jsonobj.ErrRange)
 }
 
-// get returns a job, unless it is canceled or unknown.
 func (q *Queue) get(id jobid.ID) (*job, error) {
 	j := q.jobs[id]
 	if j == nil || j.state == StateCanceled {

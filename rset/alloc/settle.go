@@ -18,7 +18,6 @@ import (
 // jobs, as many as there are places, are sent or have a claim. Without claims, each better
 // job that comes during a recall would seem to need a recall of its own.
 
-// before reports whether job a comes before job b in the queue.
 func before(a, b item) bool {
 	if a.priority != b.priority {
 		return a.priority > b.priority
@@ -49,14 +48,12 @@ func (l *list) items() *btree.BTreeG[item] {
 	return l.tree
 }
 
-// insert adds a job that is not in the list. Panics if it is.
 func (l *list) insert(j *job) {
 	if _, was := l.items().ReplaceOrInsert(itemOf(j)); was {
 		panic("alloc: job is in a list twice")
 	}
 }
 
-// remove removes a job that is in the list. Panics if it is not.
 func (l *list) remove(j *job) {
 	if _, was := l.items().Delete(itemOf(j)); !was {
 		panic("alloc: job is not in the list of its state")
@@ -67,19 +64,16 @@ func (l *list) len() int { return l.items().Len() }
 
 func (l *list) clear() { l.items().Clear(false) }
 
-// first returns the first job, nil if the list is empty.
 func (l *list) first() *job {
 	i, _ := l.items().Min()
 	return i.job
 }
 
-// last returns the last job, nil if the list is empty.
 func (l *list) last() *job {
 	i, _ := l.items().Max()
 	return i.job
 }
 
-// all returns an iterator over the jobs, first to last.
 func (l *list) all() iter.Seq[*job] {
 	return func(yield func(*job) bool) {
 		l.items().Ascend(func(i item) bool { return yield(i.job) })
@@ -101,7 +95,6 @@ func (l *list) after(j *job) (next *job) {
 // precedes reports whether neither job is nil and a comes before b.
 func precedes(a, b *job) bool { return a != nil && b != nil && before(itemOf(a), itemOf(b)) }
 
-// move changes the state of a job, and so its list.
 func (q *Queue) move(j *job, to State) {
 	q.in[j.state].remove(j)
 	j.state = to

@@ -29,7 +29,6 @@ func (s State) String() string {
 	return guard.Name("State", s, "pending", "blocked", "sent", "recalled", "canceled", "pending")
 }
 
-// seen returns the state as others see it.
 func (s State) seen() State {
 	if s == stateClaimed {
 		return StatePending

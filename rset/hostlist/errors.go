@@ -33,7 +33,6 @@ func syntaxError(offset int, cause, token string) error {
 	return fmt.Errorf("hostlist: syntax error: offset %d: %s in %s", offset, cause, guard.Quote(token))
 }
 
-// limitError returns an ErrLimit for an offset.
 func limitError(offset int, what string, got, limit int) error {
 	return fmt.Errorf("%w: offset %d: %d %s, at most %d are allowed", ErrLimit, offset, got, what, limit)
 }

@@ -87,7 +87,6 @@ type item struct {
 
 func (r *item) len() uint64 { return r.last - r.first + 1 }
 
-// find returns the place of a host in the item, or false.
 func (r *item) find(h host) (uint64, bool) {
 	if h.id < r.first || h.id > r.last || h.len != r.length(h.id) || h.prefix != r.prefix {
 		return 0, false
@@ -146,7 +145,6 @@ func pushRange(items []item, prefix string, first, last uint64, width uint8) []i
 	}
 }
 
-// checkName returns an error unless a host can have a name.
 func checkName(name string) error {
 	if name == "" {
 		return syntaxError(0, emptyName, name)

@@ -82,7 +82,6 @@ func (l *List) list() []item {
 	return l.items
 }
 
-// count returns the number of hosts of the items.
 func count(items []item) uint64 {
 	if len(items) == 0 {
 		return 0

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// maxName is how many bytes a host name has at most.
-const maxName = 255
+const maxName = 255 // bytes of a host name
 
 // What the zero Parser allows.
 const (
@@ -155,7 +154,6 @@ func (p *parser) expression() error {
 	return nil
 }
 
-// name reads bytes of a name, perhaps none.
 func (p *parser) name() string {
 	start := p.pos
 	for p.pos < len(p.text) && isName(p.text[p.pos]) {
@@ -239,7 +237,6 @@ func tail(digits string) (lead, low string) {
 	return digits[:n], digits[n:]
 }
 
-// fits returns an error if a name at the offset is too long.
 func (p *parser) fits(offset, bytes int) error {
 	if bytes > maxName {
 		return limitError(offset, longName, bytes, maxName)
@@ -247,7 +244,6 @@ func (p *parser) fits(offset, bytes int) error {
 	return nil
 }
 
-// room returns an error unless n hosts may be added.
 func (p *parser) room(offset int, n uint64) error {
 	if n += count(p.items); n > uint64(p.most.MaxHosts) {
 		return limitError(offset, manyHosts, saturate(n), p.most.MaxHosts)

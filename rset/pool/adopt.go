@@ -72,7 +72,6 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	return errors.Join(conflict, missing, unknown, p.checkHosts(id, held))
 }
 
-// checkHosts returns an error if resources are on other hosts than in the inventory.
 func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
 	both := must(p.inventory.Restrict(idset.Intersect(r.Ranks(), p.ranks)))
 	if _, err := rset.Intersect(both, r); err != nil {

@@ -57,7 +57,6 @@ func (s *search) choose() (c choice, ok bool) {
 	return c, ok
 }
 
-// byNode chooses for a request by node.
 func (s *search) byNode(c *choice) bool {
 	most, _ := s.q.nodes.Floor(jobspec.MaxCount)
 	most *= s.q.nodesPerSlot
@@ -89,7 +88,6 @@ func (s *search) byNode(c *choice) bool {
 	return true
 }
 
-// bySlot chooses for a request that is not by node.
 func (s *search) bySlot(c *choice) bool {
 	most, _ := s.q.slots.Floor(jobspec.MaxCount)
 	s.each(most, func(g grant) bool {
@@ -279,8 +277,7 @@ func (s shortage) implies(t shortage) bool {
 	return s.cores <= t.cores && s.nodes <= t.nodes && s.to <= t.to
 }
 
-// maxShortages is how many shortages a pool remembers.
-const maxShortages = 16
+const maxShortages = 16 // that a pool remembers
 
 // shortages are in the order in which they were found.
 type shortages struct {

@@ -42,7 +42,6 @@ const (
 	maxKnownBytes = 1 << 22 // bytes of constraints
 )
 
-// room makes room for something about a request.
 func (k *known) room(q *Request) {
 	n := 0
 	if q.constraint != nil {

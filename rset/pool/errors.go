@@ -55,7 +55,6 @@ type Conflict struct {
 	Overlap *rset.R // the resources that both jobs hold; without hosts; not empty
 }
 
-// invalid returns the error of an invalid argument.
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
 }
@@ -113,13 +112,11 @@ func categorize(category, cause error) error {
 	return fmt.Errorf("%w: %w", category, cause)
 }
 
-// tooLong returns the fault of a text of more than most bytes.
 func tooLong(text []byte, most int) *jsonobj.Fault {
 	return &jsonobj.Fault{Err: guard.Cause(errLimit, fmt.Sprintf("%d bytes, at most %d are allowed", len(text), most))}
 }
 
-// maxPath is the largest number of bytes of a path in an error.
-const maxPath = 128
+const maxPath = 128 // bytes of a path in an error
 
 // at returns the fault of a value that is in no text.
 func at(path string, err error) *jsonobj.Fault {

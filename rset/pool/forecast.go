@@ -34,7 +34,6 @@ func newEventTree() *btree.BTreeG[event] {
 	return btree.NewG(degree, func(a, b event) bool { return a.at < b.at || a.at == b.at && a.id < b.id })
 }
 
-// addEnd adds the end of a job, unless it never ends.
 func (p *Pool) addEnd(e event) {
 	if e.at < never {
 		p.ends.ReplaceOrInsert(e)
@@ -119,7 +118,6 @@ func (f *forecast) weight(room int64) int64 {
 	return 0
 }
 
-// enough reports whether the request can be met.
 func (f *forecast) enough() bool {
 	count, n := f.q.nodes, f.total/f.q.nodesPerSlot
 	if count.IsZero() {
@@ -207,7 +205,6 @@ func (f *forecast) advance(at eventlog.Timestamp) bool {
 	return f.enough()
 }
 
-// touch notes the spans of an event.
 func (f *forecast) touch(e event) {
 	if e.holder == nil {
 		for _, g := range e.plan.grants {

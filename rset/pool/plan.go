@@ -23,7 +23,6 @@ type claim struct {
 	slots int64
 }
 
-// active reports whether the planned job will run at a time.
 func (c claim) active(at eventlog.Timestamp) bool { return c.plan.start <= at && at < c.plan.end }
 
 // takes returns how many of a kind the planned job will have; for a whole node, more than
@@ -40,7 +39,6 @@ func (c claim) takes(kind string) int64 {
 	return 0
 }
 
-// plan returns the plan of a job, nil if it has none.
 func (p *Pool) plan(id jobid.ID) *plan {
 	it, _ := p.planned.Get(jobItem[*plan]{id: id})
 	return it.of

@@ -38,8 +38,7 @@ type need struct {
 	n    int64
 }
 
-// maxKind is the largest number of bytes in the name of a kind.
-const maxKind = 64
+const maxKind = 64 // bytes of the name of a kind
 
 // NewRequest returns what a jobspec asks of a pool. It retains nothing of the Spec.
 //
@@ -162,7 +161,6 @@ type builder struct {
 	node, slot int // index of the vertex, plus 1; 0: not seen
 }
 
-// add takes the next vertex.
 func (b *builder) add(i int, v jobspec.Vertex) error {
 	b.vertices = append(b.vertices, v)
 	switch {
@@ -231,7 +229,6 @@ func (b *builder) finish() error {
 	return b.q.checkTotal()
 }
 
-// checkTotal returns an error if the smallest grant is too large.
 func (q *Request) checkTotal() error {
 	total := q.least(1)
 	for _, p := range append([]need{{n: 1}}, q.per...) {

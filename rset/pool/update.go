@@ -118,7 +118,6 @@ func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 	return inventory, ranks, nil
 }
 
-// checkUpDown returns an error unless Up and Down fit the ranks.
 func checkUpDown(c Change, ranks *idset.Set) error {
 	if err := among("up", c.Up, ranks); err != nil {
 		return err
