@@ -280,6 +280,11 @@ const (
 	OutcomeDropped                      // nothing to do: the job was canceled
 )
 
+// String returns the outcome in lower case, or "Outcome(200)" for an unknown one.
+func (o Outcome) String() string {
+	return guard.Name("Outcome", o, "allocated", "annotated", "denied", "requeued", "returned", "dropped")
+}
+
 // Response handles the response of the scheduler to a request. A recalled job
 // may still get resources, even if it is blocked. A ResponseCancel without a
 // Cancel requeues the job, as in flux-core.
