@@ -67,6 +67,9 @@ func (t Timestamp) String() string {
 	return string(b)
 }
 
+// MarshalText returns the text of t, with the error of AppendText.
+func (t Timestamp) MarshalText() ([]byte, error) { return t.AppendText(nil) }
+
 // UnmarshalText sets t to a number: any finite JSON number, with nothing around
 // it. The error is a *[SyntaxError]; t is unchanged then.
 func (t *Timestamp) UnmarshalText(text []byte) error {

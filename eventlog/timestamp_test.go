@@ -63,7 +63,7 @@ func TestTimestampTextIsThatOfFlux(t *testing.T) {
 		42: "42.0", 0: "0.0", 1552593348.073045: "1552593348.073045", 0.1: "0.10000000000000001", 1e22: "1e22", 1e-5: "1.0000000000000001e-5", -1.5: "-1.5",
 	} {
 		require.Equal(t, want, stamp.String())
-		text, err := stamp.AppendText(nil)
+		text, err := stamp.MarshalText()
 		require.NoError(t, err)
 		require.Equal(t, want, string(text))
 		appended, err := stamp.AppendText([]byte("x"))
