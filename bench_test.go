@@ -366,9 +366,7 @@ func TestARecordIsWrittenWithoutAllocations(t *testing.T) {
 	var dst []byte
 	require.LessOrEqual(t, testing.AllocsPerRun(20, func() {
 		dst = dst[:0]
-		for _, r := range list {
-			dst, _ = r.AppendText(dst)
-		}
+		dst, _ = joblife.AppendRecords(dst, list)
 	})/float64(len(list)), 0.1)
 }
 

@@ -387,10 +387,10 @@ func core(t *testing.T) *rset.R {
 func (s *site) stored() {
 	s.t.Helper()
 	for _, r := range s.store {
-		line, err := r.MarshalText()
+		line, err := lineOf(r)
 		require.NoError(s.t, err)
-		var back joblife.Record
-		require.NoError(s.t, back.UnmarshalText(line))
+		_, err = recordOf(line)
+		require.NoError(s.t, err)
 	}
 	_, rec, err := joblife.Restore(s.now, s.cfg, all(s.store))
 	require.NoError(s.t, err)

@@ -45,7 +45,7 @@ type Record struct {
 	Time eventlog.Timestamp // of the Step that made it
 	Job  jobid.ID           // 0 for the instance
 	Kind RecordKind
-	// sound is set if Data was checked, since a Manager made it or it was read: AppendText
+	// sound is set if Data was checked, since a Manager made it or it was read: appendText
 	// need not check it again.
 	sound bool
 	Data  []byte
@@ -66,11 +66,8 @@ func (k RecordKind) holdsJSON() bool {
 	return false
 }
 
-// AppendText appends the record as a line that is an entry of RFC 18, as a logfile.Log
-// takes it: the name is the kind, and the context has job, data and check digits. JSON is
-// written without white space. The error is one of package eventlog, or names the value at
-// fault; then dst is returned as it was.
-func (r Record) AppendText(dst []byte) ([]byte, error) {
+// appendText appends the record as AppendRecords does.
+func (r Record) appendText(dst []byte) ([]byte, error) {
 	e := eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String()}
 	out, err := eventlog.AppendEntry(dst, e)
 	if err != nil {
@@ -137,16 +134,15 @@ func appendDense(dst, data []byte) []byte {
 	return append(dst, data...)
 }
 
-// MarshalText is AppendText into a new slice.
-func (r Record) MarshalText() ([]byte, error) { return r.AppendText(nil) }
-
-// AppendRecords appends records as lines, such as those of Ready.Append. The error is
-// one of AppendText; then dst is returned as it was.
+// AppendRecords appends records, such as those of Ready.Append, as lines that are entries of
+// RFC 18, as a logfile.Log takes them: the name is the kind, and the context has job, data
+// and check digits. JSON is written without white space. The error is one of package
+// eventlog, or names the value at fault; then dst is returned as it was.
 func AppendRecords(dst []byte, records []Record) ([]byte, error) {
 	out := dst
 	for _, r := range records {
 		var err error
-		if out, err = r.AppendText(out); err != nil {
+		if out, err = r.appendText(out); err != nil {
 			return dst, err
 		}
 	}
@@ -175,16 +171,6 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 			}
 		}
 	}
-}
-
-// UnmarshalText reads a line that AppendText has written, with or without its
-// newline. It keeps no reference to the line. After an error r is unchanged.
-func (r *Record) UnmarshalText(line []byte) error {
-	e, err := eventlog.Parse(line)
-	if err != nil {
-		return err
-	}
-	return r.read(e)
 }
 
 func (r *Record) read(e eventlog.Entry) error {

@@ -39,10 +39,10 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 	s.step(joblife.StartQueue{Reason: "a \"test\"\n"})
 	seen := make(map[joblife.RecordKind]bool)
 	for _, r := range slices.AppendSeq(slices.Clone(s.store), s.m.Snapshot()) {
-		line, err := r.MarshalText()
+		line, err := lineOf(r)
 		require.NoError(t, err)
-		var back joblife.Record
-		require.NoError(t, back.UnmarshalText(line), string(line))
+		back, err := recordOf(line)
+		require.NoError(t, err, string(line))
 		require.Equal(t, r, back, string(line))
 		seen[r.Kind] = true
 	}
@@ -64,9 +64,9 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 		}
 	}
 
-	var r joblife.Record
-	for _, line := range []string{"", "x\n", `{"timestamp":1,"name":"submit"}`, `{"timestamp":1,"name":"event","context":{"job":7}}`} {
-		require.Error(t, r.UnmarshalText([]byte(line)), line)
+	for _, line := range []string{"x\n", `{"timestamp":1,"name":"submit"}`, `{"timestamp":1,"name":"event","context":{"job":7}}`} {
+		r, err := recordOf([]byte(line))
+		require.Error(t, err, line)
 		require.Zero(t, r)
 	}
 }
@@ -112,18 +112,19 @@ func TestAFlippedBitOfARecordIsNoticed(t *testing.T) {
 	}
 	require.Greater(t, told, 10_000)
 
-	text, err := joblife.Record{Time: 1.5, Job: 1, Kind: joblife.RecordTombstone}.MarshalText()
+	text, err := lineOf(joblife.Record{Time: 1.5, Job: 1, Kind: joblife.RecordTombstone})
 	require.NoError(t, err)
 	require.Equal(t, `{"timestamp":1.5,"name":"tombstone","context":{"job":"ƒ2","data":"","crc32c":"0c7f9876"}}`+"\n", string(text))
 
 	repaired := `{"timestamp":1.5,"name":"tombstone","context":{"job":"ƒ2","data":""}}`
-	require.NoError(t, new(joblife.Record).UnmarshalText([]byte(repaired)), "without check digits")
-	err = new(joblife.Record).UnmarshalText([]byte(strings.Replace(repaired, `""`, `"","crc32c":"00000000"`, 1)))
+	_, err = recordOf([]byte(repaired))
+	require.NoError(t, err, "without check digits")
+	_, err = recordOf([]byte(strings.Replace(repaired, `""`, `"","crc32c":"00000000"`, 1)))
 	require.ErrorIs(t, err, joblife.ErrInvalid)
 	require.ErrorContains(t, err, "tombstone record: offset 23: ")
 }
 
-// TestARecordHasTheBytesOfAnEntry compares what AppendText writes with AppendEntry.
+// TestARecordHasTheBytesOfAnEntry compares what AppendRecords writes with AppendEntry.
 func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 	deep := func(n int) []byte {
 		return []byte(strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n))
@@ -134,7 +135,7 @@ func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 		{Time: 1.5, Kind: joblife.RecordWatermark, Data: []byte("a \"b\"\n")},
 		{Time: 1.5, Job: 7, Kind: joblife.RecordR, Data: deep(eventlog.DefaultMaxDepth - 3)},
 	} {
-		line, err := r.AppendText([]byte("before"))
+		line, err := joblife.AppendRecords([]byte("before"), []joblife.Record{r})
 		require.NoError(t, err)
 		line = bytes.TrimPrefix(line, []byte("before"))
 		e, err := eventlog.Parse(line)
@@ -151,21 +152,31 @@ func TestARecordHasTheBytesOfAnEntry(t *testing.T) {
 		{Time: 1.5, Kind: joblife.RecordWatermark, Data: []byte("\xff")},
 		{Kind: joblife.RecordWatermark, Data: []byte("a")},
 	} {
-		out, err := r.AppendText([]byte("before"))
-		require.Error(t, err)
-		require.Equal(t, "before", string(out))
 		good := joblife.Record{Time: 1.5, Job: 7, Kind: joblife.RecordUnlinked}
-		out, err = joblife.AppendRecords(append(make([]byte, 0, 4096), "before"...), []joblife.Record{good, r})
+		out, err := joblife.AppendRecords(append(make([]byte, 0, 4096), "before"...), []joblife.Record{good, r})
 		require.Error(t, err)
 		require.Equal(t, "before", string(out))
 	}
 }
 
+func lineOf(r joblife.Record) ([]byte, error) {
+	return joblife.AppendRecords(nil, []joblife.Record{r})
+}
+
+// recordOf reads one line, with or without its newline.
+func recordOf(line []byte) (joblife.Record, error) {
+	text := append(bytes.TrimSuffix(slices.Clone(line), []byte("\n")), '\n')
+	for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
+		return r, err
+	}
+	return joblife.Record{}, io.EOF
+}
+
 // bothTexts returns the line of a record of a Manager, and that of one that anybody has
 // made, which is checked.
 func bothTexts(r joblife.Record) (fast, plain []byte, err error) {
-	fast, err = r.MarshalText()
-	plain, bad := joblife.Record{Time: r.Time, Job: r.Job, Kind: r.Kind, Data: r.Data}.MarshalText()
+	fast, err = lineOf(r)
+	plain, bad := lineOf(joblife.Record{Time: r.Time, Job: r.Job, Kind: r.Kind, Data: r.Data})
 	return fast, plain, errors.Join(err, bad)
 }
 
@@ -175,18 +186,18 @@ func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"timestamp":1.5,"name":"watermark","context":{"data":""}}`))
 	f.Add([]byte(`{"timestamp":1.5,"name":"unlinked","context":{"job":"ƒ2","data":""}}`))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		var r joblife.Record
-		if r.UnmarshalText(line) != nil {
+		r, err := recordOf(line)
+		if err != nil {
 			return
 		}
-		text, err := r.MarshalText()
+		text, err := lineOf(r)
 		require.NoError(t, err)
 		fast, plain, err := bothTexts(r)
 		require.NoError(t, err)
 		require.Equal(t, string(plain), string(fast))
-		var back joblife.Record
-		require.NoError(t, back.UnmarshalText(text))
-		again, err := back.MarshalText()
+		back, err := recordOf(text)
+		require.NoError(t, err)
+		again, err := lineOf(back)
 		require.NoError(t, err)
 		require.Equal(t, text, again)
 	})

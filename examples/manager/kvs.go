@@ -182,7 +182,7 @@ func (s *kvs) ops(out *service.Out) (ops []op, err error) {
 		case joblife.RecordHousekeeping:
 			add(r.Job.KVSPath()+keyHousekept, r.Data)
 		case joblife.RecordTombstone:
-			text, err := r.MarshalText()
+			text, err := joblife.AppendRecords(nil, []joblife.Record{r})
 			if err != nil {
 				return nil, err
 			}

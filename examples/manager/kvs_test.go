@@ -209,7 +209,7 @@ func TestTheKeysOfTheKVS(t *testing.T) {
 	require.Regexp(t, `^{"version":1,"max_jobid":18,"queue":\[`, k.keys[keyCheckpoint])
 
 	// The first commit after a restart leaves out what has expired.
-	expired, err := joblife.Record{Time: 1, Job: 18, Kind: joblife.RecordTombstone}.MarshalText()
+	expired, err := joblife.AppendRecords(nil, []joblife.Record{{Time: 1, Job: 18, Kind: joblife.RecordTombstone}})
 	require.NoError(t, err)
 	k.keys[keyTombstones] += string(expired)
 	l = k.served()
