@@ -38,7 +38,7 @@ func (h *handle) ReadAt(p []byte, off int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	text := h.n.cache[min(int(off), len(h.n.cache)):]
+	text := h.n.cache[min(off, int64(len(h.n.cache))):]
 	if faulty {
 		return copy(p[:min(max(f.N, 0), len(p))], text) + f.Lie, f.Err
 	}

@@ -47,7 +47,7 @@ func TestTheJobsComeInTheOrderOfTheArchive(t *testing.T) {
 			`archive: "job/x/y/eventlog": not a job id: path is not four groups of four hexadecimal digits and a key`,
 		}, texts(a))
 		id, _ := a.MaxID()
-		require.EqualValues(rt, 1<<40, id)
+		require.Equal(rt, jobid.ID(1<<40), id)
 
 		n := rapid.IntRange(0, len(b)).Draw(rt, "cut")
 		short, _ := walk(bytes.NewReader(b[:n]), archive.Limits{})
