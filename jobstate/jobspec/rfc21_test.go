@@ -160,6 +160,7 @@ func TestRFC21EventsThatAreRefused(t *testing.T) {
 	for context, want := range map[string]string{
 		`{"attributes.system.duration":5,"taskz":[]}`:                  `jobspec: taskz: offset 0: path must begin with attributes, resources or tasks`,
 		`{"attributes.system.duration":5,"attributes.system.a..b":[]}`: `jobspec: attributes.system.a..b: offset 0: path has an empty element`,
+		`{"attributes.system.a":1,"attributes.system.a.b":2}`:          `jobspec: attributes.system.a.b: offset 0: path leads through a value that is not an object`,
 		`{"attributes.system.duration":"5"}`:                           `jobspec: attributes.system.duration: must be a number`,
 	} {
 		next, err := s.UpdateAll(event(context))
