@@ -357,6 +357,7 @@ func TestMemosOutliveWhatTheSchedulerSaid(t *testing.T) {
 func TestTheEndOfAWaitDropsWhatTheSchedulerSaid(t *testing.T) {
 	for name, end := range map[string]func(jobid.ID) joblife.Input{
 		"denied":   func(id jobid.ID) joblife.Input { return joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny} },
+		"requeued": func(id jobid.ID) joblife.Input { return joblife.SchedResponse{ID: id, Type: alloc.ResponseCancel} },
 		"canceled": func(id jobid.ID) joblife.Input { return joblife.Raise{ID: id, Type: "cancel"} },
 		"bypass":   func(id jobid.ID) joblife.Input { return joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}} },
 	} {
