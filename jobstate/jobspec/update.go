@@ -32,12 +32,9 @@ func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, err
 		if root == nil {
 			root = s.tree()
 		}
-		fault := tooLong(v)
-		if fault == nil {
-			d := jsonobj.NewDoc(v)
-			d.Root()
-			fault = d.Fault()
-		}
+		d := jsonobj.NewDoc(v)
+		d.Root()
+		fault := d.Fault()
 		if fault == nil {
 			if err := set(root, path, v); err != nil {
 				fault = &jsonobj.Fault{Err: err}
