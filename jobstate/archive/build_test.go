@@ -90,7 +90,7 @@ type found struct {
 
 // walk reads an archive.
 func walk(r io.Reader, l archive.Limits) (found, error) {
-	var jobs []archive.Job
+	jobs := []archive.Job{}
 	a, err := archive.Walk(r, l, func(j archive.Job) error {
 		jobs = append(jobs, j)
 		return nil
