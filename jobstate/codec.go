@@ -3,212 +3,287 @@ package jobstate
 import (
 	"encoding/json"
 	"math"
-	"strings"
+	"slices"
+	"time"
 
-	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// status reads a status of wait(2).
-func status(o *jsonobj.Reader) int32 { return int32(o.Int(math.MinInt32, math.MaxInt32)) }
+// codec reads or writes a context. The members method of a context names each key once,
+// in the order in which it is written, and a pass over it does what the mode says. The
+// Reader of what is read stands beside the codec: as a part of it, it would escape.
+type codec struct {
+	mode mode
+	m    *scratch        // of what is read
+	w    *jsonobj.Writer // of what is written
 
-// userID reads a user id. The reference wrote ids above 2^31-1 as the negative
+	more    bool // the Reader is at a member
+	used    bool // which was read
+	first   bool // this is the first pass
+	found   bool // this pass has read a member
+	missing int  // how many required keys were not found
+	open    bool // something waits until all is read
+}
+
+type mode uint8
+
+const (
+	reading    mode = 1 + iota // members that come in the order of the keys; another pass reads the others
+	ending                     // all is read: names a key that is missing, and what no key alone shows
+	writing                    // writes all members but the unknown ones
+	forbidding                 // refuses an unknown member that has one of the keys
+)
+
+// read reads an object. Most have the order that members has, and take one pass.
+func (x *codec) read(o *jsonobj.Reader, c Context, text []byte) {
+	x.mode = reading
+	x.next(o)
+	for x.first = true; x.first || x.more; x.first = false {
+		x.found = false
+		x.members(o, c, text)
+	}
+	if x.missing > 0 || x.open {
+		x.mode = ending
+		x.members(o, c, text)
+	}
+}
+
+func (x *codec) next(o *jsonobj.Reader) { x.more, x.used = o.Next(), false }
+
+// fresh empties a context that is about to be read.
+func fresh[T any](x *codec, c *T) *T {
+	if x.first {
+		*c = *new(T)
+	}
+	return c
+}
+
+// write writes the members of a context and returns the name of its event.
+func (x *codec) write(c Context) (event string) {
+	x.mode = writing
+	event, extra := x.members(nil, c, nil)
+	if len(extra) > 0 {
+		x.mode = forbidding
+		d := jsonobj.NewDoc(extra)
+		for o := d.Object(); o.Next(); {
+			x.members(&o, c, nil)
+		}
+		x.w.Keep(extra)
+	}
+	return event
+}
+
+// at says what to do with the member of a key: reading if it comes next, writing, or
+// nothing. It does all else that the mode asks for.
+func (x *codec) at(o *jsonobj.Reader, key string, need presence) mode {
+	if x.mode == writing {
+		return writing
+	}
+	return x.find(o, key, need)
+}
+
+// find is at where there is an object.
+func (x *codec) find(o *jsonobj.Reader, key string, need presence) mode {
+	switch x.mode {
+	case reading:
+		if x.first && need == required {
+			x.missing++
+		}
+		if x.used {
+			x.next(o)
+		}
+		if x.more && string(o.Key()) == key {
+			x.used, x.found = true, true
+			if need == required {
+				x.missing--
+			}
+			return reading
+		}
+	case ending:
+		if need == required {
+			o.Require(key)
+		}
+	case forbidding:
+		if string(o.Key()) == key {
+			x.w.Fail(key, errExtra)
+		}
+	}
+	return 0
+}
+
+// rest reads a member without a key of its own. It is the last of members.
+func (x *codec) rest(o *jsonobj.Reader, extra *json.RawMessage) {
+	if x.mode == reading && x.used {
+		x.next(o)
+	}
+	if x.mode == reading && x.more && !x.found {
+		*extra = o.Keep(*extra)
+		x.next(o)
+	}
+}
+
+// refuse notes what no key alone shows.
+func (x *codec) refuse(o *jsonobj.Reader, err error) {
+	switch x.mode {
+	case reading:
+		x.open = true // another member may mend it
+	case ending:
+		o.Value().Fail(err)
+	case writing:
+		x.w.Fail("", err)
+	}
+}
+
+// presence says whether a member may be missing.
+type presence uint8
+
+const (
+	optional presence = iota // written if it is not zero
+	written                  // always written, and may be missing
+	required
+)
+
+func (x *codec) text(o *jsonobj.Reader, key string, need presence, p *string) {
+	switch x.at(o, key, need) {
+	case reading:
+		*p = x.m.text(o.Value())
+	case writing:
+		if need != optional || *p != "" {
+			x.w.Text(key, *p)
+		}
+	}
+}
+
+func (x *codec) flag(o *jsonobj.Reader, key string, need presence, p *bool) {
+	switch x.at(o, key, need) {
+	case reading:
+		*p = o.Bool()
+	case writing:
+		if need != optional || *p {
+			x.w.Bool(key, *p)
+		}
+	}
+}
+
+func integer[T int32 | uint8 | uint32 | Flags](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
+	switch x.at(o, key, need) {
+	case reading:
+		*p = T(o.Int(lo, hi))
+	case writing:
+		if need != optional || *p != 0 {
+			writeInt(x.w, key, int64(*p), lo, hi)
+		}
+	}
+}
+
+// maybe is an integer that may be missing, or 0.
+func maybe[T int32 | uint32](o *jsonobj.Reader, x *codec, key string, p *Optional[T], lo, hi int64) {
+	switch x.at(o, key, optional) {
+	case reading:
+		*p = Some(T(o.Int(lo, hi)))
+	case writing:
+		if p.Set {
+			writeInt(x.w, key, int64(p.Value), lo, hi)
+		}
+	}
+}
+
+// clamped is an integer that reads as the highest value if it is above that.
+func clamped[T int | uint32](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
+	switch x.at(o, key, need) {
+	case reading:
+		*p = T(min(o.Int(lo, math.MaxInt64), hi))
+	case writing:
+		if need != optional || *p != 0 {
+			writeInt(x.w, key, int64(*p), lo, hi)
+		}
+	}
+}
+
+// status is a status of wait(2).
+func (x *codec) status(o *jsonobj.Reader, p *int32) {
+	integer(o, x, "status", required, p, math.MinInt32, math.MaxInt32)
+}
+
+// userID is a user id. The reference wrote ids above 2^31-1 as the negative
 // numbers that they are in 32 bits.
+func (x *codec) userID(o *jsonobj.Reader, p *uint32) {
+	switch x.at(o, "userid", required) {
+	case reading:
+		*p = userID(o)
+	case writing:
+		x.w.Int("userid", int64(*p))
+	}
+}
+
 func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(math.MinInt32, math.MaxUint32)) }
 
-// unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
-const unknownUser = "-1"
+// action is the key of an action: its kind is in the name of the event.
+func (x *codec) action(o *jsonobj.Reader, p *ActionKey) {
+	if x.mode == reading {
+		p.Kind = x.m.action
+	}
+	x.text(o, "description", required, &p.Description)
+}
 
-func (c *SubmitContext) decode(o *jsonobj.Reader) {
-	*c = SubmitContext{}
-	for o.Next() {
-		switch string(o.Key()) {
-		case "userid":
-			c.UserID = userID(o)
-		case "urgency":
-			c.Urgency = uint8(o.Int(0, UrgencyExpedite))
-		case "flags":
-			c.Flags = Flags(o.Int(0, math.MaxUint32))
-		case "version":
-			c.Version = int(min(o.Int(1, math.MaxInt64), math.MaxInt32))
-		default:
-			c.Extra = o.Keep(c.Extra)
+// ranks is a set, of at least so many.
+func (x *codec) ranks(o *jsonobj.Reader, p **idset.Set, least int) {
+	switch x.at(o, "ranks", required) {
+	case reading:
+		if *p = x.m.set(o.Value()); (*p).Len() < least {
+			o.Value().Fail(errEmpty)
+		}
+	case writing:
+		if (*p).Len() < least {
+			x.w.Fail("ranks", errEmpty)
+		}
+		writeSet(x.w, *p)
+	}
+}
+
+// resources are names, each once and none empty.
+func (x *codec) resources(o *jsonobj.Reader, p *[]string) {
+	switch x.at(o, "resources", optional) {
+	case reading:
+		if *p = x.m.list(o.Value()); !distinct(*p) {
+			o.Value().Fail(errNames)
+		}
+	case writing:
+		if len(*p) == 0 {
+			return
+		}
+		if !distinct(*p) {
+			x.w.Fail("resources", errNames)
+		}
+		x.w.Texts("resources", *p)
+	}
+}
+
+// fewNames is up to how many names are compared each with each.
+const fewNames = 8
+
+func distinct(list []string) bool {
+	for i, name := range list {
+		if name == "" || len(list) <= fewNames && slices.Contains(list[:i], name) {
+			return false
 		}
 	}
-	o.Require("userid", "urgency", "flags")
-}
-
-func (c *SubmitContext) write(w *jsonobj.Writer) {
-	w.Int("userid", int64(c.UserID))
-	writeInt(w, "urgency", int64(c.Urgency), 0, UrgencyExpedite)
-	w.Int("flags", int64(c.Flags))
-	if c.Version != 0 {
-		writeInt(w, "version", int64(c.Version), 1, math.MaxInt32)
+	if len(list) <= fewNames {
+		return true
 	}
-	writeExtra(w, c.Extra, "userid", "urgency", "flags", "version")
+	sorted := slices.Clone(list)
+	slices.Sort(sorted)
+	return len(slices.Compact(sorted)) == len(list)
 }
 
-func (c *DependencyAddContext) decode(o *jsonobj.Reader, m *scratch) {
-	c.Description, c.Extra = described(o, m)
-}
-
-func (c *DependencyAddContext) write(w *jsonobj.Writer) {
-	w.Text("description", c.Description)
-	writeExtra(w, c.Extra, "description")
-}
-
-func (c *DependencyRemoveContext) decode(o *jsonobj.Reader, m *scratch) {
-	c.Description, c.Extra = described(o, m)
-}
-
-func (c *DependencyRemoveContext) write(w *jsonobj.Writer) {
-	w.Text("description", c.Description)
-	writeExtra(w, c.Extra, "description")
-}
-
-func described(o *jsonobj.Reader, m *scratch) (description string, extra json.RawMessage) {
-	for find(o, "description", &extra) {
-		description = m.text(o.Value())
+func (x *codec) seconds(o *jsonobj.Reader, key string, p *time.Duration) {
+	switch x.at(o, key, optional) {
+	case reading:
+		*p = seconds(o.Value())
+	case writing:
+		writeSeconds(x.w, key, *p)
 	}
-	return description, extra
-}
-
-func (c *PriorityContext) decode(o *jsonobj.Reader) {
-	*c = PriorityContext{}
-	for find(o, "priority", &c.Extra) {
-		c.Priority = uint32(min(o.Int(0, math.MaxInt64), MaxPriority))
-	}
-}
-
-func (c *PriorityContext) write(w *jsonobj.Writer) {
-	w.Int("priority", int64(c.Priority))
-	writeExtra(w, c.Extra, "priority")
-}
-
-func (c *UrgencyContext) decode(o *jsonobj.Reader) {
-	*c = UrgencyContext{}
-	for o.Next() {
-		switch string(o.Key()) {
-		case "urgency":
-			c.Urgency = uint8(o.Int(0, UrgencyExpedite))
-		case "userid":
-			c.UserID = userID(o)
-		default:
-			c.Extra = o.Keep(c.Extra)
-		}
-	}
-	o.Require("urgency", "userid")
-}
-
-func (c *UrgencyContext) write(w *jsonobj.Writer) {
-	w.Int("userid", int64(c.UserID))
-	writeInt(w, "urgency", int64(c.Urgency), 0, UrgencyExpedite)
-	writeExtra(w, c.Extra, "userid", "urgency")
-}
-
-func (c *ReleaseContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ReleaseContext{}
-	for o.Next() {
-		switch string(o.Key()) {
-		case "ranks":
-			if v := o.Value(); string(v.TextBytes()) == "all" {
-				c.Ranks.All = true
-			} else {
-				c.Ranks.Set = m.set(v)
-			}
-		case "final":
-			c.Final = o.Bool()
-		default:
-			c.Extra = o.Keep(c.Extra)
-		}
-	}
-	o.Require("ranks", "final")
-}
-
-func (c *ReleaseContext) write(w *jsonobj.Writer) {
-	if c.Ranks.All {
-		w.Text("ranks", "all")
-	} else {
-		writeSet(w, c.Ranks.Set)
-	}
-	w.Bool("final", c.Final)
-	writeExtra(w, c.Extra, "ranks", "final")
-}
-
-func (c *FinishContext) decode(o *jsonobj.Reader) {
-	*c = FinishContext{}
-	for find(o, "status", &c.Extra) {
-		c.Status = status(o)
-	}
-}
-
-func (c *FinishContext) write(w *jsonobj.Writer) {
-	w.Int("status", int64(c.Status))
-	writeExtra(w, c.Extra, "status")
-}
-
-func (c *ExceptionContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = ExceptionContext{}
-	// These three are unknown keys unless the exception names failed ranks.
-	var ranks, nodelist, action jsonobj.Value
-	for o.Next() {
-		switch string(o.Key()) {
-		case "type":
-			c.Type = m.text(o.Value())
-		case "severity":
-			c.Severity = uint8(o.Int(0, MaxSeverity))
-		case "note":
-			c.Note = m.text(o.Value())
-		case "userid":
-			if id := userID(o); string(o.Value().Raw()) != unknownUser {
-				c.UserID = Some(id)
-			}
-		case "wait_status":
-			c.WaitStatus = Some(status(o))
-		case "ranks":
-			ranks = o.Value()
-		case "nodelist":
-			nodelist = o.Value()
-		case "action":
-			action = o.Value()
-		default:
-			c.Extra = o.Keep(c.Extra)
-		}
-	}
-	// The note is required of a writer only: old logs lack it.
-	o.Require("type", "severity")
-	if c.Severity > 0 && !ranks.Absent() && !action.Absent() {
-		c.Failed = m.failedRanks(ranks, nodelist, action)
-		return
-	}
-	c.Extra = member("ranks", ranks, c.Extra)
-	c.Extra = member("nodelist", nodelist, c.Extra)
-	c.Extra = member("action", action, c.Extra)
-}
-
-// write appends the note even if it is empty.
-func (c *ExceptionContext) write(w *jsonobj.Writer) {
-	w.Text("type", c.Type)
-	writeInt(w, "severity", int64(c.Severity), 0, MaxSeverity)
-	w.Text("note", c.Note)
-	if c.UserID.Set {
-		w.Int("userid", int64(c.UserID.Value))
-	}
-	if c.WaitStatus.Set {
-		w.Int("wait_status", int64(c.WaitStatus.Value))
-	}
-	if c.Failed != nil {
-		if c.Severity == 0 {
-			w.Fail("severity", errFatal)
-		}
-		c.Failed.write(w)
-		writeExtra(w, c.Extra, "type", "severity", "note", "userid", "wait_status", "ranks", "nodelist", "action")
-		return
-	}
-	if c.Severity > 0 && hasKey(c.Extra, "ranks") && hasKey(c.Extra, "action") {
-		w.Fail("ranks", errExtra)
-	}
-	writeExtra(w, c.Extra, "type", "severity", "note", "userid", "wait_status")
 }
 
 func hasKey(object json.RawMessage, key string) bool { return peek(object, key) != nil }
@@ -226,104 +301,4 @@ func peek(object json.RawMessage, key string) []byte {
 func part(text []byte, v jsonobj.Value) json.RawMessage {
 	from, to := v.Offset(), v.Offset()+len(v.Raw())
 	return text[from:to:to]
-}
-
-func (c *AllocContext) decode(o *jsonobj.Reader, text []byte) {
-	*c = AllocContext{}
-	for o.Next() {
-		if string(o.Key()) != "annotations" {
-			c.Extra = o.Keep(c.Extra)
-		} else if v := o.Value(); v.IsObject() {
-			c.Annotations = part(text, v)
-		}
-	}
-}
-
-func (c *AllocContext) write(w *jsonobj.Writer) {
-	if c.Annotations != nil {
-		if jsonobj.KindOf(c.Annotations) != jsonobj.KindObject {
-			w.Fail("annotations", jsonobj.ErrKind)
-			return
-		}
-		w.Raw("annotations", c.Annotations)
-	}
-	writeExtra(w, c.Extra, "annotations")
-}
-
-func (c *ResourceUpdateContext) decode(o *jsonobj.Reader) {
-	*c = ResourceUpdateContext{}
-	for find(o, "expiration", &c.Extra) {
-		c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
-	}
-}
-
-// write appends the expiration as flux-core does, as a real number.
-func (c *ResourceUpdateContext) write(w *jsonobj.Writer) {
-	if c.Expiration < 0 {
-		w.Fail("expiration", jsonobj.ErrRange)
-	}
-	w.Float("expiration", float64(c.Expiration))
-	writeExtra(w, c.Extra, "expiration")
-}
-
-func (c *SetFlagsContext) decode(o *jsonobj.Reader, m *scratch) {
-	*c = SetFlagsContext{Flags: c.Flags[:0]}
-	for find(o, "flags", &c.Extra) {
-		c.Flags = m.list(o.Value(), c.Flags)
-	}
-}
-
-func (c *SetFlagsContext) write(w *jsonobj.Writer) {
-	w.Texts("flags", c.Flags)
-	writeExtra(w, c.Extra, "flags")
-}
-
-func (c *JobspecUpdateContext) decode(o *jsonobj.Reader, text []byte) {
-	c.Updates = c.Updates[:0]
-	for o.Next() {
-		path := string(o.Key())
-		if !updatePath(path) {
-			o.Value().Fail(errPath)
-		}
-		c.Updates = append(c.Updates, Update{Path: path, Value: part(text, o.Value())})
-	}
-}
-
-// write appends the updates in their order, and refuses to write none: only the reference does.
-func (c *JobspecUpdateContext) write(w *jsonobj.Writer) {
-	if len(c.Updates) == 0 {
-		w.Fail("", errEmpty)
-	}
-	for i, u := range c.Updates {
-		if !updatePath(u.Path) {
-			w.Fail(u.Path, errPath)
-		}
-		for _, before := range c.Updates[:i] {
-			if before.Path == u.Path {
-				w.Fail(u.Path, errExtra)
-			}
-		}
-		w.Raw(u.Path, u.Value)
-	}
-}
-
-// updatePath reports whether a jobspec-update may have the path: a key of RFC 14, or one below it.
-func updatePath(path string) bool {
-	top, rest, more := strings.Cut(path, ".")
-	switch {
-	case top != "attributes" && top != "resources" && top != "tasks":
-		return false
-	case !more:
-		return true
-	default:
-		return rest != "" && rest[0] != '.' && rest[len(rest)-1] != '.' && !strings.Contains(rest, "..")
-	}
-}
-
-func (c *MemoContext) write(w *jsonobj.Writer) {
-	if jsonobj.KindOf(c.Values) != jsonobj.KindObject {
-		w.Fail("", jsonobj.ErrKind)
-		return
-	}
-	w.Keep(c.Values)
 }

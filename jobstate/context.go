@@ -204,65 +204,8 @@ func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, [
 // appendContext appends c and returns the name of its event. It refuses what Decode would.
 func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 	w := jsonobj.Write(dst, contextDepth)
-	switch c := c.(type) { // methods of the interface would have the caller allocate c
-	case *SubmitContext:
-		name = EventSubmit
-		c.write(&w)
-	case *DependencyAddContext:
-		name = EventDependencyAdd
-		c.write(&w)
-	case *DependencyRemoveContext:
-		name = EventDependencyRemove
-		c.write(&w)
-	case *SetFlagsContext:
-		name = EventSetFlags
-		c.write(&w)
-	case *JobspecUpdateContext:
-		name = EventJobspecUpdate
-		c.write(&w)
-	case *ResourceUpdateContext:
-		name = EventResourceUpdate
-		c.write(&w)
-	case *PriorityContext:
-		name = EventPriority
-		c.write(&w)
-	case *UrgencyContext:
-		name = EventUrgency
-		c.write(&w)
-	case *AllocContext:
-		name = EventAlloc
-		c.write(&w)
-	case *ActionStartContext:
-		name = c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart)
-		c.write(&w)
-	case *ActionLaunchContext:
-		name = c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch)
-		c.write(&w)
-	case *ActionFailContext:
-		name = c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail)
-		c.write(&w)
-	case *ActionReleaseContext:
-		name = c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease)
-		c.write(&w)
-	case *ActionFinishContext:
-		name = c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish)
-		c.write(&w)
-	case *ReleaseContext:
-		name = EventRelease
-		c.write(&w)
-	case *FinishContext:
-		name = EventFinish
-		c.write(&w)
-	case *ExceptionContext:
-		name = EventException
-		c.write(&w)
-	case *DrainedContext:
-		name = EventDrained
-		c.write(&w)
-	case *MemoContext:
-		name = EventMemo
-		c.write(&w)
-	}
+	x := codec{w: &w}
+	name = x.write(c)
 	if name == "" {
 		return dst, "", contextError("unknown event", errKind)
 	}

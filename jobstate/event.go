@@ -192,55 +192,18 @@ func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 	if p.decode(ev, k) {
 		return nil
 	}
-	return ev.decodeAny(k, e)
+	return ev.decodeAny(e)
 }
 
-// decodeAny reads a context of any form.
-func (ev *Event) decodeAny(k kind, e *eventlog.Entry) error {
+// decodeAny reads a context of any form, of the kind that ev has.
+func (ev *Event) decodeAny(e *eventlog.Entry) error {
 	raw := []byte(e.Context)
 	d := jsonobj.NewDoc(raw)
 	d.Depth = contextDepth
 	o := d.Object()
-	m := &ev.mem
-	switch k {
-	case kSubmit:
-		ev.submit.decode(&o)
-	case kJobspecUpdate:
-		ev.jobspecUpdate.decode(&o, raw)
-	case kResourceUpdate:
-		ev.resourceUpdate.decode(&o)
-	case kSetFlags:
-		ev.setFlags.decode(&o, m)
-	case kDependencyAdd:
-		ev.dependencyAdd.decode(&o, m)
-	case kDependencyRemove:
-		ev.dependencyRem.decode(&o, m)
-	case kPriority:
-		ev.priority.decode(&o)
-	case kUrgency:
-		ev.urgency.decode(&o)
-	case kAlloc:
-		ev.alloc.decode(&o, raw)
-	case kFinish:
-		ev.finish.decode(&o)
-	case kRelease:
-		ev.release.decode(&o, m)
-	case kException:
-		ev.exception.decode(&o, m)
-	case kDrained:
-		ev.drained.decode(&o, m)
-	case kMemo:
-		ev.memo = MemoContext{Values: raw}
-	case kPrologStart, kEpilogStart, kHousekeepingStart:
-		ev.start.decode(&o, m)
-	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
-		ev.launch.decode(&o, m)
-	case kPrologFail, kEpilogFail, kHousekeepingFail:
-		ev.fail.decode(&o, m)
-	case kPrologRelease, kEpilogRelease, kHousekeepingRelease:
-		ev.actionRelease.decode(&o, m)
-	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
-		ev.actionFinish.decode(&o, m)
+	if c := ev.Context(); c != nil {
+		x := codec{m: &ev.mem}
+		x.read(&o, c, raw)
 	}
 	if f := d.Fault(); f != nil {
 		return contextError(e.Name, f)

@@ -104,7 +104,7 @@ func ParseAny(e eventlog.Entry) (Context, error) {
 	if len(e.Context) == 0 {
 		return ParseContext(e)
 	}
-	if err := ev.decodeAny(ev.kind, &e); err != nil {
+	if err := ev.decodeAny(&e); err != nil {
 		return nil, err
 	}
 	return ev.Context(), nil

@@ -49,9 +49,7 @@ func (p *plain) decode(ev *Event, k kind) bool {
 		ev.alloc = AllocContext{Annotations: p.annotations()}
 	case kPrologStart, kEpilogStart:
 		p.skip(`{"description":`)
-		ev.start = ActionStartContext{
-			ActionKey: ActionKey{m.action, m.intern(p.text())}, Ranks: Ranks{All: true}, Resources: ev.start.Resources[:0],
-		}
+		ev.start = ActionStartContext{ActionKey: ActionKey{m.action, m.intern(p.text())}, Ranks: Ranks{All: true}}
 	case kPrologFinish, kEpilogFinish:
 		p.skip(`{"description":`)
 		ev.actionFinish = ActionFinishContext{ActionKey: ActionKey{m.action, m.intern(p.text())}}

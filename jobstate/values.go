@@ -1,9 +1,7 @@
 package jobstate
 
 import (
-	"encoding/json"
 	"math"
-	"slices"
 	"strconv"
 	"time"
 
@@ -21,21 +19,9 @@ type scratch struct {
 	action ActionKind // of the event, if it is of an action
 	ranks  *idset.Set // what the key ranks names
 	failed *FailedRanks
+	names  []string
 	texts  [8]string // the last texts met
 	next   uint8     // which of texts is replaced next
-}
-
-// find advances to the member of the one key that an object must have. The others are
-// kept in extra. It returns false at the end.
-func find(o *jsonobj.Reader, key string, extra *json.RawMessage) bool {
-	for o.Next() {
-		if string(o.Key()) == key {
-			return true
-		}
-		*extra = o.Keep(*extra)
-	}
-	o.Require(key)
-	return false
 }
 
 // member adds to extra a member that was read before.
@@ -69,13 +55,13 @@ func (m *scratch) intern(b []byte) string {
 	return s
 }
 
-// list reads an array of strings into list[:0].
-func (m *scratch) list(v jsonobj.Value, list []string) []string {
-	list = list[:0]
+// list reads an array of strings. The slice is reused.
+func (m *scratch) list(v jsonobj.Value) []string {
+	m.names = m.names[:0]
 	for a := v.Array(); a.Next(); {
-		list = append(list, m.text(a.Value()))
+		m.names = append(m.names, m.text(a.Value()))
 	}
-	return list
+	return m.names
 }
 
 // set reads an idset. The set is reused.
@@ -150,34 +136,6 @@ func plainID(text []byte) (id uint64, n int) {
 	return id, n
 }
 
-// names reads an array of names, each once and none empty, into list[:0].
-func (m *scratch) names(v jsonobj.Value, list []string) []string {
-	list = m.list(v, list)
-	if err := checkNames(list); err != nil {
-		v.Fail(err)
-	}
-	return list
-}
-
-// fewNames is up to how many names are compared each with each.
-const fewNames = 8
-
-func checkNames(list []string) error {
-	for i, name := range list {
-		if name == "" || len(list) <= fewNames && slices.Contains(list[:i], name) {
-			return errNames
-		}
-	}
-	if len(list) > fewNames {
-		sorted := slices.Clone(list)
-		slices.Sort(sorted)
-		if len(slices.Compact(sorted)) != len(list) {
-			return errNames
-		}
-	}
-	return nil
-}
-
 // seconds reads a duration in seconds, not negative: exactly if it has at
 // most nine decimals and no exponent, else rounded to the nanosecond. What is
 // not zero does not become zero.
@@ -213,32 +171,9 @@ func writeSet(w *jsonobj.Writer, s *idset.Set) {
 	w.Out = append(w.Out, '"')
 }
 
-func writeNames(w *jsonobj.Writer, list []string) {
-	if len(list) == 0 {
-		return
-	}
-	if err := checkNames(list); err != nil {
-		w.Fail("resources", err)
-	}
-	w.Texts("resources", list)
-}
-
 func writeInt(w *jsonobj.Writer, key string, n, lo, hi int64) {
 	if n < lo || n > hi {
 		w.Fail(key, jsonobj.ErrRange)
 	}
 	w.Int(key, n)
-}
-
-// writeExtra appends the members of extra, none of which may have a key of the event's own.
-func writeExtra(w *jsonobj.Writer, extra json.RawMessage, own ...string) {
-	if len(extra) == 0 {
-		return
-	}
-	for _, key := range own {
-		if hasKey(extra, key) {
-			w.Fail(key, errExtra)
-		}
-	}
-	w.Keep(extra)
 }
