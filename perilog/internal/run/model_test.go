@@ -115,7 +115,7 @@ func (m *modelRun) report(*rapid.T) {
 	}
 }
 
-// cause returns all that reports change.
+// told returns all that reports change.
 func (m *modelRun) told() string {
 	r := m.run
 	return fmt.Sprint(r.slots, r.lead, r.launches, r.open, r.count, r.end, r.failures, r.ended, r.signals, r.notes, r.details)
@@ -210,7 +210,7 @@ func (m *modelRun) check(*rapid.T) {
 func (m *modelRun) checkTakes() {
 	r, n := m.run, m.naive
 	for _, f := range r.TakeFailures() {
-		require.False(m.t, f.Ranks.IsEmpty())
+		require.False(m.t, f.Ranks.IsEmpty(), "flux-core@fa1329b0a")
 		require.True(m.t, n.spec.Ranks.ContainsAll(f.Ranks))
 		require.NotContains(m.t, []Cause{0, CauseOK, CauseCanceled}, f.Cause)
 		require.True(m.t, f.Status > 0 || f.Cause == CauseForced)

@@ -10,8 +10,9 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// A run is a success only if every rank did its work. The words are those that
-// the job's user reads.
+// A run is a success only if every rank did its work: a prolog that failed or was canceled
+// left its nodes as they were, and nothing cleaned them (flux-core#6055). The words are
+// those that the job's user reads.
 func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 	rank2 := func(rep Report) func(*testRun) {
 		return func(r *testRun) {
@@ -52,11 +53,20 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 0) }},
 		{"a timeout that is not obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.tick() }},
+		{"a timeout where one rank never started (flux-core#6644)", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+			func(r *testRun) {
+				for _, rank := range []uint32{0, 1, 3} {
+					r.report(Report{Kind: ReportStarted, Rank: rank})
+				}
+				r.exit("0-1,3", 0)
+				r.tick()
+				r.tick()
+			}},
 		{"a cancel", "prolog canceled on fluke2 (rank 2)", 15, CauseCanceled,
 			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.exit("2", 15) }},
 		{"a cancel that is obeyed with exit 0", "prolog canceled on fluke2 (rank 2)", 15, CauseCanceled,
 			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.exit("2", 0) }},
-		{"a cancel that is not obeyed", "prolog canceled then timed out on fluke2 (rank 2)", 15, CauseCanceledTimedOut,
+		{"a cancel that is not obeyed (flux-core@4e8ae3433)", "prolog canceled then timed out on fluke2 (rank 2)", 15, CauseCanceledTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.tick() }},
 		{"a finish by force", "prolog finished by force on fluke2 (rank 2): by alice", 1 << 8, CauseForced,
 			func(r *testRun) { r.exit("0-1,3", 0); r.force("2", 1<<8) }},
@@ -187,7 +197,7 @@ func TestARankThatFailedIsDrainedUnlessUsersOrOperatorsDidIt(t *testing.T) {
 		{"timed out", "prolog timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.exit("1", 15) }},
 		{"deaf", "prolog timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.tick() }},
 		{"canceled and deaf", "prolog canceled then timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.cancel(); r.tick() }},
-		{"canceled", "", func(r *testRun) { r.cancel(); r.exit("0-1", 15) }},
+		{"canceled with Ctrl-C (flux-core#5734)", "", func(r *testRun) { r.cancel(); r.exit("0", 15); r.exit("1", 143<<8) }},
 		{"canceled, with exit 1", "", func(r *testRun) { r.cancel(); r.exit("0-1", 1<<8) }},
 		{"canceled before the launch", "", func(r *testRun) { r.cancel(); r.report(Report{Kind: ReportLaunchFailed, Rank: 1}) }},
 		{"forced", "", func(r *testRun) { r.force("1", 1<<8) }},
@@ -205,7 +215,7 @@ func TestARankThatFailedIsDrainedUnlessUsersOrOperatorsDidIt(t *testing.T) {
 }
 
 // What is told of a node while the command runs does not end the command, which
-// may have other work to do. It stands if the command then does that work. If it
+// may have other work to do (flux-core#6842). It stands if the command then does that work. If it
 // does not, the end of the command is a failure of its own, whatever it told before.
 func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 	for _, c := range []struct {
@@ -423,4 +433,34 @@ func TestARankIsDrainedOnce(t *testing.T) {
 		require.Len(t, r.failures, 2)
 		require.Len(t, r.drained(), 1)
 	}
+}
+
+// A restart forgot what was running, and jobs were stuck for ever. What was
+// running is attached to again, run again, or finished by force.
+func TestFlux4108AnActionThatARestartForgotCanBeResolved(t *testing.T) {
+	r := launched(t, perRank(t, "0-3"))
+	r.Lose()
+	r.Reattach(t0, set(t, "0"))
+	r.exit("0-1", 0) // 1 reports by itself
+	r.Launch(t0+600, 2, set(t, "2"))
+	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 2, Attempt: 2}))
+	require.False(t, r.Done())
+	r.force("3", 0)
+	require.True(t, r.Done())
+	require.Contains(t, r.Outcome().Detail, "alice")
+}
+
+// One exception for each node flooded the logs of jobs, and what it said could
+// be sensitive.
+func TestFlux7022AThousandFailedNodesAreOneNoteWithoutDetails(t *testing.T) {
+	r := &testRun{Run: New(perRank(t, "0-999")), t: t, now: t0}
+	r.Launch(t0, 1, set(t, "0-999"))
+	for rank := range uint32(1000) {
+		r.Report(t0+1, Report{Kind: ReportExited, Rank: rank, Attempt: 1, Status: 256, Detail: "mount -o password=secret"})
+	}
+	r.fetch()
+	require.Len(t, r.failures, 1, "they are one entry of the log")
+	require.Equal(t, []string{"prolog failed for job ƒ6VxCVPm: 0-999"}, r.drained())
+	require.Equal(t, "prolog exited with code=1 on fluke[0-999] (rank 0-999)", r.Outcome().Note)
+	require.Contains(t, r.Outcome().Detail, "secret")
 }

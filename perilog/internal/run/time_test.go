@@ -18,26 +18,6 @@ func deadline(t testing.TB, r *testRun) eventlog.Timestamp {
 	return d
 }
 
-func TestATimeoutCountsFromTheLaunchAndEndsTheRun(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	require.Equal(t, t0+1800, deadline(t, r))
-	r.exit("1", 0)
-	r.tick()
-	require.Equal(t, []string{"TERM to 0,2-3 of 1"}, r.sent())
-	require.Equal(t, t0+1860, deadline(t, r))
-	r.exit("2", 0)
-	r.tick()
-	require.True(t, r.Done())
-	require.Equal(t, "timed-out 0,2-3", r.causes())
-	require.Len(t, r.signals, 1)
-	require.Equal(t, t0, r.Start())
-	require.Equal(t, t0+1860, r.end)
-	_, ok := r.Deadline()
-	require.False(t, ok)
-	r.Tick(t0 + 9999)
-	require.Equal(t, t0+1860, r.end)
-}
-
 func TestTheLongestTimersAreStillTimes(t *testing.T) {
 	spec := perRank(t, "0-3")
 	spec.Timeout, spec.KillTimeout = math.MaxInt64, math.MaxInt64
@@ -49,63 +29,6 @@ func TestTheLongestTimersAreStillTimes(t *testing.T) {
 	require.True(t, r.Done())
 }
 
-func TestSeveralLaunchesHaveTimeoutsOfTheirOwn(t *testing.T) {
-	spec := perRank(t, "0-5")
-	spec.Kill = true
-	r := &testRun{Run: New(spec), t: t, now: t0}
-	r.Launch(t0, 1, set(t, "0-1"))
-	r.Launch(t0+100, 2, set(t, "2-3"))
-	r.Launch(t0+1830, 3, set(t, "4-5"))
-	require.EqualValues(t, 3, r.LastAttempt())
-	require.Equal(t, "0-1", r.Of(1).String())
-	require.Equal(t, "4-5", r.Of(3).String())
-	require.Equal(t, t0+1800, deadline(t, r))
-	r.Tick(t0 + 1830) // a late one
-	r.now = t0 + 1830
-	r.fetch()
-	require.Equal(t, t0+1890, deadline(t, r))
-	require.Equal(t, []string{"TERM to 0-1 of 1"}, r.sent())
-	r.Tick(t0 + 1895) // the kill timeout of 1, just before the timeout of 2
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0-1 of 1", "KILL to 0-1 of 1"}, r.sent())
-	r.now = t0 + 1895
-	r.tick()
-	require.Equal(t, t0+1900, r.now)
-	require.Equal(t, AnswerStale, r.report(Report{Kind: ReportExited, Rank: 2, Attempt: 1}))
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 2, Attempt: 2}))
-	r.cancel() // 3 is canceled, 2 goes on to time out
-	require.Equal(t, t0+1960, deadline(t, r))
-	r.tick()
-	require.True(t, r.Done())
-	require.Equal(t, "timed-out 0-3; canceled-timed-out 4-5", r.causes())
-	require.Equal(t, []string{"TERM to 0-1 of 1", "KILL to 0-1 of 1", "TERM to 2-3 of 2", "TERM to 4-5 of 3", "KILL to 3 of 2", "KILL to 4-5 of 3"}, r.sent())
-}
-
-func TestWhatIsLostIsTakenUpByAReport(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.exit("0", 0)
-	r.Lose()
-	require.Equal(t, "1-3", r.Lost().String())
-	require.True(t, r.HasLost())
-	require.False(t, r.Alive())
-	_, ok := r.Deadline()
-	require.False(t, ok, "nobody knows of a process that can be stopped")
-	r.Tick(t0 + 9999)
-	require.False(t, r.Done())
-	require.Equal(t, AnswerStale, r.report(Report{Kind: ReportStarted, Rank: 1, Attempt: 2}))
-	require.Equal(t, AnswerIgnored, r.report(Report{Kind: 0, Rank: 1}))
-	require.Equal(t, "1-3", r.Lost().String(), "what makes no sense takes nothing up")
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportStarted, Rank: 1}))
-	require.Equal(t, "1", r.Running().String())
-	require.Equal(t, "2-3", r.Lost().String())
-	require.Equal(t, t0+1800, deadline(t, r), "a timeout counts from the launch")
-	r.exit("2", 256)
-	require.Equal(t, []string{"prolog failed for job ƒ6VxCVPm: 2"}, r.drained())
-	r.Reattach(r.now, set(t, "3"))
-	r.exit("1,3", 0)
-	require.Equal(t, "failed 2", r.causes())
-}
-
 func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 	for _, c := range []struct {
 		cause  Cause
@@ -114,7 +37,7 @@ func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 		note   string
 		drains []string
 	}{
-		{CauseOffline, false, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", nil},
+		{CauseOffline, false, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", nil}, // not "exit code=1": flux-core#5910
 		{CauseOffline, true, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", []string{"prolog offline for job ƒ6VxCVPm: 1"}},
 		{CauseCanceled, false, statusTerminated, "prolog canceled on fluke1 (rank 1)", nil},
 	} {
@@ -166,24 +89,6 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	require.True(t, r.Done())
 	require.Equal(t, AnswerEnded, r.report(Report{Kind: ReportExited, Rank: 0}))
 	require.EqualValues(t, 256, r.Outcome().Status)
-}
-
-func TestWhatWasCanceledIsCanceledAgainWhereItIsTakenUp(t *testing.T) {
-	r := launched(t, perRank(t, "0-3"))
-	r.cancel()
-	r.Lose()
-	require.Empty(t, r.TakeSignals())
-	r.now = t0 + 500
-	r.Reattach(r.now, set(t, "0-1"))
-	r.fetch()
-	require.Equal(t, []string{"TERM to 0-3 of 1", "TERM to 0-1 of 1"}, r.sent())
-	require.Equal(t, t0+560, deadline(t, r))
-	r.exit("2", 0)
-	require.Equal(t, "TERM to 2 of 1", r.sent()[2])
-	r.tick()
-	require.Equal(t, "3", r.Open().String())
-	r.force("3", 256)
-	require.Equal(t, "canceled 2; canceled-timed-out 0-1; forced 3", r.causes())
 }
 
 // The largest attempt is in no log of this library. A damaged one must not make
