@@ -166,9 +166,6 @@ func (b *bad) Take(msg alloc.Message) error {
 		switch {
 		case b.fault == "ignores cancel":
 			return nil
-		case b.fault == "does not answer a cancel":
-			delete(b.waiting, msg.ID)
-			return nil
 		case b.fault == "answers a cancel that comes too late" && !waits:
 			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
 		case b.fault == "gives to a canceled job" && waits:
@@ -230,21 +227,6 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 		}
 		b.waiting = all
 		return out
-	}
-	if b.fault == "lets the last come first" {
-		defer func(w map[jobid.ID]alloc.Request) {
-			for id, q := range w {
-				if b.waiting[id].ID != 0 {
-					b.waiting[id] = q
-				}
-			}
-		}(b.waiting)
-		upside := make(map[jobid.ID]alloc.Request)
-		for id, q := range b.waiting {
-			q.Priority = 1<<31 - q.Priority
-			upside[id] = q
-		}
-		b.waiting = upside
 	}
 	out := b.backfill.Decide(now)
 	for i := range out {
@@ -332,11 +314,9 @@ func TestABadSchedulerIsFound(t *testing.T) {
 		"keeps what is freed":                     waits + "|denies it",
 		"frees all at once":                       "double booking",
 		"ignores cancel":                          "does not respond to its request, which was canceled",
-		"does not answer a cancel":                "does not respond to its request, which was canceled",
 		"answers a cancel that comes too late":    "responds CANCEL, and has responded (SUCCESS|DENY) before",
 		"gives to a canceled job":                 "responds SUCCESS to a request that was canceled",
 		"ignores prioritize":                      "comes first",
-		"lets the last come first":                "comes first",
 		"lets all start that fit":                 "and so delays job .* which comes first and could start at",
 		"ignores expiration":                      "and so delays job .* which comes first and could start at",
 		"responds twice":                          "responds .*, and has responded .* before",
@@ -383,7 +363,6 @@ func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
 func TestAnOptionAllowsWhatItSays(t *testing.T) {
 	for fault, cfg := range map[string]SchedulerConfig{
 		"ignores prioritize":        {AnyOrder: true},
-		"lets the last come first":  {AnyOrder: true},
 		"lets all start that fit":   {MayDelay: true},
 		"ignores expiration":        {MayDelay: true},
 		"gives whole nodes":         {WholeNodes: true},

@@ -218,7 +218,7 @@ func TestRefusedContextsLeaveTheJob(t *testing.T) {
 		"prolog-finish":      {``, `{"description":"d"}`, `{"status":0}`, `{"description":"d","status":2147483648}`},
 		"epilog-start":       {``, `{"description":[]}`},
 		"epilog-finish":      {``, `{"description":"d","status":"0"}`},
-		"set-flags":          {``, `{}`, `{"flags":"debug"}`, `{"flags":[1]}`, `{"flags":[`},
+		"set-flags":          {``, `{}`, `{"flags":"debug"}`, `{"flags":[1]}`, `{"flags":{}}`, `{"flags":null}`, `{"flags":[`},
 		"jobspec-update":     {``, `[]`, `{"attributes.":1}`, `{"tasks..a":1}`, `{"resources.a.":1}`, `{"":1}`, `{"version":1}`, `{".tasks":1}`, `{"attributesx":1}`},
 		"resource-update":    {``, `{}`, `{"expiration":-1}`, `{"expiration":"1"}`, `{"expiration":1e999}`},
 		"alloc":              {`[]`, `{"annotations":[]}`, `{"annotations":null}`, `{"annotations":{"a":}}`},

@@ -220,6 +220,7 @@ func TestAnnotationsMergeByRFC27(t *testing.T) {
 		"a memo replaces":                       {[]string{alloc, `memo {"a":[2]}`}, `{"sched":{"resource_summary":"rank0/core0"},"user":{"a":[2]}}`},
 		"a null removes, and the empty user":    {[]string{alloc, `memo {"a":null}`}, `{"sched":{"resource_summary":"rank0/core0"}}`},
 		"a null of nothing is nothing":          {[]string{`memo {"zz":null}`}, ``},
+		"of alloc they are optional":            {[]string{"alloc"}, ``},
 		"dictionaries merge":                    {[]string{`memo {"d":{"x":1,"y":{"z":1}}}`, `memo {"d":{"x":null,"y":{"w":2}}}`}, `{"user":{"d":{"y":{"z":1,"w":2}}}}`},
 		"a value becomes a dictionary":          {[]string{`memo {"d":1}`, `memo {"d":{"x":1}}`}, `{"user":{"d":{"x":1}}}`},
 		"a dictionary becomes a value":          {[]string{`memo {"d":{"x":1}}`, `memo {"d":1}`}, `{"user":{"d":1}}`},

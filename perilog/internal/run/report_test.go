@@ -313,23 +313,6 @@ func TestANodeFailureThatIsInTheLogIsNoNews(t *testing.T) {
 	require.Empty(t, r.TakeFailures())
 }
 
-// What a control line of an earlier launch told is news again.
-func TestALaterLaunchReportsItsOwnNodeFailures(t *testing.T) {
-	const line = `{"version":1,"failed":true,"note":"no fan"}`
-	r := launched(t, perRank(t, "0-1"))
-	require.Equal(t, AnswerApplied, r.says(1, line))
-	require.Equal(t, AnswerIgnored, r.says(1, line), "once a launch")
-	r.exit("1", 256)
-	r.Launch(t0+60, 2, set(t, "1"))
-	say := Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix + line)}
-	require.Equal(t, AnswerApplied, r.Report(t0+61, say))
-	require.Equal(t, AnswerIgnored, r.Report(t0+61, say))
-	r.Report(t0+62, Report{Kind: ReportExited, Attempt: 2, Rank: 1})
-	r.exit("0", 0)
-	require.Equal(t, "reported 1", r.causes())
-	require.True(t, r.Outcome().Reported)
-}
-
 func TestRanksInManyRangesAreAllFound(t *testing.T) {
 	spec := perRank(t, "0,2-3,5-9,4096,1000000-1000002,2147483647")
 	r := launched(t, spec)
@@ -341,14 +324,6 @@ func TestRanksInManyRangesAreAllFound(t *testing.T) {
 	}
 	require.True(t, r.Done())
 	require.Equal(t, "3,5,7,9,1000001,2147483647", r.Outcome().Failed.String())
-}
-
-func TestARunOfNoRanksIsDoneAtOnce(t *testing.T) {
-	r := launched(t, perRank(t, ""))
-	require.True(t, r.Done())
-	require.Zero(t, r.LastAttempt())
-	require.Zero(t, r.Outcome().Status)
-	require.Empty(t, r.Outcome().Groups)
 }
 
 // A command for all ranks may hold no rank.
@@ -413,25 +388,6 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 		for _, drain := range r.drained() {
 			require.Regexp(t, "^prolog reported node failure", drain, "the command tells nothing of a node by its end")
 		}
-	}
-}
-
-// A rank that failed and is run again is not drained a second time.
-func TestARankIsDrainedOnce(t *testing.T) {
-	for _, again := range []func(r *testRun){
-		func(r *testRun) { r.report(Report{Kind: ReportExited, Attempt: 2, Rank: 1, Status: 256}) },
-		func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Attempt: 2, Rank: 1}) },
-		func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) },
-		func(r *testRun) {
-			r.report(Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix)})
-		},
-	} {
-		r := launched(t, perRank(t, "0-1"))
-		r.exit("1", 256)
-		r.Launch(t0, 2, set(t, "1"))
-		again(r)
-		require.Len(t, r.failures, 2)
-		require.Len(t, r.drained(), 1)
 	}
 }
 
