@@ -112,8 +112,9 @@ func (x *codec) find(o *jsonobj.Reader, key string, need presence) mode {
 	return 0
 }
 
-// rest reads a member without a key of its own. It is the last of members.
-func (x *codec) rest(o *jsonobj.Reader, extra *json.RawMessage) {
+// rest reads a member without a key of its own, and returns those that there are. It is
+// the last of members.
+func (x *codec) rest(o *jsonobj.Reader, extra *json.RawMessage) json.RawMessage {
 	if x.mode == reading && x.used {
 		x.next(o)
 	}
@@ -121,6 +122,7 @@ func (x *codec) rest(o *jsonobj.Reader, extra *json.RawMessage) {
 		*extra = o.Keep(*extra)
 		x.next(o)
 	}
+	return *extra
 }
 
 // refuse notes what no key alone shows.

@@ -11,105 +11,85 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
-// members passes over the members of a context, and returns the name of its event, and the
-// unknown members. What
-// is read may alias text, the object that is read.
+// members passes over the members of a context, and returns the name of its event and the
+// unknown members. What is read may alias text, the object that is read.
 func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string, extra json.RawMessage) {
 	switch c := c.(type) { // a method of the interface would have the caller allocate c
 	case *SubmitContext:
-		fresh(x, c).members(o, x)
-		return EventSubmit, c.Extra
+		return fresh(x, c).members(o, x)
 	case *DependencyAddContext:
 		x.text(o, "description", required, &fresh(x, c).Description)
-		x.rest(o, &c.Extra)
-		return EventDependencyAdd, c.Extra
+		return EventDependencyAdd, x.rest(o, &c.Extra)
 	case *DependencyRemoveContext:
 		x.text(o, "description", required, &fresh(x, c).Description)
-		x.rest(o, &c.Extra)
-		return EventDependencyRemove, c.Extra
+		return EventDependencyRemove, x.rest(o, &c.Extra)
 	case *SetFlagsContext:
-		fresh(x, c).members(o, x)
-		return EventSetFlags, c.Extra
+		return fresh(x, c).members(o, x)
 	case *JobspecUpdateContext:
-		fresh(x, c).members(o, x, text)
-		return EventJobspecUpdate, nil
+		return fresh(x, c).members(o, x, text)
 	case *ResourceUpdateContext:
-		fresh(x, c).members(o, x)
-		return EventResourceUpdate, c.Extra
+		return fresh(x, c).members(o, x)
 	case *PriorityContext:
 		clamped(o, x, "priority", required, &fresh(x, c).Priority, 0, MaxPriority)
-		x.rest(o, &c.Extra)
-		return EventPriority, c.Extra
+		return EventPriority, x.rest(o, &c.Extra)
 	case *UrgencyContext:
 		x.userID(o, &fresh(x, c).UserID)
 		integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
-		x.rest(o, &c.Extra)
-		return EventUrgency, c.Extra
+		return EventUrgency, x.rest(o, &c.Extra)
 	case *AllocContext:
-		fresh(x, c).members(o, x, text)
-		return EventAlloc, c.Extra
+		return fresh(x, c).members(o, x, text)
 	case *ActionStartContext:
-		fresh(x, c).members(o, x)
-		return c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart), c.Extra
+		return fresh(x, c).members(o, x)
 	case *ActionLaunchContext:
-		fresh(x, c).members(o, x)
-		return c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch), c.Extra
+		return fresh(x, c).members(o, x)
 	case *ActionFailContext:
-		fresh(x, c).members(o, x)
-		return c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail), c.Extra
+		return fresh(x, c).members(o, x)
 	case *ActionReleaseContext:
-		fresh(x, c).members(o, x)
-		return c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease), c.Extra
+		return fresh(x, c).members(o, x)
 	case *ActionFinishContext:
 		x.action(o, &fresh(x, c).ActionKey)
 		x.status(o, &c.Status)
-		x.rest(o, &c.Extra)
-		return c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish), c.Extra
+		return c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish), x.rest(o, &c.Extra)
 	case *ReleaseContext:
-		fresh(x, c).members(o, x)
-		return EventRelease, c.Extra
+		return fresh(x, c).members(o, x)
 	case *FinishContext:
 		x.status(o, &fresh(x, c).Status)
-		x.rest(o, &c.Extra)
-		return EventFinish, c.Extra
+		return EventFinish, x.rest(o, &c.Extra)
 	case *ExceptionContext:
-		fresh(x, c).members(o, x)
-		return EventException, c.Extra
+		return fresh(x, c).members(o, x)
 	case *DrainedContext:
 		x.ranks(o, &fresh(x, c).Ranks, 0)
-		x.rest(o, &c.Extra)
-		return EventDrained, c.Extra
+		return EventDrained, x.rest(o, &c.Extra)
 	case *MemoContext:
-		fresh(x, c).members(o, x, text)
-		return EventMemo, nil
+		return fresh(x, c).members(o, x, text)
 	}
 	return "", nil
 }
 
-func (c *SubmitContext) members(o *jsonobj.Reader, x *codec) {
+func (c *SubmitContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	x.userID(o, &c.UserID)
 	integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
 	integer(o, x, "flags", required, &c.Flags, 0, math.MaxUint32)
 	clamped(o, x, "version", optional, &c.Version, 1, math.MaxInt32)
-	x.rest(o, &c.Extra)
+	return EventSubmit, x.rest(o, &c.Extra)
 }
 
-func (c *SetFlagsContext) members(o *jsonobj.Reader, x *codec) {
+func (c *SetFlagsContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	switch x.at(o, "flags", required) {
 	case reading:
 		c.Flags = x.m.list(o.Value())
 	case writing:
 		x.w.Texts("flags", c.Flags)
 	}
-	x.rest(o, &c.Extra)
+	return EventSetFlags, x.rest(o, &c.Extra)
 }
 
 // members refuses to write no updates: only the reference does.
-func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte) {
+func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string, extra json.RawMessage) {
 	switch x.mode {
 	case reading:
 		if !x.more {
-			return
+			return EventJobspecUpdate, nil
 		}
 		path := string(o.Key())
 		if !updatePath(path) {
@@ -133,6 +113,7 @@ func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte)
 			x.w.Raw(u.Path, u.Value)
 		}
 	}
+	return EventJobspecUpdate, nil
 }
 
 // updatePath reports whether a jobspec-update may have the path: a key of RFC 14, or one below it.
@@ -149,7 +130,7 @@ func updatePath(path string) bool {
 }
 
 // members writes the expiration as flux-core does, as a real number.
-func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	switch x.at(o, "expiration", required) {
 	case reading:
 		c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
@@ -159,10 +140,10 @@ func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) {
 		}
 		x.w.Float("expiration", float64(c.Expiration))
 	}
-	x.rest(o, &c.Extra)
+	return EventResourceUpdate, x.rest(o, &c.Extra)
 }
 
-func (c *AllocContext) members(o *jsonobj.Reader, x *codec, text []byte) {
+func (c *AllocContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string, extra json.RawMessage) {
 	switch x.at(o, "annotations", optional) {
 	case reading:
 		if v := o.Value(); v.IsObject() {
@@ -173,10 +154,10 @@ func (c *AllocContext) members(o *jsonobj.Reader, x *codec, text []byte) {
 			x.w.Object("annotations", c.Annotations)
 		}
 	}
-	x.rest(o, &c.Extra)
+	return EventAlloc, x.rest(o, &c.Extra)
 }
 
-func (c *ReleaseContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ReleaseContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	switch x.at(o, "ranks", required) {
 	case reading:
 		if v := o.Value(); string(v.TextBytes()) == "all" {
@@ -192,14 +173,14 @@ func (c *ReleaseContext) members(o *jsonobj.Reader, x *codec) {
 		}
 	}
 	x.flag(o, "final", required, &c.Final)
-	x.rest(o, &c.Extra)
+	return EventRelease, x.rest(o, &c.Extra)
 }
 
 // unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
 const unknownUser = "-1"
 
 // members has a note that only a writer must have: old logs lack it.
-func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	x.text(o, "type", required, &c.Type)
 	integer(o, x, "severity", required, &c.Severity, 0, MaxSeverity)
 	x.text(o, "note", written, &c.Note)
@@ -215,7 +196,7 @@ func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) {
 	}
 	maybe(o, x, "wait_status", &c.WaitStatus, math.MinInt32, math.MaxInt32)
 	c.failedRanks(o, x)
-	x.rest(o, &c.Extra)
+	return EventException, x.rest(o, &c.Extra)
 }
 
 // failedRanks has keys that are unknown unless the exception names failed ranks.
@@ -292,17 +273,18 @@ func (f *FailedRanks) write(w *jsonobj.Writer) {
 }
 
 // members takes the object as it is.
-func (c *MemoContext) members(o *jsonobj.Reader, x *codec, text []byte) {
+func (c *MemoContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string, extra json.RawMessage) {
 	switch x.mode {
 	case reading:
 		x.more, c.Values = false, text
 	case writing:
 		if jsonobj.KindOf(c.Values) != jsonobj.KindObject {
 			x.w.Fail("", jsonobj.ErrKind)
-			return
+			return EventMemo, nil
 		}
 		x.w.Keep(c.Values)
 	}
+	return EventMemo, nil
 }
 
 func (a *ActionMode) members(o *jsonobj.Reader, x *codec) {
@@ -324,7 +306,7 @@ func (a *ActionMode) members(o *jsonobj.Reader, x *codec) {
 	}
 }
 
-func (c *ActionStartContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ActionStartContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	if x.first {
 		c.Ranks.All = true
 	}
@@ -348,7 +330,7 @@ func (c *ActionStartContext) members(o *jsonobj.Reader, x *codec) {
 	} else if c.ReleaseAfter.Set || c.OnFailure != "" {
 		x.refuse(o, errHousekeeping)
 	}
-	x.rest(o, &c.Extra)
+	return c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart), x.rest(o, &c.Extra)
 }
 
 // housekeeping is what housekeeping alone has.
@@ -384,28 +366,28 @@ func (c *ActionStartContext) housekeeping(o *jsonobj.Reader, x *codec) {
 	}
 }
 
-func (c *ActionLaunchContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ActionLaunchContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	x.action(o, &c.ActionKey)
 	integer(o, x, "attempt", required, &c.Attempt, 1, math.MaxUint32)
 	x.ranks(o, &c.Ranks, 0)
 	c.ActionMode.members(o, x)
-	x.rest(o, &c.Extra)
+	return c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch), x.rest(o, &c.Extra)
 }
 
-func (c *ActionFailContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ActionFailContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	x.action(o, &c.ActionKey)
 	x.ranks(o, &c.Ranks, 1)
 	x.text(o, "cause", required, &c.Cause)
 	x.status(o, &c.Status)
 	x.text(o, "note", optional, &c.Note)
 	x.flag(o, "drain", optional, &c.Drain)
-	x.rest(o, &c.Extra)
+	return c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail), x.rest(o, &c.Extra)
 }
 
-func (c *ActionReleaseContext) members(o *jsonobj.Reader, x *codec) {
+func (c *ActionReleaseContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
 	x.action(o, &c.ActionKey)
 	x.ranks(o, &c.Ranks, 0)
 	x.status(o, &c.Status)
 	x.resources(o, &c.Resources)
-	x.rest(o, &c.Extra)
+	return c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease), x.rest(o, &c.Extra)
 }

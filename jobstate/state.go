@@ -1,6 +1,7 @@
 package jobstate
 
 import (
+	"cmp"
 	"math/bits"
 	"strconv"
 )
@@ -38,47 +39,18 @@ func label(list []string, kind string, n int) string {
 	return kind + "(" + strconv.Itoa(n) + ")"
 }
 
-// name returns the long and the short name of s, both empty if it has none.
-func (s State) name() (long, short string) {
-	switch s {
-	case StateNew:
-		return "NEW", "N"
-	case StateDepend:
-		return "DEPEND", "D"
-	case StatePriority:
-		return "PRIORITY", "P"
-	case StateSched:
-		return "SCHED", "S"
-	case StateRun:
-		return "RUN", "R"
-	case StateCleanup:
-		return "CLEANUP", "C"
-	case StateInactive:
-		return "INACTIVE", "I"
-	case StatePending:
-		return "PENDING", "PD"
-	case StateRunning:
-		return "RUNNING", "RU"
-	case StateActive:
-		return "ACTIVE", "A"
-	default:
-		return "", ""
-	}
+// stateNames has the long and the short name of each state and of the masks with a name.
+var stateNames = map[State][2]string{
+	StateNew: {"NEW", "N"}, StateDepend: {"DEPEND", "D"}, StatePriority: {"PRIORITY", "P"}, StateSched: {"SCHED", "S"},
+	StateRun: {"RUN", "R"}, StateCleanup: {"CLEANUP", "C"}, StateInactive: {"INACTIVE", "I"},
+	StatePending: {"PENDING", "PD"}, StateRunning: {"RUNNING", "RU"}, StateActive: {"ACTIVE", "A"},
 }
 
 // String returns the name, such as RUN or PENDING. A value without a name prints as State(n).
-func (s State) String() string {
-	if long, _ := s.name(); long != "" {
-		return long
-	}
-	return label(nil, "State", int(s))
-}
+func (s State) String() string { return cmp.Or(stateNames[s][0], label(nil, "State", int(s))) }
 
 // Short returns the short name, such as R or PD, empty for a value without a name.
-func (s State) Short() string {
-	_, short := s.name()
-	return short
-}
+func (s State) Short() string { return stateNames[s][1] }
 
 // In reports whether s is one of the states of mask. The zero State is in none.
 func (s State) In(mask State) bool { return s&mask != 0 }

@@ -3,6 +3,7 @@ package jobid
 import (
 	"encoding/json"
 	"math/bits"
+	"strconv"
 	"strings"
 )
 
@@ -73,9 +74,9 @@ func (p *parser) id(i int) (ID, error) {
 	case strings.HasPrefix(text, "\xf0\x9f"):
 		return 0, refuse(errUnsupported, p.all, i, "an id as emoji")
 	case strings.HasPrefix(text, prefixHex):
-		return p.hex(i + len(prefixHex))
+		return p.number(i+len(prefixHex), 16)
 	}
-	return p.decimal(i)
+	return p.number(i, 10)
 }
 
 // words tells an id in words, between which any byte but a letter may stand, from
@@ -135,34 +136,18 @@ func (p *parser) base58(i int) (ID, error) {
 	return p.result(i, 0, true)
 }
 
-func (p *parser) hex(i int) (ID, error) {
+// number reads the digits of a base, 10 or 16.
+func (p *parser) number(i, base int) (ID, error) {
 	if i == p.end {
 		return 0, p.syntax(i, "no digits")
 	}
-	v, over := uint64(0), false
 	for j := i; j < p.end; j++ {
-		d, ok := hexDigit(p.all[j])
-		if !ok {
-			return 0, p.syntax(j, "not a hexadecimal digit")
+		if d, ok := hexDigit(p.all[j]); !ok || d >= uint64(base) {
+			return 0, p.syntax(j, "not a digit of base "+strconv.Itoa(base))
 		}
-		over = over || v>>60 != 0
-		v = v<<4 | d
 	}
-	return p.result(i, v, over)
-}
-
-func (p *parser) decimal(i int) (ID, error) {
-	v, over := uint64(0), false
-	for j := i; j < p.end; j++ {
-		d := uint64(p.all[j] - '0')
-		if d > 9 {
-			return 0, p.syntax(j, "not a digit")
-		}
-		var carry bool
-		v, carry = shift(v, 10, d)
-		over = over || carry
-	}
-	return p.result(i, v, over)
+	v, err := strconv.ParseUint(p.all[i:p.end], base, 64)
+	return p.result(i, v, err != nil)
 }
 
 // shift returns v times base plus d, and whether that is beyond 64 bits.
@@ -275,11 +260,8 @@ func parseJSON(b []byte) (ID, error) {
 		return Parse(s)
 	}
 	p := parser{all: string(b), end: len(b)}
-	if len(b) == 0 {
-		return 0, p.syntax(0, "no number")
-	}
-	if b[0] == '0' && len(b) > 1 {
+	if len(b) > 1 && b[0] == '0' {
 		return 0, p.syntax(1, "more digits after a zero")
 	}
-	return p.decimal(0)
+	return p.number(0, 10)
 }
