@@ -300,18 +300,6 @@ func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
 	})
 }
 
-func TestALostNodeIsTolerated(t *testing.T) {
-	b := newBench(t, 4, perilog.Config{Prologs: both.Prologs, Tolerate: perilog.Tolerate{Count: 1, Drop: true}})
-	b.take()
-	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 0})
-	require.Equal(t, perilog.AnswerApplied, a)
-	for rank := range uint32(3) {
-		b.exited(prolog, rank+1, 0)
-	}
-	require.True(t, b.last.Start)
-	require.Equal(t, "1-3", b.job.R().Ranks().String())
-}
-
 // A script that has named its node goes on. If it then fails of itself, that is no
 // failure of the node.
 func TestAGenericFailureIsFatalUnlessAskedForWhateverWasReportedBefore(t *testing.T) {
@@ -364,7 +352,8 @@ func TestNoJobStartsBesideAPrologThatMayStillRun(t *testing.T) {
 		for _, drop := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/drop=%t", name, drop), func(t *testing.T) {
 				b := newBench(t, 3, perilog.Config{
-					Prologs: []perilog.ActionConfig{perRank()}, Tolerate: perilog.Tolerate{Count: 1, Drop: drop, AnyFailure: true},
+					Prologs:  []perilog.ActionConfig{perRank()},
+					Tolerate: perilog.Tolerate{Count: 1, Drop: drop, AnyFailure: name != "lost"}, // a lost node is no failure of the command
 				})
 				b.take()
 				b.exited(prolog, 1, 0)

@@ -88,6 +88,8 @@ func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 		require.Equal(t, offset, got, in)
 		require.Empty(t, path)
 	}
+	_, err := jobspec.ParseCount("2-8:2:/")
+	require.EqualError(t, err, `jobspec: offset 0: operator must be "+", "*" or "^"`)
 }
 
 func TestAnInvalidCountIsRefused(t *testing.T) {
@@ -160,9 +162,4 @@ func TestFloorOfAnOpenRangeStopsAtMaxCount(t *testing.T) {
 			require.Equal(t, want, got, in)
 		}
 	}
-}
-
-func TestErrorsOfCountsAreTyped(t *testing.T) {
-	_, err := jobspec.ParseCount("2-8:2:/")
-	require.EqualError(t, err, `jobspec: offset 0: operator must be "+", "*" or "^"`)
 }

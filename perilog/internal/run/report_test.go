@@ -391,6 +391,25 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 	}
 }
 
+// A rank that failed and is run again is not drained a second time.
+func TestARankIsDrainedOnce(t *testing.T) {
+	for _, again := range []func(r *testRun){
+		func(r *testRun) { r.report(Report{Kind: ReportExited, Attempt: 2, Rank: 1, Status: 256}) },
+		func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Attempt: 2, Rank: 1}) },
+		func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) },
+		func(r *testRun) {
+			r.report(Report{Kind: ReportOutput, Attempt: 2, Rank: 1, Line: []byte(ControlPrefix)})
+		},
+	} {
+		r := launched(t, perRank(t, "0-1"))
+		r.exit("1", 256)
+		r.Launch(t0, 2, set(t, "1"))
+		again(r)
+		require.Len(t, r.failures, 2)
+		require.Len(t, r.drained(), 1)
+	}
+}
+
 // A restart forgot what was running, and jobs were stuck for ever. What was
 // running is attached to again, run again, or finished by force.
 func TestFlux4108AnActionThatARestartForgotCanBeResolved(t *testing.T) {
