@@ -13,7 +13,8 @@ import (
 
 // One test for each clause of RFC 21 that says MUST, SHALL, SHOULD or MAY, in
 // its order and named by its section, but for those of a state and its events, which
-// TestEveryEventInEveryState has, one initial and one final state among them; for the contexts
+// TestEveryEventInEveryState has, one initial and one final state and unknown events among
+// them; for several exceptions, of which TestResultsAndExitCodes has rows; for the contexts
 // of set-flags, alloc and memo, of which TestRefusedContextsLeaveTheJob and
 // TestAnnotationsMergeByRFC27 have rows; and for the clause that a replay reproduces the
 // state, which TestFoldOfWhatWasNotRefusedIsTheLiveState proves. Three clauses of "Design Criteria" are
@@ -72,19 +73,6 @@ func TestRFC21ExceptionsHaveASeverityFrom0To7(t *testing.T) {
 		// Severity 0 leads to CLEANUP at once, any other changes no state.
 		require.Equal(t, severity == 0, j.State() == jobstate.StateCleanup)
 	}
-}
-
-func TestRFC21ExceptionsMayOccurMoreThanOnce(t *testing.T) {
-	j, _ := run(t, append(upTo(jobstate.StateRun), `exception {"type":"a","severity":5,"note":""}`,
-		`exception {"type":"b","severity":0,"note":""}`, `exception {"type":"c","severity":0,"note":""}`)...)
-	cause, ok := j.Cause()
-	require.True(t, ok)
-	require.Equal(t, "b", cause.Type)
-}
-
-func TestRFC21EventsBeyondThoseListedMayAppear(t *testing.T) {
-	_, last := run(t, append(upTo(jobstate.StateRun), `cray_port_distribution {"ports":[1],"random_integer":-1}`)...)
-	require.Equal(t, jobstate.IgnoredUnknown, last)
 }
 
 func TestRFC21KeysBeyondThoseListedMayBeIncluded(t *testing.T) {

@@ -79,49 +79,40 @@ func (m *scratch) set(v jsonobj.Value) *idset.Set {
 	return set
 }
 
-// plainSet is set for the text of one that is in the usual form.
+// plainSet is set for a text of ids and ranges that ascend, as most are. It returns false
+// for any other, which is idset.Parse's to judge. It gives up on a long one: Parse is made
+// for that.
 func (m *scratch) plainSet(text []byte) (set *idset.Set, ok bool) {
 	if m.ranks == nil {
 		m.ranks = new(idset.Set)
 	} else {
 		m.ranks.SubtractWith(m.ranks)
 	}
-	return m.ranks, plainSet(m.ranks, text)
-}
-
-// plainSet adds ids and ranges that ascend to an empty set, and returns false
-// for any other text, which is idset.Parse's to judge. It gives up on a long
-// one: Parse is made for that.
-func plainSet(s *idset.Set, text []byte) bool {
 	if len(text) > 64 {
-		return false
+		return nil, false
 	}
-	next, i := uint64(0), 0 // next: the smallest id that may come
-	for i < len(text) {
+	next := uint64(0) // the smallest id that may come
+	for i := 0; i < len(text); i++ {
 		first, n := plainID(text[i:])
 		i += n
 		last := first
 		if n > 0 && i < len(text) && text[i] == '-' {
-			var m int
-			if last, m = plainID(text[i+1:]); m == 0 || last <= first {
-				return false
+			last, n = plainID(text[i+1:])
+			i += 1 + n
+			if last <= first {
+				return nil, false
 			}
-			i += 1 + m
 		}
 		if n == 0 || first < next || last > idset.MaxID {
-			return false
+			return nil, false
 		}
-		s.InsertRange(uint32(first), uint32(last))
+		m.ranks.InsertRange(uint32(first), uint32(last))
 		next = last + 1
-		switch {
-		case i == len(text):
-			return true
-		case text[i] != ',' || i+1 == len(text):
-			return false
+		if i < len(text) && (text[i] != ',' || i+1 == len(text)) {
+			return nil, false
 		}
-		i++
 	}
-	return true // empty
+	return m.ranks, true
 }
 
 // plainID reads an id of up to ten digits and returns how many there are, 0 for no id.

@@ -50,17 +50,9 @@ func (s *Spec) Counts() Counts {
 func (s *Spec) CountsOn(r Resources) Counts {
 	c := s.Counts()
 	c.Nodes, c.Cores, c.GPUs = Known(r.Nodes), Known(r.Cores), Known(r.GPUs)
-	c.Slots = c.Slots.or(r.slots())
+	c.Slots = c.Slots.or(r.of("slot"))
 	c.Tasks = s.allTasks(&r)
 	return c
-}
-
-// slots returns the number of slots, if the resource set says it.
-func (r *Resources) slots() Quantity {
-	if r.Slots == 0 {
-		return Quantity{}
-	}
-	return Known(r.Slots)
 }
 
 // wholeNodes reports whether the job gets nodes with all that is in them.
@@ -94,20 +86,17 @@ func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
 		if hasNodes {
 			base = nodes
 		}
-		if r != nil {
-			base = base.or(Known(r.Nodes))
-		}
-		return base, true
 	case "core":
 		if !hasNodes {
 			base, _, _ = s.sum("core", 0, len(s.vertices))
 		}
-		if r != nil {
-			base = base.or(Known(r.Cores))
-		}
-		return base, true
+	default:
+		return Quantity{}, false
 	}
-	return Quantity{}, false
+	if r != nil {
+		base = base.or(r.of(s.perResource.kind))
+	}
+	return base, true
 }
 
 // taskSum adds up the tasks' own counts. It is not ok beyond MaxQuantity.
@@ -134,7 +123,7 @@ func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
 	case TasksPerSlot:
 		base = slot.total
 		if r != nil && s.onlySlot() {
-			base = base.or(r.slots())
+			base = base.or(r.of("slot"))
 		}
 	case TasksPerResource:
 		var ok bool
@@ -159,15 +148,17 @@ func (s *Spec) onlySlot() bool {
 	return n == 1
 }
 
-// of returns how many resources of a type there are.
+// of returns how many resources of a type there are, if the resource set says it.
 func (r *Resources) of(kind string) Quantity {
-	switch kind {
-	case "node":
+	switch {
+	case kind == "node":
 		return Known(r.Nodes)
-	case "core":
+	case kind == "core":
 		return Known(r.Cores)
-	case "gpu":
+	case kind == "gpu":
 		return Known(r.GPUs)
+	case kind == "slot" && r.Slots != 0:
+		return Known(r.Slots)
 	}
 	return Quantity{}
 }
