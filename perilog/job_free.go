@@ -120,10 +120,7 @@ func (j *Job) progressHousekeeping() {
 			j.relaunch(&h.action, ranks)
 		}
 	}
-	for _, f := range h.run.TakeFailures() {
-		j.postFailure(&h.action, &f, h.onFailure == jobstate.OnFailureDrain && f.Cause != run.CauseForced)
-	}
-	j.takeSignals(&h.action)
+	j.takeRun(&h.action, func(f *run.Failure) bool { return h.onFailure == jobstate.OnFailureDrain && f.Cause != run.CauseForced })
 	j.readyEnds(h.run.TakeEnds())
 }
 

@@ -404,10 +404,7 @@ func (j *Job) progress(a *action) {
 	case a.Kind == jobstate.ActionProlog && j.holds.ending():
 		a.run.EndIdle(j.now, a.run.Idle(), run.CauseCanceled, false)
 	}
-	for _, f := range a.run.TakeFailures() {
-		j.postFailure(a, &f, f.Drain)
-	}
-	j.takeSignals(a)
+	j.takeRun(a, func(f *run.Failure) bool { return f.Drain })
 	if !a.run.Done() {
 		j.release(a)
 		return
@@ -425,8 +422,13 @@ func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 	})
 }
 
-func (j *Job) takeSignals(a *action) {
-	for _, s := range a.run.TakeSignals() {
+// takeRun posts the failures of an action, and hands out its signals.
+func (j *Job) takeRun(a *action, drains func(*run.Failure) bool) {
+	failures, signals := a.run.Take()
+	for _, f := range failures {
+		j.postFailure(a, &f, drains(&f))
+	}
+	for _, s := range signals {
 		j.open()
 		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.Key, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
 	}

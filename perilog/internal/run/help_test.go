@@ -70,9 +70,10 @@ func launched(t testing.TB, spec Spec) *testRun {
 
 // fetch takes what came out.
 func (r *testRun) fetch() {
-	r.failures = append(r.failures, r.TakeFailures()...)
+	failures, signals := r.Take()
+	r.failures = append(r.failures, failures...)
 	r.ends = append(r.ends, slices.Clone(r.TakeEnds())...)
-	for _, s := range r.TakeSignals() {
+	for _, s := range signals {
 		r.signals = append(r.signals, s)
 		r.Signaled(r.now, s.Attempt)
 	}

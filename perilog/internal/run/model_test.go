@@ -209,7 +209,8 @@ func (m *modelRun) check(*rapid.T) {
 // checkTakes compares what came out, which is told once.
 func (m *modelRun) checkTakes() {
 	r, n := m.run, m.naive
-	for _, f := range r.TakeFailures() {
+	failures, signals := r.Take()
+	for _, f := range failures {
 		require.False(m.t, f.Ranks.IsEmpty(), "flux-core@fa1329b0a")
 		require.True(m.t, n.spec.Ranks.ContainsAll(f.Ranks))
 		require.NotContains(m.t, []Cause{0, CauseOK, CauseCanceled}, f.Cause)
@@ -238,7 +239,7 @@ func (m *modelRun) checkTakes() {
 		require.Equal(m.t, x.ended, m.ends[rank] == 1, "each rank ends exactly once")
 	}
 	var sent []string
-	for _, s := range r.TakeSignals() {
+	for _, s := range signals {
 		require.False(m.t, s.Ranks.IsEmpty())
 		m.sent[s.Attempt] = true
 		for rank := range s.Ranks.All() {
@@ -251,9 +252,8 @@ func (m *modelRun) checkTakes() {
 	slices.Sort(n.signals)
 	require.Equal(m.t, n.signals, sent)
 	n.signals = nil
-	require.Empty(m.t, r.TakeFailures())
-	require.Empty(m.t, r.TakeEnds())
-	require.Empty(m.t, r.TakeSignals())
+	failures, signals = r.Take()
+	require.True(m.t, len(failures) == 0 && len(signals) == 0 && len(r.TakeEnds()) == 0)
 }
 
 // checkLaunches recounts what the launches count.

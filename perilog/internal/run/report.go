@@ -385,12 +385,11 @@ func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.finish()
 }
 
-// TakeFailures returns the failures since the last call. The slice is valid until
-// the next call of a method.
-func (r *Run) TakeFailures() []Failure {
-	out := r.failures
-	r.failures = nil
-	return out
+// Take returns what failed since the last call, and the signals to send.
+func (r *Run) Take() (failures []Failure, signals []Signal) {
+	failures, signals = r.failures, r.signals
+	r.failures, r.signals = nil, nil
+	return failures, signals
 }
 
 // TakeEnds returns the ranks that ended since the last call, in the order of their
@@ -398,12 +397,5 @@ func (r *Run) TakeFailures() []Failure {
 func (r *Run) TakeEnds() []RankEnd {
 	out := r.ended
 	r.ended = r.ended[:0]
-	return out
-}
-
-// TakeSignals returns the signals to send since the last call.
-func (r *Run) TakeSignals() []Signal {
-	out := r.signals
-	r.signals = nil
 	return out
 }
