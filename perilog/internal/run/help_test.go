@@ -139,16 +139,6 @@ func (r *testRun) drained() []string {
 	return out
 }
 
-// sent returns the signals, as "15 to 1-3 of 1".
-func (r *testRun) sent() []string {
-	var out []string
-	for _, s := range r.signals {
-		word := map[int]string{sigterm: "TERM", sigkill: "KILL"}[s.Signal]
-		out = append(out, word+" to "+s.Ranks.String()+" of "+string(rune('0'+s.Attempt)))
-	}
-	return out
-}
-
 // causes returns the outcome's groups, those that ended well left out.
 func (r *testRun) causes() string {
 	require.True(r.t, r.Done())
