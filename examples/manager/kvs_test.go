@@ -241,13 +241,7 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 		require.Contains(t, text, fmt.Sprintf(`"matchtag":%d,`, i+16))
 		require.Regexp(t, "^submit validate", names(t, text))
 	}
-	l.p.room = 0
 	l.end()
-
-	l = k.live()
-	l.p.room = 10
-	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(eventlogOf(7, 16))})
-	require.Equal(t, []string{`{"topic":"job-manager.getattr","matchtag":7,"errnum":16,"errstr":"too many requests while the store is busy"}` + "\n"}, k.others)
 }
 
 // The process ends at each commit in turn, before it is made or after. Whatever was answered

@@ -150,21 +150,14 @@ func TestAPeerMayWriteMuchBeforeItReads(t *testing.T) {
 // one that comes twice, or says nothing, is refused.
 func TestNobodyIsTheOwnerByTheWayALineIsWritten(t *testing.T) {
 	for head, want := range map[string]string{
-		`"x":1`:                     `"payload":{"errors":[]}`, // who asks is the owner by default
-		`"rolemask":2`:              `"errnum":1,"errstr":"Request requires owner credentials"`,
-		`"rolemask":2,"Rolemask":1`: `"errnum":1,`,
-		`"ROLEMASK":1,"rolemask":2,"userId":100,"userid":7`: `"errnum":1,`,
-		`"rolemask":2,"rolemask":1`:                         `"errnum":71,"errstr":"malformed line: \"rolemask\": key comes twice"`,
-		`"rolemask":2,"role\u006dask":1`:                    `"errnum":71,"errstr":"malformed line: \"rolemask\": key comes twice"`,
-		`"rolemask":2,"userid":7,"userid":100`:              `"errnum":71,"errstr":"malformed line: \"userid\": key comes twice"`,
-		`"rolemask":2,"x":{},"x":{}`:                        `"errnum":71,"errstr":"malformed line: \"x\": key comes twice"`,
-		`"rolemask":null`:                                   `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be null"`,
-		`"rolemask":"2"`:                                    `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be string"`,
-		`"rolemask":2.5`:                                    `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be number 2.5"`,
-		`"rolemask":[2]`:                                    `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be array"`,
-		`"rolemask":4294967297`:                             `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be number 4294967297"`,
-		`"rolemask":0`:                                      `"errnum":1,`,
-		`"userid":null,"rolemask":2`:                        `"errnum":71,"errstr":"malformed line: \"userid\": must not be null"`,
+		`"x":1`:                          `"payload":{"errors":[]}`, // who asks is the owner by default
+		`"rolemask":2`:                   `"errnum":1,"errstr":"Request requires owner credentials"`,
+		`"rolemask":2,"Rolemask":1`:      `"errnum":1,`,
+		`"rolemask":2,"rolemask":1`:      `"errnum":71,"errstr":"malformed line: \"rolemask\": key comes twice"`,
+		`"rolemask":2,"role\u006dask":1`: `"errnum":71,"errstr":"malformed line: \"rolemask\": key comes twice"`,
+		`"rolemask":4294967297`:          `"errnum":71,"errstr":"malformed line: \"rolemask\": must not be number 4294967297"`,
+		`"rolemask":0`:                   `"errnum":1,`,
+		`"userid":null,"rolemask":2`:     `"errnum":71,"errstr":"malformed line: \"userid\": must not be null"`,
 		`"rolemask":2,"payload":{"jobs":[]},"rolemask":1,"sender":"x"`: `"sender":"x","errnum":71`,
 	} {
 		text := strings.Replace(submit(7, 16), `{"topic"`, "{"+head+`,"topic"`, 1)
@@ -209,18 +202,4 @@ func TestAnAnswerThatCannotBeWrittenIsAnError(t *testing.T) {
 	require.Equal(t, output{Topic: "a", Matchtag: 7, Errnum: errno.Invalid, Errstr: got.Errstr}, got)
 	require.Contains(t, got.Errstr, "unsupported type")
 	require.Equal(t, `{"topic":"a","payload":{"note":"<&>"}}`+"\n", string(output{Topic: "a", Payload: map[string]string{"note": "<&>"}}.line()))
-}
-
-// A bridge that names no senders passes on the disconnect of each client of the instance. The
-// scheduler is still there.
-func TestADisconnectWithoutASenderEndsNothing(t *testing.T) {
-	ready := `{"topic":"job-manager.sched-hello","matchtag":1,"payload":{}}` + "\n" +
-		`{"topic":"job-manager.sched-ready","matchtag":2,"payload":{"mode":"unlimited"}}` + "\n"
-	query := `{"topic":"job-manager.queue-status","matchtag":3,"payload":{}}` + "\n"
-	_, stdout, _ := prog.Run(strings.NewReader(ready + `{"topic":"job-manager.disconnect","userid":0,"rolemask":1}` + "\n" + query))
-	require.Contains(t, stdout, `"matchtag":3,"payload":{"enable":true,"start":true}`)
-
-	named := strings.ReplaceAll(ready, `"matchtag"`, `"sender":"s","matchtag"`)
-	_, stdout, _ = prog.Run(strings.NewReader(named + `{"topic":"job-manager.disconnect","sender":"s"}` + "\n" + query))
-	require.Contains(t, stdout, `"Scheduler is offline"`)
 }
