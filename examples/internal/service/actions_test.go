@@ -3,6 +3,7 @@ package service
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -110,17 +110,6 @@ func TestAnActionFails(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableRank(t *testing.T) {
-	c := newCluster(t, actions(false, false, true))
-	c.unreachable = idset.Of(2)
-	c.submit(16, "0-3")
-	c.run(16)
-	require.Len(t, c.commands(), 3)
-	require.Len(t, c.drained, 1)
-	c.endAll()
-	c.gone(16)
-}
-
 func TestOutputIsLogged(t *testing.T) {
 	c := newCluster(t, actions(true, false, false))
 	c.slow = true
@@ -140,6 +129,25 @@ func TestOutputIsLogged(t *testing.T) {
 		"ƒH: prolog: n0 (rank 0): stdout: two", "ƒH: prolog: n0 (rank 0): stdout: three",
 		"ƒH: prolog: n1 (rank 1): error launching process: no such file", "ƒH: prolog: n0 (rank 0): stderr: late",
 	}, c.logged[:6])
+}
+
+// TestLogIgnore: lines of prologs and epilogs that match a pattern are not logged, nor are
+// those with nothing in them. The control lines among them still count.
+func TestLogIgnore(t *testing.T) {
+	cfg := actions(true, true, false)
+	cfg.LogIgnore = []*regexp.Regexp{regexp.MustCompile("^foo:.*"), regexp.MustCompile("^bar:"), regexp.MustCompile(perilog.ControlPrefix)}
+	c := newCluster(t, cfg)
+	c.submit(16, "0-1")
+	c.end(c.commands()[0], 0, "foo: whee!\nbar: woo!\nbaz: important!\n \t\n", "a bar: too\n")
+	c.end(c.commands()[0], 0, perilog.ControlPrefix+" failed")
+	require.Equal(t, []string{
+		"ƒH: prolog: n0 (rank 0): stdout: baz: important!",
+		"ƒH: prolog: n0 (rank 0): stdout: a bar: too",
+	}, c.logged[:2])
+	require.NotContains(t, c.logged, "ƒH: prolog: n1 (rank 1): stdout: "+perilog.ControlPrefix+" failed")
+	c.logged = nil
+	c.end(c.commands()[0], 0, "foo: whee!\n")
+	require.Empty(t, c.logged)
 }
 
 // One epilog hangs, and the other sixty-three ranks are released meanwhile.
@@ -296,104 +304,6 @@ func TestAResponseIsOutOfPlace(t *testing.T) {
 	c.tell(p, 61, "", "")
 	c.pump()
 	c.gone(16)
-}
-
-func TestHousekeepingKill(t *testing.T) {
-	c := ran(t, actions(false, false, true), "0-1")
-	c.submit(17, "2-3")
-	c.run(17)
-	at := func(i int) string { return fmt.Sprint(c.commands()[i].rank, " ", c.commands()[i].pid) }
-	tests := []struct {
-		payload string
-		kills   []string
-	}{
-		{`{"signum":15}`, []string{at(0) + " 15", at(1) + " 15", at(2) + " 15", at(3) + " 15"}},
-		{`{"signum":9,"jobid":17}`, []string{at(2) + " 9", at(3) + " 9"}},
-		{`{"signum":9,"jobid":-1,"ranks":"1-2"}`, []string{at(1) + " 9", at(2) + " 9"}},
-		{`{"signum":9,"jobid":16,"ranks":"1-2"}`, []string{at(1) + " 9"}},
-		{`{"signum":9,"jobid":99}`, nil},
-		{`{"signum":9,"ranks":""}`, nil},
-		{`{"signum":0}`, nil},
-	}
-	for _, tt := range tests {
-		c.kills = nil
-		require.Equal(t, Answer{Topic: "job-manager.housekeeping-kill", Sender: "a", Matchtag: 1}, c.ask(owner("housekeeping-kill", tt.payload)))
-		require.Equal(t, tt.kills, c.kills, tt.payload)
-	}
-	guest := owner("housekeeping-kill", `{"signum":9}`)
-	guest.Rolemask = roleUser
-	c.kills = nil
-	require.Equal(t, errno.Perm, c.ask(guest).Errnum)
-	require.Empty(t, c.kills)
-
-	c.end(c.commands()[0], 15)
-	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"0"}`)) // it is gone
-	require.Empty(t, c.kills)
-	c.noKill = 1
-	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
-	c.noKill = 3 // it is gone, and we hear of it later
-	c.ask(owner("housekeeping-kill", `{"signum":15,"ranks":"1"}`))
-	require.Equal(t, []string{"housekeeping: n0 (rank 0) ƒH: Terminated", "housekeeping: n1 (rank 1) ƒH: signal 15: errnum 1"}, c.logged)
-	c.endAll()
-	c.gone(16)
-	c.gone(17)
-}
-
-// A kill may come while the launch waits for the store, and before the command has started.
-func TestHousekeepingKillDuringTheCommit(t *testing.T) {
-	c := newCluster(t, actions(false, false, true))
-	c.submit(16, "0-1")
-	c.hold = func(o *Out) bool { return len(o.Append) > 0 }
-	c.slow = true
-	c.run(16)
-	c.answers = nil
-	c.Request(c.now, owner("housekeeping-kill", `{"signum":10,"ranks":"1"}`))
-	c.pump()
-	c.Request(c.now, owner("housekeeping-kill", `{"signum":15}`))
-	c.pump()
-	require.Empty(t, c.running) // the store is busy
-	require.Empty(t, c.answers)
-	c.release()
-	require.Len(t, c.answers, 2)
-	require.Len(t, c.commands(), 2)
-	require.Empty(t, c.kills)
-	c.spawn(c.commands()[1])
-	c.pump()
-	require.Equal(t, []string{fmt.Sprint("1 ", c.commands()[1].pid, " 15")}, c.kills)
-	c.tell(c.commands()[0], 2, "", "") // it never starts
-	c.endAll()
-	require.Len(t, c.kills, 1)
-	c.gone(16)
-}
-
-func TestHousekeepingStats(t *testing.T) {
-	after := fsd.Duration(90 * time.Second)
-	cfg := actions(false, false, true)
-	cfg.Manager.Actions.Housekeeping.ReleaseAfter = &after
-	c := newCluster(t, cfg)
-	runs := func(want ...string) {
-		t.Helper()
-		_, list, _ := strings.Cut(text(t, c.ask(owner("stats-get", ``)).Payload), `"housekeeping":`)
-		require.JSONEq(t, `{"running":{`+strings.Join(want, ",")+`},"config":{"release-after":90,"command":"clean up"}}`, strings.TrimSuffix(list, "}"))
-	}
-	runs()
-	c.submit(16, "0-3")
-	c.submit(17, "5")
-	c.run(16)
-	runs(`"ƒH":{"pending":"0-3","allocated":"0-3","t_start":1700000000.0}`)
-	c.now = c.now.Add(time.Second)
-	require.NoError(t, c.Tick(c.now))
-	c.run(17)
-	c.end(c.commands()[0], 0)
-	c.end(c.commands()[0], 0)
-	const other = `"ƒJ":{"pending":"5","allocated":"5","t_start":1700000001.0}`
-	runs(`"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000.0}`, other)
-	c.wait(90 * time.Second)
-	runs(`"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000.0}`, other)
-	c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: perilog.Housekeeping(), Ranks: idset.Of(2)}, Status: 1, Who: "me"})
-	runs(`"ƒH":{"pending":"3","allocated":"3","t_start":1700000000.0}`, other)
-	c.endAll()
-	runs()
 }
 
 func TestARestartLosesActions(t *testing.T) {

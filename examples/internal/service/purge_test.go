@@ -193,15 +193,3 @@ func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 	require.Len(t, events, 1)
 	require.JSONEq(t, `{"jobs":[2]}`, text(t, events[0].Payload))
 }
-
-func TestHousekeepingKeepsItsJob(t *testing.T) {
-	c := ran(t, actions(false, false, true), "0-1")
-	c.submit(17, "2-3")
-	c.run(17)
-	c.end(c.commands()[2], 0)
-	c.end(c.commands()[2], 0)
-	out := c.drive(owner("purge", limitsOf(0, 100, true)))
-	require.JSONEq(t, `{"jobs":[17]}`, text(t, out.Events[0].Payload))
-	require.JSONEq(t, `{"count":1}`, text(t, out.Answers[0].Payload))
-	require.Contains(t, c.ask(owner("purge-id", `{"id":16,"force":1}`)).Errstr, "job is pinned by housekeeping")
-}

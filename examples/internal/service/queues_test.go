@@ -86,9 +86,8 @@ func (d *desk) converse(list ...exchange) {
 // goOnline lets a scheduler say hello and ready.
 func (d *desk) goOnline() {
 	d.t.Helper()
-	d.do(joblife.SchedHello{})
-	d.do(joblife.SchedReady{})
-	d.sched.phase = alloc.PhaseOnline
+	d.greet("s")
+	d.flush()
 }
 
 // runJob gives resources to a job, from ten seconds ago.

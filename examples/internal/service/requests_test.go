@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,4 +187,61 @@ func TestNobodyOwnsNothing(t *testing.T) {
 		require.Empty(t, out.Append)
 	}
 	require.Equal(t, jobstate.StateSched, w.view(30).State())
+}
+
+var statsRows = []row{
+	same("getinfo", ``, 0, ""),
+	same("getinfo", `{}`, 0, ""),
+	same("stats-get", ``, 0, ""),
+	same("stats-get", `{}`, 0, ""),
+	same("set-batch-timeout", `{"timeout":1}`, 0, ""),
+	same("set-batch-timeout", `{"timeout":"1"}`, errno.Protocol, ""),
+}
+
+func TestGetinfoSeedsTheGenerator(t *testing.T) {
+	w := graveyard(t, joblife.Config{}, 0)
+	require.JSONEq(t, `{"max_jobid":0}`, text(t, w.drive(owner("getinfo", ``)).Answers[0].Payload))
+	w = graveyard(t, joblife.Config{}, 3)
+	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.drive(owner("getinfo", ``)).Answers[0].Payload))
+	w.drive(owner("purge", limitsOf(0, 100, true)))
+	require.JSONEq(t, `{"max_jobid":3}`, text(t, w.drive(owner("getinfo", ``)).Answers[0].Payload))
+}
+
+func TestStats(t *testing.T) {
+	w := newWorld(t, joblife.Config{})
+	var answer map[string]any
+	require.NoError(t, json.Unmarshal([]byte(text(t, w.drive(owner("stats-get", ``)).Answers[0].Payload)), &answer))
+	events := answer["journal"].(map[string]any)
+	require.Positive(t, events["events"])
+	delete(events, "events")
+	require.Equal(t, map[string]any{
+		"journal": map[string]any{"listeners": 0.0}, "active_jobs": 3.0, "inactive_jobs": 1.0, "max_jobid": 19.0,
+		"housekeeping": map[string]any{
+			"running": map[string]any{}, "config": map[string]any{"release-after": -1.0, "command": ""},
+		},
+	}, answer)
+}
+
+// No request makes the service panic, and one that fails changes nothing.
+func FuzzRequest(f *testing.F) {
+	for _, r := range slices.Concat(rows...) {
+		f.Add(r.topic, r.payload, uint32(ownGuest), uint32(roleUser))
+		f.Add(r.topic, r.payload, uint32(ownUser), uint32(roleOwner))
+	}
+	f.Fuzz(func(t *testing.T, topic, payload string, user, rolemask uint32) {
+		w := newWorld(t, joblife.Config{})
+		out := w.drive(by(user, rolemask, topic, payload))
+		for _, a := range out.Answers {
+			_, err := json.Marshal(a.Payload)
+			require.NoError(t, err)
+			if a.Errnum != 0 {
+				require.Nil(t, a.Payload)
+				require.Empty(t, out.Append)
+				require.Empty(t, out.Events)
+			}
+		}
+		if rolemask&(roleOwner|roleUser) == 0 {
+			require.NotZero(t, out.Answers[0].Errnum)
+		}
+	})
 }

@@ -24,12 +24,11 @@ import (
 // a store, around a Service.
 type cluster struct {
 	*desk
-	next        Config // of the next life
-	slow        bool   // nobody starts a command before begin
-	unreachable *idset.Set
-	noKill      int          // the errnum of rexec.kill
-	noDrain     int          // the errnum of resource.drain
-	free        func(string) // gets each sched.free
+	next    Config       // of the next life
+	slow    bool         // nobody starts a command before begin
+	noKill  int          // the errnum of rexec.kill
+	noDrain int          // the errnum of resource.drain
+	free    func(string) // gets each sched.free
 
 	pids    int32
 	started map[int32]bool // pids of which a Service was told
@@ -57,7 +56,7 @@ type command struct {
 }
 
 func newCluster(t tester, cfg Config) *cluster {
-	c := &cluster{desk: newDesk(t, cfg), unreachable: idset.Of(), started: map[int32]bool{}, running: map[uint64]*command{}}
+	c := &cluster{desk: newDesk(t, cfg), started: map[int32]bool{}, running: map[uint64]*command{}}
 	c.next, c.sent = c.cfg, c.hear
 	c.hello()
 	return c
@@ -113,10 +112,6 @@ func (c *cluster) serve(call Call) {
 		require.True(c.t, call.Stream)
 		p := &command{tag: call.Tag, rank: call.Nodeid, payload: string(payload)}
 		require.NoError(c.t, json.Unmarshal(payload, p))
-		if c.unreachable.Contains(uint32(p.rank)) {
-			c.tell(p, 113, "", `No route to host`)
-			return
-		}
 		c.running[call.Tag] = p
 		if !c.slow {
 			c.spawn(p)

@@ -20,6 +20,7 @@ import (
 type simple struct {
 	*desk
 	mode    string // of sched-ready
+	jobs    int
 	cores   []jobid.ID
 	pending []alloc.Request
 	ahead   map[jobid.ID]int // what was told last
@@ -152,11 +153,13 @@ func note(annotations any) string {
 	return fmt.Sprint(annotations)
 }
 
-// shown returns the states of jobs 1 to n in list, with their notes, the notes in the journal
-// and the counts of alloc-query.
-func (d *simple) shown(n int) (states, notes, journal, counts string) {
-	d.send("a", 1, "list", `{"max_entries":0}`)
-	d.send("a", 2, "alloc-query", ``)
+// shown returns what is compared of jobs 1 to n: their states in list and their notes, the notes
+// in the journal, and the counts of alloc-query.
+func (d *simple) shown(n int) map[string]string {
+	answer := func(topic, payload string, to any) {
+		_, text, _ := strings.Cut(d.ask(1, topic, payload), " a1: ")
+		require.NoError(d.t, json.Unmarshal([]byte(text), to))
+	}
 	var list struct {
 		Jobs []struct {
 			ID          jobid.ID
@@ -169,81 +172,65 @@ func (d *simple) shown(n int) (states, notes, journal, counts string) {
 		Pending int `json:"alloc_pending"`
 		Running int
 	}
-	for l := range strings.SplitSeq(d.flush(), "\n") {
-		if text, ok := strings.CutPrefix(l, "list a1: "); ok {
-			require.NoError(d.t, json.Unmarshal([]byte(text), &list))
-		}
-		if text, ok := strings.CutPrefix(l, "alloc-query a2: "); ok {
-			require.NoError(d.t, json.Unmarshal([]byte(text), &q))
-		}
-	}
-	state, in := make(map[jobid.ID]string), make(map[jobid.ID]any)
+	answer("list", `{"max_entries":0}`, &list)
+	answer("alloc-query", ``, &q)
+	states, notes, journal := slices.Repeat([]string{"I"}, n), slices.Repeat([]string{"-"}, n), slices.Repeat([]string{"-"}, n)
 	for _, j := range list.Jobs {
-		state[j.ID], in[j.ID] = jobstate.State(j.State).String()[:1], j.Annotations
+		states[j.ID-1], notes[j.ID-1] = jobstate.State(j.State).String()[:1], note(j.Annotations)
 	}
-	var a, b []string
-	for id := jobid.ID(1); id <= jobid.ID(n); id++ {
-		states += cmp.Or(state[id], "I")
-		a, b = append(a, note(in[id])), append(b, note(d.told[id]))
+	for id, annotations := range d.told {
+		journal[id-1] = note(annotations)
 	}
-	return states, strings.Join(a, " "), strings.Join(b, " "), fmt.Sprint(q.Queue, q.Pending, q.Running)
+	return map[string]string{
+		"states": strings.Join(states, ""), "notes": strings.Join(notes, " "), "journal": strings.Join(journal, " "),
+		"counts": fmt.Sprint(q.Queue, q.Pending, q.Running),
+	}
 }
 
-// play does steps: "submit 1:16 2:0" with urgencies, "cancel 1 2", "urgency 1 20", "hold" for
-// urgency 0, "stop", "start" of all queues or one, "unload" and "load" of the scheduler, and
-// what is compared with shown: "states", "notes", "journal", "counts".
+// play does steps: "submit 16 0" with urgencies, "cancel 1 2", "urgency 1 20", "stop", "start" of
+// all queues or one, "reload" of the configuration, "unload" and "load" of the scheduler, and what
+// is compared with shown: "states", "notes", "journal", "counts".
 func (d *simple) play(steps string) {
-	n := 0
 	for i, step := range strings.Split(strings.TrimSpace(steps), "\n") {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(step), " ")
 		args := strings.Fields(rest)
-		states, notes, journal, counts := "", "", "", ""
-		if slices.Contains([]string{"states", "notes", "journal", "counts"}, verb) {
-			states, notes, journal, counts = d.shown(n)
-		}
 		name := fmt.Sprintf("line %d: %s", i+1, step)
 		switch verb {
 		case "submit":
 			for _, a := range args {
-				n++
+				d.jobs++
 				urgency, queue, _ := strings.Cut(a, "@")
 				spec := sleep
 				if queue != "" {
 					spec = strings.Replace(sleep, `{"duration"`, `{"queue":"`+queue+`","duration"`, 1)
 				}
-				d.send("a", 1, "submit", strings.Replace(submissionOf(jobid.ID(n), ownUser, 2, spec), `"urgency":16`, `"urgency":`+urgency, 1))
-				require.Contains(d.t, d.flush(), `submit a1: {"errors":[]}`, name)
+				submission := submissionOf(jobid.ID(d.jobs), ownUser, 2, spec)
+				out := d.ask(1, "submit", strings.Replace(submission, `"urgency":16`, `"urgency":`+urgency, 1))
+				require.Contains(d.t, out, `submit a1: {"errors":[]}`, name)
 			}
 		case "cancel":
 			for _, id := range args {
-				d.send("a", 1, "raise", fmt.Sprintf(`{"id":%s,"severity":0,"type":"cancel"}`, id))
-				d.flush()
+				d.ask(1, "raise", fmt.Sprintf(`{"id":%s,"severity":0,"type":"cancel"}`, id))
 			}
 		case "urgency":
-			d.send("a", 1, "urgency", fmt.Sprintf(`{"id":%s,"urgency":%s}`, args[0], args[1]))
-			require.Contains(d.t, d.flush(), "urgency a1: {", name)
+			require.Contains(d.t, d.ask(1, "urgency", fmt.Sprintf(`{"id":%s,"urgency":%s}`, args[0], args[1])), "urgency a1: {", name)
 		case "stop", "start":
-			all := fmt.Sprintf(`{"start":%v,"all":true}`, verb == "start")
+			which := `"all":true`
 			if rest != "" {
-				all = fmt.Sprintf(`{"start":%v,"all":false,"name":"%s"}`, verb == "start", rest)
+				which = fmt.Sprintf(`"all":false,"name":"%s"`, rest)
 			}
-			d.send("a", 1, "queue-start", all)
-			d.flush()
+			d.ask(1, "queue-start", fmt.Sprintf(`{"start":%v,%s}`, verb == "start", which))
+		case "reload":
+			require.Contains(d.t, d.ask(1, "config-reload", `{}`), "config-reload a1: -")
 		case "unload":
 			d.send("s", 0, "disconnect", ``)
 			d.flush()
 		case "load":
 			d.load()
-		case "states":
-			require.Equal(d.t, rest, states, name)
-		case "notes":
-			require.Equal(d.t, rest, notes, name)
-		case "journal":
-			require.Equal(d.t, rest, journal, name)
-		case "counts":
-			require.Equal(d.t, rest, counts, name)
 		default:
-			d.t.Fatalf("%s", name)
+			shown, ok := d.shown(d.jobs)[verb]
+			require.True(d.t, ok, name)
+			require.Equal(d.t, rest, shown, name)
 		}
 	}
 }
@@ -429,31 +416,23 @@ func TestNamedQueuesInTurn(t *testing.T) {
 // TestReloadWithJobs: queues come and go while jobs of theirs are active. Those jobs end, and
 // no other starts.
 func TestReloadWithJobs(t *testing.T) {
-	next := Config{Queues: map[string]Queue{"a": {}}}
-	next.Manager.QueuesStopped = true
-	parse := func(old Config, _ []byte) (Config, error) {
-		c := old
-		c.Queues, c.Manager.QueuesStopped = next.Queues, true
+	queues := map[string]Queue{"a": {}}
+	d := newSimple(t, unlimited, 2, Config{Parse: func(c Config, _ []byte) (Config, error) {
+		c.Queues, c.Manager.QueuesStopped = queues, true
 		return c, nil
-	}
-	d := newSimple(t, unlimited, 2, Config{Parse: parse})
+	}})
 	d.play(`
 		load
 		submit 16 16 16 16
 		states RRSS
-		counts 0 2 2`)
-	reload := func() {
-		d.send("a", 1, "config-reload", `{}`)
-		require.Contains(t, d.flush(), "config-reload a1: -")
-	}
-	reload()
-	d.play(`cancel 1 3`)
-	states, _, _, _ := d.shown(4)
-	require.Equal(t, "IRIS", states)
-	next.Queues = nil
-	reload()
-	states, _, _, _ = d.shown(4)
-	require.Equal(t, "IRIR", states)
+		counts 0 2 2
+		reload
+		cancel 1 3
+		states IRIS`)
+	queues = nil
+	d.play(`
+		reload
+		states IRIR`)
 }
 
 // TestDenied: a job that the scheduler refuses ends with its words.

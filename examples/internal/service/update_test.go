@@ -27,7 +27,6 @@ var updateRows = []row{
 		want{errno.Invalid, "duration update of running job requires instance owner privileges"}, want{errno.Perm, "guests may only update their own jobs"}},
 	same("update", duration(inactive, "30"), errno.Invalid, "job is inactive"),
 	same("update", duration(unknown, "30"), errno.NoEntry, "unknown job id"),
-	same("update", `{"id":16,"updates":{"name":"x"}}`, errno.Invalid, "one or more jobspec updates are invalid"),
 	same("update", `{"id":16}`, errno.Protocol, ""),
 }
 
@@ -91,7 +90,6 @@ func TestUpdateRefuses(t *testing.T) {
 	s.converse(exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
 	before := s.rd.Seq
 	s.converse(
-		exchange{aGuest, "update", `[]`, errno.Protocol, ""},
 		exchange{aGuest, "update", `{"id":16,"updates":1}`, errno.Invalid, invalid},
 		exchange{aGuest, "update", `{"id":16,"updates":{}}`, errno.Invalid, invalid},
 		exchange{aGuest, "update", `{"id":16,"updates":{"foo":1}}`, errno.Invalid, invalid},
@@ -105,8 +103,6 @@ func TestUpdateRefuses(t *testing.T) {
 		exchange{anOwner, "update", duration(waitingJob, "1."+strings.Repeat("0", 1<<20)), errno.Invalid, "plugin args unpack failed"},
 		exchange{aGuest, "update", duration(waitingJob, `-1.0`), errno.Invalid, "duration must not be negative"},
 		exchange{aGuest, "update", duration(waitingJob, `61`), errno.Invalid, "requested duration (1m) exceeds policy limit of 1m for queue debug"},
-		exchange{aGuest, "update", duration(runningJob, `30`), errno.Invalid, "duration update of running job requires instance owner privileges"},
-		exchange{anOwner, "update", duration(runningJob, `10`), errno.Invalid, "requested duration places job expiration in the past"},
 
 		exchange{aGuest, "update", queue(waitingJob, `42`), errno.Invalid, "plugin args unpack failed"},
 		exchange{aGuest, "update", queue(waitingJob, `null`), errno.Invalid, "plugin args unpack failed"},
