@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate"
@@ -19,8 +18,7 @@ func follow(name string, w io.Writer, wait func()) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	in := input{label: name}
-	dir, _ := os.Getwd() // an unknown one names no job
-	id, ok := idOf(dir, name)
+	id, ok := idOf(name)
 	in.id, in.noID = id, !ok
 	t := timeline{name: in.name(), job: jobstate.NewJob(id)}
 	for t.job.State() != jobstate.StateInactive {

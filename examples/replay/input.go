@@ -79,34 +79,32 @@ func (s *session) unpack(src source, r io.Reader, layers int) error {
 
 // readText reads JSON lines of recorded jobs, or the log of one job: the first
 // line says which.
-func (s *session) readText(src source, br *bufio.Reader) error {
-	line, err := readLine(br, src.file)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
+func (s *session) readText(src source, r io.Reader) error {
+	block, err := fill(s.block(), r, src.file)
+	line, ahead, whole := bytes.Cut(block, []byte("\n"))
+	ahead = ahead[:min(len(ahead), lookAhead)]
 	switch {
-	case isRecordings(line, br):
-	case isLog(line, br):
-		return s.readLog(src, line, br)
-	default:
-		return errNotKnown
+	case err != nil && !errors.Is(err, io.EOF) && !whole:
+		return err
+	case isRecordings(line, ahead):
+		return s.readLines(src, block, err, r)
+	case looksLikeEvent(line) || looksLikeEvent(ahead):
+		return s.readLog(src, block, err, r)
 	}
-	if err != nil { // the end
-		s.submitLines(src, line, 1)
-		return nil
-	}
-	return s.readLines(src, line, br)
+	return errNotKnown
 }
 
-// readLines reads JSON lines in blocks, which begin with what was read before.
-func (s *session) readLines(src source, rest []byte, r io.Reader) error {
+// lookAhead is how much of what follows a bad first line may say what a text is.
+const lookAhead = 64 << 10
+
+// readLines reads JSON lines in blocks, of which it gets the first.
+func (s *session) readLines(src source, block []byte, err error, r io.Reader) error {
 	for n := 1; ; {
-		block, err := fill(append(s.block(), rest...), r, src.file)
 		end := len(block)
 		if !errors.Is(err, io.EOF) {
 			end = bytes.LastIndexByte(block, '\n') + 1
 		}
-		rest = bytes.Clone(block[end:])
+		rest := bytes.Clone(block[end:])
 		lines := bytes.Count(block[:end], []byte("\n"))
 		switch {
 		case !s.submitLines(src, block[:end], n) || errors.Is(err, io.EOF):
@@ -117,6 +115,7 @@ func (s *session) readLines(src source, rest []byte, r io.Reader) error {
 			return nil // as a worker tells
 		}
 		n += lines
+		block, err = fill(append(s.block(), rest...), r, src.file)
 	}
 }
 
@@ -182,43 +181,35 @@ func (s *session) replayLine(src source, line []byte, n int, out *result) bool {
 }
 
 // isRecordings reports whether a text is JSON lines of recorded jobs: its first
-// line has an eventlog, or is bad and a line after it has one.
-func isRecordings(first []byte, rest *bufio.Reader) bool {
+// line has an eventlog, or is bad and a line ahead has one.
+func isRecordings(first, ahead []byte) bool {
 	var keys map[string]json.RawMessage
 	if json.Unmarshal(first, &keys) == nil {
 		return keys["eventlog"] != nil
 	}
-	ahead, _ := rest.Peek(rest.Size())
 	return bytes.Contains(ahead, []byte(`"eventlog":`))
 }
 
-// isLog reports whether a text is the log of a job: its first line is an event,
-// or is bad and a line after it looks like one.
-func isLog(first []byte, rest *bufio.Reader) bool {
-	if looksLikeEvent(first) {
-		return true
-	}
-	ahead, _ := rest.Peek(rest.Size())
-	return looksLikeEvent(ahead)
-}
-
+// looksLikeEvent reports whether a text may have an event of a log.
 func looksLikeEvent(text []byte) bool {
 	return bytes.Contains(text, []byte(`"timestamp"`)) && bytes.Contains(text, []byte(`"name"`))
 }
 
-// readLog reads the rest of the log of one job. Its file or folder may have the
-// job's id for a name, and R and jobspec may be beside it, as in the key-value
+// readLog reads the log of one job, of which it gets the first block. Its file or folder may
+// have the job's id for a name, and R and jobspec may be beside it, as in the key-value
 // store of an instance.
-func (s *session) readLog(src source, first []byte, r io.Reader) error {
-	log := first
-	for err := error(nil); !errors.Is(err, io.EOF); {
+func (s *session) readLog(src source, block []byte, err error, r io.Reader) error {
+	log := bytes.Clone(block) // most are far shorter
+	s.reuse(block)
+	for !errors.Is(err, io.EOF) {
+		if err != nil {
+			return err
+		}
 		n := 0
 		log = slices.Grow(log, 512)
 		n, err = r.Read(log[len(log):cap(log)])
 		log = log[:len(log)+n]
 		switch {
-		case err != nil && !errors.Is(err, io.EOF):
-			return err
 		case len(log) > maxLog:
 			return fmt.Errorf("is a log longer than %d MiB", maxLog>>20)
 		case int64(len(log)) > src.file.Part():
@@ -229,7 +220,7 @@ func (s *session) readLog(src source, first []byte, r io.Reader) error {
 	if dir := filepath.Base(filepath.Dir(src.path)); in.label == "eventlog" && filepath.IsLocal(dir) && dir != "." {
 		in.label = dir + "/" + in.label // many logs have this name
 	}
-	if id, ok := idOf(s.dir, src.path); ok {
+	if id, ok := idOf(src.path); ok {
 		in.id, in.noID = id, false
 	}
 	if filepath.Base(src.path) == "eventlog" {
@@ -256,13 +247,12 @@ func beside(path, name string) []byte {
 
 // idOf returns the job id that a file, the folder that it is in, or its last four
 // folders (job/0000/0001/ce00/0000/eventlog) have for a name.
-// A relative path is in the folder dir.
-func idOf(dir, path string) (jobid.ID, bool) {
+func idOf(path string) (jobid.ID, bool) {
 	if path == "" {
 		return 0, false
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
+	if abs, err := filepath.Abs(path); err == nil { // else the folder that it is in is not known
+		path = abs
 	}
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	slices.Reverse(parts)
@@ -294,24 +284,6 @@ func looksLikeID(name string) bool {
 		return len(name) > 9
 	}
 	return true
-}
-
-// readLine reads a line with its newline, or what is left with io.EOF.
-func readLine(br *bufio.Reader, f *unpack.File) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := br.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxLine:
-			return nil, errLine
-		case int64(len(line)) > f.Part():
-			return nil, unpack.ErrLong
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
-		}
-	}
 }
 
 // parseRecording reads one line of recorded jobs, which has an id or an eventlog.

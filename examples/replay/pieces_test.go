@@ -155,14 +155,20 @@ func TestAnArchiveIsNotKept(t *testing.T) {
 	require.Less(t, most, uint64(jobs*large*2/3))
 }
 
-func TestABrokenOutputEndsReadingAnArchive(t *testing.T) {
-	r := archiveOf(math.MaxInt32, 1, func() {})
-	var stderr bytes.Buffer
-	require.Equal(t, exitFault, run([]string{"-json", "-"}, r, brokenWriter{}, &stderr))
-	require.NoError(t, r.Close())
-	require.Contains(t, stderr.String(), "disk is full")
-	require.NotContains(t, stderr.String(), "standard input")
+func TestABrokenOutputEndsReading(t *testing.T) {
+	for _, args := range [][]string{{samplePath}, {"-json", "-"}} {
+		r := archiveOf(math.MaxInt32, 1, func() {})
+		var stderr bytes.Buffer
+		require.Equal(t, exitFault, run(args, r, brokenWriter{}, &stderr))
+		require.NoError(t, r.Close())
+		require.Contains(t, stderr.String(), "disk is full")
+		require.NotContains(t, stderr.String(), "standard input")
+	}
 }
+
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk is full") }
 
 func TestAReadErrorComesAfterTheLinesBeforeIt(t *testing.T) {
 	text := gunzip(t)

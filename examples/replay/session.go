@@ -33,7 +33,6 @@ type session struct {
 	printer  printer
 	stderr   io.Writer
 	progress *progress
-	dir      string          // that relative paths are in
 	only     func(*job) bool // leaves out other jobs; nil: none
 	faults   int             // jobs and inputs that could not be read
 	failed   error           // of the output
@@ -78,9 +77,8 @@ func (p piece) do() {
 
 func newSession(p printer, stderr io.Writer) *session {
 	workers := runtime.GOMAXPROCS(0)
-	dir, _ := os.Getwd() // an unknown one names no job
 	return &session{
-		printer: p, stderr: stderr, progress: newProgress(stderr), dir: dir,
+		printer: p, stderr: stderr, progress: newProgress(stderr),
 		pieces: make(chan piece),
 		order:  make(chan chan result, 4*workers), // bounds what is in memory
 		blocks: make(chan []byte, 4*workers),
