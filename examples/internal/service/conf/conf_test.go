@@ -111,6 +111,9 @@ func TestRefuse(t *testing.T) {
 		{``, "the configuration is not a JSON object"},
 		{`[]`, "the configuration is not a JSON object"},
 		{`{`, "the configuration is not a JSON object"},
+		{`{"queues":{},"queues":{}}`, "the configuration is not a JSON object"}, // which setting counts, nobody knows
+		{`{"policy":{"limits":{"duration":"1h","duration":"2h"}}}`, policy + ".limits" + table + `"duration": key comes twice`},
+		{`{"job-manager":{"x":1,"x":1}}`, `job-manager.max-inactive-*: "x": key comes twice`},
 
 		{`{"policy":1}`, policy + table + "Expected object, got integer"},
 		{`{"policy":{"foo":1}}`, policy + table + "1 object item(s) left unpacked: foo"},
@@ -200,16 +203,6 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, cfg, again)
 	})
-}
-
-// Which of two settings counts, nobody knows.
-func TestAKeyThatComesTwiceIsRefused(t *testing.T) {
-	for _, text := range []string{
-		`{"queues":{},"queues":{}}`, `{"policy":{"limits":{"duration":"1h","duration":"2h"}}}`, `{"job-manager":{"x":1,"x":1}}`,
-	} {
-		_, err := Parse(service.Config{}, []byte(text))
-		require.Error(t, err, text)
-	}
 }
 
 // I12: a text of a mebibyte, or what it may repeat, takes no memory out of proportion.
