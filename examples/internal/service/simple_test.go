@@ -187,14 +187,14 @@ func (d *simple) shown(n int) map[string]string {
 	}
 }
 
-// play does steps: "submit 16 0" with urgencies, "cancel 1 2", "urgency 1 20", "stop", "start" of
+// play does steps, each with what is shown after it: "submit 16 0" with urgencies, "cancel 1 2", "urgency 1 20", "stop", "start" of
 // all queues or one, "reload" of the configuration, "unload" and "load" of the scheduler, and what
 // is compared with shown: "states", "notes", "journal", "counts".
 func (d *simple) play(steps string) {
-	for i, step := range strings.Split(strings.TrimSpace(steps), "\n") {
+	for i, step := range strings.FieldsFunc(steps, func(r rune) bool { return r == ';' || r == '\n' }) {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(step), " ")
 		args := strings.Fields(rest)
-		name := fmt.Sprintf("line %d: %s", i+1, step)
+		name := fmt.Sprintf("step %d: %s", i+1, step)
 		switch verb {
 		case "submit":
 			for _, a := range args {
@@ -246,136 +246,49 @@ const (
 func TestStatesAndAnnotations(t *testing.T) {
 	for _, c := range []struct{ name, mode, steps string }{
 		{"single", single, `
-			load
-			submit 16 16 16 16 16
-			states RRSSS
-			notes core0 core1 0 - -
-			journal core0 core1 0 - -
-			counts 2 1 2
-			cancel 2
-			states RIRSS
-			notes core0 - core1 0 -
-			journal core0 core1 core1 0 -
-			unload
-			states RIRSS
-			notes core0 - core1 - -
-			journal core0 core1 core1 - -
-			counts 2 0 2
-			load
-			states RIRSS
-			cancel 1
-			states IIRRS
-			journal core0 core1 core1 core0 0
-			cancel 3 4 5
-			states IIIII
-			journal core0 core1 core1 core0 core1`},
+			load; submit 16 16 16 16 16; states RRSSS; notes core0 core1 0 - -; journal core0 core1 0 - -; counts 2 1 2
+			cancel 2; states RIRSS; notes core0 - core1 0 -; journal core0 core1 core1 0 -
+			unload; states RIRSS; notes core0 - core1 - -; journal core0 core1 core1 - -; counts 2 0 2
+			load; states RIRSS
+			cancel 1; states IIRRS; journal core0 core1 core1 core0 0
+			cancel 3 4 5; states IIIII; journal core0 core1 core1 core0 core1`},
 		{"limited", limited, `
-			load
-			submit 16 16 16 16 16
-			states RRSSS
-			notes core0 core1 0 1 -
-			cancel 2
-			states RIRSS
-			notes core0 - core1 0 1
-			cancel 4 5
-			cancel 1 3
-			states IIIII
-			notes - - - - -
-			journal core0 core1 core1 - -`},
+			load; submit 16 16 16 16 16; states RRSSS; notes core0 core1 0 1 -
+			cancel 2; states RIRSS; notes core0 - core1 0 1
+			cancel 4 5; cancel 1 3; states IIIII; notes - - - - -; journal core0 core1 core1 - -`},
 		{"unlimited", unlimited, `
-			load
-			submit 16 16 16 16 16
-			notes core0 core1 0 1 2
-			cancel 2
-			states RIRSS
-			journal core0 core1 core1 0 1
-			cancel 5
-			states RIRSI
-			notes core0 - core1 0 -
-			journal core0 core1 core1 0 -`},
+			load; submit 16 16 16 16 16; notes core0 core1 0 1 2
+			cancel 2; states RIRSS; journal core0 core1 core1 0 1
+			cancel 5; states RIRSI; notes core0 - core1 0 -; journal core0 core1 core1 0 -`},
 		{"without a scheduler", unlimited, `
-			submit 16 16 16
-			states SSS
-			notes - - -
-			journal - - -
-			stop
-			load
-			states SSS
-			start
-			states RRS
-			journal core0 core1 0`},
+			submit 16 16 16; states SSS; notes - - -; journal - - -
+			stop; load; states SSS
+			start; states RRS; journal core0 core1 0`},
 		{"hold", single, `
-			load
-			submit 16 16 16 0 16 16
-			states RRSSSS
-			notes core0 core1 0 - - -
-			urgency 5 0
-			cancel 1
-			states IRRSSS
-			notes - core1 core0 - - 0
-			urgency 4 0
-			urgency 5 0
-			states IRRSSS
-			urgency 5 20
-			notes - core1 core0 - 0 -
-			journal core0 core1 core0 - 0 -
-			cancel 3
-			states IRISRS
-			notes - core1 - - core0 0
-			cancel 5
-			states IRISIR
-			counts 0 0 2
-			urgency 4 16
-			notes - core1 - 0 - core0`},
+			load; submit 16 16 16 0 16 16; states RRSSSS; notes core0 core1 0 - - -
+			urgency 5 0; cancel 1; states IRRSSS; notes - core1 core0 - - 0
+			urgency 4 0; urgency 5 0; states IRRSSS
+			urgency 5 20; notes - core1 core0 - 0 -; journal core0 core1 core0 - 0 -
+			cancel 3; states IRISRS; notes - core1 - - core0 0
+			cancel 5; states IRISIR; counts 0 0 2
+			urgency 4 16; notes - core1 - 0 - core0`},
 		{"hold while it is pending", unlimited, `
-			load
-			submit 16 16 16 0 16
-			notes core0 core1 0 - 1
-			urgency 3 0
-			urgency 4 0
-			states RRSSS
-			notes core0 core1 - - 0
-			journal core0 core1 - - 0
-			cancel 1 2
-			states IISSR
-			urgency 3 16
-			states IIRSR
-			urgency 4 16
-			notes - - core1 0 core0
-			cancel 3
-			states IIIRR`},
+			load; submit 16 16 16 0 16; notes core0 core1 0 - 1
+			urgency 3 0; urgency 4 0; states RRSSS; notes core0 core1 - - 0; journal core0 core1 - - 0
+			cancel 1 2; states IISSR
+			urgency 3 16; states IIRSR
+			urgency 4 16; notes - - core1 0 core0
+			cancel 3; states IIIRR`},
 		{"priority and single", single, `
-			load
-			submit 16 16 16 16
-			notes core0 core1 0 -
-			urgency 4 20
-			notes core0 core1 - 0
-			journal core0 core1 - 0
-			cancel 2
-			states RISR
-			notes core0 - 0 core1
-			submit 20
-			states RISRS
-			notes core0 - - core1 0`},
+			load; submit 16 16 16 16; notes core0 core1 0 -
+			urgency 4 20; notes core0 core1 - 0; journal core0 core1 - 0
+			cancel 2; states RISR; notes core0 - 0 core1
+			submit 20; states RISRS; notes core0 - - core1 0`},
 		{"queue and limited", limited, `
-			load
-			stop
-			submit 10 12 14 16 18 20
-			start
-			states SSSSRR
-			counts 2 2 2
-			stop
-			urgency 3 20
-			counts 0 0 2
-			cancel 6
-			start
-			states SSRSRI
-			counts 1 2 2
-			stop
-			urgency 1 20
-			cancel 5
-			start
-			states RSRSII`},
+			load; stop; submit 10 12 14 16 18 20; start; states SSSSRR; counts 2 2 2
+			stop; urgency 3 20; counts 0 0 2
+			cancel 6; start; states SSRSRI; counts 1 2 2
+			stop; urgency 1 20; cancel 5; start; states RSRSII`},
 	} {
 		t.Run(c.name, func(t *testing.T) { newSimple(t, c.mode, 2, Config{}).play(c.steps) })
 	}
@@ -384,33 +297,18 @@ func TestStatesAndAnnotations(t *testing.T) {
 // TestNamedQueuesInTurn: a queue that is stopped leaves the cores to the other.
 func TestNamedQueuesInTurn(t *testing.T) {
 	const begin = `
-		load
-		stop
-		submit 10@batch 12@batch 14@batch 16@batch 18@batch 10@debug 12@debug 14@debug 16@debug 18@debug
-		start
-		states SSSSRSSSSR
-		`
-	cfg := Config{Queues: map[string]Queue{"batch": {}, "debug": {}}}
-	newSimple(t, limited, 2, cfg).play(begin + `counts 6 2 2
-		stop debug
-		cancel 5 10
-		states SSRRISSSSI
-		counts 0 2 2
-		urgency 7 18
-		start debug
-		cancel 3 4
-		states SSIIISRSRI
-		counts 2 2 2`)
-	newSimple(t, unlimited, 2, cfg).play(begin + `counts 0 8 2
-		stop debug
-		cancel 5 10
-		states SSRRISSSSI
-		counts 0 2 2
-		urgency 6 18
-		start debug
-		cancel 3 4
-		states SSIIIRSSRI
-		counts 0 4 2`)
+		load; stop; submit 10@batch 12@batch 14@batch 16@batch 18@batch 10@debug 12@debug 14@debug 16@debug 18@debug
+		start; states SSSSRSSSSR; `
+	for mode, steps := range map[string]string{
+		limited: `counts 6 2 2
+			stop debug; cancel 5 10; states SSRRISSSSI; counts 0 2 2
+			urgency 7 18; start debug; cancel 3 4; states SSIIISRSRI; counts 2 2 2`,
+		unlimited: `counts 0 8 2
+			stop debug; cancel 5 10; states SSRRISSSSI; counts 0 2 2
+			urgency 6 18; start debug; cancel 3 4; states SSIIIRSSRI; counts 0 4 2`,
+	} {
+		newSimple(t, mode, 2, Config{Queues: map[string]Queue{"batch": {}, "debug": {}}}).play(begin + steps)
+	}
 }
 
 // TestReloadWithJobs: queues come and go while jobs of theirs are active. Those jobs end, and
@@ -422,17 +320,10 @@ func TestReloadWithJobs(t *testing.T) {
 		return c, nil
 	}})
 	d.play(`
-		load
-		submit 16 16 16 16
-		states RRSS
-		counts 0 2 2
-		reload
-		cancel 1 3
-		states IRIS`)
+		load; submit 16 16 16 16; states RRSS; counts 0 2 2
+		reload; cancel 1 3; states IRIS`)
 	queues = nil
-	d.play(`
-		reload
-		states IRIR`)
+	d.play(`reload; states IRIR`)
 }
 
 // TestDenied: a job that the scheduler refuses ends with its words.
