@@ -62,11 +62,12 @@ func (k *peer) served(flags ...string) *life {
 	return l
 }
 
-// joins makes the KVS the first client of a socket, before another one.
-func (k *peer) joins(s *socket) {
-	id := s.connect(k)
-	s.c = s.clients[id]
+// joined returns a KVS that is the first client of a socket, before another one.
+func joined(t *testing.T) (*peer, *socket) {
+	k, s := newPeer(t), newSocket(t, 0, "-store=lines")
+	s.c = s.clients[s.connect(k)]
 	s.connect(nil)
+	return k, s
 }
 
 // serve answers all calls, and those that follow.
@@ -436,8 +437,7 @@ func TestTheInstanceExpires(t *testing.T) {
 
 // The first client of a socket is the one that has the KVS.
 func TestTheFirstClientHasTheKVS(t *testing.T) {
-	k, s := newPeer(t), newSocket(t, 0, "-store=lines")
-	k.joins(s)
+	k, s := joined(t)
 	require.Len(t, k.queue, 3)
 	k.serve(s.life)
 	s.say(1, submit(5, 16))
@@ -455,8 +455,7 @@ func TestTheFirstClientHasTheKVS(t *testing.T) {
 func TestNobodyInheritsTheKVS(t *testing.T) {
 	for name, reads := range map[string]bool{"before the store is read": false, "when nothing is to commit": true} {
 		t.Run(name, func(t *testing.T) {
-			k, s := newPeer(t), newSocket(t, 0, "-store=lines")
-			k.joins(s)
+			k, s := joined(t)
 			s.say(1, submit(5, 16))
 			if reads {
 				k.serve(s.life)
@@ -473,8 +472,7 @@ func TestNobodyInheritsTheKVS(t *testing.T) {
 
 // It stays there, too, when that client becomes a scheduler, for which another is the bridge.
 func TestTheKVSStaysWithItsClient(t *testing.T) {
-	k, s := newPeer(t), newSocket(t, 0, "-store=lines")
-	k.joins(s)
+	k, s := joined(t)
 	k.serve(s.life)
 	s.say(0, schedHello)
 	s.say(1, submit(5, 16))

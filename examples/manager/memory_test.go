@@ -95,29 +95,6 @@ func TestWhatClientsDoNotReadHasALimit(t *testing.T) {
 	}
 }
 
-// What a client asked for ends with it, whoever its senders were, and nothing is kept of those
-// that are gone.
-func TestSendersAreForgotten(t *testing.T) {
-	l := live(t, "-now=1000")
-	l.c.id = 3
-	for n := range 100 {
-		sender := fmt.Sprintf(`"sender":"u%d"`, n)
-		l.ask(`{"topic":"job-manager.getinfo","matchtag":1,` + sender + `,"userid":100,"rolemask":2}` + "\n")
-		l.ask(`{"topic":"job-manager.events-journal","matchtag":1,` + sender + `,"payload":{}}` + "\n")
-		if n%2 == 0 {
-			l.ask(`{"topic":"job-manager.disconnect",` + sender + `,"userid":100,"rolemask":2}` + "\n")
-		}
-	}
-	listeners := func() string {
-		_, rest, _ := strings.Cut(l.ask(`{"topic":"job-manager.stats-get","matchtag":9}` + "\n")[0], `"listeners":`)
-		return rest[:strings.IndexAny(rest, ",}")]
-	}
-	require.Equal(t, "50", listeners())
-	l.p.leave(l.c)
-	l.p.clients = append(l.p.clients, l.c)
-	require.Equal(t, "0", listeners())
-}
-
 // Requests that come while a store is busy have a limit, and that somebody is gone is never
 // refused.
 func TestABusyStoreTakesSoManyRequests(t *testing.T) {

@@ -2,15 +2,12 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/joblife/joblife/examples/internal/service"
 )
 
 // stranger is what one hears whose answer does not count.
@@ -107,16 +104,6 @@ func TestNoCallWaitsForEver(t *testing.T) {
 	_, ok := s.p.calls.deadline()
 	require.False(t, ok)
 	require.Nil(t, s.p.timer())
-}
-
-// Somebody may set the time of the day while a call waits: it is lost neither sooner nor later.
-func TestNoCallIsLostSinceTheTimeOfTheDayIsSet(t *testing.T) {
-	p := begin(t, "-store=lines").p
-	require.True(t, p.ask(call{client: p.only(io.Discard), topic: "a", tag: 1}, service.Any, nil))
-	at, ok := p.calls.deadline()
-	require.True(t, ok)
-	require.Contains(t, at.String(), " m=", "it has the monotonic reading")
-	require.Contains(t, p.now().String(), " m=")
 }
 
 // Neither does the store of a peer that is silent, which is a failure of the store.

@@ -188,20 +188,14 @@ func (*stuck) Read(jobid.ID) (service.Stored, error)                          { 
 func (*stuck) PutAside(jobid.ID) error                                        { return nil }
 func (*stuck) Close() error                                                   { return nil }
 
-// on returns a process with a disk, and what it wrote.
-func on(t *testing.T, d disk) (p *process, c *client, out *strings.Builder) {
+func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
+	d := &stuck{fail: errors.New("disk on fire"), wait: make(chan struct{})}
 	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
 	require.NoError(t, err)
 	p.store = &local{disk: d, results: p.results}
-	out = new(strings.Builder)
-	c = p.only(out)
+	var out strings.Builder
+	c := p.only(&out)
 	p.start()
-	return p, c, out
-}
-
-func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
-	d := &stuck{fail: errors.New("disk on fire"), wait: make(chan struct{})}
-	p, c, out := on(t, d)
 	p.handle(c, lines.Line{Number: 1, Text: []byte(submit(1, 16))})
 	p.handle(c, lines.Line{Number: 2, Text: []byte(submit(2, 17))})
 	p.handle(c, lines.Line{Number: 3, Text: []byte(raise(3, 18))})
@@ -210,23 +204,6 @@ func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
 	require.EqualError(t, p.run(context.Background(), nil), "-store: disk on fire")
 	require.Equal(t, 1, strings.Count(out.String(), "\n"))
 	require.Equal(t, 1, d.commits)
-}
-
-// While the store is busy, requests wait for the next commit together.
-func TestRequestsShareACommit(t *testing.T) {
-	d := &stuck{wait: make(chan struct{})}
-	p, c, out := on(t, d)
-	for i := range 100 {
-		p.handle(c, lines.Line{Number: i + 1, Text: []byte(submit(i+1, i+16))})
-	}
-	require.Empty(t, out.String())
-	close(d.wait)
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	require.NoError(t, p.run(ctx, nil))
-	require.Equal(t, 100, strings.Count(out.String(), `"errors":[]`))
-	require.Equal(t, 2, d.commits)
-	require.Equal(t, 2, p.stats.commits)
 }
 
 // A folder keeps neither tombstones that have expired, nor watermarks below the greatest.

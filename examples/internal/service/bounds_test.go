@@ -84,12 +84,8 @@ func TestALongHistoryComesInParts(t *testing.T) {
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		d := newDesk(t, Config{})
-		var ids []jobid.ID
-		for id := range jobid.ID(16) {
-			ids = append(ids, id+1)
-		}
-		d.submit(0, ids...)
-		d.remember(ids...)
+		d.submit(0, idsTo(16)...)
+		d.remember(idsTo(16)...)
 		d.cancel(3)
 		d.cancel(7)
 		d.send("r", 5, "events-journal", `{"full":true}`)
@@ -160,13 +156,9 @@ func TestWhoWaitsIsBoundedAndForgotten(t *testing.T) {
 // A short request about many jobs is as much as many requests.
 func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
 	d := newDesk(t, Config{})
-	var ids []jobid.ID
-	for id := range jobid.ID(1000) {
-		ids = append(ids, id+1)
-	}
-	d.submit(0, ids...)
+	d.submit(0, idsTo(1000)...)
 	d.online()
-	for _, id := range ids {
+	for _, id := range idsTo(1000) {
 		d.respond("sched.alloc", success(id, int(id)))
 	}
 	const raise, kill = `{"dry_run":false,"userid":100,"states":-1,"severity":1,"type":"x","note":"n"}`, `{"dry_run":false,"userid":100,"signum":9}`

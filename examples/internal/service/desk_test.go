@@ -259,6 +259,14 @@ func (d *desk) print(o *Out) (lines []string) {
 	return lines
 }
 
+// idsTo returns the ids from 1 to n.
+func idsTo(n int) (ids []jobid.ID) {
+	for id := range jobid.ID(n) {
+		ids = append(ids, id+1)
+	}
+	return ids
+}
+
 // submit submits jobs with some flags.
 func (d *desk) submit(flags int, ids ...jobid.ID) string {
 	d.t.Helper()

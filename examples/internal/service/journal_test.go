@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,11 +120,7 @@ func TestJournalErrors(t *testing.T) {
 func TestLongBacklogIsNotQuadratic(t *testing.T) {
 	work := func(n int) float64 {
 		d := newDesk(t, Config{})
-		for i := 0; i < n; i += 500 {
-			var ids []jobid.ID
-			for j := range 500 {
-				ids = append(ids, jobid.ID(i+j+1))
-			}
+		for ids := range slices.Chunk(idsTo(n), 500) {
 			d.submit(0, ids...)
 		}
 		return testing.AllocsPerRun(1, func() {

@@ -76,59 +76,6 @@ sched-hello a5: errnum 61 $`, out)
 	require.Equal(t, jobstate.StateInactive, d.view(1).State())
 }
 
-// A stand-in that cleared its mark of an outstanding request before it published the
-// annotations asked twice for one job.
-func TestOneBatchAsksOnceForAJob(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.greet("s")
-	d.send("j", 3, "events-journal", `{}`)
-	d.flush()
-	out := d.submit(0, 1)
-	memo := func(volatile bool, values string) {
-		require.NoError(t, d.step(joblife.Memo{ID: 1, Volatile: volatile, Values: json.RawMessage(values)}))
-	}
-	memo(false, `{"a":1}`)
-	for _, payload := range []string{
-		`{"id":1,"type":1,"annotations":{"sched":{"reason_pending":"no cores"}}}`,
-		success(1, 0),
-	} {
-		require.NoError(t, d.step(joblife.Urgency{ID: 1, Urgency: 20}))
-		require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(payload)}))
-		memo(true, `{"b":2}`)
-	}
-	memo(false, `{"c":3}`)
-	out = join(out, d.flush())
-	require.Equal(t, 1, strings.Count(out, "> sched.alloc"), out)
-	require.Equal(t, 1, strings.Count(string(d.stored[1].Eventlog), `"alloc"`))
-	journal := grep(out, "events-journal")
-	at := strings.Index(journal, `"name":"alloc"`)
-	require.Positive(t, at)
-	require.Equal(t, 2, strings.Count(journal[:at], `"name":"annotations"`), journal)
-}
-
-// What is with the store when a scheduler is replaced, or gone, is not for the next one.
-func TestNoMessageOfAnEarlierSessionComes(t *testing.T) {
-	for name, lose := range map[string]func(*desk){
-		"a second hello": func(d *desk) { d.send("b", 5, "sched-hello", `{}`) },
-		"a disconnect":   func(d *desk) { d.send("s", 0, "disconnect", ``) },
-		"a failure": func(d *desk) {
-			require.NoError(d.t, d.Respond(d.now, Response{Topic: "sched.alloc", Errnum: 38}))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := newDesk(t, Config{})
-			d.online()
-			d.send("a", 1, "submit", submission1(1, ownUser))
-			o := d.storing()
-			lose(d)
-			d.commit(o)
-			require.NotContains(t, d.flush(), "sched.alloc {")
-			d.greet("b")
-			require.Equal(t, 1, strings.Count(d.flush(), "> sched.alloc"))
-		})
-	}
-}
-
 func TestSchedulerErrors(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.cfg.Lookup = nil
@@ -266,16 +213,4 @@ func TestADoubleBookingEndsTheSession(t *testing.T) {
 	require.Contains(t, d.flush(), "sched.alloc")
 	d.run(2)
 	require.Equal(t, jobstate.StateRun, d.view(2).State())
-}
-
-func TestNoStartGoesToAnEarlierExecutor(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.online()
-	d.submit(0, 1)
-	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}))
-	o := d.storing()
-	d.send("x", 0, "disconnect", ``)
-	d.commit(o)
-	require.Empty(t, d.flush())
-	require.Equal(t, 1, strings.Count(d.ask(2, "exec-hello", `{"service":"job-exec"}`), "> job-exec.start"))
 }

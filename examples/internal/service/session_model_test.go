@@ -71,14 +71,16 @@ type peer struct {
 	seed  uint64
 	asked map[jobid.ID]bool // of the scheduler, since its hello
 	has   map[jobid.ID]bool // has resources, as the scheduler knows
-	runs  map[jobid.ID]bool // the executor was asked to start
+	runs  map[jobid.ID]bool // the executor was asked to start, since its hello
 	hello bool              // the scheduler has got all responses to its hello
+	exec  bool              // the executor has got the response to its hello
 }
 
 // watch takes in what comes out.
 func (p *peer) watch(o *Out) {
 	p.hear(p.t, o)
 	for _, a := range o.Answers {
+		p.exec = p.exec || a.Topic == "job-manager.exec-hello"
 		if a.Topic != alloc.TopicHello || a.Matchtag != 7 {
 			continue
 		}
@@ -111,6 +113,7 @@ func (p *peer) watch(o *Out) {
 				Reattach bool
 			}
 			require.NoError(p.t, json.Unmarshal(text, &m))
+			require.True(p.t, p.exec, "seed %d: a start before the end of the hello", p.seed)
 			require.False(p.t, p.runs[m.ID], "seed %d: %v is started twice", p.seed, m.ID)
 			p.runs[m.ID] = true
 		}
@@ -125,6 +128,13 @@ func (p *peer) greet() {
 	p.send("s", 7, "sched-hello", `{"partial-ok":true}`)
 }
 
+// execute begins a session of the executor. What it ran goes on.
+func (p *peer) execute() {
+	clear(p.runs)
+	p.exec = false
+	p.send("x", 8, "exec-hello", `{"service":"job-exec"}`)
+}
+
 // some returns a job of a set, and false if it is empty.
 func (p *peer) some(rng *rand.Rand, set map[jobid.ID]bool, last int) (jobid.ID, bool) {
 	for range 8 {
@@ -136,7 +146,8 @@ func (p *peer) some(rng *rand.Rand, set map[jobid.ID]bool, last int) (jobid.ID, 
 }
 
 // Whatever comes while records are with the store, no scheduler is asked twice for one job,
-// and no executor is told twice to start one. Whenever a listener comes, it is told each event
+// and no executor is told twice to start one. What was meant for a session that is over comes to
+// nobody. Whenever a listener comes, it is told each event
 // of each job once and in order: what the backlog has, and what comes after it.
 func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 	ended := 0
@@ -152,7 +163,7 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 		last := 0
 		p.greet()
 		p.send("s", 8, "sched-ready", `{"mode":"unlimited"}`)
-		p.send("x", 8, "exec-hello", `{"service":"job-exec"}`)
+		p.execute()
 		respond := func(format string, args ...any) {
 			err := p.Respond(p.now, Response{Topic: alloc.TopicAlloc, Payload: json.RawMessage(fmt.Sprintf(format, args...))})
 			require.NoError(t, err, "seed %d", seed)
@@ -192,7 +203,14 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 				p.greet()
 				p.send("s", 8, "sched-ready", `{"mode":"unlimited"}`)
 			case k == 9 && rng.IntN(8) == 0:
-				p.send("s", 0, "disconnect", ``)
+				p.hello = false
+				if rng.IntN(2) == 0 {
+					p.send("s", 0, "disconnect", ``)
+				} else {
+					require.NoError(t, p.Respond(p.now, Response{Topic: alloc.TopicAlloc, Errnum: 38}))
+				}
+				p.release()
+				pump()
 				p.greet()
 				pump()
 				p.send("s", 8, "sched-ready", `{"mode":"limited","limit":2}`)
@@ -203,6 +221,12 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 				name := fmt.Sprint("a", tag)
 				full[name] = rng.IntN(2) == 0
 				p.send("a", tag, "events-journal", fmt.Sprintf(`{"full":%v}`, full[name]))
+			case k == 12 && rng.IntN(8) == 0:
+				p.exec = false
+				p.send("x", 0, "disconnect", ``)
+				p.release()
+				pump()
+				p.execute()
 			case k > 12:
 				p.release()
 			default:

@@ -106,11 +106,7 @@ func TestWaitsAgreeWithANaiveCount(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		d := newDesk(t, Config{})
-		var ids []jobid.ID
-		for i := range n {
-			ids = append(ids, jobid.ID(i+1))
-		}
-		d.submit(waitable, ids...)
+		d.submit(waitable, idsTo(n)...)
 		told, ended := make(map[string]int), 0
 		for tag := uint32(10); ended < n || len(d.waits.ended) > 0; tag++ {
 			out := ""
@@ -121,7 +117,7 @@ func TestWaitsAgreeWithANaiveCount(t *testing.T) {
 				out = d.ask(tag, "wait", fmt.Sprintf(`{"id":%d}`, 1+rng.IntN(n)))
 			case ended < n:
 				ended++
-				out = d.cancel(ids[ended-1])
+				out = d.cancel(jobid.ID(ended))
 			}
 			for line := range strings.Lines(grep(out, `"success"`)) {
 				told[strings.SplitN(line, ": ", 2)[1]]++
