@@ -98,14 +98,14 @@ func (o *options) configure() error {
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		var tables map[string]any
-		if err := toml.Unmarshal(text, &tables); err != nil {
-			return fmt.Errorf("-config: %s: %w", o.file, err)
-		}
-		if text, err = json.Marshal(tables); err != nil {
-			return fmt.Errorf("-config: %s: %w", o.file, err)
+		if err = toml.Unmarshal(text, &tables); err == nil {
+			text, err = json.Marshal(tables)
 		}
 	}
-	if o.config, err = conf.Parse(o.config, text); err != nil {
+	if err == nil {
+		o.config, err = conf.Parse(o.config, text)
+	}
+	if err != nil {
 		return fmt.Errorf("-config: %s: %w", o.file, err)
 	}
 	return nil

@@ -89,12 +89,13 @@ func TestTheBridgeIsNoSchedulerAndNoExecutor(t *testing.T) {
 // A call that nobody answers is lost after a time, and its answer counts no more.
 func TestNoCallWaitsForEver(t *testing.T) {
 	s := newSocket(t, 4)
-	s.scheduler(1, "")
+	s.scheduler(1, `"sender":"a",`)
 	s.say(0, `{"topic":"job-manager.config-reload","payload":{"queues":{"a":{},"b":{}}}}`)
 	s.say(0, `{"topic":"job-manager.queue-start","payload":{"start":true,"all":true}}`)
 	s.say(3, strings.Replace(submit(1, 16), `"duration":60`, `"duration":60,"queue":"a"`, 1))
 	s.say(3, `{"topic":"job-manager.update","matchtag":2,"payload":{"id":16,"updates":{"attributes.system.queue":"b"}}}`)
 	require.Contains(t, s.hears(1), `{"topic":"feasibility.check","matchtag":1,`)
+	require.Contains(t, s.say(1, `{"topic":"feasibility.check","sender":"b","matchtag":1}`), stranger)
 	s.say(0, `{"time":1299}`)
 	require.Empty(t, s.hears(3))
 	s.say(0, `{"time":1300}`)

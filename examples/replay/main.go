@@ -121,6 +121,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		flags.PrintDefaults()
 		return status
 	}
+	fail := func(status int, why any) int {
+		fmt.Fprintln(stderr, "replay:", why)
+		return status
+	}
 	modes := 0
 	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != "", diagram.format != 0} {
 		if on {
@@ -129,24 +133,19 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case modes > 1:
-		fmt.Fprintln(stderr, "replay: -json, -events, -validate, -waits, -at, -follow and -diagram exclude each other")
-		return exitUsage
+		return fail(exitUsage, "-json, -events, -validate, -waits, -at, -follow and -diagram exclude each other")
 	case diagram.format != 0 && flags.NArg() > 0:
-		fmt.Fprintln(stderr, "replay: -diagram reads no file")
-		return exitUsage
+		return fail(exitUsage, "-diagram reads no file")
 	case *followed != "" && flags.NArg() > 0:
-		fmt.Fprintln(stderr, "replay: -follow reads one file")
-		return exitUsage
+		return fail(exitUsage, "-follow reads one file")
 	case *followed != "":
 		if err := follow(*followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
-			fmt.Fprintln(stderr, "replay:", lines.Escape(err.Error()))
-			return exitFault
+			return fail(exitFault, lines.Escape(err.Error()))
 		}
 		return exitOK
 	case diagram.format != 0:
 		if err := jobstate.Diagram(stdout, diagram.format); err != nil {
-			fmt.Fprintln(stderr, "replay:", err)
-			return exitFault
+			return fail(exitFault, err)
 		}
 		return exitOK
 	}
@@ -172,8 +171,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	s.readAll(flags.Args(), stdin)
 	if err := errors.Join(s.failed, p.close(), out.Flush()); err != nil {
-		fmt.Fprintln(stderr, "replay:", err)
-		return exitFault
+		return fail(exitFault, err)
 	}
 	if at.Set && t.columns == nil {
 		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Value.Time().UTC().Format(time.DateTime))

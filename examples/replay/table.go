@@ -100,14 +100,12 @@ func (t *table) print(r rendered) error {
 	return t.flush()
 }
 
-func (t *table) close() error {
+func (t *table) close() error { return t.flush() }
+
+func (t *table) flush() error {
 	if len(t.jobs) == 0 {
 		return nil
 	}
-	return t.flush()
-}
-
-func (t *table) flush() error {
 	slices.SortStableFunc(t.jobs, func(a, b rendered) int { return cmp.Compare(a.at, b.at) })
 	t.text.Reset()
 	if t.columns == nil {

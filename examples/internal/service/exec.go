@@ -65,11 +65,11 @@ func (s *executor) lost(why string) error {
 	return nil
 }
 
-// end forgets the session, and drops what was not sent to the executor yet.
+// end forgets the session, and drops what was not sent to the executor yet. A start has no
+// response that waits by a tag.
 func (s *executor) end() {
 	over := s.hello
 	if *s = (executor{core: s.core, starts: make(map[jobid.ID]bool)}); over.Service != "" {
-		s.void(over.StartTopic())
 		s.void(over.ExpirationTopic())
 	}
 }

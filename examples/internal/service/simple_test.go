@@ -34,14 +34,6 @@ func newSimple(t *testing.T, mode string, cores int, cfg Config) *simple {
 	return d
 }
 
-// load brings the scheduler.
-func (d *simple) load() {
-	d.send("s", 1, "sched-hello", `{}`)
-	d.send("s", 2, "sched-ready", d.mode)
-	d.pending, d.ahead = nil, make(map[jobid.ID]int)
-	d.flush()
-}
-
 // hear takes in an Out as a scheduler does, and as job-list.
 func (d *simple) hear(o *Out) {
 	for _, a := range o.Answers {
@@ -226,7 +218,10 @@ func (d *simple) play(steps string) {
 			d.send("s", 0, "disconnect", ``)
 			d.flush()
 		case "load":
-			d.load()
+			d.send("s", 1, "sched-hello", `{}`)
+			d.send("s", 2, "sched-ready", d.mode)
+			d.pending, d.ahead = nil, make(map[jobid.ID]int)
+			d.flush()
 		default:
 			shown, ok := d.shown(d.jobs)[verb]
 			require.True(d.t, ok, name)
