@@ -60,6 +60,28 @@ func TestHousekeepingKill(t *testing.T) {
 	c.gone(17)
 }
 
+// A kill may come while the launch waits for the store, and before the command has started. The
+// last one counts.
+func TestHousekeepingKillDuringTheCommit(t *testing.T) {
+	c := newCluster(t, actions(false, false, true))
+	c.submit(16, "0")
+	c.hold = func(o *Out) bool { return len(o.Append) > 0 }
+	c.slow = true
+	c.run(16)
+	for _, signal := range []int{10, 15} {
+		c.Request(c.now, owner("housekeeping-kill", fmt.Sprintf(`{"signum":%d}`, signal)))
+		c.pump()
+	}
+	require.Empty(t, c.running, "the store is busy")
+	c.release()
+	require.Empty(t, c.kills)
+	c.spawn(c.commands()[0])
+	c.pump()
+	require.Equal(t, []string{fmt.Sprint("0 ", c.commands()[0].pid, " 15")}, c.kills)
+	c.endAll()
+	c.gone(16)
+}
+
 func TestHousekeepingStats(t *testing.T) {
 	after := fsd.Duration(90 * time.Second)
 	cfg := actions(false, false, true)
