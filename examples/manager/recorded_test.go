@@ -116,12 +116,7 @@ func (p *player) request(at eventlog.Timestamp, user uint32, topic string, paylo
 	p.message(at, `"matchtag":9,"rolemask":1,"userid":`+strconv.Itoa(int(user))+`,"topic":"job-manager.`+topic+`"`, payload)
 }
 
-// respond responds to a call that has no matchtag.
-func (p *player) respond(at eventlog.Timestamp, topic string, payload map[string]any) {
-	p.t.Helper()
-	p.message(at, `"topic":"`+topic+`"`, payload)
-}
-
+// message says a line with a payload.
 func (p *player) message(at eventlog.Timestamp, head string, payload any) {
 	p.t.Helper()
 	text, err := json.Marshal(payload)
@@ -197,11 +192,11 @@ func (p *player) outside(m moment) {
 		if c.Annotations != nil {
 			answer["annotations"] = c.Annotations
 		}
-		p.respond(at, "sched.alloc", answer)
+		p.message(at, `"topic":"sched.alloc"`, answer)
 	case *jobstate.FinishContext:
-		p.respond(at, "exec.start", map[string]any{"id": id, "type": "finish", "data": map[string]any{"status": c.Status}})
+		p.message(at, `"topic":"exec.start"`, map[string]any{"id": id, "type": "finish", "data": map[string]any{"status": c.Status}})
 	case *jobstate.ReleaseContext:
-		p.respond(at, "exec.start", map[string]any{"id": id, "type": "release", "data": m.e.Context})
+		p.message(at, `"topic":"exec.start"`, map[string]any{"id": id, "type": "release", "data": m.e.Context})
 	case *jobstate.ActionFinishContext:
 		p.finish(at, id, c.Status)
 	case *jobstate.DependencyRemoveContext: // of a time
@@ -209,7 +204,7 @@ func (p *player) outside(m moment) {
 	}
 	switch m.e.Name {
 	case jobstate.EventStart:
-		p.respond(at, "exec.start", map[string]any{"id": id, "type": "start", "data": map[string]any{}})
+		p.message(at, `"topic":"exec.start"`, map[string]any{"id": id, "type": "start", "data": map[string]any{}})
 	case jobstate.EventFree: // where the reference lost an epilog
 		p.finish(at, id, 0)
 	}
@@ -220,7 +215,7 @@ func (p *player) exception(m moment, c *jobstate.ExceptionContext) {
 	switch c.Type {
 	case "prolog", "epilog", "dependency":
 	case "alloc":
-		p.respond(m.e.Timestamp, "sched.alloc", map[string]any{"id": m.job.ID, "type": 2, "note": c.Note})
+		p.message(m.e.Timestamp, `"topic":"sched.alloc"`, map[string]any{"id": m.job.ID, "type": 2, "note": c.Note})
 	default:
 		raise := map[string]any{"id": m.job.ID, "type": c.Type, "severity": c.Severity, "note": c.Note}
 		if c.WaitStatus.Set {
