@@ -3,7 +3,6 @@ package purge
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife/internal/guard"
@@ -25,14 +24,9 @@ const (
 	PinDependency                      // another job depends on it
 )
 
-var pinNames = [...]string{"", "housekeeping", "waiter", "dependency"}
-
 // String returns the name of k, or text like "PinKind(200)".
 func (k PinKind) String() string {
-	if k == 0 || int(k) >= len(pinNames) {
-		return "PinKind(" + strconv.Itoa(int(k)) + ")"
-	}
-	return pinNames[k]
+	return guard.Name("PinKind", k, "housekeeping", "waiter", "dependency")
 }
 
 // A Pin keeps a job from being purged. A job may have up to 1000 different pins; it

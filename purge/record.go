@@ -60,14 +60,9 @@ const (
 	DependencyAfterNotOK                       // it started and ended without success
 )
 
-var dependencyNames = [...]string{"", "after", "afterany", "afterok", "afternotok"}
-
 // String returns the scheme, as "afterok", or text like "Dependency(200)".
 func (d Dependency) String() string {
-	if d == 0 || int(d) >= len(dependencyNames) {
-		return "Dependency(" + strconv.Itoa(int(d)) + ")"
-	}
-	return dependencyNames[d]
+	return guard.Name("Dependency", d, "after", "afterany", "afterok", "afternotok")
 }
 
 // Satisfies reports whether a dependency d on this job is satisfied. The answer
