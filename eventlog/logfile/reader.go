@@ -51,8 +51,7 @@ type Reader struct {
 	// Decoder has or can read, buf[fed:end] is not looked at yet.
 	buf                  []byte
 	last, next, fed, end int
-	tail                 []byte // room for a copy of the line before
-	again                []byte // room for a second read
+	again                []byte // room for another read
 }
 
 // feed gives a Decoder lines, and never an end: it would be the last.
@@ -109,14 +108,11 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 	buf := make([]byte, min(size, smallBuffer))
 	for size > 0 {
 		piece := buf[:min(size, smallBuffer)]
-		n, err := file.ReadAt(piece, size-int64(len(piece)))
-		switch {
-		case n == len(piece):
-		case err == nil || n < 0 || n > len(piece):
-			return 0, errCount
-		case err == io.EOF:
-			return 0, errShrank
-		default:
+		n, err := readAt(file, piece, size-int64(len(piece)))
+		if err == nil && n < len(piece) {
+			err = errShrank
+		}
+		if err != nil {
 			return 0, err
 		}
 		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 {
@@ -268,65 +264,61 @@ const (
 // whether there may be more. What was in the buffer behind the last complete line
 // is not kept: a writer whose write failed may have put something else in its
 // place since, and half of each would make a line that no one wrote.
+//
+// It reads twice. A read is not atomic: while it goes on, a writer may take back a batch
+// and append another one, and a line that begins in the one and ends in the other was
+// never in the log. What both reads show was in the log together.
 func (r *Reader) fill() (more bool, err error) {
-	r.tail = append(r.tail[:0], r.buf[r.last:r.next]...)
-	held := len(r.tail) + r.end - r.next
-	switch size := len(r.buf); {
-	case size < smallBuffer:
-		r.buf = make([]byte, smallBuffer)
-	case held >= size || r.end == size && size < largeBuffer:
-		r.buf = make([]byte, 2*size)
-	}
-	start := r.offset - int64(len(r.tail))
-	n, err := r.file.ReadAt(r.buf, start)
-	known := min(max(n, 0), len(r.tail))
+	before := r.buf[r.last:r.next]
+	size, held := len(r.buf), len(before)+r.end-r.next
 	switch {
-	case n < 0 || n > len(r.buf) || n < len(r.buf) && err == nil:
-		err = errCount
-	case err != nil && err != io.EOF:
-	case !bytes.Equal(r.buf[:known], r.tail[:known]):
-		err = errOverwritten
-	case n < len(r.tail):
-		err = errShrank
-	default:
-		err = nil
+	case size < smallBuffer:
+		size = smallBuffer
+	case held >= size || r.end == size && size < largeBuffer:
+		size *= 2
 	}
-	r.last, r.next = 0, copy(r.buf, r.tail)
 	r.fed, r.end = r.next, r.next
+	if len(r.again) != size {
+		r.again = make([]byte, size)
+	}
+	start := r.offset - int64(len(before))
+	n, err := readAt(r.file, r.again, start)
+	switch {
+	case err != nil:
+		return false, err
+	case !bytes.HasPrefix(before, r.again[:min(n, len(before))]):
+		return false, errOverwritten
+	case n < len(before):
+		return false, errShrank
+	}
+	r.buf, r.again = r.again, r.buf
+	r.last, r.next = 0, len(before)
+	r.fed, r.end = r.next, r.next
+	if len(r.again) < n {
+		r.again = make([]byte, size)
+	}
+	m, err := readAt(r.file, r.again[:n], start)
 	if err != nil {
 		return false, err
 	}
-	same, err := r.confirm(start, n)
-	if err != nil {
-		return false, err
+	same := m
+	if !bytes.Equal(r.again[:m], r.buf[:m]) {
+		for same = 0; r.again[same] == r.buf[same]; {
+			same++
+		}
 	}
 	r.end = max(same, r.next)
-	return r.end == len(r.buf), nil
+	return r.end == size, nil
 }
 
-// confirm reads n bytes once more, and returns how many of them are as they were
-// before. A read is not atomic: while it goes on, a writer may take back a batch
-// and append another one, and a line that begins in the one and ends in the other was
-// never in the log. A second read of the same bytes shows that they were in the log
-// together.
-func (r *Reader) confirm(start int64, n int) (int, error) {
-	if cap(r.again) < n {
-		r.again = make([]byte, len(r.buf))
-	}
-	again := r.again[:n]
-	m, err := r.file.ReadAt(again, start)
-	switch {
-	case m < 0 || m > n || m < n && err == nil:
+// readAt reads from a file, less than p only if the file ends there.
+func readAt(file io.ReaderAt, p []byte, offset int64) (int, error) {
+	n, err := file.ReadAt(p, offset)
+	if n < 0 || n > len(p) || n < len(p) && err == nil {
 		return 0, errCount
-	case err != nil && err != io.EOF:
-		return 0, err
 	}
-	if bytes.Equal(again[:m], r.buf[:m]) {
-		return m, nil
+	if err == io.EOF {
+		err = nil
 	}
-	same := 0
-	for again[same] == r.buf[same] {
-		same++
-	}
-	return same, nil
+	return n, err
 }
