@@ -117,23 +117,6 @@ func removeJob(parent folder, name string) (foreign bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	for _, key := range []string{eventlogKey, jobspecKey, rKey, sumsKey} {
-		if info, statErr := dir.Lstat(key); statErr == nil && info.Mode().IsRegular() && err == nil {
-			err = remove(dir, key)
-		}
-	}
-	if err = errors.Join(err, dir.Close()); err != nil || remove(parent, name) == nil {
-		return false, err
-	}
-	return removeRest(parent, name) // it is not empty
-}
-
-// removeRest is removeJob for a directory that has other files too.
-func removeRest(parent folder, name string) (foreign bool, err error) {
-	dir, err := parent.Sub(name)
-	if err != nil {
-		return false, err
-	}
 	list, err := dir.ReadDir(".")
 	for _, e := range list {
 		if !isJobFile(e.Name()) || !e.Type().IsRegular() {
