@@ -385,17 +385,20 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 		if m.volatile || m.now == 0 {
 			return
 		}
-		give := func(r Record) bool {
-			r.Time, r.sound = m.now, true
-			return yield(r)
-		}
-		for _, r := range m.common() {
-			if !give(r) {
-				return
+		give := func(sound bool, list ...Record) bool {
+			for _, r := range list {
+				r.Time, r.sound = m.now, sound
+				if !yield(r) {
+					return false
+				}
 			}
+			return true
+		}
+		if !give(true, m.common()...) {
+			return
 		}
 		for rec := range m.index.All() {
-			if j := m.jobs[rec.ID]; j == nil && !give(Record{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}) {
+			if m.jobs[rec.ID] == nil && !give(true, Record{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}) {
 				return
 			}
 		}
@@ -404,17 +407,13 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 			jobs = append(jobs, m.invalid[id])
 		}
 		for _, j := range jobs {
-			for _, r := range j.snapshot() {
-				if !give(r) {
-					return
-				}
+			if !give(true, j.snapshot()...) {
+				return
 			}
 		}
 		for _, q := range m.quarantine.jobs {
-			for _, r := range q.records {
-				if r.Time = m.now; !yield(r) {
-					return
-				}
+			if !give(false, q.records...) {
+				return
 			}
 		}
 	}
