@@ -56,9 +56,7 @@ func Run(t TB, open func() Subject) {
 	for _, c := range checks {
 		s := &suite{TB: t, Subject: open(), name: c.name, ctx: context.Background()}
 		c.run(s)
-		s.look()
-		s.must("open again", s.Reopen())
-		s.look()
+		s.reopen()
 	}
 }
 
@@ -74,31 +72,6 @@ type suite struct {
 	dropped   map[jobid.ID]bool // tombstones that may be there
 	watermark jobid.ID          // the greatest that was stored
 	greatest  jobid.ID          // the greatest id that the store was told
-}
-
-// A check is one promise of a store.
-type check struct {
-	name string
-	run  func(*suite)
-}
-
-var checks = [...]check{
-	{"an empty store has nothing", func(*suite) {}},
-	{"calls with nothing do nothing", calledWithNothing},
-	{"a watermark is kept", watermarkIsKept},
-	{"a watermark is never lowered", watermarkIsNotLowered},
-	{"the greatest and the least id are ids", extremeIDs},
-	{"unlink removes these jobs and no other", unlinkRemovesThese},
-	{"unlink may be repeated", unlinkMayBeRepeated},
-	{"a large batch is one call", largeBatch},
-	{"tombstones stay when jobs go", tombstonesStay},
-	{"the last tombstone of an id stays", lastTombstoneStays},
-	{"a dropped tombstone harms no other", droppedTombstones},
-	{"a job that cannot be removed stops no other", stuckJob},
-	{"a damaged job is there until it is unlinked", damagedJob},
-	{"slices are not kept", slicesAreNotKept},
-	{"a context that is done harms nothing", doneContext},
-	{"a purge in batches leaves the watermark and tombstones", purgedAll},
 }
 
 // job returns a job that differs from those with other numbers in everything.
@@ -126,6 +99,14 @@ func (s *suite) create(jobs ...purge.Record) {
 		s.greatest = max(s.greatest, j.ID)
 	}
 	slices.Sort(s.jobs)
+}
+
+// reopen opens the store again, which has then what it had.
+func (s *suite) reopen() {
+	s.Helper()
+	s.look()
+	s.must("open again", s.Reopen())
+	s.look()
 }
 
 func (s *suite) mark(id jobid.ID) {
@@ -199,105 +180,124 @@ func (s *suite) look() {
 	}
 }
 
-func calledWithNothing(s *suite) {
-	s.create(job(1))
-	s.tombstones([]purge.Record{job(2)})
-	s.tombstones(nil)
-	s.unlink()
-	s.mark(0)
+// A check is one promise of a store.
+type check struct {
+	name string
+	run  func(*suite)
 }
 
-func watermarkIsKept(s *suite) {
-	s.mark(77)
-	s.must("open again", s.Reopen())
-	s.look()
-	s.mark(78)
-	s.mark(78)
-}
-
-func watermarkIsNotLowered(s *suite) {
-	s.mark(1 << 40)
-	s.mark(5)
-	s.look()
-	s.must("open again", s.Reopen())
-	s.mark(6)
-}
-
-func extremeIDs(s *suite) {
-	least, greatest := job(1), job(2)
-	least.ID, greatest.ID = 0, math.MaxUint64
-	s.create(least, greatest, job(3))
-	s.look()
-	s.tombstones([]purge.Record{least, greatest})
-	s.mark(math.MaxUint64)
-	s.unlink(0, math.MaxUint64)
-}
-
-func unlinkRemovesThese(s *suite) {
-	for n := range 20 {
-		s.create(job(n))
-	}
-	s.mark(job(19).ID)
-	s.unlink(job(3).ID, job(19).ID, job(0).ID)
-	s.look()
-	s.must("open again", s.Reopen())
-	s.unlink(job(4).ID)
-}
-
-func unlinkMayBeRepeated(s *suite) {
-	s.create(job(1), job(2), job(3))
-	s.unlink(job(1).ID)
-	s.unlink(job(1).ID, job(2).ID)
-	s.unlink(job(50).ID)
-	s.must("open again", s.Reopen())
-	s.unlink(job(1).ID, job(2).ID)
-	s.create(job(1)) // nothing of the first one is in the way
-}
-
-func largeBatch(s *suite) {
-	var put []purge.Record
-	var ids []jobid.ID
-	for n := range purge.MaxBatch {
-		put = append(put, job(n))
-		ids = append(ids, job(n).ID)
-	}
-	s.create(put...)
-	s.create(job(purge.MaxBatch))
-	s.tombstones(put)
-	s.unlink(ids...)
-}
-
-func tombstonesStay(s *suite) {
-	s.create(job(1), job(2))
-	s.tombstones([]purge.Record{job(1)})
-	s.unlink(job(1).ID)
-	s.look()
-	s.must("open again", s.Reopen())
-	s.tombstones([]purge.Record{job(2)})
-	s.unlink(job(2).ID)
-}
-
-func lastTombstoneStays(s *suite) {
-	first, second := job(1), job(1)
-	second.Result, second.Ran, second.Inactive = jobstate.ResultTimeout, !first.Ran, 1_800_000_000
-	s.tombstones([]purge.Record{first, job(2)})
-	s.tombstones([]purge.Record{first})
-	s.tombstones([]purge.Record{second})
-	s.look()
-	s.must("open again", s.Reopen())
-	s.tombstones([]purge.Record{second})
-}
-
-func droppedTombstones(s *suite) {
-	s.create(job(1))
-	s.tombstones([]purge.Record{job(1), job(2), job(3)})
-	s.tombstones([]purge.Record{job(4)}, job(2).ID, job(50).ID)
-	s.look()
-	s.tombstones(nil, job(3).ID)
-	s.look()
-	s.must("open again", s.Reopen())
-	s.look()
-	s.tombstones([]purge.Record{job(2)}) // it is back
+var checks = [...]check{
+	{"an empty store has nothing", func(*suite) {}},
+	{"calls with nothing do nothing", func(s *suite) {
+		s.create(job(1))
+		s.tombstones([]purge.Record{job(2)})
+		s.tombstones(nil)
+		s.unlink()
+		s.mark(0)
+	}},
+	{"a watermark is kept, and never lowered", func(s *suite) {
+		s.mark(77)
+		s.reopen()
+		s.look()
+		s.mark(78)
+		s.mark(78)
+		s.mark(1 << 40)
+		s.mark(5)
+		s.reopen()
+		s.mark(6)
+	}},
+	{"the greatest and the least id are ids", func(s *suite) {
+		least, greatest := job(1), job(2)
+		least.ID, greatest.ID = 0, math.MaxUint64
+		s.create(least, greatest, job(3))
+		s.look()
+		s.tombstones([]purge.Record{least, greatest})
+		s.mark(math.MaxUint64)
+		s.unlink(0, math.MaxUint64)
+	}},
+	{"unlink removes these jobs and no other", func(s *suite) {
+		for n := range 20 {
+			s.create(job(n))
+		}
+		s.mark(job(19).ID)
+		s.unlink(job(3).ID, job(19).ID, job(0).ID)
+		s.reopen()
+		s.unlink(job(4).ID)
+	}},
+	{"unlink may be repeated", func(s *suite) {
+		s.create(job(1), job(2), job(3))
+		s.unlink(job(1).ID)
+		s.unlink(job(1).ID, job(2).ID)
+		s.unlink(job(50).ID)
+		s.reopen()
+		s.unlink(job(1).ID, job(2).ID)
+		s.create(job(1)) // nothing of the first one is in the way
+	}},
+	{"a large batch is one call", func(s *suite) {
+		var put []purge.Record
+		var ids []jobid.ID
+		for n := range purge.MaxBatch {
+			put = append(put, job(n))
+			ids = append(ids, job(n).ID)
+		}
+		s.create(put...)
+		s.create(job(purge.MaxBatch))
+		s.tombstones(put)
+		s.unlink(ids...)
+	}},
+	{"tombstones stay when jobs go", func(s *suite) {
+		s.create(job(1), job(2))
+		s.tombstones([]purge.Record{job(1)})
+		s.unlink(job(1).ID)
+		s.reopen()
+		s.tombstones([]purge.Record{job(2)})
+		s.unlink(job(2).ID)
+	}},
+	{"the last tombstone of an id stays", func(s *suite) {
+		first, second := job(1), job(1)
+		second.Result, second.Ran, second.Inactive = jobstate.ResultTimeout, !first.Ran, 1_800_000_000
+		s.tombstones([]purge.Record{first, job(2)})
+		s.tombstones([]purge.Record{first})
+		s.tombstones([]purge.Record{second})
+		s.reopen()
+		s.tombstones([]purge.Record{second})
+	}},
+	{"a dropped tombstone harms no other", func(s *suite) {
+		s.create(job(1))
+		s.tombstones([]purge.Record{job(1), job(2), job(3)})
+		s.tombstones([]purge.Record{job(4)}, job(2).ID, job(50).ID)
+		s.look()
+		s.tombstones(nil, job(3).ID)
+		s.reopen()
+		s.tombstones([]purge.Record{job(2)}) // it is back
+	}},
+	{"slices are not kept", func(s *suite) {
+		s.create(job(1), job(2))
+		put, drop, ids := []purge.Record{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
+		s.tombstones([]purge.Record{job(2), job(3)})
+		s.tombstones(put, drop...)
+		s.unlink(ids...)
+		if put[0] != job(1) || drop[0] != job(3).ID || ids[0] != job(1).ID {
+			s.Fatalf("storetest: %s: the store changed them", s.name)
+		}
+		put[0], drop[0], ids[0] = job(9), job(2).ID, job(2).ID
+		s.mark(1)
+	}},
+	{"a context that is done harms nothing", func(s *suite) {
+		s.create(job(1), job(2))
+		s.tombstones([]purge.Record{job(5), job(6)})
+		s.mark(10)
+		ctx, cancel := context.WithCancel(s.ctx)
+		cancel()
+		if store, ok := s.Subject.(purge.Store); ok {
+			_ = store.Prepare(ctx, purge.Plan{Watermark: 9, Tombstones: []purge.Record{job(5)}})
+		}
+		_, _ = s.Unlink(ctx, []jobid.ID{job(1).ID})
+		s.unlink(job(1).ID) // whether it was done or not
+	}},
+	{"a job that cannot be removed stops no other", stuckJob},
+	{"a damaged job is there until it is unlinked", damagedJob},
+	{"a purge in batches leaves the watermark and tombstones", purgedAll},
 }
 
 func stuckJob(s *suite) {
@@ -334,32 +334,6 @@ func damagedJob(s *suite) {
 		s.look()
 	}
 	s.unlink(job(2).ID)
-}
-
-func slicesAreNotKept(s *suite) {
-	s.create(job(1), job(2))
-	put, drop, ids := []purge.Record{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
-	s.tombstones([]purge.Record{job(2), job(3)})
-	s.tombstones(put, drop...)
-	s.unlink(ids...)
-	if put[0] != job(1) || drop[0] != job(3).ID || ids[0] != job(1).ID {
-		s.Fatalf("storetest: %s: the store changed them", s.name)
-	}
-	put[0], drop[0], ids[0] = job(9), job(2).ID, job(2).ID
-	s.mark(1)
-}
-
-func doneContext(s *suite) {
-	s.create(job(1), job(2))
-	s.tombstones([]purge.Record{job(5), job(6)})
-	s.mark(10)
-	ctx, cancel := context.WithCancel(s.ctx)
-	cancel()
-	if store, ok := s.Subject.(purge.Store); ok {
-		_ = store.Prepare(ctx, purge.Plan{Watermark: 9, Tombstones: []purge.Record{job(5)}})
-	}
-	_, _ = s.Unlink(ctx, []jobid.ID{job(1).ID})
-	s.unlink(job(1).ID) // whether it was done or not
 }
 
 // purgedAll opens the store anew after every batch.
