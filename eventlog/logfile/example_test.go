@@ -12,16 +12,25 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 )
 
-// inTemp calls f with a name in a folder that is removed again.
-func inTemp(f func(name string) error) {
-	dir, err := os.MkdirTemp("", "logfile")
-	if err == nil {
-		err = f(filepath.Join(dir, "eventlog"))
-		_ = os.RemoveAll(dir)
-	}
+// must ends an example that fails.
+func must(err error) {
 	if err != nil {
-		fmt.Println(err)
+		panic(err)
 	}
+}
+
+// temp returns a name in a new folder.
+func temp() string {
+	dir, err := os.MkdirTemp("", "logfile")
+	must(err)
+	return filepath.Join(dir, "eventlog")
+}
+
+// add appends an event.
+func add(l *logfile.Log, event string) {
+	line, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1552593348, Name: event})
+	must(err)
+	must(l.Append(line))
 }
 
 // open is what a program does that wants the log whether or not there was one.
@@ -40,43 +49,26 @@ func open(name string) (*logfile.Log, error) {
 }
 
 func Example() {
-	inTemp(func(name string) error {
-		l, err := open(name)
-		if err != nil {
-			return err
-		}
-		batch, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1552593348, Name: "start"})
-		if err != nil {
-			return err
-		}
-		if err := l.Append(batch); err != nil {
-			return err
-		}
-		fmt.Println(l.Size(), "bytes are durable")
-		if err := l.Close(); err != nil {
-			return err
-		}
+	name := temp()
+	defer os.RemoveAll(filepath.Dir(name))
+	l, err := open(name)
+	must(err)
+	add(l, "start")
+	fmt.Println(l.Size(), "bytes are durable")
+	must(l.Close())
 
-		// The process dies within a write.
-		f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			return err
-		}
-		if _, err := f.WriteString(`{"timestamp":15525933`); err != nil {
-			return err
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
+	// The process dies within a write.
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_WRONLY, 0)
+	must(err)
+	_, err = f.WriteString(`{"timestamp":15525933`)
+	must(errors.Join(err, f.Close()))
 
-		_, err = logfile.Open(name, logfile.Options{})
-		fmt.Println(errors.Is(err, logfile.ErrDamaged), errors.Is(err, eventlog.ErrTorn))
-		if l, err = open(name); err != nil {
-			return err
-		}
-		fmt.Println(l.Size(), "bytes are left")
-		return l.Close()
-	})
+	_, err = logfile.Open(name, logfile.Options{})
+	fmt.Println(errors.Is(err, logfile.ErrDamaged), errors.Is(err, eventlog.ErrTorn))
+	l, err = open(name)
+	must(err)
+	fmt.Println(l.Size(), "bytes are left")
+	must(l.Close())
 	// Output:
 	// 42 bytes are durable
 	// true true
@@ -85,43 +77,28 @@ func Example() {
 }
 
 func ExampleOpenReader() {
-	inTemp(func(name string) error {
-		l, err := logfile.Create(name, logfile.Options{})
-		if err != nil {
-			return err
+	name := temp()
+	defer os.RemoveAll(filepath.Dir(name))
+	l, err := logfile.Create(name, logfile.Options{})
+	must(err)
+	add(l, "submit")
+	add(l, "validate")
+	r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
+	must(err)
+	for err != io.EOF { // for now; call Next again when there may be more
+		var e eventlog.Entry
+		switch e, err = r.Next(); err {
+		case nil:
+			fmt.Println(e.Name)
+		case logfile.ErrEndOfHistory:
+			fmt.Println("-- what follows is new --")
+			add(l, "depend")
+		case io.EOF:
+		default:
+			panic(err)
 		}
-		add := func(event string) error {
-			line, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1552593348, Name: event})
-			if err != nil {
-				return err
-			}
-			return l.Append(line)
-		}
-		if err := errors.Join(add("submit"), add("validate")); err != nil {
-			return err
-		}
-		r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
-		if err != nil {
-			return err
-		}
-		for {
-			e, err := r.Next()
-			switch err {
-			case nil:
-				fmt.Println(e.Name)
-				continue
-			case logfile.ErrEndOfHistory:
-				fmt.Println("-- what follows is new --")
-				if err := add("depend"); err != nil {
-					return err
-				}
-				continue
-			case io.EOF: // for now; call Next again when there may be more
-				return errors.Join(r.Close(), l.Close())
-			}
-			return err
-		}
-	})
+	}
+	must(errors.Join(r.Close(), l.Close()))
 	// Output:
 	// submit
 	// validate

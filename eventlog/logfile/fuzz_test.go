@@ -71,6 +71,9 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte(lines(0, 3) + "{torn"))
 	f.Add([]byte(line(0) + line(0) + "garbage\n" + line(1)))
 	f.Add([]byte(lines(0, 1) + strings.Repeat("\x00", 20) + lines(1, 2)))
+	f.Add([]byte(lines(0, 2) + "garbage\n" + lines(2, 5) + "\x00\x00"))
+	f.Add([]byte(lines(0, 2) + line(2)[:10] + "\n"))
+	f.Add([]byte(lines(0, 2) + "\n"))
 	f.Add([]byte(" {\"name\":\"x\" ,\"timestamp\":1, \"more\":[]}\n\n"))
 	f.Fuzz(openAny)
 }
@@ -97,6 +100,7 @@ func openAny(t *testing.T, content []byte) {
 		if err != nil {
 			require.ErrorIs(t, err, logfile.ErrDamaged)
 			require.Equal(t, string(content), d.Read(name))
+			require.Len(t, d.Files(), 1)
 			done, err := logfile.Repair(name, logfile.RepairOptions{FS: d, Cut: true})
 			require.NoError(t, err)
 			require.Equal(t, damage.Entries, done.Entries)
@@ -106,6 +110,14 @@ func openAny(t *testing.T, content []byte) {
 		l = openLog(t, d)
 	}
 	require.EqualValues(t, good, l.Size())
+	require.NoError(t, l.Close())
+	syncs, files := d.Count("sync"), d.Files()
+	done, err := logfile.Repair(name, logfile.RepairOptions{FS: d, Cut: true})
+	require.NoError(t, err)
+	require.Equal(t, logfile.Repaired{Offset: int64(good)}, done, "it does nothing to a log that is complete")
+	require.Equal(t, syncs, d.Count("sync"))
+	require.Equal(t, files, d.Files())
+	l = openLog(t, d)
 	require.NoError(t, l.Append([]byte(lines(0, 2))))
 	d.Crash()
 	require.Equal(t, string(content[:good])+lines(0, 2), d.Read(name))

@@ -377,20 +377,17 @@ func TestWhatAFailedSyncCutOffIsOffTheDiskWhenTheLogIsOpenAgain(t *testing.T) {
 	}
 }
 
-// othersDo is what others do to a log of two lines.
-var othersDo = map[string]struct {
-	change func(d *disk.Disk)
-	sized  bool // its size tells
-}{
-	"shrank":   {func(d *disk.Disk) { d.Set(name, line(0)[:5]) }, true},
-	"emptied":  {func(d *disk.Disk) { d.Set(name, "") }, true},
-	"grew":     {func(d *disk.Disk) { d.Set(name, d.Read(name)+lines(7, 9)) }, true},
-	"replaced": {func(d *disk.Disk) { d.Put(name, lines(0, 2)) }, false},
-	"removed":  {func(d *disk.Disk) { d.Delete(name) }, false},
-}
-
 func TestAppendNoticesThatOthersChangedTheLog(t *testing.T) {
-	for what, tt := range othersDo {
+	for what, tt := range map[string]struct {
+		change func(d *disk.Disk) // of a log of two lines
+		sized  bool               // its size tells
+	}{
+		"shrank":   {func(d *disk.Disk) { d.Set(name, line(0)[:5]) }, true},
+		"emptied":  {func(d *disk.Disk) { d.Set(name, "") }, true},
+		"grew":     {func(d *disk.Disk) { d.Set(name, d.Read(name)+lines(7, 9)) }, true},
+		"replaced": {func(d *disk.Disk) { d.Put(name, lines(0, 2)) }, false},
+		"removed":  {func(d *disk.Disk) { d.Delete(name) }, false},
+	} {
 		d := with(line(0))
 		l := openLog(t, d)
 		d.Fail("sync", disk.Fault{Then: func() { tt.change(d) }})
@@ -400,20 +397,8 @@ func TestAppendNoticesThatOthersChangedTheLog(t *testing.T) {
 		requireError(t, err, "append")
 		require.Zero(t, d.Count("truncate"), "nothing is cut off")
 		requireFailed(t, l, d, line(0))
-	}
 
-	d := with(line(0))
-	l := openLog(t, d)
-	d.Fail("statname", disk.Fault{Err: errDisk})
-	err := l.Append([]byte(line(1)))
-	require.ErrorIs(t, err, errDisk)
-	require.ErrorIs(t, err, logfile.ErrFailed)
-	requireFailed(t, l, d, line(0))
-}
-
-// A cut must neither make a file grow, with zeros, nor take what others wrote.
-func TestAFileThatOthersChangedIsNotCut(t *testing.T) {
-	for what, tt := range othersDo {
+		// A cut must neither make a file grow, with zeros, nor take what others wrote.
 		for _, op := range []string{"write", "sync"} {
 			if !tt.sized {
 				continue
@@ -428,6 +413,14 @@ func TestAFileThatOthersChangedIsNotCut(t *testing.T) {
 			require.Zero(t, d.Count("truncate"))
 		}
 	}
+
+	d := with(line(0))
+	l := openLog(t, d)
+	d.Fail("statname", disk.Fault{Err: errDisk})
+	err := l.Append([]byte(line(1)))
+	require.ErrorIs(t, err, errDisk)
+	require.ErrorIs(t, err, logfile.ErrFailed)
+	requireFailed(t, l, d, line(0))
 }
 
 func TestOnlyAFileOfTheSystemHasTheSystemsLock(t *testing.T) {

@@ -129,21 +129,6 @@ func readError(t *testing.T, r *logfile.Reader) error {
 	return err
 }
 
-func TestAnEntryComesOutWhenItsLineIsComplete(t *testing.T) {
-	d := with("")
-	r := openReader(t, d, 0)
-	require.Equal(t, endOfHistory, next(t, r))
-	for i, c := range []byte(lines(0, 3)) {
-		if i%len(line(0)) > 0 {
-			require.Equal(t, "EOF", next(t, r))
-		}
-		d.Set(name, lines(0, 3)[:i+1])
-		if c == '\n' {
-			require.Equal(t, line(i/len(line(0))), next(t, r))
-		}
-	}
-}
-
 // The torn text that was read first and what took its place would make an event
 // that no one appended.
 func TestHalfALineIsForgottenWhenItsWriterTakesItBack(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/internal/disk"
 )
@@ -37,70 +36,23 @@ func TestRepairKeepsTheTornTextInASideFile(t *testing.T) {
 	require.Equal(t, lines(0, 3), d.Read(name))
 }
 
-func TestRepairDoesNothingToALogThatIsComplete(t *testing.T) {
-	for _, content := range []string{"", lines(0, 3)} {
-		d := with(content)
-		done, err := logfile.Repair(name, logfile.RepairOptions{FS: d, Cut: true})
-		require.NoError(t, err)
-		require.Equal(t, logfile.Repaired{Offset: int64(len(content))}, done)
-		require.Equal(t, content, d.Read(name))
-		require.Len(t, d.Files(), 1)
-		require.Zero(t, d.Count("truncate")+d.Count("sync"))
+func TestRepairNeverOverwritesASideFileAndGivesUpWhereThereAreTooMany(t *testing.T) {
+	d := with("")
+	for n := 2; n < 1000; n++ {
+		d.Put(side(n), "kept")
 	}
-}
-
-func TestRepairNeverOverwritesASideFile(t *testing.T) {
-	d := with(lines(0, 2))
-	d.Put(side(2), "kept")
-	for i, n := range []int{1, 3, 4} {
-		d.Set(name, d.Read(name)+fmt.Sprint("torn ", i))
+	for _, n := range []int{1, 1000} {
+		d.Set(name, line(0)+fmt.Sprint("torn ", n))
 		done, err := logfile.Repair(name, logfile.RepairOptions{FS: d})
 		require.NoError(t, err)
 		require.Equal(t, side(n), done.Side)
-		require.Equal(t, fmt.Sprint("torn ", i), d.Read(side(n)))
+		require.Equal(t, fmt.Sprint("torn ", n), d.Read(side(n)))
 	}
-	require.Equal(t, "kept", d.Read(side(2)))
-}
-
-func TestRepairGivesUpWhereThereAreTooManySideFiles(t *testing.T) {
-	content := lines(0, 2) + "torn"
-	d := with(content)
-	for n := 1; n < 1000; n++ {
-		d.Put(side(n), "")
-	}
+	d.Set(name, line(0)+"torn")
 	_, err := logfile.Repair(name, logfile.RepairOptions{FS: d})
-	require.NoError(t, err)
-	d.Set(name, content)
-	_, err = logfile.Repair(name, logfile.RepairOptions{FS: d})
 	require.ErrorContains(t, requireError(t, err, "repair"), "too many side files")
-	require.Equal(t, content, d.Read(name))
-}
-
-// A crash leaves a last line without a newline. What is damaged otherwise was written so, or
-// the disk has damaged it, and entries that were acknowledged may follow.
-func TestRepairSetsAsideWholeLinesOnlyIfToldTo(t *testing.T) {
-	for damaged, entries := range map[string]int{
-		"garbage\n" + lines(2, 5) + "\x00\x00": 3, "garbage\n": 0, line(2)[:10] + "\n": 0, "\n": 0,
-	} {
-		content := lines(0, 2) + damaged
-		d := with(content)
-		_, err := logfile.Repair(name, logfile.RepairOptions{FS: d})
-		var damage *logfile.DamageError
-		require.ErrorAs(t, err, &damage)
-		require.NotErrorIs(t, err, eventlog.ErrTorn)
-		require.EqualValues(t, len(lines(0, 2)), damage.Offset)
-		require.Equal(t, entries, damage.Entries)
-		require.Equal(t, content, d.Read(name))
-		require.Len(t, d.Files(), 1)
-
-		done, err := logfile.Repair(name, logfile.RepairOptions{FS: d, Cut: true})
-		require.NoError(t, err)
-		require.Equal(t, logfile.Repaired{
-			Side: side(1), Offset: int64(len(lines(0, 2))), Size: int64(len(damaged)), Entries: entries,
-		}, done)
-		require.Equal(t, lines(0, 2), d.Read(name))
-		require.Equal(t, damaged, d.Read(side(1)))
-	}
+	require.Equal(t, line(0)+"torn", d.Read(name))
+	require.Equal(t, "kept", d.Read(side(2)))
 }
 
 func TestRepairKeepsWhatASideFileCannotHold(t *testing.T) {
