@@ -90,9 +90,7 @@ func (w *world) check() {
 	}
 	require.Equal(w, want, got, w.what)
 	for _, id := range got {
-		j, err := w.s.Read(id)
-		require.NoError(w, err)
-		require.Equal(w, job(id), j, w.what)
+		require.Equal(w, job(id), read(w, w.s, id), w.what)
 	}
 }
 
@@ -102,9 +100,7 @@ func (w *world) finish() {
 	require.NoError(w, w.batch(), w.what)
 	for range 3 {
 		w.check()
-		foreign, err := w.s.Foreign()
-		require.NoError(w, err)
-		require.Empty(w, foreign, w.what)
+		require.Empty(w, w.s.Foreign(), w.what)
 		w.disk.Crash()
 		w.reopen()
 	}
@@ -161,9 +157,7 @@ func TestAJobThatCannotBeMovedKeepsNoOther(t *testing.T) {
 		require.NoError(t, purge(w), w.what)
 		left, _ = list(w.s)
 		require.Equal(t, ids(1, 2, 3), left, w.what)
-		foreign, err := w.s.Foreign()
-		require.NoError(t, err)
-		require.Empty(t, foreign, w.what)
+		require.Empty(t, w.s.Foreign(), w.what)
 	})
 }
 
@@ -192,8 +186,7 @@ func TestNoCrashLeavesAJobInPart(t *testing.T) {
 			require.Empty(t, errs, w.what)
 			there := false
 			for _, id := range got {
-				j, err := w.s.Read(id)
-				require.NoError(t, err)
+				j := read(t, w.s, id)
 				j.Torn = 0
 				if id != tt.id {
 					require.Equal(t, job(id), j, w.what)
@@ -204,9 +197,7 @@ func TestNoCrashLeavesAJobInPart(t *testing.T) {
 			}
 			require.GreaterOrEqual(t, len(got), 6, w.what)
 			if err == nil {
-				j, err := w.s.Read(tt.id)
-				require.NoError(t, err, w.what)
-				require.Equal(t, changed, j, w.what)
+				require.Equal(t, changed, read(t, w.s, tt.id), w.what)
 			}
 			if !there {
 				require.NoError(t, w.s.Add(job(tt.id)), w.what)
@@ -228,9 +219,7 @@ func TestAnAddThatFailedIsDoneByTheNext(t *testing.T) {
 			require.NoError(t, w.s.Add(bare), w.what)
 		}
 		w.reopen()
-		j, err := w.s.Read(9)
-		require.NoError(t, err)
-		require.Equal(t, want, j, w.what)
+		require.Equal(t, want, read(t, w.s, 9), w.what)
 	})
 }
 
@@ -241,14 +230,10 @@ func TestTheNextUnlinkRemovesWhatAFailedAddLeft(t *testing.T) {
 	d.Fail("rename", disk.Fault{Err: syscall.EIO})
 	d.Fail("remove", disk.Fault{Err: syscall.EIO})
 	require.ErrorIs(t, s.Add(job(2)), syscall.EIO)
-	foreign, err := s.Foreign()
-	require.NoError(t, err)
-	require.Len(t, foreign, 1)
+	require.Len(t, s.Foreign(), 1)
 
 	require.NoError(t, unlink(s, ids(1)))
-	foreign, err = s.Foreign()
-	require.NoError(t, err)
-	require.Empty(t, foreign)
+	require.Empty(t, s.Foreign())
 }
 
 func TestAJobThatCannotBeLookedForIsNotThereAlready(t *testing.T) {

@@ -20,12 +20,11 @@ func (s *Store) SetMax(n int64) { s.max = n }
 
 // Foreign returns the names in the store that it did not make, and all in its folders
 // trash and new: sorted, with slashes.
-func (s *Store) Foreign() ([]string, error) {
-	var out []string
+func (s *Store) Foreign() (out []string) {
 	for _, dir := range []string{newName, trashName, "."} {
 		list, err := s.fs.ReadDir(dir)
 		if err != nil {
-			return nil, err
+			panic(err)
 		}
 		for _, e := range list {
 			if dir != "." || !isStoreName(e.Name(), e.IsDir()) {
@@ -34,7 +33,7 @@ func (s *Store) Foreign() ([]string, error) {
 		}
 	}
 	slices.Sort(out)
-	return out, nil
+	return out
 }
 
 // isStoreName reports whether the store makes files or directories of that name.

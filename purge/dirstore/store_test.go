@@ -71,6 +71,14 @@ func list(s *dirstore.Store) (ids []jobid.ID, errs []error) {
 	return ids, errs
 }
 
+// read returns a job that can be read.
+func read(t testing.TB, s *dirstore.Store, id jobid.ID) dirstore.Stored {
+	t.Helper()
+	j, err := s.Read(id)
+	require.NoError(t, err)
+	return j
+}
+
 func write(t testing.TB, text string, elem ...string) {
 	require.NoError(t, os.WriteFile(filepath.Join(elem...), []byte(text), 0o600))
 }
@@ -82,8 +90,7 @@ func mkdir(t testing.TB, elem ...string) {
 func TestAJobNeedsNoJobspecAndNoR(t *testing.T) {
 	s, _ := create(t)
 	require.NoError(t, s.Add(dirstore.Stored{ID: 7}))
-	j, err := s.Read(7)
-	require.NoError(t, err)
+	j := read(t, s, 7)
 	require.Empty(t, j.Eventlog)
 	require.Nil(t, j.Jobspec)
 	require.Nil(t, j.R)
@@ -113,9 +120,7 @@ func TestWhatCannotBeKeptIsRefused(t *testing.T) {
 		ids, errs := list(s)
 		require.Equal(t, []jobid.ID{1}, ids)
 		require.Empty(t, errs)
-		j, err := s.Read(1)
-		require.NoError(t, err)
-		require.Equal(t, full, j)
+		require.Equal(t, full, read(t, s, 1))
 	}
 	require.ErrorIs(t, s.Add(dirstore.Stored{ID: 1}), fs.ErrExist)
 	require.ErrorIs(t, s.Append(1, []byte("{}")), logfile.ErrBatch)
@@ -138,44 +143,27 @@ func TestWhatIsPutReplacesWhatWasThere(t *testing.T) {
 	want := job(1)
 	want.R = []byte("new R")
 	want.Eventlog = append(want.Eventlog, line("memo")...)
-	j, err := s.Read(1)
-	require.NoError(t, err)
-	require.Equal(t, want, j)
-	j, err = s.Read(2)
-	require.NoError(t, err)
-	require.Equal(t, job(2), j)
-}
-
-func TestAJobThatIsNotThereIsNotRead(t *testing.T) {
-	s, _ := create(t, 1)
-	_, err := s.Read(2)
-	var e *dirstore.JobError
-	require.ErrorAs(t, err, &e)
-	require.Equal(t, jobid.ID(2), e.ID)
-	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.Equal(t, want, read(t, s, 1))
+	require.Equal(t, job(2), read(t, s, 2))
 }
 
 func TestATornLineIsNotReadAndSetAsideWhenAppending(t *testing.T) {
 	s, dir := create(t, 1)
 	log := filepath.Join(dir, "job.0000.0000.0000.0001", "eventlog")
 	write(t, string(job(1).Eventlog)+`{"timesta`, log)
-	j, err := s.Read(1)
-	require.NoError(t, err)
+	j := read(t, s, 1)
 	want := job(1)
 	want.Torn = 9
 	require.Equal(t, want, j)
 	require.NoError(t, s.Append(1, line("memo")))
-	j, err = s.Read(1)
-	require.NoError(t, err)
+	j = read(t, s, 1)
 	want.Torn, want.Eventlog = 0, append(want.Eventlog, line("memo")...)
 	require.Equal(t, want, j) // the side file is not foreign
 	side, err := os.ReadFile(log + ".torn-1")
 	require.NoError(t, err)
 	require.Equal(t, `{"timesta`, string(side))
 	require.NoError(t, unlink(s, []jobid.ID{1}))
-	foreign, err := s.Foreign()
-	require.NoError(t, err)
-	require.Empty(t, foreign)
+	require.Empty(t, s.Foreign())
 }
 
 func TestADamagedJobHidesNoOther(t *testing.T) {
@@ -213,9 +201,7 @@ func TestADamagedJobHidesNoOther(t *testing.T) {
 	ids, errs = list(s)
 	require.Equal(t, []jobid.ID{1, 5, 6, 7}, ids)
 	require.Empty(t, errs)
-	foreign, err := s.Foreign()
-	require.NoError(t, err)
-	require.Equal(t, []string{"job.0000.0000.0000.0008", "trash/job.0000.0000.0000.0004"}, foreign)
+	require.Equal(t, []string{"job.0000.0000.0000.0008", "trash/job.0000.0000.0000.0004"}, s.Foreign())
 }
 
 func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {

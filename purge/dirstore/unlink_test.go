@@ -3,6 +3,7 @@ package dirstore_test
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -32,9 +33,7 @@ func TestForeignFilesStay(t *testing.T) {
 	write(t, "7", dir, "job.ffff.ffff.ffff.ffff") // a file is no job
 	write(t, "8", dir, "new", "job.ffff.ffff.ffff.fffe")
 
-	j, err := s.Read(1)
-	require.NoError(t, err)
-	require.Equal(t, job(1), j)
+	require.Equal(t, job(1), read(t, s, 1))
 	require.NoError(t, unlink(s, []jobid.ID{1, 1<<64 - 1}))
 	want := []string{
 		"job.0000.0000.0000.0001~1", "job.0000.0000.0000.00011", "job.0000.0000.0000.000A", "job.1", "job.ffff.ffff.ffff.ffff", "mine", "new/job.ffff.ffff.ffff.fffe", "new/mine",
@@ -44,9 +43,7 @@ func TestForeignFilesStay(t *testing.T) {
 		ids, errs := list(s)
 		require.Equal(t, []jobid.ID{2}, ids)
 		require.Empty(t, errs)
-		foreign, err := s.Foreign()
-		require.NoError(t, err)
-		require.ElementsMatch(t, want, foreign)
+		require.ElementsMatch(t, want, s.Foreign())
 		for _, name := range []string{"core", "guest/eventlog", "eventlog.torn-x"} {
 			require.FileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001", name))
 		}
@@ -58,12 +55,12 @@ func TestForeignFilesStay(t *testing.T) {
 	for i := range 100 {
 		mkdir(t, dir, "job.0000.0000.0000.0001")
 		write(t, "", dir, "job.0000.0000.0000.0001", "core")
-		err = unlink(s, []jobid.ID{1, 2})
-		if i < 99 {
+		if err := unlink(s, []jobid.ID{1, 2}); i < 99 {
 			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, "job.0000.0000.0000.0001: the trash has no free name")
 		}
 	}
-	require.EqualError(t, err, "job.0000.0000.0000.0001: the trash has no free name")
 	require.FileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001~99/core"))
 	ids, _ := list(s)
 	require.Empty(t, ids, "another job of the batch goes")
@@ -111,20 +108,16 @@ func TestSymbolicLinksAreNotFollowed(t *testing.T) {
 
 	require.NoError(t, unlink(s, []jobid.ID{1, 3, 4}))
 	s = reopen(t, s, dir)
-	j, err := s.Read(2)
-	require.NoError(t, err)
-	require.Equal(t, job(2), j)
+	require.Equal(t, job(2), read(t, s, 2))
 	for _, name := range []string{"eventlog", "jobspec", "R"} {
 		text, err := os.ReadFile(filepath.Join(outside, name))
 		require.NoError(t, err)
 		require.Equal(t, string(line("secret")), string(text))
 	}
-	foreign, err := s.Foreign()
-	require.NoError(t, err)
 	require.Equal(t, []string{
 		"job.0000.0000.0000.0003", "job.0000.0000.0000.0004", "new/job.0000.0000.0000.0006",
 		"trash/job.0000.0000.0000.0001", "trash/job.0000.0000.0000.0005",
-	}, foreign)
+	}, s.Foreign())
 }
 
 func TestAStoreWhoseOwnDirectoriesAreLinksIsNotOpened(t *testing.T) {
@@ -142,9 +135,7 @@ func TestAJobIsNotLostIfThereIsNoTrash(t *testing.T) {
 	s, dir := create(t, 1)
 	require.NoError(t, os.Remove(filepath.Join(dir, "trash")))
 	require.Error(t, unlink(s, []jobid.ID{1}))
-	j, err := s.Read(1)
-	require.NoError(t, err)
-	require.Equal(t, job(1), j)
+	require.Equal(t, job(1), read(t, s, 1))
 }
 
 func TestErrorsTellTheOperationAndTheName(t *testing.T) {
@@ -152,6 +143,10 @@ func TestErrorsTellTheOperationAndTheName(t *testing.T) {
 	err := s.Add(job(1))
 	require.EqualError(t, err, "dirstore: add job.0000.0000.0000.0001: file already exists")
 	_, err = s.Read(2)
+	var e *dirstore.JobError
+	require.ErrorAs(t, err, &e)
+	require.Equal(t, jobid.ID(2), e.ID)
+	require.ErrorIs(t, err, fs.ErrNotExist)
 	require.ErrorContains(t, err, "dirstore: ƒ3: ")
 	require.NotContains(t, err.Error(), "job.0000.0000.0000.0002")
 	done, cancel := context.WithCancel(ctx)
