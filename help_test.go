@@ -111,20 +111,31 @@ func (s *site) feed(in joblife.Input) {
 func (s *site) ask(in joblife.Input) joblife.Answer {
 	s.t.Helper()
 	s.step(in)
-	a, ok := s.answer(7)
-	require.True(s.t, ok, "no answer")
-	return a
+	return s.answer(7)
 }
 
 // answer takes the answer with a tag off the list.
-func (s *site) answer(tag uint64) (joblife.Answer, bool) {
-	for i, a := range s.last {
-		if a.Tag == tag {
-			s.last = slices.Delete(s.last, i, i+1)
-			return a, true
-		}
-	}
-	return joblife.Answer{}, false
+func (s *site) answer(tag uint64) joblife.Answer {
+	s.t.Helper()
+	i := slices.IndexFunc(s.last, func(a joblife.Answer) bool { return a.Tag == tag })
+	require.GreaterOrEqual(s.t, i, 0, "no answer")
+	a := s.last[i]
+	s.last = slices.Delete(s.last, i, i+1)
+	return a
+}
+
+// deadline returns when the Manager is to be woken, and idle checks that it is not.
+func (s *site) deadline() time.Time {
+	s.t.Helper()
+	at, ok := s.m.Deadline()
+	require.True(s.t, ok)
+	return at
+}
+
+func (s *site) idle() {
+	s.t.Helper()
+	at, ok := s.m.Deadline()
+	require.False(s.t, ok, "%v", at)
 }
 
 // restart makes another Manager of what is stored.

@@ -195,9 +195,7 @@ func TestAJobIsValidatedLater(t *testing.T) {
 		require.ErrorIs(t, s.try(joblife.Validated{ID: id}), joblife.ErrInactive)
 		s.step(joblife.Wait{Tag: 9, ID: gone, Event: "alloc"})
 		s.step(joblife.Validated{ID: gone, Err: errors.New("no")})
-		a, ok := s.answer(9)
-		require.True(t, ok)
-		require.Error(t, a.Err)
+		require.Error(t, s.answer(9).Err)
 		require.Equal(t, "submit invalidate", s.events(gone))
 	}
 }
@@ -564,8 +562,7 @@ func TestABeginTimeHoldsAJobUntilThen(t *testing.T) {
 			s.restartDepending()
 			require.Equal(t, jobstate.StateDepend, s.state(id))
 		}
-		due, ok := s.m.Deadline()
-		require.True(t, ok)
+		due := s.deadline()
 		require.Equal(t, at.Unix(), due.Unix())
 		s.now = due
 		s.step(joblife.Tick{})

@@ -248,11 +248,9 @@ func TestReadyAndDoneAreRefusedOutOfOrder(t *testing.T) {
 	require.NotContains(t, string(must(s.m.Job(old)).Eventlog()), "memo", "not durable yet")
 	require.True(t, s.m.Ready(&rd))
 	require.Len(t, rd.Append, 3, "both Steps share it: urgency, priority, memo")
-	_, due := s.m.Deadline()
-	require.True(t, due)
+	s.deadline()
 	require.NoError(t, s.m.Abandon(rd.Seq))
-	_, due = s.m.Deadline()
-	require.False(t, due)
+	s.idle()
 	require.ErrorIs(t, s.m.Step(s.now, joblife.Tick{}), joblife.ErrAbandoned)
 	require.ErrorIs(t, s.m.Done(rd.Seq), joblife.ErrAbandoned)
 	require.False(t, s.m.Ready(&rd))
@@ -444,7 +442,7 @@ func TestASubmitMayTellItsTime(t *testing.T) {
 			if want == 0 {
 				want = eventlog.FromTime(s.now)
 			}
-			a, _ := s.answer(7)
+			a := s.answer(7)
 			require.Equal(t, want, sent[alloc.Request](s)[0].Submit)
 			e, _ := s.told("submit")
 			require.Equal(t, want, e.Timestamp)
@@ -547,9 +545,7 @@ func timed() joblife.Config {
 // due requires a Deadline that long after now.
 func (s *site) due(d time.Duration) {
 	s.t.Helper()
-	at, ok := s.m.Deadline()
-	require.True(s.t, ok)
-	require.WithinDuration(s.t, s.now.Add(d), at, 10*time.Microsecond)
+	require.WithinDuration(s.t, s.now.Add(d), s.deadline(), 10*time.Microsecond)
 }
 
 func TestALaunchThatANodeWaitedForHasItsOwnTime(t *testing.T) {
@@ -755,12 +751,10 @@ func TestAShutdownIsCompleteWhenNoActionRuns(t *testing.T) {
 	s.step(exited(s.runs[0], 0))
 	require.Zero(t, s.m.Stats().Actions)
 	s.step(joblife.Tick{}) // looks at the limits
-	at, ok := s.m.Deadline()
-	require.True(t, ok)
+	at := s.deadline()
 	require.Equal(t, end.Unix(), at.Unix())
 	require.ErrorIs(t, s.m.Step(at, joblife.Tick{}), perilog.ErrStopped)
-	_, ok = s.m.Deadline()
-	require.False(t, ok, "there is nothing to be woken for")
+	s.idle()
 	require.Equal(t, jobstate.StateRun, s.state(id), "not started")
 }
 
@@ -773,8 +767,7 @@ func TestATimeThatNeverComesIsNoDeadline(t *testing.T) {
 		},
 	}}}, 8)
 	id := s.add(needing("n", "begin-time", "1e300"))
-	at, ok := s.m.Deadline()
-	require.False(t, ok, "%v", at)
+	s.idle()
 	s.step(joblife.Tick{})
 	require.Equal(t, jobstate.StateDepend, s.state(id))
 	require.NotContains(t, s.events(id), "memo")

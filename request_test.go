@@ -249,21 +249,13 @@ func TestAWaitIsAnsweredWhenItsTimeComes(t *testing.T) {
 	require.NoError(t, a.Err, "a virtual state")
 	s.hold["exec"] = false
 	s.step(joblife.ExecHello{})
-	a, ok := s.answer(2)
-	require.True(t, ok)
-	require.NoError(t, a.Err)
+	require.NoError(t, s.answer(2).Err)
 	s.finish(id, 0)
-	a, ok = s.answer(1)
-	require.True(t, ok)
-	require.Equal(t, jobstate.StateCleanup, a.State)
+	require.Equal(t, jobstate.StateCleanup, s.answer(1).State)
 	for _, tag := range []uint64{3, 4} {
-		a, ok = s.answer(tag)
-		require.True(t, ok)
-		require.ErrorIs(t, a.Err, joblife.ErrInactive, "it cannot come any more")
+		require.ErrorIs(t, s.answer(tag).Err, joblife.ErrInactive, "it cannot come any more")
 	}
-	a, ok = s.answer(5)
-	require.True(t, ok)
-	require.NoError(t, a.Err)
+	require.NoError(t, s.answer(5).Err)
 	require.Empty(t, s.last)
 	require.Zero(t, s.m.Stats().Waits)
 }
@@ -352,15 +344,13 @@ func TestAJobThatIsOverLeavesNoTimer(t *testing.T) {
 		},
 	}}}, 8)
 	id := s.add(needing("n", "begin-time", "4000000000"))
-	_, ok := s.m.Deadline()
-	require.True(t, ok)
+	s.deadline()
 	s.step(joblife.Raise{ID: id, Type: "cancel"})
 	later = true
 	id = s.add(needing("n", "begin-time", "4000000000"))
 	s.step(joblife.Validated{ID: id, Err: errors.New("no")})
 	require.Empty(t, s.faults())
-	at, ok := s.m.Deadline()
-	require.False(t, ok, "%v", at)
+	s.idle()
 }
 
 // As in flux-core, which forgets a queue that its configuration does not have any more.

@@ -424,13 +424,11 @@ func TestAJobThatCannotBeRemovedStays(t *testing.T) {
 	s.step(joblife.Unlinked{IDs: []jobid.ID{ids[0]}})
 	require.Equal(t, 3, s.inactive(), "not all are told yet")
 	s.step(joblife.Unlinked{IDs: ids[1:], Failed: map[jobid.ID]error{ids[1]: bad}})
-	a, ok := s.answer(7)
-	require.True(t, ok)
-	require.Equal(t, 2, a.Count)
+	require.Equal(t, 2, s.answer(7).Count)
 	require.Equal(t, 1, s.inactive())
 	require.Equal(t, 1, s.m.Stats().Purge.Stuck)
 	require.Len(t, s.faults(), 1)
-	_, ok = s.m.Job(ids[1])
+	_, ok := s.m.Job(ids[1])
 	require.True(t, ok)
 	s.step(joblife.Unlinked{IDs: ids}) // a repetition
 	require.Equal(t, 1, s.inactive())
@@ -451,9 +449,7 @@ func TestARequestCountsItsOwnJobs(t *testing.T) {
 		}
 	}
 	s.step(joblife.Unlinked{IDs: first})
-	a, ok := s.answer(7)
-	require.True(t, ok)
-	require.Equal(t, 3, a.Count)
+	require.Equal(t, 3, s.answer(7).Count)
 }
 
 func TestLimitsPurgeByNumberAndAge(t *testing.T) {
@@ -466,20 +462,18 @@ func TestLimitsPurgeByNumberAndAge(t *testing.T) {
 		} else {
 			s.step(joblife.Reload{Config: cfg})
 		}
-		at, ok := s.m.Deadline()
-		require.True(t, ok)
+		at := s.deadline()
 		require.False(t, at.After(s.now.Add(time.Second)))
 		s.step(joblife.Tick{})
 		require.Equal(t, 3, s.inactive())
-		_, ok = s.m.Job(ids[1])
+		_, ok := s.m.Job(ids[1])
 		require.False(t, ok, "oldest first (PU-1)")
 		if restart {
 			s.restart()
 			s.step(joblife.Tick{})
 		}
 		for n := 0; s.inactive() > 0 && n < 100; n++ {
-			at, ok := s.m.Deadline()
-			require.True(t, ok)
+			at := s.deadline()
 			require.False(t, at.Before(s.now))
 			s.now = at
 			s.step(joblife.Tick{})
@@ -498,7 +492,7 @@ func TestTheAgeOfJobsIsLookedAtOnceASecond(t *testing.T) {
 		s.now = s.now.Add(100 * time.Millisecond)
 		s.submit(jobspec.Job{Nodes: 1})
 		for s.inactive() == 2 {
-			s.now, _ = s.m.Deadline()
+			s.now = s.deadline()
 			s.step(joblife.Tick{})
 		}
 		s.due(time.Second)
@@ -508,7 +502,7 @@ func TestTheAgeOfJobsIsLookedAtOnceASecond(t *testing.T) {
 		if reload {
 			s.step(joblife.Reload{Config: s.cfg})
 		} else {
-			s.now, _ = s.m.Deadline()
+			s.now = s.deadline()
 		}
 		s.step(joblife.Tick{})
 		require.Zero(t, s.inactive())
@@ -521,8 +515,7 @@ func TestALongRestIsNotAClockThatJumped(t *testing.T) {
 	s.step(joblife.Tick{})
 	for n := 0; s.inactive() > 0; n++ {
 		require.Less(t, n, 100, "it is woken once a day at most")
-		at, ok := s.m.Deadline()
-		require.True(t, ok)
+		at := s.deadline()
 		require.True(t, at.After(s.now.Add(-time.Second)))
 		s.now = at
 		s.step(joblife.Tick{})
@@ -540,8 +533,7 @@ func TestAClockThatJumpedPurgesNothingUntilItIsAccepted(t *testing.T) {
 	s.step(joblife.Tick{}) // which does not look again
 	require.Len(t, s.faults(), 1)
 	require.Equal(t, 2, s.inactive())
-	at, ok := s.m.Deadline()
-	require.True(t, ok)
+	at := s.deadline()
 	require.True(t, at.After(s.now), "no busy loop")
 	s.step(joblife.AcceptClock{})
 	s.step(joblife.Tick{})
@@ -555,8 +547,7 @@ func TestAManagerWithoutLimitsDoesNotMindTheClock(t *testing.T) {
 	s.now = s.now.Add(300 * 24 * time.Hour)
 	s.step(joblife.Tick{})
 	require.Empty(t, s.faults())
-	_, ok := s.m.Deadline()
-	require.False(t, ok)
+	s.idle()
 }
 
 // Without limits nothing wakes the Manager, so it does not learn the time while it rests.
@@ -580,8 +571,7 @@ func TestALongRestWithoutLimitsRefusesNoPurge(t *testing.T) {
 		s.step(joblife.Unlinked{IDs: ids[:1], Failed: map[jobid.ID]error{ids[1]: fs.ErrPermission}})
 		s.hold["unlink"] = false
 		s.now = s.now.Add(2 * time.Minute)
-		a, _ := s.answer(7)
-		require.Equal(t, 1, a.Count)
+		require.Equal(t, 1, s.answer(7).Count)
 		require.Equal(t, 1, s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true}).Count)
 	})
 	t.Run("by limits that are new", func(t *testing.T) {
@@ -645,8 +635,7 @@ func TestNothingAmidAPurgeSpoilsItsOutcome(t *testing.T) {
 	s.step(joblife.Unlinked{IDs: ids[2:]})
 	require.Equal(t, 1, s.inactive())
 	s.step(joblife.Unlinked{IDs: []jobid.ID{last}}) // the request goes on until nothing is left
-	a, ok := s.answer(7)
-	require.True(t, ok)
+	a := s.answer(7)
 	require.NoError(t, a.Err)
 	require.Equal(t, 4, a.Count)
 }
@@ -671,21 +660,18 @@ func TestAnInvalidJobIsUnlinkedAgainAfterAFailure(t *testing.T) {
 	s.hold["unlink"] = true
 	id := s.submit(jobspec.Job{Nodes: 1})
 	s.step(joblife.Validated{ID: id, Err: errors.New("no")})
-	_, ok := s.m.Deadline()
-	require.False(t, ok, "the store is at it")
+	s.idle()
 	for range 2 {
 		s.log = nil
 		s.step(joblife.Unlinked{Failed: map[jobid.ID]error{id: errors.New("disk")}})
 		require.Len(t, s.faults(), 1)
-		at, ok := s.m.Deadline()
-		require.True(t, ok)
+		at := s.deadline()
 		s.step(joblife.Tick{})
 		require.Len(t, s.log, 1, "not yet")
 		s.now = at
 		s.step(joblife.Tick{})
 		require.Equal(t, []string{"unlink " + id.String()}, s.log[1:])
-		_, ok = s.m.Deadline()
-		require.False(t, ok)
+		s.idle()
 	}
 	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
 	require.Empty(t, ofJob(id, s.m.Snapshot()))

@@ -23,25 +23,22 @@ func ended(n int) purge.Evidence {
 	return ev
 }
 
+// must returns what comes without an error.
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
 func Example() {
-	x, err := purge.Recover(purge.Config{}, ended(10))
-	if err != nil {
-		panic(err)
-	}
+	x := must(purge.Recover(purge.Config{}, ended(10)))
 	limits := purge.Limits{MaxCount: jobstate.Some(8)}
-	dry, err := x.Plan(1010, limits)
-	if err != nil {
-		panic(err)
-	}
+	dry := must(x.Plan(1010, limits))
 	fmt.Println("would purge", dry.IDs())
 
-	if _, err := x.Claim(1010, limits); err != nil {
-		panic(err)
-	}
-	p, err := purge.CarryOut(context.Background(), x, newMemory())
-	if err != nil {
-		panic(err)
-	}
+	must(x.Claim(1010, limits))
+	p := must(purge.CarryOut(context.Background(), x, newMemory()))
 	fmt.Println(len(p.Jobs), "jobs went,", x.Len(), "stay")
 	// Output:
 	// would purge [ƒ2 ƒ3]
@@ -49,17 +46,9 @@ func Example() {
 }
 
 func ExampleIndex_Plan() {
-	x, err := purge.Recover(purge.Config{}, ended(5))
-	if err != nil {
-		panic(err)
-	}
-	if _, err := x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 17"}); err != nil {
-		panic(err)
-	}
-	p, err := x.Plan(1010, purge.Limits{MaxAge: jobstate.Some(9 * time.Second), MaxCount: jobstate.Some(3), Batch: 1})
-	if err != nil {
-		panic(err)
-	}
+	x := must(purge.Recover(purge.Config{}, ended(5)))
+	must(x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 17"}))
+	p := must(x.Plan(1010, purge.Limits{MaxAge: jobstate.Some(9 * time.Second), MaxCount: jobstate.Some(3), Batch: 1}))
 	for _, c := range p.Jobs {
 		fmt.Println(c.ID, "goes by", c.Reason)
 	}
@@ -76,14 +65,8 @@ func ExampleIndex_Plan() {
 
 // A caller whose store does not block does the steps of CarryOut.
 func ExampleIndex_Unlinked() {
-	x, err := purge.Recover(purge.Config{}, ended(3))
-	if err != nil {
-		panic(err)
-	}
-	p, err := x.Claim(1010, purge.Limits{MaxCount: jobstate.Some(1)})
-	if err != nil {
-		panic(err)
-	}
+	x := must(purge.Recover(purge.Config{}, ended(3)))
+	p := must(x.Claim(1010, purge.Limits{MaxCount: jobstate.Some(1)}))
 	fmt.Printf("store %s\n", purge.AppendWatermark(nil, p.Watermark))
 	for _, j := range p.Tombstones {
 		fmt.Println("store", j)
@@ -103,13 +86,10 @@ func ExampleIndex_Unlinked() {
 }
 
 func ExampleIndex_PlanIDs() {
-	x, err := purge.Recover(purge.Config{
+	x := must(purge.Recover(purge.Config{
 		Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == 7 },
-	}, ended(3))
-	if err != nil {
-		panic(err)
-	}
-	_, err = x.PlanIDs(2, 7)
+	}, ended(3)))
+	_, err := x.PlanIDs(2, 7)
 	fmt.Println(err)
 	_, err = x.PlanIDs(9)
 	fmt.Println(err, errors.Is(err, purge.ErrUnknown))
@@ -119,16 +99,13 @@ func ExampleIndex_PlanIDs() {
 }
 
 func ExampleIndex_Ended() {
-	x, err := purge.Recover(purge.Config{}, purge.Evidence{
+	x := must(purge.Recover(purge.Config{}, purge.Evidence{
 		Tombstones: []purge.Record{{ID: 5, Inactive: 1000, Result: jobstate.ResultCanceled}},
-	})
-	if err != nil {
-		panic(err)
-	}
+	}))
 	if j, ok := x.Ended(5); ok {
 		fmt.Println(j.Satisfies(purge.DependencyAfterAny), j.Satisfies(purge.DependencyAfterNotOK))
 	}
-	_, err = x.PlanIDs(5)
+	_, err := x.PlanIDs(5)
 	fmt.Println(err)
 	// Output:
 	// true false
@@ -136,12 +113,9 @@ func ExampleIndex_Ended() {
 }
 
 func ExampleIndex_AcceptClock() {
-	x, err := purge.Recover(purge.Config{}, ended(3))
-	if err != nil {
-		panic(err)
-	}
+	x := must(purge.Recover(purge.Config{}, ended(3)))
 	const monthLater = 1000 + 30*86400
-	_, err = x.Plan(monthLater, purge.PurgeAll())
+	_, err := x.Plan(monthLater, purge.PurgeAll())
 	fmt.Println(err)
 	if err := x.AcceptClock(monthLater); err != nil {
 		panic(err)
