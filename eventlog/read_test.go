@@ -112,14 +112,12 @@ func TestAnErrorQuotesAtMost64BytesAndKeepsNone(t *testing.T) {
 }
 
 func TestTheLongestAndDeepestLineIsRead(t *testing.T) {
-	e, err := eventlog.Parse([]byte(`{"timestamp":1.0,"name":"` + strings.Repeat("x", eventlog.DefaultMaxLine-27) + `"}` + "\n"))
-	require.NoError(t, err)
+	e := parse(t, `{"timestamp":1.0,"name":"`+strings.Repeat("x", eventlog.DefaultMaxLine-27)+`"}`+"\n")
 	require.Len(t, e.Name, eventlog.DefaultMaxLine-27)
 
 	deep := `{"a":` + strings.Repeat("[", 2046) + strings.Repeat("]", 2046) + `}`
 	for _, line := range []string{`{"timestamp":1.0,"name":"x","context":` + deep + `}`, `{"name":"x","context":` + deep + `,"timestamp":1.0}`} {
-		e, err = eventlog.Parse([]byte(line))
-		require.NoError(t, err)
+		e = parse(t, line)
 		require.Equal(t, deep, string(e.Context))
 	}
 }
@@ -133,8 +131,7 @@ func TestAnUnusualLineIsReadToo(t *testing.T) {
 		`{"\u0074imestamp":15e-1,"n\u0061me":"\u0078","context":{"a": 1}}`,
 		`{"timestamp":1.5,"name":"x","other":[1,{"name":2}],"context":{"a": 1},"":null}`,
 	} {
-		e, err := eventlog.Parse([]byte(line))
-		require.NoError(t, err, line)
+		e := parse(t, line)
 		require.Equal(t, eventlog.Timestamp(1.5), e.Timestamp)
 		require.Equal(t, "x", e.Name)
 		require.Equal(t, `{"a": 1}`, string(e.Context))

@@ -113,8 +113,7 @@ func TestRFC18KeysAreThereAndOfTheirTypes(t *testing.T) {
 		`{"timestamp":1.0,"name":"x","context":{}}`: {Timestamp: 1, Name: "x", Context: []byte("{}")},
 		`{"timestamp":1.0,"name":"a\u00e9\"\n"}`:    {Timestamp: 1, Name: "aé\"\n"},
 	} {
-		e, err := eventlog.Parse([]byte(line))
-		require.NoError(t, err)
+		e := parse(t, line)
 		require.Equal(t, want, e)
 	}
 }
@@ -127,8 +126,7 @@ func TestRFC18TimestampIsGreaterThanZero(t *testing.T) {
 		_, err = eventlog.Parse([]byte(`{"name":"x", "timestamp": ` + value + `}`))
 		require.EqualError(t, err, "eventlog: line 1: offset 26: timestamp: must be greater than zero", value)
 	}
-	e, err := eventlog.Parse([]byte(`{"timestamp":5e-324,"name":"x"}`))
-	require.NoError(t, err)
+	e := parse(t, `{"timestamp":5e-324,"name":"x"}`)
 	require.Equal(t, eventlog.Timestamp(5e-324), e.Timestamp)
 }
 
@@ -137,8 +135,7 @@ func TestRFC18TimestampMayHaveSubSecondPrecision(t *testing.T) {
 		"1": 1, "42.5": 42.5, "1552593348.073045": 1552593348.073045, "1552593348.0881419": 1552593348.0881419, "1e3": 1000,
 		"9007199254740993": 9007199254740992, "9223372036854775807": 1 << 63, "1.7976931348623157e308": 1.7976931348623157e308,
 	} {
-		e, err := eventlog.Parse([]byte(`{"timestamp":` + text + `,"name":"x"}`))
-		require.NoError(t, err)
+		e := parse(t, `{"timestamp":`+text+`,"name":"x"}`)
 		require.Equal(t, want, e.Timestamp, text)
 	}
 	for _, text := range []string{"1e309", "9223372036854775808", "1.7976931348623159e308"} {
