@@ -369,28 +369,3 @@ func TestARecordIsWrittenWithoutAllocations(t *testing.T) {
 		dst, _ = joblife.AppendRecords(dst, list)
 	})/float64(len(list)), 0.1)
 }
-
-// BenchmarkRestore makes a Manager of the records of jobs.
-func BenchmarkRestore(b *testing.B) {
-	for _, inactive := range []bool{true, false} {
-		for _, n := range []int{1_000, 100_000} {
-			b.Run(fmt.Sprintf("inactive=%t/jobs=%d", inactive, n), func(b *testing.B) {
-				list := records(b, n, inactive)
-				runtime.GC()
-				b.ReportAllocs()
-				for b.Loop() {
-					_, out, err := joblife.Restore(time.Unix(1_700_000_000, 0), joblife.Config{}, func(yield func(joblife.Record, error) bool) {
-						for _, r := range list {
-							if !yield(r, nil) {
-								return
-							}
-						}
-					})
-					require.NoError(b, err)
-					require.Empty(b, out.Quarantined)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
-			})
-		}
-	}
-}

@@ -748,21 +748,17 @@ func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
 }
 
 func TestASingletonDoesNotWaitForALaterJobAfterARestart(t *testing.T) {
-	hooks := func() []joblife.Hooks {
-		return []joblife.Hooks{{Validate: func(*joblife.Event) error { return joblife.ErrLater }}, joblife.Dependencies()}
-	}
-	s := newSite(t, joblife.Config{Hooks: hooks()}, 8)
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later(), joblife.Dependencies()}}, 8)
 	first := s.add(needing("x", "singleton", ""))
 	s.add(needing("x"))
-	s.cfg.Hooks = hooks()
+	s.cfg.Hooks = []joblife.Hooks{later(), joblife.Dependencies()}
 	s.restore(s.store)
 	require.Equal(t, "submit", s.events(first))
 }
 
 // One event makes a job invalid, and satisfies another of its dependencies.
 func TestADependencyOfAJobThatIsGoneIsNoFault(t *testing.T) {
-	put := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{put, joblife.Dependencies()}}, 8)
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later(), joblife.Dependencies()}}, 8)
 	first := s.add(needing("x"))
 	id := s.add(needing("x", "afterok", first.String(), "singleton", ""))
 	s.step(joblife.Validated{ID: first, Err: errors.New("bad")})

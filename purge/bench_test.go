@@ -39,16 +39,6 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkLongPass needs a gigabyte, and JOBLIFE_LONG in the environment.
-func BenchmarkLongPass(b *testing.B) {
-	if os.Getenv("JOBLIFE_LONG") == "" {
-		b.Skip("JOBLIFE_LONG is not set: 10 million jobs need a gigabyte")
-	}
-	for _, n := range []int{10_000, 10_000_000} {
-		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) { benchPass(b, n) })
-	}
-}
-
 // shuffled returns n jobs in an order that is neither.
 func shuffled(n int) []purge.Record {
 	jobs := make([]purge.Record, n)

@@ -2,7 +2,6 @@ package disk_test
 
 import (
 	"os"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -87,26 +86,4 @@ func TestASyncThatFailedForgets(t *testing.T) {
 	require.Equal(t, "lost", d.Read("log"))
 	d.Crash()
 	require.Empty(t, d.Read("log"))
-}
-
-func TestTheMachineStopsAtACallAndACallFailsOnce(t *testing.T) {
-	d := disk.New()
-	d.Put("log", "")
-	f := open(t, d, "log", os.O_APPEND)
-	d.FailAt(2)
-	_, err := f.Write([]byte("1234"))
-	require.NoError(t, err)
-	require.False(t, d.Stopped())
-	_, err = f.Write([]byte("5678"))
-	require.ErrorIs(t, err, syscall.EIO)
-	require.True(t, d.Stopped())
-	require.NoError(t, f.Sync())
-	require.Equal(t, "123456", d.Read("log"))
-	require.Equal(t, "write log write log sync log", strings.Join(d.Calls, " "))
-
-	d.StopAt(1)
-	require.ErrorIs(t, f.Sync(), disk.ErrDown)
-	require.ErrorIs(t, f.Close(), disk.ErrDown)
-	d.Crash()
-	require.NoError(t, open(t, d, "log", 0).Close())
 }
