@@ -253,27 +253,18 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 		return j, err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
-	list, err := dir.ReadDir(".")
-	if err != nil {
-		return j, err
-	}
 	c, err := readSums(dir, ".")
-	var log []byte
-	missing := errNoEventlog
-	for _, e := range list {
-		var fault error
-		switch e.Name() {
-		case eventlogKey:
-			log, fault = readFile(dir, e.Name(), s.max)
-			missing = nil
-		case jobspecKey:
-			j.Jobspec, fault = readFile(dir, e.Name(), s.max)
-		case rKey:
-			j.R, fault = readFile(dir, e.Name(), s.max)
+	get := func(key string) []byte {
+		data, fault := readFile(dir, key, s.max)
+		if fault != nil && !errors.Is(fault, fs.ErrNotExist) && err == nil {
+			err = fmt.Errorf("%s: %w", key, cause(fault))
 		}
-		if fault != nil && err == nil {
-			err = fmt.Errorf("%s: %w", e.Name(), cause(fault))
-		}
+		return data
+	}
+	log := get(eventlogKey)
+	j.Jobspec, j.R = get(jobspecKey), get(rKey)
+	if log == nil && err == nil {
+		err = errNoEventlog
 	}
 	whole := bytes.LastIndexByte(log, '\n') + 1
 	j.Torn = len(log) - whole
@@ -285,7 +276,7 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 	if fault = cmp.Or(fault, c.verifyLog(log)); fault != nil {
 		j.Eventlog, j.Torn = nil, 0
 	}
-	err = cmp.Or(err, missing, fault, c.jobspec.verify(jobspecKey, &j.Jobspec), c.r.verify(rKey, &j.R))
+	err = cmp.Or(err, fault, c.jobspec.verify(jobspecKey, &j.Jobspec), c.r.verify(rKey, &j.R))
 	return j, err
 }
 
