@@ -30,7 +30,6 @@ type Cred struct {
 	Guest bool
 }
 
-// owner refuses guests.
 func owner(by Cred) error {
 	if by.Guest {
 		return fmt.Errorf("%w: the instance's owner alone may ask for it", ErrDenied)

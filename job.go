@@ -154,7 +154,6 @@ func (s *specs) of(j *job) *jobspec.Spec {
 	return j.spec
 }
 
-// handedOut begins the next Ready.
 func (s *specs) handedOut() { s.parsed, s.asked = s.asked, s.parsed }
 
 // done forgets jobspecs that the text of the job tells.
@@ -231,7 +230,6 @@ type timers struct {
 
 func newTimers() timers { return timers{tree: btree.NewG(16, timer.less)} }
 
-// A timer is something that is due at a time.
 type timer struct {
 	at     eventlog.Timestamp
 	serial uint64
@@ -252,7 +250,6 @@ type due struct {
 	serial uint64
 }
 
-// A post is an input of a hook.
 type post struct {
 	in   Input
 	hook string // its name; "": the Manager's own

@@ -59,7 +59,6 @@ func (q queues) admits(name string) error {
 	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, found.enable.reason)
 }
 
-// noQueue returns the error of a queue that the configuration does not have.
 func noQueue(category error, name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: a named queue is required", category)

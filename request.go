@@ -395,19 +395,9 @@ func (Tick) dispatch(m *machine) error {
 
 func (AcceptClock) dispatch(m *machine) error { return m.purger.acceptClock() }
 
-func (in Purge) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	return m.purger.ask(in)
-}
+func (in Purge) dispatch(m *machine) error { return m.purger.ask(in) }
 
-func (in PurgeIDs) dispatch(m *machine) error {
-	if err := owner(in.By); err != nil {
-		return err
-	}
-	return m.purger.askIDs(in)
-}
+func (in PurgeIDs) dispatch(m *machine) error { return m.purger.askIDs(in) }
 
 func (in Unlinked) dispatch(m *machine) error {
 	m.purger.unlinked(in, m.removed)

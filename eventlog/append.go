@@ -87,7 +87,6 @@ func (e *Entry) appendTimestamp(dst []byte) []byte {
 	return jsonobj.AppendFloat(dst, float64(e.Timestamp))
 }
 
-// appendName appends the name, which was checked.
 func (e *Entry) appendName(dst []byte) []byte {
 	if logline.IsPlain(e.Name) {
 		return append(append(append(dst, '"'), e.Name...), '"')

@@ -83,7 +83,6 @@ func (e *SyntaxError) at(line int, start int64) *SyntaxError {
 	return e
 }
 
-// tooLong returns the cause of the error of a line of more than limit bytes.
 func tooLong(limit int) error { return fmt.Errorf("line longer than %d bytes", limit) }
 
 // lineError returns the error of a line of more than limit bytes.

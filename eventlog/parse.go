@@ -32,7 +32,6 @@ func Parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// parser reads the lines of one log.
 type parser struct {
 	o     DecoderOptions // in force
 	names *names

@@ -31,7 +31,6 @@ var (
 	ErrEndOfHistory = errors.New("logfile: end of history")
 )
 
-// opError says which operation on which log failed.
 type opError struct {
 	op, name string
 	offset   int64 // how many bytes of the log are good, or a Reader read

@@ -159,7 +159,6 @@ func (l *Log) Append(batch []byte) error {
 	return newError("append", l.name, l.size, ErrFailed, err)
 }
 
-// checkBatch returns why a batch cannot be appended, nil if it can.
 func (l *Log) checkBatch(batch []byte) error {
 	if len(batch) > l.maxBatch {
 		return fmt.Errorf("%d bytes, the limit is %d", len(batch), l.maxBatch)

@@ -31,7 +31,6 @@ const (
 	branchFlag, leafFlag, freeFlag = 0x01, 0x02, 0x10
 )
 
-// A checker checks a file.
 type checker struct {
 	file     io.ReaderAt
 	pageSize uint64
@@ -146,7 +145,6 @@ func (c *checker) use(id uint64) error {
 	return nil
 }
 
-// free notes the pages that are free.
 func (c *checker) free(id uint64) error {
 	page, err := c.page(id)
 	if err != nil {

@@ -61,7 +61,6 @@ func (s *Store) Prepare(ctx context.Context, p purge.Plan) error {
 	return s.Commit(records)
 }
 
-// raise raises the watermark to id.
 func raise(tx *bolt.Tx, id jobid.ID) error {
 	if mark, ok, err := watermark(tx); ok && mark >= id || err != nil {
 		return err
@@ -69,7 +68,6 @@ func raise(tx *bolt.Tx, id jobid.ID) error {
 	return putValue(tx.Bucket(bucketMeta), keyMark, idKey(id))
 }
 
-// watermark returns the watermark, and whether there is one.
 func watermark(tx *bolt.Tx) (id jobid.ID, ok bool, err error) {
 	value := tx.Bucket(bucketMeta).Get(keyMark)
 	if value == nil {

@@ -68,7 +68,6 @@ var (
 	keyMark   = []byte("watermark")
 )
 
-// format is that of the values.
 const format = "1"
 
 // The kinds of keys.
@@ -148,7 +147,6 @@ func open(path string, o *bolt.Options) (*Store, error) {
 	return s, nil
 }
 
-// openFile opens a file that bbolt can read.
 func (s *Store) openFile(name string, flag int, mode fs.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(name, flag, mode)
 	if err != nil {
@@ -169,7 +167,6 @@ func (s *Store) openFile(name string, flag int, mode fs.FileMode) (*os.File, err
 	return f, nil
 }
 
-// check checks the file that is to be opened.
 func (s *Store) check(f *os.File) (err error) {
 	if s.info, err = f.Stat(); err != nil {
 		return err
@@ -178,7 +175,6 @@ func (s *Store) check(f *os.File) (err error) {
 	return check(f, s.info.Size())
 }
 
-// checkMeta verifies all that is in meta.
 func checkMeta(tx *bolt.Tx) error {
 	b := tx.Bucket(bucketMeta)
 	if b == nil || b.Get(keyFormat) == nil {
@@ -217,7 +213,6 @@ func (s *Store) changed() error {
 	return fmt.Errorf("boltstore: %s: %w: %s", s.path, logfile.ErrChanged, what)
 }
 
-// view reads.
 func (s *Store) view(do func(*bolt.Tx) error) error {
 	if err := s.changed(); err != nil {
 		return err
@@ -225,7 +220,6 @@ func (s *Store) view(do func(*bolt.Tx) error) error {
 	return s.db.View(do)
 }
 
-// commit makes a change.
 func (s *Store) commit(do func(*bolt.Tx) error) error {
 	if err := s.changed(); err != nil {
 		return err
@@ -236,10 +230,8 @@ func (s *Store) commit(do func(*bolt.Tx) error) error {
 	return s.changed()
 }
 
-// putValue stores a value with its check digits.
 func putValue(b *bolt.Bucket, key, data []byte) error { return b.Put(key, seal(key, data)) }
 
-// jobKey returns a key of jobs.
 func jobKey(id jobid.ID, kind byte, n uint32) []byte {
 	key := append(idKey(id), kind)
 	if kind == kindEvents || kind == kindHousekeeping {
@@ -248,13 +240,10 @@ func jobKey(id jobid.ID, kind byte, n uint32) []byte {
 	return key
 }
 
-// idKey returns a key of tombstones.
 func idKey(id jobid.ID) []byte { return binary.BigEndian.AppendUint64(make([]byte, 0, 13), uint64(id)) }
 
-// keyID returns the id in a key.
 func keyID(key []byte) jobid.ID { return jobid.ID(binary.BigEndian.Uint64(key)) }
 
-// hasJob reports whether anything is stored of a job.
 func hasJob(b *bolt.Bucket, id jobid.ID) bool {
 	key, _ := b.Cursor().Seek(jobKey(id, 0, 0))
 	return key != nil && keyID(key) == id

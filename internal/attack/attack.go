@@ -38,7 +38,6 @@ type Tape struct {
 	trace []string
 }
 
-// violation is what a judge says.
 type violation string
 
 // N chooses a number below n.

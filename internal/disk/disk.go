@@ -553,7 +553,6 @@ func (n *node) files(name string, out []string) []string {
 	return out
 }
 
-// An info is what Stat says.
 type info struct {
 	n    *node
 	name string
