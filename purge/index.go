@@ -129,19 +129,12 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 		return nil, clockError(ev.Now, 0)
 	}
 	x := &Index{cfg: cfg, clock: ev.Now, high: ev.Watermark}
-	if err := x.fill(x.free.add, whereFree, ev.Jobs); err != nil {
+	if err := x.fill(x.free.add, whereFree, &x.resident, ev.Jobs); err != nil {
 		return nil, err
 	}
-	if err := x.fill(x.ended.add, wherePurged, ev.Tombstones); err != nil {
+	if err := x.fill(x.ended.add, wherePurged, &x.buried, ev.Tombstones); err != nil {
 		return nil, err
 	}
-	for _, j := range ev.Jobs {
-		x.resident.add(j.Result, 1)
-	}
-	x.ended.each(&x.jobs, func(at slot) bool {
-		x.buried.add(x.jobs.record(at).Result, 1)
-		return true
-	})
 	for _, known := range [][]Record{ev.Jobs, ev.Tombstones} {
 		for _, j := range known {
 			x.RaiseWatermark(j.ID)
@@ -158,8 +151,8 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 
 // fill puts records into the table and an order or queue, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
-// end. The tombstone of a resident job is left out.
-func (x *Index) fill(add func(*table, slot), where meta, records []Record) error {
+// end, and counts them. The tombstone of a resident job is left out.
+func (x *Index) fill(add func(*table, slot), where meta, counts *Counts, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {
@@ -173,6 +166,7 @@ func (x *Index) fill(add func(*table, slot), where meta, records []Record) error
 			return jobError(r.ID, errDuplicate, "")
 		}
 		add(&x.jobs, x.jobs.put(r, where))
+		counts.add(r.Result, 1)
 	}
 	return nil
 }
@@ -217,37 +211,23 @@ func (x *Index) All() iter.Seq[Record] {
 }
 
 func (x *Index) all(yield func(Record) bool) {
-	rest := make([]Record, 0, x.Len()-x.free.len())
+	rest := make([]slot, 0, x.Len()-x.free.len())
 	x.pinned.each(func(at slot) bool {
-		rest = append(rest, x.jobs.record(at))
+		rest = append(rest, at)
 		return true
 	})
 	if x.batch != nil {
-		for _, c := range x.batch.Jobs {
-			rest = append(rest, c.Record)
-		}
+		rest = append(rest, x.batch.slots...)
 	}
 	if x.waiting != nil {
 		x.waiting.Ascend(func(r retry) bool {
 			at, _ := x.jobs.job(r.id)
-			rest = append(rest, x.jobs.record(at))
+			rest = append(rest, at)
 			return true
 		})
 	}
-	slices.SortFunc(rest, compare)
-	more := true
-	x.free.each(func(at slot) bool {
-		r := x.jobs.record(at)
-		for more && len(rest) > 0 && compare(rest[0], r) < 0 {
-			more = yield(rest[0])
-			rest = rest[1:]
-		}
-		more = more && yield(r)
-		return more
-	})
-	for ; more && len(rest) > 0; rest = rest[1:] {
-		more = yield(rest[0])
-	}
+	slices.SortFunc(rest, func(a, b slot) int { return compare(x.jobs.record(a), x.jobs.record(b)) })
+	x.jobs.merge(rest, &x.free, func(at slot) bool { return yield(x.jobs.record(at)) })
 }
 
 // Stats returns the counts. It costs O(1).

@@ -235,9 +235,13 @@ func (q *queue) remove(at slot) {
 func (q *queue) len() int { return len(q.slots) - q.head + q.late.len() }
 
 // each calls f for the slots, oldest first, until f returns false.
-func (q *queue) each(t *table, f func(slot) bool) {
-	slots, more := q.slots[q.head:], true
-	q.late.each(func(at slot) bool {
+func (q *queue) each(t *table, f func(slot) bool) { t.merge(q.slots[q.head:], &q.late, f) }
+
+// merge calls f for some slots that are in order and those of an order, oldest first, until f
+// returns false.
+func (t *table) merge(slots []slot, o *order, f func(slot) bool) {
+	more := true
+	o.each(func(at slot) bool {
 		for ; more && len(slots) > 0 && t.less(slots[0], at); slots = slots[1:] {
 			more = f(slots[0])
 		}
