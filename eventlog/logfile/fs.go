@@ -1,6 +1,7 @@
 package logfile
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
@@ -63,11 +64,7 @@ func (osFS) SyncDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
-	if closeErr := d.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return cmp.Or(d.Sync(), d.Close())
 }
 
 func (osFS) Remove(name string) error { return os.Remove(name) }

@@ -1,6 +1,7 @@
 package logfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -50,9 +51,7 @@ func Repair(name string, o RepairOptions) (Repaired, error) {
 		return Repaired{}, newError("repair", name, 0, nil, err)
 	}
 	done, err := repair(fsys, file, name, o.Cut)
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, file.Close())
 	var damage *DamageError
 	switch {
 	case errors.As(err, &damage):
@@ -111,10 +110,7 @@ func setAside(fsys FS, tail *io.SectionReader, name string, mode fs.FileMode) (s
 	if err == nil {
 		err = file.Sync()
 	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
+	if err = cmp.Or(err, file.Close()); err == nil {
 		err = fsys.SyncDir(filepath.Dir(name))
 	}
 	if err != nil {

@@ -131,10 +131,7 @@ func finish(f logfile.File, data []byte, durable bool) error {
 	if err == nil && durable {
 		err = f.Sync()
 	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return cmp.Or(err, f.Close())
 }
 
 // replace writes a file whole: whatever happens, its name denotes what it did before, or all

@@ -181,10 +181,7 @@ func (s *Store) append(dir, name string, batch []byte) error {
 	} else {
 		err = log.Append(batch)
 	}
-	if closeErr := log.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if err = cmp.Or(err, log.Close()); err != nil {
 		return err
 	}
 	c.append(batch)
