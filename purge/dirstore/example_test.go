@@ -12,57 +12,48 @@ import (
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
-// inTemp calls f with a new store in a folder that is removed again.
-func inTemp(f func(s *dirstore.Store, dir string) error) {
-	temp, err := os.MkdirTemp("", "dirstore")
-	if err == nil {
-		var s *dirstore.Store
-		dir := filepath.Join(temp, "store")
-		if s, err = dirstore.Create(dir); err == nil {
-			err = f(s, dir)
-			_ = s.Close() // it may be closed
-		}
-		_ = os.RemoveAll(temp)
-	}
+// must ends an example that fails.
+func must(err error) {
 	if err != nil {
-		fmt.Println(err)
+		panic(err)
 	}
+}
+
+// temp returns a new store, and its directory in a new folder.
+func temp() (s *dirstore.Store, dir string) {
+	folder, err := os.MkdirTemp("", "dirstore")
+	must(err)
+	dir = filepath.Join(folder, "store")
+	s, err = dirstore.Create(dir)
+	must(err)
+	return s, dir
 }
 
 // event returns the line of an event.
 func event(name string) []byte {
 	text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1699996421.5, Name: name})
-	if err != nil {
-		fmt.Println(err)
-	}
+	must(err)
 	return text
 }
 
 func Example() {
-	inTemp(func(s *dirstore.Store, dir string) error {
-		const id jobid.ID = 6731191091817518
-		err := s.Add(dirstore.Stored{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)})
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(s.PutR(id, []byte(`{"version":1}`)), s.Append(id, event("clean"))); err != nil {
-			return err
-		}
-		names, err := filepath.Glob(filepath.Join(dir, id.KVSPath(), "*"))
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			fmt.Println(id.KVSPath(), filepath.Base(name))
-		}
+	s, dir := temp()
+	defer os.RemoveAll(filepath.Dir(dir))
+	const id jobid.ID = 6731191091817518
+	must(s.Add(dirstore.Stored{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)}))
+	must(s.PutR(id, []byte(`{"version":1}`)))
+	must(s.Append(id, event("clean")))
+	names, err := filepath.Glob(filepath.Join(dir, id.KVSPath(), "*"))
+	must(err)
+	for _, name := range names {
+		fmt.Println(id.KVSPath(), filepath.Base(name))
+	}
 
-		if _, err := s.Unlink(context.Background(), []jobid.ID{id}); err != nil {
-			return err
-		}
-		_, err = s.Read(id)
-		fmt.Println(errors.Is(err, os.ErrNotExist))
-		return nil
-	})
+	_, err = s.Unlink(context.Background(), []jobid.ID{id})
+	must(err)
+	_, err = s.Read(id)
+	fmt.Println(errors.Is(err, os.ErrNotExist))
+	must(s.Close())
 	// Output:
 	// job.0017.e9fb.8df1.6c2e R
 	// job.0017.e9fb.8df1.6c2e crc32c
@@ -73,28 +64,22 @@ func Example() {
 
 // A job that cannot be read does not hide the others.
 func ExampleStore_Jobs() {
-	inTemp(func(s *dirstore.Store, dir string) error {
-		for id := range jobid.ID(3) {
-			if err := s.Add(dirstore.Stored{ID: id + 1, Eventlog: event("submit")}); err != nil {
-				return err
-			}
+	s, dir := temp()
+	defer os.RemoveAll(filepath.Dir(dir))
+	for id := range jobid.ID(3) {
+		must(s.Add(dirstore.Stored{ID: id + 1, Eventlog: event("submit")}))
+	}
+	must(os.Remove(filepath.Join(dir, jobid.ID(2).KVSPath(), "eventlog")))
+	for j, err := range s.Jobs() {
+		var broken *dirstore.JobError
+		if errors.As(err, &broken) {
+			fmt.Println("quarantine:", broken.ID, broken.Err)
+			continue
 		}
-		if err := os.Remove(filepath.Join(dir, jobid.ID(2).KVSPath(), "eventlog")); err != nil {
-			return err
-		}
-		for j, err := range s.Jobs() {
-			var broken *dirstore.JobError
-			switch {
-			case errors.As(err, &broken):
-				fmt.Println("quarantine:", broken.ID, broken.Err)
-			case err != nil:
-				return err
-			default:
-				fmt.Print(j.ID, " ", string(j.Eventlog))
-			}
-		}
-		return nil
-	})
+		must(err)
+		fmt.Print(j.ID, " ", string(j.Eventlog))
+	}
+	must(s.Close())
 	// Output:
 	// ƒ2 {"timestamp":1699996421.5,"name":"submit"}
 	// quarantine: ƒ3 damaged: it has no eventlog

@@ -33,9 +33,7 @@ func FuzzRead(f *testing.F) {
 		d.Crash()
 		s = openOn(t, d)
 		if appendErr == nil && readErr == nil {
-			again, err := s.Read(5)
-			require.NoError(t, err)
-			require.Equal(t, string(j.Eventlog)+string(line("memo")), string(again.Eventlog))
+			require.Equal(t, string(j.Eventlog)+string(line("memo")), string(read(t, s, 5).Eventlog))
 		}
 		require.NoError(t, unlink(s, ids(5)))
 		got, errs := list(s)

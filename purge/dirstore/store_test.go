@@ -135,18 +135,6 @@ func TestWhatCannotBeKeptIsRefused(t *testing.T) {
 	require.ErrorContains(t, s.Append(1, nil), "limit exceeded: 1000 bytes")
 }
 
-func TestWhatIsPutReplacesWhatWasThere(t *testing.T) {
-	s, dir := create(t, 1, 2)
-	require.NoError(t, s.PutR(1, []byte("new R")))
-	require.NoError(t, s.Append(1, line("memo")))
-	s = reopen(t, s, dir)
-	want := job(1)
-	want.R = []byte("new R")
-	want.Eventlog = append(want.Eventlog, line("memo")...)
-	require.Equal(t, want, read(t, s, 1))
-	require.Equal(t, job(2), read(t, s, 2))
-}
-
 func TestATornLineIsNotReadAndSetAsideWhenAppending(t *testing.T) {
 	s, dir := create(t, 1)
 	log := filepath.Join(dir, "job.0000.0000.0000.0001", "eventlog")
