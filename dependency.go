@@ -142,35 +142,28 @@ func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) erro
 	if dep.Scheme == "after" && !e.Job.Job().HasDependency(w.description) {
 		e.Post(Raise{ID: w.id, Type: "dependency", Severity: 3, Note: "dependency scheme 'after' is deprecated, use 'afterstart'"})
 	}
-	if v, ok := e.Lookup(on); ok && v.State() != jobstate.StateInactive && v.ID() != w.id {
-		if v.UserID() != e.Job.UserID() {
-			return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
+	v, live := e.Lookup(on)
+	live = live && v.State() != jobstate.StateInactive && v.ID() != w.id
+	rec, over := e.Ended(on)
+	switch user := e.Job.UserID(); {
+	case !live && !over:
+		return fmt.Errorf("dependency: %s: id %s: job not found", dep.Scheme, dep.Value)
+	case live && v.UserID() != user, !live && rec.UserID != user:
+		return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
+	case !live:
+		if err := ended(rec, s, dep.Value); err != nil {
+			return err
 		}
-		if !depend(e, w.description) {
-			return nil
-		}
-		if s == afterStart && v.Job().Started() {
-			e.Post(DependencyRemove{ID: w.id, Description: w.description})
-			return nil
-		}
+	}
+	switch {
+	case !depend(e, w.description):
+	case !live || s == afterStart && v.Job().Started():
+		e.Post(DependencyRemove{ID: w.id, Description: w.description})
+	default:
 		d.note(e, func() {
 			d.after[on] = append(d.after[on], w)
 			d.on[w.id] = append(d.on[w.id], on)
 		})
-		return nil
-	}
-	rec, ok := e.Ended(on)
-	switch {
-	case !ok:
-		return fmt.Errorf("dependency: %s: id %s: job not found", dep.Scheme, dep.Value)
-	case rec.UserID != e.Job.UserID():
-		return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
-	}
-	if err := ended(rec, s, dep.Value); err != nil {
-		return err
-	}
-	if depend(e, w.description) {
-		e.Post(DependencyRemove{ID: w.id, Description: w.description})
 	}
 	return nil
 }
