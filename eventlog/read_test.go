@@ -111,13 +111,10 @@ func TestAnErrorQuotesAtMost64BytesAndKeepsNone(t *testing.T) {
 	require.EqualError(t, err, `eventlog: line 1: offset 233: duplicate key "`+long[:64]+`"`)
 }
 
-func TestTheLongestAndDeepestLineIsRead(t *testing.T) {
-	e := parse(t, `{"timestamp":1.0,"name":"`+strings.Repeat("x", eventlog.DefaultMaxLine-27)+`"}`+"\n")
-	require.Len(t, e.Name, eventlog.DefaultMaxLine-27)
-
+func TestTheDeepestLineIsRead(t *testing.T) {
 	deep := `{"a":` + strings.Repeat("[", 2046) + strings.Repeat("]", 2046) + `}`
 	for _, line := range []string{`{"timestamp":1.0,"name":"x","context":` + deep + `}`, `{"name":"x","context":` + deep + `,"timestamp":1.0}`} {
-		e = parse(t, line)
+		e := parse(t, line)
 		require.Equal(t, deep, string(e.Context))
 	}
 }

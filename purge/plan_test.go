@@ -225,22 +225,6 @@ func TestDueIsWhenTheLimitsPurgeNext(t *testing.T) {
 	require.Equal(t, start+10+day, x.Due(count(0)), "pinned jobs wake nobody")
 }
 
-func TestAPlanDoesNotChangeTheIndex(t *testing.T) {
-	x, _ := populated(t, purge.Config{}, 10)
-	l := purge.Limits{MaxCount: jobstate.Some(3)}
-	first, err := x.Plan(start+1000, l)
-	require.NoError(t, err)
-	require.NoError(t, x.Observe(start+10), "a dry run for a later time is no news of the time")
-	second, err := x.Plan(start+1000, l)
-	require.NoError(t, err)
-	require.Equal(t, first, second)
-	require.Equal(t, 10, x.Len())
-	first.Jobs[0].ID = 5
-	third, err := x.Plan(start+1000, l)
-	require.NoError(t, err)
-	require.Equal(t, second, third, "and its slices are the caller's")
-}
-
 func TestARestartRefusesImpossibleRecords(t *testing.T) {
 	jobs := makeJobs(3)
 	bad := jobs[1]
