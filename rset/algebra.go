@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // Union returns the resources that are in a or in b. It takes times, slots and unknown keys
@@ -12,7 +13,7 @@ import (
 // keys. It is an error if a rank has different hosts in a and b, or if only some ranks of
 // the result have a host. It takes time in proportion to ranges of ranks.
 func Union(a, b *R) (*R, error) {
-	r, err := combine(a, b, unionNodes)
+	r, err := combine(a, b, (*children.Set).Union)
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +24,7 @@ func Union(a, b *R) (*R, error) {
 // UnionDisjoint is Union for disjoint sets. If some resources are in both a and b, the
 // error names them.
 func UnionDisjoint(a, b *R) (*R, error) {
-	if both := resources(a, b, intersectNodes); !both.IsEmpty() {
+	if both := resources(a, b, (*children.Set).Intersect); !both.IsEmpty() {
 		return nil, fmt.Errorf("rset: resources overlap: %s", plain(both.String()))
 	}
 	return Union(a, b)
@@ -32,7 +33,7 @@ func UnionDisjoint(a, b *R) (*R, error) {
 // Intersect returns the resources that are in both a and b, a fragment of a. It
 // is an error if a rank has different hosts in a and b.
 func Intersect(a, b *R) (*R, error) {
-	r, err := combine(a, b, intersectNodes)
+	r, err := combine(a, b, (*children.Set).Intersect)
 	if err != nil {
 		return nil, err
 	}
@@ -57,10 +58,10 @@ func Difference(a, b *R) (*R, error) {
 // a, and those that are in b and not in a, without hosts. It is an error if a
 // rank has different hosts in a and b.
 func Subtract(a, b *R) (rest, excess *R, err error) {
-	if rest, err = combine(a, b, subtractNodes); err != nil {
+	if rest, err = combine(a, b, (*children.Set).Subtract); err != nil {
 		return nil, nil, err
 	}
-	return rest.cutMeta(a.orEmpty()), resources(b, a, subtractNodes), nil
+	return rest.cutMeta(a.orEmpty()), resources(b, a, (*children.Set).Subtract), nil
 }
 
 // resources is combine for the resources alone.
@@ -115,7 +116,7 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	return r, nil
 }
 
-func (r *R) nodeAt(i int) *node {
+func (r *R) nodeAt(i int) *children.Set {
 	if i < 0 {
 		return nil
 	}
@@ -125,23 +126,26 @@ func (r *R) nodeAt(i int) *node {
 // index returns the place of a rank of a span in rank order.
 func (r *R) index(i int, rank uint32) int { return r.spans[i].before + int(rank-r.spans[i].first) }
 
+// A nodeOp makes a node of two.
+type nodeOp func(x, y *children.Set) *children.Set
+
 // A memory applies an operation to pairs of nodes, to each pair once.
 type memory struct {
 	op   nodeOp
-	done map[[2]*node]*node
+	done map[[2]*children.Set]*children.Set
 }
 
-func (m *memory) of(x, y *node) *node {
-	if x == nil || y == nil || x.equal(y) {
+func (m *memory) of(x, y *children.Set) *children.Set {
+	if x == nil || y == nil || x.Equal(y) {
 		return m.op(x, y)
 	}
-	n, ok := m.done[[2]*node{x, y}]
+	n, ok := m.done[[2]*children.Set{x, y}]
 	if !ok {
 		if m.done == nil {
-			m.done = make(map[[2]*node]*node)
+			m.done = make(map[[2]*children.Set]*children.Set)
 		}
 		n = m.op(x, y)
-		m.done[[2]*node{x, y}] = n
+		m.done[[2]*children.Set{x, y}] = n
 	}
 	return n
 }

@@ -30,8 +30,8 @@ func TestAllocationBudget(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(3, func() { _, _ = rset.Intersect(equal, equal) }), 12.0)
 	dst := make([]byte, 0, 4096)
 	require.LessOrEqual(t, testing.AllocsPerRun(3, func() { dst = equal.AppendJSON(dst[:0]) }), 8.0)
-	require.LessOrEqual(t, testing.AllocsPerRun(3, func() { _, _ = rset.Parse([]byte(one)) }), 22.0)
-	for n, want := range map[int]float64{64: 6, 16384: 7} {
+	require.LessOrEqual(t, testing.AllocsPerRun(3, func() { _, _ = rset.Parse([]byte(one)) }), 20.0)
+	for n, want := range map[int]float64{64: 4, 16384: 5.5} {
 		text := []byte(clusterText(n, true))
 		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { _, _ = rset.Parse(text) })/float64(n), want, "a node of %d", n)
 	}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/joblife/joblife/rset/children"
 )
 
 // An assembler makes spans and nodes of entries, the ranks of which come in any order.
@@ -51,7 +53,7 @@ func (d *assembler) renumber() {
 	if int(next) == len(d.nodes) { // as they are in most texts
 		return
 	}
-	var nodes []*node
+	var nodes []*children.Set
 	numbers := make([]int32, len(d.nodes)) // and 1, by those before
 	for i := range d.spans {
 		number := &numbers[d.spans[i].node]

@@ -1,19 +1,24 @@
 package rset
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife/rset/children"
+)
 
 // Check returns an error if an R is not in the form that it must have.
 func (r *R) Check() error {
 	r = r.orEmpty()
-	keys := map[string]bool{}
+	texts := map[string]bool{}
 	for _, n := range r.nodes {
-		if keys[n.key] || newNode(n.children).key != n.key {
-			return fmt.Errorf("node %s is there twice or not canonical", n.key)
+		if texts[n.Text()] || children.Of(slices.Clone(n.Kinds())).Text() != n.Text() {
+			return fmt.Errorf("node %s is there twice or not canonical", n.Text())
 		}
-		keys[n.key] = true
-		for i, k := range n.children.Kinds() {
-			if k.IDs.Len() != k.N || k.N == 0 || i > 0 && n.children.Kinds()[i-1].Name >= k.Name {
-				return fmt.Errorf("kinds of %s are empty or not in order", n.key)
+		texts[n.Text()] = true
+		for i, k := range n.Kinds() {
+			if k.IDs.Len() != k.N || k.N == 0 || i > 0 && n.Kinds()[i-1].Name >= k.Name {
+				return fmt.Errorf("kinds of %s are empty or not in order", n.Text())
 			}
 		}
 	}

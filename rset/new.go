@@ -58,7 +58,7 @@ func New(c Config) (*R, error) {
 	return r.WithTimes(c.Start, c.Expiration)
 }
 
-func newEntry(e Entry) (*node, error) {
+func newEntry(e Entry) (*children.Set, error) {
 	switch most, ok := e.Ranks.Max(); {
 	case !ok:
 		return nil, errNoRank
@@ -80,7 +80,7 @@ func newEntry(e Entry) (*node, error) {
 	if set == nil {
 		return nil, errNoResource
 	}
-	return newNode(set), nil
+	return set, nil
 }
 
 // WithTimes returns r with other times, with the meaning that they have in

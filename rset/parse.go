@@ -65,15 +65,14 @@ type decoder struct {
 	doc     jsonobj.Doc
 	r       *R
 	known   []knownKind      // of the node before, in the order of the text
-	aliases map[string]int32 // nodes by texts that are not their keys
+	aliases map[string]int32 // nodes by texts that are not theirs
 }
 
 // A knownKind is what a node has of a kind. Most nodes have much of what the node
 // before has.
 type knownKind struct {
 	children.Kind
-	text    []byte // of the ids, nil at first
-	printed bool   // it is what they print as
+	text []byte // of the ids, nil at first
 }
 
 func (d *decoder) document() {
@@ -209,25 +208,25 @@ func (d *decoder) node(v jsonobj.Value) int32 {
 	if n, ok := d.aliases[string(raw)]; ok {
 		return n
 	}
-	var buf [8]int
-	order := buf[:0] // the kinds known that are not empty
+	if d.known == nil {
+		d.known = make([]knownKind, 0, 4)
+	}
+	var room [4]children.Kind
+	kinds := room[:0]
 	i := 0
 	for o := v.Object(); o.Next(); i++ {
-		switch {
-		case d.known == nil:
-			d.known = make([]knownKind, 1, 4)
-		case i == len(d.known):
+		if i == len(d.known) {
 			d.known = append(d.known, knownKind{})
 		}
-		if d.known[i].read(o.Key(), o.Value(), d.most.child); d.known[i].N > 0 {
-			order = append(order, i)
-		}
+		d.known[i].read(o.Key(), o.Value(), d.most.child)
+		kinds = append(kinds, d.known[i].Kind)
 	}
-	if len(order) == 0 || v.Failed() {
+	set := children.Of(kinds)
+	if set == nil || v.Failed() {
 		return -1
 	}
-	n := d.knownNode(order, raw)
-	if d.nodes[n].key != string(raw) {
+	n := d.number(set)
+	if set.Text() != string(raw) {
 		if d.aliases == nil {
 			d.aliases = make(map[string]int32)
 		}
@@ -242,7 +241,7 @@ func (k *knownKind) read(name []byte, v jsonobj.Value, most int) {
 	}
 	k.Name = nameOf(name)
 	k.text, k.IDs = v.Raw(), parseIDs(v, most)
-	k.N, k.printed = k.IDs.Len(), isPrinted(v, k.IDs)
+	k.N = k.IDs.Len()
 }
 
 // nameOf returns the name of a kind, without memory of its own for a common one.
@@ -253,47 +252,6 @@ func nameOf(name []byte) string {
 		}
 	}
 	return string(name)
-}
-
-// knownNode returns the number of the node that has some of the kinds known, which it
-// puts in order. No node has the key raw.
-func (d *decoder) knownNode(order []int, raw []byte) int32 {
-	slices.SortFunc(order, func(i, j int) int { return strings.Compare(d.known[i].Name, d.known[j].Name) })
-	var buf [128]byte
-	key := buf[:0]
-	for i, k := range order {
-		key = append(key, "{,"[min(i, 1)])
-		if kind := &d.known[k]; kind.printed {
-			key = append(append(jsonobj.AppendString(key, kind.Name), ':'), kind.text...)
-		} else {
-			key = appendKind(key, kind.Kind)
-		}
-	}
-	key = append(key, '}')
-	if !bytes.Equal(key, raw) {
-		if n := lookup(&d.interner, key); n >= 0 {
-			return n
-		}
-	}
-	kinds := make([]children.Kind, len(order))
-	for i, k := range order {
-		kinds[i] = d.known[k].Kind
-	}
-	return d.addNode(&node{children.Of(kinds), string(key)})
-}
-
-// isPrinted reports whether a string that a set was read from is what the set prints
-// as: without escapes and brackets, and with one element for each range.
-func isPrinted(v jsonobj.Value, ids *idset.Set) bool {
-	text := v.TextBytes()
-	if len(text) == 0 || text[0] == '[' || len(text)+2 != len(v.Raw()) {
-		return false
-	}
-	n := -bytes.Count(text, []byte(","))
-	for range ids.Ranges() {
-		n++
-	}
-	return n == 1
 }
 
 func parseIDs(v jsonobj.Value, most int) *idset.Set {

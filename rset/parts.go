@@ -16,7 +16,7 @@ func (r *R) Parts() iter.Seq[children.Part] {
 
 func (r *R) parts(yield func(children.Part) bool) {
 	for _, s := range r.spans {
-		if !yield(children.Part{First: s.first, Last: s.last, What: r.nodes[s.node].set()}) {
+		if !yield(children.Part{First: s.first, Last: s.last, What: r.nodes[s.node]}) {
 			return
 		}
 	}
@@ -32,22 +32,18 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 	room := new(struct {
 		R
 		spans [1]span
-		nodes [1]*node
+		nodes [1]*children.Set
 		hosts [1]hostPart
 	})
 	made := builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
 	out := &room.R
 	out.hosts = room.hosts[:0]
-	var known map[*children.Set]*node // nil while a search is as fast
 	at := 0
 	for _, p := range parts {
-		if known == nil && len(made.nodes) == maxSearch {
-			known = make(map[*children.Set]*node)
-		}
 		if k := len(made.spans); p.What == nil || p.First > p.Last || p.Last > MaxRank || k > 0 && p.First <= made.spans[k-1].last {
 			panic(fmt.Sprintf("rset: ranks %d to %d: not a part, or not in order", p.First, p.Last))
 		}
-		made.add(p.First, p.Last, made.nodeOf(p.What, known))
+		made.add(p.First, p.Last, p.What)
 		for first := p.First; len(r.hosts) > 0 && first <= p.Last; {
 			if at >= len(r.spans) || r.spans[at].first > first || r.spans[at].last < first {
 				var ok bool
@@ -63,23 +59,4 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 	out.spans, out.nodes = made.spans, made.nodes
 	out.start, out.end, out.slots = start, end, slots
 	return out.cutProperties(r)
-}
-
-// nodeOf returns the node of a set of children, mostly one that is there.
-func (b *builder) nodeOf(set *children.Set, known map[*children.Set]*node) *node {
-	n := known[set]
-	if known == nil {
-		for _, m := range b.nodes {
-			if m.children == set {
-				return m
-			}
-		}
-	}
-	if n == nil {
-		n = newNode(set)
-	}
-	if known != nil {
-		known[set] = n
-	}
-	return n
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
@@ -26,9 +27,9 @@ const (
 // new R, and any number of goroutines may use one. The zero value and a nil *R
 // are the empty set.
 type R struct {
-	spans      []span  // ascending, disjoint; neighbours that touch have different nodes
-	nodes      []*node // distinct, in the order of their first rank
-	hosts      hosts   // in rank order, one a rank; empty if they are not known
+	spans      []span          // ascending, disjoint; neighbours that touch have different nodes
+	nodes      []*children.Set // distinct, in the order of their first rank
+	hosts      hosts           // in rank order, one a rank; empty if they are not known
 	properties []property
 	start, end eventlog.Timestamp
 	slots      int64
@@ -101,7 +102,7 @@ func (r *R) Host(rank uint32) (string, bool) {
 func (r *R) Children(rank uint32, kind string) *idset.Set {
 	r = r.orEmpty()
 	if i, ok := find(r.spans, rank); ok {
-		ids, _ := r.nodes[r.spans[i].node].set().Kind(kind)
+		ids, _ := r.nodes[r.spans[i].node].Kind(kind)
 		return ids.Clone()
 	}
 	return new(idset.Set)
@@ -112,7 +113,7 @@ func (r *R) Count(kind string) int64 {
 	r = r.orEmpty()
 	per := make([]int64, len(r.nodes))
 	for i, n := range r.nodes {
-		_, count := n.set().Kind(kind)
+		_, count := n.Kind(kind)
 		per[i] = int64(count)
 	}
 	total := int64(0)
@@ -152,7 +153,7 @@ func (r *R) Entries() iter.Seq[Entry] {
 		ranks := r.groups()
 		for i, n := range r.nodes {
 			e := Entry{Ranks: &ranks[i], Children: make(map[string]*idset.Set)}
-			for _, k := range n.set().Kinds() {
+			for _, k := range n.Kinds() {
 				e.Children[k.Name] = k.IDs.Clone()
 			}
 			if !yield(e) {
@@ -209,7 +210,7 @@ func SameResources(a, b *R) bool {
 	same := len(a.spans) == len(b.spans)
 	for i := 0; same && i < len(a.spans); i++ {
 		s, t := a.spans[i], b.spans[i]
-		same = s.first == t.first && s.last == t.last && a.nodes[s.node].equal(b.nodes[t.node])
+		same = s.first == t.first && s.last == t.last && a.nodes[s.node].Equal(b.nodes[t.node])
 	}
 	return same
 }

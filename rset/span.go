@@ -3,6 +3,8 @@ package rset
 import (
 	"math"
 	"sort"
+
+	"github.com/joblife/joblife/rset/children"
 )
 
 // A span is a range of ranks that have the same node.
@@ -28,7 +30,7 @@ type builder struct {
 }
 
 // add appends a range above all before it.
-func (b *builder) add(first, last uint32, n *node) {
+func (b *builder) add(first, last uint32, n *children.Set) {
 	if k := len(b.spans) - 1; k >= 0 && b.nodes[b.spans[k].node] == n {
 		b.addAs(first, last, b.spans[k].node)
 		return

@@ -18,7 +18,7 @@ func (r *R) String() string {
 		}
 		dst = groups[i].AppendBrackets(append(dst, "rank"...))
 		before := byte('/')
-		for _, k := range r.nodes[i].children.Kinds() {
+		for _, k := range r.nodes[i].Kinds() {
 			dst = k.IDs.AppendBrackets(append(append(dst, before), k.Name...))
 			before = ','
 		}
@@ -52,7 +52,7 @@ func (r *R) AppendJSON(dst []byte) []byte {
 			dst = append(dst, ',')
 		}
 		dst, _ = groups[i].AppendText(append(dst, `{"rank":"`...))
-		dst = append(append(dst, `","children":`...), r.nodes[i].key...)
+		dst = append(append(dst, `","children":`...), r.nodes[i].Text()...)
 		dst = append(dst, '}')
 	}
 	dst = jsonobj.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // A Kind is the children of one type, such as "core".
@@ -22,6 +23,7 @@ type Kind struct {
 type Set struct {
 	kinds       []Kind
 	few         [maxFew]Kind // where few kinds are
+	text        string       // as Text returns it: equal sets have equal texts
 	cores, gpus int          // how many, since these are asked for most
 }
 
@@ -54,7 +56,14 @@ func copyOf(kinds []Kind) *Set {
 	}
 	s := new(Set)
 	s.kinds = append(s.few[:0], kinds...)
-	for _, k := range kinds {
+	text := append(make([]byte, 0, 64), '{')
+	for i, k := range kinds {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		// A jsonobj.Writer would allocate.
+		text, _ = k.IDs.AppendText(append(jsonobj.AppendString(text, k.Name), `:"`...))
+		text = append(text, '"')
 		switch k.Name {
 		case "core":
 			s.cores = k.N
@@ -62,7 +71,16 @@ func copyOf(kinds []Kind) *Set {
 			s.gpus = k.N
 		}
 	}
+	s.text = string(append(text, '}'))
 	return s
+}
+
+// Text returns the set as RFC 20 writes it, a JSON object; "" for the empty set.
+func (s *Set) Text() string {
+	if s == nil {
+		return ""
+	}
+	return s.text
 }
 
 // Kinds returns the kinds. They must not be changed.
@@ -101,11 +119,7 @@ func next(kinds *[]Kind, name string) (k Kind) {
 }
 
 // Equal reports whether both are the same children.
-func (s *Set) Equal(t *Set) bool {
-	return s == t || slices.EqualFunc(s.Kinds(), t.Kinds(), func(a, b Kind) bool {
-		return a.Name == b.Name && a.N == b.N && (a.IDs == b.IDs || a.IDs.Equal(b.IDs))
-	})
-}
+func (s *Set) Equal(t *Set) bool { return s.Text() == t.Text() }
 
 // Union returns what is in s or in t.
 func (s *Set) Union(t *Set) *Set {
