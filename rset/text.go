@@ -1,6 +1,8 @@
 package rset
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 
 	"github.com/joblife/joblife/internal/jsonobj"
@@ -46,14 +48,23 @@ func (r *R) AppendJSON(dst []byte) []byte {
 	// groups takes 60 % longer.
 	r = r.orEmpty()
 	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
-	groups := r.groups()
-	for i := range groups {
-		if i > 0 {
+	spans := r.byNode()
+	for i, s := range spans {
+		switch {
+		case i > 0 && spans[i-1].node == s.node:
 			dst = append(dst, ',')
+		case i > 0:
+			dst = append(dst, `,{"rank":"`...)
+		default:
+			dst = append(dst, `{"rank":"`...)
 		}
-		dst, _ = groups[i].AppendText(append(dst, `{"rank":"`...))
-		dst = append(append(dst, `","children":`...), r.nodes[i].Text()...)
-		dst = append(dst, '}')
+		if dst = strconv.AppendUint(dst, uint64(s.first), 10); s.last > s.first {
+			dst = strconv.AppendUint(append(dst, '-'), uint64(s.last), 10)
+		}
+		if i+1 == len(spans) || spans[i+1].node != s.node {
+			dst = append(append(dst, `","children":`...), r.nodes[s.node].Text()...)
+			dst = append(dst, '}')
+		}
 	}
 	dst = jsonobj.AppendFloat(append(dst, `],"starttime":`...), float64(r.start))
 	dst = jsonobj.AppendFloat(append(dst, `,"expiration":`...), float64(r.end))
@@ -79,6 +90,17 @@ func (r *R) AppendJSON(dst []byte) []byte {
 		dst = append(append(dst, `,"scheduling":`...), r.scheduling...)
 	}
 	return append(appendMembers(dst, r.top), '}')
+}
+
+// byNode returns the spans of each node together.
+func (r *R) byNode() []span {
+	byNode := func(a, b span) int { return cmp.Compare(a.node, b.node) }
+	if slices.IsSortedFunc(r.spans, byNode) { // as most are
+		return r.spans
+	}
+	spans := slices.Clone(r.spans)
+	slices.SortStableFunc(spans, byNode)
+	return spans
 }
 
 // appendMembers appends members of an object that has others before.
