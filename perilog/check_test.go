@@ -69,7 +69,7 @@ func (h *Holds) Check() error {
 	}
 	for _, s := range sets {
 		if !h.all.ContainsAll(s) {
-			return fmt.Errorf("perilog: I1: ranks %q are not the job's", idset.Difference(s, h.all))
+			return fmt.Errorf("perilog: I1: ranks %q are not the job's", idset.Difference(s, &h.all))
 		}
 	}
 	switch {
@@ -83,8 +83,8 @@ func (h *Holds) Check() error {
 		return fmt.Errorf("perilog: the executor holds ranks %q and does not run", &h.executor)
 	case !h.scratch.ended.IsEmpty() || !h.scratch.want.IsEmpty():
 		return fmt.Errorf("perilog: ranks %q are left over from an event", idset.Union(&h.scratch.ended, &h.scratch.want))
-	case h.over && !h.left.Equal(h.all):
-		return fmt.Errorf("perilog: I1: everything has left but ranks %q", idset.Difference(h.all, &h.left))
+	case h.over && !h.left.Equal(&h.all):
+		return fmt.Errorf("perilog: I1: everything has left but ranks %q", idset.Difference(&h.all, &h.left))
 	}
 	for i, n := range h.named {
 		holder := slices.ContainsFunc(h.actions, func(a *activeAction) bool { return a.hasName(i) })

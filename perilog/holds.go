@@ -41,8 +41,8 @@ type Holds struct {
 // An allocation is what depends on the job's resources. Jobs without any share an empty one,
 // which never changes, so that they stay small.
 type allocation struct {
-	all   *idset.Set // the ranks of R; nil before
-	named []named    // in the order of their names
+	all   idset.Set // the ranks of R
+	named []named   // in the order of their names
 
 	revoked   bool // an exception of type scheduler-restart took the allocation: it is not to be freed
 	prepared  bool // a prolog was started before CLEANUP
@@ -93,7 +93,8 @@ type activeAction struct {
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := new(Holds)
 	h.init(id, nil)
-	h.setR(r.Ranks(), named)
+	h.setR(r)
+	h.setNames(named)
 	return h
 }
 
@@ -113,10 +114,15 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 	h.job, h.scratch, h.allocation, h.failures = jobstate.NewJob(id), s, &s.noAllocation, &s.noFailures
 }
 
-// setR sets the ranks, which it keeps, and the named resources.
-func (h *Holds) setR(ranks *idset.Set, names []string) {
+// setR sets the ranks to those of R.
+func (h *Holds) setR(r *rset.R) {
 	unshare(&h.allocation, &h.scratch.noAllocation)
-	h.all = ranks
+	for p := range r.Parts() {
+		h.all.InsertRange(p.First, p.Last)
+	}
+}
+
+func (h *Holds) setNames(names []string) {
 	names = slices.Clone(names)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
@@ -236,7 +242,7 @@ func (h *Holds) start(t eventlog.Timestamp) {
 	}
 	h.startTime = t
 	if !h.job.Released() {
-		h.executor.UnionWith(h.all)
+		h.executor.UnionWith(&h.all)
 		h.executor.SubtractWith(&h.left)
 		h.executor.SubtractWith(&h.dropped)
 	}
@@ -258,7 +264,7 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 			h.named[i].ended = true
 		}
 	case c.Ranks.All:
-		h.endHold(&h.executor, h.all)
+		h.endHold(&h.executor, &h.all)
 	default:
 		h.endHold(&h.executor, c.Ranks.Set)
 	}
@@ -267,7 +273,7 @@ func (h *Holds) release(c *jobstate.ReleaseContext) {
 // endJob ends the hold of the job itself on the ranks that have not left, once it started.
 func (h *Holds) endJob() {
 	if h.job.Started() {
-		h.scratch.ended.UnionWith(h.all)
+		h.scratch.ended.UnionWith(&h.all)
 		h.scratch.ended.SubtractWith(&h.left)
 	}
 }
@@ -288,7 +294,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 	if !drop {
 		return
 	}
-	ranks := idset.Intersect(f.Ranks, h.all)
+	ranks := idset.Intersect(f.Ranks, &h.all)
 	h.dropped.UnionWith(ranks)
 	ranks.SubtractWith(&h.left)
 	h.executor.SubtractWith(ranks)
@@ -298,7 +304,7 @@ func (h *Holds) fail(f *jobstate.FailedRanks) {
 // failRanks notes that ranks failed, and whether a drain holds them.
 func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 	unshare(&h.failures, &h.scratch.noFailures)
-	ranks = idset.Intersect(ranks, h.all)
+	ranks = idset.Intersect(ranks, &h.all)
 	h.failed.UnionWith(ranks)
 	if drain {
 		ranks.SubtractWith(&h.left)
@@ -310,11 +316,11 @@ func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	a := &activeAction{Key: c.ActionKey, since: t}
 	if c.Ranks.All {
-		a.ranks.UnionWith(h.all)
+		a.ranks.UnionWith(&h.all)
 		a.ranks.SubtractWith(&h.dropped)
 	} else {
 		a.ranks.UnionWith(c.Ranks.Set)
-		a.ranks.IntersectWith(h.all)
+		a.ranks.IntersectWith(&h.all)
 	}
 	a.ranks.SubtractWith(&h.left)
 	for _, name := range c.Resources {
@@ -379,7 +385,7 @@ func (h *Holds) leaveUnheld() {
 	switch {
 	case !h.over && h.isOver():
 		h.over = true
-		ended.UnionWith(h.all)
+		ended.UnionWith(&h.all)
 		ended.SubtractWith(&h.left)
 		h.leave(ended)
 		for i := range h.named {
@@ -445,7 +451,7 @@ func (h *Holds) allocated() bool { return h.job.HasResources() || h.revoked }
 // used reports whether the nodes were prepared or used: a prolog or the job started.
 func (h *Holds) used() bool { return h.job.Started() || h.prepared }
 
-func (h *Holds) allFailed() bool { return !h.failed.IsEmpty() && h.failed.ContainsAll(h.all) }
+func (h *Holds) allFailed() bool { return !h.failed.IsEmpty() && h.failed.ContainsAll(&h.all) }
 
 // executing reports whether the executor has not released everything.
 func (h *Holds) executing() bool {

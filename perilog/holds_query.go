@@ -57,7 +57,7 @@ func (h *Holds) Holders() iter.Seq[Holder] {
 			return yield(x)
 		}
 		if h.job.WasAllocated() && !h.ending() {
-			if !show(Holder{Kind: HolderJob, Since: h.allocTime}, idset.Difference(h.all, &h.dropped), h.names(false)) {
+			if !show(Holder{Kind: HolderJob, Since: h.allocTime}, idset.Difference(&h.all, &h.dropped), h.names(false)) {
 				return
 			}
 		}

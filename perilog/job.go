@@ -240,7 +240,7 @@ func (j *Job) R() *rset.R {
 	if j.r == nil || j.holds.dropped.IsEmpty() {
 		return j.r
 	}
-	r, _ := j.r.Restrict(idset.Difference(j.holds.all, &j.holds.dropped)) // which has all of them
+	r, _ := j.r.Restrict(idset.Difference(&j.holds.all, &j.holds.dropped)) // which has all of them
 	return r
 }
 

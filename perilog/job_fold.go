@@ -27,16 +27,18 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", errR)
 	}
-	size, ranks := 0, r.Ranks()
-	for first, last := range ranks.Ranges() {
+	j.ownBoth()
+	h, size := &j.holds, 0
+	h.setR(r)
+	for first, last := range h.all.Ranges() {
 		// No part of a range has a longer text than every second id of it.
 		size += int(last-first+2) / 2 * 9
 	}
 	if size > maxRanksText {
+		h.all.SubtractWith(&h.all)
 		return fmt.Errorf("%w: its ranks do not fit in a line of the log", errR)
 	}
-	j.ownBoth()
-	j.holds.setR(ranks, named)
+	h.setNames(named)
 	j.r = r
 	j.refold()
 	return nil
@@ -406,7 +408,7 @@ func (a *action) timeouts() (timeout, kill time.Duration) {
 
 // hosts returns the hosts of ranks, "" if they are not known.
 func (j *Job) hosts(ranks *idset.Set) string {
-	part, err := j.r.Restrict(idset.Intersect(ranks, j.holds.all))
+	part, err := j.r.Restrict(idset.Intersect(ranks, &j.holds.all))
 	if err != nil || part.IsEmpty() {
 		return ""
 	}

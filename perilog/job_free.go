@@ -185,7 +185,7 @@ func (j *Job) freeHousekeeping() {
 		return
 	}
 	back := idset.Union(&h.ready, &h.freed)
-	last := j.holds.over && back.Equal(j.holds.all)
+	last := j.holds.over && back.Equal(&j.holds.all)
 	if at, ok := h.releaseAt(); !last && (!ok || at > j.now) {
 		return
 	}

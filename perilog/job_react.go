@@ -155,7 +155,7 @@ func (j *Job) isDue(a *action) bool {
 // ranksOf returns the ranks that an action must hold: those that the configuration names, and
 // the leader of a single command, if it is a rank of the job.
 func (j *Job) ranksOf(a *action) *idset.Set {
-	ranks := idset.Difference(j.holds.all, &j.holds.dropped)
+	ranks := idset.Difference(&j.holds.all, &j.holds.dropped)
 	ranks.SubtractWith(&j.holds.left)
 	if a.config.Ranks != nil {
 		leader := !a.config.PerRank && ranks.Contains(a.config.Leader)
@@ -306,7 +306,7 @@ func (j *Job) follow() bool {
 // endUnstarted ends a job in RUN that cannot start any more, or has dropped every rank.
 func (j *Job) endUnstarted() {
 	h := &j.holds
-	if h.job.State() != jobstate.StateRun || j.start() != startNever && !h.dropped.ContainsAll(h.all) {
+	if h.job.State() != jobstate.StateRun || j.start() != startNever && !h.dropped.ContainsAll(&h.all) {
 		return
 	}
 	note := "a prolog has failed"
