@@ -21,9 +21,8 @@ func TestAllocationsStayWithinTheBudget(t *testing.T) {
 		budget float64
 		f      func()
 	}{
-		// The Spec with vertices and tasks, its text, and four strings: the label of
-		// the slot, the command, cwd, queue.
-		"Parse": {6, func() { _, _ = jobspec.Parse(in) }},
+		// The Spec with vertices and tasks, its text, cwd, and queue.
+		"Parse": {4, func() { _, _ = jobspec.Parse(in) }},
 		"Counts": {0, func() {
 			n, _ := s.Counts().Tasks.Value()
 			sum += n

@@ -81,7 +81,7 @@ func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
 		case "unit":
 			x.Unit = m.Text()
 		case "label":
-			x.Label, x.label = m.Text(), true
+			x.Label, x.label = wordOf(m, "task"), true
 		case "id":
 			x.ID = m.Text()
 		case "exclusive":
@@ -162,16 +162,22 @@ func (s *Spec) sum(kind string, from, to int) (sum Quantity, found, ok bool) {
 	return sum, found, true
 }
 
-// kindOf reads a type of resource, without memory of its own for a common one.
+// kindOf reads a type of resource.
 func kindOf(v jsonobj.Value) string {
-	text := v.TextBytes()
-	for _, known := range [...]string{"node", "slot", "core", "gpu"} {
-		if string(text) == known {
-			return known
-		}
-	}
-	if len(text) == 0 {
+	kind := wordOf(v, "node", "slot", "core", "gpu")
+	if kind == "" {
 		v.Fail(errEmpty)
+	}
+	return kind
+}
+
+// wordOf reads a string, without memory of its own for a common one.
+func wordOf(v jsonobj.Value, common ...string) string {
+	text := v.TextBytes()
+	for _, word := range common {
+		if string(text) == word {
+			return word
+		}
 	}
 	return string(text)
 }

@@ -38,6 +38,7 @@ type Spec struct {
 	constraints  []byte // nil: none
 	dependencies []byte // nil: none
 	perResource  perResource
+	named        bool // there is a name
 }
 
 // Parse reads a jobspec of version 1 in JSON. It copies what it keeps of b. The
@@ -127,7 +128,6 @@ func (s *Spec) readAttributes(v jsonobj.Value) {
 
 // readSystem reads attributes.system. Keys that the RFCs do not name are free for all.
 func (s *Spec) readSystem(v jsonobj.Value) {
-	s.name = basename(s.tasks[0].arg0)
 	o := v.Object()
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
@@ -157,7 +157,7 @@ func (s *Spec) readSystem(v jsonobj.Value) {
 		case "job":
 			m.IsObject()
 			if name := m.Member("name"); !name.Absent() {
-				s.name = name.Text()
+				s.name, s.named = name.Text(), true
 			}
 		case "shell":
 			s.perResource = readPerResource(m)
@@ -189,7 +189,15 @@ func (s *Spec) Duration() time.Duration { return s.duration }
 
 // Name returns the name that a listing shows: attributes.system.job.name, or
 // else the file name of the first task's command.
-func (s *Spec) Name() string { return s.name }
+func (s *Spec) Name() string {
+	if s.named {
+		return s.name
+	}
+	d := jsonobj.NewDoc(s.tasks[0].command)
+	a := d.Array()
+	a.Next()
+	return basename(a.Text())
+}
 
 // Cwd returns the working directory, empty if there is none.
 func (s *Spec) Cwd() string { return s.cwd }

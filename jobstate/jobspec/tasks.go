@@ -30,7 +30,6 @@ type Task struct {
 
 // task is a Task without its command.
 type task struct {
-	arg0         string
 	command      []byte // the array
 	slot         int    // index of the vertex
 	rule         TaskRule
@@ -87,7 +86,7 @@ func (s *Spec) readTask(v jsonobj.Value) {
 		switch m := o.Value(); string(o.Key()) {
 		case "command":
 			t.command = m.Raw()
-			t.readCommand(m)
+			checkCommand(m)
 		case "slot":
 			t.slot = s.slotLabelled(m)
 		case "count":
@@ -124,16 +123,11 @@ func (s *Spec) slotLabelled(v jsonobj.Value) int {
 	return 0
 }
 
-// readCommand reads a command: its first word is kept, the others are checked.
-func (t *task) readCommand(v jsonobj.Value) {
+// checkCommand checks a command, which is decoded when somebody asks.
+func checkCommand(v jsonobj.Value) {
 	n := 0
-	a := v.Array()
-	for a.Next() {
-		if n == 0 {
-			t.arg0 = a.Text()
-		}
+	for a := v.Array(); a.Next(); n++ {
 		a.Value().TextBytes()
-		n++
 	}
 	if n == 0 {
 		v.Fail(errEmpty)
