@@ -94,7 +94,7 @@ func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 		})
 		p.edit(pt.First, pt.Last, func(_, _ uint32, s *state) {
 			if have := pt.What.Intersect(s.all); have != nil {
-				s.take(id, end, have, s.free.Subtract(have))
+				s.take(&[1]owner{{id, end, have}}, s.free.Subtract(have))
 			}
 		})
 	}

@@ -140,18 +140,25 @@ func later(now eventlog.Timestamp, duration time.Duration) eventlog.Timestamp {
 func (p *Pool) take(h *holder, q *Request, c *choice) *rset.R {
 	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
 	var room [4]children.Part
-	given := parts(room[:0])
+	given, owned := parts(room[:0]), &h.owned
 	for _, g := range c.grants {
 		c := cut{free: g.free, what: g.free}
 		if !q.exclusive {
 			c = p.known.cut(g.free, q.per, g.slots)
+		}
+		switch o := (owner{h.id, h.end(), c.what}); owned[0].what {
+		case nil:
+			owned[0] = o
+		case c.what:
+		default:
+			owned = &[1]owner{o}
 		}
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
 			rest := c.rest
 			if s.free != c.free {
 				rest = s.free.Subtract(c.what)
 			}
-			s.take(h.id, h.end(), c.what, rest)
+			s.take(owned, rest)
 		})
 		given = given.add(g.first, g.last, c.what)
 	}

@@ -22,7 +22,7 @@ func TestAllocationBudget(t *testing.T) {
 		}
 		one, all, more := byNode(t, "1", "32"), byNode(t, "4096", "1"), byNode(t, "4097", "1")
 		for what, q := range map[string]*pool.Request{"one node": one, "some cores of one": byNode(t, "1", "3")} {
-			budget(6, "alloc and free of "+what, func() {
+			budget(5, "alloc and free of "+what, func() {
 				r, err := p.Alloc(1, q, 100)
 				require.NoError(t, err)
 				_, err = p.Free(1, r, true)

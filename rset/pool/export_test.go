@@ -59,7 +59,7 @@ func Breaks() map[string]func(p *Pool) {
 		"ranks that are not there":       func(p *Pool) { p.fit.ReplaceOrInsert(fitItem{first: 77, idle: true, sp: p.at(1)}) },
 		"looked for in the inventory":    func(p *Pool) { p.whole = newFitTree(FitBest) },
 		"job ƒ8 holds resources": func(p *Pool) {
-			rank(p, 1, func(s *state) { s.take(7, never, s.all, nil) })
+			rank(p, 1, func(s *state) { s.take(&[1]owner{{7, never, s.all}}, nil) })
 		},
 		"is gone is in the inventory": func(p *Pool) {
 			h, _ := p.holder(1)
@@ -67,7 +67,7 @@ func Breaks() map[string]func(p *Pool) {
 			p.setGone(h, must(rset.Difference(h.r, h.gone)))
 		},
 		"job ƒ2 holds more": func(p *Pool) {
-			rank(p, 1, func(s *state) { s.take(1, never, s.all, nil) })
+			rank(p, 1, func(s *state) { s.take(&[1]owner{{1, never, s.all}}, nil) })
 		},
 		"holds more than it has": func(p *Pool) {
 			h, _ := p.holder(1)

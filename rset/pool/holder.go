@@ -15,8 +15,9 @@ type holder struct {
 	r          *rset.R // the allocation
 	since      eventlog.Timestamp
 	expiration eventlog.Timestamp
-	gone       *rset.R // what it holds that is not in the inventory, without hosts; nil: nothing
-	cut        bool    // what it holds in the inventory is not, or may not be, all of r
+	gone       *rset.R  // what it holds that is not in the inventory, without hosts; nil: nothing
+	cut        bool     // what it holds in the inventory is not, or may not be, all of r
+	owned      [1]owner // the owners of most of its nodes, as they were allocated
 }
 
 // isOf reports whether r is the allocation, as it was made or with the expiration

@@ -65,21 +65,20 @@ func (sp *span) heldBy(job jobid.ID) *children.Set {
 	return nil
 }
 
-// take makes a job that expires at end an owner of children of the node. rest is what
-// stays free.
-func (s *state) take(job jobid.ID, end eventlog.Timestamp, k, rest *children.Set) {
-	i, found := s.find(job)
-	behind := s.owners[i:]
-	owners := append(make([]owner, 0, len(s.owners)+1), s.owners[:i]...)
-	if found {
-		owners = append(owners, owner{job, end, behind[0].what.Union(k)})
-		behind = behind[1:]
+// take makes a job an owner of children of the node. rest is what stays free. An idle node
+// keeps o, which must not change.
+func (s *state) take(o *[1]owner, rest *children.Set) {
+	one := o[0]
+	if s.idle() {
+		s.owners = o[:]
+	} else if i, found := s.find(one.job); found {
+		s.owners = slices.Clone(s.owners)
+		s.owners[i] = owner{one.job, one.end, s.owners[i].what.Union(one.what)}
 	} else {
-		owners = append(owners, owner{job, end, k})
+		s.owners = slices.Concat(s.owners[:i], o[:], s.owners[i:])
 	}
-	s.owners = append(owners, behind...)
 	// No other job holds what was free, so only the rest can clash.
-	s.clash = s.clash || !s.free.Contains(k) && s.overlaps()
+	s.clash = s.clash || !s.free.Contains(one.what) && s.overlaps()
 	s.free = rest
 }
 
