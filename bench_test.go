@@ -324,7 +324,7 @@ func records(tb testing.TB, n int, inactive bool) []joblife.Record {
 	return list
 }
 
-// What a lifecycle of ten events allocates. Five are the inputs of the mill, and four the
+// What a lifecycle of ten events allocates. Five are the inputs of the mill, and two the
 // jobspec that is read.
 func TestALifecycleAllocatesLittle(t *testing.T) {
 	race.Skip(t)
@@ -334,9 +334,9 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 		pool     bool
 		most     float64
 	}{
-		{"the Manager alone, with records", false, false, 20},
-		{"the Manager alone, without records", true, false, 17},
-		{"with the pool", false, true, 28},
+		{"the Manager alone, with records", false, false, 16},
+		{"the Manager alone, without records", true, false, 14},
+		{"with the pool", false, true, 21},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})

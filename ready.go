@@ -116,11 +116,11 @@ func (b *batch) reset() {
 			b.Append[i].Data = nil
 		}
 	}
-	b.Ready = Ready{
-		Append: b.Append[:0], Sched: clearTo(b.Sched), Exec: clearTo(b.Exec), Raised: clearTo(b.Raised),
-		Launch: clearTo(b.Launch), Signal: clearTo(b.Signal), Drain: clearTo(b.Drain), Unlink: b.Unlink[:0],
-		Journal: b.Journal[:0], Answers: clearTo(b.Answers), Outcomes: clearTo(b.Outcomes), Faults: clearTo(b.Faults),
-	}
+	b.Hello = nil
+	b.Append, b.Unlink, b.Journal = b.Append[:0], b.Unlink[:0], b.Journal[:0]
+	b.Sched, b.Exec, b.Raised = clearTo(b.Sched), clearTo(b.Exec), clearTo(b.Raised)
+	b.Launch, b.Signal, b.Drain = clearTo(b.Launch), clearTo(b.Signal), clearTo(b.Drain)
+	b.Answers, b.Outcomes, b.Faults = clearTo(b.Answers), clearTo(b.Outcomes), clearTo(b.Faults)
 	b.submitted = clearTo(b.submitted)
 	if b.text = b.text[:0]; cap(b.text) > maxText {
 		b.text, b.Append, b.Journal = nil, nil, nil
@@ -302,7 +302,8 @@ func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
 // A frame is the beginning of lines that have the same time, so that it is printed once.
 type frame struct {
 	time eventlog.Timestamp
-	text []byte
+	text [64]byte // more than it takes
+	n    int
 }
 
 // line appends an entry to a text as eventlog.AppendEntry does, and reports whether the bytes
@@ -315,12 +316,13 @@ func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err
 	}
 	if f.time != e.Timestamp {
 		f.time = 0
-		if f.text, err = eventlog.AppendEntry(f.text[:0], eventlog.Entry{Timestamp: e.Timestamp, Name: "-"}); err != nil {
+		head, err := eventlog.AppendEntry(f.text[:0], eventlog.Entry{Timestamp: e.Timestamp, Name: "-"})
+		if err != nil {
 			return dst, false, err
 		}
-		f.time, f.text = e.Timestamp, bytes.TrimSuffix(f.text, []byte("-\"}\n"))
+		f.time, f.n = e.Timestamp, len(head)-len("-\"}\n")
 	}
-	dst = append(append(append(dst, f.text...), e.Name...), '"')
+	dst = append(append(append(dst, f.text[:f.n]...), e.Name...), '"')
 	if len(c) > 0 {
 		dst = append(append(dst, `,"context":`...), c...)
 	}

@@ -67,9 +67,9 @@ func (k RecordKind) holdsJSON() bool {
 }
 
 // appendText appends the record as AppendRecords does.
-func (r Record) appendText(dst []byte) ([]byte, error) {
+func (r Record) appendText(dst []byte, f *frame) ([]byte, error) {
 	e := eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String()}
-	out, err := eventlog.AppendEntry(dst, e)
+	out, _, err := f.line(dst, &e)
 	if err != nil {
 		return dst, err
 	}
@@ -115,14 +115,15 @@ func (r Record) appendContext(dst []byte, depth int) ([]byte, error) {
 // sumKey begins the check digits (CRC-32C), which end a context.
 const sumKey = `"crc32c":"`
 
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // sum returns the check digits of a line: of its kind, its time, and its context up to them.
 func (r Record) sum(context []byte) uint32 {
-	table := crc32.MakeTable(crc32.Castagnoli)
 	sum := uint32(r.Kind)
 	for at, shift := math.Float64bits(float64(r.Time)), 0; shift < 64; shift += 8 { // without a buffer
-		sum = table[byte(sum)^byte(at>>shift)] ^ sum>>8
+		sum = castagnoli[byte(sum)^byte(at>>shift)] ^ sum>>8
 	}
-	return crc32.Update(sum, table, context)
+	return crc32.Update(sum, castagnoli, context)
 }
 
 func appendDense(dst, data []byte) []byte {
@@ -139,10 +140,11 @@ func appendDense(dst, data []byte) []byte {
 // and check digits. JSON is written without white space. The error is one of package
 // eventlog, or names the value at fault; then dst is returned as it was.
 func AppendRecords(dst []byte, records []Record) ([]byte, error) {
+	var f frame
 	out := dst
 	for _, r := range records {
 		var err error
-		if out, err = r.appendText(out); err != nil {
+		if out, err = r.appendText(out, &f); err != nil {
 			return dst, err
 		}
 	}
