@@ -213,7 +213,7 @@ func (d *dependencies) event(e *Event) {
 			if k := d.keys[id]; waitsAlone(e, id) && len(d.active[k]) == 1 {
 				e.Post(DependencyRemove{ID: id, Description: "singleton"})
 			} else if waitsAlone(e, id) {
-				d.single[k] = append(d.single[k], id)
+				d.line(e, k)
 			}
 		}
 	case jobstate.EventInvalidate:
@@ -319,17 +319,20 @@ func (d *dependencies) singleton(e *Event) error {
 		e.Post(DependencyRemove{ID: id, Description: "singleton"})
 		return nil
 	}
-	d.note(e, func() {
-		list := d.single[k]
-		i := len(list)
-		for i > 0 && earlier(e, id, list[i-1]) { // after a restart
-			i--
-		}
-		if i == 0 || list[i-1] != id {
-			d.single[k] = slices.Insert(list, i, id)
-		}
-	})
+	d.note(e, func() { d.line(e, k) })
 	return nil
+}
+
+// line lets a job wait for those of its name that were submitted before it.
+func (d *dependencies) line(e *Event, k string) {
+	id, list := e.Job.ID(), d.single[k]
+	i := len(list)
+	for i > 0 && earlier(e, id, list[i-1]) { // after a restart, or with a new name
+		i--
+	}
+	if i == 0 || list[i-1] != id {
+		d.single[k] = slices.Insert(list, i, id)
+	}
 }
 
 // hasToWait reports whether a job has to wait for others of its name. After a restart it

@@ -747,6 +747,23 @@ func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
 	require.Contains(t, s.events(third), "clean")
 }
 
+func TestSingletonsWithANewNameGoInTheOrderOfSubmission(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := depending(t)
+		a, b := s.add(needing("a")), s.add(needing("b"))
+		renamed, waits := s.add(needing("b", "singleton", "")), s.add(needing("a", "singleton", ""))
+		s.step(joblife.Update{ID: renamed, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"a"`)}}})
+		if restart {
+			s.restartDepending()
+		}
+		s.finish(b, 0)
+		require.Equal(t, jobstate.StateDepend, s.state(renamed))
+		s.finish(a, 0)
+		require.Equal(t, jobstate.StateRun, s.state(renamed), "restarted: %v", restart)
+		require.Equal(t, jobstate.StateDepend, s.state(waits))
+	}
+}
+
 func TestASingletonDoesNotWaitForALaterJobAfterARestart(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later(), joblife.Dependencies()}}, 8)
 	first := s.add(needing("x", "singleton", ""))
