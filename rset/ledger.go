@@ -1,7 +1,6 @@
 package rset
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -173,30 +172,3 @@ func (l *Ledger) HoldsNamed(name string) bool {
 
 // IsFinal reports whether the final fragment has been given.
 func (l *Ledger) IsFinal() bool { return l.final }
-
-// Check returns an error if the ledger breaks I1 or I2: what is held and what is
-// freed are disjoint and together the allocation, and nothing is held after the
-// final fragment. Only a bug of this package can break them.
-func (l *Ledger) Check() error {
-	r := l.r.orEmpty()
-	if l.held.Intersects(&l.freed) {
-		return fmt.Errorf("rset: I1: ranks %q are held and freed", plain(idset.Intersect(&l.held, &l.freed).String()))
-	}
-	all := r.Ranks()
-	if sum := idset.Union(&l.held, &l.freed); !sum.Equal(all) {
-		return fmt.Errorf("rset: I1: held and freed are %q, the allocation %q", plain(sum.String()), plain(all.String()))
-	}
-	held, _ := r.Restrict(&l.held)
-	freed, _ := r.Restrict(&l.freed)
-	sum, err := UnionDisjoint(held, freed)
-	if err != nil || !SameResources(sum, r) {
-		return errors.Join(errors.New("rset: I1: held and freed resources are not the allocation"), err)
-	}
-	if n := l.held.Len(); n != l.n {
-		return fmt.Errorf("rset: I1: %d ranks are held, %d counted", n, l.n)
-	}
-	if l.final && (l.n > 0 || len(l.heldNamed) > 0) {
-		return errors.New("rset: I2: something is held after the final fragment")
-	}
-	return nil
-}

@@ -119,7 +119,6 @@ func play(t *testing.T, backfill bool, input []byte) []byte {
 		require.NoError(t, s.Take(lines.Line{Number: n, Text: []byte(text)}))
 		require.False(t, missed && s.ready, text)
 		missed = missed && text != helloDone
-		require.NoError(t, s.pool.Check(), text)
 		require.Equal(t, len(s.jobs), s.pool.Len()+len(s.waiting), text)
 		for i, j := range s.waiting {
 			require.False(t, j.running, text)

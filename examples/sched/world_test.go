@@ -42,7 +42,7 @@ func (w *wired) say(text []byte, err error) error {
 	if w.refused > 0 {
 		err = fmt.Errorf("%s is refused: %s", text, &w.out)
 	}
-	return errors.Join(err, w.pool.Check())
+	return err
 }
 
 func (w *wired) Hello(a alloc.Announcement) error {

@@ -477,7 +477,6 @@ func run(t *testing.T, b []byte) {
 	x := newMachine(t, 3+c(6))
 	for len(b) > 0 {
 		operations()[c(len(operations())-1)](x, t, c)
-		require.NoError(t, x.q.Check())
 		require.Equal(t, x.m.described(), described(x.q))
 		x.checkPeer(t)
 	}

@@ -1,10 +1,7 @@
 package alloc
 
 import (
-	"fmt"
 	"iter"
-	"maps"
-	"slices"
 
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -105,74 +102,4 @@ func (q *Queue) after(j *job) (next *job) {
 		}
 	}
 	return next
-}
-
-// Check returns an error if the queue breaks a rule of its own: more requests than the
-// limit, a request for a blocked job, a job that waits for nothing, a request for a
-// job while a better one waits, or a broken index. Only a bug in this package breaks a
-// rule. Check takes n log n steps.
-func (q *Queue) Check() error {
-	if err := q.checkLists(); err != nil {
-		return err
-	}
-	out, places := q.outstanding(), q.places()
-	switch {
-	case q.phase != PhaseOnline && out > 0:
-		return fmt.Errorf("alloc: %d requests, and the scheduler is %v", out, q.Phase())
-	case q.limit > 0 && out > q.limit:
-		return fmt.Errorf("alloc: %d requests, at most %d are allowed", out, q.limit)
-	case q.phase == PhaseOnline && q.limit == 0 && q.in[StatePending].len() > 0:
-		return fmt.Errorf("alloc: %d jobs wait for nothing", q.in[StatePending].len())
-	case q.limit > 0 && q.in[stateClaimed].len() > 0 && out < q.limit:
-		return fmt.Errorf("alloc: jobs wait, with %d requests of %d", out, q.limit)
-	case q.in[stateClaimed].len() > places, q.in[stateClaimed].len() < places && q.in[StatePending].len() > 0:
-		return fmt.Errorf("alloc: %d claims for %d places", q.in[stateClaimed].len(), places)
-	case precedes(q.in[StatePending].first(), q.in[stateClaimed].last()):
-		return fmt.Errorf("alloc: job %v has a claim and comes after one that has none", q.in[stateClaimed].last().ID)
-	case q.limit > 0 && precedes(q.in[StatePending].first(), q.in[StateSent].last()):
-		return fmt.Errorf("alloc: job %v is sent and comes after one that waits", q.in[StateSent].last().ID)
-	}
-	return nil
-}
-
-// checkLists walks from the lists to the jobs and back.
-func (q *Queue) checkLists() error {
-	total := 0
-	for s := range q.in {
-		n := 0
-		var prev *job
-		for j := range q.in[s].all() {
-			if q.jobs[j.ID] != j || int(j.state) != s {
-				return fmt.Errorf("alloc: job %v is %v, in the list of %v", j.ID, j.state, State(s))
-			}
-			if prev != nil && !precedes(prev, j) {
-				return fmt.Errorf("alloc: job %v comes after %v", j.ID, prev.ID)
-			}
-			prev = j
-			n++
-		}
-		if n != q.in[s].len() {
-			return fmt.Errorf("alloc: %d jobs are %v, %d counted", n, State(s), q.in[s].len())
-		}
-		total += n
-	}
-	if total != len(q.jobs) {
-		return fmt.Errorf("alloc: %d jobs, %d in lists", len(q.jobs), total)
-	}
-	for _, id := range slices.Sorted(maps.Keys(q.jobs)) {
-		j := q.jobs[id]
-		if id != j.ID || j.state == 0 || j.state >= states || !q.in[j.state].has(j) {
-			return fmt.Errorf("alloc: job %v is not in the list of %v", id, j.state)
-		}
-		waits := j.state == StatePending || j.state == stateClaimed || j.state == StateSent
-		if waits && j.blocked() || j.state == StateBlocked && !j.blocked() {
-			return fmt.Errorf("alloc: job %v is %v, with priority %d", id, j.state, j.Priority)
-		}
-	}
-	return nil
-}
-
-func (l *list) has(j *job) bool {
-	i, ok := l.items().Get(itemOf(j))
-	return ok && i.job == j
 }

@@ -2,6 +2,8 @@ package pool_test
 
 import (
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,4 +53,24 @@ func TestCopiesMayBeUsedByDifferentGoroutines(t *testing.T) {
 		require.NoError(t, r.err)
 		require.Equal(t, want, r.text)
 	}
+}
+
+// Whatever can change is a tree of the clone's own.
+func TestACloneSharesNoTree(t *testing.T) {
+	p := upPool(t, "rank[0-1]/core[0-3]")
+	a, b := reflect.ValueOf(p).Elem(), reflect.ValueOf(p.Clone()).Elem()
+	trees := 0
+	for i := range a.NumField() {
+		name := a.Type().Field(i).Name
+		if strings.Contains(a.Type().Field(i).Type.String(), "BTree") && name != "whole" {
+			require.NotEqual(t, a.Field(i).Pointer(), b.Field(i).Pointer(), name)
+			trees++
+		} else if kind := a.Field(i).Kind(); kind == reflect.Pointer || kind == reflect.Map {
+			require.Equal(t, a.Field(i).Pointer(), b.Field(i).Pointer(), name)
+		}
+	}
+	require.Equal(t, 6, trees)
+	require.NoError(t, p.Feasible(byNode(t, "1", "1")))
+	require.NotZero(t, p.Known())
+	require.Zero(t, p.Clone().Known(), "what it knows is a map of its own")
 }

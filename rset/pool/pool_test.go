@@ -15,6 +15,17 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
+// How errors begin.
+const (
+	heldTwice  = "pool: resources are held twice"
+	notInside  = "pool: resources are not in the inventory"
+	notHeld    = "pool: resources are not held by the job"
+	badArg     = "pool: invalid argument"
+	badRequest = "pool: invalid request"
+	badAcquire = "pool: invalid response to resource.acquire"
+	tooMuch    = "pool: limit exceeded"
+)
+
 // requestOf returns the request of a jobspec.
 func requestOf(t require.TestingT, spec string) *pool.Request {
 	s, err := jobspec.Parse([]byte(spec))
