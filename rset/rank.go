@@ -64,7 +64,8 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	}
 	place := make(map[string]int, r.Len())
 	var twice, unknown []string
-	ranks, names := r.expand()
+	ranks, _ := r.Ranks().Slice(maxExpanded)
+	names := slices.Collect(r.hosts.list().All())
 	for i, name := range names {
 		if _, ok := place[name]; ok {
 			twice = append(twice, name)
@@ -107,55 +108,6 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 		out.properties[i].ranks = moved
 	}
 	return &out, nil
-}
-
-// expand returns the ranks in order, and their hosts.
-func (r *R) expand() (ranks []uint32, names []string) {
-	ranks = make([]uint32, 0, r.Len())
-	for _, s := range r.spans {
-		for rank := s.first; rank <= s.last; rank++ {
-			ranks = append(ranks, rank)
-		}
-	}
-	for name := range r.hosts.list().All() {
-		names = append(names, name)
-	}
-	return ranks, names
-}
-
-// RanksOf returns a new set of the ranks on the given hosts. A host may have
-// several ranks. It is an error if r does not have one of the hosts. The
-// error is [ErrLimit] if one has more than 2^18 hosts. It takes time in proportion to the hosts of
-// both.
-func (r *R) RanksOf(list *hostlist.List) (*idset.Set, error) {
-	r = r.orEmpty()
-	if err := few("hosts", max(r.Len(), list.Len()), maxExpanded); err != nil {
-		return nil, categorize(err)
-	}
-	found := make(map[string]bool, list.Len())
-	for name := range list.All() {
-		found[name] = false
-	}
-	out := new(idset.Set)
-	if len(found) > 0 {
-		ranks, names := r.expand()
-		for i, name := range names {
-			if _, ok := found[name]; ok {
-				found[name] = true
-				out.Insert(ranks[i])
-			}
-		}
-	}
-	var unknown []string
-	for name := range list.All() {
-		if !found[name] {
-			unknown = append(unknown, name)
-		}
-	}
-	if len(unknown) > 0 {
-		return nil, hostsNamed("unknown hosts", unknown)
-	}
-	return out, nil
 }
 
 // WithoutLocal returns r as a job gets it: without the properties that begin with

@@ -164,7 +164,6 @@ func free(r *rset.R) {
 
 func ranks(r *rset.R) {
 	_, _ = r.Rerank(r.Nodelist())
-	_, _ = r.RanksOf(hostlist.Of("h7"))
 	_ = r.String()
 	for range r.Entries() {
 	}
