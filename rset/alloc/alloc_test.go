@@ -31,7 +31,6 @@ func TestAllocationBudgetOfQueues(t *testing.T) {
 	q := full(n, 8)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		_ = q.Stats()
-		_, _, _ = q.Job(idOf(7))
 		for range q.All() {
 			continue
 		}

@@ -1,7 +1,6 @@
 package alloc_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,29 +115,5 @@ func TestEveryOperationComparesInTheLogarithmOfTheJobs(t *testing.T) {
 		require.Greater(t, few, 10.0, "it counts")
 		require.Less(t, many/few, 2.2, name)
 		require.Less(t, many, 16*16.0, name)
-	}
-}
-
-// BenchmarkQueue measures operations on queues of different sizes, of which 8
-// jobs are sent: the ratio of the largest to that of 1024 is what O(log n)
-// leaves, and what the caches of the processor do not hold.
-func BenchmarkQueue(b *testing.B) {
-	for _, name := range []string{"add,cancel", "prioritize", "stop,start", "answer,add", "recall"} {
-		for _, n := range []int{1, 64, 1 << 10, 64 << 10, 1 << 20} {
-			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
-				q := full(n, 8)
-				step := steps(q, n)[name]
-				if name == "prioritize" || name == "stop,start" {
-					q = full(n, 0) // without a scheduler nothing needs answers
-					step = steps(q, n)[name]
-				}
-				b.ReportAllocs()
-				i := 0
-				for b.Loop() {
-					step(i)
-					i++
-				}
-			})
-		}
 	}
 }

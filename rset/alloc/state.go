@@ -4,7 +4,6 @@ import (
 	"iter"
 
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // A State is what a job in a queue waits for.
@@ -63,16 +62,6 @@ func (q *Queue) Stats() Stats {
 		Recalled: q.in[StateRecalled].len(),
 		Canceled: q.in[StateCanceled].len(),
 	}
-}
-
-// Job returns a job and its state, or false if the queue does not have the job or
-// it was canceled.
-func (q *Queue) Job(id jobid.ID) (JobInfo, State, bool) {
-	j, err := q.get(id)
-	if err != nil {
-		return JobInfo{}, 0, false
-	}
-	return j.JobInfo, j.state.seen(), true
 }
 
 // All returns an iterator over the jobs and their states, in queue order: by
