@@ -58,23 +58,3 @@ func BenchmarkSet(b *testing.B) {
 		}
 	}
 }
-
-// BenchmarkAccumulate adds ranks one by one until all are in, as a ledger of
-// freed ranks does: evens first, so that the set passes through as many runs as
-// it can have.
-func BenchmarkAccumulate(b *testing.B) {
-	for _, n := range []uint32{64, 4096, 100000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				s := new(idset.Set)
-				for from := range uint32(2) {
-					for id := from; id < n; id += 2 {
-						s.Insert(id)
-					}
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/id")
-		})
-	}
-}
