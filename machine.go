@@ -404,7 +404,7 @@ func (m *machine) logged(j *job, r *perilog.Record) {
 	}
 	m.journal(j.id, &r.Entry, context)
 	m.follow(j, r, prev)
-	m.waits.event(&m.outbox, j.id, r.Entry.Name, j.state, j.job().Closed())
+	m.waits.event(&m.outbox, j.id, r.Entry.Name, j.state)
 	m.event(j, r.Entry, prev)
 	if r.State == jobstate.StateInactive && prev != r.State {
 		m.ended(j)

@@ -238,10 +238,12 @@ func TestAWaitIsAnsweredWhenItsTimeComes(t *testing.T) {
 	s.step(joblife.WaitEmpty{Tag: 5, States: jobstate.StateActive})
 	s.step(joblife.Wait{Tag: 6, ID: id, States: jobstate.StateInactive})
 	s.step(joblife.WaitEmpty{Tag: 6, States: jobstate.StateActive})
+	s.step(joblife.Wait{Tag: 8, ID: id, States: jobstate.StateInactive})
+	s.step(joblife.Wait{Tag: 9, ID: id, Event: "clean"})
 	require.Empty(t, s.last)
-	require.Equal(t, 7, s.m.Stats().Waits)
+	require.Equal(t, 9, s.m.Stats().Waits)
 	s.step(joblife.WaitCancel{Tag: 6})
-	require.Equal(t, 5, s.m.Stats().Waits)
+	require.Equal(t, 7, s.m.Stats().Waits)
 	a := s.ask(joblife.Wait{Tag: 7, ID: id, Event: "alloc"})
 	require.NoError(t, a.Err, "it is in the log")
 	require.Equal(t, jobstate.StateRun, a.State)
@@ -254,6 +256,11 @@ func TestAWaitIsAnsweredWhenItsTimeComes(t *testing.T) {
 	require.Equal(t, jobstate.StateCleanup, s.answer(1).State)
 	for _, tag := range []uint64{3, 4} {
 		require.ErrorIs(t, s.answer(tag).Err, joblife.ErrInactive, "it cannot come any more")
+	}
+	for _, tag := range []uint64{8, 9} {
+		a = s.answer(tag)
+		require.NoError(t, a.Err, "it came with the event release")
+		require.Equal(t, jobstate.StateInactive, a.State)
 	}
 	require.NoError(t, s.answer(5).Err)
 	require.Empty(t, s.last)

@@ -57,12 +57,12 @@ func isMask(mask jobstate.State) bool {
 }
 
 // event answers waits for an event, and for the state that it led to.
-func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State, closed bool) {
+func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State) {
 	list := w.jobs[id]
 	if len(list) == 0 {
 		return
 	}
-	over := state == jobstate.StateInactive || closed
+	over := state == jobstate.StateInactive || name == jobstate.EventInvalidate
 	left := list[:0]
 	for _, in := range list {
 		switch {
