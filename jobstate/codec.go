@@ -174,7 +174,7 @@ func integer[T int32 | uint8 | uint32 | Flags](o *jsonobj.Reader, x *codec, key 
 		*p = T(o.Int(lo, hi))
 	case writing:
 		if need != optional || *p != 0 {
-			writeInt(x.w, key, int64(*p), lo, hi)
+			x.w.IntIn(key, int64(*p), lo, hi)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func maybe[T int32 | uint32](o *jsonobj.Reader, x *codec, key string, p *Optiona
 		*p = Some(T(o.Int(lo, hi)))
 	case writing:
 		if p.Set {
-			writeInt(x.w, key, int64(p.Value), lo, hi)
+			x.w.IntIn(key, int64(p.Value), lo, hi)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func clamped[T int | uint32](o *jsonobj.Reader, x *codec, key string, need prese
 		*p = T(min(o.Int(lo, math.MaxInt64), hi))
 	case writing:
 		if need != optional || *p != 0 {
-			writeInt(x.w, key, int64(*p), lo, hi)
+			x.w.IntIn(key, int64(*p), lo, hi)
 		}
 	}
 }

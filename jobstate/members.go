@@ -135,10 +135,7 @@ func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) (event stri
 	case reading:
 		c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
 	case writing:
-		if c.Expiration < 0 {
-			x.w.Fail("expiration", jsonobj.ErrRange)
-		}
-		x.w.Float("expiration", float64(c.Expiration))
+		x.w.FloatIn("expiration", float64(c.Expiration), 0)
 	}
 	return EventResourceUpdate, x.rest(o, &c.Extra)
 }

@@ -161,10 +161,3 @@ func writeSet(w *jsonobj.Writer, s *idset.Set) {
 	w.Out, _ = s.AppendText(w.Out)
 	w.Out = append(w.Out, '"')
 }
-
-func writeInt(w *jsonobj.Writer, key string, n, lo, hi int64) {
-	if n < lo || n > hi {
-		w.Fail(key, jsonobj.ErrRange)
-	}
-	w.Int(key, n)
-}

@@ -46,6 +46,22 @@ func (w *Writer) Int(key string, n int64) {
 	w.Out = strconv.AppendInt(w.Out, n, 10)
 }
 
+// IntIn appends an integer that must be from lo to hi.
+func (w *Writer) IntIn(key string, n, lo, hi int64) {
+	if n < lo || n > hi {
+		w.Fail(key, ErrRange)
+	}
+	w.Int(key, n)
+}
+
+// FloatIn appends a real number that must be at least lo, and finite.
+func (w *Writer) FloatIn(key string, f, lo float64) {
+	if f < lo {
+		w.Fail(key, ErrRange)
+	}
+	w.Float(key, f)
+}
+
 // Float appends a real number, as Flux prints it. It must be finite.
 func (w *Writer) Float(key string, f float64) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {

@@ -63,9 +63,5 @@ func Parse[M Payload](payload []byte) (M, error) {
 
 func readID(v jsonobj.Value) jobid.ID { return jobid.ID(v.Int(0, math.MaxInt64)) }
 
-func writeID(w *jsonobj.Writer, id jobid.ID) {
-	if id > math.MaxInt64 {
-		w.Fail("id", jsonobj.ErrRange)
-	}
-	w.Int("id", int64(id))
-}
+// writeID refuses an id above 2^63-1, which is negative as an int64.
+func writeID(w *jsonobj.Writer, id jobid.ID) { w.IntIn("id", int64(id), 0, math.MaxInt64) }

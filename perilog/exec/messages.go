@@ -130,8 +130,5 @@ func (m *Expiration) read(o *jsonobj.Reader) {
 
 func (m Expiration) write(w *jsonobj.Writer) {
 	writeID(w, m.ID)
-	if m.Expiration < 0 {
-		w.Fail("expiration", jsonobj.ErrRange)
-	}
-	w.Float("expiration", float64(m.Expiration))
+	w.FloatIn("expiration", float64(m.Expiration), 0)
 }

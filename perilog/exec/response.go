@@ -122,10 +122,7 @@ func (m Response) write(w *jsonobj.Writer) {
 		w.Text("ranks", ranks)
 		w.Bool("final", m.Final)
 	case ResponseException:
-		if m.Exception.Severity > maxSeverity {
-			w.Fail("severity", jsonobj.ErrRange)
-		}
-		w.Int("severity", int64(m.Exception.Severity))
+		w.IntIn("severity", int64(m.Exception.Severity), 0, maxSeverity)
 		w.Text("type", m.Exception.Type)
 		if m.Exception.Note != "" {
 			w.Text("note", m.Exception.Note)

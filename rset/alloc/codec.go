@@ -89,27 +89,14 @@ func (j *JobInfo) member(o *jsonobj.Reader) {
 	}
 }
 
-func writeID(w *jsonobj.Writer, id jobid.ID) {
-	if id > math.MaxInt64 {
-		w.Fail("id", jsonobj.ErrRange)
-		return
-	}
-	w.Int("id", int64(id))
-}
-
-func writeTime(w *jsonobj.Writer, key string, t eventlog.Timestamp) {
-	if t < 0 {
-		w.Fail(key, jsonobj.ErrRange)
-		return
-	}
-	w.Float(key, float64(t))
-}
+// writeID refuses an id above 2^63-1, which is negative as an int64.
+func writeID(w *jsonobj.Writer, id jobid.ID) { w.IntIn("id", int64(id), 0, math.MaxInt64) }
 
 func writeJob(w *jsonobj.Writer, j JobInfo) {
 	writeID(w, j.ID)
 	w.Int("priority", int64(j.Priority))
 	w.Int("userid", int64(j.UserID))
 	if j.Submit != 0 {
-		writeTime(w, "t_submit", j.Submit)
+		w.FloatIn("t_submit", float64(j.Submit), 0)
 	}
 }

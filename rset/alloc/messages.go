@@ -250,7 +250,7 @@ func (m *Expiration) read(o *jsonobj.Reader) {
 func (m Expiration) append(dst []byte) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
 	writeID(&w, m.ID)
-	writeTime(&w, "expiration", m.Expiration)
+	w.FloatIn("expiration", float64(m.Expiration), 0)
 	return protocol().EndPayload(&w, m.name())
 }
 
