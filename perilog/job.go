@@ -357,16 +357,22 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 
 // timed calls f with the runs whose timers go on. Launches that were not taken have none.
 func (j *Job) timed(f func(*run.Run)) {
-	one := func(a *action) {
-		if a.run != nil && !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
+	j.eachRun(func(a *action) {
+		if !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
 			f(a.run)
 		}
-	}
+	})
+}
+
+// eachRun calls f with the actions that have a run, housekeeping last.
+func (j *Job) eachRun(f func(*action)) {
 	for _, a := range j.actions {
-		one(a)
+		if a.run != nil {
+			f(a)
+		}
 	}
 	if j.hk != nil {
-		one(&j.hk.action)
+		f(&j.hk.action)
 	}
 }
 

@@ -99,17 +99,12 @@ func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
 
 // resume continues the job after a restart, from what the logs say.
 func (j *Job) resume() error {
-	for _, a := range j.actions {
-		if a.run != nil {
-			a.run.Lose()
-		}
-	}
+	j.eachRun(func(a *action) { a.run.Lose() })
 	h := &j.holds
 	if j.loggedStart() == startPending {
 		j.executor = executorUnknown
 	}
 	if j.hk != nil {
-		j.hk.run.Lose()
 		if !h.left.ContainsAll(&j.hk.freed) && !h.revoked {
 			return fmt.Errorf("%w: housekeeping freed ranks %q, which the job's log still holds", ErrOrder, idset.Difference(&j.hk.freed, &h.left))
 		}
@@ -252,11 +247,7 @@ func (j *Job) refold() {
 		h.change(&h.scratch.own)
 		j.change(&h.scratch.own)
 	}
-	for _, a := range j.actions {
-		if a.run != nil {
-			a.run.Lose()
-		}
-	}
+	j.eachRun(func(a *action) { a.run.Lose() })
 }
 
 // change folds what an event of the job's log changes beside the holds.

@@ -124,7 +124,7 @@ func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, deta
 	if r.spec.PerRank {
 		r.rankEnded(rank, p, cause, status)
 	} else {
-		r.eachOpen(func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
+		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
 		if p.cause != 0 { // CauseControl, which stands also where no rank is left to tell of it
 			cause, status = p.cause, orStatus(status, statusFailed)
 		}
@@ -222,10 +222,10 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 		c.Failed = idset.Of(rank)
 	}
 	changed := false
-	r.each(firstNamed(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
+	r.eachOpen(firstNamed(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
 	if !r.spec.PerRank {
-		r.each(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) {
-			if s.stage != stageEnded && rank != r.spec.Leader { // which ends with the command
+		r.eachOpen(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) {
+			if rank != r.spec.Leader { // which ends with the command
 				r.rankEnded(rank, s, CauseOK, 0)
 				changed = true
 			}
@@ -264,16 +264,17 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 	}
 	if !r.spec.PerRank {
 		p.cause = CauseControl
-		r.eachOpen(failed)
+		r.eachOpen(r.spec.Ranks, failed)
 	} else {
 		failed(rank, p)
 	}
 	return AnswerApplied
 }
 
-// reported notes that a node failed, and drains it. It reports whether that is new.
+// reported notes that a node failed where the action has not ended, and drains it. It reports
+// whether that is new.
 func (r *Run) reported(rank uint32, s *slot, note string) bool {
-	if s.stage == stageEnded || s.cause == CauseReported || s.cause == CauseControl && s.drained {
+	if s.cause == CauseReported || s.cause == CauseControl && s.drained {
 		return false
 	}
 	note = clip(note, maxNote)
@@ -300,23 +301,18 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 	if cause == CauseCanceled {
 		status = statusTerminated
 	}
-	end := func(rank uint32, s *slot) {
-		if s.stage == stageEnded {
-			return
-		}
+	if !r.spec.PerRank {
+		r.endLead(cause, status)
+		ranks = r.spec.Ranks
+	}
+	r.eachOpen(ranks, func(rank uint32, s *slot) {
 		r.endSlot(s, cause, status)
 		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
 		if cause != CauseCanceled {
 			r.fail(Failure{Cause: cause, Status: status, Drain: drain && !s.drained}, rank)
 		}
 		s.drained = s.drained || drain
-	}
-	if r.spec.PerRank {
-		r.each(ranks, end)
-	} else {
-		r.endLead(cause, status)
-		r.eachOpen(end)
-	}
+	})
 	r.finish()
 }
 
@@ -324,10 +320,7 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 // there. It signals and drains nothing. It ends a single command if no rank is left.
 func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
 	r.advance(now)
-	r.each(ranks, func(rank uint32, s *slot) {
-		if s.stage == stageEnded {
-			return
-		}
+	r.eachOpen(ranks, func(rank uint32, s *slot) {
 		r.endSlot(s, CauseForced, status)
 		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status, Forced: true})
 		r.detail(rank, CauseForced, status, who)
@@ -372,10 +365,7 @@ func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	if status = normal(status); stopped(status) {
 		status = statusFailed
 	}
-	r.each(idset.Intersect(ranks, r.spec.Ranks), func(_ uint32, s *slot) {
-		if s.stage == stageEnded {
-			return
-		}
+	r.eachOpen(idset.Intersect(ranks, r.spec.Ranks), func(_ uint32, s *slot) {
 		cause := s.cause
 		if cause == 0 {
 			cause, _ = exited(status)

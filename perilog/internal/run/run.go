@@ -324,9 +324,9 @@ func (r *Run) processes(ranks *idset.Set, f func(rank uint32, p *slot)) {
 	r.each(ranks, f)
 }
 
-// eachOpen calls f with the ranks that have not ended.
-func (r *Run) eachOpen(f func(rank uint32, s *slot)) {
-	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
+// eachOpen calls f with those of some ranks that have not ended.
+func (r *Run) eachOpen(ranks *idset.Set, f func(rank uint32, s *slot)) {
+	r.each(ranks, func(rank uint32, s *slot) {
 		if s.stage != stageEnded {
 			f(rank, s)
 		}
