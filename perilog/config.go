@@ -208,14 +208,27 @@ func (a *ActionConfig) check(key string, bad func(key, reason string)) {
 		}
 		seen[name] = true
 	}
-	checkCommand(key, a.Command, bad)
-	checkTimeouts(key, a.Timeout, a.KillTimeout, bad)
+	if len(a.Command) > maxArguments {
+		bad(key+".command", "has too many elements")
+	} else if slices.ContainsFunc(a.Command, func(s string) bool { return len(s) > maxArgument }) {
+		bad(key+".command", "has an element that is too long")
+	}
+	if a.Timeout < 0 {
+		bad(key+".timeout", "is not a duration")
+	}
+	if a.KillTimeout < 0 || a.KillTimeout == fsd.Forever {
+		bad(key+".kill-timeout", "is not a finite duration")
+	}
+}
+
+// action returns housekeeping as an action: what an action has beside it is zero.
+func (h *HousekeepingConfig) action() *ActionConfig {
+	return &ActionConfig{Command: h.Command, PerRank: true, Timeout: h.Timeout, KillTimeout: h.KillTimeout}
 }
 
 func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 	const key = "housekeeping"
-	checkCommand(key, h.Command, bad)
-	checkTimeouts(key, h.Timeout, h.KillTimeout, bad)
+	h.action().check(key, bad)
 	if h.ReleaseAfter != nil && *h.ReleaseAfter < 0 {
 		bad(key+".release-after", "is not a duration")
 	}
@@ -223,23 +236,6 @@ func (h *HousekeepingConfig) check(bad func(key, reason string)) {
 	case "", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease:
 	default:
 		bad(key+".on-failure", `is not "drain", "hold" or "release"`)
-	}
-}
-
-func checkCommand(key string, command []string, bad func(key, reason string)) {
-	if len(command) > maxArguments {
-		bad(key+".command", "has too many elements")
-	} else if slices.ContainsFunc(command, func(s string) bool { return len(s) > maxArgument }) {
-		bad(key+".command", "has an element that is too long")
-	}
-}
-
-func checkTimeouts(key string, timeout, kill fsd.Duration, bad func(key, reason string)) {
-	if timeout < 0 {
-		bad(key+".timeout", "is not a duration")
-	}
-	if kill < 0 || kill == fsd.Forever {
-		bad(key+".kill-timeout", "is not a finite duration")
 	}
 }
 

@@ -41,7 +41,7 @@ type housekeeping struct {
 func (j *Job) housekeepingAction() action {
 	a := action{Key: Housekeeping()}
 	if c := j.cfg.Housekeeping; c != nil {
-		a.config = &ActionConfig{Command: c.Command, PerRank: true, Timeout: c.Timeout, KillTimeout: c.KillTimeout}
+		a.config = c.action()
 	}
 	return a
 }
