@@ -81,8 +81,11 @@ func (s *Set) Insert(id uint32) bool {
 // depends on the ranges, not on the ids. Panics if last is above MaxID.
 func (s *Set) InsertRange(first, last uint32) bool {
 	checkID(last)
-	if last < first {
+	switch {
+	case last < first:
 		return false
+	case first == last: // which moves less than a range does
+		return s.Insert(first)
 	}
 	r := run{first, last}
 	bits := s.bits()
@@ -128,8 +131,11 @@ func (s *Set) Remove(id uint32) bool {
 // whether any was present. It removes nothing if last is below first. Its time
 // depends on the ranges, not on the ids.
 func (s *Set) RemoveRange(first, last uint32) bool {
-	if last < first {
+	switch {
+	case last < first:
 		return false
+	case first == last:
+		return s.Remove(first)
 	}
 	r := run{first, last}
 	bits := s.bits()

@@ -430,11 +430,6 @@ func (a *activeAction) hasName(i int) bool {
 // leave adds ranks to those that have left.
 func (h *Holds) leave(ranks *idset.Set) {
 	for first, last := range ranks.Ranges() {
-		if first == last { // which moves less than a range does
-			h.left.Insert(first)
-			h.fresh.Insert(first)
-			continue
-		}
 		h.left.InsertRange(first, last)
 		h.fresh.InsertRange(first, last)
 	}

@@ -139,11 +139,6 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 	// r has all ranks that are held, so that there is no error.
 	part, _ := l.r.Restrict(ranks)
 	for first, last := range ranks.Ranges() {
-		if first == last { // which moves less than a range does
-			l.held.Remove(first)
-			l.freed.Insert(first)
-			continue
-		}
 		l.held.RemoveRange(first, last)
 		l.freed.InsertRange(first, last)
 	}
