@@ -94,13 +94,7 @@ func (h *Holds) names(left bool) []string {
 	return names
 }
 
-func (h *Holds) allNames() []string {
-	var names []string
-	for _, n := range h.named {
-		names = append(names, n.name)
-	}
-	return names
-}
+func (h *Holds) allNames() []string { return append(h.names(false), h.names(true)...) }
 
 // Held returns a new set of the ranks that have a holder. A rank can be neither held
 // nor have left: it then waits for the event free.
