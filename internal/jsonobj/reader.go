@@ -168,6 +168,16 @@ func (r *Reader) Keep(kept json.RawMessage) json.RawMessage {
 	return append(AppendCompact(kept, r.Value().Raw()), '}')
 }
 
+// Need returns the value of a key, wherever Next is. If the object lacks the key, the value
+// is absent and there is a fault. It walks the object: it is for few keys, or one before the others.
+func (r *Reader) Need(key string) Value {
+	v := r.self.Member(key)
+	if v.Absent() {
+		r.self.FailKey(key, ErrMissing)
+	}
+	return v
+}
+
 // Require notes a fault for the first of the keys that the object lacks. It
 // belongs after the last Next.
 func (r *Reader) Require(keys ...string) {

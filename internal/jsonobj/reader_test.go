@@ -274,3 +274,17 @@ func TestRoot(t *testing.T) {
 		require.NotEqual(t, v.Absent(), v.Failed())
 	}
 }
+
+func TestNeedReadsAKeyWhereverNextIs(t *testing.T) {
+	d := jsonobj.NewDoc([]byte(` {"a":1,"b\u0062":"x"}`))
+	o := d.Object()
+	require.Equal(t, "x", o.Need("bb").Text())
+	require.True(t, o.Next())
+	require.EqualValues(t, 1, o.Need("a").Int(0, 2))
+	require.Equal(t, "a", string(o.Key()))
+	require.True(t, o.Need("c").Absent())
+	require.EqualError(t, d.Err(), "c: offset 1: key is missing")
+	require.True(t, o.Need("a").Absent(), "after a fault")
+	var none jsonobj.Reader
+	require.True(t, none.Need("a").Absent())
+}

@@ -77,51 +77,35 @@ func tooLong(b []byte) *jsonobj.Fault {
 // read checks the text of s and sets the other fields from it.
 func (s *Spec) read() *jsonobj.Fault {
 	d := jsonobj.NewDoc(s.raw)
-	var version, resources, tasks, attributes jsonobj.Value
-	// Nothing is read of the text before the end of this walk, which checks all of it.
 	o := d.Object()
-	for o.Next() {
-		switch string(o.Key()) {
-		case "version":
-			version = o.Value()
-		case "resources":
-			resources = o.Value()
-		case "tasks":
-			tasks = o.Value()
-		case "attributes":
-			attributes = o.Value()
-		}
-	}
 	// The version decides how to read the rest.
-	if o.Require("version"); !d.Failed() && version.Int(math.MinInt64, math.MaxInt64) != 1 {
+	if version := o.Need("version"); !d.Failed() && version.Int(math.MinInt64, math.MaxInt64) != 1 {
 		version.Fail(errNotRead)
 	}
-	if o.Require("resources"); !d.Failed() {
+	if resources := o.Need("resources"); !d.Failed() {
 		s.readResources(resources)
 	}
-	if o.Require("tasks"); !d.Failed() {
+	if tasks := o.Need("tasks"); !d.Failed() {
 		s.readTasks(tasks)
 	}
-	if o.Require("attributes"); !d.Failed() {
+	if attributes := o.Need("attributes"); !d.Failed() {
 		s.readAttributes(attributes)
 	}
 	return d.Fault()
 }
 
 func (s *Spec) readAttributes(v jsonobj.Value) {
-	var system jsonobj.Value
 	o := v.Object()
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
 		case "user":
 			m.IsObject()
 		case "system":
-			system = m
 		default:
 			m.Fail(errUnknown)
 		}
 	}
-	if o.Require("system"); !v.Failed() {
+	if system := o.Need("system"); !v.Failed() {
 		s.readSystem(system)
 	}
 }

@@ -38,14 +38,10 @@ func (m Hello) name() string { return "hello request" }
 func (m Hello) valid() bool { return m.Service != "" && len(m.Service) <= maxService }
 
 func (m *Hello) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if string(o.Key()) == "service" {
-			if m.Service = o.Text(); !m.valid() {
-				o.Value().Fail(errService)
-			}
-		}
+	name := o.Need("service")
+	if m.Service = name.Text(); !m.valid() {
+		name.Fail(errService)
 	}
-	o.Require("service")
 }
 
 func (m Hello) write(w *jsonobj.Writer) {

@@ -21,20 +21,18 @@ type HelloResponse struct {
 func (m HelloResponse) name() string { return "hello response" }
 
 func (m *HelloResponse) read(o *jsonobj.Reader) {
-	var free jsonobj.Value
 	for o.Next() {
 		m.JobInfo.member(o)
 		switch string(o.Key()) {
 		case "R":
 			m.R = readR(o.Value(), true)
 		case "free":
-			free = o.Value()
-			m.Free = jsonobj.Parse(free, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
+			m.Free = jsonobj.Parse(o.Value(), func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 		}
 	}
 	o.Require("id", "priority", "userid")
 	if !m.freeFits() {
-		free.Fail(errSubset)
+		o.Value().Member("free").Fail(errSubset)
 	}
 	if m.Free.IsEmpty() {
 		m.Free = nil

@@ -28,13 +28,7 @@ type Hello struct {
 
 func (m Hello) name() string { return "hello request" }
 
-func (m *Hello) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if string(o.Key()) == "partial-ok" {
-			m.PartialOK = o.Bool()
-		}
-	}
-}
+func (m *Hello) read(o *jsonobj.Reader) { m.PartialOK = o.Value().Member("partial-ok").Bool() }
 
 func (m Hello) append(dst []byte) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
@@ -51,21 +45,11 @@ type Ready struct {
 func (m Ready) name() string { return "ready request" }
 
 func (m *Ready) read(o *jsonobj.Reader) {
-	var mode, limit jsonobj.Value
-	for o.Next() {
-		switch string(o.Key()) {
-		case "mode":
-			mode = o.Value()
-		case "limit":
-			limit = o.Value()
-		}
-	}
-	o.Require("mode")
+	mode := o.Need("mode")
 	switch mode.Text() {
 	case "unlimited":
 	case "limited":
-		o.Require("limit")
-		m.Limit = int(limit.Int(1, math.MaxInt32))
+		m.Limit = int(o.Need("limit").Int(1, math.MaxInt32))
 	default:
 		mode.Fail(errMode)
 	}
@@ -100,14 +84,7 @@ type ReadyResponse struct {
 
 func (m ReadyResponse) name() string { return "ready response" }
 
-func (m *ReadyResponse) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if string(o.Key()) == "count" {
-			m.Count = readUint32(o.Value())
-		}
-	}
-	o.Require("count")
-}
+func (m *ReadyResponse) read(o *jsonobj.Reader) { m.Count = readUint32(o.Need("count")) }
 
 func (m ReadyResponse) append(dst []byte) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
@@ -148,14 +125,7 @@ type Cancel struct {
 
 func (m Cancel) name() string { return "cancel request" }
 
-func (m *Cancel) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if string(o.Key()) == "id" {
-			m.ID = readID(o.Value())
-		}
-	}
-	o.Require("id")
-}
+func (m *Cancel) read(o *jsonobj.Reader) { m.ID = readID(o.Need("id")) }
 
 func (m Cancel) append(dst []byte) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
@@ -179,15 +149,9 @@ type Prioritize struct {
 func (m Prioritize) name() string { return "prioritize request" }
 
 func (m *Prioritize) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if string(o.Key()) != "jobs" {
-			continue
-		}
-		for a := o.Value().Array(); a.Next(); {
-			m.Jobs = append(m.Jobs, readPriority(a.Value()))
-		}
+	for a := o.Need("jobs").Array(); a.Next(); {
+		m.Jobs = append(m.Jobs, readPriority(a.Value()))
 	}
-	o.Require("jobs")
 }
 
 // readPriority reads an array of an id and a priority.
@@ -294,14 +258,7 @@ type Feasibility struct {
 
 func (m Feasibility) name() string { return "feasibility request" }
 
-func (m *Feasibility) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if string(o.Key()) == "jobspec" {
-			m.Jobspec = readObject(o.Value())
-		}
-	}
-	o.Require("jobspec")
-}
+func (m *Feasibility) read(o *jsonobj.Reader) { m.Jobspec = readObject(o.Need("jobspec")) }
 
 func (m Feasibility) append(dst []byte) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
