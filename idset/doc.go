@@ -4,9 +4,6 @@
 //
 //	held := idset.Range(0, 15)
 //	done, err := idset.Parse("3,8-11")
-//	if err != nil {
-//		return err
-//	}
 //	held.SubtractWith(done) // a method changes its set,
 //	both := idset.Union(held, done) // a function returns a new one
 //	for first, last := range held.Ranges() {

@@ -1,21 +1,14 @@
 // Package jobstate folds the log of a job into its state (RFC 21).
 //
 //	job, err := jobstate.Replay(id, log)
-//	if err != nil {
-//		return err // jobstate: job ƒ6: line 2: offset 78: …
-//	}
 //	fmt.Println(job.State(), "waits for", job.Waiting())
 //
 // [Validate] lists what is wrong with a log. A manager posts an event:
 //
 //	entry, err := jobstate.NewEntry(now, &jobstate.PriorityContext{Priority: 16}) // 1
 //	var ev jobstate.Event
-//	if err := ev.Decode(entry); err != nil { // 2
-//		return err
-//	}
-//	if _, err := job.ApplyEvent(&ev); err != nil {
-//		return err
-//	}
+//	err = ev.Decode(entry) // 2
+//	outcome, err := job.ApplyEvent(&ev)
 //	line, err = eventlog.AppendEntry(line, entry) // 3
 //
 // The caller's duties:

@@ -7,8 +7,6 @@
 // [Index.Unlinked] takes its outcome. The index does no I/O: its caller does, or [CarryOut]
 // with a [Store].
 //
-// # Usage
-//
 //	x, err := purge.Recover(cfg, evidence)     // 1: at start, of what the store has
 //	for now := range ticks {                   // at x.Due(limits)
 //		err := x.Observe(now)

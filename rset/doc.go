@@ -4,15 +4,9 @@
 // fragments, of which exactly one, the last, is final.
 //
 //	r, err := rset.Parse(text)
-//	if err != nil {
-//		return err
-//	}
 //	held := rset.NewLedger(r)
 //	for ranks := range released { // as epilogs end
 //		fragment, err := held.Free(ranks)
-//		if err != nil {
-//			return err
-//		}
 //		send(fragment.R, fragment.Final) // sched.free
 //	}
 //

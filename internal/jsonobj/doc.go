@@ -12,31 +12,23 @@
 //			v.UserID = uint32(o.Int(0, math.MaxUint32))
 //		case "ranks":
 //			v.Ranks = jsonobj.Parse(o.Value(), idset.Parse)
-//		default:
-//			v.Extra = o.Keep(v.Extra)
 //		}
 //	}
 //	o.Require("userid", "ranks")
-//	if err := d.Err(); err != nil {
-//		return fmt.Errorf("release: %w", err)
-//	}
+//	err := d.Err()
 //
 // The first fault stays in the Doc: all its Readers end there, and what is read after it is
 // zero. A [Fault] names the path of the value, its offset and the cause. A [Value] may be
 // read later, while its Doc lives; an absent one is zero.
 //
 // A [Writer] appends an object, compact and in valid UTF-8. A [Protocol] reads and writes
-// messages, and the lines that carry them. [Check] decides whether a text is one JSON value.
-// [Int64] and the like decode one value, without white space around it; [AppendString] and
-// the like write one.
+// messages and their lines. [Check] decides whether a text is one JSON value.
 //
 // # Grammar
 //
-// It is RFC 8259, read as the JSON library of Flux (jansson) reads it: what passes here
-// passes there.
+// It is RFC 8259, read as the JSON library of Flux (jansson) reads it, but for the first rule:
 //
 //   - A key that appears twice in an object is an error, at every level, compared unescaped.
-//     Only this rule is stricter than jansson's default.
 //   - Text is valid UTF-8: no overlong forms, no surrogates, no byte order mark.
 //   - \u escapes of surrogates come in pairs.
 //   - A key holds no U+0000; another string may, as \u0000.
@@ -48,8 +40,7 @@
 //
 // Values and Readers alias the text; faults alias nothing. A Doc belongs to one goroutine.
 //
-// A text costs one pass, without recursion. An object in it costs its own keys and tokens
-// once more when it is read. Small texts allocate nothing beside results and keys with
-// escapes; of others, memory grows with keys, depth and up to 16 bytes for each object or
-// array. n keys cost O(n log n) comparisons. The caller limits the length of the text.
+// A text costs one pass, without recursion, and an object in it one more when it is read.
+// Small texts allocate results and keys with escapes; of others, memory grows with keys,
+// depth and 16 bytes for each object or array. The caller limits the length of the text.
 package jsonobj

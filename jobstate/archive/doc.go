@@ -7,9 +7,7 @@
 //	for _, f := range a.Failures {
 //		fmt.Println(f) // archive: "job/0000/0001/ce00/0000": no jobspec
 //	}
-//	if err != nil {
-//		return err // the jobs before the damage were loaded
-//	}
+//	return err // the jobs before the damage were loaded
 //
 // The caller's duties:
 //

@@ -4,9 +4,7 @@
 //	var config struct {
 //		Limit fsd.Duration `json:"limit"`
 //	}
-//	if err := json.Unmarshal(text, &config); err != nil {
-//		return err // fsd: syntax error: offset 1: …
-//	}
+//	err := json.Unmarshal(text, &config) // fsd: syntax error: offset 1: …
 //	if config.Limit != 0 && config.Limit != fsd.Forever {
 //		timer.Reset(time.Duration(config.Limit))
 //	}

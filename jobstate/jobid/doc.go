@@ -2,14 +2,8 @@
 // unique within an instance and ordered by time.
 //
 //	g, err := jobid.NewGenerator(0, epoch) // 1
-//	if err != nil {
-//		return err
-//	}
 //	g.After(watermark) // 2
-//	id, err := g.Next(now)
-//	if err != nil {
-//		return err // no id left in this millisecond: try again in the next
-//	}
+//	id, err := g.Next(now) // no id left in this millisecond: try again in the next
 //	fmt.Println(id, id.KVSPath()) // ƒuZZybuNNy job.0017.e9fb.8df1.6c2e
 //	same, err := jobid.Parse("fuZZybuNNy")
 //
@@ -37,9 +31,7 @@
 //
 // # Differences from flux-core
 //
-// Parse refuses words and emoji. It also refuses what flux-core
-// accepts: base 58 text beyond 2^64 (there it wraps to another job's id), signs, white
-// space and 0x inside dotted hexadecimals, a sign before a decimal, white space after
-// "job.". It accepts white space after dotted hexadecimals and base 58, as RFC 19 does and
-// flux-core does not.
+// Parse refuses words and emoji, base 58 beyond 2^64 (there it wraps to another job's id),
+// signs, 0x and white space in dotted hexadecimals, and white space after "job.". It accepts
+// white space after dotted hexadecimals and base 58, as RFC 19 does.
 package jobid

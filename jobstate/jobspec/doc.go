@@ -6,16 +6,13 @@
 //	})
 //	text, err := json.Marshal(spec)
 //
-//	spec, err = jobspec.Parse(text)
-//	if err != nil {
-//		return err // jobspec: resources[0].count: offset 40: must be …
-//	}
+//	spec, err = jobspec.Parse(text) // jobspec: resources[0].count: offset 40: must be …
 //	c := spec.Counts()
 //	fmt.Println(spec.Name(), spec.Duration(), c.Nodes, c.Tasks)
 //
 // A scheduler gets the resources from [Spec.Shape], or as a tree from [Spec.Vertices]. A
-// listing gets the sizes from [Spec.Counts] before the event alloc and from
-// [Spec.CountsOn] after it. [Spec.UpdateAll] applies events jobspec-update.
+// listing gets the sizes from [Spec.Counts], and after the event alloc from [Spec.CountsOn].
+// [Spec.UpdateAll] applies events jobspec-update.
 //
 // A vertex is a resource in the tree that a job asks for; tasks run in the vertex slot. A
 // [Count] says how many of a vertex are acceptable in each one of its parent. A [Quantity]

@@ -1,12 +1,9 @@
-// Package dirstore keeps jobs in a directory of the file system, one directory for
-// each. It keeps nothing else: the records of an instance, such as the watermark and
-// tombstones, are for a log beside it.
+// Package dirstore keeps jobs in the file system, one directory for each. The records of
+// an instance, such as the watermark and tombstones, are for a log beside it.
 //
 // Use it for tests, and for tools where people read plain files. A job takes 20 KB and
 // five inodes. For daily use take a database: examples/boltstore keeps the same data in
 // one file with 2.5 KB for each job, and lists and purges more than ten times as fast.
-//
-// # Usage
 //
 //	s, err := dirstore.Open(dir)
 //	for j, err := range s.Jobs() {                    // err: a job to look at
@@ -46,9 +43,8 @@
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a Store. Opening the same directory again
-// returns [logfile.ErrLocked] until the first Store is closed or its process
-// ends.
+// One goroutine at a time may use a Store. Opening the same directory again returns
+// [logfile.ErrLocked] until the first Store is closed or its process ends.
 //
 // Adding a job takes four or five fsyncs, replacing its R two or three, unlinking a batch
 // one. A listing has one job at a time in memory. On Windows a crash of the machine may

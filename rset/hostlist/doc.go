@@ -2,10 +2,7 @@
 // keeps hosts in order, duplicates included, as ranges: n[0-999999] is as cheap as n7. Its
 // text is the hostlist string of RFC 29, read strictly and printed in one canonical form.
 //
-//	l, err := hostlist.Parse("node[08-11],login")
-//	if err != nil {
-//		return err // names the offset
-//	}
+//	l, err := hostlist.Parse("node[08-11],login") // an error names the offset
 //	l.AppendList(hostlist.Of("node12"))
 //	for host := range l.All() {
 //		fmt.Println(host) // node08, node09, …, login, node12
