@@ -28,11 +28,10 @@ type Hooks struct {
 	// NEW until the input [Validated]. After a restart Validate is called again for a job
 	// in NEW; an error then invalidates it.
 	Validate func(*Event) error
-	// Dependency is called for each dependency of a jobspec, after submit, and again
-	// after a restart while the job waits for it. It reports whether the scheme is
-	// its own; if so, no other hook is asked. An error refuses the job; after a restart
-	// it raises an exception on the job. To make the job wait, the hook posts a
-	// [DependencyAdd].
+	// Dependency is called for each dependency of a jobspec, after submit, and again after
+	// a restart while the job waits for it. It reports whether the scheme is its own; if
+	// so, no other hook is asked. An error refuses the job; after a restart it raises an
+	// exception on the job. To make the job wait, the hook posts a [DependencyAdd].
 	Dependency func(*Event, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
 	// Only the first hook with this function is asked. If later is true, the job keeps

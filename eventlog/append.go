@@ -13,10 +13,9 @@ import (
 // between them. The Context is appended as it is; if it has a newline,
 // AppendEntry removes all white space between its tokens.
 //
-// The keys of an Entry that was read are written in the order in which they were
-// read, unknown ones included. A timestamp that was read as an integer is written
-// as one, unless the caller set it. So a line that Flux wrote comes out with the
-// same bytes.
+// The keys of an Entry that was read are written in the order in which they were read,
+// unknown ones included. A timestamp that was read as an integer is written as one, unless
+// the caller set it. So a line that Flux wrote comes out with the same bytes.
 //
 // It refuses what [Parse] would refuse, and then returns dst as it was. The error
 // wraps [ErrEntry] for a timestamp that is not finite and greater than zero, for a

@@ -77,13 +77,12 @@ func (d *Decoder) Line() int { return d.line }
 // without the torn line.
 func (d *Decoder) Offset() int64 { return d.offset }
 
-// All returns an iterator over the entries that are left. It ends with the log or
-// after the first error, which comes with a zero Entry. The error is a
-// *[SyntaxError] for a line that [Parse] would refuse, for [ErrTorn] and for
-// [ErrLimit]. If the reader failed, the error wraps the reader's error and names the
-// line and the offset. No line is skipped: nothing after an invalid line is read.
-// After a break, another loop over All continues where the first one stopped. After
-// an error it yields that error again.
+// All returns an iterator over the entries that are left. It ends with the log or after the
+// first error, which comes with a zero Entry. The error is a *[SyntaxError] for a line that
+// [Parse] would refuse, for [ErrTorn] and for [ErrLimit]. If the reader failed, the error
+// wraps the reader's error and names the line and the offset. No line is skipped: nothing
+// after an invalid line is read. After a break, another loop over All continues where the
+// first one stopped. After an error it yields that error again.
 //
 // An Entry is valid until the next step of the iterator. Its Name stays valid;
 // [Entry.Clone] keeps the rest. A step allocates as Parse does, except for recent

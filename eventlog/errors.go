@@ -18,9 +18,8 @@ var (
 	// missing or of the wrong type, the timestamp is not greater than zero, the
 	// name is empty or has U+0000, or a key is unknown and StrictKeys is set.
 	ErrEntry = errors.New("invalid event")
-	// ErrTorn is returned when text follows the last newline of a log: the
-	// write of the last entry did not finish. All complete entries come before
-	// this error.
+	// ErrTorn is returned when text follows the last newline of a log: the write of the
+	// last entry did not finish. All complete entries come before this error.
 	ErrTorn = errors.New("torn last line")
 	// ErrLimit is returned when a line, its depth or the number of entries exceeds a limit.
 	ErrLimit = errors.New("limit exceeded")

@@ -26,10 +26,9 @@ func FromTime(t time.Time) Timestamp {
 	return Timestamp(float64(t.Unix()) + float64(t.Nanosecond())/1e9)
 }
 
-// Time returns the time in UTC, rounded to a nanosecond. [FromTime] of the
-// result is t again for any t from 1970-04-08 (2^23 seconds) on. A Timestamp
-// more than 2^53 seconds from the epoch gives the time at that distance; NaN
-// gives the zero time.Time.
+// Time returns the time in UTC, rounded to a nanosecond. [FromTime] of the result is t
+// again for any t from 1970-04-08 (2^23 seconds) on. A Timestamp more than 2^53 seconds
+// from the epoch gives the time at that distance; NaN gives the zero time.Time.
 func (t Timestamp) Time() time.Time {
 	if math.IsNaN(float64(t)) {
 		return time.Time{}

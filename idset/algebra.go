@@ -27,9 +27,8 @@ func (s *Set) UnionWith(t *Set) bool {
 	return s.combine(union, t)
 }
 
-// IntersectWith removes the ids that are not in t and reports whether there were
-// any. A nil t is empty, and t may be s. Its time depends on the ranges, not on
-// the ids.
+// IntersectWith removes the ids that are not in t and reports whether there were any. A nil
+// t is empty, and t may be s. Its time depends on the ranges, not on the ids.
 func (s *Set) IntersectWith(t *Set) bool {
 	if s == t || s.IsEmpty() {
 		return false
@@ -41,9 +40,8 @@ func (s *Set) IntersectWith(t *Set) bool {
 	return s.combine(intersection, t)
 }
 
-// SubtractWith removes the ids of t and reports whether any was present. A nil
-// t is empty; s.SubtractWith(s) empties s. Its time depends on the ranges, not
-// on the ids.
+// SubtractWith removes the ids of t and reports whether any was present. A nil t is empty;
+// s.SubtractWith(s) empties s. Its time depends on the ranges, not on the ids.
 func (s *Set) SubtractWith(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -137,9 +135,8 @@ func (s *Set) combineFew(op operation, rs []run) bool {
 	return changed
 }
 
-// combineBits returns s and t as bitmaps for the operation, the first of them
-// to be changed and the second to be read; or nil, if they are better combined
-// as run lists.
+// combineBits returns s and t as bitmaps for the operation, the first of them to be changed
+// and the second to be read; or nil, if they are better combined as run lists.
 func (s *Set) combineBits(op operation, t *Set) (sb, tb *roaring.Bitmap) {
 	sb, tb = s.bits(), t.bits()
 	if sb == nil && tb == nil {

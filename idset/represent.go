@@ -55,11 +55,10 @@ const (
 	enterBytes = 64
 	leaveBytes = 128
 
-	// rangeSpend is what a range that is added to or removed from a bitmap
-	// takes of the budget, containerSpend what each container takes that it
-	// may add. A single id takes 1. A container more costs 100 bytes, at most
-	// a container that changes 8 KiB: so the bytes at most double before the
-	// budget is spent.
+	// rangeSpend is what a range that is added to or removed from a bitmap takes of the
+	// budget, containerSpend what each container takes that it may add. A single id takes
+	// 1. A container more costs 100 bytes, at most a container that changes 8 KiB: so the
+	// bytes at most double before the budget is spent.
 	rangeSpend     = 64
 	containerSpend = 4
 )

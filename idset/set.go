@@ -13,9 +13,8 @@ import (
 // MaxID is the largest id that a set can hold. It is the largest that a Flux peer accepts.
 const MaxID = 1<<31 - 1
 
-// A Set is a set of ids from 0 to MaxID. The zero value is the empty set, ready
-// to use. A nil *Set reads as the empty set; methods that change a set panic on
-// it.
+// A Set is a set of ids from 0 to MaxID. The zero value is the empty set, ready to use. A
+// nil *Set reads as the empty set; methods that change a set panic on it.
 //
 // Do not copy a Set: copies share storage, and go vet reports them. [Set.Clone]
 // makes an independent one. For concurrent use, and changes during an

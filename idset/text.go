@@ -120,9 +120,8 @@ const pairs = "00010203040506070809" + "10111213141516171819" + "202122232425262
 // end appends the rest of the block, without the last comma.
 func (p *printer) end(dst []byte) []byte { return append(dst, p.block[:max(p.n-1, 0)]...) }
 
-// Slice returns the ids in ascending order. If there are more than most ids,
-// the error wraps [ErrLimit]. For the empty set it returns nil. It allocates
-// once.
+// Slice returns the ids in ascending order. If there are more than most ids, the error
+// wraps [ErrLimit]. For the empty set it returns nil. It allocates once.
 func (s *Set) Slice(most int) ([]uint32, error) {
 	n := s.Len()
 	switch {

@@ -16,9 +16,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A World owns every node: it knows what runs where, and which job holds what. Tell it
-// what happens, in that order; [World.Err] returns the first violation. NewWorld makes
-// one.
+// A World owns every node: it knows what runs where, and which job holds what. Tell it what
+// happens, in that order; [World.Err] returns the first violation. NewWorld makes one.
 type World struct {
 	actions *perilog.Config
 	booked  map[core]jobid.ID

@@ -11,9 +11,8 @@ import (
 // EventDrained is the event that confirms a drain.
 const EventDrained = "drained"
 
-// The other events of the dialect, which RFC 21 does not define. A tool that knows
-// RFC 21 alone ignores them. Those of housekeeping are in a log of its own: a Job
-// ignores them.
+// The other events of the dialect, which RFC 21 does not define. A tool that knows RFC 21
+// alone ignores them. Those of housekeeping are in a log of its own: a Job ignores them.
 const (
 	eventPrologLaunch        = "prolog-launch"  // launched again, after the launch in the start
 	eventPrologFail          = "prolog-fail"    // some ranks failed
@@ -77,9 +76,8 @@ type ActionMode struct {
 	// this rank, for all ranks. At most one of the two is set.
 	PerRank bool
 	Leader  Optional[uint32]
-	// Timeout counts from each launch; when it expires, the action is stopped.
-	// KillTimeout counts from the stop; when it expires, the action counts as
-	// ended. 0 means never.
+	// Timeout counts from each launch; when it expires, the action is stopped. KillTimeout
+	// counts from the stop; when it expires, the action counts as ended. 0 means never.
 	Timeout, KillTimeout time.Duration
 }
 
@@ -97,9 +95,8 @@ const (
 	OnFailureRelease OnFailure = "release" // the rank is freed
 )
 
-// ActionStartContext is the context of prolog-start, epilog-start and
-// housekeeping-start. RFC 21 defines only the description, so the events of other
-// writers have no other field.
+// ActionStartContext is the context of prolog-start, epilog-start and housekeeping-start.
+// RFC 21 defines only the description, so the events of other writers have no other field.
 type ActionStartContext struct {
 	ActionKey
 	// Ranks are those that the action holds. An event without the key ranks means
@@ -112,9 +109,8 @@ type ActionStartContext struct {
 	// 0 means that the action is not launched yet. It needs PerRank or Leader.
 	Attempt uint32
 
-	// Only housekeeping has these: how long after the first rank is done it
-	// frees ranks while others still run (absent: never), and what happens to
-	// ranks where it failed.
+	// Only housekeeping has these: how long after the first rank is done it frees ranks
+	// while others still run (absent: never), and what happens to ranks where it failed.
 	ReleaseAfter Optional[fsd.Duration]
 	OnFailure    OnFailure
 
@@ -132,9 +128,8 @@ type ActionLaunchContext struct {
 	Extra      json.RawMessage
 }
 
-// ActionFailContext is the context of prolog-fail and epilog-fail: the action
-// failed on some ranks. It is logged when the failure is accepted, before the
-// action ends.
+// ActionFailContext is the context of prolog-fail and epilog-fail: the action failed on
+// some ranks. It is logged when the failure is accepted, before the action ends.
 type ActionFailContext struct {
 	ActionKey
 	Ranks  *idset.Set // not empty

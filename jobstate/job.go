@@ -276,10 +276,9 @@ func (j *Job) Actions() iter.Seq[Action] {
 	}
 }
 
-// Dependencies returns the dependencies that are not satisfied, in the order in
-// which they were added. The result is nil if the job never had a dependency,
-// and empty but not nil if all are satisfied: a listing shows the two
-// differently.
+// Dependencies returns the dependencies that are not satisfied, in the order in which they
+// were added. The result is nil if the job never had a dependency, and empty but not nil if
+// all are satisfied: a listing shows the two differently.
 func (j *Job) Dependencies() []string {
 	if j.rare == nil || len(j.rare.deps.items) == 0 {
 		return nil
@@ -386,9 +385,8 @@ func (j *Job) Updates() iter.Seq2[string, json.RawMessage] {
 	}
 }
 
-// Expiration returns when the resources expire by the last resource-update; 0
-// means never. It returns false if there was no update: then the expiration in R
-// holds.
+// Expiration returns when the resources expire by the last resource-update; 0 means never.
+// It returns false if there was no update: then the expiration in R holds.
 func (j *Job) Expiration() (eventlog.Timestamp, bool) {
 	if j.rare == nil {
 		return 0, false

@@ -224,9 +224,8 @@ var outcomeTexts = []string{
 	ignoredFreed:      "ignored: the job holds no resources",
 }
 
-// Ignored reports whether the event left the job's state as it was. If a manager's
-// own event is ignored, the manager need not log it, unless the outcome is
-// [IgnoredUnknown].
+// Ignored reports whether the event left the job's state as it was. If a manager's own
+// event is ignored, the manager need not log it, unless the outcome is [IgnoredUnknown].
 func (o Outcome) Ignored() bool { return o > Applied && o <= ignoredFreed }
 
 // String returns "applied", or the reason why the event was ignored.

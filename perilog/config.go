@@ -58,12 +58,11 @@ type ActionConfig struct {
 	// which chooses what to run if it is empty.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
-	// PerRank runs the command on each rank. Otherwise a single command runs on
-	// rank Leader, which need not be a rank of the job, and serves all ranks. Its
-	// end is the end of the action on all ranks, except those that a control line
-	// released earlier. If it fails, the Job drains the ranks that control lines
-	// named as failed, and Leader if the action holds it and the command may still run
-	// there.
+	// PerRank runs the command on each rank. Otherwise a single command runs on rank
+	// Leader, which need not be a rank of the job, and serves all ranks. Its end is the end
+	// of the action on all ranks, except those that a control line released earlier. If it
+	// fails, the Job drains the ranks that control lines named as failed, and Leader if the
+	// action holds it and the command may still run there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 

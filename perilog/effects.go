@@ -40,11 +40,10 @@ type Record struct {
 // owns the sets of ranks. Make launches, signals and drains idempotent: action and
 // attempt identify a launch.
 type Effects struct {
-	// Post has the events that Apply accepted, and the events that follow from all
-	// inputs. Make Post durable BEFORE anything else, in this order: if a record is
-	// durable, all records before it are. Send answers to reports AFTER that. If
-	// you cannot store Post, do nothing else and drop the Job: RecoverJob reads
-	// what is durable.
+	// Post has the events that Apply accepted, and the events that follow from all inputs.
+	// Make Post durable BEFORE anything else, in this order: if a record is durable, all
+	// records before it are. Send answers to reports AFTER that. If you cannot store Post,
+	// do nothing else and drop the Job: RecoverJob reads what is durable.
 	Post []Record
 	// Launch lists commands to start, AFTER Post is durable.
 	Launch []Launch
@@ -58,9 +57,8 @@ type Effects struct {
 	// until [Job.Drained] confirms the drain. A node that is drained already
 	// keeps its reason (the mode "update" of Flux).
 	Drain []Drain
-	// Free is the fragment that goes back to the scheduler, AFTER Post is durable;
-	// often it is empty. If a crash loses it, the scheduler learns at its next
-	// hello what was freed.
+	// Free is the fragment that goes back to the scheduler, AFTER Post is durable; often it
+	// is empty. If a crash loses it, the scheduler learns at its next hello what was freed.
 	Free rset.Fragment
 	// Outcomes say how actions ended, for an administrator's log.
 	Outcomes []Outcome

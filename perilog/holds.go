@@ -10,10 +10,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Holds knows what holds which ranks of one job. A holder is the job itself, the
-// executor, a prolog, an epilog, or a drain that is not confirmed. Holds folds the
-// events of the job's log into a [jobstate.Job] and into the ranks and named
-// resources of each holder.
+// Holds knows what holds which ranks of one job. A holder is the job itself, the executor,
+// a prolog, an epilog, or a drain that is not confirmed. Holds folds the events of the
+// job's log into a [jobstate.Job] and into the ranks and named resources of each holder.
 //
 //   - The job holds its ranks from alloc until CLEANUP begins.
 //   - The executor holds ranks from start until it releases them, and all named
@@ -86,10 +85,9 @@ type activeAction struct {
 	names []int     // indices in Holds.named, ascending
 }
 
-// NewHolds returns the holds of a job before its first event. r is the R that the
-// job was allocated; nil is the empty R. named lists the job's resources that have
-// no rank, such as a shared file system; duplicates count once. NewHolds retains
-// neither.
+// NewHolds returns the holds of a job before its first event. r is the R that the job was
+// allocated; nil is the empty R. named lists the job's resources that have no rank, such as
+// a shared file system; duplicates count once. NewHolds retains neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := new(Holds)
 	h.init(id, nil)

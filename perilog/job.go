@@ -21,9 +21,8 @@ import (
 // follows from earlier inputs. An event that the job's state does not allow is an error of
 // package jobstate.
 var (
-	// ErrOrder is returned when an event would start the job before its prologs
-	// have succeeded, or would free what something holds. The text says what must
-	// come first.
+	// ErrOrder is returned when an event would start the job before its prologs have
+	// succeeded, or would free what something holds. The text says what must come first.
 	ErrOrder = errors.New("perilog: event comes too early")
 
 	// ErrAction is returned when Reattach, Rerun or ForceFinish does not apply to
@@ -53,10 +52,9 @@ type Spec struct {
 	Scratch *Scratch // memory to share with other Jobs; nil: none is shared
 }
 
-// A Job is one job and its nodes: it folds the job's log, runs the configured
-// prologs, epilogs and housekeeping, and frees each rank when nothing holds it. It
-// only decides; Take returns what is to be done. The package documentation shows the
-// loop.
+// A Job is one job and its nodes: it folds the job's log, runs the configured prologs,
+// epilogs and housekeeping, and frees each rank when nothing holds it. It only decides;
+// Take returns what is to be done. The package documentation shows the loop.
 //
 // All prologs start with the event alloc, and so does housekeeping. When a prolog
 // fails, the Job logs the start of every epilog, a fatal exception, which ends the job,

@@ -17,9 +17,8 @@ import (
 // fits in an entry of a log: more than 150 000 nodes of consecutive ranks.
 const maxRanksText = 768 << 10
 
-// SetR sets what the job was allocated: R, and named resources, which have no
-// rank. Call it before the event alloc. It is an error if R is empty or too large, or was
-// set before.
+// SetR sets what the job was allocated: R, and named resources, which have no rank. Call it
+// before the event alloc. It is an error if R is empty or too large, or was set before.
 func (j *Job) SetR(r *rset.R, named ...string) error {
 	switch {
 	case j.r != nil:
@@ -47,14 +46,13 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // RecoverJob folds the logs of a job after a restart. hkLog is the log of its
 // housekeeping, and may be empty.
 //
-// An action that was launched and has not ended is lost: its processes may still
-// run. The action keeps its holds until its process reports again, or
-// [Job.Reattach], [Job.Rerun] or [Job.ForceFinish] resolves it. [Job.Unresolved]
-// lists such actions. The next Take asks again for each drain that is not
-// confirmed. It signals again each action that was being stopped; the kill
-// timeout starts anew. It starts the configured actions whose phase has not begun: see
-// [Job.SetConfig]. An action in the log keeps the timeouts and ranks that its start
-// recorded, whatever the configuration says now.
+// An action that was launched and has not ended is lost: its processes may still run. The
+// action keeps its holds until its process reports again, or [Job.Reattach], [Job.Rerun] or
+// [Job.ForceFinish] resolves it. [Job.Unresolved] lists such actions. The next Take asks
+// again for each drain that is not confirmed. It signals again each action that was being
+// stopped; the kill timeout starts anew. It starts the configured actions whose phase has
+// not begun: see [Job.SetConfig]. An action in the log keeps the timeouts and ranks that
+// its start recorded, whatever the configuration says now.
 //
 // RecoverJob accepts events that Apply would have refused as too early: what was
 // freed in the log is freed. It returns the errors of NewJob. Any other error names

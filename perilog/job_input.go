@@ -183,8 +183,7 @@ func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 	j.setOffline(ranks)
 }
 
-// Tick tells the Job the time. Timeouts expire, and the timer of housekeeping
-// frees ranks.
+// Tick tells the Job the time. Timeouts expire, and the timer of housekeeping frees ranks.
 func (j *Job) Tick(now eventlog.Timestamp) {
 	if j.advance(now); j.stopped() {
 		return
@@ -295,11 +294,10 @@ type Unresolved struct {
 	Attempt uint32             // of ReasonLost: what a Report of these ranks names; else 0
 }
 
-// Unresolved returns the actions that hold ranks and will not end by themselves:
-// no known process and no timer ends them. They are in the order of the log; an action
-// that was lost in several attempts comes once for each.
-// Actions that run without a timeout, drains that are not confirmed, and epilogs
-// that wait for an offline node are not in it.
+// Unresolved returns the actions that hold ranks and will not end by themselves: no known
+// process and no timer ends them. They are in the order of the log; an action that was lost
+// in several attempts comes once for each. Actions that run without a timeout, drains that
+// are not confirmed, and epilogs that wait for an offline node are not in it.
 func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
 	lost := func(a *action, since eventlog.Timestamp) {

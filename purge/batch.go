@@ -124,9 +124,8 @@ func (x *Index) Claimed() (Plan, bool) {
 	return x.batch.Plan, true
 }
 
-// Unlinked passes what the store says of the batch: which jobs it has removed, and which
-// it could not remove and why. It may come in parts; repetitions and other ids change
-// nothing.
+// Unlinked passes what the store says of the batch: which jobs it has removed, and which it
+// could not remove and why. It may come in parts; repetitions and other ids change nothing.
 //
 // When the store has spoken of every job, done is true, and the jobs that are gone have
 // left the index. Unlinked returns the plan as Claim did, and the jobs that stay: plans by

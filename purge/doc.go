@@ -1,11 +1,10 @@
 // Package purge is the index of inactive jobs. It decides which jobs are purged and
 // when, and keeps a tombstone of each purged job.
 //
-// An [Index] holds the inactive jobs in the order in which they became inactive.
-// [Limits] say how old and how many they may become. [Index.Plan] is a dry run: which jobs
-// would be purged, oldest first, and why. [Index.Claim] reserves such a batch, and
-// [Index.Unlinked] takes its outcome. The index does no I/O: its caller does, or [CarryOut]
-// with a [Store].
+// An [Index] holds the inactive jobs in the order in which they became inactive. [Limits]
+// say how old and how many they may become. [Index.Plan] is a dry run: which jobs would be
+// purged, oldest first, and why. [Index.Claim] reserves such a batch, and [Index.Unlinked]
+// takes its outcome. The index does no I/O: its caller does, or [CarryOut] with a [Store].
 //
 //	x, err := purge.Recover(cfg, evidence)     // 1: at start, of what the store has
 //	for now := range ticks {                   // at x.Due(limits)

@@ -94,10 +94,9 @@ type Index struct {
 
 // Evidence is what a restart finds in the store.
 type Evidence struct {
-	// Now is the current time by a clock that the caller trusts, however long the
-	// process was down. 0 means the newest time of the jobs and tombstones. If that
-	// time is wrong, or more than a week ago, every time is ErrClock until
-	// AcceptClock.
+	// Now is the current time by a clock that the caller trusts, however long the process
+	// was down. 0 means the newest time of the jobs and tombstones. If that time is wrong,
+	// or more than a week ago, every time is ErrClock until AcceptClock.
 	Now eventlog.Timestamp
 	// Jobs are the inactive jobs, in any order. A job that is also in
 	// Tombstones was being purged when the process ended; it is resident.
@@ -247,9 +246,8 @@ func (x *Index) Lookup(id jobid.ID) (Record, bool) {
 	return x.jobs.record(at), true
 }
 
-// Ended returns the record of a job that is resident or has a tombstone;
-// [Record.Satisfies] says whether it satisfies a dependency. It returns false for
-// other ids.
+// Ended returns the record of a job that is resident or has a tombstone; [Record.Satisfies]
+// says whether it satisfies a dependency. It returns false for other ids.
 func (x *Index) Ended(id jobid.ID) (Record, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {

@@ -101,9 +101,8 @@ func (x *Index) rule(now eventlog.Timestamp, l Limits) rule {
 	return rule{now, l, x.Len() - x.leaving()}
 }
 
-// reason returns why a job goes when gone jobs have gone before it, 0 if it stays.
-// Once a job stays, all later ones do: they are not older, and no more jobs go
-// before them.
+// reason returns why a job goes when gone jobs have gone before it, 0 if it stays. Once a
+// job stays, all later ones do: they are not older, and no more jobs go before them.
 func (r *rule) reason(t eventlog.Timestamp, gone int) Reason {
 	l := &r.limits
 	if l.MinAge.Set && float64(r.now)-float64(t) < l.MinAge.Value.Seconds() {

@@ -32,15 +32,13 @@ type Store interface {
 	// Unlink removes everything that is stored of the jobs, except the watermark
 	// and tombstones. A job of which nothing is stored is no error.
 	//
-	// A job that cannot be removed does not stop the others: it is in failed,
-	// with the cause, and the others are gone. failed is nil or empty if all are
-	// gone. If err is not nil, the store failed as a whole: failed means nothing,
-	// and any of these jobs may be gone, complete or in part. No other job is
-	// harmed.
+	// A job that cannot be removed does not stop the others: it is in failed, with the
+	// cause, and the others are gone. failed is nil or empty if all are gone. If err is not
+	// nil, the store failed as a whole: failed means nothing, and any of these jobs may be
+	// gone, complete or in part. No other job is harmed.
 	//
-	// After a restart, a job of which only a part is left must not be listed;
-	// its id comes again in a later Unlink, or the store cleans up. Unlink does
-	// not keep the slice.
+	// After a restart, a job of which only a part is left must not be listed; its id comes
+	// again in a later Unlink, or the store cleans up. Unlink does not keep the slice.
 	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
 }
 

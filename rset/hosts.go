@@ -7,9 +7,8 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// hosts are the hosts of an R in rank order, as parts of lists that are never
-// changed: a fragment shares the list of its parent. Names are made only where
-// they are needed.
+// hosts are the hosts of an R in rank order, as parts of lists that are never changed: a
+// fragment shares the list of its parent. Names are made only where they are needed.
 type hosts []hostPart
 
 // A hostPart is n hosts of a list.

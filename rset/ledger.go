@@ -33,9 +33,8 @@ type Fragment struct {
 // is nothing to send.
 func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && !f.Final }
 
-// NewLedger returns a ledger that holds all of r, and the named resources, which
-// have no rank, such as the ssd of a rack. Duplicate names count once. A nil r is
-// empty.
+// NewLedger returns a ledger that holds all of r, and the named resources, which have no
+// rank, such as the ssd of a rack. Duplicate names count once. A nil r is empty.
 func NewLedger(r *R, named ...string) *Ledger {
 	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Clone(named)}
 	slices.Sort(l.heldNamed)

@@ -83,9 +83,8 @@ func newEntry(e Entry) (*children.Set, error) {
 	return set, nil
 }
 
-// WithTimes returns r with other times, with the meaning that they have in
-// [Config]. It is an error if a time is negative or not finite, or if
-// expiration is not after start.
+// WithTimes returns r with other times, with the meaning that they have in [Config]. It is
+// an error if a time is negative or not finite, or if expiration is not after start.
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {

@@ -22,10 +22,9 @@ const (
 	maxHosts   = 1 << 24 // hosts
 )
 
-// R is a set of resources (RFC 20): cores, gpus and other children of ranks,
-// their hosts, and the time they are valid. It is immutable: operations return a
-// new R, and any number of goroutines may use one. The zero value and a nil *R
-// are the empty set.
+// R is a set of resources (RFC 20): cores, gpus and other children of ranks, their hosts,
+// and the time they are valid. It is immutable: operations return a new R, and any number
+// of goroutines may use one. The zero value and a nil *R are the empty set.
 type R struct {
 	spans      []span          // ascending, disjoint; neighbours that touch have different nodes
 	nodes      []*children.Set // distinct, in the order of their first rank

@@ -10,9 +10,8 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// AssignHosts returns r with other hosts, in rank order. It is an error
-// unless there are as many hosts as ranks. It drops the scheduling key. It copies
-// the list.
+// AssignHosts returns r with other hosts, in rank order. It is an error unless there are as
+// many hosts as ranks. It drops the scheduling key. It copies the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	if err := r.checkHosts(list); err != nil {
 		return nil, categorize(err)

@@ -35,10 +35,9 @@ type Log struct {
 	failed   bool
 }
 
-// Open locks a log that exists and opens it for appending; an empty file is a log.
-// It reads the whole log. The error is a *[DamageError] if the log is damaged: call
-// [Repair] first. It is [ErrLocked] if the log is in use, and fs.ErrNotExist if there
-// is no log.
+// Open locks a log that exists and opens it for appending; an empty file is a log. It reads
+// the whole log. The error is a *[DamageError] if the log is damaged: call [Repair] first.
+// It is [ErrLocked] if the log is in use, and fs.ErrNotExist if there is no log.
 //
 // Open makes the log and its name durable. A process that was killed may have left them
 // in the operating system's memory, and a crash must not remove an entry that a reader

@@ -18,10 +18,9 @@ const End int64 = -1
 type ReaderOptions struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Offset is where to begin: 0 is the start of the log, Reader.Offset of an
-	// earlier Reader is where that one was. It must be where a line begins:
-	// otherwise Next returns ErrChanged. End, or any value below 0, means after
-	// the last complete line.
+	// Offset is where to begin: 0 is the start of the log, Reader.Offset of an earlier
+	// Reader is where that one was. It must be where a line begins: otherwise Next returns
+	// ErrChanged. End, or any value below 0, means after the last complete line.
 	Offset int64
 }
 
@@ -66,9 +65,8 @@ func (f *feed) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// OpenReader opens a log for reading. The log may be empty. Its last line may be
-// torn, since a writer may still be writing it. The error is fs.ErrNotExist if
-// there is no log.
+// OpenReader opens a log for reading. The log may be empty. Its last line may be torn,
+// since a writer may still be writing it. The error is fs.ErrNotExist if there is no log.
 func OpenReader(name string, o ReaderOptions) (*Reader, error) {
 	r := &Reader{fs: orOS(o.FS), name: name, offset: o.Offset}
 	var err error
@@ -125,16 +123,14 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 
 // Next returns the next entry: each one once, in order. It does not wait: the error is
 // io.EOF if there is no entry now, and a later call looks again. The error is
-// [ErrEndOfHistory] once, after the entries that were complete when the Reader was
-// opened.
+// [ErrEndOfHistory] once, after the entries that were complete when the Reader was opened.
 //
 // The entry is valid until the next call, except its Name; Clone keeps it.
 //
-// A *[DamageError] is an invalid line; its Size and Entries are 0. ErrChanged means
-// that the log shrank or was overwritten, or, after all entries of the file, that the
-// name denotes another file or no file. Both end the Reader: later calls return them
-// again. After any other error, which comes from the file system, Next
-// can be called again.
+// A *[DamageError] is an invalid line; its Size and Entries are 0. ErrChanged means that
+// the log shrank or was overwritten, or, after all entries of the file, that the name
+// denotes another file or no file. Both end the Reader: later calls return them again.
+// After any other error, which comes from the file system, Next can be called again.
 //
 // To notice an overwritten log, Next compares the last line that it returned with the
 // file, each time it looks.
@@ -174,10 +170,9 @@ func (r *Reader) damage(err error) error {
 	return &DamageError{Name: r.name, Offset: r.offset, Err: err}
 }
 
-// Duplicate reports whether the last entry from Next has the same bytes as the one
-// before it: a writer that was not sure of the first append may have repeated it.
-// Next returns both. Duplicate is false for the first entry after
-// ReaderOptions.Offset.
+// Duplicate reports whether the last entry from Next has the same bytes as the one before
+// it: a writer that was not sure of the first append may have repeated it. Next returns
+// both. Duplicate is false for the first entry after ReaderOptions.Offset.
 func (r *Reader) Duplicate() bool { return r.twice }
 
 // Offset returns where the last entry from Next ends, in bytes from the start of the log.

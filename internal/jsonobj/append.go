@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// AppendString appends s as a string token, as the JSON library of Flux prints
-// it: a quote, a backslash and control characters are escaped, the latter in
-// the short form where there is one and else as \u00 and two digits in upper
-// case; anything else stands as it is, the slash, U+007F and all that is not
-// ASCII. A byte of s that is not part of valid UTF-8 becomes U+FFFD. It
-// allocates only to grow dst.
+// AppendString appends s as a string token, as the JSON library of Flux prints it: a quote,
+// a backslash and control characters are escaped, the latter in the short form where there
+// is one and else as \u00 and two digits in upper case; anything else stands as it is, the
+// slash, U+007F and all that is not ASCII. A byte of s that is not part of valid UTF-8
+// becomes U+FFFD. It allocates only to grow dst.
 func AppendString(dst []byte, s string) []byte {
 	dst, _ = appendString(dst, s)
 	return dst
@@ -61,12 +60,11 @@ func appendString(dst []byte, s string) (out []byte, valid bool) {
 	return append(append(dst, s[plain:]...), '"'), valid
 }
 
-// AppendFloat appends f as a real token, as the JSON library of Flux prints it:
-// 17 significant digits without trailing zeros, as C's %.17g, ".0" after an
-// integral number, an exponent without plus sign and leading zeros. It is not
-// the shortest form that reads back as f, but one that does. It allocates only
-// to grow dst. Panics if f is infinite or not a number: JSON has no form for
-// those.
+// AppendFloat appends f as a real token, as the JSON library of Flux prints it: 17
+// significant digits without trailing zeros, as C's %.17g, ".0" after an integral number,
+// an exponent without plus sign and leading zeros. It is not the shortest form that reads
+// back as f, but one that does. It allocates only to grow dst. Panics if f is infinite or
+// not a number: JSON has no form for those.
 func AppendFloat(dst []byte, f float64) []byte {
 	if 1e9 <= f && f < 1e10 {
 		if out, ok := appendTime(dst, f); ok {
@@ -114,10 +112,9 @@ func AppendFloat(dst []byte, f float64) []byte {
 	return append(dst, digits[exp+1:]...)
 }
 
-// appendTime is AppendFloat for a number of ten digits before the point, as the
-// seconds since the epoch are from 2001 to 2286: seven digits are left behind
-// it, and all is exact in integers. It reports false for a number that
-// rounding gives an eleventh digit.
+// appendTime is AppendFloat for a number of ten digits before the point, as the seconds
+// since the epoch are from 2001 to 2286: seven digits are left behind it, and all is exact
+// in integers. It reports false for a number that rounding gives an eleventh digit.
 func appendTime(dst []byte, f float64) ([]byte, bool) {
 	const mantissa = 52
 	fbits := math.Float64bits(f)
@@ -158,9 +155,8 @@ func eightDigits(u uint64) uint64 {
 	return q | (u-q*10)<<8 | '0'*each
 }
 
-// AppendCompact appends raw without the white space outside its strings. raw is
-// JSON that was checked; of anything else it appends some part. It allocates
-// only to grow dst.
+// AppendCompact appends raw without the white space outside its strings. raw is JSON that
+// was checked; of anything else it appends some part. It allocates only to grow dst.
 func AppendCompact(dst, raw []byte) []byte {
 	plain := 0
 	for i := 0; i < len(raw); {

@@ -67,9 +67,8 @@ const (
 	KindArray
 )
 
-// KindOf returns the kind of the value that raw begins with, as its first byte
-// that is no white space tells: what follows may be invalid all the same. No
-// value is KindInvalid.
+// KindOf returns the kind of the value that raw begins with, as its first byte that is no
+// white space tells: what follows may be invalid all the same. No value is KindInvalid.
 func KindOf(raw []byte) Kind {
 	i := skipSpace(raw, 0)
 	if i == len(raw) {

@@ -107,10 +107,9 @@ func contains(b []byte, keys []key, k key) bool {
 	return false
 }
 
-// findDuplicate returns the offset of the first key that occurred before among
-// all keys of an object, -1 if there is none. It reorders keys. It is for
-// objects of more than linearKeys keys; those of others were compared when they
-// were read.
+// findDuplicate returns the offset of the first key that occurred before among all keys of
+// an object, -1 if there is none. It reorders keys. It is for objects of more than
+// linearKeys keys; those of others were compared when they were read.
 func findDuplicate(b []byte, keys []key) int {
 	compare := func(x, y key) int {
 		if p, q := x.print&^hasEscapes, y.print&^hasEscapes; p != q {

@@ -103,9 +103,8 @@ var uintPow10 = [...]uint64{
 	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
-// readDigits continues the number u with the digits from b[i] on, as long as
-// at least eight bytes are left to look at. ok is false if it stopped for want
-// of them.
+// readDigits continues the number u with the digits from b[i] on, as long as at least eight
+// bytes are left to look at. ok is false if it stopped for want of them.
 func readDigits(b []byte, i int, u uint64) (value uint64, end int, ok bool) {
 	for len(b)-i >= 8 {
 		v, n := leadingDigits(binary.LittleEndian.Uint64(b[i:]))

@@ -162,9 +162,8 @@ func scanLiteral(b []byte, i int, literal string) (int, defect) {
 	return i + len(literal), noDefect
 }
 
-// scanValue scans the value that begins at b[i]; depth is how many levels it
-// may have, itself included, at least 1. It notes objects and arrays on t, unless
-// that is nil.
+// scanValue scans the value that begins at b[i]; depth is how many levels it may have,
+// itself included, at least 1. It notes objects and arrays on t, unless that is nil.
 func scanValue(b []byte, i, depth int, t *tape) (int, defect) {
 	if i < len(b) && (b[i] == '{' || b[i] == '[') {
 		return scanContainer(b, i, depth, t)
@@ -202,9 +201,8 @@ const (
 // array stands for the keys of an array among those of objects.
 const array = -1
 
-// scanContainer scans the object or array that begins at b[i], without
-// recursion: what a level needs to know of the levels around it is where their
-// keys begin.
+// scanContainer scans the object or array that begins at b[i], without recursion: what a
+// level needs to know of the levels around it is where their keys begin.
 func scanContainer(b []byte, i, depth int, t *tape) (int, defect) {
 	var keyBuf [inlineKeys]key
 	var outerBuf [inlineLevels]int

@@ -12,10 +12,9 @@ const (
 	firstBlock    = 64
 )
 
-// tape notes where the objects and arrays of a text end while that is scanned, so
-// that a Reader of one of them steps over those in it. It has eight bytes for each,
-// in the order in which they begin. The zero tape is empty. A text has less than
-// 4 GiB.
+// tape notes where the objects and arrays of a text end while that is scanned, so that a
+// Reader of one of them steps over those in it. It has eight bytes for each, in the order
+// in which they begin. The zero tape is empty. A text has less than 4 GiB.
 type tape struct {
 	n      uint32
 	head   [inlineExtents]extent

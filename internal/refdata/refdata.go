@@ -19,9 +19,8 @@ const Env = "JOBLIFE_DATA"
 //go:embed testdata/recorded testdata/vectors
 var corpus embed.FS
 
-// Of returns sample where tests read the corpus, and full where they read the
-// folder that Env names. Counts differ between the two in the files of which
-// the corpus has a sample.
+// Of returns sample where tests read the corpus, and full where they read the folder that
+// Env names. Counts differ between the two in the files of which the corpus has a sample.
 func Of[T any](sample, full T) T {
 	if os.Getenv(Env) == "" {
 		return sample
@@ -29,10 +28,9 @@ func Of[T any](sample, full T) T {
 	return full
 }
 
-// Path returns the path of a file of the data, given relative to its root with
-// slashes. A file of the corpus is copied to a temporary folder of the test.
-// Where Env is set, an absent file fails the test. Where it is not, a file
-// outside the corpus skips the test.
+// Path returns the path of a file of the data, given relative to its root with slashes. A
+// file of the corpus is copied to a temporary folder of the test. Where Env is set, an
+// absent file fails the test. Where it is not, a file outside the corpus skips the test.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	if root := os.Getenv(Env); root != "" {
@@ -89,9 +87,8 @@ func Read(t testing.TB, name string) []byte {
 	return b
 }
 
-// Lines decodes each line of a JSON-lines file of the data into a T. It fails
-// the test unless there are exactly want lines and each is a T. It skips or
-// fails as Path does.
+// Lines decodes each line of a JSON-lines file of the data into a T. It fails the test
+// unless there are exactly want lines and each is a T. It skips or fails as Path does.
 func Lines[T any](t testing.TB, name string, want int) []T {
 	t.Helper()
 	var out []T

@@ -25,9 +25,8 @@ const Forever Duration = math.MaxInt64
 // decimals is exact; other numbers above 48 days are exact to a microsecond. A
 // longer duration than Forever gives Forever.
 //
-// An empty s, a negative number and one too large for a float64 are errors. The error
-// names the offset in bytes. Parse takes time linear in s and allocates only for an
-// error.
+// An empty s, a negative number and one too large for a float64 are errors. The error names
+// the offset in bytes. Parse takes time linear in s and allocates only for an error.
 func Parse(s string) (Duration, error) {
 	n, err := parse(s)
 	if err != nil {

@@ -16,9 +16,8 @@ const (
 // of four bytes and a unit of two.
 const maxText = 1 + 17 + 1 + 4 + 2
 
-// appendFormat appends a number of seconds, 0 or more, as the reference prints it: in
-// the greatest unit of which it has one at least, but in milliseconds only below
-// 0.1 s.
+// appendFormat appends a number of seconds, 0 or more, as the reference prints it: in the
+// greatest unit of which it has one at least, but in milliseconds only below 0.1 s.
 func appendFormat(dst []byte, seconds float64, digits int) []byte {
 	count, unit := seconds, "s"
 	switch {

@@ -21,10 +21,9 @@ type Generator struct {
 	last  ID // greatest id made or told to After; 0 if none
 }
 
-// NewGenerator returns the generator with the given id, at most 16383.
-// Its ids count milliseconds from epoch, which must be the same for all
-// generators of an instance, and after a restart. An id that is too large and the zero
-// time are errors.
+// NewGenerator returns the generator with the given id, at most 16383. Its ids count
+// milliseconds from epoch, which must be the same for all generators of an instance, and
+// after a restart. An id that is too large and the zero time are errors.
 //
 // After a restart, call [Generator.After] with the watermark before the first Next.
 func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
@@ -49,9 +48,8 @@ func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 // passed to After; 0 if there was none.
 func (g *Generator) Last() ID { return g.last }
 
-// Next returns a new id for the time now, greater than all before it. Only the
-// wall clock of now counts, truncated to the millisecond. The id 0 is never
-// made.
+// Next returns a new id for the time now, greater than all before it. Only the wall clock
+// of now counts, truncated to the millisecond. The id 0 is never made.
 //
 // After an error g is unchanged. It is an error if the 1024 ids of this millisecond are
 // used, or an id given to After leaves none in it: a later millisecond has ids again. So

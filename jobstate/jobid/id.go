@@ -16,9 +16,8 @@ const (
 	maxSequence  = 1<<sequenceBits - 1
 )
 
-// ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older
-// one. That is exact if one generator made both, and otherwise true to the
-// millisecond.
+// ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older one. That
+// is exact if one generator made both, and otherwise true to the millisecond.
 //
 // Every value is an id. The zero value prints as ƒ1. A [Generator] never makes
 // it, so that it can mean "none". The largest value is an id too, but means "any

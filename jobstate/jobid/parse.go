@@ -235,10 +235,9 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON number of digits alone, without sign, fraction or
-// exponent, as Flux writes ids. A string is read as [Parse] reads it; package
-// encoding/json passes the keys of a map this way. Null is refused: an id is
-// never optional on the wire.
+// UnmarshalJSON reads a JSON number of digits alone, without sign, fraction or exponent, as
+// Flux writes ids. A string is read as [Parse] reads it; package encoding/json passes the
+// keys of a map this way. Null is refused: an id is never optional on the wire.
 //
 // It returns the errors of Parse. After an error id is unchanged. Offsets count from
 // the start of the number, or of the string without its quotes and escapes.

@@ -265,9 +265,8 @@ func (c Count) step(n int64) int64 {
 	return result
 }
 
-// String returns the canonical text, the shortest that ParseCount reads as
-// this Count: "4", "2-8", "1,4-6", "2+", "2-8:3", "2-8:2:*". It is empty for the
-// zero Count.
+// String returns the canonical text, the shortest that ParseCount reads as this Count: "4",
+// "2-8", "1,4-6", "2+", "2-8:3", "2-8:2:*". It is empty for the zero Count.
 func (c Count) String() string { return string(c.append(nil)) }
 
 func (c Count) append(dst []byte) []byte {

@@ -124,8 +124,7 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// MarshalJSON returns the jobspec, updates applied, in canonical form: every key, the
-// keys of each object sorted by their bytes, no white space, numbers as they were
-// written. Equal Specs give equal bytes, unless a number is written in two ways. The
-// error is always nil.
+// MarshalJSON returns the jobspec, updates applied, in canonical form: every key, the keys
+// of each object sorted by their bytes, no white space, numbers as they were written. Equal
+// Specs give equal bytes, unless a number is written in two ways. The error is always nil.
 func (s *Spec) MarshalJSON() ([]byte, error) { return encode(s.tree()), nil }

@@ -11,10 +11,9 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 )
 
-// folder is what this package needs of a file system: one directory and what is
-// below it. Names are relative to the directory, which is "." itself. The
-// methods do what those of [os.Root] do. A file that is opened without os.O_APPEND is
-// written from its start.
+// folder is what this package needs of a file system: one directory and what is below it.
+// Names are relative to the directory, which is "." itself. The methods do what those of
+// [os.Root] do. A file that is opened without os.O_APPEND is written from its start.
 type folder interface {
 	logfile.FS
 	Lstat(name string) (fs.FileInfo, error)

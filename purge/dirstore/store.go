@@ -44,10 +44,9 @@ type Store struct {
 	ballast [ballastFiles]bool // which of its files are there
 }
 
-// Create makes a durable store and opens it. It makes the directory if that does
-// not exist; the parent must exist. A directory that exists must be empty, or be
-// left from an earlier Create that did not finish. The error is fs.ErrExist if
-// there is a store already.
+// Create makes a durable store and opens it. It makes the directory if that does not exist;
+// the parent must exist. A directory that exists must be empty, or be left from an earlier
+// Create that did not finish. The error is fs.ErrExist if there is a store already.
 func Create(dir string) (*Store, error) { return create(dir, openFolder) }
 
 func create(dir string, open func(dir string) (folder, error)) (*Store, error) {

@@ -12,9 +12,8 @@ import (
 )
 
 // Unlink removes jobs as purge.Store says: the caller has stored a watermark that covers
-// their ids. It moves the jobs into the trash and makes the move
-// durable: from then on they are gone, also after a crash. Then it removes their
-// files.
+// their ids. It moves the jobs into the trash and makes the move durable: from then on they
+// are gone, also after a crash. Then it removes their files.
 //
 // A job that cannot be moved is in failed, and the others are still removed. Unlink
 // does not remove a file that the store did not make: it stays in the folder trash. Unlink

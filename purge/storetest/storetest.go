@@ -33,9 +33,8 @@ type Subject interface {
 	Reopen() error
 }
 
-// An Obstructer is a [Subject] that can make Unlink of one job fail. For any other
-// Subject the suite does not test that a job that cannot be removed does not stop
-// the others.
+// An Obstructer is a [Subject] that can make Unlink of one job fail. For any other Subject
+// the suite does not test that a job that cannot be removed does not stop the others.
 type Obstructer interface {
 	// Obstruct makes Unlink of a job fail until clear is called.
 	Obstruct(id jobid.ID) (clear func(), err error)

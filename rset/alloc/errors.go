@@ -8,9 +8,8 @@ import (
 )
 
 var (
-	// ErrMessage is returned when a text is not a message of RFC 27, or a value
-	// cannot be written as one. Its text names the message, the key, and the
-	// offset in bytes from 0.
+	// ErrMessage is returned when a text is not a message of RFC 27, or a value cannot be
+	// written as one. Its text names the message, the key, and the offset in bytes from 0.
 	ErrMessage = errors.New("alloc: invalid message")
 
 	// ErrLimit is returned when a text is too long or a queue is full.

@@ -88,11 +88,10 @@ type HelloFailure struct {
 // caller knows the holders; a Queue does not. partialOK is Hello.PartialOK. Announce
 // retains R and Free of the holders. For n jobs it takes n log n steps.
 //
-// Jobs with Bypass are left out: the scheduler never knew them. A job that has freed
-// some ranks is announced with R and Free if the scheduler said partial-ok.
-// Otherwise its R is cut to what it holds, and Cut lists the job. A scheduler that
-// uses this R is right; a scheduler that looks R up elsewhere treats the freed ranks
-// as held until the job ends.
+// Jobs with Bypass are left out: the scheduler never knew them. A job that has freed some
+// ranks is announced with R and Free if the scheduler said partial-ok. Otherwise its R is
+// cut to what it holds, and Cut lists the job. A scheduler that uses this R is right; a
+// scheduler that looks R up elsewhere treats the freed ranks as held until the job ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
 // id occurred before; or if it has freed all its ranks and the scheduler did not say

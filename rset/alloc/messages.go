@@ -116,9 +116,8 @@ func (m Request) append(dst []byte) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// Cancel takes back the request for a job. It has no response of its own: the
-// scheduler responds to the request, with ResponseCancel or with what it had
-// decided before.
+// Cancel takes back the request for a job. It has no response of its own: the scheduler
+// responds to the request, with ResponseCancel or with what it had decided before.
 type Cancel struct {
 	ID jobid.ID
 }
@@ -139,9 +138,8 @@ type Priority struct {
 	Priority uint32
 }
 
-// Prioritize gives the scheduler new priorities of jobs that have a request.
-// The scheduler ignores jobs that it does not know. A job may occur more than
-// once.
+// Prioritize gives the scheduler new priorities of jobs that have a request. The scheduler
+// ignores jobs that it does not know. A job may occur more than once.
 type Prioritize struct {
 	Jobs []Priority
 }

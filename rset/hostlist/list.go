@@ -169,10 +169,9 @@ type Range struct {
 	Width       int    // zeros fill ids up to this many digits; 0: the prefix is the whole name
 }
 
-// Ranges returns an iterator over the hosts as ranges, in order. No range
-// continues in the next one. A name that does not end in a digit is a range by
-// itself. A loop yields what was in the list when the loop began, and does not
-// allocate.
+// Ranges returns an iterator over the hosts as ranges, in order. No range continues in the
+// next one. A name that does not end in a digit is a range by itself. A loop yields what
+// was in the list when the loop began, and does not allocate.
 func (l *List) Ranges() iter.Seq[Range] {
 	return func(yield func(Range) bool) { l.walkRanges(yield) }
 }

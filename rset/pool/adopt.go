@@ -12,10 +12,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Adopt adds a job that has resources already, as in the responses to a hello of RFC
-// 27. r is its allocation. freed has the ranks of r that were freed; nil means none.
-// The job holds the rest. Do not adopt a job whose resources did not come from the
-// scheduler.
+// Adopt adds a job that has resources already, as in the responses to a hello of RFC 27. r
+// is its allocation. freed has the ranks of r that were freed; nil means none. The job
+// holds the rest. Do not adopt a job whose resources did not come from the scheduler.
 //
 // A second Adopt with the same job, allocation and freed ranks changes nothing and
 // returns the same. The expiration of r may be the one that SetExpiration set.

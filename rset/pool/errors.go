@@ -32,8 +32,7 @@ var (
 	ErrNotFound = errors.New("pool: job has no resources")
 
 	// ErrRequest is returned when a jobspec asks for something that a pool does not
-	// support, or has constraints that RFC 31 does not allow; and for the zero
-	// Request.
+	// support, or has constraints that RFC 31 does not allow; and for the zero Request.
 	ErrRequest = errors.New("pool: invalid request")
 
 	// ErrAcquire is returned when a text is not a response of RFC 28.

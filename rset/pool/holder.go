@@ -79,10 +79,9 @@ func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
 	return p.show(h), true
 }
 
-// Holders returns an iterator over the jobs that have resources, by id. The pool must
-// not change meanwhile. A job that holds its whole allocation takes constant time;
-// another job, and every job while there is a conflict, takes time in proportion to its
-// ranges.
+// Holders returns an iterator over the jobs that have resources, by id. The pool must not
+// change meanwhile. A job that holds its whole allocation takes constant time; another job,
+// and every job while there is a conflict, takes time in proportion to its ranges.
 func (p *Pool) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		p.holders.Ascend(func(it jobItem[*holder]) bool { return yield(p.show(it.of)) })

@@ -40,9 +40,8 @@ const (
 )
 
 // Pool is the scheduler's view of an instance: an inventory of resources, which of its
-// ranks are up, and which job holds what. [New] makes one; the zero Pool is invalid. Do
-// not copy a Pool: use Clone. One goroutine at a time may use it; another one may use a
-// clone.
+// ranks are up, and which job holds what. [New] makes one; the zero Pool is invalid. Do not
+// copy a Pool: use Clone. One goroutine at a time may use it; another one may use a clone.
 type Pool struct {
 	cfg        Config
 	inventory  *rset.R    // properties up to date

@@ -19,9 +19,8 @@ type Change struct {
 	Shrink   *idset.Set // ranks that leave the inventory
 	Grow     *rset.R    // ranks that join the inventory; down unless they are in Up
 
-	// AddProperties and RemoveProperties have the ranks by the name of the
-	// property. Adding a property that a rank has, or removing one that it lacks,
-	// is no error.
+	// AddProperties and RemoveProperties have the ranks by the name of the property. Adding
+	// a property that a rank has, or removing one that it lacks, is no error.
 	AddProperties, RemoveProperties map[string]*idset.Set
 
 	Expiration *eventlog.Timestamp // of the pool; 0: never; nil: as it was

@@ -29,10 +29,9 @@ type Control struct {
 // ErrControl is wrapped by the error of a control line that is not understood.
 var ErrControl = errors.New("bad control line")
 
-// ParseControl reads a line of output, with or without its newline. It returns
-// false for a line without the prefix, which is plain output. The error, which
-// wraps ErrControl, says where a line with the prefix is not understood. It
-// retains nothing of line.
+// ParseControl reads a line of output, with or without its newline. It returns false for a
+// line without the prefix, which is plain output. The error, which wraps ErrControl, says
+// where a line with the prefix is not understood. It retains nothing of line.
 func ParseControl(line []byte) (Control, bool, error) {
 	body, ok := bytes.CutPrefix(line, []byte(ControlPrefix))
 	if !ok {

@@ -1,6 +1,5 @@
-// Package run follows one action, the command of a prolog, an epilog or
-// housekeeping, on the ranks of one job: launches, reports, timeouts,
-// cancellation, and one outcome of all.
+// Package run follows one action, the command of a prolog, an epilog or housekeeping, on
+// the ranks of one job: launches, reports, timeouts, cancellation, and one outcome of all.
 //
 // A [Run] only decides. Its owner reports to it what was launched and what was
 // reported, and asks for what follows: the ranks that failed, the ranks that

@@ -25,10 +25,9 @@ type Outcome struct {
 	Reported bool       // every failure was reported; none is the command's own
 	MayRun   bool       // the command may still run on some rank
 
-	// Note is one line for the job's user, of at most MaxNote bytes, such as
-	// "prolog exited with code=1 on fluke3 (rank 3)"; "" after success. Detail
-	// is for administrators: what was reported of each rank, a line each, at
-	// most MaxDetail bytes.
+	// Note is one line for the job's user, of at most MaxNote bytes, such as "prolog exited
+	// with code=1 on fluke3 (rank 3)"; "" after success. Detail is for administrators: what
+	// was reported of each rank, a line each, at most MaxDetail bytes.
 	Note   string
 	Detail string
 

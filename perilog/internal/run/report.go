@@ -40,10 +40,9 @@ const (
 	AnswerIgnored
 )
 
-// Report applies a report. Reports may come in any order, twice, and about
-// anything: one that makes no sense gets an answer and changes nothing. A report
-// about a process that was lost in a restart reattaches it on that rank: so it is
-// AnswerApplied, whatever it says.
+// Report applies a report. Reports may come in any order, twice, and about anything: one
+// that makes no sense gets an answer and changes nothing. A report about a process that was
+// lost in a restart reattaches it on that rank: so it is AnswerApplied, whatever it says.
 //
 // Report ignores the wait status of a process that was stopped or continued. An exit
 // after SIGTERM counts as timed out or canceled, whatever its status: the command

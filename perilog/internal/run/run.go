@@ -271,11 +271,10 @@ func (r *Run) Start() eventlog.Timestamp { return r.start }
 // the numbers.
 const maxSkip = 1 << 10
 
-// Launch says that the command was launched on ranks as the given attempt, at time
-// now. It passes over ranks on which the action succeeded. A single command is
-// launched on its leader, whatever ranks name. An attempt that is not greater than the
-// last one counts as the last one plus 1, and so does one that is far greater, which
-// only a damaged log has.
+// Launch says that the command was launched on ranks as the given attempt, at time now. It
+// passes over ranks on which the action succeeded. A single command is launched on its
+// leader, whatever ranks name. An attempt that is not greater than the last one counts as
+// the last one plus 1, and so does one that is far greater, which only a damaged log has.
 func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	r.advance(now)
 	if attempt <= r.last || attempt-r.last > maxSkip {

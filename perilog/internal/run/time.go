@@ -93,10 +93,9 @@ func (r *Run) giveUp(l launch) {
 	})
 }
 
-// Cancel cancels the run: SIGTERM is sent, once.
-// What ends by then was canceled, and is not drained for it. What does not end
-// was "canceled then timed out", and is drained. What is launched later is
-// canceled at once, and a timeout that has passed goes on as it is.
+// Cancel cancels the run: SIGTERM is sent, once. What ends by then was canceled, and is not
+// drained for it. What does not end was "canceled then timed out", and is drained. What is
+// launched later is canceled at once, and a timeout that has passed goes on as it is.
 func (r *Run) Cancel(now eventlog.Timestamp) {
 	r.advance(now)
 	if r.canceled || r.Done() {
