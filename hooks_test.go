@@ -593,6 +593,17 @@ func TestASingletonWaitsForAllOfItsName(t *testing.T) {
 	require.Empty(t, s.faults())
 }
 
+func TestAJobThatAsksTwiceToBeASingletonWaitsAsOne(t *testing.T) {
+	s := depending(t)
+	first, other := s.add(needing("a")), s.add(needing("a"))
+	twice := s.add(needing("a", "singleton", "", "singleton", ""))
+	s.finish(first, 0)
+	require.Equal(t, jobstate.StateDepend, s.state(twice), "another of its name still runs")
+	s.finish(other, 0)
+	require.Equal(t, jobstate.StateRun, s.state(twice))
+	require.Empty(t, s.faults())
+}
+
 func TestASingletonGoesOnIfTheOtherEndedJustBeforeACrash(t *testing.T) {
 	s := depending(t)
 	first := s.add(needing("a"))

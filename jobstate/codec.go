@@ -116,7 +116,7 @@ func (x *codec) find(o *jsonobj.Reader, key string, need presence) mode {
 // the last of members.
 func (x *codec) rest(o *jsonobj.Reader, extra *json.RawMessage) json.RawMessage {
 	if x.mode == reading && x.used {
-		x.next(o)
+		x.next(o) // so that the last pass ends with the last member
 	}
 	if x.mode == reading && x.more && !x.found {
 		*extra = o.Keep(*extra)

@@ -136,6 +136,21 @@ func TestRecordedContextsRoundTrip(t *testing.T) {
 
 // TestContextFieldsAllSurvive sets every field of every type by reflection, so
 // that a field that is added and forgotten in the codec is found.
+func TestWhatIsNotSetIsNotWritten(t *testing.T) {
+	all := jobstate.Ranks{All: true}
+	for want, c := range map[string]jobstate.Context{
+		`{"userid":1,"urgency":16,"flags":0}`:      &jobstate.SubmitContext{UserID: 1, Urgency: 16},
+		`{"type":"x","severity":1,"note":""}`:      &jobstate.ExceptionContext{Type: "x", Severity: 1},
+		`{"description":"prolog"}`:                 &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "prolog"}, Ranks: all},
+		`{"description":"h"}`:                      &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping, Description: "h"}, Ranks: all},
+		`{"description":"h","release-after":"0s"}`: &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping, Description: "h"}, Ranks: all, ReleaseAfter: jobstate.Some[fsd.Duration](0)},
+	} {
+		out, err := jobstate.AppendContext(nil, c)
+		require.NoError(t, err)
+		require.Equal(t, want, string(out))
+	}
+}
+
 func TestContextFieldsAllSurvive(t *testing.T) {
 	for _, c := range []jobstate.Context{
 		&jobstate.SubmitContext{}, &jobstate.DependencyAddContext{}, &jobstate.DependencyRemoveContext{},
