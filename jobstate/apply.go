@@ -14,9 +14,6 @@ import (
 // [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e. For the usual
 // events of a job it allocates nothing.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
-	if j.Closed() {
-		return 0, j.refuse(e.Name, errClosed)
-	}
 	var ev Event
 	if err := ev.Decode(e); err != nil {
 		return 0, j.refuse(e.Name, err)
