@@ -57,6 +57,7 @@ func TestAnInvalidEntryIsRefusedAndNothingAppended(t *testing.T) {
 		{eventlog.Entry{Timestamp: 1, Name: "a\xff"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{eventlog.Entry{Timestamp: 1, Name: "a\x80"}, "name: invalid UTF-8", eventlog.ErrEntry},
 		{context("{"), "context: offset 1: unexpected end", eventlog.ErrEntry},
+		{context("{{}"), `context: offset 1: unexpected byte "{"`, eventlog.ErrEntry},
 		{context("{}}"), `context: offset 2: text after the value: byte "}"`, eventlog.ErrEntry},
 		{context(" "), "context: offset 1: unexpected end", eventlog.ErrEntry},
 		{context("[]"), "context: must be an object", eventlog.ErrEntry},
@@ -80,10 +81,11 @@ func TestAnInvalidEntryIsRefusedAndNothingAppended(t *testing.T) {
 
 func TestTheLongestLineIsWrittenAndRead(t *testing.T) {
 	e := eventlog.Entry{Timestamp: 1, Name: strings.Repeat("x", eventlog.DefaultMaxLine-27)}
-	line, err := eventlog.AppendEntry(nil, e)
+	text, err := eventlog.AppendEntry([]byte("before"), e)
 	require.NoError(t, err)
+	line := strings.TrimPrefix(string(text), "before")
 	require.Len(t, line, eventlog.DefaultMaxLine+1)
-	require.Equal(t, e.Name, parse(t, string(line)).Name)
+	require.Equal(t, e.Name, parse(t, line).Name)
 	e.Name += "x"
 	_, err = eventlog.AppendEntry(nil, e)
 	require.ErrorIs(t, err, eventlog.ErrLimit)
@@ -158,7 +160,7 @@ func TestAFieldThatWasSetIsWritten(t *testing.T) {
 }
 
 func TestAnEntryWhoseLineWasOverwrittenIsRefused(t *testing.T) {
-	for _, now := range []string{`#{"other":1,"name":"x","timestamp":1}`, `{"other":1,"name":"x","timestamp":1`, `{"other":1,"nume":"x","timestamp":1}`} {
+	for _, now := range []string{`#{"other":1,"name":"x","timestamp":1}`, `{"other":1,"name":"x","timestamp":1`, `{"other":1,"nume":"x","timestamp":1}`, `{"other":1,"name":"x","timestomp":1}`} {
 		line := []byte(`{"other":1,"name":"x","timestamp":1}`)
 		e, err := eventlog.Parse(line)
 		require.NoError(t, err)

@@ -135,8 +135,8 @@ func TestADecoderBearsReadersThatBreakTheContract(t *testing.T) {
 		func([]byte) (int, error) { return -1, nil },
 		func(p []byte) (int, error) { return len(p) + 1, nil },
 	} {
-		_, err := drain(eventlog.NewDecoder(f, eventlog.DecoderOptions{}))
-		require.EqualError(t, err, "eventlog: line 1: offset 0: reader returned an impossible count")
+		_, err := drain(eventlog.NewDecoder(io.MultiReader(strings.NewReader("{"), f), eventlog.DecoderOptions{}))
+		require.EqualError(t, err, "eventlog: line 1: offset 1: reader returned an impossible count")
 	}
 }
 
@@ -222,7 +222,7 @@ func TestADecoderHasLimits(t *testing.T) {
 		{eventlog.DecoderOptions{StrictKeys: true}, good + other, 1, size + 36, "other: unknown key", eventlog.ErrEntry},
 		{eventlog.DecoderOptions{StrictKeys: true}, deep(2), 1, 0, "", nil},
 		{eventlog.DecoderOptions{StrictKeys: true}, `{"` + key + `":1,"x":1}` + "\n", 0, 104, key[:64] + "...: unknown key", eventlog.ErrEntry},
-		{eventlog.DecoderOptions{MaxDepth: 1}, deep(2), 1, 0, "", nil}, // which means 2
+		{eventlog.DecoderOptions{MaxDepth: 1}, deep(2) + deep(3), 1, len(deep(2)) + 37, "nested too deep", eventlog.ErrLimit}, // which means 2
 		{eventlog.DecoderOptions{MaxDepth: 3}, deep(3) + deep(4), 1, len(deep(3)) + 42, "nested too deep", eventlog.ErrLimit},
 		{eventlog.DecoderOptions{MaxDepth: 2}, `{"timestamp":1.0,"name":"x","context":{"a":1}}` + "\n", 0, 39, "nested too deep", eventlog.ErrLimit},
 	} {
