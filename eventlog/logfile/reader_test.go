@@ -85,6 +85,7 @@ func TestAReaderReadsALongLogInLargePieces(t *testing.T) {
 	require.Equal(t, logfile.ErrEndOfHistory, err)
 	require.True(t, text == lines(0, 20_000))
 	require.Less(t, d.Count("read"), 2*(len(text)/(64<<10)+10), "each piece is read twice")
+	require.Greater(t, d.Count("read"), 2*len(text)/(64<<10), "and all of it does not get into memory")
 }
 
 func TestAReaderBeginsWhereItIsTold(t *testing.T) {
@@ -232,14 +233,15 @@ func TestAnInvalidLineEndsTheReader(t *testing.T) {
 		text string
 		is   error
 	}{
-		"garbage":               {"garbage\n", eventlog.ErrSyntax},
-		"no event":              {"{}\n", eventlog.ErrEntry},
-		"a long line":           {strings.Repeat(" ", eventlog.DefaultMaxLine+1) + "\n", eventlog.ErrLimit},
+		"garbage":               {"garbage\n" + line(2), eventlog.ErrSyntax},
+		"an empty line":         {"\n", eventlog.ErrSyntax},
+		"no event":              {"{}\n" + line(2), eventlog.ErrEntry},
+		"a long line":           {strings.Repeat(" ", eventlog.DefaultMaxLine+1) + "\n" + line(2), eventlog.ErrLimit},
 		"a long line, not over": {strings.Repeat(" ", eventlog.DefaultMaxLine+1), eventlog.ErrLimit},
 	} {
-		for _, offset := range []int64{0, int64(len(line(0)))} {
-			d := with(lines(0, 2) + tt.text + line(2))
-			r := openReader(t, d, offset)
+		for _, offset := range []int{0, len(line(0)), len(lines(0, 2))} {
+			d := with(lines(0, 2) + tt.text)
+			r := openReader(t, d, int64(offset))
 			text, err := rest(t, r)
 			require.Equal(t, lines(0, 2)[offset:], text)
 			require.ErrorIs(t, err, logfile.ErrDamaged, what)
@@ -261,16 +263,19 @@ func TestAnInvalidLineEndsTheReader(t *testing.T) {
 func TestALineMayBeAsLongAsEventlogAllows(t *testing.T) {
 	head, tail := `{"timestamp":1.0,"name":"memo","context":{"x":"`, `"}}`
 	long := head + strings.Repeat("x", eventlog.DefaultMaxLine-len(head)-len(tail)) + tail + "\n"
-	d := with(line(0) + long + long + line(1))
+	d := with(line(0) + long)
 	_, err := logfile.Open(name, logfile.Options{FS: d})
 	require.NoError(t, err)
 	r := openReader(t, d, 0)
 	require.Equal(t, line(0), next(t, r))
 	require.Equal(t, long, next(t, r))
+	require.Equal(t, endOfHistory, next(t, r))
+	d.Set(name, line(0)+long+strings.TrimSpace(long))
+	require.Equal(t, "EOF", next(t, r), "its newline may come")
+	d.Set(name, line(0)+long+long+line(1))
 	require.Equal(t, long, next(t, r))
 	require.True(t, r.Duplicate())
 	require.Equal(t, line(1), next(t, r))
-	require.Equal(t, endOfHistory, next(t, r))
 }
 
 func TestAnErrorOfTheFileSystemIsToldAndReadingGoesOn(t *testing.T) {
