@@ -190,6 +190,9 @@ func TestADamagedJobHidesNoOther(t *testing.T) {
 	require.Equal(t, []jobid.ID{1, 5, 6, 7}, ids)
 	require.Empty(t, errs)
 	require.Equal(t, []string{"job.0000.0000.0000.0008", "trash/job.0000.0000.0000.0004"}, s.Foreign())
+
+	write(t, string(job(5).Eventlog)+"no event\n", at(5, "eventlog"))
+	require.ErrorIs(t, s.Append(5, line("memo")), dirstore.ErrDamaged)
 }
 
 func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {
@@ -215,6 +218,10 @@ func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrExist)
 	dir = t.TempDir()
 	write(t, "", dir, "mine")
+	_, err = dirstore.Create(dir)
+	require.ErrorContains(t, err, "not made by the store")
+	require.NoError(t, os.Remove(filepath.Join(dir, "mine")))
+	mkdir(t, dir, "mine")
 	_, err = dirstore.Create(dir)
 	require.ErrorContains(t, err, "not made by the store")
 	_, err = dirstore.Open(dir)

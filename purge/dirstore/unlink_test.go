@@ -26,8 +26,10 @@ func TestForeignFilesStay(t *testing.T) {
 	write(t, "3", dir, "trash", "job.0000.0000.0000.0009")
 	mkdir(t, dir, "trash", "job.0000.0000.0000.0001~01")
 	write(t, "4", dir, "new", "mine")
-	write(t, "5", dir, "job.0000.0000.0000.0001", "core")
-	write(t, "5", dir, "job.0000.0000.0000.0001", "eventlog.torn-x")
+	foreign := []string{"core", "1", "eventlog.torn-x", "eventlog.torn-0", "eventlog.torn-01"}
+	for _, name := range foreign {
+		write(t, "5", dir, "job.0000.0000.0000.0001", name)
+	}
 	mkdir(t, dir, "job.0000.0000.0000.0001", "guest")
 	write(t, "6", dir, "job.0000.0000.0000.0001", "guest", "eventlog")
 	write(t, "7", dir, "job.ffff.ffff.ffff.ffff") // a file is no job
@@ -44,7 +46,7 @@ func TestForeignFilesStay(t *testing.T) {
 		require.Equal(t, []jobid.ID{2}, ids)
 		require.Empty(t, errs)
 		require.ElementsMatch(t, want, s.Foreign())
-		for _, name := range []string{"core", "guest/eventlog", "eventlog.torn-x"} {
+		for _, name := range append(foreign, "guest/eventlog") {
 			require.FileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001", name))
 		}
 		require.NoFileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001/eventlog"))
