@@ -81,7 +81,7 @@ func TestTextsThatAreNoCountsAreRefused(t *testing.T) {
 
 func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 	for in, offset := range map[string]int{
-		"x": 0, "[x]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2, "1,5-4": 2,
+		"x": 0, "[x]": 1, "[]": 1, "2-x": 2, "[2-x]": 3, "1,02": 2, "[1,3,3]": 5, "2-8:2:": 6, "2-8:2:+x": 7, "7-3": 0, "1,2147483648": 2, "1,5-4": 2,
 	} {
 		_, err := jobspec.ParseCount(in)
 		path, got := jobspec.Position(err)

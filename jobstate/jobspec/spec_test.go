@@ -167,6 +167,7 @@ func TestCountsFollowTheResourcesOnceThereAreSome(t *testing.T) {
 		{"per core of slots", text(fixed, "", fmt.Sprintf(perCore, count)), "nodes unknown, slots 6, cores 30, gpus 6, tasks 90", "nodes 7, slots 6, cores 100, gpus 9, tasks 90"},
 		{"per what the shell alone knows", text(fixed, "", strings.Replace(fmt.Sprintf(perCore, count), "core", "gpu", 1)), "nodes unknown, slots 6, cores 30, gpus 6, tasks 6", "nodes 7, slots 6, cores 100, gpus 9, tasks 6"},
 		{"per something malformed", text(fixed, "", fmt.Sprintf(perCore, `,"count":0`)), "nodes unknown, slots 6, cores 30, gpus 6, tasks unknown", "nodes 7, slots 6, cores 100, gpus 9, tasks unknown"},
+		{"per core, as often as can be", text(fixed, "", fmt.Sprintf(perCore, `,"count":2147483647`)), "nodes unknown, slots 6, cores 30, gpus 6, tasks 64424509410", "nodes 7, slots 6, cores 100, gpus 9, tasks 64424509410"},
 		{"per nothing", text(fixed, "", `{"system":{"duration":0,"shell":{"options":{"per-resource":{}}}}}`), "nodes unknown, slots 6, cores 30, gpus 6, tasks unknown", "nodes 7, slots 6, cores 100, gpus 9, tasks unknown"},
 		{"a shell without options", text(fixed, "", `{"system":{"duration":0,"shell":7}}`), "nodes unknown, slots 6, cores 30, gpus 6, tasks 6", "nodes 7, slots 6, cores 100, gpus 9, tasks 6"},
 		{"per core of slots of two kinds, one of them open", text(two, perCoreTask, ""), "nodes unknown, slots unknown, cores unknown, gpus 0, tasks unknown", "nodes 7, slots 11, cores 100, gpus 9, tasks unknown"},
