@@ -127,6 +127,7 @@ func TestQueuesStopAndStartAcrossARestart(t *testing.T) {
 	check()
 	id := s.submit(jobspec.Job{Nodes: 1, Queue: "a"})
 	require.Equal(t, jobstate.StateSched, s.state(id))
+	require.ErrorIs(t, s.try(joblife.Post{ID: id, Name: "alloc"}), joblife.ErrInvalid)
 	require.Empty(t, sent[alloc.Request](s))
 	s.restart()
 	check()
@@ -138,7 +139,7 @@ func TestQueuesStopAndStartAcrossARestart(t *testing.T) {
 	require.Len(t, sent[alloc.Request](s), 1)
 	q, _ := s.m.Queue("a")
 	require.Equal(t, joblife.QueueStatus{Enabled: true, Started: true}, q)
-	s.step(joblife.StartQueue{Queue: "a"})
+	s.ask(joblife.StartQueue{Tag: 7, Queue: "a"})
 	require.Len(t, sent[alloc.Cancel](s), 1, "a stop takes the request back")
 }
 

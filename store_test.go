@@ -666,8 +666,13 @@ func TestAnInvalidJobIsUnlinkedAgainAfterAFailure(t *testing.T) {
 		require.Equal(t, []string{"unlink " + id.String()}, s.log[1:])
 		s.idle()
 	}
+	s.step(joblife.Unlinked{Failed: map[jobid.ID]error{id: errors.New("disk")}})
 	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
+	s.idle()
 	require.Empty(t, ofJob(id, s.m.Snapshot()))
+	s.log = nil
+	s.restart()
+	require.Empty(t, s.log, "it is known to be unlinked")
 }
 
 // I12.
