@@ -675,6 +675,23 @@ func TestAnInvalidJobIsUnlinkedAgainAfterAFailure(t *testing.T) {
 	require.Empty(t, s.log, "it is known to be unlinked")
 }
 
+// I7, whatever the order of a map.
+func TestInvalidJobsThatStayAreFaultsInOrder(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
+	s.hold["unlink"] = true
+	failed := map[jobid.ID]error{}
+	for range 8 {
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.step(joblife.Validated{ID: id, Err: errors.New("no")})
+		failed[id] = errors.New("disk of " + id.String())
+	}
+	s.idle()
+	s.log = nil
+	s.step(joblife.Unlinked{Failed: failed})
+	require.Len(t, s.faults(), 8)
+	require.True(t, slices.IsSorted(s.faults()), "%v", s.faults())
+}
+
 // I12.
 func TestRequestsToPurgeDoNotPileUp(t *testing.T) {
 	s := newSite(t, joblife.Config{}, 8)
