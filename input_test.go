@@ -177,6 +177,17 @@ func bad(t *testing.T, id jobid.ID) []joblife.Input {
 	return list
 }
 
+// The states in which RFC 21 would allow the event.
+func TestNobodyPostsWhatTheManagerDecides(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.ErrorIs(t, s.try(joblife.Post{ID: id, Name: "invalidate"}), joblife.ErrInvalid)
+	s.hold["sched"] = true
+	s.step(joblife.Validated{ID: id})
+	require.Equal(t, jobstate.StateSched, s.state(id))
+	require.ErrorIs(t, s.try(joblife.Post{ID: id, Name: "alloc"}), joblife.ErrInvalid)
+}
+
 // targets are the jobs that a stage attacks: one that is unknown, the last but one,
 // which runs, and another in its turn.
 func targets(ids []jobid.ID, turn int) []jobid.ID {

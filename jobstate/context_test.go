@@ -134,8 +134,6 @@ func TestRecordedContextsRoundTrip(t *testing.T) {
 	require.Greater(t, n, 100)
 }
 
-// TestContextFieldsAllSurvive sets every field of every type by reflection, so
-// that a field that is added and forgotten in the codec is found.
 func TestWhatIsNotSetIsNotWritten(t *testing.T) {
 	all := jobstate.Ranks{All: true}
 	for want, c := range map[string]jobstate.Context{
@@ -151,6 +149,8 @@ func TestWhatIsNotSetIsNotWritten(t *testing.T) {
 	}
 }
 
+// TestContextFieldsAllSurvive sets every field of every type by reflection, so
+// that a field that is added and forgotten in the codec is found.
 func TestContextFieldsAllSurvive(t *testing.T) {
 	for _, c := range []jobstate.Context{
 		&jobstate.SubmitContext{}, &jobstate.DependencyAddContext{}, &jobstate.DependencyRemoveContext{},
