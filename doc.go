@@ -28,6 +28,9 @@
 //  4. Report with [Unlinked] what the store removed.
 //  5. Steps before Done share the next Ready, which is group commit.
 //
+// Package [github.com/joblife/joblife/loop] is that loop for inputs from many goroutines,
+// with group commit.
+//
 // One goroutine at a time owns a value, unless its type says otherwise.
 //
 // # Invariants

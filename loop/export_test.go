@@ -1,0 +1,20 @@
+package loop
+
+import "time"
+
+// Tagged returns the names of the types of inputs that get an Answer.
+func Tagged() (names []string) {
+	for t := range tagged {
+		names = append(names, t.String())
+	}
+	return names
+}
+
+// A Clock is the system's.
+type Clock struct{ systemClock }
+
+// Next returns the time at which the clock reads t, so long after it was read last.
+func (c *Clock) Next(t time.Time, elapsed time.Duration) time.Time { return c.next(t, elapsed) }
+
+// SetClock has Run read another clock.
+func (l *Loop) SetClock(read func() time.Time) { l.read = read }

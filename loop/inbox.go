@@ -1,0 +1,256 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/joblife/joblife"
+)
+
+// The errors of this package.
+var (
+	// ErrFull is returned by Put, Call and View when the inbox has no room. Try later. A peer
+	// that cannot wait has to end its session, and to repeat in the next what it said.
+	ErrFull = errors.New("loop: the inbox is full")
+	// ErrEnded is returned when the Loop has ended, with the cause if there is one.
+	// Whether the input of a Call counts then shows after a restart.
+	ErrEnded = errors.New("loop: ended")
+	// ErrTag is returned for an input with a Tag from 2^63 on: those are the Loop's.
+	ErrTag = errors.New("loop: tag is reserved")
+)
+
+// The limits of inputs that wait.
+const (
+	maxInputs = 1 << 18
+	maxBytes  = 64 << 20
+)
+
+// ownTags are the tags of the Loop.
+const ownTags = 1 << 63
+
+// A request is an input that waits, or a View.
+type request struct {
+	in   joblife.Input
+	call *call // nil: of Put
+}
+
+// A call is somebody who waits for a request.
+type call struct {
+	ctx    context.Context
+	tag    uint64
+	waits  bool          // for a job, or for none: it may take long
+	view   chan struct{} // of a View: its turn
+	back   chan struct{} // closed when a View is over, or given up
+	done   chan struct{} // closed when the call is answered
+	answer joblife.Answer
+	err    error
+}
+
+// tagged has the types of inputs that get an Answer, and which of their fields is the Tag.
+var tagged = tagFields(
+	joblife.Submit{}, joblife.Urgency{}, joblife.Update{}, joblife.SetExpiration{}, joblife.Memo{}, joblife.SetFlags{},
+	joblife.Alloc{}, joblife.Raise{}, joblife.Post{}, joblife.Wait{}, joblife.WaitEmpty{}, joblife.EnableQueue{},
+	joblife.StartQueue{}, joblife.Purge{}, joblife.PurgeIDs{}, joblife.Report{},
+)
+
+func tagFields(inputs ...joblife.Input) map[reflect.Type]int {
+	fields := make(map[reflect.Type]int)
+	for _, in := range inputs {
+		t := reflect.TypeOf(in)
+		f, _ := t.FieldByName("Tag")
+		fields[t] = f.Index[0]
+	}
+	return fields
+}
+
+// setTag sets the tag of an input, and reports whether its type has one.
+func setTag(in *joblife.Input, tag uint64) bool {
+	field, ok := tagged[reflect.TypeOf(*in)]
+	if ok {
+		v := reflect.New(reflect.TypeOf(*in)).Elem() // the caller's is not changed
+		v.Set(reflect.ValueOf(*in))
+		v.Field(field).SetUint(tag)
+		*in = v.Interface().(joblife.Input)
+	}
+	return ok
+}
+
+// checkTag returns ErrTag for a tag of the Loop: its answer would be somebody else's.
+func checkTag(in joblife.Input) error {
+	var tag uint64
+	if field, ok := tagged[reflect.TypeOf(in)]; ok {
+		tag = reflect.ValueOf(in).Field(field).Uint()
+	} else if in, ok := in.(joblife.WaitCancel); ok {
+		tag = in.Tag
+	}
+	if tag >= ownTags {
+		return fmt.Errorf("%w: %T with Tag %d", ErrTag, in, tag)
+	}
+	return nil
+}
+
+// sizeOf returns how many bytes an input carries, as far as a peer or a user sets it.
+func sizeOf(in joblife.Input) (n int) {
+	switch in := in.(type) {
+	case joblife.Submit:
+		n = len(in.Jobspec)
+	case joblife.Update:
+		for _, u := range in.Updates {
+			n += len(u.Path) + len(u.Value)
+		}
+	case joblife.Memo:
+		n = len(in.Values)
+	case joblife.Post:
+		n = len(in.Name) + len(in.Context)
+	case joblife.Raise:
+		n = len(in.Type) + len(in.Note)
+	case joblife.SchedResponse:
+		n = len(in.Note) + len(in.Annotations)
+	case joblife.ExecResponse:
+		n = len(in.Exception.Type) + len(in.Exception.Note)
+	case joblife.Report:
+		n = len(in.Line) + len(in.Detail)
+	}
+	return n
+}
+
+// Put has inputs dispatched in this order, after those that were put before. All of them
+// fit, or the error is [ErrFull] and none counts. It never waits, and any goroutine may call
+// it, Effects included. It retains what the inputs refer to, which must not change. Config's
+// Refused gets an input that the Manager refuses, and Effects the answers to inputs with a
+// Tag.
+func (l *Loop) Put(inputs ...joblife.Input) error {
+	size := 0
+	for _, in := range inputs {
+		if err := checkTag(in); err != nil {
+			return err
+		}
+		size += sizeOf(in)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.admit(len(inputs), size, 1); err != nil {
+		return err
+	}
+	for _, in := range inputs {
+		l.inbox = append(l.inbox, request{in: in})
+	}
+	return nil
+}
+
+// Call has an input dispatched, and returns the answer when it is durable and Effects has
+// seen its Ready. It replaces the Tag, if the input has one; the answer to another input is
+// the zero Answer. The error is why the Manager refuses the input, that of the answer, ErrFull,
+// ErrEnded, or that of ctx. When ctx ends, an input that was not dispatched does not count
+// any more, and a Wait ends; another input may count.
+func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, error) {
+	if in, ok := in.(joblife.WaitCancel); ok {
+		if err := checkTag(in); err != nil {
+			return joblife.Answer{}, err
+		}
+	}
+	c := &call{ctx: ctx, done: make(chan struct{})}
+	if err := l.ask(request{in, c}); err != nil {
+		return joblife.Answer{}, err
+	}
+	return l.await(ctx, c)
+}
+
+// View calls f with the Manager, after the inputs that were put before and between two
+// others. f must not change the Manager nor keep it, and inputs wait while it runs. It sees
+// what is not durable yet, so View returns only when all that f saw is durable. After an
+// error tell nobody what f saw, if it was called at all: ErrFull, ErrEnded, or that of ctx.
+func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
+	c := &call{ctx: ctx, done: make(chan struct{}), view: make(chan struct{}), back: make(chan struct{})}
+	if err := l.ask(request{nil, c}); err != nil {
+		return err
+	}
+	select {
+	case <-c.view:
+	case <-ctx.Done():
+		close(c.back)
+		return context.Cause(ctx)
+	case <-l.ended:
+		return l.endError()
+	}
+	func() {
+		defer close(c.back) // even if f panics
+		f(l.m)
+	}()
+	_, err := l.await(ctx, c)
+	return err
+}
+
+// ask puts the request of a call into the inbox.
+func (l *Loop) ask(r request) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.admit(1, sizeOf(r.in), 2); err != nil {
+		return err
+	}
+	if l.lastTag++; setTag(&r.in, ownTags|l.lastTag) {
+		r.call.tag = ownTags | l.lastTag
+	}
+	l.inbox = append(l.inbox, r)
+	return nil
+}
+
+// admit makes room for inputs that may use a part of the inbox. The lock is held.
+func (l *Loop) admit(n, size, part int) error {
+	switch waiting := len(l.inbox) - l.head; {
+	case l.over:
+		return l.endError()
+	case waiting+n > (l.cfg.MaxInputs-1)/part+1:
+		return fmt.Errorf("%w: %d inputs wait", ErrFull, waiting)
+	case size > 0 && l.bytes > 0 && l.bytes+size > maxBytes/part:
+		return fmt.Errorf("%w: inputs with %d bytes wait", ErrFull, l.bytes)
+	}
+	l.bytes += size
+	l.signal()
+	return nil
+}
+
+func (l *Loop) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default: // it will look
+	}
+}
+
+// await waits for the answer to a call.
+func (l *Loop) await(ctx context.Context, c *call) (joblife.Answer, error) {
+	select {
+	case <-c.done:
+		return c.answer, c.err
+	case <-ctx.Done():
+		if c.tag != 0 {
+			l.leave(c)
+		}
+		return joblife.Answer{}, context.Cause(ctx)
+	case <-l.ended:
+	}
+	select {
+	case <-c.done: // just before the end
+		return c.answer, c.err
+	default:
+		return joblife.Answer{}, l.endError()
+	}
+}
+
+// leave forgets a call that nobody waits for any more.
+func (l *Loop) leave(c *call) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = append(l.left, c)
+	l.signal()
+}
+
+// endError returns ErrEnded with its cause.
+func (l *Loop) endError() error {
+	if l.cause == nil {
+		return ErrEnded
+	}
+	return fmt.Errorf("%w: %w", ErrEnded, l.cause)
+}

@@ -1,0 +1,220 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A Config configures a [Loop]. Effects and Refused must be set.
+type Config struct {
+	// Store keeps the records. It may be nil if the Manager is volatile.
+	Store Store
+	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal,
+	// Answers, Outcomes and Faults. Its records are durable, and the Store has removed the
+	// jobs in Unlink. It is called once for each Ready, in order. The Ready is valid until it
+	// returns. The answers to Calls are not in it.
+	Effects func(m *joblife.Manager, rd *joblife.Ready)
+	// Refused is called with each input of Put that the Manager refuses: nothing has
+	// changed. It comes before what the error is about is durable, so no user may be told. It
+	// must not change the Manager.
+	Refused func(in joblife.Input, err error)
+	// MaxInputs is how many inputs may wait; 0 means 2^18. Call and View may use half.
+	MaxInputs int
+}
+
+// A Store keeps records. One call goes on at a time, and each call may take its time. It
+// keeps no slice. An error ends the Loop.
+type Store interface {
+	// Append makes records durable, in order. If it fails it may have stored some of them:
+	// the first ones.
+	Append(records []joblife.Record) error
+	// Unlink removes what is stored of jobs: see [purge.Store]. A store without anything to
+	// remove, such as a log of all records, returns nil. Jobs in failed are tried again later.
+	//
+	// [purge.Store]: https://pkg.go.dev/github.com/joblife/joblife/purge#Store
+	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
+}
+
+// Stats are counts since the Loop was made.
+type Stats struct {
+	Waiting int           // inputs and Views in the inbox, now
+	Inputs  uint64        // those that the Manager accepted, Ticks included
+	Refused uint64        // those that it refused
+	Commits uint64        // Readies with records that the Store has stored
+	Storing time.Duration // how long the Store has worked, under Run
+}
+
+// A Loop runs a Manager. Any goroutine may use it. It must not be copied.
+type Loop struct {
+	_   guard.NoCopy
+	m   *joblife.Manager
+	cfg Config
+
+	wake    chan struct{} // there is something to do
+	written chan outcome  // of the store
+	ended   chan struct{} // closed at the end
+
+	mu      sync.Mutex
+	runs    bool // Run or Advance does
+	inbox   []request
+	head    int // of the inbox
+	bytes   int // in it
+	left    []*call
+	lastTag uint64
+	stats   Stats // but Waiting
+	over    bool
+	cause   error // why; nil: a Shutdown is complete
+
+	// Of the goroutine that runs.
+	read     func() time.Time // time.Now, but for tests
+	clock    func() time.Time // nil: now is what Advance was told
+	now      time.Time
+	inline   bool // the store works in this goroutine
+	stopping bool // the context has ended
+	batch    []request
+	rd       joblife.Ready
+	writing  bool
+	calls    map[uint64]*call // those that wait for an answer, by tag
+	steps    int              // inputs since the last Ready
+	size     int              // bytes in them
+	next     []*call          // those that are answered when all steps are durable
+	sent     []*call          // those that are answered when rd is
+	shutdown *time.Time       // when a Shutdown ends it at the latest; zero: when no action runs
+	timer    *time.Timer
+	ticked   bool // in this Advance
+}
+
+// New returns a Loop for a Manager, which is the Loop's from then on. The error says what
+// is missing in cfg.
+func New(m *joblife.Manager, cfg Config) (*Loop, error) {
+	switch {
+	case m == nil:
+		return nil, errors.New("loop: the Manager is nil")
+	case cfg.Effects == nil || cfg.Refused == nil:
+		return nil, errors.New("loop: Config needs Effects and Refused")
+	case cfg.MaxInputs < 0:
+		return nil, fmt.Errorf("loop: MaxInputs is %d: give 1 or more, or 0 for the default", cfg.MaxInputs)
+	}
+	cfg.MaxInputs = cmp.Or(cfg.MaxInputs, maxInputs)
+	return &Loop{
+		m: m, cfg: cfg, read: time.Now, calls: make(map[uint64]*call),
+		wake: make(chan struct{}, 1), written: make(chan outcome, 1), ended: make(chan struct{}),
+	}, nil
+}
+
+// Stats returns the counts.
+func (l *Loop) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	s.Waiting = len(l.inbox) - l.head
+	return s
+}
+
+// Run runs the Manager until ctx ends, the Store fails, or a Shutdown is complete. It
+// returns the cause of ctx, the error, or nil. When it has returned, the Loop has no goroutine
+// left. A Loop runs once. A Store that hangs delays the end: let it have a time limit.
+func (l *Loop) Run(ctx context.Context) error {
+	if err := l.begin((&systemClock{read: l.read}).now); err != nil {
+		return err
+	}
+	cause := errPanic
+	defer func() { l.end(cause) }()
+	defer context.AfterFunc(ctx, l.signal)()
+	l.inline = false
+	cause = l.run(ctx)
+	if l.writing {
+		<-l.written
+	}
+	return cause
+}
+
+func (l *Loop) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if busy, err := l.turn(); err != nil {
+			return err
+		} else if l.complete() {
+			return l.stop()
+		} else if !busy {
+			l.wait()
+		}
+	}
+	if err := l.stop(); err != nil {
+		return err
+	}
+	return context.Cause(ctx)
+}
+
+// Advance moves the time of a simulator on to now, which must not be before the last. It
+// passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
+// nothing follows. Store and Effects run in the caller's goroutine, so that the same calls
+// have the same effects, byte by byte (I7). Between two calls the caller may look at the
+// Manager, such as at its Deadline. A Call waits for an Advance by another goroutine. The
+// error is as Run's. After it, and when a Shutdown is complete, the Loop has ended.
+func (l *Loop) Advance(now time.Time) (err error) {
+	if now.Before(l.now) {
+		return fmt.Errorf("loop: %w: %v is before %v", joblife.ErrClock, now, l.now)
+	}
+	if err := l.begin(nil); err != nil {
+		return err
+	}
+	over, cause := true, errPanic
+	defer func() {
+		if over {
+			l.end(cause)
+		}
+	}()
+	l.now, l.inline, l.ticked = now, true, false
+	for busy := true; busy; {
+		if busy, cause = l.turn(); cause != nil {
+			return cause
+		}
+		cause = errPanic
+	}
+	if over = l.complete(); over {
+		cause = nil
+	}
+	l.pause()
+	return nil
+}
+
+// errPanic is the cause when Store, Effects or Refused panics.
+var errPanic = errors.New("loop: panic")
+
+// begin makes the caller's goroutine the one that runs.
+func (l *Loop) begin(clock func() time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.over:
+		return l.endError()
+	case l.runs:
+		return errors.New("loop: it runs already")
+	}
+	l.runs, l.clock = true, clock
+	return nil
+}
+
+// pause ends what begin began.
+func (l *Loop) pause() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.runs = false
+}
+
+// end answers all who still wait.
+func (l *Loop) end(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.over, l.cause = true, cause
+	l.inbox, l.head = nil, 0
+	close(l.ended)
+}

@@ -1,0 +1,625 @@
+package loop_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge"
+)
+
+func TestACallIsAnsweredWhenTheAnswerIsDurable(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{takes: time.Second}
+		s := newSite(t, time.Now(), d, config(), 0)
+		stop := s.run(ctx)
+		s.put(hello...)
+		synctest.Wait()
+		for _, c := range []struct {
+			in   joblife.Input
+			want joblife.Answer
+			err  error
+		}{
+			{in: submit(1), want: joblife.Answer{Job: 1}},
+			{in: joblife.Urgency{Tag: 7, ID: 99}, err: joblife.ErrUnknown},
+			{in: submit(1), err: joblife.ErrInvalid},
+			{in: joblife.DependencyAdd{ID: 99, Description: "x"}, err: joblife.ErrUnknown},
+			{in: &joblife.Tick{}, err: joblife.ErrInvalid},
+			{in: nil, err: joblife.ErrInvalid},
+			{in: joblife.Reload{Config: config()}},
+			{in: joblife.AcceptClock{}},
+			{in: joblife.Wait{ID: 1, States: jobstate.StateInactive}, want: joblife.Answer{Job: 1, State: jobstate.StateInactive}},
+			{in: joblife.Raise{ID: 1, Type: "cancel"}, err: joblife.ErrInactive},
+			{in: joblife.WaitEmpty{States: jobstate.StateActive}},
+			{in: joblife.Wait{ID: 99, States: jobstate.StateInactive}, want: joblife.Answer{Job: 99}, err: joblife.ErrUnknown},
+		} {
+			got, err := s.l.Call(ctx, c.in)
+			require.ErrorIs(t, err, c.err, "%T", c.in)
+			got.Err = nil
+			require.Equal(t, c.want, got, "%T", c.in)
+		}
+		require.Empty(t, s.answers, "Effects has the answers to what was put alone")
+		s.put(joblife.Raise{Tag: 7, ID: 1, Type: "cancel"}, joblife.WaitEmpty{Tag: 8, States: jobstate.StateActive})
+		require.NoError(t, s.l.View(ctx, func(*joblife.Manager) {}))
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.Len(t, s.refused, 1)
+		require.ErrorIs(t, s.refused[0], joblife.ErrInactive)
+		require.Equal(t, []joblife.Answer{{Tag: 8}}, s.answers)
+		require.Equal(t, s.l.Stats().Commits, uint64(d.appends))
+		require.Equal(t, s.l.Stats().Storing, time.Duration(d.appends)*time.Second)
+		require.Equal(t, s.l.Stats().Refused, uint64(7))
+	})
+}
+
+// What a caller hears is durable: answers, refusals, and what a View saw.
+func TestNobodyHearsWhatIsNotDurable(t *testing.T) {
+	for name, ask := range map[string]func(*site, context.Context) error{
+		"an answer": func(s *site, ctx context.Context) error {
+			_, err := s.l.Call(ctx, joblife.Memo{ID: 1, Values: []byte(`{"a":1}`)})
+			return err
+		},
+		"no answer": func(s *site, ctx context.Context) error {
+			_, err := s.l.Call(ctx, joblife.Priority{ID: 1, Priority: 5})
+			return err
+		},
+		"a refusal": func(s *site, ctx context.Context) error {
+			_, err := s.l.Call(ctx, submit(2))
+			return err
+		},
+		"a view": func(s *site, ctx context.Context) error {
+			return s.l.View(ctx, func(m *joblife.Manager) {
+				v, _ := m.Job(1)
+				require.Equal(t, 20, v.Job().Urgency(), "it sees what is accepted")
+			})
+		},
+	} {
+		for _, fails := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				bubble(t, func(t *testing.T, ctx context.Context) {
+					d := &disk{}
+					s := newSite(t, time.Now(), d, config(), 0)
+					s.mute = true
+					ended := make(chan error, 1)
+					ctx, cancel := context.WithCancel(ctx)
+					defer cancel()
+					go func() { ended <- s.l.Run(ctx) }()
+					_, err := s.l.Call(ctx, submit(1))
+					require.NoError(t, err)
+					d.takes = time.Second
+					if fails {
+						d.fault = func(n int) error {
+							if n == 3 {
+								return errBroken
+							}
+							return nil
+						}
+					}
+					before := time.Now()
+					s.put(submit(3)) // with the store for a second
+					synctest.Wait()
+					s.put(joblife.Urgency{ID: 1, Urgency: 20}, submit(2))
+					err = ask(s, ctx)
+					require.Equal(t, 2*time.Second, time.Since(before), "it waited for both commits")
+					if fails {
+						require.ErrorIs(t, err, loop.ErrEnded)
+						require.ErrorIs(t, err, errBroken)
+						require.ErrorIs(t, <-ended, errBroken)
+						require.ErrorIs(t, s.l.Put(hello...), loop.ErrEnded)
+						require.ErrorIs(t, s.l.View(ctx, nil), errBroken)
+						require.ErrorIs(t, s.l.Run(ctx), errBroken)
+						require.NotContains(t, s.journal.String(), "urgency")
+						return
+					}
+					if name == "a refusal" {
+						require.ErrorIs(t, err, joblife.ErrInvalid)
+					} else {
+						require.NoError(t, err)
+					}
+					cancel()
+					<-ended
+				})
+			})
+		}
+	}
+}
+
+func TestInputsShareTheNextCommit(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{takes: time.Millisecond}
+		s := newSite(t, time.Now(), d, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1))
+		synctest.Wait()
+		for id := range jobid.ID(1000) {
+			s.put(submit(2 + id))
+		}
+		synctest.Wait()
+		require.Zero(t, s.l.Stats().Waiting, "they are dispatched while the store works")
+		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) { require.Len(t, m.Stats().States, 1) }))
+		require.Equal(t, uint64(2), s.l.Stats().Commits)
+		require.Equal(t, uint64(1001), s.l.Stats().Inputs)
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+// While the store hangs, a bounded number of inputs is dispatched, and then they wait.
+func TestMemoryIsBoundedWhileTheStoreHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{takes: time.Hour}
+		s := newSite(t, time.Now(), d, config(), 100)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1))
+		synctest.Wait()
+		var err error
+		n := 0
+		for ; err == nil; n++ {
+			if err = s.l.Put(joblife.Priority{ID: 1}); n%100 == 99 {
+				synctest.Wait()
+			}
+		}
+		require.ErrorIs(t, err, loop.ErrFull)
+		require.InDelta(t, 1<<14+100, n, 128)
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+func TestTheInboxIsBounded(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // what has room does not wait
+	d := &disk{}
+	s := newSite(t, start, d, config(), 7)
+	tick := joblife.Tick{}
+	for range 4 {
+		_, err := s.l.Call(ctx, tick)
+		require.ErrorIs(t, err, context.Canceled)
+	}
+	_, err := s.l.Call(ctx, tick)
+	require.ErrorIs(t, err, loop.ErrFull, "half of it is full")
+	require.ErrorIs(t, s.l.View(ctx, nil), loop.ErrFull)
+	require.ErrorIs(t, s.l.Put(tick, tick, tick, tick), loop.ErrFull)
+	require.Equal(t, 4, s.l.Stats().Waiting, "all of them, or none")
+	s.put(tick, tick, tick)
+	require.ErrorIs(t, s.l.Put(tick), loop.ErrFull)
+	require.NoError(t, s.l.Advance(start))
+	require.Zero(t, s.l.Stats().Waiting)
+	require.Equal(t, uint64(3), s.l.Stats().Inputs, "a Call without a caller does not count")
+
+	s = newSite(t, start, d, config(), 0)
+	large := joblife.Submit{ID: 1, Jobspec: make([]byte, 65<<20)}
+	s.put(large)
+	require.ErrorIs(t, s.l.Put(submit(1)), loop.ErrFull)
+	require.NoError(t, s.l.Put(tick))
+	require.NoError(t, s.l.Advance(start))
+	s.put(large)
+
+	for _, in := range []joblife.Input{
+		submit(1), joblife.Update{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
+		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
+		joblife.Report{Report: perilog.Report{Line: []byte("x")}},
+	} {
+		require.ErrorIs(t, s.l.Put(in), loop.ErrFull, "%T", in)
+	}
+
+	s = newSite(t, start, d, config(), 1)
+	require.ErrorIs(t, s.l.View(ctx, nil), context.Canceled, "there is always room for one")
+}
+
+func TestTagsOfTheLoopAreItsOwn(t *testing.T) {
+	s := newSite(t, start, &disk{}, config(), 0)
+	for _, in := range []joblife.Input{
+		joblife.Raise{Tag: 1 << 63, ID: 1, Type: "cancel"}, joblife.WaitEmpty{Tag: 1<<64 - 1, States: jobstate.StateActive},
+		joblife.WaitCancel{Tag: 1<<63 + 1},
+	} {
+		require.ErrorIs(t, s.l.Put(joblife.Tick{}, in), loop.ErrTag)
+	}
+	_, err := s.l.Call(context.Background(), joblife.WaitCancel{Tag: 1<<63 + 1})
+	require.ErrorIs(t, err, loop.ErrTag)
+	require.Zero(t, s.l.Stats().Waiting)
+	s.put(joblife.Wait{Tag: 1<<63 - 1, ID: 1, States: jobstate.StateInactive})
+	require.NoError(t, s.l.Advance(start))
+	require.Len(t, s.answers, 1)
+}
+
+func TestACallerThatLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{}
+		s := newSite(t, time.Now(), d, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		_, err := s.l.Call(ctx, submit(1))
+		require.NoError(t, err)
+		brief, cancel := context.WithTimeoutCause(ctx, time.Second, errBroken)
+		defer cancel()
+		_, err = s.l.Call(brief, joblife.Wait{ID: 1, Event: "clean"})
+		require.ErrorIs(t, err, errBroken)
+		_, err = s.l.Call(brief, submit(2))
+		require.ErrorIs(t, err, errBroken)
+		require.ErrorIs(t, s.l.View(brief, func(*joblife.Manager) { t.Error("it is called") }), errBroken)
+		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) {
+			require.Zero(t, m.Stats().Waits, "the wait has ended")
+			_, ok := m.Job(2)
+			require.False(t, ok, "it was not dispatched")
+		}))
+		d.takes = time.Minute
+		brief, cancel = context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err = s.l.Call(brief, submit(2))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) {}))
+		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) {
+			_, ok := m.Job(2)
+			require.True(t, ok, "it counts")
+		}))
+		require.Empty(t, s.answers, "its answer is nobody's")
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+// A late is a context that ends when the Loop has looked at it.
+type late struct{ context.Context }
+
+func (late) Err() error { return nil }
+
+func TestAView(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := newSite(t, time.Now(), &disk{}, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1), submit(2))
+		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) {
+			require.Equal(t, 2, m.Stats().States[jobstate.StateSched], "it comes after what was put before")
+			s.put(submit(3))
+		}))
+		require.Equal(t, "mine", panics(func() {
+			_ = s.l.View(ctx, func(*joblife.Manager) { panic("mine") })
+		}), "a panic is the caller's")
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			_ = s.l.View(ctx, func(*joblife.Manager) { runtime.Goexit() })
+		}()
+		<-done
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_ = s.l.View(late{over}, nil) // its caller leaves between two looks
+		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) { require.Equal(t, 3, m.Stats().States[jobstate.StateSched]) }))
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+func TestPanicsEndTheLoop(t *testing.T) {
+	purgeAll := joblife.Purge{Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(0)}}
+	for name, c := range map[string]struct {
+		harm func(s *site)
+		want string
+	}{
+		"Append": {func(s *site) { s.disk.fault = func(int) error { panic("mine") } }, "loop: the store panics: mine\n\ngoroutine "},
+		"Unlink": {func(s *site) {
+			s.disk.unlink = func([]jobid.ID) (map[jobid.ID]error, error) { panic("mine") }
+			s.effects = func(*joblife.Ready) { s.put(purgeAll) }
+		}, "loop: the store panics: mine\n\ngoroutine "},
+		"Effects": {func(s *site) { s.effects = func(*joblife.Ready) { panic("mine") } }, "mine"},
+		"Refused": {func(s *site) {
+			s.refuse = func() { panic("mine") }
+			s.put(joblife.ExecResponse{ID: 99})
+		}, "mine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context) {
+				s := newSite(t, time.Now(), &disk{takes: time.Second}, config(), 0)
+				s.put(hello...)
+				c.harm(s)
+				got := make(chan string)
+				go func() { got <- panics(func() { _ = s.l.Run(ctx) }) }()
+				var err error
+				for id := jobid.ID(1); err == nil; id++ {
+					_, err = s.l.Call(ctx, submit(id))
+				}
+				require.ErrorIs(t, err, loop.ErrEnded)
+				text := <-got
+				require.Equal(t, c.want, text[:len(c.want)])
+				require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
+			})
+		})
+	}
+}
+
+func TestAStoreThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		harm func(d *disk)
+		want string
+	}{
+		"append":  {func(d *disk) { d.fault = func(int) error { return errBroken } }, "loop: store: broken"},
+		"deserts": {func(d *disk) { d.fault = func(int) error { runtime.Goexit(); return nil } }, "loop: store: it ended its goroutine"},
+		"unlink":  {func(d *disk) { d.unlink = func([]jobid.ID) (map[jobid.ID]error, error) { return nil, errBroken } }, "loop: store: broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context) {
+				d := new(disk)
+				c.harm(d)
+				s := newSite(t, time.Now(), d, config(), 0)
+				s.put(append(hello, submit(1))...)
+				var err error
+				go func() {
+					for err == nil {
+						_, err = s.l.Call(ctx, joblife.Purge{Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(0)}})
+					}
+				}()
+				require.EqualError(t, s.l.Run(ctx), c.want)
+				synctest.Wait()
+				require.ErrorIs(t, err, loop.ErrEnded)
+				require.ErrorIs(t, s.m.Step(time.Now(), joblife.Tick{}), joblife.ErrAbandoned)
+			})
+		})
+	}
+	s := newSite(t, start, &disk{}, config(), 0)
+	s.l, _ = loop.New(s.m, loop.Config{Effects: s.act, Refused: func(joblife.Input, error) {}})
+	s.put(submit(1))
+	require.EqualError(t, s.l.Advance(start), "loop: store: there is none, and the Manager is not volatile")
+	require.ErrorIs(t, s.l.Advance(start), loop.ErrEnded)
+}
+
+func TestUnlinkIsReported(t *testing.T) {
+	d := new(disk)
+	var asked [][]jobid.ID
+	d.unlink = func(ids []jobid.ID) (map[jobid.ID]error, error) {
+		asked = append(asked, ids)
+		return map[jobid.ID]error{2: errBroken}, nil
+	}
+	s := newSite(t, start, d, config(), 0)
+	s.put(hello...)
+	for i, id := range []jobid.ID{1, 3, 2} {
+		s.put(submit(id))
+		require.NoError(t, s.l.Advance(start.Add(time.Duration(i)*time.Second)))
+	}
+	s.put(joblife.Purge{Tag: 5, Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(0)}})
+	require.NoError(t, s.l.Advance(start.Add(time.Minute)))
+	require.Equal(t, [][]jobid.ID{{1, 3, 2}}, asked)
+	require.Equal(t, []joblife.Answer{{Tag: 5, Count: 2}}, s.answers)
+	require.Equal(t, 1, s.m.Stats().States[jobstate.StateInactive])
+}
+
+func TestAnOrderlyStopHandsOutWhatIsDecided(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{takes: time.Second}
+		s := newSite(t, time.Now(), d, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1))
+		synctest.Wait()
+		var err error
+		go func() { _, err = s.l.Call(ctx, submit(2)) }()
+		synctest.Wait()
+		before := time.Now()
+		require.ErrorIs(t, stop(), context.Canceled)
+		synctest.Wait()
+		require.NoError(t, err)
+		require.Equal(t, 2*time.Second, time.Since(before))
+		require.Contains(t, s.journal.String(), "2 submit")
+		require.ErrorIs(t, s.l.Put(submit(3)), context.Canceled)
+
+		s = newSite(t, time.Now(), d, config(), 0) // what a restart decides is handed out too
+		s.put(submit(4))
+		stopped, cancel := context.WithCancelCause(ctx)
+		cancel(errBroken)
+		seen := make(chan error)
+		go func() { seen <- s.l.View(ctx, nil) }()
+		synctest.Wait()
+		require.Equal(t, 2, s.l.Stats().Waiting)
+		require.ErrorIs(t, s.l.Run(stopped), errBroken)
+		require.ErrorIs(t, <-seen, loop.ErrEnded)
+		require.Zero(t, s.l.Stats().Waiting)
+		require.NotContains(t, d.text(t), `"job":"ƒ5"`, "what waits is lost")
+
+		d = &disk{takes: time.Second}
+		s = newSite(t, time.Now(), d, config(), 0)
+		stop = s.run(ctx)
+		s.put(append(hello, submit(1))...)
+		_, err = s.l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateActive})
+		require.NoError(t, err)
+		s.put(joblife.Purge{Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(0)}})
+		synctest.Wait()
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.Contains(t, d.text(t), `"name":"tombstone"`)
+		require.NotContains(t, d.text(t), `"name":"unlinked"`, "a long purge does not go on")
+
+		s = newSite(t, time.Now(), d, config(), 0)
+		d.fault = func(int) error { return errBroken }
+		stop = s.run(ctx)
+		s.put(submit(4))
+		synctest.Wait()
+		require.EqualError(t, stop(), "loop: store: broken")
+	})
+}
+
+func TestAShutdown(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		at := func(after time.Duration) eventlog.Timestamp { return eventlog.FromTime(time.Now().Add(after)) }
+		s := newSite(t, time.Now(), new(disk), config(), 0)
+		s.put(append(hello, submit(1), joblife.Shutdown{})...)
+		require.NoError(t, s.l.Run(ctx), "nothing runs")
+		require.Equal(t, loop.ErrEnded, s.l.Put(joblife.Tick{}))
+		require.Contains(t, s.disk.text(t), "submit", "all is durable")
+
+		begin := func(d *disk, in joblife.Input) (*site, chan error) {
+			s := newSite(t, time.Now(), d, config(), 0)
+			var report joblife.Input
+			s.effects = func(rd *joblife.Ready) {
+				for _, l := range rd.Launch {
+					report = joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited}}
+					s.mute = true
+				}
+			}
+			s.put(append(hello, submit(1))...)
+			ended := make(chan error, 1)
+			go func() { ended <- s.l.Run(ctx) }()
+			synctest.Wait()
+			require.NotNil(t, report)
+			s.put(in)
+			synctest.Wait()
+			require.Empty(t, ended, "the epilog runs")
+			s.effects = func(*joblife.Ready) { <-time.After(time.Second) }
+			go func() {
+				<-time.After(time.Minute)
+				_ = s.l.Put(report, joblife.Tick{})
+			}()
+			return s, ended
+		}
+		before := time.Now()
+		s, ended := begin(new(disk), joblife.Shutdown{})
+		require.NoError(t, <-ended)
+		require.Equal(t, time.Minute+time.Second, time.Since(before))
+		require.Contains(t, s.journal.String(), "epilog-finish", "its end is handed out")
+
+		before = time.Now()
+		s, ended = begin(new(disk), joblife.Shutdown{Deadline: at(9 * time.Second)})
+		require.NoError(t, <-ended)
+		require.InDelta(t, 9, time.Since(before).Seconds(), 0.001)
+		require.NotContains(t, s.journal.String(), "epilog-finish")
+		<-time.After(time.Hour)
+	})
+}
+
+func TestTimePasses(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		cfg := config()
+		cfg.Actions.Epilogs[0].Timeout = fsd.Duration(10 * time.Minute)
+		for _, c := range []struct {
+			set time.Duration // how far the clock is set ahead when the epilog runs
+			end float64       // when it gets a signal, in seconds
+		}{{0, 600}, {time.Hour, 60}} { // it looks at the clock each minute
+			var ahead atomic.Int64
+			s := newSite(t, time.Now(), new(disk), cfg, 0)
+			s.l.SetClock(func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) })
+			var launched, signaled time.Time
+			s.effects = func(rd *joblife.Ready) {
+				if s.mute = len(rd.Launch) > 0; s.mute {
+					launched = time.Now()
+				}
+				if len(rd.Signal) > 0 && signaled.IsZero() {
+					signaled = time.Now()
+				}
+			}
+			stop := s.run(ctx)
+			s.put(append(hello, submit(1))...)
+			synctest.Wait()
+			ahead.Store(int64(c.set))
+			<-time.After(time.Hour)
+			require.ErrorIs(t, stop(), context.Canceled)
+			require.InDelta(t, c.end, signaled.Sub(launched).Seconds(), 0.001)
+			require.Less(t, s.l.Stats().Inputs, uint64(100), "it does not spin")
+		}
+	})
+}
+
+func TestAdvanceIsNotForTwo(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 0)
+	s.effects = func(*joblife.Ready) {
+		require.EqualError(t, s.l.Advance(start), "loop: it runs already")
+		require.EqualError(t, s.l.Run(context.Background()), "loop: it runs already")
+	}
+	s.put(submit(1))
+	require.NoError(t, s.l.Advance(start))
+	require.ErrorIs(t, s.l.Advance(start.Add(-1)), joblife.ErrClock)
+	require.NoError(t, s.l.Advance(start), "nothing has changed")
+	s.put(joblife.Shutdown{})
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, loop.ErrEnded, s.l.Advance(start))
+
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{takes: time.Hour}
+		s := newSite(t, time.Now(), d, config(), 0)
+		s.put(submit(1))
+		require.NoError(t, s.l.Advance(time.Now()))
+		s = newSite(t, time.Now().Add(time.Hour), d, config(), 0)
+		ended := make(chan error, 1)
+		before := time.Now()
+		go func() { ended <- s.l.Run(ctx) }()
+		synctest.Wait() // the restart is with the store
+		s.put(joblife.Tick{})
+		require.ErrorIs(t, <-ended, joblife.ErrClock, "the Manager is ahead")
+		require.Equal(t, time.Hour, time.Since(before), "it leaves no goroutine")
+	})
+
+	s = newSite(t, start, new(disk), config(), 0)
+	s.put(joblife.Tick{})
+	require.ErrorIs(t, s.l.Advance(start.Add(-time.Hour)), joblife.ErrClock, "the Manager was there before")
+	require.ErrorIs(t, s.l.Put(joblife.Tick{}), joblife.ErrClock)
+}
+
+func TestNewNamesWhatIsMissing(t *testing.T) {
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(t, err)
+	good := loop.Config{Effects: func(*joblife.Manager, *joblife.Ready) {}, Refused: func(joblife.Input, error) {}}
+	_, err = loop.New(nil, good)
+	require.EqualError(t, err, "loop: the Manager is nil")
+	_, err = loop.New(m, loop.Config{Effects: good.Effects})
+	require.EqualError(t, err, "loop: Config needs Effects and Refused")
+	good.MaxInputs = -1
+	_, err = loop.New(m, good)
+	require.ErrorContains(t, err, "MaxInputs is -1")
+}
+
+func TestNoGoroutineIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 20 {
+		s := newSite(t, time.Now(), new(disk), config(), 0)
+		stop := s.run(context.Background())
+		s.put(hello...)
+		for range 10 {
+			a, err := s.l.Call(context.Background(), submit(0))
+			require.NoError(t, err)
+			_, err = s.l.Call(context.Background(), joblife.Wait{ID: a.Job, States: jobstate.StateInactive})
+			require.NoError(t, err)
+		}
+		require.ErrorIs(t, stop(), context.Canceled)
+	}
+	require.LessOrEqual(t, runtime.NumGoroutine(), before+1, "the last one may be about to go")
+}
+
+// A clock that is set back goes on, and follows one that is set ahead.
+func TestTheClockDoesNotStepBack(t *testing.T) {
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	var c loop.Clock
+	for i, r := range []struct{ reads, elapsed, want int }{
+		{0, 1 << 30, 0}, {1, 1, 1}, {-3600, 1, 2}, {-3540, 60, 62}, {62, 0, 62}, {100, 30, 100}, {7200, 1, 7200}, {101, 1, 7201},
+	} {
+		require.Equal(t, at(r.want), c.Next(at(r.reads), time.Duration(r.elapsed)*time.Second), "%d", i)
+	}
+}
+
+// A hook that asks for more at once does not keep Advance from its end.
+func TestAdvanceTicksOnce(t *testing.T) {
+	cfg, n := config(), 1
+	cfg.Hooks = []joblife.Hooks{{Event: func(e *joblife.Event) {
+		if e.Entry.Name == "memo" {
+			n++
+			e.PostAt(e.Entry.Timestamp, joblife.Memo{ID: e.Job.ID(), Values: fmt.Appendf(nil, `{"n":%d}`, n)})
+		}
+	}}}
+	s := newSite(t, start, new(disk), cfg, 0)
+	s.put(submit(1))
+	require.NoError(t, s.l.Advance(start))
+	s.put(joblife.Memo{ID: 1, Values: []byte(`{"n":1}`)})
+	for range 3 {
+		require.NoError(t, s.l.Advance(start))
+	}
+	require.Equal(t, 4, strings.Count(s.journal.String(), "memo"), "one, and one for each Tick")
+}
