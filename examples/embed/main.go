@@ -11,11 +11,12 @@
 // service until the next start. The exit status is 0 when all jobs are over, 1 for a
 // fault, 2 for bad arguments.
 //
-// This file has the restart and the loop around the [joblife.Manager], store.go what keeps
-// its records, and nodes.go what the loop drives.
+// This file has the restart and the [loop.Loop] that runs the [joblife.Manager], store.go
+// what keeps its records, and nodes.go what the Loop drives.
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -25,6 +26,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 )
 
@@ -68,31 +70,42 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 	if err != nil {
 		return err
 	}
-	inputs := newInbox()
-	users, scheduler, executor := users{inputs}, &scheduler{inputs: inputs, inventory: all}, &executor{inputs: inputs}
-	nodes := &nodes{inputs: inputs, scheduler: scheduler}
-	inputs.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
-	for _, u := range left.Unresolved {
-		if u.Reason == perilog.ReasonLost { // its processes died with the life before
-			inputs.put(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action}})
+	var l *loop.Loop
+	ctx, end := context.WithCancelCause(context.Background())
+	put := func(inputs ...joblife.Input) {
+		if err := l.Put(inputs...); err != nil {
+			end(err)
 		}
 	}
-	inputs.put(jobs...)
-	inputs.put(joblife.WaitEmpty{Tag: 1, States: jobstate.StateNew | jobstate.StateActive}) // the last answer
-
-	var rd joblife.Ready
-	for now, in := range inputs.all(m) {
-		scheduler.heed(in, m.Step(now, in)) // an error refuses the input: nothing has changed
-		for m.Ready(&rd) {
-			if err := store.append(rd.Append); err != nil { // durably, before anything else
-				return errors.Join(err, m.Abandon(rd.Seq))
-			}
+	scheduler, executor := &scheduler{now: time.Now, put: put, inventory: all}, &executor{put: put}
+	nodes := &nodes{put: put, scheduler: scheduler}
+	l, err = loop.New(m, loop.Config{
+		Store: store, // durably, before anything else
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
 			scheduler.send(rd.Hello, rd.Sched)
 			executor.send(rd.Exec, rd.Raised)
 			nodes.do(rd.Launch, rd.Signal, rd.Drain)
-			users.tell(rd.Journal, rd.Answers)
-			warn(m.Done(rd.Seq))
+			show(rd.Journal)
+		},
+		Refused: scheduler.heed, // nothing has changed
+	})
+	if err != nil {
+		return err
+	}
+	put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
+	for _, u := range left.Unresolved {
+		if u.Reason == perilog.ReasonLost { // its processes died with the life before
+			put(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action}})
 		}
 	}
-	return nil
+	put(jobs...)
+	go cancelOnInterrupt(ctx, l)
+	go func() {
+		_, err := l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive})
+		end(err)
+	}()
+	if err := l.Run(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil // all jobs are over
 }

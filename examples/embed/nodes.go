@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -19,6 +19,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	pexec "github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -63,84 +64,37 @@ func action(command string) []perilog.ActionConfig {
 	return []perilog.ActionConfig{{Command: []string{"sh", "-c", command}, PerRank: true}}
 }
 
-// An inbox keeps inputs in the order in which they come. To put one in never blocks.
-type inbox struct {
-	now       func() time.Time // which does not step back when the system's clock does
-	interrupt chan os.Signal
-	more      chan struct{}
-	closed    bool // no more of them matter
-	sync.Mutex
-	inputs []joblife.Input
-}
-
-func newInbox() *inbox {
-	began := time.Now()
-	now := func() time.Time { return began.Add(time.Since(began)) }
-	b := &inbox{now: now, interrupt: make(chan os.Signal, 1), more: make(chan struct{}, 1)}
-	signal.Notify(b.interrupt, os.Interrupt, syscall.SIGTERM)
-	return b
-}
-
-func (b *inbox) put(inputs ...joblife.Input) {
-	b.Lock()
-	defer b.Unlock()
-	b.inputs = append(b.inputs, inputs...)
-	select {
-	case b.more <- struct{}{}:
-	default:
+// cancelOnInterrupt cancels the jobs when the user interrupts the program.
+func cancelOnInterrupt(ctx context.Context, l *loop.Loop) {
+	interrupt := make(chan os.Signal, 1)
+	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
+	for ctx.Err() == nil {
+		<-interrupt
+		var cancel []joblife.Input
+		err := l.View(ctx, func(m *joblife.Manager) {
+			for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+				cancel = append(cancel, joblife.Raise{ID: v.ID(), Type: "cancel"})
+			}
+		})
+		warn(err)
+		warn(l.Put(cancel...))
 	}
 }
 
-// take returns the first input, and false if there is none.
-func (b *inbox) take() (in joblife.Input, ok bool) {
-	b.Lock()
-	defer b.Unlock()
-	if ok = len(b.inputs) > 0; ok {
-		in, b.inputs = b.inputs[0], b.inputs[1:]
-	}
-	return in, ok
-}
-
-// all yields inputs as they come, and a Tick whenever the manager's time is due.
-func (b *inbox) all(m *joblife.Manager) iter.Seq2[time.Time, joblife.Input] {
-	return func(yield func(time.Time, joblife.Input) bool) {
-		for !b.closed {
-			in, ok := b.take()
-			if ok && !yield(b.now(), in) {
-				return
-			} else if ok {
-				continue
-			}
-			var due <-chan time.Time
-			if at, ok := m.Deadline(); ok {
-				due = time.After(at.Sub(b.now()))
-			}
-			select {
-			case <-b.more:
-			case <-due:
-				b.put(joblife.Tick{})
-			case <-b.interrupt:
-				for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
-					b.put(joblife.Raise{ID: v.ID(), Type: "cancel"})
-				}
-			}
-		}
-	}
-}
-
-// The users read events, and wait until all jobs are over.
-type users struct{ inputs *inbox }
-
-func (u users) tell(journal []joblife.JournalEntry, answers []joblife.Answer) {
+// show prints events.
+func show(journal []joblife.JournalEntry) {
 	for _, e := range journal {
 		fmt.Println(strings.TrimSpace(fmt.Sprintf("%v %s %s", e.Job, e.Entry.Name, e.Entry.Context)))
 	}
-	u.inputs.closed = u.inputs.closed || len(answers) > 0
 }
+
+// A put has inputs dispatched later.
+type put func(...joblife.Input)
 
 // A scheduler gives resources first come, first served.
 type scheduler struct {
-	inputs    *inbox
+	now       func() time.Time
+	put       put
 	inventory *rset.R
 	pool      *pool.Pool
 	waiting   []request
@@ -163,7 +117,7 @@ func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
 		case alloc.Cancel:
 			if i := slices.IndexFunc(s.waiting, func(r request) bool { return r.id == msg.ID }); i >= 0 {
 				s.waiting = slices.Delete(s.waiting, i, i+1)
-				s.inputs.put(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
+				s.put(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
 			} // else it has its response
 		case alloc.Free:
 			_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
@@ -172,7 +126,7 @@ func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
 	}
 	for len(s.waiting) > 0 {
 		first := s.waiting[0]
-		r, err := s.pool.Alloc(first.id, first.need, eventlog.FromTime(s.inputs.now()))
+		r, err := s.pool.Alloc(first.id, first.need, eventlog.FromTime(s.now()))
 		if errors.Is(err, pool.ErrBusy) && s.pool.Len() > 0 {
 			return // until a job frees its nodes
 		}
@@ -181,7 +135,7 @@ func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
 			s.deny(first.id, err)
 			continue
 		}
-		s.inputs.put(joblife.SchedResponse{ID: first.id, R: r})
+		s.put(joblife.SchedResponse{ID: first.id, R: r})
 	}
 }
 
@@ -200,14 +154,14 @@ func (s *scheduler) ask(msg alloc.Request) {
 }
 
 func (s *scheduler) deny(id jobid.ID, err error) {
-	s.inputs.put(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
+	s.put(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
 }
 
 // heed warns of an input that was refused. If it is an answer of the scheduler's, another
 // session begins, since it believes what is not so: the hello tells it what is held.
 func (s *scheduler) heed(in joblife.Input, err error) {
 	if _, ok := in.(joblife.SchedResponse); warn(err) && ok {
-		s.inputs.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+		s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 	}
 }
 
@@ -230,7 +184,7 @@ func inventory() (*rset.R, error) {
 
 // An executor runs jobs. It does not find those of the life before.
 type executor struct {
-	inputs *inbox
+	put put
 	processes
 }
 
@@ -242,7 +196,7 @@ func (x *executor) send(messages []pexec.Message, raised []joblife.Raised) {
 		}
 		say := func(r pexec.Response) {
 			r.ID = start.ID
-			x.inputs.put(joblife.ExecResponse(r))
+			x.put(joblife.ExecResponse(r))
 		}
 		ended := func(status int32) {
 			say(pexec.Response{Type: pexec.ResponseFinish, Status: status})
@@ -266,7 +220,7 @@ func (x *executor) send(messages []pexec.Message, raised []joblife.Raised) {
 
 // The nodes run prologs and epilogs.
 type nodes struct {
-	inputs    *inbox
+	put       put
 	scheduler *scheduler
 	processes
 }
@@ -285,7 +239,7 @@ func (n *nodes) do(launch []joblife.Launch, signal []joblife.Signal, drain []job
 			report := perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportExited}
 			n.start(where{l.Job, l.Action, l.Attempt, rank}, l.Command, func(status int32) {
 				report.Status = status
-				n.inputs.put(joblife.Report{Job: l.Job, Report: report})
+				n.put(joblife.Report{Job: l.Job, Report: report})
 			})
 		}
 	}
@@ -297,7 +251,7 @@ func (n *nodes) do(launch []joblife.Launch, signal []joblife.Signal, drain []job
 	for _, d := range drain {
 		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
 		warn(n.scheduler.pool.Update(pool.Change{Down: d.Ranks}))
-		n.inputs.put(joblife.Drained{Ranks: d.Ranks.Clone()})
+		n.put(joblife.Drained{Ranks: d.Ranks.Clone()})
 	}
 }
 

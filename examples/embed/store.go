@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // A store keeps records as lines of a file.
@@ -31,10 +33,14 @@ func open(name string) (store, error) {
 	return store{log}, err
 }
 
-func (s store) append(records []joblife.Record) error {
+// Append makes records durable.
+func (s store) Append(records []joblife.Record) error {
 	batch, err := joblife.AppendRecords(nil, records)
 	if err != nil {
 		return err
 	}
-	return s.Append(batch)
+	return s.Log.Append(batch)
 }
+
+// Unlink has nothing to remove: a record says that a job is gone.
+func (s store) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { return nil, nil }

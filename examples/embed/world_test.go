@@ -19,16 +19,18 @@ type inProcess struct {
 	scheduler
 	now      time.Time
 	messages []alloc.Message
+	inputs   []joblife.Input
 }
 
 func newInProcess(nodes *rset.R) joblifetest.Scheduler {
 	p := &inProcess{scheduler: scheduler{inventory: nodes}}
-	p.inputs = &inbox{now: func() time.Time { return p.now }, more: make(chan struct{}, 1)}
+	p.scheduler.now = func() time.Time { return p.now }
+	p.put = func(in ...joblife.Input) { p.inputs = append(p.inputs, in...) }
 	return p
 }
 
 func (p *inProcess) Hello(a alloc.Announcement) error {
-	p.messages, p.inputs.inputs = nil, nil
+	p.messages, p.inputs = nil, nil
 	p.send(&a, nil)
 	return nil
 }
@@ -44,9 +46,10 @@ func (p *inProcess) Decide(now eventlog.Timestamp) (responses []alloc.Response) 
 	p.now = now.Time()
 	p.send(nil, p.messages)
 	p.messages = nil
-	for in, ok := p.inputs.take(); ok; in, ok = p.inputs.take() {
+	for _, in := range p.inputs {
 		responses = append(responses, alloc.Response(in.(joblife.SchedResponse)))
 	}
+	p.inputs = nil
 	return responses
 }
 
