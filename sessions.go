@@ -242,12 +242,13 @@ func (x *executor) start(j *job) {
 
 // send asks the executor to start a job or to go on with it, perhaps once more.
 func (x *executor) send(j *job) {
-	reattach := j.job().Started() || j.state == jobstate.StateCleanup || j.start == startAsk
+	started := j.job().Started()
+	reattach := started || j.state == jobstate.StateCleanup || j.start == startAsk
 	if j.start != startAsk {
 		j.start = startSent
 	}
 	x.out.Exec = append(x.out.Exec, exec.Start{
-		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.current(), Reattach: reattach,
+		ID: j.id, UserID: j.job().UserID(), Jobspec: j.request(), R: j.current(), Reattach: reattach, Started: started,
 	})
 	if !reattach {
 		x.debug(j, eventStartRequest)

@@ -26,7 +26,7 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		{"layout", "notes.txt", ""}, {"layout", "util/x", ""}, {"layout", "idset/util/x.go", "package x\n"}, {"layout", "examples/demo/x.go", "package x\n"},
 		{"import", "manager.go", imports(module + "/rset/pool")}, {"import", "manager.go", imports(module + "/eventlog/logfile")},
 		{"import", "manager.go", imports(module + "/purge/dirstore")}, {"import", "manager.go", imports(module + "/jobstate/archive")},
-		{"import", "perilog/exec/x.go", imports(module + "/perilog")}, {"import", "eventlog/x.go", imports(module)},
+		{"import", "perilog/exec/x.go", imports(module + "/purge")}, {"import", "eventlog/x.go", imports(module)},
 		{"import", "rset/x.go", imports(module + "/rset/alloc")}, {"import", "rset/x.go", imports(thirdParty["roaring"])},
 		{"import", "rset/x.go", imports(thirdParty["testify"] + "/require")}, {"import", "rset/x.go", imports(module + "/internal/refdata")},
 		{"import", "rset/x.go", imports("os")}, {"import", "rset/x.go", imports("math/rand/v2")}, {"import", "purge/dirstore/x.go", imports("os/exec")},

@@ -1,6 +1,7 @@
 // Package exec has the messages between a job manager and the service that executes its
 // jobs (RFC 32), which RFC 21 and package perilog call the executor. Each message is a
-// type, such as [Start]; [Append] and [Parse] write and read its payload. The manager's side:
+// type, such as [Start]; [Append] and [Parse] write and read its payload. An [Executor] is
+// the other side, for jobs and actions on many nodes. The manager's side:
 //
 //	hello, err := exec.Parse[exec.Hello](line.Payload) // 1
 //	out, err = exec.Append(out, exec.Start{ // 2, to hello.StartTopic()
@@ -20,7 +21,7 @@
 //     with the errnum [Busy] instead while a start request to an earlier service is
 //     outstanding.
 //  2. Send one start request for each job that has resources and no outstanding request.
-//     Set Start.Reattach if the job was started before a restart.
+//     Set Start.Reattach and Started if the job was started before a restart.
 //  3. A start request is outstanding until the final release of its job. An errnum in
 //     place of a response means that the service has ended: then no request is
 //     outstanding, and you send none before the next hello.

@@ -58,6 +58,11 @@ type Start struct {
 	Jobspec  json.RawMessage // RFC 14, an object, not checked further
 	Reattach bool            // the job was started before a restart and should still be running
 	R        *rset.R         // not empty; optional: if nil, the service looks it up
+
+	// Started says that the job is known to have started, so that with Reattach its shells
+	// are lost if they are not found; without it, the job is then refused. It is not in the
+	// text: Parse sets it to Reattach.
+	Started bool
 }
 
 func (m Start) name() string { return "start request" }
@@ -76,6 +81,7 @@ func (m *Start) read(o *jsonobj.Reader) {
 			}
 		case "reattach":
 			m.Reattach = v.Bool()
+			m.Started = m.Reattach
 		case "R":
 			r, err := rset.Parse(v.Raw())
 			if err == nil && r.IsEmpty() {

@@ -58,7 +58,7 @@ func TestStartRequestsHaveTheKeysInTheOrderOfFlux(t *testing.T) {
 		`{"id":1552593348,"userid":5588,"jobspec":{},"reattach":false}`)
 	text := `{"id":9223372036854775807,"userid":4294967295,"jobspec":{"version":1},"reattach":true,"R":` + textR + `}`
 	same(t, text, exec.Start{
-		ID: math.MaxInt64, UserID: math.MaxUint32, Jobspec: json.RawMessage(`{"version":1}`), Reattach: true, R: parseR(t, textR),
+		ID: math.MaxInt64, UserID: math.MaxUint32, Jobspec: json.RawMessage(`{"version":1}`), Reattach: true, Started: true, R: parseR(t, textR),
 	}, text)
 }
 

@@ -1,0 +1,554 @@
+package exec
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+// The errors of an [Executor]. After an error nothing has changed (I6).
+var (
+	// ErrInvalid is returned for an input that is wrong in itself. The text says why.
+	ErrInvalid = errors.New("exec: invalid input")
+	// ErrSession is returned when a node says something in a session that is over.
+	ErrSession = errors.New("exec: session is over")
+	// ErrLimit is returned for more tasks than Config.MaxTasks, and for a hello with more
+	// than 65536.
+	ErrLimit = errors.New("exec: limit reached")
+)
+
+// The limits of what nodes and the manager say, beside Config.MaxTasks.
+const (
+	maxHello       = 1 << 16 // tasks
+	maxDescription = 4 << 10 // bytes, of an action
+	maxNoteLength  = 1 << 10 // bytes; a longer one is cut
+	maxLines       = 1 << 10 // control lines of a task
+)
+
+// A Config configures an [Executor]. The zero Config is valid.
+type Config struct {
+	// KillTimeout is the time from SIGTERM to SIGKILL when a job is stopped; 0 means 5
+	// seconds. An action has the timeouts of its configuration.
+	KillTimeout time.Duration
+	// MaxTasks limits the tasks, each counted once for each of its ranks; 0 means 2^22.
+	MaxTasks int
+}
+
+// An Executor is the executor of a manager whose jobs run on many nodes. It turns what
+// nodes say into the responses of RFC 32 and the reports of package perilog, and what
+// the manager asks into commands for nodes. It has no I/O and no clock:
+//
+//	for _, m := range rd.Exec { // a joblife.Ready: 1
+//		err = x.Do(now, m)
+//	}
+//	for _, r := range rd.Raised {
+//		if r.Severity == 0 {
+//			x.Kill(now, r.Job)
+//		}
+//	}
+//	for _, l := range rd.Launch {
+//		err = x.Launch(now, l.Job, l.Launch)
+//	}
+//	for _, s := range rd.Signal {
+//		x.Signal(now, s.Job, s.Signal)
+//	}
+//	session, err := x.Hello(now, rank, tasks) // a node connects: 2
+//	err = x.Update(now, session, status)      // it says what became of a task
+//	x.Close(session)                          // the connection has ended
+//
+//	todo := x.Take() // after any of these, and after Tick at Deadline
+//	send(todo.Commands) // 3
+//	manager.Put(todo.Responses, todo.Refused, todo.Reports, todo.Missing) // 4
+//
+// The caller's duties:
+//
+//  1. An Executor lives as long as its manager. After a restart, pass each lost action of
+//     Unresolved to Recover, and the starts of the manager's hello to Do, before the first
+//     Hello of a node: a task that nothing asked for is killed.
+//  2. A node keeps a record of each [Task] until it is told to forget it, and its hello
+//     has all of them. Authenticate the rank. Drop what it says in an earlier connection.
+//  3. Send commands in order. Drop those for a node that is gone: its hello repairs that.
+//  4. These are the inputs ExecResponse, ExecRefused, Report and Rerun of package joblife.
+//  5. Call Forget when the log of a job is closed, and again when all its resources are free.
+//
+// A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
+//
+// An Executor keeps nothing durable: the log has what the manager knows, and nodes have
+// what runs. A job takes memory and time for each of its ranks; a message of a node takes
+// the same however large its job is. One goroutine at a time may use an Executor, which
+// must not be copied.
+type Executor struct {
+	_        guard.NoCopy
+	cfg      Config
+	now      eventlog.Timestamp
+	jobs     map[jobid.ID]*job
+	nodes    map[uint32]*node
+	online   idset.Set // the ranks of nodes with a session
+	heardOf  idset.Set // the ranks of nodes that said hello once: nothing ran there before
+	sessions uint64
+	tasks    int
+	kept     map[jobid.ID]bool
+	timers   timers
+	changed  []*job
+	out      Effects
+}
+
+// NewExecutor returns an Executor without jobs and nodes.
+func NewExecutor(c Config) *Executor {
+	c.KillTimeout = cmp.Or(max(0, c.KillTimeout), 5*time.Second)
+	c.MaxTasks = cmp.Or(max(0, c.MaxTasks), 1<<22)
+	return &Executor{
+		cfg: c, jobs: make(map[jobid.ID]*job), nodes: make(map[uint32]*node), kept: make(map[jobid.ID]bool),
+	}
+}
+
+// Effects is what follows from the inputs of an [Executor]. The caller owns it.
+type Effects struct {
+	// Commands are for nodes, in this order.
+	Commands []Command
+	// Responses are for the manager. The responses of a job are a start, a finish and
+	// releases, each once and in this order, unless the manager asks for the job again; and
+	// at most one exception.
+	Responses []Response
+	// Refused are jobs that no node has run or will run.
+	Refused []Refused
+	// Reports are what became of prologs, epilogs and housekeeping.
+	Reports []Report
+	// Missing are lost actions that their nodes do not have: see [Executor.Recover].
+	Missing []Missing
+}
+
+// A Refused is a job that did not start and will not.
+type Refused struct {
+	ID   jobid.ID
+	Note string // why; "" if it was stopped before, or only asked for
+}
+
+// A Report is a report to package perilog, with its job.
+type Report struct {
+	Job jobid.ID
+	perilog.Report
+}
+
+// A Missing is an action that was lost in a restart of the manager, and that a node does
+// not have: it never ran there, or the node has lost its records. Rerun it.
+type Missing struct {
+	Job    jobid.ID
+	Action perilog.Key
+	Rank   uint32
+}
+
+// A CommandKind says what a node has to do. The zero CommandKind is invalid.
+type CommandKind uint8
+
+// The kinds of commands. Each is idempotent.
+const (
+	CommandStart  CommandKind = 1 + iota // start the task, unless there is a record of it
+	CommandSignal                        // send Signal to all processes of the task
+	CommandForget                        // delete the record of the task, which has ended
+)
+
+// String returns "start", "signal" or "forget"; another value prints as CommandKind(n).
+func (k CommandKind) String() string {
+	return guard.Name("CommandKind", k, "start", "signal", "forget")
+}
+
+// A Command is for each node of Ranks.
+type Command struct {
+	Kind   CommandKind
+	Task   Task
+	Ranks  *idset.Set      // not empty
+	Start  *Start          // of CommandStart of a job's shell: what the manager asked
+	Launch *perilog.Launch // of CommandStart of an action
+	Signal int             // of CommandSignal: 15, SIGTERM, or 9, SIGKILL
+}
+
+// A Session is the time from a hello of a node to the next. The zero Session is over.
+type Session struct {
+	rank uint32
+	n    uint64
+}
+
+// Rank returns the rank of the node.
+func (s Session) Rank() uint32 { return s.rank }
+
+// Do does what the manager asks: a [Start] or an [Expiration]. It retains R, and copies the
+// rest. The resources of a Start must be in it.
+//
+// If the Executor has the job, a Start repeats the responses: the manager has begun
+// another session. Without Reattach the job starts on each node, at once or with the
+// node's hello. With Reattach it must be there: see [Start]. When a job's resources expire,
+// it gets the exception timeout. An Expiration of another job changes nothing.
+func (x *Executor) Do(now eventlog.Timestamp, m Message) error {
+	switch m := m.(type) {
+	case Start:
+		return x.start(now, m)
+	case Expiration:
+		x.advance(now)
+		if j := x.jobs[m.ID]; j != nil && j.shells != nil && !j.stopping && !j.told.finish {
+			x.setTimer(j, m.Expiration)
+		}
+		return nil
+	}
+	return fmt.Errorf("%w: %T is not for an executor", ErrInvalid, m)
+}
+
+func (x *Executor) start(now eventlog.Timestamp, m Start) error {
+	if j := x.jobs[m.ID]; j != nil && j.shells != nil {
+		x.advance(now)
+		j.told, j.stopped = told{}, false
+		j.unused.UnionWith(&j.shells.sets[stateOver])
+		x.touch(j)
+		return nil
+	}
+	if m.R.IsEmpty() {
+		return fmt.Errorf("%w: the start of %v has no resources", ErrInvalid, m.ID)
+	}
+	ranks := m.R.Ranks()
+	if err := x.room(ranks); err != nil {
+		return err
+	}
+	x.advance(now)
+	m.Jobspec = bytes.Clone(m.Jobspec)
+	g := &group{Task: Task{Job: m.ID}, start: &m, ran: m.Started}
+	if g.from = statePending; m.Reattach {
+		g.from = stateAsked
+	}
+	j := x.add(g, ranks)
+	j.shells = g
+	x.setTimer(j, m.R.Expiration())
+	x.begin(g, ranks)
+	return nil
+}
+
+// Launch launches an action. It copies what it retains. A repetition changes nothing, and
+// neither does an attempt below the latest on any of the ranks. A later attempt replaces
+// an earlier one, which is killed if it still runs.
+func (x *Executor) Launch(now eventlog.Timestamp, id jobid.ID, l perilog.Launch) error {
+	task := Task{Job: id, Action: l.Action, Attempt: l.Attempt}
+	if err := task.check(); err != nil {
+		return err
+	}
+	if l.Ranks.IsEmpty() || task.IsShell() {
+		return fmt.Errorf("%w: the launch of %v has no action or no ranks", ErrInvalid, id)
+	}
+	if err := x.room(l.Ranks); err != nil {
+		return err
+	}
+	x.advance(now)
+	if x.supersede(task, l.Ranks) {
+		l.Ranks, l.Command = l.Ranks.Clone(), slices.Clone(l.Command)
+		if l.Serves != nil {
+			l.Serves = l.Serves.Clone()
+		}
+		g := &group{Task: task, launch: &l, from: statePending}
+		x.add(g, l.Ranks)
+		x.begin(g, l.Ranks)
+	}
+	return nil
+}
+
+// supersede removes earlier attempts of an action from ranks. It returns false if one of
+// the ranks has this attempt or a later one.
+func (x *Executor) supersede(task Task, ranks *idset.Set) bool {
+	j := x.jobs[task.Job]
+	if j == nil {
+		return true
+	}
+	same := func(g *group) bool { return g.Action == task.Action && g.ranks.Intersects(ranks) }
+	for _, g := range j.groups {
+		if same(g) && g.Attempt >= task.Attempt {
+			return false
+		}
+	}
+	for _, g := range slices.Clone(j.groups) {
+		if !same(g) {
+			continue
+		}
+		old := idset.Intersect(&g.ranks, ranks)
+		ended := idset.Intersect(old, idset.Union(&g.sets[stateExited], &g.sets[stateOver]))
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: sigkill}, idset.Difference(old, ended))
+		x.command(Command{Kind: CommandForget, Task: g.Task}, ended)
+		x.remove(g, old)
+	}
+	return true
+}
+
+// Recover makes the Executor expect an action that was lost in a restart of the manager:
+// pass each of [joblife.Recovered].Unresolved, which may have other reasons. If a node has
+// the action, Effects has a report; if the node does not, Effects has a [Missing].
+//
+// [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
+func (x *Executor) Recover(now eventlog.Timestamp, id jobid.ID, u perilog.Unresolved) error {
+	task := Task{Job: id, Action: u.Action, Attempt: u.Attempt}
+	if u.Reason != perilog.ReasonLost || x.find(task) != nil {
+		return nil
+	}
+	if err := task.check(); err != nil {
+		return err
+	}
+	if task.IsShell() {
+		return fmt.Errorf("%w: %v is lost, and is no action", ErrInvalid, task)
+	}
+	if err := x.room(u.Ranks); err != nil {
+		return err
+	}
+	x.advance(now)
+	g := &group{Task: task, from: stateAsked}
+	x.add(g, u.Ranks)
+	x.begin(g, u.Ranks)
+	return nil
+}
+
+// Keep leaves the tasks of a job alone that the Executor was not asked for: the manager
+// has a quarantined job, and somebody may repair it.
+func (x *Executor) Keep(id jobid.ID) { x.kept[id] = true }
+
+// Kill stops a job: the manager raised an exception of severity 0. Where a shell was not
+// sent to its node, it does not start. Kill of a job that is not there changes nothing.
+func (x *Executor) Kill(now eventlog.Timestamp, id jobid.ID) {
+	x.advance(now)
+	if j := x.jobs[id]; j != nil && j.shells != nil {
+		j.stopped = true
+		x.stop(j)
+	}
+}
+
+// stop sends SIGTERM to a job. SIGKILL follows.
+func (x *Executor) stop(j *job) {
+	if j.stopping {
+		return
+	}
+	j.stopping = true
+	x.signal(j.shells, &j.shells.ranks, sigterm)
+	x.setTimer(j, x.now+eventlog.Timestamp(x.cfg.KillTimeout.Seconds()))
+	x.touch(j)
+}
+
+// Signal sends a signal to the processes of an action. Where the action was not sent to its
+// node, it does not start, and counts as ended by the signal.
+func (x *Executor) Signal(now eventlog.Timestamp, id jobid.ID, s perilog.Signal) {
+	x.advance(now)
+	if g := x.find(Task{Job: id, Action: s.Action, Attempt: s.Attempt}); g != nil {
+		x.signal(g, s.Ranks, s.Signal)
+	}
+}
+
+// Forget lets nodes delete the records of a job's tasks, now or when they have ended. Before
+// it, a crash of the manager would lose what the records say. Call it when the event clean
+// is durable, and with housekeeping when the final [alloc.Free] is sent.
+//
+// [alloc.Free]: https://pkg.go.dev/github.com/joblife/joblife/rset/alloc#Free
+func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
+	j := x.jobs[id]
+	if j == nil {
+		return
+	}
+	for _, g := range slices.Clone(j.groups) {
+		if housekeeping || g.Action.Kind != jobstate.ActionHousekeeping {
+			g.forget = true
+			x.touch(j)
+		}
+	}
+}
+
+// forget forgets the tasks of a job that have ended everywhere, and may be forgotten.
+func (x *Executor) forget(j *job) {
+	for i := 0; i < len(j.groups); i++ {
+		if g := j.groups[i]; g.forget && g.open == 0 && (g != j.shells || j.told.final) {
+			x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
+			x.remove(g, g.ranks.Clone())
+			i--
+		}
+	}
+}
+
+// Hello begins a session of a node, which ends its earlier one. The tasks are all of which
+// it has a record, at most 65536, in any order. What the node lacks starts if the node never
+// had it, and is lost otherwise. A running task that nothing asked for is killed.
+func (x *Executor) Hello(now eventlog.Timestamp, rank uint32, tasks []TaskStatus) (Session, error) {
+	if rank > idset.MaxID {
+		return Session{}, fmt.Errorf("%w: rank %d, the largest is %d", ErrInvalid, rank, uint32(idset.MaxID))
+	}
+	if len(tasks) > maxHello {
+		return Session{}, fmt.Errorf("%w: rank %d has %d tasks, at most %d are taken", ErrLimit, rank, len(tasks), maxHello)
+	}
+	has := make(map[Task]bool, len(tasks))
+	for i := range tasks {
+		if err := tasks[i].check(); err != nil {
+			return Session{}, fmt.Errorf("rank %d: %w", rank, err)
+		}
+		if has[tasks[i].Task] {
+			return Session{}, fmt.Errorf("%w: rank %d names %v twice", ErrInvalid, rank, tasks[i].Task)
+		}
+		has[tasks[i].Task] = true
+	}
+	x.advance(now)
+	x.sessions++
+	n := x.node(rank)
+	n.session = x.sessions
+	x.online.Insert(rank)
+	x.heardOf.Insert(rank)
+	for i := range tasks {
+		x.heard(rank, &tasks[i])
+	}
+	for _, g := range slices.Clone(n.groups) {
+		if !has[g.Task] {
+			x.lacks(g, rank)
+		}
+	}
+	return Session{rank, x.sessions}, nil
+}
+
+// Update takes what a node says of one task. A repetition changes nothing. The first end
+// of a task counts: if its node then says that it runs, it is killed.
+func (x *Executor) Update(now eventlog.Timestamp, s Session, st TaskStatus) error {
+	if n := x.nodes[s.rank]; s.n == 0 || n == nil || n.session != s.n {
+		return fmt.Errorf("%w: of rank %d", ErrSession, s.rank)
+	}
+	if err := st.check(); err != nil {
+		return fmt.Errorf("rank %d: %w", s.rank, err)
+	}
+	x.advance(now)
+	x.heard(s.rank, &st)
+	return nil
+}
+
+// Close ends a session. The tasks of the node go on. A session that is over changes nothing.
+func (x *Executor) Close(s Session) {
+	if n := x.nodes[s.rank]; s.n != 0 && n != nil && n.session == s.n {
+		n.session = 0
+		x.online.Remove(s.rank)
+		x.trim(s.rank)
+	}
+}
+
+// Fail gives a node up and ends its session: you know that nothing runs there, or will be
+// let run on, since it is powered off or fenced. Its shells are lost, which ends their jobs;
+// its actions are unreachable. What it says if it comes back does not count.
+func (x *Executor) Fail(now eventlog.Timestamp, rank uint32, note string) {
+	x.advance(now)
+	n := x.nodes[rank]
+	if n == nil {
+		return
+	}
+	x.Close(Session{rank, n.session})
+	note = clean(note)
+	for _, g := range slices.Clone(n.groups) {
+		switch s := g.state(rank); {
+		case s == stateExited:
+			x.move(g, rank, stateOver)
+		case g.IsShell() && (s == stateAbsent || s == statePending && x.heardOf.Contains(rank)):
+			x.failed(g, rank, note)
+		case g.IsShell() && s < stateExited:
+			x.lose(g, rank, note)
+		case s < stateExited:
+			x.move(g, rank, stateOver)
+			x.report(g, rank, perilog.ReportUnreachable, 0, note)
+		}
+	}
+}
+
+// Deadline returns when Tick is due, and false if it is not.
+func (x *Executor) Deadline() (eventlog.Timestamp, bool) { return x.timers.next() }
+
+// Tick passes the time: jobs expire, and those that ignored SIGTERM get SIGKILL. A time
+// that steps back counts as the last one, here and in other calls.
+func (x *Executor) Tick(now eventlog.Timestamp) {
+	x.advance(now)
+	for at, ok := x.timers.next(); ok && at <= x.now; at, ok = x.timers.next() {
+		j := x.timers[0]
+		if x.setTimer(j, 0); j.stopping {
+			x.signal(j.shells, &j.shells.ranks, sigkill)
+			continue
+		}
+		j.fail("timeout", "resource allocation expired")
+		x.stop(j)
+	}
+}
+
+// Take returns what follows from the inputs since the last Take.
+func (x *Executor) Take() Effects {
+	for _, j := range x.changed {
+		j.changed = false
+		x.respond(j)
+		x.forget(j)
+	}
+	clear(x.changed)
+	x.changed = x.changed[:0]
+	out := x.out
+	x.out = Effects{}
+	return out
+}
+
+// respond appends the responses of a job that are due.
+func (x *Executor) respond(j *job) {
+	g := j.shells
+	if g == nil {
+		return
+	}
+	if g.ran && !g.sets[stateAbsent].IsEmpty() { // it must not start: it may have other prologs by now
+		for rank := range g.sets[stateAbsent].Clone().All() {
+			x.failed(g, rank, "the node does not have it")
+		}
+	}
+	unheard := !g.sets[statePending].IsEmpty() || !g.sets[stateSent].IsEmpty() || !g.sets[stateAsked].IsEmpty()
+	ended := !unheard && g.sets[stateRunning].IsEmpty()
+	if ended && !g.ran {
+		x.out.Refused = append(x.out.Refused, Refused{ID: j.id, Note: j.cause.Note})
+		x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
+		x.remove(g, g.ranks.Clone())
+		return
+	}
+	say := func(r Response) {
+		r.ID = j.id
+		x.out.Responses = append(x.out.Responses, r)
+	}
+	if !unheard && !j.told.start && !j.told.finish && (g.found || !g.start.Reattach) {
+		j.told.start = true
+		r := Response{Type: ResponseStart}
+		if g.start.Reattach {
+			r.Type = ResponseReattached
+		}
+		say(r)
+	}
+	if j.cause.Type != "" && !j.stopped && !j.told.exception {
+		j.told.exception = true
+		say(Response{Type: ResponseException, Exception: j.cause})
+	}
+	if !ended {
+		return
+	}
+	if !j.told.finish {
+		if j.told.finish = true; !j.stopping {
+			x.setTimer(j, 0)
+		}
+		say(Response{Type: ResponseFinish, Status: g.status})
+	}
+	if j.told.final || j.unused.IsEmpty() {
+		return
+	}
+	r := Response{Type: ResponseRelease, Ranks: j.unused.Clone(), Final: g.open == 0}
+	if r.Ranks.Equal(&g.ranks) {
+		r.Ranks = nil
+	}
+	j.told.final = r.Final
+	j.unused = idset.Set{}
+	say(r)
+}
+
+// clean makes a note of words from outside.
+func clean(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxNoteLength)], "\uFFFD")
+}

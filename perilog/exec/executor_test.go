@@ -1,0 +1,435 @@
+package exec_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+)
+
+func onRanks(t testing.TB, ranks string, expires eventlog.Timestamp) *rset.R {
+	t.Helper()
+	set, err := idset.Parse(ranks)
+	require.NoError(t, err)
+	r, err := rset.New(rset.Config{Expiration: expires, Entries: []rset.Entry{{Ranks: set, Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	return r
+}
+
+// said is an Effects in one line.
+func said(e exec.Effects) string {
+	var out []string
+	add := func(format string, args ...any) {
+		out = append(out, strings.TrimSpace(fmt.Sprintf(format, args...)))
+	}
+	for _, c := range e.Commands {
+		if add("%v %v on %v", c.Kind, c.Task, c.Ranks); c.Kind == exec.CommandSignal {
+			out[len(out)-1] += fmt.Sprint(" ", c.Signal)
+		}
+	}
+	for _, r := range e.Responses {
+		switch r.Type {
+		case exec.ResponseRelease:
+			add("%v %v final=%v", r.Type, r.Ranks, r.Final)
+		case exec.ResponseException:
+			add("%v %s: %s", r.Type, r.Exception.Type, r.Exception.Note)
+		case exec.ResponseFinish:
+			add("%v %d", r.Type, r.Status)
+		default:
+			add("%v", r.Type)
+		}
+	}
+	for _, r := range e.Refused {
+		add("refused %s", r.Note)
+	}
+	for _, r := range e.Reports {
+		add("report %v %d %v %d %s%s", r.Action, r.Rank, r.Kind, r.Status, r.Detail, r.Line)
+	}
+	for _, m := range e.Missing {
+		add("missing %v %d", m.Action, m.Rank)
+	}
+	return strings.Join(out, "; ")
+}
+
+var (
+	shell  = exec.Task{Job: 1}
+	epilog = perilog.Key{Kind: jobstate.ActionEpilog, Description: "e"}
+)
+
+func is(state exec.TaskState, status int32) exec.TaskStatus {
+	return exec.TaskStatus{Task: shell, State: state, Status: status}
+}
+
+func attempt(n uint32, state exec.TaskState, status int32) exec.TaskStatus {
+	return exec.TaskStatus{Task: exec.Task{Job: 1, Action: epilog, Attempt: n}, State: state, Status: status}
+}
+
+// A bench is an executor with two nodes that have a session.
+type bench struct {
+	t *testing.T
+	*exec.Executor
+	sessions [2]exec.Session
+}
+
+func newBench(t *testing.T) *bench {
+	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	for rank := range b.sessions {
+		b.sessions[rank] = b.hello(uint32(rank))
+	}
+	return b
+}
+
+func (b *bench) hello(rank uint32, tasks ...exec.TaskStatus) exec.Session {
+	b.t.Helper()
+	s, err := b.Hello(1, rank, tasks)
+	require.NoError(b.t, err)
+	return s
+}
+
+func (b *bench) start(m exec.Start) {
+	b.t.Helper()
+	if m.ID = 1; m.R == nil {
+		m.R = onRanks(b.t, "0-1", 0)
+	}
+	require.NoError(b.t, b.Do(1, m))
+}
+
+func (b *bench) launch(n uint32, ranks ...uint32) {
+	b.t.Helper()
+	require.NoError(b.t, b.Launch(1, 1, perilog.Launch{Action: epilog, Attempt: n, Ranks: idset.Of(ranks...), Command: []string{"x"}}))
+}
+
+func (b *bench) update(rank int, st exec.TaskStatus) {
+	b.t.Helper()
+	require.NoError(b.t, b.Update(1, b.sessions[rank], st))
+}
+
+func (b *bench) says(want string) {
+	b.t.Helper()
+	require.Equal(b.t, want, said(b.Take()))
+	require.NoError(b.t, b.Check())
+}
+
+func TestAJobStartsWhenItsShellsRunAndFinishesWhenTheyHaveEnded(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{Jobspec: []byte(`{}`)})
+	b.says("start ƒ2 on 0-1")
+	b.update(0, is(exec.TaskRunning, 0))
+	b.says("")
+	b.update(1, is(exec.TaskRunning, 0))
+	b.says("start")
+	b.update(0, is(exec.TaskReleased, 3<<8))
+	b.says("")
+	b.update(1, is(exec.TaskExited, 1<<8))
+	b.says("finish 768; release 0 final=false")
+	b.update(1, is(exec.TaskReleased, 1<<8))
+	b.says("release 1 final=true")
+	b.start(exec.Start{Reattach: true, Started: true})
+	b.says("start; finish 768; release  final=true")
+	b.Forget(1, false)
+	b.says("forget ƒ2 on 0-1")
+}
+
+func TestAShellThatCannotStartEndsTheJob(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.says("start ƒ2 on 0-1")
+	failed := is(exec.TaskFailed, 0)
+	failed.Note = "no such user"
+	b.update(0, failed)
+	b.says("signal ƒ2 on 1 15; exception exec: rank 0: the job shell could not be started: no such user")
+	b.update(1, failed)
+	b.says("forget ƒ2 on 0-1; refused rank 0: the job shell could not be started: no such user")
+}
+
+func TestAJobThatIsStoppedBeforeItWasSentDoesNotStart(t *testing.T) {
+	b := newBench(t)
+	b.Close(b.sessions[1])
+	b.start(exec.Start{})
+	b.says("start ƒ2 on 0")
+	b.Kill(1, 1)
+	b.says("signal ƒ2 on 0 15")
+	b.hello(1)
+	b.says("")
+	b.update(0, is(exec.TaskReleased, 15))
+	b.says("start; finish 15; release  final=true")
+}
+
+func TestAJobThatIgnoresSIGTERMGetsSIGKILL(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.Kill(100, 1)
+	b.Kill(102, 1)
+	b.says("start ƒ2 on 0-1; signal ƒ2 on 0-1 15")
+	at, ok := b.Deadline()
+	require.True(t, ok)
+	require.Equal(t, eventlog.Timestamp(105), at)
+	b.Tick(104)
+	b.says("")
+	b.Tick(105)
+	b.says("signal ƒ2 on 0-1 9")
+	_, ok = b.Deadline()
+	require.False(t, ok)
+	b.Close(b.sessions[0])
+	b.hello(0, is(exec.TaskRunning, 0))
+	b.says("signal ƒ2 on 0 9")
+}
+
+func TestAJobExpires(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 50)})
+	require.NoError(t, b.Do(1, exec.Expiration{ID: 1, Expiration: 60}))
+	require.NoError(t, b.Do(1, exec.Expiration{ID: 2, Expiration: 10}))
+	b.update(0, is(exec.TaskRunning, 0))
+	b.Tick(50)
+	b.says("start ƒ2 on 0; start")
+	b.Tick(60)
+	b.says("signal ƒ2 on 0 15; exception timeout: resource allocation expired")
+	require.NoError(t, b.Do(60, exec.Expiration{ID: 1, Expiration: 70}))
+	b.Tick(65)
+	b.says("signal ƒ2 on 0 9")
+	b.start(exec.Start{Reattach: true})
+	b.Kill(66, 1)
+	b.says("start") // the manager has the exception
+}
+
+func TestWhatANodeDoesNotHaveAfterARestartIsLost(t *testing.T) {
+	x := exec.NewExecutor(exec.Config{})
+	b := &bench{t: t, Executor: x}
+	b.start(exec.Start{Reattach: true, Started: true})
+	b.hello(0, is(exec.TaskRunning, 0))
+	b.says("")
+	b.sessions[1] = b.hello(1)
+	b.says("signal ƒ2 on 0 15; reattached; exception exec: rank 1: the job shell is lost: the node does not have it")
+	b.update(1, is(exec.TaskRunning, 0)) // it has, after all
+	b.says("signal ƒ2 on 1 9")
+}
+
+func TestAJobThatMayNotHaveStartedIsRefusedIfNoNodeHasIt(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{Reattach: true})
+	b.says("forget ƒ2 on 0-1; refused")
+	b.start(exec.Start{})
+	b.says("start ƒ2 on 0-1")
+
+	other := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	other.start(exec.Start{Reattach: true})
+	other.hello(0)
+	other.hello(1, is(exec.TaskRunning, 0))
+	other.says("signal ƒ2 on 1 15; reattached; exception exec: rank 0: the job shell could not be started: the node does not have it")
+}
+
+func TestANodeThatIsGivenUpLosesItsTasks(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.launch(1, 1)
+	b.update(0, is(exec.TaskRunning, 0))
+	b.update(1, is(exec.TaskRunning, 0))
+	b.says("start ƒ2 on 0-1; start ƒ2 epilog e 1 on 1; start")
+	b.Fail(1, 1, "power")
+	b.Fail(1, 7, "nobody knows it")
+	b.says("signal ƒ2 on 0 15; exception exec: rank 1: the job shell is lost: power; report epilog e 1 unreachable 0 power")
+	require.ErrorIs(t, b.Update(1, b.sessions[1], is(exec.TaskRunning, 0)), exec.ErrSession)
+	b.hello(1, is(exec.TaskRunning, 0), attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 on 1 9; signal ƒ2 epilog e 1 on 1 9")
+	b.update(0, is(exec.TaskReleased, 0))
+	b.says("finish 9; release  final=true")
+}
+
+func TestActionsAreReportedWhenNothingOfThemIsLeft(t *testing.T) {
+	b := newBench(t)
+	b.launch(1, 0, 1)
+	b.launch(1, 0, 1)
+	b.says("start ƒ2 epilog e 1 on 0-1")
+	line := attempt(1, exec.TaskRunning, 0)
+	line.Lines = []string{"perilog-control: a"}
+	b.update(0, line)
+	b.update(0, line)
+	b.says("report epilog e 0 output 0 perilog-control: a")
+	b.update(0, attempt(1, exec.TaskExited, 256))
+	b.says("")
+	b.update(0, attempt(1, exec.TaskReleased, 256))
+	b.update(0, attempt(1, exec.TaskReleased, 0))
+	b.says("report epilog e 0 exited 256")
+	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(0, 1), Signal: 15})
+	b.says("signal ƒ2 epilog e 1 on 1 15")
+	b.launch(2, 0, 1)
+	b.says("signal ƒ2 epilog e 1 on 1 9; forget ƒ2 epilog e 1 on 0; start ƒ2 epilog e 2 on 0-1")
+	b.launch(1, 0)
+	b.update(1, attempt(1, exec.TaskReleased, 9))
+	b.says("forget ƒ2 epilog e 1 on 1") // it was replaced
+}
+
+func TestALostActionIsReportedOrMissing(t *testing.T) {
+	x := exec.NewExecutor(exec.Config{})
+	b := &bench{t: t, Executor: x}
+	u := perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, 3), Attempt: 4}
+	require.NoError(t, x.Recover(1, 1, u))
+	require.NoError(t, x.Recover(1, 1, u))
+	require.NoError(t, x.Recover(1, 1, perilog.Unresolved{Reason: perilog.ReasonStart}))
+	b.hello(0, attempt(4, exec.TaskRunning, 0))
+	b.hello(1, attempt(4, exec.TaskReleased, 1))
+	b.hello(2, attempt(4, exec.TaskLost, 0))
+	b.hello(3)
+	b.says("report epilog e 0 started 0; report epilog e 1 exited 1; report epilog e 2 exited 9; missing epilog e 3")
+}
+
+func TestHousekeepingIsForgottenApart(t *testing.T) {
+	b := newBench(t)
+	l := perilog.Launch{Action: perilog.Housekeeping(), Attempt: 1, Ranks: idset.Of(0)}
+	require.NoError(t, b.Launch(1, 1, l))
+	b.Forget(1, false)
+	done := exec.TaskStatus{Task: exec.Task{Job: 1, Action: l.Action, Attempt: 1}, State: exec.TaskReleased}
+	b.update(0, done)
+	b.says("start ƒ2 housekeeping housekeeping 1 on 0; report housekeeping housekeeping 0 exited 0")
+	b.Forget(1, true)
+	b.Forget(2, true)
+	b.says("forget ƒ2 housekeeping housekeeping 1 on 0")
+}
+
+func TestAStrayTaskIsStopped(t *testing.T) {
+	b := newBench(t)
+	b.update(0, is(exec.TaskRunning, 0))
+	b.update(0, attempt(1, exec.TaskRunning, 0))
+	b.update(0, is(exec.TaskReleased, 0))
+	b.says("signal ƒ2 on 0 9; signal ƒ2 epilog e 1 on 0 15; forget ƒ2 on 0")
+	b.Keep(1)
+	b.update(0, is(exec.TaskRunning, 0))
+	b.says("")
+	b.start(exec.Start{R: onRanks(t, "1", 0)})
+	b.update(0, is(exec.TaskReleased, 0)) // not on its rank
+	b.says("start ƒ2 on 1")
+}
+
+func TestAnErrorChangesNothing(t *testing.T) {
+	b := newBench(t)
+	b.Executor = exec.NewExecutor(exec.Config{MaxTasks: 2})
+	s := b.hello(0)
+	require.Equal(t, uint32(0), s.Rank())
+	b.start(exec.Start{})
+	b.says("start ƒ2 on 0")
+	long := perilog.Key{Kind: jobstate.ActionEpilog, Description: strings.Repeat("x", 5000)}
+	for want, err := range map[error][]error{
+		exec.ErrInvalid: {
+			b.Do(9, exec.Start{ID: 2}), b.Do(9, exec.Hello{Service: "x"}), b.Do(9, nil),
+			b.Launch(9, 2, perilog.Launch{Action: epilog, Attempt: 1}), b.Launch(9, 2, perilog.Launch{Ranks: idset.Of(0)}),
+			b.Launch(9, 2, perilog.Launch{Action: epilog, Ranks: idset.Of(0)}),
+			b.Recover(9, 2, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog}), b.Recover(9, 2, perilog.Unresolved{Reason: perilog.ReasonLost}),
+			b.Update(9, s, is(0, 0)), b.Update(9, s, is(exec.TaskLost+1, 0)), b.Update(9, s, is(exec.TaskReleased, 0x137f)), b.Update(9, s, is(exec.TaskReleased, -1)),
+			b.Update(9, s, exec.TaskStatus{Task: exec.Task{Attempt: 1}, State: exec.TaskRunning}),
+			b.Update(9, s, exec.TaskStatus{Task: exec.Task{Action: perilog.Key{Kind: 9}, Attempt: 1}, State: exec.TaskRunning}),
+			b.Update(9, s, exec.TaskStatus{Task: exec.Task{Action: long, Attempt: 1}, State: exec.TaskRunning}),
+			second(b.Hello(9, 0, []exec.TaskStatus{is(exec.TaskReleased, 0), is(exec.TaskReleased, 0)})),
+			second(b.Hello(9, 0, []exec.TaskStatus{is(exec.TaskReleased, 0), is(0, 0)})), second(b.Hello(9, 1<<31, nil)),
+		},
+		exec.ErrLimit: {
+			b.Do(9, exec.Start{ID: 2, R: onRanks(t, "0", 0)}), b.Do(9, exec.Start{ID: 2, R: onRanks(t, "0-100000", 0)}),
+			b.Launch(9, 1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Of(0)}),
+			b.Recover(9, 1, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog, Attempt: 1, Ranks: idset.Of(0)}),
+			second(b.Hello(9, 0, make([]exec.TaskStatus, 1<<16+1))),
+			b.Update(9, s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: make([]string, 1025)}),
+		},
+		exec.ErrSession: {b.Update(9, exec.Session{}, is(exec.TaskRunning, 0)), b.Update(9, b.sessions[1], is(exec.TaskRunning, 0))},
+	} {
+		for i, err := range err {
+			require.ErrorIs(t, err, want, i)
+		}
+	}
+	b.says("")
+	next := b.hello(0)
+	b.Close(s) // is over
+	require.ErrorIs(t, b.Update(1, s, is(exec.TaskRunning, 0)), exec.ErrSession)
+	require.NoError(t, b.Update(1, next, is(exec.TaskRunning, 0)))
+	b.says("start ƒ2 on 0")
+}
+
+func second[A any](_ A, err error) error { return err }
+
+func TestNamesOfValues(t *testing.T) {
+	require.Equal(t, "running exited released failed lost TaskState(9)", fmt.Sprint(exec.TaskRunning, exec.TaskExited,
+		exec.TaskReleased, exec.TaskFailed, exec.TaskLost, exec.TaskState(9)))
+	require.Equal(t, "start signal forget CommandKind(0)", fmt.Sprint(exec.CommandStart, exec.CommandSignal, exec.CommandForget, exec.CommandKind(0)))
+}
+
+// A manager asks for a job on two nodes. One of them goes away and comes back.
+func ExampleExecutor() {
+	x := exec.NewExecutor(exec.Config{})
+	show := func() {
+		todo := x.Take()
+		for _, c := range todo.Commands {
+			fmt.Println(" to rank", c.Ranks, c.Kind, c.Task)
+		}
+		for _, r := range todo.Responses {
+			fmt.Println(" to the manager", r.Type)
+		}
+	}
+	now := eventlog.FromTime(time.Unix(1_700_000_000, 0))
+	first, _ := x.Hello(now, 0, nil)
+	second, _ := x.Hello(now, 1, nil)
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}]}}`))
+	id, _ := jobid.Parse("ƒuZZybuNNy")
+	fmt.Println("the manager asks")
+	_ = x.Do(now, exec.Start{ID: id, Jobspec: []byte(`{"version":1}`), R: r})
+	show()
+	fmt.Println("the nodes start it")
+	task := exec.Task{Job: id}
+	_ = x.Update(now, first, exec.TaskStatus{Task: task, State: exec.TaskRunning})
+	_ = x.Update(now, second, exec.TaskStatus{Task: task, State: exec.TaskRunning})
+	show()
+	fmt.Println("rank 1 goes away, and rank 0 has ended")
+	x.Close(second)
+	_ = x.Update(now, first, exec.TaskStatus{Task: task, State: exec.TaskReleased})
+	show()
+	fmt.Println("rank 1 is back, and says that it has ended too")
+	_, _ = x.Hello(now, 1, []exec.TaskStatus{{Task: task, State: exec.TaskReleased, Status: 1 << 8}})
+	show()
+	fmt.Println("the log is closed")
+	x.Forget(id, true)
+	show()
+	// Output:
+	// the manager asks
+	//  to rank 0-1 start ƒuZZybuNNy
+	// the nodes start it
+	//  to the manager start
+	// rank 1 goes away, and rank 0 has ended
+	// rank 1 is back, and says that it has ended too
+	//  to the manager finish
+	//  to the manager release
+	// the log is closed
+	//  to rank 0-1 forget ƒuZZybuNNy
+}
+
+// One job on many nodes: what a message of a node takes.
+func BenchmarkUpdate(b *testing.B) {
+	for _, n := range []int{1, 64, 4096, 16384} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			r := onRanks(b, idset.Range(0, uint32(n-1)).String(), 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				x := exec.NewExecutor(exec.Config{})
+				sessions := make([]exec.Session, n)
+				for i := range sessions {
+					sessions[i], _ = x.Hello(1, uint32(i), nil)
+				}
+				_ = x.Do(1, exec.Start{ID: 1, R: r})
+				for _, state := range []exec.TaskState{exec.TaskRunning, exec.TaskReleased} {
+					for _, s := range sessions {
+						_ = x.Update(1, s, exec.TaskStatus{Task: shell, State: state})
+						x.Take()
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*n), "ns/update")
+		})
+	}
+}

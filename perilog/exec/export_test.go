@@ -1,0 +1,55 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife/idset"
+)
+
+// Check returns an error for an Executor that contradicts itself.
+func (x *Executor) Check() error {
+	tasks := 0
+	for id, j := range x.jobs {
+		if len(j.groups) == 0 || j.id != id {
+			return fmt.Errorf("job %v has no tasks", id)
+		}
+		if j.shells != nil && !slices.Contains(j.groups, j.shells) {
+			return fmt.Errorf("job %v has shells that are removed", id)
+		}
+		for _, g := range j.groups {
+			all, n := new(idset.Set), 0
+			for s := range g.sets {
+				all.UnionWith(&g.sets[s])
+				n += g.sets[s].Len()
+			}
+			if n != g.ranks.Len() || !all.Equal(&g.ranks) || n == 0 || g.open != n-g.sets[stateOver].Len() {
+				return fmt.Errorf("%v is on %v, and has %v in states, %d of them open", g.Task, &g.ranks, all, g.open)
+			}
+			tasks += n
+			for rank := range g.ranks.All() {
+				if n := x.nodes[rank]; n == nil || !slices.Contains(n.groups, g) {
+					return fmt.Errorf("node %d does not know of %v", rank, g.Task)
+				}
+			}
+		}
+	}
+	if tasks != x.tasks {
+		return fmt.Errorf("%d tasks are counted, and there are %d", x.tasks, tasks)
+	}
+	for rank, n := range x.nodes {
+		if tasks -= len(n.groups); (n.session != 0) != x.online.Contains(rank) || n.session == 0 && len(n.groups) == 0 {
+			return fmt.Errorf("node %d is online or forgotten by mistake", rank)
+		}
+	}
+	for i, j := range x.timers {
+		if j.place != i+1 || j.due <= 0 || j.shells == nil {
+			return fmt.Errorf("timer %d is that of %v", i, j.id)
+		}
+	}
+	if tasks != 0 {
+		return errors.New("nodes have tasks that no job has")
+	}
+	return nil
+}

@@ -1,0 +1,474 @@
+package exec
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+)
+
+const (
+	sigkill = 9
+	sigterm = 15
+
+	statusLost   = sigkill // a wait status
+	statusFailed = 1 << 8
+)
+
+// A Task is what a node runs: the shell of a job, or an attempt of an action.
+type Task struct {
+	Job     jobid.ID
+	Action  perilog.Key // zero: the shell
+	Attempt uint32      // at least 1; of a shell 0
+}
+
+// IsShell reports whether the task is the shell of a job.
+func (t Task) IsShell() bool { return t.Action == perilog.Key{} }
+
+// String returns a text such as "ƒuZZybuNNy" or "ƒuZZybuNNy epilog scrub 2".
+func (t Task) String() string {
+	if t.IsShell() {
+		return t.Job.String()
+	}
+	return fmt.Sprintf("%v %v %d", t.Job, t.Action, t.Attempt)
+}
+
+func (t Task) check() error {
+	switch {
+	case t.IsShell() && t.Attempt != 0:
+		return fmt.Errorf("%w: a shell of %v has an attempt", ErrInvalid, t.Job)
+	case t.IsShell():
+		return nil
+	case t.Attempt == 0:
+		return fmt.Errorf("%w: an action of %v has no attempt", ErrInvalid, t.Job)
+	case t.Action.Kind < jobstate.ActionProlog || t.Action.Kind > jobstate.ActionHousekeeping:
+		return fmt.Errorf("%w: an action of %v has the kind %d", ErrInvalid, t.Job, t.Action.Kind)
+	case len(t.Action.Description) > maxDescription:
+		return fmt.Errorf("%w: an action of %v has a description of %d bytes, at most %d are taken",
+			ErrInvalid, t.Job, len(t.Action.Description), maxDescription)
+	}
+	return nil
+}
+
+// A TaskState says what became of a task on a node. The zero TaskState is invalid.
+type TaskState uint8
+
+// The states of a task.
+const (
+	TaskRunning  TaskState = 1 + iota // it has started
+	TaskExited                        // it ended with Status, and some of its processes are left
+	TaskReleased                      // it ended with Status, and nothing of it is left
+	TaskFailed                        // it could not be started
+	TaskLost                          // nothing of it is left, and its status is not known
+)
+
+// String returns "running", "exited", "released", "failed" or "lost"; another value prints
+// as TaskState(n).
+func (s TaskState) String() string {
+	return guard.Name("TaskState", s, "running", "exited", "released", "failed", "lost")
+}
+
+// A TaskStatus is what a node says of a task.
+type TaskStatus struct {
+	Task   Task
+	State  TaskState
+	Status int32  // of TaskExited and TaskReleased: a wait status, as wait(2) gives it
+	Note   string // in words, for administrators; may be empty; more than 1 KiB is cut
+	// Lines are the control lines that an action wrote so far, in order, at most 1024: see
+	// package perilog. Each status and each hello has all of them.
+	Lines []string
+}
+
+func (st *TaskStatus) check() error {
+	switch {
+	case st.State < TaskRunning || st.State > TaskLost:
+		return fmt.Errorf("%w: %v has the state %d", ErrInvalid, st.Task.Job, st.State)
+	case st.Status < 0 || st.Status > 0xffff || st.Status&0x7f == 0x7f: // stopped or continued
+		return fmt.Errorf("%w: %v has the wait status %d", ErrInvalid, st.Task.Job, st.Status)
+	case len(st.Lines) > maxLines:
+		return fmt.Errorf("%w: %v has %d control lines, at most %d are taken", ErrLimit, st.Task.Job, len(st.Lines), maxLines)
+	}
+	return st.Task.check()
+}
+
+// A state is what is known of a task on a rank.
+type state uint8
+
+const (
+	statePending state = iota // to be sent to the node, and perhaps sent in an earlier life
+	stateSent                 // sent, and the node has not named it
+	stateAsked                // perhaps sent in an earlier life: the node's hello tells
+	stateAbsent               // a shell that was asked for, and the node never had it
+	stateRunning
+	stateExited // something of it may be left
+	stateOver
+	states
+)
+
+// A group is a task on all of its ranks.
+type group struct {
+	Task
+	ranks    idset.Set
+	sets     [states]idset.Set // which share no rank, and together are ranks
+	open     int               // ranks that are not over
+	from     state             // where its ranks begin
+	start    *Start            // of shells
+	launch   *perilog.Launch   // of an action, unless it was recovered
+	ran      bool              // perhaps, on some rank
+	found    bool              // a node has named it
+	status   int32             // the greatest wait status
+	forget   bool              // when it has ended
+	signaled idset.Set         // the ranks that were sent a signal
+	signal   int               // the latest
+	lines    map[uint32]int    // how many control lines are reported, by rank
+}
+
+func (g *group) state(rank uint32) state {
+	for s := range states - 1 {
+		if g.sets[s].Contains(rank) {
+			return s
+		}
+	}
+	return stateOver
+}
+
+// A job is the tasks of a job.
+type job struct {
+	id      jobid.ID
+	groups  []*group
+	shells  *group // one of groups, or nil
+	changed bool   // it is in Executor.changed
+
+	cause    Exception // of the Executor's own; the zero Exception: none
+	stopped  bool      // the manager said so in this session
+	stopping bool      // SIGTERM was sent
+	told     told
+	unused   idset.Set          // ranks of shells that are over, and not released in this session
+	due      eventlog.Timestamp // when its timer is due
+	place    int                // in timers, from 1; 0: it has no timer
+}
+
+// told is what the manager was told of a job in its session.
+type told struct{ start, exception, finish, final bool }
+
+// fail makes something the cause of a job's end, unless it has one.
+func (j *job) fail(kind, note string) {
+	if j.cause.Type == "" {
+		j.cause = Exception{Type: kind, Note: note}
+	}
+}
+
+// A node is a rank with a session or with tasks.
+type node struct {
+	session uint64 // 0: none
+	groups  []*group
+}
+
+func (x *Executor) node(rank uint32) *node {
+	n := x.nodes[rank]
+	if n == nil {
+		n = new(node)
+		x.nodes[rank] = n
+	}
+	return n
+}
+
+// trim forgets a node of which nothing is left.
+func (x *Executor) trim(rank uint32) {
+	if n := x.nodes[rank]; n.session == 0 && len(n.groups) == 0 {
+		delete(x.nodes, rank)
+	}
+}
+
+func (x *Executor) advance(now eventlog.Timestamp) {
+	if now > x.now {
+		x.now = now
+	}
+}
+
+func (x *Executor) touch(j *job) {
+	if !j.changed {
+		j.changed = true
+		x.changed = append(x.changed, j)
+	}
+}
+
+// room returns an error if there is no room for a task on ranks.
+func (x *Executor) room(ranks *idset.Set) error {
+	if n := ranks.Len(); n > x.cfg.MaxTasks-x.tasks {
+		return fmt.Errorf("%w: %d tasks, and %d more: at most %d", ErrLimit, x.tasks, n, x.cfg.MaxTasks)
+	}
+	return nil
+}
+
+func (x *Executor) find(t Task) *group {
+	if j := x.jobs[t.Job]; j != nil {
+		for _, g := range j.groups {
+			if g.Task == t {
+				return g
+			}
+		}
+	}
+	return nil
+}
+
+func (x *Executor) add(g *group, ranks *idset.Set) *job {
+	j := x.jobs[g.Job]
+	if j == nil {
+		j = &job{id: g.Job}
+		x.jobs[g.Job] = j
+	}
+	j.groups = append(j.groups, g)
+	g.ranks.UnionWith(ranks)
+	g.sets[g.from].UnionWith(ranks)
+	g.open = ranks.Len()
+	x.tasks += g.open
+	for rank := range ranks.All() {
+		n := x.node(rank)
+		n.groups = append(n.groups, g)
+	}
+	return j
+}
+
+// remove removes ranks from a group, and what is empty then.
+func (x *Executor) remove(g *group, ranks *idset.Set) {
+	isG := func(other *group) bool { return other == g }
+	for rank := range ranks.All() {
+		n := x.nodes[rank]
+		n.groups = slices.DeleteFunc(n.groups, isG)
+		x.trim(rank)
+	}
+	x.tasks -= ranks.Len()
+	g.ranks.SubtractWith(ranks)
+	g.open -= idset.Difference(ranks, &g.sets[stateOver]).Len()
+	for s := range g.sets {
+		g.sets[s].SubtractWith(ranks)
+	}
+	if !g.ranks.IsEmpty() {
+		return
+	}
+	j := x.jobs[g.Job]
+	j.groups = slices.DeleteFunc(j.groups, isG)
+	if j.shells == g {
+		x.setTimer(j, 0)
+		*j = job{id: j.id, groups: j.groups, changed: j.changed}
+	}
+	if len(j.groups) == 0 {
+		delete(x.jobs, g.Job)
+	}
+}
+
+func (x *Executor) move(g *group, rank uint32, to state) {
+	g.sets[g.state(rank)].Remove(rank)
+	g.sets[to].Insert(rank)
+	if to == stateOver {
+		g.open--
+	}
+	j := x.jobs[g.Job]
+	if g == j.shells && to == stateOver {
+		j.unused.Insert(rank)
+	}
+	if g == j.shells || g.forget {
+		x.touch(j)
+	}
+}
+
+// command appends a command for the ranks that have a session.
+func (x *Executor) command(c Command, ranks *idset.Set) {
+	if c.Ranks = idset.Intersect(ranks, &x.online); !c.Ranks.IsEmpty() {
+		x.out.Commands = append(x.out.Commands, c)
+	}
+}
+
+// begin sends what is pending to nodes that have a session. They do not have what is asked
+// for there, since their hello came before.
+func (x *Executor) begin(g *group, ranks *idset.Set) {
+	for rank := range idset.Intersect(&g.sets[stateAsked], &x.online).All() {
+		x.lacks(g, rank)
+	}
+	send := idset.Intersect(ranks, &x.online)
+	send.IntersectWith(&g.sets[statePending])
+	for rank := range send.All() {
+		x.move(g, rank, stateSent)
+	}
+	x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, send)
+}
+
+// lacks notes that a node has no record of a task.
+func (x *Executor) lacks(g *group, rank uint32) {
+	switch s := g.state(rank); {
+	case s == stateOver:
+	case s == stateExited:
+		x.move(g, rank, stateOver)
+	case s == statePending, s == stateSent:
+		if g.signaled.Contains(rank) {
+			x.neverRun(g, rank)
+			return
+		}
+		x.move(g, rank, stateSent)
+		x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, idset.Of(rank))
+	case s == stateAsked && !g.IsShell():
+		x.out.Missing = append(x.out.Missing, Missing{Job: g.Job, Action: g.Action, Rank: rank})
+		x.remove(g, idset.Of(rank))
+	case s == stateAsked && !g.start.Started && g.signaled.Contains(rank):
+		x.neverRun(g, rank)
+	case s == stateAsked && !g.start.Started:
+		x.move(g, rank, stateAbsent)
+	case s != stateAbsent:
+		x.lose(g, rank, "the node does not have it")
+	}
+}
+
+// neverRun ends a task that was stopped before it was started.
+func (x *Executor) neverRun(g *group, rank uint32) {
+	x.move(g, rank, stateOver)
+	if !g.IsShell() {
+		x.report(g, rank, perilog.ReportExited, int32(g.signal), "stopped before it was started")
+	}
+}
+
+// lose ends a task of which the status is not known.
+func (x *Executor) lose(g *group, rank uint32, note string) {
+	x.move(g, rank, stateOver)
+	g.ran = true
+	g.status = max(g.status, statusLost)
+	if !g.IsShell() {
+		x.report(g, rank, perilog.ReportExited, statusLost, note)
+		return
+	}
+	j := x.jobs[g.Job]
+	j.fail("exec", fmt.Sprintf("rank %d: the job shell is lost: %s", rank, note))
+	x.stop(j)
+}
+
+func (x *Executor) report(g *group, rank uint32, kind perilog.ReportKind, status int32, detail string) {
+	x.out.Reports = append(x.out.Reports, Report{Job: g.Job, Report: perilog.Report{
+		Action: g.Action, Attempt: g.Attempt, Rank: rank, Kind: kind, Status: status, Detail: detail,
+	}})
+}
+
+// heard takes what a node says of a task.
+func (x *Executor) heard(rank uint32, st *TaskStatus) {
+	g := x.find(st.Task)
+	if g == nil || !g.ranks.Contains(rank) {
+		x.stray(rank, st)
+		return
+	}
+	said := st.State
+	if said == TaskExited && !g.IsShell() {
+		said = TaskRunning // its end is reported when nothing of it is left
+	}
+	g.found = true
+	x.reportLines(g, rank, st.Lines)
+	was, note := g.state(rank), clean(st.Note)
+	if was >= stateExited {
+		x.afterEnd(g, rank, was, said)
+		return
+	}
+	switch said {
+	case TaskRunning:
+		x.runs(g, rank, was)
+	case TaskExited, TaskReleased:
+		g.ran = true
+		g.status = max(g.status, st.Status)
+		if x.move(g, rank, stateExited); said == TaskReleased {
+			x.move(g, rank, stateOver)
+		}
+		if !g.IsShell() {
+			x.report(g, rank, perilog.ReportExited, st.Status, note)
+		}
+	case TaskFailed:
+		x.failed(g, rank, note)
+	case TaskLost:
+		x.lose(g, rank, note)
+	}
+}
+
+// afterEnd takes what a node says of a task that has ended there.
+func (x *Executor) afterEnd(g *group, rank uint32, was state, now TaskState) {
+	switch {
+	case now == TaskRunning, now == TaskExited && was == stateOver:
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: sigkill}, idset.Of(rank))
+	case now == TaskExited && g.signaled.Contains(rank):
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal}, idset.Of(rank))
+	case now != TaskExited && was == stateExited:
+		x.move(g, rank, stateOver)
+	}
+}
+
+// runs notes that a task runs. A signal that its node may have missed is sent again.
+func (x *Executor) runs(g *group, rank uint32, was state) {
+	g.ran = true
+	if was != stateRunning {
+		x.move(g, rank, stateRunning)
+	}
+	if was == stateAsked && !g.IsShell() {
+		x.report(g, rank, perilog.ReportStarted, 0, "")
+	}
+	if g.signaled.Contains(rank) {
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal}, idset.Of(rank))
+	}
+}
+
+func (x *Executor) failed(g *group, rank uint32, note string) {
+	x.move(g, rank, stateOver)
+	if !g.IsShell() {
+		x.report(g, rank, perilog.ReportLaunchFailed, 0, note)
+		return
+	}
+	g.status = max(g.status, statusFailed)
+	j := x.jobs[g.Job]
+	j.fail("exec", fmt.Sprintf("rank %d: the job shell could not be started: %s", rank, note))
+	x.stop(j)
+}
+
+// reportLines reports the control lines that are new.
+func (x *Executor) reportLines(g *group, rank uint32, lines []string) {
+	if g.IsShell() || len(lines) <= g.lines[rank] {
+		return
+	}
+	for _, line := range lines[g.lines[rank]:] {
+		x.report(g, rank, perilog.ReportOutput, 0, "")
+		x.out.Reports[len(x.out.Reports)-1].Line = []byte(line)
+	}
+	if g.lines == nil {
+		g.lines = make(map[uint32]int)
+	}
+	g.lines[rank] = len(lines)
+}
+
+// stray ends a task that nothing asked for: its job is over, it was given up, or its node
+// lies.
+func (x *Executor) stray(rank uint32, st *TaskStatus) {
+	switch {
+	case x.kept[st.Task.Job]:
+	case st.State > TaskExited:
+		x.command(Command{Kind: CommandForget, Task: st.Task}, idset.Of(rank))
+	case st.Task.IsShell():
+		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigkill}, idset.Of(rank))
+	default: // an action that was given up, on a node that is drained
+		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigterm}, idset.Of(rank))
+	}
+}
+
+// signal signals a task on ranks where it has not ended.
+func (x *Executor) signal(g *group, ranks *idset.Set, signal int) {
+	g.signal = signal
+	unheard := idset.Union(&g.sets[stateAsked], idset.Difference(&g.sets[statePending], &x.heardOf))
+	never := idset.Difference(idset.Union(&g.sets[statePending], &g.sets[stateAbsent]), unheard)
+	never.IntersectWith(ranks)
+	for rank := range never.All() {
+		x.neverRun(g, rank)
+	}
+	live := idset.Union(&g.sets[stateSent], &g.sets[stateRunning])
+	live.UnionWith(&g.sets[stateExited])
+	live.IntersectWith(ranks)
+	g.signaled.UnionWith(live)
+	g.signaled.UnionWith(idset.Intersect(unheard, ranks))
+	x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: signal}, live)
+}
