@@ -125,8 +125,9 @@ type Effects struct {
 	Refused []Refused
 	// Reports are what became of prologs, epilogs and housekeeping.
 	Reports []Report
-	// Missing are lost actions that their nodes do not have: see [Executor.Recover].
-	Missing []Missing
+	// Missing are actions that were lost in a restart of the manager, and that a node does not
+	// have: they never ran there, or the node has lost its records. Rerun them. The Kind is 0.
+	Missing []Report
 }
 
 // A Refused is a job that did not start and will not.
@@ -139,14 +140,6 @@ type Refused struct {
 type Report struct {
 	Job jobid.ID
 	perilog.Report
-}
-
-// A Missing is an action that was lost in a restart of the manager, and that a node does
-// not have: it never ran there, or the node has lost its records. Rerun it.
-type Missing struct {
-	Job    jobid.ID
-	Action perilog.Key
-	Rank   uint32
 }
 
 // A CommandKind says what a node has to do. The zero CommandKind is invalid.
@@ -179,9 +172,6 @@ type Session struct {
 	rank uint32
 	n    uint64
 }
-
-// Rank returns the rank of the node.
-func (s Session) Rank() uint32 { return s.rank }
 
 // Do does what the manager asks: a [Start] or an [Expiration]. It retains R, and copies the
 // rest. The resources of a Start must be in it.
@@ -240,7 +230,7 @@ func (x *Executor) Launch(now eventlog.Timestamp, id jobid.ID, l perilog.Launch)
 	if err := task.check(); err != nil {
 		return err
 	}
-	if l.Ranks.IsEmpty() || task.IsShell() {
+	if l.Ranks.IsEmpty() || task.isShell() {
 		return fmt.Errorf("%w: the launch of %v has no action or no ranks", ErrInvalid, id)
 	}
 	if err := x.room(l.Ranks); err != nil {
@@ -287,7 +277,7 @@ func (x *Executor) supersede(task Task, ranks *idset.Set) bool {
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager:
 // pass each of [joblife.Recovered].Unresolved, which may have other reasons. If a node has
-// the action, Effects has a report; if the node does not, Effects has a [Missing].
+// the action, Effects has a report; if the node does not, it is in Effects.Missing.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(now eventlog.Timestamp, id jobid.ID, u perilog.Unresolved) error {
@@ -298,7 +288,7 @@ func (x *Executor) Recover(now eventlog.Timestamp, id jobid.ID, u perilog.Unreso
 	if err := task.check(); err != nil {
 		return err
 	}
-	if task.IsShell() {
+	if task.isShell() {
 		return fmt.Errorf("%w: %v is lost, and is no action", ErrInvalid, task)
 	}
 	if err := x.room(u.Ranks); err != nil {
@@ -366,7 +356,7 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 // forget forgets the tasks of a job that have ended everywhere, and may be forgotten.
 func (x *Executor) forget(j *job) {
 	for i := 0; i < len(j.groups); i++ {
-		if g := j.groups[i]; g.forget && g.open == 0 && (g != j.shells || j.told.final) {
+		if g := j.groups[i]; g.forget && g.open == 0 { // it is released, since Take responds first
 			x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
 			x.remove(g, g.ranks.Clone())
 			i--
@@ -449,9 +439,9 @@ func (x *Executor) Fail(now eventlog.Timestamp, rank uint32, note string) {
 		switch s := g.state(rank); {
 		case s == stateExited:
 			x.move(g, rank, stateOver)
-		case g.IsShell() && (s == stateAbsent || s == statePending && x.heardOf.Contains(rank)):
+		case g.isShell() && (s == stateAbsent || s == statePending && x.heardOf.Contains(rank)):
 			x.failed(g, rank, note)
-		case g.IsShell() && s < stateExited:
+		case g.isShell() && s < stateExited:
 			x.lose(g, rank, note)
 		case s < stateExited:
 			x.move(g, rank, stateOver)

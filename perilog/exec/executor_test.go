@@ -165,6 +165,105 @@ func TestAJobThatIsStoppedBeforeItWasSentDoesNotStart(t *testing.T) {
 	b.says("start; finish 15; release  final=true")
 }
 
+// A start of an earlier life may have reached a node that has not said hello yet.
+func TestAJobMayRunOnANodeThatHasNotSaidHello(t *testing.T) {
+	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b.start(exec.Start{})
+	b.Kill(1, 1)
+	b.says("")
+	b.hello(0, is(exec.TaskRunning, 0))
+	b.hello(1)
+	b.says("signal ƒ2 on 0 15; start")
+	b.Fail(1, 0, "power")
+	b.says("finish 9; release  final=true")
+
+	b = &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b.start(exec.Start{R: onRanks(t, "0", 0)})
+	b.Fail(1, 0, "power")
+	b.says("start; exception exec: rank 0: the job shell is lost: power; finish 9; release  final=true")
+
+	b = newBench(t)
+	b.Close(b.sessions[0])
+	b.start(exec.Start{R: onRanks(t, "0", 0)})
+	b.Fail(1, 0, "power")
+	b.says("refused rank 0: the job shell could not be started: power")
+}
+
+func TestAStartThatDidNotArriveIsSentAgainUnlessTheJobIsStopped(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.launch(1, 1)
+	b.Close(b.sessions[0])
+	b.hello(0)
+	b.says("start ƒ2 on 0-1; start ƒ2 epilog e 1 on 1; start ƒ2 on 0")
+	b.Close(b.sessions[1])
+	b.Kill(1, 1)
+	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(1), Signal: 15})
+	b.hello(1)
+	b.hello(0)
+	b.says("signal ƒ2 on 0 15; forget ƒ2 on 0-1; refused; report epilog e 1 exited 15 stopped before it was started")
+}
+
+func TestWhatAShellLeavesIsStoppedToo(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.update(0, is(exec.TaskExited, 0))
+	b.Kill(1, 1)
+	b.Close(b.sessions[0])
+	b.hello(0, is(exec.TaskExited, 0))
+	b.says("start ƒ2 on 0-1; signal ƒ2 on 0-1 15; signal ƒ2 on 0 15")
+	b.sessions[0] = b.hello(0) // it has forgotten
+	b.update(1, is(exec.TaskExited, 0))
+	b.says("start; finish 0; release 0 final=false")
+	_, ok := b.Deadline()
+	require.True(t, ok, "for SIGKILL")
+	b.update(0, is(exec.TaskExited, 0))
+	b.says("signal ƒ2 on 0 9")
+}
+
+func TestAJobThatHasFinishedDoesNotExpire(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 50)})
+	b.update(0, is(exec.TaskExited, 0))
+	b.says("start ƒ2 on 0; start; finish 0")
+	require.NoError(t, b.Do(1, exec.Expiration{ID: 1, Expiration: 60}))
+	_, ok := b.Deadline()
+	require.False(t, ok)
+}
+
+// The log says that the job has started, whatever its node says.
+func TestAJobThatHasStartedIsNotRefused(t *testing.T) {
+	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b.start(exec.Start{R: onRanks(t, "0", 0), Reattach: true, Started: true})
+	b.hello(0, is(exec.TaskFailed, 0))
+	b.says("reattached; exception exec: rank 0: the job shell could not be started; finish 256; release  final=true")
+}
+
+func TestTheFirstCauseCounts(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.update(0, is(exec.TaskRunning, 0))
+	b.update(1, is(exec.TaskFailed, 0))
+	b.update(0, is(exec.TaskLost, 0))
+	b.says("start ƒ2 on 0-1; signal ƒ2 on 0 15; start; exception exec: rank 1: the job shell could not be started; finish 256; release  final=true")
+}
+
+func TestNothingOfTheCallerIsRetained(t *testing.T) {
+	b := newBench(t)
+	b.Close(b.sessions[0])
+	spec, ranks, args, serves := []byte(`{}`), idset.Of(0), []string{"x"}, idset.Of(0, 1)
+	b.start(exec.Start{Jobspec: spec, R: onRanks(t, "0", 0)})
+	require.NoError(t, b.Launch(1, 1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: ranks, Command: args, Serves: serves}))
+	spec[0], args[0] = '!', "y"
+	ranks.Insert(7)
+	serves.Insert(7)
+	b.hello(0)
+	todo := b.Take()
+	require.Equal(t, `{}`, string(todo.Commands[0].Start.Jobspec))
+	l := todo.Commands[1].Launch
+	require.Equal(t, []string{"0", "x", "0-1"}, []string{l.Ranks.String(), l.Command[0], l.Serves.String()})
+}
+
 func TestAJobThatIgnoresSIGTERMGetsSIGKILL(t *testing.T) {
 	b := newBench(t)
 	b.start(exec.Start{})
@@ -292,6 +391,11 @@ func TestHousekeepingIsForgottenApart(t *testing.T) {
 	done := exec.TaskStatus{Task: exec.Task{Job: 1, Action: l.Action, Attempt: 1}, State: exec.TaskReleased}
 	b.update(0, done)
 	b.says("start ƒ2 housekeeping housekeeping 1 on 0; report housekeeping housekeeping 0 exited 0")
+	b.launch(1, 1)
+	b.Forget(1, false)
+	b.says("start ƒ2 epilog e 1 on 1")
+	b.update(1, attempt(1, exec.TaskReleased, 0))
+	b.says("forget ƒ2 epilog e 1 on 1; report epilog e 1 exited 0")
 	b.Forget(1, true)
 	b.Forget(2, true)
 	b.says("forget ƒ2 housekeeping housekeeping 1 on 0")
@@ -315,7 +419,6 @@ func TestAnErrorChangesNothing(t *testing.T) {
 	b := newBench(t)
 	b.Executor = exec.NewExecutor(exec.Config{MaxTasks: 2})
 	s := b.hello(0)
-	require.Equal(t, uint32(0), s.Rank())
 	b.start(exec.Start{})
 	b.says("start ƒ2 on 0")
 	long := perilog.Key{Kind: jobstate.ActionEpilog, Description: strings.Repeat("x", 5000)}
@@ -346,6 +449,8 @@ func TestAnErrorChangesNothing(t *testing.T) {
 		}
 	}
 	b.says("")
+	b.Close(s)
+	require.ErrorIs(t, b.Update(1, exec.Session{}, is(exec.TaskRunning, 0)), exec.ErrSession)
 	next := b.hello(0)
 	b.Close(s) // is over
 	require.ErrorIs(t, b.Update(1, s, is(exec.TaskRunning, 0)), exec.ErrSession)

@@ -27,12 +27,11 @@ type Task struct {
 	Attempt uint32      // at least 1; of a shell 0
 }
 
-// IsShell reports whether the task is the shell of a job.
-func (t Task) IsShell() bool { return t.Action == perilog.Key{} }
+func (t Task) isShell() bool { return t.Action == perilog.Key{} }
 
 // String returns a text such as "ƒuZZybuNNy" or "ƒuZZybuNNy epilog scrub 2".
 func (t Task) String() string {
-	if t.IsShell() {
+	if t.isShell() {
 		return t.Job.String()
 	}
 	return fmt.Sprintf("%v %v %d", t.Job, t.Action, t.Attempt)
@@ -40,9 +39,9 @@ func (t Task) String() string {
 
 func (t Task) check() error {
 	switch {
-	case t.IsShell() && t.Attempt != 0:
+	case t.isShell() && t.Attempt != 0:
 		return fmt.Errorf("%w: a shell of %v has an attempt", ErrInvalid, t.Job)
-	case t.IsShell():
+	case t.isShell():
 		return nil
 	case t.Attempt == 0:
 		return fmt.Errorf("%w: an action of %v has no attempt", ErrInvalid, t.Job)
@@ -312,8 +311,8 @@ func (x *Executor) lacks(g *group, rank uint32) {
 		}
 		x.move(g, rank, stateSent)
 		x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, idset.Of(rank))
-	case s == stateAsked && !g.IsShell():
-		x.out.Missing = append(x.out.Missing, Missing{Job: g.Job, Action: g.Action, Rank: rank})
+	case s == stateAsked && !g.isShell():
+		x.out.Missing = append(x.out.Missing, Report{Job: g.Job, Report: perilog.Report{Action: g.Action, Attempt: g.Attempt, Rank: rank}})
 		x.remove(g, idset.Of(rank))
 	case s == stateAsked && !g.start.Started && g.signaled.Contains(rank):
 		x.neverRun(g, rank)
@@ -327,7 +326,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 // neverRun ends a task that was stopped before it was started.
 func (x *Executor) neverRun(g *group, rank uint32) {
 	x.move(g, rank, stateOver)
-	if !g.IsShell() {
+	if !g.isShell() {
 		x.report(g, rank, perilog.ReportExited, int32(g.signal), "stopped before it was started")
 	}
 }
@@ -337,13 +336,11 @@ func (x *Executor) lose(g *group, rank uint32, note string) {
 	x.move(g, rank, stateOver)
 	g.ran = true
 	g.status = max(g.status, statusLost)
-	if !g.IsShell() {
+	if !g.isShell() {
 		x.report(g, rank, perilog.ReportExited, statusLost, note)
 		return
 	}
-	j := x.jobs[g.Job]
-	j.fail("exec", fmt.Sprintf("rank %d: the job shell is lost: %s", rank, note))
-	x.stop(j)
+	x.abort(x.jobs[g.Job], rank, "is lost", note)
 }
 
 func (x *Executor) report(g *group, rank uint32, kind perilog.ReportKind, status int32, detail string) {
@@ -360,7 +357,7 @@ func (x *Executor) heard(rank uint32, st *TaskStatus) {
 		return
 	}
 	said := st.State
-	if said == TaskExited && !g.IsShell() {
+	if said == TaskExited && !g.isShell() {
 		said = TaskRunning // its end is reported when nothing of it is left
 	}
 	g.found = true
@@ -379,7 +376,7 @@ func (x *Executor) heard(rank uint32, st *TaskStatus) {
 		if x.move(g, rank, stateExited); said == TaskReleased {
 			x.move(g, rank, stateOver)
 		}
-		if !g.IsShell() {
+		if !g.isShell() {
 			x.report(g, rank, perilog.ReportExited, st.Status, note)
 		}
 	case TaskFailed:
@@ -407,7 +404,7 @@ func (x *Executor) runs(g *group, rank uint32, was state) {
 	if was != stateRunning {
 		x.move(g, rank, stateRunning)
 	}
-	if was == stateAsked && !g.IsShell() {
+	if was == stateAsked && !g.isShell() {
 		x.report(g, rank, perilog.ReportStarted, 0, "")
 	}
 	if g.signaled.Contains(rank) {
@@ -417,19 +414,26 @@ func (x *Executor) runs(g *group, rank uint32, was state) {
 
 func (x *Executor) failed(g *group, rank uint32, note string) {
 	x.move(g, rank, stateOver)
-	if !g.IsShell() {
+	if !g.isShell() {
 		x.report(g, rank, perilog.ReportLaunchFailed, 0, note)
 		return
 	}
 	g.status = max(g.status, statusFailed)
-	j := x.jobs[g.Job]
-	j.fail("exec", fmt.Sprintf("rank %d: the job shell could not be started: %s", rank, note))
+	x.abort(x.jobs[g.Job], rank, "could not be started", note)
+}
+
+// abort ends a job because of one of its shells.
+func (x *Executor) abort(j *job, rank uint32, what, note string) {
+	if note != "" {
+		what += ": " + note
+	}
+	j.fail("exec", fmt.Sprintf("rank %d: the job shell %s", rank, what))
 	x.stop(j)
 }
 
 // reportLines reports the control lines that are new.
 func (x *Executor) reportLines(g *group, rank uint32, lines []string) {
-	if g.IsShell() || len(lines) <= g.lines[rank] {
+	if g.isShell() || len(lines) <= g.lines[rank] {
 		return
 	}
 	for _, line := range lines[g.lines[rank]:] {
@@ -449,7 +453,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	case x.kept[st.Task.Job]:
 	case st.State > TaskExited:
 		x.command(Command{Kind: CommandForget, Task: st.Task}, idset.Of(rank))
-	case st.Task.IsShell():
+	case st.Task.isShell():
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigkill}, idset.Of(rank))
 	default: // an action that was given up, on a node that is drained
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigterm}, idset.Of(rank))

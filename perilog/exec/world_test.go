@@ -133,11 +133,10 @@ func (w *world) put(inputs ...joblife.Input) {
 		in := w.inputs[0]
 		w.inputs = w.inputs[1:]
 		if err := w.m.Step(w.now, in); err != nil {
-			switch in.(type) {
+			switch in := in.(type) {
 			case joblife.Rerun: // of a prolog of a job that ends
 				w.note("%v", err)
-				r := in.(joblife.Rerun)
-				w.inputs = append(w.inputs, joblife.ForceFinish{Action: r.Action, Status: 9, Who: "test"})
+				w.inputs = append(w.inputs, joblife.ForceFinish{Action: in.Action, Status: 9, Who: "test"})
 			case joblife.Raise:
 			default:
 				w.fail("%+v is refused: %v", in, err)
@@ -271,7 +270,7 @@ func (w *world) allocate() {
 	}
 }
 
-// order has, for each type of response, what may come before it in a session.
+// respond judges the order of the responses of a job in a session, and passes them on.
 func (w *world) respond(r exec.Response) {
 	w.note("response %v %v %v final=%v status=%d %s", r.ID, r.Type, r.Ranks, r.Final, r.Status, r.Exception.Note)
 	before := w.said[r.ID]
