@@ -5,14 +5,14 @@
 //	embed -dir /tmp/jobs -epilog 'sleep 1' 'echo a; sleep 5' 'echo b'
 //	embed -dir /tmp/jobs -epilog 'sleep 1'      # goes on with the jobs that are left
 //
-// Each argument is a job on -n nodes. An interrupt cancels the jobs. After kill -9 a job
-// that was running ends with an exception, though its processes may live on, and a prolog
-// or epilog that was running runs again. A node whose prolog or epilog failed is out of
-// service until the next start. The exit status is 0 when all jobs are over, 1 for a
-// fault, 2 for bad arguments.
+// Each argument is a job that runs on each of -n nodes. An interrupt cancels the jobs. After
+// kill -9 jobs, prologs and epilogs run on, and the next start finds them, or their status. A
+// node whose prolog or epilog failed is out of service until the next start. The exit status
+// is 0 when all jobs are over, 1 for a fault, 2 for bad arguments. It needs a Unix system.
 //
 // This file has the restart and the [loop.Loop] that runs the [joblife.Manager], store.go
-// what keeps its records, and nodes.go what the Loop drives.
+// what keeps its records, and nodes.go the inputs and the scheduler. The executor and its
+// nodes are those of package proc, whose processes outlive the program.
 package main
 
 import (
@@ -25,12 +25,14 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/proc"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 )
 
 func main() {
+	proc.Shim() // it is one, or goes on
 	dir := flag.String("dir", filepath.Join(os.TempDir(), "joblife-embed"), "the `folder` that keeps the jobs")
 	prolog := flag.String("prolog", "", "a `command` to run on each node before a job")
 	epilog := flag.String("epilog", "", "a `command` to run on each node after a job")
@@ -77,14 +79,18 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 			end(err)
 		}
 	}
-	scheduler, executor := &scheduler{now: time.Now, put: put, inventory: all}, &executor{put: put}
-	nodes := &nodes{put: put, scheduler: scheduler}
+	scheduler := &scheduler{now: time.Now, put: put, inventory: all}
+	cluster, err := proc.NewCluster(dir, size, put, func(err error) { warn(err) })
+	if err != nil {
+		return err
+	}
+	cluster.Recover(left)
 	l, err = loop.New(m, loop.Config{
 		Store: store, // durably, before anything else
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
 			scheduler.send(rd.Hello, rd.Sched)
-			executor.send(rd.Exec, rd.Raised)
-			nodes.do(rd.Launch, rd.Signal, rd.Drain)
+			cluster.Do(rd)
+			scheduler.drain(rd.Drain)
 			show(rd.Journal)
 		},
 		Refused: scheduler.heed, // nothing has changed
@@ -92,16 +98,17 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 	if err != nil {
 		return err
 	}
-	put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
-	for _, u := range left.Unresolved {
-		if u.Reason == perilog.ReasonLost { // its processes died with the life before
-			put(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action}})
-		}
-	}
+	put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 	put(jobs...)
 	go cancelOnInterrupt(ctx, l)
 	go func() {
-		_, err := l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive})
+		_, err := l.Call(ctx, joblife.ExecHello{})
+		if err == nil { // the executor knows what should run
+			err = cluster.Connect()
+		}
+		if err == nil {
+			_, err = l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive})
+		}
 		end(err)
 	}()
 	if err := l.Run(ctx); !errors.Is(err, context.Canceled) {

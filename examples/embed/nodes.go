@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -21,7 +19,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
-	pexec "github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
@@ -158,10 +155,26 @@ func (s *scheduler) deny(id jobid.ID, err error) {
 }
 
 // heed warns of an input that was refused. If it is an answer of the scheduler's, another
-// session begins, since it believes what is not so: the hello tells it what is held.
+// session begins, since it believes what is not so: the hello tells it what is held. A lost
+// prolog of a job that is ending does not run again.
 func (s *scheduler) heed(in joblife.Input, err error) {
-	if _, ok := in.(joblife.SchedResponse); warn(err) && ok {
+	if !warn(err) {
+		return
+	}
+	switch in := in.(type) {
+	case joblife.SchedResponse:
 		s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+	case joblife.Rerun:
+		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Who: "embed"})
+	}
+}
+
+// drain takes nodes out of service.
+func (s *scheduler) drain(drain []joblife.Drain) {
+	for _, d := range drain {
+		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
+		warn(s.pool.Update(pool.Change{Down: d.Ranks}))
+		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
 	}
 }
 
@@ -180,110 +193,4 @@ func inventory() (*rset.R, error) {
 	return rset.New(rset.Config{Entries: []rset.Entry{{
 		Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Of(0)},
 	}}})
-}
-
-// An executor runs jobs. It does not find those of the life before.
-type executor struct {
-	put put
-	processes
-}
-
-func (x *executor) send(messages []pexec.Message, raised []joblife.Raised) {
-	for _, msg := range messages {
-		start, ok := msg.(pexec.Start)
-		if !ok {
-			continue // an expiration, which no job has here
-		}
-		say := func(r pexec.Response) {
-			r.ID = start.ID
-			x.put(joblife.ExecResponse(r))
-		}
-		ended := func(status int32) {
-			say(pexec.Response{Type: pexec.ResponseFinish, Status: status})
-			say(pexec.Response{Type: pexec.ResponseRelease, Final: true})
-		}
-		if start.Reattach {
-			say(pexec.Response{Type: pexec.ResponseException, Exception: pexec.Exception{Type: "exec", Note: "lost in a restart"}})
-			ended(killed)
-			continue
-		}
-		say(pexec.Response{Type: pexec.ResponseStart})
-		spec, _ := jobspec.Parse(start.Jobspec) // which the manager has parsed before
-		x.start(start.ID, spec.Tasks()[0].Command, ended)
-	}
-	for _, r := range raised {
-		if r.Severity == 0 {
-			x.signal(r.Job, syscall.SIGKILL)
-		}
-	}
-}
-
-// The nodes run prologs and epilogs.
-type nodes struct {
-	put       put
-	scheduler *scheduler
-	processes
-}
-
-// where is where an attempt of an action runs.
-type where struct {
-	job     jobid.ID
-	action  perilog.Key
-	attempt uint32
-	rank    uint32
-}
-
-func (n *nodes) do(launch []joblife.Launch, signal []joblife.Signal, drain []joblife.Drain) {
-	for _, l := range launch {
-		for rank := range l.Ranks.All() {
-			report := perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportExited}
-			n.start(where{l.Job, l.Action, l.Attempt, rank}, l.Command, func(status int32) {
-				report.Status = status
-				n.put(joblife.Report{Job: l.Job, Report: report})
-			})
-		}
-	}
-	for _, s := range signal {
-		for rank := range s.Ranks.All() {
-			n.signal(where{s.Job, s.Action, s.Attempt, rank}, syscall.Signal(s.Signal.Signal))
-		}
-	}
-	for _, d := range drain {
-		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
-		warn(n.scheduler.pool.Update(pool.Change{Down: d.Ranks}))
-		n.put(joblife.Drained{Ranks: d.Ranks.Clone()})
-	}
-}
-
-// killed is the wait status of what a signal has ended.
-const killed = 9
-
-// processes are the commands that run, by whom or where they are.
-type processes struct{ running sync.Map }
-
-// start starts a command, and tells its wait status when it has ended.
-func (p *processes) start(key any, args []string, ended func(status int32)) {
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	if warn(cmd.Start()) {
-		ended(127 << 8)
-		return
-	}
-	p.running.Store(key, cmd.Process)
-	go func() {
-		_ = cmd.Wait() // the state tells
-		p.running.Delete(key)
-		if code := cmd.ProcessState.ExitCode(); code >= 0 {
-			ended(int32(code) << 8)
-		} else {
-			ended(killed)
-		}
-	}()
-}
-
-// signal signals a command if it still runs.
-func (p *processes) signal(key any, s os.Signal) {
-	if cmd, ok := p.running.Load(key); ok {
-		_ = cmd.(*os.Process).Signal(s) // it may have ended meanwhile
-	}
 }

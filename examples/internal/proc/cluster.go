@@ -1,0 +1,162 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A Cluster is nodes of this machine, and the executor of a manager.
+type Cluster struct {
+	put   func(...joblife.Input)
+	warn  func(error)
+	nodes []*Runner
+
+	mu       sync.Mutex // what nodes say comes from any goroutine
+	executor *exec.Executor
+	sessions []exec.Session
+	timer    *time.Timer
+}
+
+// NewCluster returns n nodes with what they run. Each has a folder in dir. Put puts inputs in
+// the line of a manager, and warn gets what goes wrong.
+func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
+	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), executor: exec.NewExecutor(exec.Config{}), sessions: make([]exec.Session, n)}
+	c.timer = time.AfterFunc(time.Hour, c.tick)
+	for rank := range c.nodes {
+		var err error
+		c.nodes[rank], err = Open(filepath.Join(dir, fmt.Sprint("node-", rank)), func(st exec.TaskStatus) { c.said(rank, st) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func now() eventlog.Timestamp { return eventlog.FromTime(time.Now()) }
+
+// Recover says what a restart of the manager has left, before the manager is asked for more.
+func (c *Cluster) Recover(left joblife.Recovered) {
+	for _, u := range left.Unresolved {
+		c.check(c.executor.Recover(now(), u.Job, u.Unresolved))
+	}
+	for _, q := range left.Quarantined {
+		c.executor.Keep(q.Job)
+	}
+}
+
+// Connect lets the nodes say what they run. Call it when the Ready of an ExecHello is done:
+// what the manager did not ask for is killed.
+func (c *Cluster) Connect() (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for rank, node := range c.nodes {
+		s, helloErr := c.executor.Hello(now(), uint32(rank), node.Tasks())
+		c.sessions[rank], err = s, errors.Join(err, helloErr)
+	}
+	c.act()
+	return err
+}
+
+// said takes what a node says. Before its session begins, its hello will say it.
+func (c *Cluster) said(rank int, st exec.TaskStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.executor.Update(now(), c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
+		c.check(err)
+	}
+	c.act()
+}
+
+func (c *Cluster) tick() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.executor.Tick(now())
+	c.act()
+}
+
+// Do does what the manager wants done by the executor and its nodes: all but Drain.
+func (c *Cluster) Do(rd *joblife.Ready) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, msg := range rd.Exec {
+		c.check(c.executor.Do(now(), msg))
+	}
+	for _, r := range rd.Raised {
+		if r.Severity == 0 {
+			c.executor.Kill(now(), r.Job)
+		}
+	}
+	for _, l := range rd.Launch {
+		c.check(c.executor.Launch(now(), l.Job, l.Launch))
+	}
+	for _, s := range rd.Signal {
+		c.executor.Signal(now(), s.Job, s.Signal)
+	}
+	for _, e := range rd.Journal {
+		if e.Entry.Name == jobstate.EventClean {
+			c.executor.Forget(e.Job, false)
+		}
+	}
+	for _, msg := range rd.Sched {
+		if f, ok := msg.(alloc.Free); ok && f.Final {
+			c.executor.Forget(f.ID, true)
+		}
+	}
+	c.act()
+}
+
+// act does what the executor wants done.
+func (c *Cluster) act() {
+	todo := c.executor.Take()
+	for _, cmd := range todo.Commands {
+		for rank := range cmd.Ranks.All() {
+			c.check(c.nodes[rank].Do(cmd, c.args(cmd)))
+		}
+	}
+	for _, r := range todo.Responses {
+		c.put(joblife.ExecResponse(r))
+	}
+	for _, r := range todo.Refused {
+		c.put(joblife.ExecRefused(r))
+	}
+	for _, r := range todo.Reports {
+		c.put(joblife.Report{Job: r.Job, Report: r.Report})
+	}
+	for _, r := range todo.Missing {
+		c.put(joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
+	}
+	if at, ok := c.executor.Deadline(); ok {
+		c.timer.Reset(time.Until(at.Time()))
+	}
+}
+
+// args returns the program that a command starts.
+func (c *Cluster) args(cmd exec.Command) []string {
+	switch {
+	case cmd.Launch != nil:
+		return cmd.Launch.Command
+	case cmd.Start != nil:
+		spec, err := jobspec.Parse(cmd.Start.Jobspec)
+		if c.check(err); err == nil {
+			return spec.Tasks()[0].Command
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) check(err error) {
+	if err != nil {
+		c.warn(err)
+	}
+}

@@ -1,0 +1,41 @@
+// Package proc runs the tasks of a node as processes that outlive the program.
+//
+//	func main() {
+//		proc.Shim() // before anything else
+//		runner, err := proc.Open(dir, said)
+//		session, err := executor.Hello(now, rank, runner.Tasks()) // what earlier lives started
+//		runner.Do(command, args) // start, signal, forget
+//	}
+//
+// A Cluster is such nodes with their executor, for a manager in the same program.
+//
+// Each task has a shim, which is this program again: it starts the command, waits for it, and
+// writes its status to a record. A task that the program started before it was killed is in
+// Tasks of the next life, running or with its status. Nothing runs twice: the record is on the
+// disk before the shim starts.
+//
+// The shim holds a lock on the record (flock) as long as it lives, so that no other process
+// with its pid is taken for it. It gets signals through a pipe with a name, and passes them to
+// the process group of the command. When the command has ended, the shim ends what it left:
+// SIGTERM, and SIGKILL after a second. If the shim is killed, the next look at the record
+// kills what it leaves, and the task is lost.
+//
+// On Linux what a command leaves is found wherever it hides: the shim adopts orphans, and each
+// process has a token in its environment. On other Unix systems only the process group is
+// found, and not what a killed shim leaves. Other systems are not supported. A service under
+// systemd needs KillMode=process.
+package proc
+
+import "github.com/joblife/joblife/perilog/exec"
+
+// Said is called with each change of a task, in its order, by a goroutine of the Runner.
+type Said func(exec.TaskStatus)
+
+// env names the token of a task in the environment of its processes.
+const env = "JOBLIFE_TASK_TOKEN"
+
+// shimName is argv[0] of a shim.
+const shimName = "joblife-shim"
+
+// crash is where a test kills this program or a shim.
+var crash = func(point string) {}

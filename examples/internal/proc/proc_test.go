@@ -1,0 +1,368 @@
+//go:build linux
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// TestMain runs a shim, or a program that starts a task, where a test asks for it.
+func TestMain(m *testing.M) {
+	if at := os.Getenv("PROC_CRASH"); at != "" {
+		crash = func(point string) {
+			if point == at {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				time.Sleep(time.Minute)
+			}
+		}
+	}
+	Shim()
+	if dir := os.Getenv("PROC_DIR"); dir != "" {
+		os.Exit(program(dir, os.Getenv("PROC_COMMAND")))
+	}
+	os.Exit(m.Run())
+}
+
+var task = exec.Task{Job: 7}
+
+// program starts a task, and waits to be killed.
+func program(dir, command string) int {
+	r, err := Open(dir, func(exec.TaskStatus) {})
+	if err == nil {
+		err = r.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println("started")
+	time.Sleep(20 * time.Second)
+	return 2
+}
+
+// life runs the program until it has started the task, or has crashed, and kills it.
+func life(t *testing.T, dir, command, crash string) {
+	t.Helper()
+	cmd := osexec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PROC_DIR="+dir, "PROC_COMMAND="+command, "PROC_CRASH="+crash)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	defer out.Close()
+	cmd.Stdout, cmd.Stderr = out, out
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for range 1000 {
+		if text, err := os.ReadFile(out.Name()); err == nil && strings.Contains(string(text), "started") {
+			require.NoError(t, cmd.Process.Kill())
+		}
+		select {
+		case <-ended:
+			text, err := os.ReadFile(out.Name())
+			require.NoError(t, err)
+			require.Contains(t, []string{"", "started\n"}, string(text))
+			return
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	t.Fatal("the program does not end")
+}
+
+// A node is a Runner of the test's own process, and what it said.
+type node struct {
+	*Runner
+	t    *testing.T
+	said chan exec.TaskStatus
+}
+
+func open(t *testing.T, dir string) *node {
+	t.Helper()
+	n := &node{t: t, said: make(chan exec.TaskStatus, 100)}
+	r, err := Open(dir, func(st exec.TaskStatus) { n.said <- st })
+	require.NoError(t, err)
+	n.Runner = r
+	return n
+}
+
+func (n *node) start(command string) {
+	n.t.Helper()
+	require.NoError(n.t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command}))
+}
+
+func (n *node) signal(signal int) {
+	n.t.Helper()
+	require.NoError(n.t, n.Do(exec.Command{Kind: exec.CommandSignal, Task: task, Signal: signal}, nil))
+}
+
+// ends waits for the end of the task, and forgets it.
+func (n *node) ends() (last exec.TaskStatus) {
+	n.t.Helper()
+	for _, st := range n.Tasks() {
+		last = st
+	}
+	for last.State == exec.TaskRunning || last.State == 0 {
+		select {
+		case last = <-n.said:
+		case <-time.After(20 * time.Second):
+			n.t.Fatal("the task does not end")
+		}
+	}
+	require.NoError(n.t, n.Do(exec.Command{Kind: exec.CommandForget, Task: task}, nil))
+	require.Empty(n.t, n.Tasks())
+	left, err := os.ReadDir(n.dir)
+	require.NoError(n.t, err)
+	require.Empty(n.t, left)
+	return last
+}
+
+func (n *node) status(state exec.TaskState, status int32) {
+	n.t.Helper()
+	st := n.ends()
+	require.Equal(n.t, exec.TaskStatus{Task: task, State: state, Status: status, Note: st.Note}, st)
+}
+
+func lines(t *testing.T, name string) int {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if !errors.Is(err, os.ErrNotExist) {
+		require.NoError(t, err)
+	}
+	return strings.Count(string(text), "\n")
+}
+
+func await(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for range 4000 {
+		if is() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal(what)
+}
+
+func TestATaskTellsItsStatus(t *testing.T) {
+	n := open(t, t.TempDir())
+	n.start("exit 3")
+	n.start("exit 4") // it has a record
+	require.Equal(t, exec.TaskRunning, (<-n.said).State)
+	n.status(exec.TaskReleased, 3<<8)
+	n.start("kill -9 $$")
+	n.status(exec.TaskReleased, 9)
+}
+
+// Wherever the program is killed, the task runs once, and its status is found.
+func TestATaskRunsOnceWhereverTheProgramIsKilled(t *testing.T) {
+	for _, point := range []string{"before the record", "after the record", "after the shim", ""} {
+		t.Run(point, func(t *testing.T) {
+			dir, out := filepath.Join(t.TempDir(), "node"), filepath.Join(t.TempDir(), "out")
+			command := "echo ran >>" + out + "; sleep .2; exit 3"
+			life(t, dir, command, point)
+			n := open(t, dir)
+			if len(n.Tasks()) == 0 {
+				require.Zero(t, lines(t, out))
+				n.start(command)
+			}
+			n.status(exec.TaskReleased, 3<<8)
+			require.Equal(t, 1, lines(t, out))
+		})
+	}
+}
+
+func TestATaskThatEndedWhileNobodyLookedKeepsItsStatus(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "node")
+	life(t, dir, "exit 5", "")
+	await(t, "the shim does not end", func() bool {
+		n := open(t, dir)
+		list := n.Tasks()
+		return len(list) == 1 && list[0].State == exec.TaskReleased
+	})
+	open(t, dir).status(exec.TaskReleased, 5<<8)
+}
+
+// Wherever a shim is killed, nothing of its task is left when that is said, and a status
+// that the shim knew is not lost.
+func TestNothingIsLeftWhereverAShimIsKilled(t *testing.T) {
+	for point, want := range map[string]struct {
+		state  exec.TaskState
+		status int32
+	}{
+		"shim before running": {exec.TaskFailed, 0}, "shim after running": {exec.TaskLost, 0}, "shim after start": {exec.TaskLost, 0},
+		"shim after exit": {exec.TaskLost, 0}, "shim after status": {exec.TaskReleased, 3 << 8},
+	} {
+		t.Run(point, func(t *testing.T) {
+			t.Setenv("PROC_CRASH", point)
+			dir := t.TempDir()
+			n := open(t, dir)
+			long := "sleep 60 & "
+			if point == "shim after start" {
+				long = "sleep 60; "
+			}
+			n.start(long + "exit 3")
+			rec := token(t, dir)
+			n.status(want.state, want.status)
+			require.Empty(t, marked(rec))
+		})
+	}
+}
+
+// token returns the token of the only task, while its record is there.
+func token(t *testing.T, dir string) string {
+	t.Helper()
+	f, err := os.Open(path(dir, task) + ".task")
+	require.NoError(t, err)
+	defer f.Close()
+	rec, err := read(f)
+	for errors.Is(err, errTorn) {
+		rec, err = read(f)
+	}
+	require.NoError(t, err)
+	return rec.Token
+}
+
+func TestWhatACommandLeavesIsEnded(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, dir)
+	n.start("setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60 & exit 3")
+	mark := token(t, dir)
+	n.status(exec.TaskReleased, 3<<8)
+	require.Empty(t, marked(mark))
+}
+
+func TestSignalsReachTheProcessesOfATask(t *testing.T) {
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	n := open(t, dir)
+	n.signal(15) // there is no task
+	n.start("trap 'echo term >>" + out + "; exit 7' TERM; echo ready >>" + out + "; sleep 60 & wait")
+	await(t, "the task does not start", func() bool { return lines(t, out) == 1 })
+	open(t, dir).signal(15) // of another life
+	n.status(exec.TaskReleased, 7<<8)
+	require.Equal(t, 2, lines(t, out))
+
+	n.start("trap '' TERM; setsid sleep 60 & echo ready >>" + out + "; wait; sleep 60")
+	await(t, "the task does not start", func() bool { return lines(t, out) == 3 })
+	mark := token(t, dir)
+	n.signal(15)
+	n.signal(9)
+	n.status(exec.TaskReleased, 9)
+	require.Empty(t, marked(mark))
+}
+
+func TestASignalAtOnceIsNotLost(t *testing.T) {
+	n := open(t, t.TempDir())
+	n.start("sleep 60")
+	n.signal(9)
+	n.status(exec.TaskReleased, 9)
+}
+
+// The lock of a shim tells, not a pid: a record of a life before the last boot is lost.
+func TestARecordWithoutAShimIsLost(t *testing.T) {
+	dir := t.TempDir()
+	rec, err := create(dir, task, []string{"x"})
+	require.NoError(t, err)
+	require.NoError(t, rec.set(stateRunning, 0))
+	require.NoError(t, rec.file.Close())
+	open(t, dir).status(exec.TaskLost, 0)
+
+	rec, err = create(dir, task, []string{"x"})
+	require.NoError(t, err)
+	require.NoError(t, rec.file.Close())
+	require.Empty(t, open(t, dir).Tasks(), "it was never started")
+}
+
+func TestAnyTaskHasARecord(t *testing.T) {
+	dir := t.TempDir()
+	n := open(t, dir)
+	for _, key := range []perilog.Key{{}, {Kind: jobstate.ActionEpilog, Description: "a/../b\x00\n"}, perilog.Housekeeping()} {
+		task := exec.Task{Job: 1 << 62, Action: key}
+		if key.Kind != 0 {
+			task.Attempt = 3
+		}
+		require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}))
+		for (<-n.said).State != exec.TaskReleased {
+		}
+	}
+	await(t, "another life finds other tasks", func() bool { return slices.Equal(words(n.Tasks()), words(open(t, dir).Tasks())) })
+}
+
+func words(list []exec.TaskStatus) (words []string) {
+	for _, st := range list {
+		words = append(words, fmt.Sprint(st))
+	}
+	return words
+}
+
+func TestATornRecordStartedNothing(t *testing.T) {
+	dir := t.TempDir()
+	rec, err := create(dir, task, []string{"x"})
+	require.NoError(t, err)
+	require.NoError(t, rec.file.Truncate(lineLength+9))
+	_, err = Open(dir, nil)
+	require.ErrorIs(t, err, errTorn, "it is locked, so something may run")
+	require.NoError(t, rec.file.Close())
+	require.Empty(t, open(t, dir).Tasks())
+	_, err = os.Stat(path(dir, task) + ".task")
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+func TestWhatCannotBeStartedFails(t *testing.T) {
+	n := open(t, t.TempDir())
+	start := exec.Command{Kind: exec.CommandStart, Task: task}
+	require.NoError(t, n.Do(start, []string{"/no/such/program"}))
+	require.Equal(t, "no such file or directory", n.ends().Note)
+	require.ErrorContains(t, n.Do(start, nil), "no command")
+	require.Equal(t, "no command", n.ends().Note)
+	require.ErrorContains(t, n.Do(start, []string{strings.Repeat("x", maxRecord)}), "too long")
+	n.status(exec.TaskFailed, 0)
+	require.NoError(t, os.Remove(n.dir))
+	require.Error(t, n.Do(start, []string{"true"}))
+	require.ErrorIs(t, n.Do(exec.Command{Kind: 9}, nil), errors.ErrUnsupported)
+}
+
+func TestAFullDiskDelaysAStatus(t *testing.T) {
+	n := 0
+	require.NoError(t, persist(func() error {
+		if n++; n < 4 {
+			return syscall.ENOSPC
+		}
+		return nil
+	}))
+	require.Equal(t, 4, n)
+}
+
+// A record that can be read is one that was written.
+func FuzzRead(f *testing.F) {
+	good := append(line(stateExited, 256), `{"Task":{"Job":1},"Token":"x","Args":["true"]}`...)
+	f.Add(good)
+	f.Add(good[:lineLength])
+	f.Add(append(line("no such state", -1), `{}`...))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		file, err := os.CreateTemp(t.TempDir(), "")
+		require.NoError(t, err)
+		defer file.Close()
+		_, err = file.Write(text)
+		require.NoError(t, err)
+		rec, err := read(file)
+		if err != nil {
+			require.ErrorIs(t, err, errTorn)
+			return
+		}
+		require.Equal(t, string(line(rec.state, rec.n)), string(text[:lineLength]))
+		require.NotZero(t, rec.status().State)
+	})
+}

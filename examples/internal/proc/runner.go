@@ -1,0 +1,234 @@
+//go:build unix
+
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// A Runner runs the tasks of one node. Any goroutine may use it.
+type Runner struct {
+	dir  string
+	said Said
+
+	mu    sync.Mutex
+	tasks map[exec.Task]exec.TaskStatus
+}
+
+// Open opens the folder of a node, and makes it if there is none. One Runner at a time uses
+// a folder. Tasks has the tasks of earlier lives; what becomes of them is said.
+func Open(dir string, said Said) (*Runner, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	r := &Runner{dir: dir, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
+	files, err := filepath.Glob(filepath.Join(dir, "*.task"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		if err := r.find(name); err != nil {
+			return nil, fmt.Errorf("proc: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// find finds a task of an earlier life.
+func (r *Runner) find(name string) error {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	locked := (&record{file: f}).lock()
+	rec, err := read(f)
+	for range 100 { // a shim may be writing
+		if locked == nil || !errors.Is(err, errTorn) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		rec, err = read(f)
+	}
+	switch {
+	case errors.Is(locked, syscall.EWOULDBLOCK) && err == nil:
+		r.tasks[rec.Task] = running(rec.Task)
+		go r.watch(rec)
+		return nil
+	case locked == nil && (errors.Is(err, errTorn) || err == nil && rec.state == stateStarting):
+		err = remove(strings.TrimSuffix(name, ".task")) // no command was started
+	case locked == nil && err == nil:
+		r.tasks[rec.Task], err = bury(rec)
+	}
+	return errors.Join(err, f.Close())
+}
+
+func running(task exec.Task) exec.TaskStatus {
+	return exec.TaskStatus{Task: task, State: exec.TaskRunning}
+}
+
+// watch waits for the end of a shim.
+func (r *Runner) watch(rec *record) {
+	defer rec.file.Close()
+	st := exec.TaskStatus{Task: rec.Task, State: exec.TaskLost}
+	err := rec.await()
+	if err == nil {
+		if rec, err = read(rec.file); err == nil {
+			st, err = bury(rec)
+		}
+	}
+	if err != nil {
+		st.Note = err.Error()
+	}
+	r.mu.Lock()
+	r.tasks[st.Task] = st
+	r.mu.Unlock()
+	r.said(st)
+}
+
+// bury returns what became of a task whose shim has ended. If it was killed, bury kills what
+// is left of the task.
+func bury(rec *record) (exec.TaskStatus, error) {
+	var err error
+	switch rec.state {
+	case stateStarting:
+		err = rec.set(stateFailed, int(syscall.EIO)) // the shim did not come so far
+	case stateRunning:
+		killAll(rec.Token)
+		err = rec.set(stateLost, 0)
+	case stateExited:
+		killAll(rec.Token)
+		err = rec.set(stateReleased, rec.n)
+	}
+	return rec.status(), err
+}
+
+// Tasks returns all tasks that are not forgotten, in the order of their texts.
+func (r *Runner) Tasks() []exec.TaskStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]exec.TaskStatus, 0, len(r.tasks))
+	for _, st := range r.tasks {
+		list = append(list, st)
+	}
+	slices.SortFunc(list, func(a, b exec.TaskStatus) int { return strings.Compare(a.Task.String(), b.Task.String()) })
+	return list
+}
+
+// Do obeys a command for a node. Args are the program and its arguments, for a start. What
+// cannot be started is said.
+func (r *Runner) Do(c exec.Command, args []string) error {
+	switch c.Kind {
+	case exec.CommandStart:
+		return r.start(c.Task, args)
+	case exec.CommandSignal:
+		return r.signal(c.Task, c.Signal)
+	case exec.CommandForget:
+		return r.forget(c.Task)
+	}
+	return fmt.Errorf("proc: %w: %v", errors.ErrUnsupported, c.Kind)
+}
+
+func (r *Runner) start(task exec.Task, args []string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, ok := r.tasks[task]; ok {
+		return nil
+	}
+	rec, err := r.spawn(task, args)
+	st := running(task)
+	if err != nil {
+		st.State, st.Note = exec.TaskFailed, err.Error()
+		err = fmt.Errorf("proc: %v: %w", task, err)
+	}
+	r.tasks[task] = st
+	go func() {
+		if r.said(st); rec != nil {
+			r.watch(rec)
+		}
+	}()
+	return err
+}
+
+// spawn starts the shim of a task, and returns the record, to be watched.
+func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err error) {
+	if len(args) == 0 {
+		return nil, errors.New("no command")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	crash("before the record")
+	rec, err := create(r.dir, task, args)
+	if err != nil {
+		return nil, err
+	}
+	defer rec.file.Close() // which leaves the lock to the shim
+	crash("after the record")
+	name := path(r.dir, task)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, remove(name))
+		}
+	}()
+	signals, err := os.OpenFile(name+".signals", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer signals.Close()
+	f, err := os.OpenFile(name+".task", os.O_RDWR, 0) // a lock of its own
+	if err != nil {
+		return nil, err
+	}
+	cmd := osexec.Command(self)
+	cmd.Args = []string{shimName}
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{rec.file, signals}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	crash("after the shim")
+	go func() { _ = cmd.Wait() }() // the record tells
+	return &record{file: f, state: rec.state, body: rec.body}, nil
+}
+
+// signal writes to the pipe of a shim. A task that has ended has none that listens.
+func (r *Runner) signal(task exec.Task, signal int) error {
+	f, err := os.OpenFile(path(r.dir, task)+".signals", os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENXIO) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("proc: %w", err)
+	}
+	defer f.Close()
+	if _, err = f.Write([]byte{byte(signal)}); err != nil && !errors.Is(err, syscall.EPIPE) {
+		return fmt.Errorf("proc: %w", err)
+	}
+	return nil
+}
+
+func (r *Runner) forget(task exec.Task) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if st, ok := r.tasks[task]; !ok || st.State == exec.TaskRunning {
+		return nil
+	}
+	if err := remove(path(r.dir, task)); err != nil {
+		return fmt.Errorf("proc: %w", err)
+	}
+	delete(r.tasks, task)
+	return nil
+}
