@@ -18,7 +18,8 @@
 //	void = q.Lost(nil) // 4. after a disconnect: jobs with void annotations
 //
 // Each message is a type, such as [Request]; [Append] and [Parse] write and read its
-// payload, and a [Line] has it on a stream of JSON lines. The queue has no job with
+// payload, and a [Line] has it on a stream of JSON lines. [ParseFromManager] and
+// [ParseFromScheduler] read any line of one side. The queue has no job with
 // resources: at each hello the caller passes those to [Announce]. After a restart it adds
 // the waiting jobs again.
 //

@@ -114,7 +114,30 @@ func FuzzLine(f *testing.F) {
 	} {
 		f.Add([]byte(text))
 	}
+	f.Add([]byte(`{"topic":"sched.free","payload":{"id":1,"R":` + textR + `}}`))
+	f.Add([]byte(`{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":2,"userid":3}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
+		for _, parse := range []func([]byte) (alloc.Line, alloc.Message, error){alloc.ParseFromManager, alloc.ParseFromScheduler} {
+			l, m, err := parse(text)
+			if plain, plainErr := alloc.ParseLine(text); err == nil || plainErr != nil {
+				require.Equal(t, plain, l)
+				require.Equal(t, plainErr, err)
+			}
+			if err != nil {
+				require.True(t, errors.Is(err, alloc.ErrMessage) || errors.Is(err, alloc.ErrLimit), err)
+				require.Nil(t, m)
+			}
+			if m == nil {
+				continue
+			}
+			line, err := alloc.AppendMessage(nil, l.Topic, m)
+			require.NoError(t, err)
+			_, again, err := parse(line)
+			require.NoError(t, err)
+			second, err := alloc.AppendMessage(nil, l.Topic, again)
+			require.NoError(t, err)
+			require.Equal(t, string(line), string(second))
+		}
 		l, err := alloc.ParseLine(text)
 		if err != nil {
 			require.True(t, errors.Is(err, alloc.ErrMessage) || errors.Is(err, alloc.ErrLimit), err)

@@ -1,0 +1,71 @@
+package alloc
+
+// ParseFromManager parses a line that a manager wrote: a HelloResponse, ReadyResponse,
+// Request, Cancel, Prioritize, Free, Expiration or Feasibility. The topic alone does not
+// say which message it is, since both sides use it, so each side has a function.
+//
+// The message is nil for a failure, which has an errnum, and for another topic: the
+// caller may know what [Line.Topic] is. A ready response without a payload, as in early
+// drafts, reads as the zero one. After an error the Line has what could be read; its
+// Topic is empty if the text is no line. The errors are those of ParseLine and Parse. It
+// retains nothing of b but Line.Payload.
+func ParseFromManager(b []byte) (Line, Message, error) {
+	return parseLine(b, func(l Line) (Message, error) {
+		switch l.Topic {
+		case TopicHello:
+			return parseAny[HelloResponse](l)
+		case TopicReady:
+			if len(l.Payload) == 0 {
+				return ReadyResponse{}, nil
+			}
+			return parseAny[ReadyResponse](l)
+		case TopicAlloc:
+			return parseAny[Request](l)
+		case TopicCancel:
+			return parseAny[Cancel](l)
+		case TopicPrioritize:
+			return parseAny[Prioritize](l)
+		case TopicFree:
+			return parseAny[Free](l)
+		case TopicExpiration:
+			return parseAny[Expiration](l)
+		case TopicFeasibility:
+			return parseAny[Feasibility](l)
+		}
+		return nil, nil
+	})
+}
+
+// ParseFromScheduler is ParseFromManager for a line that a scheduler wrote: a Hello, Ready
+// or Response. The responses to Expiration and Feasibility have no payload, so their
+// message is nil.
+func ParseFromScheduler(b []byte) (Line, Message, error) {
+	return parseLine(b, func(l Line) (Message, error) {
+		switch l.Topic {
+		case TopicHello:
+			return parseAny[Hello](l)
+		case TopicReady:
+			return parseAny[Ready](l)
+		case TopicAlloc:
+			return parseAny[Response](l)
+		}
+		return nil, nil
+	})
+}
+
+func parseLine(b []byte, parse func(Line) (Message, error)) (Line, Message, error) {
+	l, err := ParseLine(b)
+	if err != nil || l.Errnum != 0 {
+		return l, nil, err
+	}
+	m, err := parse(l)
+	return l, m, err
+}
+
+func parseAny[M Payload](l Line) (Message, error) {
+	m, err := Parse[M](l.Payload)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
