@@ -36,6 +36,7 @@ var layout = map[string]string{
 	"rset/children":        "idset",
 	"rset/alloc":           "rset idset jobstate/jobid eventlog btree",
 	"rset/pool":            "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
+	"rset/sched":           "rset rset/alloc rset/pool rset/children idset jobstate/jobid jobstate/jobspec eventlog btree",
 	"jobstate":             "eventlog idset jobstate/jobid jobstate/fsd",
 	"jobstate/jobid":       "",
 	"jobstate/fsd":         "",

@@ -9,6 +9,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+// TopicAcquire is the topic of RFC 28: its responses are what [ParseAcquire] reads.
+const TopicAcquire = "resource.acquire"
+
 // maxAcquire is the largest number of bytes of a response: an R as large as package
 // rset reads, and what goes with it.
 const maxAcquire = rset.MaxBytes + 4<<20

@@ -1,0 +1,47 @@
+// Package sched is a scheduler without I/O and clock: the session with a job manager (RFC
+// 27), the inventory (RFC 28), the queue of jobs that wait, and policies.
+//
+//	s := sched.New(sched.Config{Policy: sched.EASY{}})
+//	err := s.Acquire(a)     // 1. each response to resource.acquire
+//	err = s.Take(h)         // 2. each response to the hello, which is an alloc.HelloResponse
+//	ready, err := s.Ready() // 3. after the last of them: send ready
+//	err = s.Take(m)         // 4. from then on: requests, cancels, priorities, frees, …
+//	for _, r := range s.Decide(now) {
+//		… // 5. after each of these, or after several: send the response
+//	}
+//
+// A Scheduler is for one session. For the next one make another: the hello tells it which
+// jobs have resources. What [Scheduler.Take] returns is the answer to an alloc.Expiration
+// and an alloc.Feasibility. An error of another message is for people; it has changed
+// nothing, and the session goes on.
+//
+// # Policies
+//
+// The queue is in the order of priority, greatest first, then of ids. [FIFO] starts jobs in
+// that order. [EASY] reserves resources for the first job that must wait, and starts jobs
+// behind it that do not delay it. [Conservative] reserves for each job that must wait.
+// Jobs are taken to end when their resources expire, but time alone frees nothing. A
+// [Policy] of your own has a [Pass], which cannot break the rules of package pool.
+//
+// # What is not true
+//
+//   - A request for a job that waits or has resources is an error, and so is one beyond
+//     Config.MaxJobs. A request that no jobspec or no inventory allows is denied.
+//   - A cancel or a priority of a job that does not wait is ignored (RFC 27). Only a free
+//     ends an allocation.
+//   - A free or an expiration of what a job does not hold is an error.
+//   - A hello may tell of two jobs that hold the same, or of resources that are not in the
+//     inventory. Take reports it, and they stay held until the last of the jobs frees them.
+//   - A hello that cannot be understood leaves unknown what is held. Ready fails, and
+//     nothing starts, until all responses have come again. Call [Scheduler.Missed] for a
+//     message that cannot be parsed.
+//   - A job keeps what it has on ranks that go down or leave the inventory.
+//
+// # Ownership, cost and limits
+//
+// One goroutine at a time may use a Scheduler. Messages may be kept and must not change.
+// The same calls have the same results (I7). A decision costs what the jobs that start
+// cost in package pool. It passes over jobs that need more than is free, in chunks of 128.
+// Where all nodes are alike, and all jobs have whole nodes without constraints, EASY
+// counts nodes; else it uses pool.Pool.Plan, with the same result.
+package sched

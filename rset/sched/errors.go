@@ -1,0 +1,42 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The categories of errors. A text names the job and what to do. Errors of package pool
+// pass through: pool.ErrNotFound for a job without resources, pool.ErrInfeasible,
+// pool.ErrRequest.
+var (
+	// ErrNotReady is returned when something else has to come first: an inventory, or
+	// the end of a hello.
+	ErrNotReady = errors.New("sched: not ready")
+
+	// ErrExists is returned when a job waits or has resources already, and for a second
+	// inventory.
+	ErrExists = errors.New("sched: known already")
+
+	// ErrNoR is returned when a job of a hello has no R.
+	ErrNoR = errors.New("sched: no R")
+
+	// ErrLimit is returned when there are Config.MaxJobs jobs.
+	ErrLimit = errors.New("sched: limit exceeded")
+)
+
+// errSide is returned for a message that only a scheduler sends.
+var errSide = errors.New("sched: not a message of a manager")
+
+// A refusal is an error of a category with a text of its own.
+type refusal struct {
+	category error
+	text     string
+}
+
+func (e *refusal) Error() string { return "sched: " + e.text }
+
+func (e *refusal) Unwrap() error { return e.category }
+
+func refuse(category error, format string, args ...any) error {
+	return &refusal{category, fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,137 @@
+package sched_test
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+// schedule serves a manager that speaks JSON lines, first come, first served.
+func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error {
+	var failed error
+	write := func(line []byte, err error) {
+		if err == nil && failed == nil {
+			_, err = out.Write(line)
+		}
+		failed = cmp.Or(failed, err)
+	}
+	s := sched.New(sched.Config{Annotate: true})
+	write(alloc.AppendMessage(nil, alloc.TopicHello, alloc.Hello{PartialOK: true}))
+	lines := bufio.NewScanner(in)
+	for lines.Buffer(nil, 16<<20); failed == nil && lines.Scan(); {
+		l, m, err := alloc.ParseFromManager(lines.Bytes())
+		switch {
+		case err != nil:
+			s.Missed(l)
+		case l.Topic == alloc.TopicHello && l.Errnum == alloc.NoData:
+			var ready alloc.Ready
+			if ready, err = s.Ready(); err == nil {
+				write(alloc.AppendMessage(nil, alloc.TopicReady, ready))
+			}
+		case l.Errnum != 0:
+			return fmt.Errorf("%s failed: %s", l.Topic, l.Errstr)
+		case l.Topic == pool.TopicAcquire:
+			var a pool.Acquire
+			if a, err = pool.ParseAcquire(l.Payload); err == nil {
+				err = s.Acquire(a)
+			}
+		default:
+			err = s.Take(m)
+		}
+		const invalid = 22 // EINVAL
+		switch reply := (alloc.Line{Topic: l.Topic}); {
+		case err != nil && l.Topic != "":
+			reply.Errnum, reply.Errstr = invalid, sched.Reason(err)
+			write(reply.AppendText(nil))
+		case l.Topic == alloc.TopicExpiration, l.Topic == alloc.TopicFeasibility:
+			write(reply.AppendText(nil))
+		}
+		for _, r := range s.Decide(now()) {
+			write(alloc.AppendMessage(nil, alloc.TopicAlloc, r))
+		}
+	}
+	return cmp.Or(failed, lines.Err())
+}
+
+func Example() {
+	const node, spec = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-1"}}]}}`,
+		`{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":2}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":60}}}`
+	manager := strings.NewReader(`{"topic":"resource.acquire","payload":{"resources":` + node + `,"up":"0"}}
+{"topic":"job-manager.sched-hello","errnum":61}
+{"topic":"sched.alloc","payload":{"id":25165824,"priority":16,"userid":1,"jobspec":` + spec + `}}
+{"topic":"sched.alloc","payload":{"id":50331648,"priority":16,"userid":1,"jobspec":` + spec + `}}
+{"topic":"sched.free","payload":{"id":50331648,"R":` + node + `,"final":true}}
+{"topic":"sched.free","payload":{"id":25165824,"R":` + node + `,"final":true}}
+`)
+	if err := schedule(manager, os.Stdout, func() eventlog.Timestamp { return 1.7e9 }); err != nil {
+		fmt.Println(err)
+	}
+	// Output:
+	// {"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}
+	// {"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}
+	// {"topic":"sched.alloc","payload":{"id":25165824,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core[0-1]"}},"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-1"}}],"starttime":1700000000.0,"expiration":1700000060.0,"nslots":1}}}}
+	// {"topic":"sched.free","errnum":22,"errstr":"job has no resources: ƒ5Sxr3"}
+	// {"topic":"sched.alloc","payload":{"id":50331648,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core[0-1]"}},"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-1"}}],"starttime":1700000000.0,"expiration":1700000060.0,"nslots":1}}}}
+}
+
+// shortest starts short jobs first. The first job of the queue has a reservation, so that
+// it does not wait for ever.
+type shortest struct{}
+
+func (shortest) Schedule(p *sched.Pass) {
+	jobs := slices.Collect(p.Jobs())
+	if len(jobs) > 0 && !p.Start(jobs[0].ID) {
+		p.Reserve(jobs[0].ID)
+	}
+	slices.SortStableFunc(jobs, func(a, b sched.Job) int { return cmp.Compare(a.Request.Duration(), b.Request.Duration()) })
+	for _, j := range jobs {
+		p.Start(j.ID) // if it runs, it stays as it is
+	}
+}
+
+// A policy of your own: the first job starts, then the shortest.
+func ExamplePolicy() {
+	s := sched.New(sched.Config{Policy: shortest{}})
+	nodes := try(rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`)))
+	check(s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+	try(s.Ready())
+	for i, hours := range []int{4, 3, 2, 1} {
+		text := try(try(jobspec.New(jobspec.Job{Nodes: 2, Exclusive: true, Duration: time.Duration(hours) * time.Hour, Command: []string{"app"}})).MarshalJSON())
+		check(s.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(25165824 * (i + 1)), Priority: 16}, Jobspec: text}))
+	}
+	for _, r := range s.Decide(1.7e9) {
+		fmt.Println(r.ID, r.R)
+	}
+	for j := range s.Jobs() {
+		fmt.Println(j.ID, "waits for", j.Request)
+	}
+	// Output:
+	// ƒ3DyvX rank[0-1]/core[0-7]
+	// ƒ9tvh5 rank[2-3]/core[0-7]
+	// ƒ5Sxr3 waits for 2 whole nodes of 1 slot of 1 core
+	// ƒ7fwmZ waits for 2 whole nodes of 1 slot of 1 core
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func try[T any](v T, err error) T {
+	check(err)
+	return v
+}

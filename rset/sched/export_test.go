@@ -1,0 +1,60 @@
+package sched
+
+import "fmt"
+
+// PlanOnly makes a scheduler reserve by Pool.Plan alone.
+func (s *Scheduler) PlanOnly() { s.odd++ }
+
+// ByCount reports whether the last pass counted nodes.
+func (s *Scheduler) ByCount() bool { return s.byCount }
+
+// Check returns an error if a scheduler breaks a rule of its own.
+func (s *Scheduler) Check() error {
+	if s.pool == nil {
+		return nil
+	}
+	if len(s.jobs) != s.pool.Len()+s.queue.n {
+		return fmt.Errorf("%d jobs, %d wait and %d have resources", len(s.jobs), s.queue.n, s.pool.Len())
+	}
+	n := 0
+	for c, at := range s.queue.chunks {
+		if len(at.entries) == 0 || len(at.entries) > chunkLen {
+			return fmt.Errorf("a chunk has %d entries", len(at.entries))
+		}
+		least := at.entries[0].need
+		for i, e := range at.entries {
+			if s.jobs[e.id] != e.job || e.job.state != waits || e.job.entry() != e {
+				return fmt.Errorf("job %v is in the queue", e.id)
+			}
+			if i > 0 && at.entries[i-1].compare(e.key) >= 0 || i == 0 && c > 0 && s.queue.chunks[c-1].entries[len(s.queue.chunks[c-1].entries)-1].compare(e.key) >= 0 {
+				return fmt.Errorf("job %v is out of order", e.id)
+			}
+			least = least.least(e.need)
+		}
+		if least != at.least {
+			return fmt.Errorf("a chunk needs %v, and says %v", least, at.least)
+		}
+		n += len(at.entries)
+	}
+	if n != s.queue.n {
+		return fmt.Errorf("%d jobs in the queue, %d counted", n, s.queue.n)
+	}
+	if !s.counted {
+		return nil
+	}
+	cores, byCount, idle, ends := s.cores, s.byCount, s.idle, s.ends
+	s.counted = false
+	s.count()
+	if cores != s.cores || byCount && (idle != s.idle || ends.Len() != s.ends.Len()) {
+		return fmt.Errorf("%d cores and %d nodes, and %d and %d are counted", s.cores, s.idle, cores, idle)
+	}
+	for e := range ends.Len() {
+		a, _ := ends.DeleteMin()
+		b, _ := s.ends.DeleteMin()
+		if a != b {
+			return fmt.Errorf("end %d: %v, and %v is counted", e, b, a)
+		}
+	}
+	s.counted = false
+	return nil
+}

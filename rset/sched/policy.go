@@ -1,0 +1,268 @@
+package sched
+
+import (
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// A Policy says which of the jobs that wait start now.
+type Policy interface {
+	// Schedule starts jobs. It is called in Decide, if a job came or something else
+	// changed. What it does must follow from the Pass alone, or the same input no longer has
+	// the same output. It must not call the Scheduler, nor keep the Pass.
+	Schedule(p *Pass)
+}
+
+// A Pass is what a [Policy] sees and does: the jobs that wait, and the pool. It panics if it
+// is used outside of Policy.Schedule.
+type Pass struct{ s *Scheduler }
+
+func (p *Pass) scheduler() *Scheduler {
+	if p.s == nil || !p.s.passing {
+		panic("sched: a Pass was used outside of Policy.Schedule")
+	}
+	return p.s
+}
+
+// Now returns the time of the decision.
+func (p *Pass) Now() eventlog.Timestamp { return p.scheduler().now }
+
+// Pool returns a copy of the pool, in constant time: see what would be, and do not start
+// jobs there.
+func (p *Pass) Pool() *pool.Pool { return p.scheduler().pool.Clone() }
+
+// Jobs returns an iterator over the jobs that wait, in the order of the queue. Jobs may
+// start meanwhile.
+func (p *Pass) Jobs() iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		s := p.scheduler()
+		for j := s.queue.first(nil); j != nil && yield(j.Job); {
+			j = s.queue.after(j.key(), nil)
+		}
+	}
+}
+
+// Start gives a job resources, and reports whether it did: they must be up and free, and
+// not be reserved for others while the job runs. A job that does not wait stays as it is.
+func (p *Pass) Start(id jobid.ID) bool {
+	s := p.scheduler()
+	j := s.jobs[id]
+	if j == nil || j.state != waits {
+		return false
+	}
+	j.behind = 0
+	if len(s.reserved) > 0 {
+		j.behind = s.reserved[0].ID
+	}
+	return s.start(j)
+}
+
+// Reserve reserves resources for a job from the earliest time on at which it can start, and
+// returns that time. It is pool.Pool.Plan. It returns false if there is no such time, or if
+// the job does not wait. A reservation lasts until the next Schedule.
+func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
+	s := p.scheduler()
+	j := s.jobs[id]
+	if j == nil || j.state != waits {
+		return 0, false
+	}
+	at, ok := s.plan(j)
+	if ok {
+		s.tellStart(j, at)
+	}
+	return at, ok
+}
+
+// plan reserves resources for a job in the pool.
+func (s *Scheduler) plan(j *job) (eventlog.Timestamp, bool) {
+	at, err := s.pool.Plan(j.ID, j.Request, s.now)
+	if err != nil {
+		s.unplan(j) // what it had before
+		s.cfg.Logf("%v has no earliest time: %v", named(j.ID), err)
+		return 0, false
+	}
+	if !j.planned {
+		j.planned = true
+		s.reserved = append(s.reserved, j)
+	}
+	s.until = min(s.until, at)
+	return at, true
+}
+
+func (s *Scheduler) unplan(j *job) {
+	if j.planned {
+		j.planned = false
+		s.pool.Unplan(j.ID)
+	}
+}
+
+// release ends all reservations. A policy that looks at all jobs begins with it: a plan that
+// was right may keep what came free since, and where the job starts has other room now.
+func (s *Scheduler) release() {
+	for _, j := range s.reserved {
+		s.unplan(j)
+	}
+	clear(s.reserved)
+	s.reserved, s.until, s.head, s.looks = s.reserved[:0], never, nil, false
+}
+
+// stands reports whether all is as it was in the last pass, but for jobs that came behind a
+// place.
+func (s *Scheduler) stands(behind key) bool {
+	return !s.full && s.now < s.until && !slices.ContainsFunc(s.fresh, func(j *job) bool { return j.key().compare(behind) < 0 })
+}
+
+// sieve returns what holds back the jobs that cannot start.
+func (s *Scheduler) sieve() sieve {
+	s.count()
+	f := sieve{nodes: math.MaxInt64, cores: s.cores, spare: math.MaxInt64, now: s.now, until: s.until}
+	if s.byCount {
+		f.nodes = s.idle
+		if s.head != nil {
+			f.spare = s.idle - s.kept
+		}
+	}
+	return f
+}
+
+// FIFO starts jobs in the order of the queue, and none before one that has to wait.
+type FIFO struct{}
+
+// Schedule implements [Policy].
+func (FIFO) Schedule(p *Pass) {
+	s := p.scheduler()
+	j := s.queue.first(nil)
+	if !s.full && !slices.Contains(s.fresh, j) {
+		return // it has to wait as before
+	}
+	for ; j != nil; j = s.queue.first(nil) {
+		if s.start(j); j.state == waits {
+			return
+		}
+	}
+}
+
+// EASY is backfill with one reservation. Jobs start in the order of the queue until one has
+// to wait: the head, which gets a reservation at the earliest time. A job behind it starts
+// now if it ends by then or needs nothing that is reserved. So the head never waits for a
+// job that came after it.
+//
+// A head without such a time, because it needs what is down or never ends, delays no job,
+// and the next one gets the reservation. After 4 of them no job does.
+type EASY struct {
+	Depth int // how many jobs behind the first are considered; 0 or less means all
+}
+
+// maxHeads is how many jobs are asked for an earliest time.
+const maxHeads = 4
+
+// Schedule implements [Policy].
+func (e EASY) Schedule(p *Pass) {
+	s := p.scheduler()
+	if s.head != nil && s.stands(s.head.key()) {
+		slices.SortFunc(s.fresh, func(a, b *job) int { return a.key().compare(b.key()) })
+		for _, j := range s.fresh {
+			if f := s.sieve(); e.covers(s, j) && f.passes(j.need) {
+				s.backfill(j)
+			}
+		}
+		return
+	}
+	s.full = true
+	s.release()
+	j := s.queue.first(nil)
+	for i := 0; j != nil && e.covers(s, j); {
+		s.backfill(j)
+		if j.state == waits {
+			if s.head == nil && i < maxHeads {
+				s.reserve(j)
+			}
+			i++
+		}
+		if s.head == nil && i < maxHeads {
+			j = s.queue.after(j.key(), nil)
+		} else {
+			f := s.sieve()
+			j = s.queue.after(j.key(), &f)
+		}
+	}
+}
+
+// covers reports whether a job is considered.
+func (e EASY) covers(s *Scheduler, j *job) bool {
+	return e.Depth <= 0 || s.queue.rank(j.key()) <= e.Depth
+}
+
+// backfill starts a job, if it does not delay the head.
+func (s *Scheduler) backfill(j *job) {
+	j.behind = 0
+	if s.head != nil {
+		j.behind = s.head.ID
+	}
+	if s.start(j) && s.byCount && s.head != nil && s.now+j.takes <= s.until {
+		s.kept = max(0, s.kept-j.nodes) // it gives them back in time
+	}
+}
+
+// reserve makes a job the head, if it has an earliest time.
+func (s *Scheduler) reserve(j *job) {
+	at, kept, ok := eventlog.Timestamp(0), int64(0), false
+	if s.byCount {
+		s.count()
+		at, kept, ok = s.earliest(j.nodes)
+	}
+	if !ok { // the pool says why
+		if at, ok = s.plan(j); !ok {
+			return
+		}
+	}
+	s.head, s.kept, s.until = j, kept, at
+	s.tellHead(j, at)
+}
+
+// Conservative is backfill with a reservation for each job that has to wait, in the order of
+// the queue. A job starts now if that delays none before it. A job without an earliest time
+// gets no reservation, and delays none. Reservations are made only as far as a job behind
+// them might start.
+type Conservative struct {
+	Depth int // how many jobs are considered; 0 or less means all, which is slow if many wait
+}
+
+// Schedule implements [Policy].
+func (c Conservative) Schedule(p *Pass) {
+	s := p.scheduler()
+	var j, may *job // the next one, and one from there on that may start
+	if s.looks && s.stands(s.looked) {
+		j = s.queue.after(s.looked, nil)
+	} else {
+		s.full = true
+		s.release()
+		j = s.queue.first(nil)
+	}
+	for ; j != nil; j = s.queue.after(s.looked, nil) {
+		if may == nil || may.key().compare(j.key()) < 0 {
+			f := s.sieve()
+			if may = j; !f.passes(j.need) {
+				may = s.queue.after(j.key(), &f)
+			}
+			if may == nil || c.Depth > 0 && s.queue.rank(may.key()) >= c.Depth {
+				return
+			}
+		}
+		s.looked, s.looks = j.key(), true
+		if j == may && s.start(j) {
+			may = nil
+			continue
+		}
+		if j.state == waits {
+			if at, ok := s.plan(j); ok {
+				s.tellStart(j, at)
+			}
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package sched
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A key is what the queue is sorted by: priority, greatest first, then id.
+type key struct {
+	priority uint32
+	id       jobid.ID
+}
+
+func (k key) compare(l key) int {
+	return cmp.Or(cmp.Compare(l.priority, k.priority), cmp.Compare(k.id, l.id))
+}
+
+// A need is the least that a job needs.
+type need struct {
+	nodes int64              // that are idle; 0: not known
+	cores int64              // that are free; 0: not known
+	takes eventlog.Timestamp // how long, in seconds; never: it has no limit
+}
+
+// least returns the least of two needs in each respect.
+func (n need) least(m need) need {
+	return need{min(n.nodes, m.nodes), min(n.cores, m.cores), min(n.takes, m.takes)}
+}
+
+// never is after all times.
+const never = eventlog.Timestamp(math.MaxFloat64)
+
+// A sieve holds back jobs that cannot start. Not all that pass it can.
+type sieve struct {
+	nodes, cores int64              // that there are
+	spare        int64              // nodes of these that are not kept for the head
+	now, until   eventlog.Timestamp // a job that ends by then may have nodes that are kept
+}
+
+func (s *sieve) passes(n need) bool {
+	return n.nodes <= s.nodes && n.cores <= s.cores && (n.nodes <= s.spare || s.now+n.takes <= s.until)
+}
+
+// An entry is a job in the queue. It has what a scan looks at.
+type entry struct {
+	key
+	need
+	job *job
+}
+
+// chunkLen is the most that a chunk has. A scan of a chunk costs little more than a step
+// to the next one.
+const chunkLen = 128
+
+// A queue is jobs in order, in chunks that know what the least of their jobs needs. A
+// search passes over chunks without a job that may start. The zero queue is empty.
+type queue struct {
+	chunks []*chunk // none is empty
+	n      int
+}
+
+type chunk struct {
+	entries []entry
+	least   need // of any entry
+}
+
+func (c *chunk) measure() {
+	c.least = c.entries[0].need
+	for i := range c.entries {
+		c.least = c.least.least(c.entries[i].need)
+	}
+}
+
+// find returns where a key is or would be: the index of a chunk, which is len(q.chunks) if
+// it is behind all, and in the chunk.
+func (q *queue) find(k key) (c, i int) {
+	c = sort.Search(len(q.chunks), func(c int) bool {
+		e := q.chunks[c].entries
+		return e[len(e)-1].compare(k) >= 0
+	})
+	if c == len(q.chunks) {
+		return c, 0
+	}
+	e := q.chunks[c].entries
+	return c, sort.Search(len(e), func(i int) bool { return e[i].compare(k) >= 0 })
+}
+
+func (q *queue) insert(e entry) {
+	c, i := q.find(e.key)
+	if c == len(q.chunks) && c > 0 { // at the end
+		c--
+		i = len(q.chunks[c].entries)
+	}
+	switch {
+	case c == len(q.chunks), i == chunkLen: // most jobs come at the end, so chunks stay full
+		q.chunks = append(q.chunks, &chunk{entries: make([]entry, 0, chunkLen), least: e.need})
+		c, i = len(q.chunks)-1, 0
+	case len(q.chunks[c].entries) == chunkLen:
+		q.split(c)
+		if half := len(q.chunks[c].entries); i > half {
+			c, i = c+1, i-half
+		}
+	}
+	at := q.chunks[c]
+	at.entries = slices.Insert(at.entries, i, e)
+	at.least = at.least.least(e.need)
+	q.n++
+}
+
+// split makes two chunks of one.
+func (q *queue) split(c int) {
+	at := q.chunks[c]
+	half := len(at.entries) / 2
+	rest := &chunk{entries: append(make([]entry, 0, chunkLen), at.entries[half:]...)}
+	clear(at.entries[half:])
+	at.entries = at.entries[:half]
+	at.measure()
+	rest.measure()
+	q.chunks = slices.Insert(q.chunks, c+1, rest)
+}
+
+// remove removes what is in the queue.
+func (q *queue) remove(k key) {
+	c, i := q.find(k)
+	at := q.chunks[c]
+	was := at.entries[i].need
+	at.entries = slices.Delete(at.entries, i, i+1)
+	q.n--
+	if len(at.entries) == 0 {
+		q.chunks = slices.Delete(q.chunks, c, c+1)
+		return
+	}
+	if c+1 < len(q.chunks) { // two that would fill a half are one
+		if next := q.chunks[c+1]; len(at.entries)+len(next.entries) <= chunkLen/2 {
+			at.entries = append(at.entries, next.entries...)
+			q.chunks = slices.Delete(q.chunks, c+1, c+2)
+			at.measure()
+			return
+		}
+	}
+	if was.nodes == at.least.nodes || was.cores == at.least.cores || was.takes == at.least.takes {
+		at.measure()
+	}
+}
+
+// first returns the first job that passes a sieve, nil if there is none. A nil sieve lets
+// all pass.
+func (q *queue) first(s *sieve) *job { return q.scan(0, 0, s) }
+
+// after returns the first job behind a place that passes a sieve, nil if there is none.
+// There need not be a job in the place.
+func (q *queue) after(k key, s *sieve) *job {
+	c, i := q.find(k)
+	if c < len(q.chunks) && q.chunks[c].entries[i].key == k {
+		i++
+	}
+	return q.scan(c, i, s)
+}
+
+func (q *queue) scan(c, i int, s *sieve) *job {
+	for ; c < len(q.chunks); c, i = c+1, 0 {
+		at := q.chunks[c]
+		if s != nil && !s.passes(at.least) {
+			continue
+		}
+		for ; i < len(at.entries); i++ {
+			if s == nil || s.passes(at.entries[i].need) {
+				return at.entries[i].job
+			}
+		}
+	}
+	return nil
+}
+
+// rank returns how many jobs come before a key.
+func (q *queue) rank(k key) (n int) {
+	c, i := q.find(k)
+	for _, at := range q.chunks[:c] {
+		n += len(at.entries)
+	}
+	return n + i
+}
+
+// at returns the job that has so many before it.
+func (q *queue) at(n int) *job {
+	c := 0
+	for ; n >= len(q.chunks[c].entries); c++ {
+		n -= len(q.chunks[c].entries)
+	}
+	return q.chunks[c].entries[n].job
+}
