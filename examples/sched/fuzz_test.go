@@ -115,15 +115,12 @@ func play(t *testing.T, backfill bool, input []byte) []byte {
 	text := `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}],"properties":{"big":"2-3"}}},"up":"all"}}`
 	missed := false // something of the hello that goes on
 	for n := 1; n == 1 || n < 200 && len(rest.Script) > 0; n++ {
-		missed = missed || text == badHello || text == "{" && !s.ready
+		missed = missed || text == badHello || text == "{" && !s.Ready()
 		require.NoError(t, s.Take(lines.Line{Number: n, Text: []byte(text)}))
-		require.False(t, missed && s.ready, text)
+		require.False(t, missed && s.Ready(), text)
 		missed = missed && text != helloDone
-		require.Equal(t, len(s.jobs), s.pool.Len()+len(s.waiting), text)
-		for i, j := range s.waiting {
-			require.False(t, j.running, text)
-			require.True(t, i == 0 || compareJobs(s.waiting[i-1], j) < 0, text)
-		}
+		require.Equal(t, len(s.cores), s.Pool().Len(), text)
+		require.Equal(t, len(s.since), s.Len(), text)
 		if n == 1 {
 			text = helloDone
 		} else {

@@ -11,9 +11,8 @@
 // end. The exit status is 0; 1 if lines were refused or the peer failed; 2 for bad
 // usage.
 //
-// The packages do most of the work: rset/pool knows what is free and which job holds
-// what, and rset/alloc has the messages. This command adds the order of the queue
-// and two policies.
+// Package rset/sched does most of the work: the session, the queue and the policies. This
+// command adds lines, a socket, the clock, errnums, and what people are told.
 //
 //   - fifo: the first job of the queue starts as soon as it can, and no job before it. The
 //     first eight are told when that may be, at most once in each -forecast-period.
@@ -114,7 +113,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 	var late <-chan time.Time
 	for going := true; err == nil && going; {
 		switch {
-		case s.ready:
+		case s.Ready():
 			late = nil
 		case late == nil:
 			late = s.clock.At(s.clock.Time().Add(o.patience))
@@ -125,7 +124,7 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 		case <-ctx.Done():
 			going = false
 		case <-s.due():
-			err = s.forecast()
+			err = s.wake()
 		case l := <-input:
 			if going = !errors.Is(l.Err, io.EOF); going {
 				err = s.Take(l)

@@ -20,6 +20,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/linestest"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
 )
 
 func TestUsageErrorsTellWhatToDo(t *testing.T) {
@@ -52,7 +53,7 @@ func TestEmptyInputIsASession(t *testing.T) {
 
 // What RFC 27 and 28 let end a scheduler ends the session.
 func TestAFailureOfThePeerEndsTheSession(t *testing.T) {
-	for _, topic := range []string{alloc.TopicHello, alloc.TopicReady, topicAcquire} {
+	for _, topic := range []string{alloc.TopicHello, alloc.TopicReady, pool.TopicAcquire} {
 		input := "\n" + `{"topic":"` + topic + `","errnum":5,"errstr":"no luck\u001b"}` + "\n" + `{"topic":"sched.nosuch"}`
 		status, stdout, stderr := prog.Run(strings.NewReader(input))
 		require.Equal(t, lines.ExitFault, status)
@@ -130,8 +131,7 @@ func TestTheTimeOfTheDay(t *testing.T) {
 
 // The time of the day may be set back, and the input of an earlier session went further.
 func TestTimeDoesNotGoBack(t *testing.T) {
-	s := session{clock: (&lines.Options{Now: 5}).NewClock()}
-	s.now = 7
+	s := session{clock: (&lines.Options{Now: 5}).NewClock(), now: 7}
 	s.tick()
 	require.Equal(t, eventlog.Timestamp(7), s.now)
 	s.clock.Advance(8)
@@ -377,13 +377,13 @@ func TestAForecastIsPutOff(t *testing.T) {
 
 	// The first forecast was made for nobody. What comes within 5 seconds has to wait.
 	play(s, request("2", "1")+request("3", "1"))
-	require.NoError(t, s.forecast())
+	require.NoError(t, s.wake())
 	require.Empty(t, out.String())
 	s.clock.Advance(105)
-	require.NoError(t, s.forecast())
+	require.NoError(t, s.wake())
 	require.Equal(t, []string{"2 110", "3 120"}, estimates(t, &out))
 	s.clock.Advance(110)
-	require.NoError(t, s.forecast(), "nothing has changed")
+	require.NoError(t, s.wake(), "nothing has changed")
 	require.Empty(t, out.String())
 
 	// A better job without a time limit is told its time, and the others have none.
@@ -394,20 +394,11 @@ func TestAForecastIsPutOff(t *testing.T) {
 	play(s, request("5", "3")+`{"topic":"job-manager.sched-hello","payload":{}}`)
 	out.Reset()
 	s.clock.Advance(115)
-	require.NoError(t, s.forecast())
+	require.NoError(t, s.wake())
 	require.Empty(t, out.String())
 	play(s, helloDone+helloDone)
 	require.Equal(t, []string{"0 null", "0 null", "5 115", "4 125"}, estimates(t, &out))
 
-	// At most eight are told.
-	for id := 6; id < 20; id++ {
-		play(s, request(fmt.Sprint(id), "3"))
-		s.clock.Advance(s.clock.Now() + 5)
-	}
-	estimates(t, &out)
-	for i, j := range s.waiting {
-		require.Equal(t, i < maxTold, j.estimate > 0)
-	}
 }
 
 // estimates returns the annotations of an output as "id t_estimate", and empties it.
@@ -513,8 +504,7 @@ func TestWhatPeopleAsk(t *testing.T) {
 
 func TestTooManyJobsAreRefused(t *testing.T) {
 	var out, told bytes.Buffer
-	s := newSession(options{policy: "easy", depth: 8, Options: lines.Options{Now: 1e6}}, &out, &told)
-	s.most = 2
+	s := newSession(options{policy: "easy", depth: 8, maxJobs: 2, Options: lines.Options{Now: 1e6}}, &out, &told)
 	for i, text := range []string{
 		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}`,
 		`{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":1,"expiration":2000000}}}}`,

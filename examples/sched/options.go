@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // defaultDepth is how many jobs of the queue a pass of easy looks at.
@@ -23,17 +24,18 @@ type options struct {
 	lines.Options
 	policy string
 	limit  int // of requests that wait; 0: none
-	depth  int // of backfill
+	depth  int // of backfill; 0: all
 	fit    pool.Fit
 	period eventlog.Timestamp // of forecasts, in seconds; 0: none
 
+	maxJobs  int           // that wait or hold resources; 0: 2^20
 	patience time.Duration // with a hello, and with a peer that does not read
 }
 
-// newPolicies makes the policies, by name.
-var newPolicies = map[string]func(o options) policy{
-	"fifo": func(o options) policy { return &forecasting{policy: fifo{}, period: o.period} },
-	"easy": func(o options) policy { return &easy{depth: o.depth} },
+// policies are the policies, by name.
+var policies = map[string]func(o options) sched.Policy{
+	"fifo": func(options) sched.Policy { return sched.FIFO{} },
+	"easy": func(o options) sched.Policy { return sched.EASY{Depth: o.depth} },
 }
 
 // fits are the orders in which nodes are taken, by name.
@@ -44,7 +46,7 @@ func (o *options) program() *lines.Program {
 	*o = options{policy: "fifo", depth: defaultDepth, period: 1, patience: 5 * time.Minute}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
-		if newPolicies[s] == nil {
+		if policies[s] == nil {
 			return errors.New("want fifo or easy")
 		}
 		o.policy = s
@@ -58,7 +60,7 @@ func (o *options) program() *lines.Program {
 	})
 	f.Func("queue-depth", "accept at most `N` outstanding requests (default: any number)", number(&o.limit))
 	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), number(&o.depth))
-	f.Func("forecast-period", fmt.Sprintf("policy fifo tells the first %d jobs their start, at most once in `SECONDS`; 0: never (default 1)", maxTold), func(s string) error {
+	f.Func("forecast-period", "policy fifo tells the first 8 jobs their start, at most once in `SECONDS`; 0: never (default 1)", func(s string) error {
 		t, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(t >= 0) || math.IsInf(t, 0) {
 			return errors.New("want seconds, such as 60, or 0")

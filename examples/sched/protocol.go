@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,17 +16,13 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/strict"
-	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
-// Topics beside those of package alloc.
-const (
-	topicAcquire = "resource.acquire"
-	topicError   = "sched.error" // answers a line that has no topic
-)
+// topicError answers a line that has no topic.
+const topicError = "sched.error"
 
 // refusal is an error that knows its errnum.
 type refusal struct {
@@ -35,34 +32,40 @@ type refusal struct {
 
 func (e *refusal) Error() string { return e.text }
 
-func refuse(errnum int, format string, args ...any) error {
-	return &refusal{errnum, fmt.Sprintf(format, args...)}
+// errnums are those of errors.
+var errnums = []struct {
+	err    error
+	errnum int
+}{
+	{alloc.ErrLimit, errno.Size}, {alloc.ErrMessage, errno.Protocol}, {pool.ErrAcquire, errno.Protocol},
+	{pool.ErrInfeasible, errno.Overflow}, {pool.ErrNotFound, errno.NoEntry}, {pool.ErrExists, errno.Exists},
+	{sched.ErrNotReady, errno.Again}, {sched.ErrExists, errno.Exists}, {sched.ErrNoR, errno.NoEntry}, {sched.ErrLimit, errno.NoMemory},
 }
 
-// errnumOf returns the errnum of an error.
 func errnumOf(err error) int {
 	var r *refusal
-	var long *lines.LongError
-	switch {
-	case errors.As(err, &r):
+	if errors.As(err, &r) {
 		return r.errnum
-	case errors.As(err, &long), errors.Is(err, alloc.ErrLimit):
+	}
+	if long := new(lines.LongError); errors.As(err, &long) {
 		return errno.Size
-	case errors.Is(err, alloc.ErrMessage), errors.Is(err, pool.ErrAcquire):
-		return errno.Protocol
-	case errors.Is(err, pool.ErrInfeasible):
-		return errno.Overflow
-	case errors.Is(err, pool.ErrNotFound):
-		return errno.NoEntry
-	case errors.Is(err, pool.ErrExists):
-		return errno.Exists
+	}
+	for _, e := range errnums {
+		if errors.Is(err, e.err) {
+			return e.errnum
+		}
 	}
 	return errno.Invalid
 }
 
+// textOf returns what an error says to the peer.
+func textOf(err error) string { return strings.TrimPrefix(err.Error(), "sched: ") }
+
 // session is the scheduler's end of a conversation.
 type session struct {
-	scheduler
+	*sched.Scheduler
+	stats
+	now     eventlog.Timestamp // of the line; it never goes back
 	out     io.Writer
 	stderr  io.Writer
 	clock   *lines.Clock
@@ -70,47 +73,79 @@ type session struct {
 	line    int   // the number of the line that is handled
 	failed  error // why out cannot be written to
 	refused int   // lines
+	verbose bool
 }
 
 func newSession(o options, out, stderr io.Writer) *session {
-	s := &session{out: out, stderr: stderr, clock: o.NewClock()}
-	s.scheduler = scheduler{
-		policy: newPolicies[o.policy](o),
-		answer: func(a alloc.Response) { s.send(alloc.TopicAlloc, a) },
-		logf:   func(string, ...any) {},
-		limit:  o.limit,
-		fit:    o.fit,
-		jobs:   make(map[jobid.ID]*job),
-		most:   maxJobs,
+	s := &session{out: out, stderr: stderr, clock: o.NewClock(), stats: newStats(), verbose: o.Verbose}
+	cfg := sched.Config{
+		Policy: policies[o.policy](o), Fit: o.fit, MaxJobs: o.maxJobs, Limit: o.limit,
+		Annotate: true, Forecast: o.period,
 	}
 	if o.Verbose {
-		s.logf = s.errorf
+		cfg.Logf = s.errorf
 	}
+	s.Scheduler = sched.New(cfg)
 	s.tick()
 	return s
 }
 
 // tick advances the time. If the clock is set back, the time does not change here.
 func (s *session) tick() {
-	now := max(s.now, s.clock.Now())
-	s.stats.until(now)
-	s.now = now
+	s.now = max(s.now, s.clock.Now())
+	s.stats.until(s.now)
 }
 
-// due returns what fires when the forecast is due that was put off.
+// due returns what fires when there is something to decide though no line comes.
 func (s *session) due() <-chan time.Time {
-	if f, ok := s.policy.(*forecasting); ok && f.period > 0 && f.stale && s.ready {
-		return s.clock.At(f.next.Time())
+	if at, ok := s.Deadline(); ok {
+		return s.clock.At(at.Time())
 	}
 	return nil
 }
 
-// forecast makes the forecast that was put off. The error is one that ends the session.
-func (s *session) forecast() error {
+// wake decides what is due. The error is one that ends the session.
+func (s *session) wake() error {
 	s.line = 0
 	s.tick()
-	s.policy.(*forecasting).forecast(&s.scheduler)
+	s.decide()
 	return s.failed
+}
+
+// decide sends what the scheduler decides.
+func (s *session) decide() {
+	for _, a := range s.Decide(s.now) {
+		s.answered(a, s.now)
+		s.logAnswer(a)
+		s.send(alloc.TopicAlloc, a)
+	}
+}
+
+// logAnswer says what an answer does.
+func (s *session) logAnswer(a alloc.Response) {
+	if !s.verbose {
+		return
+	}
+	name := fmt.Sprintf("job %d (%v)", uint64(a.ID), a.ID)
+	switch a.Type {
+	case alloc.ResponseSuccess:
+		s.errorf("%s gets %v", name, a.R)
+	case alloc.ResponseDeny:
+		s.errorf("%s denied: %s", name, a.Note)
+	case alloc.ResponseCancel:
+		s.errorf("%s canceled", name)
+	case alloc.ResponseAnnotate:
+		var m struct {
+			Sched struct {
+				Start *eventlog.Timestamp `json:"t_estimate"`
+			} `json:"sched"`
+		}
+		if _ = json.Unmarshal(a.Annotations, &m); m.Sched.Start != nil { // these are ours
+			s.errorf("%s is to start at %v", name, *m.Sched.Start)
+		} else {
+			s.errorf("the start of %s is no longer known", name)
+		}
+	}
 }
 
 // errorf writes a message for people about the line that is handled.
@@ -141,36 +176,35 @@ func (s *session) hello() error {
 }
 
 // Take takes a line. The error is one that ends the session.
-func (s *session) Take(l lines.Line) error {
-	s.line = l.Number
-	var long *lines.LongError
-	if l.Err != nil && !errors.As(l.Err, &long) {
-		return fmt.Errorf("line %d: input: %w", l.Number, l.Err)
+func (s *session) Take(text lines.Line) error {
+	s.line = text.Number
+	if long := new(lines.LongError); text.Err != nil && !errors.As(text.Err, &long) {
+		return fmt.Errorf("line %d: input: %w", text.Number, text.Err)
 	}
-	m, err := alloc.Line{Topic: topicError}, l.Err
+	l, m, err := alloc.Line{}, alloc.Message(nil), text.Err
 	if err == nil {
-		if m, err = alloc.ParseLine(l.Text); err != nil {
-			if isEvent(l.Text) {
-				return s.failed
-			}
-			m.Topic = topicError
-		}
+		l, m, err = alloc.ParseFromManager(text.Text)
 	}
-	if err != nil {
-		s.missed()
-	} else {
+	switch {
+	case l.Topic != "":
 		s.tick()
-		err = s.dispatch(m)
+		err = s.dispatch(l, m, err)
+	case text.Err == nil && isEvent(text.Text):
+		return s.failed
+	default:
+		s.Missed(l)
 	}
 	var fatal *fatalError
 	if errors.As(err, &fatal) {
-		return fmt.Errorf("line %d: %w", l.Number, err)
+		return fmt.Errorf("line %d: %w", text.Number, err)
 	}
 	if err != nil {
+		l.Topic = cmp.Or(l.Topic, topicError)
 		s.refused++
-		s.errorf("%.256s: %v", m.Topic, err)
-		s.write(appendFailure(m, err))
+		s.errorf("%.256s: %s", l.Topic, textOf(err))
+		s.write(appendFailure(l, err))
 	}
+	s.decide()
 	return s.failed
 }
 
@@ -186,7 +220,7 @@ func isEvent(text []byte) bool {
 // appendFailure returns the line that answers a message with an error, and names the job
 // of the message if it has one.
 func appendFailure(m alloc.Line, why error) ([]byte, error) {
-	b, err := alloc.Line{Topic: m.Topic, Errnum: errnumOf(why), Errstr: why.Error()}.AppendText(nil)
+	b, err := alloc.Line{Topic: m.Topic, Errnum: errnumOf(why), Errstr: textOf(why)}.AppendText(nil)
 	var payload map[string]json.RawMessage
 	if json.Unmarshal(m.Payload, &payload) != nil {
 		return b, err
@@ -211,141 +245,71 @@ func (e *fatalError) Error() string {
 // ofSession are the messages that a manager sends when the hello is over.
 var ofSession = []string{alloc.TopicAlloc, alloc.TopicCancel, alloc.TopicPrioritize, alloc.TopicFree, alloc.TopicExpiration}
 
-// dispatch does what a message says. After an error nothing has changed.
-func (s *session) dispatch(m alloc.Line) error {
-	switch ours := strings.HasPrefix(m.Topic, "job-manager."); {
-	case m.Topic == alloc.TopicHello:
-		return s.onHello(m)
-	case m.Errnum != 0 && (ours || m.Topic == topicAcquire):
-		return &fatalError{m}
-	case m.Errnum != 0:
-		return refuse(errno.Invalid, "a request has no errnum")
-	}
-	if !s.greeted && slices.Contains(ofSession, m.Topic) {
-		s.logf("%s dropped: it is of another session", m.Topic)
+// dispatch does what a line says. err says that its message cannot be parsed. After an error
+// nothing has changed.
+func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
+	switch ours := strings.HasPrefix(l.Topic, "job-manager."); {
+	case l.Topic == alloc.TopicHello && l.Errnum == alloc.NoData:
+		s.greeted = true
+		ready, err := s.EndHello()
+		if err == nil {
+			s.send(alloc.TopicReady, ready)
+		}
+		return err
+	case l.Errnum != 0 && (ours || l.Topic == pool.TopicAcquire):
+		return &fatalError{l}
+	case l.Errnum != 0:
+		return &refusal{errno.Invalid, "a request has no errnum"}
+	case !s.greeted && slices.Contains(ofSession, l.Topic):
+		if s.verbose {
+			s.errorf("%s dropped: it is of another session", l.Topic)
+		}
 		return nil
-	}
-	switch m.Topic {
-	case topicAcquire:
-		a, err := pool.ParseAcquire(m.Payload)
-		if err != nil {
-			return err
+	case err != nil:
+		s.Missed(l)
+		return err
+	case m != nil:
+		return s.take(m)
+	case l.Topic == pool.TopicAcquire:
+		a, err := pool.ParseAcquire(l.Payload)
+		if err == nil {
+			err = s.Acquire(a)
 		}
-		return s.acquire(a)
-	case alloc.TopicReady:
-		if len(m.Payload) == 0 {
-			return nil // as early drafts of RFC 27 have it
+		if err == nil {
+			s.capacity = s.Pool().Inventory().Count("core")
 		}
-		return read(alloc.Parse[alloc.ReadyResponse], m, func(alloc.ReadyResponse) error { return nil })
-	case alloc.TopicAlloc:
-		return read(alloc.Parse[alloc.Request], m, s.onAlloc)
-	case alloc.TopicCancel:
-		return read(alloc.Parse[alloc.Cancel], m, func(c alloc.Cancel) error { s.cancel(c); return nil })
-	case alloc.TopicPrioritize:
-		return read(alloc.Parse[alloc.Prioritize], m, func(p alloc.Prioritize) error { s.prioritize(p); return nil })
-	case alloc.TopicFree:
-		return read(alloc.Parse[alloc.Free], m, s.free)
-	case alloc.TopicExpiration:
-		return read(alloc.Parse[alloc.Expiration], m, s.onExpiration)
-	case alloc.TopicFeasibility:
-		return read(alloc.Parse[alloc.Feasibility], m, s.onFeasibility)
-	case topicStatus:
+		return err
+	case l.Topic == topicStatus:
 		return s.onStatus()
-	case topicHolders:
+	case l.Topic == topicHolders:
 		return s.onHolders()
 	}
-	return refuse(errno.NoSys, "no such topic")
+	return &refusal{errno.NoSys, "no such topic"}
 }
 
-// read reads a payload and does what it says.
-func read[M any](parse func([]byte) (M, error), l alloc.Line, do func(M) error) error {
-	m, err := parse(l.Payload)
-	if err != nil {
-		return err
+// take takes a message, and responds to those that have a response of their own.
+func (s *session) take(m alloc.Message) error {
+	if q, ok := m.(alloc.Request); ok && s.clock.Advance(q.Submit) {
+		s.tick()
 	}
-	return do(m)
-}
-
-// onHello takes an answer to the hello: a job that holds resources, or the end
-// of them.
-func (s *session) onHello(m alloc.Line) error {
-	switch m.Errnum {
-	case 0:
-		h, err := alloc.Parse[alloc.HelloResponse](m.Payload)
+	err := s.Scheduler.Take(m)
+	switch m.(type) {
+	case alloc.Expiration:
+		if err == nil {
+			s.decide()
+			s.write(alloc.Line{Topic: alloc.TopicExpiration}.AppendText(nil))
+		}
+	case alloc.Feasibility: // that a job could never run is an answer as good as any
+		if errors.Is(err, sched.ErrNotReady) {
+			return err
+		}
+		l := alloc.Line{Topic: alloc.TopicFeasibility}
 		if err != nil {
-			s.ready = false
-			s.missed()
-			return err
+			l.Errnum, l.Errstr = errnumOf(err), sched.Reason(err)
 		}
-		return s.adopt(h)
-	case alloc.NoData:
-		s.greeted = true
-		if err := s.adopted(); err != nil {
-			return err
-		}
-		s.send(alloc.TopicReady, alloc.Ready{Limit: s.limit})
-		s.schedule(nil)
+		s.write(l.AppendText(nil))
 		return nil
 	}
-	return &fatalError{m}
-}
-
-// onAlloc takes a request, which may know the time.
-func (s *session) onAlloc(q alloc.Request) error {
-	s.clock.Advance(q.Submit)
-	s.tick()
-	return s.request(q)
-}
-
-// onExpiration changes an expiration and says that it did.
-func (s *session) onExpiration(e alloc.Expiration) error {
-	if err := s.expire(e); err != nil {
-		return err
-	}
-	s.write(alloc.Line{Topic: alloc.TopicExpiration}.AppendText(nil))
-	return nil
-}
-
-// onFeasibility responds whether a job could ever run. That it could not is an
-// answer as good as any.
-func (s *session) onFeasibility(f alloc.Feasibility) error {
-	if s.pool == nil {
-		return refuse(errno.Again, "there is no inventory yet")
-	}
-	m := alloc.Line{Topic: alloc.TopicFeasibility}
-	if _, err := s.understand(f.Jobspec); err != nil {
-		m.Errnum, m.Errstr = errnumOf(err), reason(err)
-	}
-	s.write(m.AppendText(nil))
-	return nil
-}
-
-// summaryOf returns the annotations of an allocation. What was annotated while
-// the job waited is taken back.
-func summaryOf(j *job, r *rset.R) json.RawMessage {
-	sched := map[string]any{"resource_summary": r.String()}
-	if j.estimate > 0 {
-		sched["t_estimate"], sched["reason_pending"] = nil, nil
-	}
-	if j.behind > 0 {
-		sched["backfill"] = j.behind.String()
-	}
-	return annotations(sched)
-}
-
-// estimateOf returns the annotations of a waiting job; 0 takes them back.
-func estimateOf(at eventlog.Timestamp) json.RawMessage {
-	if at == 0 {
-		return annotations(map[string]any{"t_estimate": nil, "reason_pending": nil})
-	}
-	return annotations(map[string]any{"t_estimate": at, "reason_pending": "insufficient resources"})
-}
-
-// annotations returns the annotations of a scheduler, keys in order.
-func annotations(sched map[string]any) json.RawMessage {
-	b, err := json.Marshal(map[string]any{"sched": sched})
-	if err != nil {
-		panic(err) // strings, nulls and times that were read
-	}
-	return b
+	s.took(m, err, s)
+	return err
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // stats is what the summary prints.
 type stats struct {
 	adopted, allocated, denied, canceled, done int
 
-	begin, now eventlog.Timestamp
+	begin, end eventlog.Timestamp
 	held       int64   // cores that jobs hold
 	capacity   int64   // cores that there are
 	used       float64 // core seconds held
@@ -20,25 +21,78 @@ type stats struct {
 
 	longest   eventlog.Timestamp // wait of a job that started, in seconds
 	longestID jobid.ID           // which job
+
+	since map[jobid.ID]eventlog.Timestamp // when jobs began to wait
+	cores map[jobid.ID]int64              // that jobs hold
+}
+
+func newStats() stats {
+	return stats{since: make(map[jobid.ID]eventlog.Timestamp), cores: make(map[jobid.ID]int64)}
 }
 
 // until advances the time, with what is held now.
 func (s *stats) until(now eventlog.Timestamp) {
 	if s.begin == 0 {
-		s.begin, s.now = now, now
+		s.begin, s.end = now, now
 	}
-	passed := float64(now - s.now)
+	passed := float64(now - s.end)
 	s.used += passed * float64(s.held)
 	s.offered += passed * float64(s.capacity)
-	s.now = now
+	s.end = now
 }
 
-// start counts a job that starts.
-func (s *stats) start(j *job, now eventlog.Timestamp) {
-	s.allocated++
-	if wait := now - j.since; wait > s.longest {
-		s.longest, s.longestID = wait, j.id
+// hold notes that a job holds so many cores more.
+func (s *stats) hold(id jobid.ID, cores int64) {
+	s.cores[id] += cores
+	s.held += cores
+}
+
+// took counts a message that the scheduler took, or refused with an error.
+func (s *stats) took(m alloc.Message, err error, from *session) {
+	switch m := m.(type) {
+	case alloc.HelloResponse: // the error may be a report
+		if _, again := s.cores[m.ID]; again || from.Pool() == nil {
+			return
+		}
+		if h, ok := from.Pool().Holder(m.ID); ok {
+			s.adopted++
+			s.hold(m.ID, h.Held.Count("core")+h.Gone.Count("core"))
+		}
+	case alloc.Request:
+		if err == nil {
+			s.since[m.ID] = from.now
+			if m.Submit > 0 {
+				s.since[m.ID] = m.Submit
+			}
+		}
+	case alloc.Free:
+		if err == nil && m.Final {
+			s.hold(m.ID, -s.cores[m.ID])
+			delete(s.cores, m.ID)
+			s.done++
+		} else if err == nil {
+			s.hold(m.ID, -m.R.Count("core"))
+		}
 	}
+}
+
+// answered counts a response.
+func (s *stats) answered(a alloc.Response, now eventlog.Timestamp) {
+	switch a.Type {
+	case alloc.ResponseAnnotate:
+		return
+	case alloc.ResponseSuccess:
+		s.allocated++
+		if wait := now - s.since[a.ID]; wait > s.longest {
+			s.longest, s.longestID = wait, a.ID
+		}
+		s.hold(a.ID, a.R.Count("core"))
+	case alloc.ResponseDeny:
+		s.denied++
+	case alloc.ResponseCancel:
+		s.canceled++
+	}
+	delete(s.since, a.ID)
 }
 
 // summarize writes a summary for people.
@@ -47,13 +101,13 @@ func (s *session) summarize() {
 	st := &s.stats
 	s.errorf("%s allocated, %d denied, %d canceled, %s refused; %d adopted, %d done, %d running, %d waiting",
 		lines.Count(st.allocated, "job"), st.denied, st.canceled, lines.Count(s.refused, "line"),
-		st.adopted, st.done, len(s.jobs)-len(s.waiting), len(s.waiting))
-	text := fmt.Sprintf("%.1f s", float64(st.now-st.begin))
+		st.adopted, st.done, len(st.cores), s.Len())
+	text := fmt.Sprintf("%.1f s", float64(st.end-st.begin))
 	if st.offered > 0 {
 		text += fmt.Sprintf(", %.1f %% of the cores in use", 100*st.used/st.offered)
 	}
 	if st.longest > 0 {
-		text += fmt.Sprintf("; the longest wait was %.1f s, of %v", float64(st.longest), name(st.longestID))
+		text += fmt.Sprintf("; the longest wait was %.1f s, of job %d (%v)", float64(st.longest), uint64(st.longestID), st.longestID)
 	}
 	s.errorf("%s", text)
 }

@@ -32,20 +32,24 @@ type holding struct {
 	Gone       *rset.R            `json:"gone"`       // that it holds and that left the inventory
 }
 
+var errNoInventory = &refusal{errno.Again, "there is no inventory yet"}
+
 // onStatus tells what there is, what jobs hold, and what is down.
 func (s *session) onStatus() error {
-	if s.pool == nil {
-		return refuse(errno.Again, "there is no inventory yet")
+	p := s.Pool()
+	if p == nil {
+		return errNoInventory
 	}
-	return s.reply(topicStatus, status{s.pool.Inventory(), s.pool.Allocated(), s.pool.Down()})
+	return s.reply(topicStatus, status{p.Inventory(), p.Allocated(), p.Down()})
 }
 
 // onHolders tells which jobs hold what: a line each, and an errnum after the last.
 func (s *session) onHolders() error {
-	if s.pool == nil {
-		return refuse(errno.Again, "there is no inventory yet")
+	p := s.Pool()
+	if p == nil {
+		return errNoInventory
 	}
-	for h := range s.pool.Holders() {
+	for h := range p.Holders() {
 		if err := s.reply(topicHolders, holding{h.ID, h.Since, h.Expiration, h.Held, h.Gone}); err != nil {
 			return err
 		}

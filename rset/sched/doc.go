@@ -4,7 +4,7 @@
 //	s := sched.New(sched.Config{Policy: sched.EASY{}})
 //	err := s.Acquire(a)     // 1. each response to resource.acquire
 //	err = s.Take(h)         // 2. each response to the hello, which is an alloc.HelloResponse
-//	ready, err := s.Ready() // 3. after the last of them: send ready
+//	r, err := s.EndHello()  // 3. after the last of them: send the alloc.Ready
 //	err = s.Take(m)         // 4. from then on: requests, cancels, priorities, frees, …
 //	for _, r := range s.Decide(now) {
 //		… // 5. after each of these, or after several: send the response
@@ -32,8 +32,8 @@
 //   - A free or an expiration of what a job does not hold is an error.
 //   - A hello may tell of two jobs that hold the same, or of resources that are not in the
 //     inventory. Take reports it, and they stay held until the last of the jobs frees them.
-//   - A hello that cannot be understood leaves unknown what is held. Ready fails, and
-//     nothing starts, until all responses have come again. Call [Scheduler.Missed] for a
+//   - A hello that cannot be understood leaves unknown what is held. EndHello
+//     fails, and nothing starts, until all responses have come again. Call [Scheduler.Missed] for a
 //     message that cannot be parsed.
 //   - A job keeps what it has on ranks that go down or leave the inventory.
 //

@@ -113,10 +113,7 @@ func (s *Scheduler) forecast() {
 func (s *Scheduler) annotate(j *job, at eventlog.Timestamp) {
 	sched := map[string]any{"t_estimate": nil, "reason_pending": nil}
 	if j.estimate = at; at > 0 {
-		s.cfg.Logf("%v is to start at %v", named(j.ID), at)
 		sched = map[string]any{"t_estimate": at, "reason_pending": "insufficient resources"}
-	} else {
-		s.cfg.Logf("the start of %v is no longer known", named(j.ID))
 	}
 	s.out = append(s.out, alloc.Response{ID: j.ID, Type: alloc.ResponseAnnotate, Annotations: annotations(sched)})
 }

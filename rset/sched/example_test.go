@@ -38,7 +38,7 @@ func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error 
 			s.Missed(l)
 		case l.Topic == alloc.TopicHello && l.Errnum == alloc.NoData:
 			var ready alloc.Ready
-			if ready, err = s.Ready(); err == nil {
+			if ready, err = s.EndHello(); err == nil {
 				write(alloc.AppendMessage(nil, alloc.TopicReady, ready))
 			}
 		case l.Errnum != 0:
@@ -107,7 +107,7 @@ func ExamplePolicy() {
 	s := sched.New(sched.Config{Policy: shortest{}})
 	nodes := try(rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`)))
 	check(s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
-	try(s.Ready())
+	try(s.EndHello())
 	for i, hours := range []int{4, 3, 2, 1} {
 		text := try(try(jobspec.New(jobspec.Job{Nodes: 2, Exclusive: true, Duration: time.Duration(hours) * time.Hour, Command: []string{"app"}})).MarshalJSON())
 		check(s.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(25165824 * (i + 1)), Priority: 16}, Jobspec: text}))

@@ -166,7 +166,7 @@ func machine(t require.TestingT, nodes, cores int) *rset.R {
 func begun(t require.TestingT, cfg sched.Config, nodes *rset.R) *sched.Scheduler {
 	s := sched.New(cfg)
 	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
-	_, err := s.Ready()
+	_, err := s.EndHello()
 	require.NoError(t, err)
 	return s
 }

@@ -35,8 +35,9 @@ type Config struct {
 	// start, with Annotate. 0 or less means never: a forecast costs more than most decisions.
 	Forecast eventlog.Timestamp
 
-	// Logf is told in words what happens to each job, and when the inventory changes. It
-	// must not call the Scheduler. Nil means that nobody is told.
+	// Logf is told in words what the responses do not say: what a job wants, holds and gives
+	// back, why it has to wait without an estimate, and what changes in the inventory. It must
+	// not call the Scheduler. Nil means that nobody is told.
 	Logf func(format string, args ...any)
 }
 
@@ -124,6 +125,10 @@ func (s *Scheduler) Pool() *pool.Pool {
 	}
 	return s.pool.Clone()
 }
+
+// Ready reports whether it is known what all jobs have: the last EndHello succeeded, and no
+// alloc.HelloResponse came since. Otherwise nothing starts.
+func (s *Scheduler) Ready() bool { return s.ready }
 
 // Len returns the number of jobs that wait.
 func (s *Scheduler) Len() int { return s.queue.n }
@@ -243,7 +248,7 @@ func errNoInventory() error { return refuse(ErrNotReady, "there is no inventory 
 
 // Missed says that a line of the manager could not be parsed. l is what
 // alloc.ParseFromManager returned with the error. If it is, or may be, a response to a
-// hello, it is not known what some job has, so Ready fails.
+// hello, it is not known what some job has, so EndHello fails.
 func (s *Scheduler) Missed(l alloc.Line) {
 	if l.Topic == alloc.TopicHello {
 		s.ready = false
@@ -291,11 +296,10 @@ func (s *Scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	return true, err
 }
 
-// Ready ends the responses to a hello, and returns the message that says so. The error is
+// EndHello ends the responses to a hello, and returns the message to send then. The error is
 // ErrNotReady if there is no inventory, or if it is not known what a job of the hello has;
-// then send another hello. Nothing starts before Ready has returned without an error, and
-// again after the next alloc.HelloResponse.
-func (s *Scheduler) Ready() (alloc.Ready, error) {
+// then say hello again.
+func (s *Scheduler) EndHello() (alloc.Ready, error) {
 	unknown := s.unknown
 	s.unknown, s.ready = 0, false
 	switch {
@@ -368,7 +372,6 @@ func (s *Scheduler) cancel(m alloc.Cancel) {
 	}
 	s.forget(j)
 	s.full = true
-	s.cfg.Logf("%v canceled", named(j.ID))
 	s.out = append(s.out, alloc.Response{ID: j.ID, Type: alloc.ResponseCancel})
 }
 
@@ -509,7 +512,6 @@ func (s *Scheduler) keep(j *job, r *rset.R) {
 	s.leave(j)
 	j.state = holds
 	s.given(j, r)
-	s.cfg.Logf("%v gets %v", named(j.ID), r)
 	resp := alloc.Response{ID: j.ID, Type: alloc.ResponseSuccess, R: r}
 	if s.cfg.Annotate {
 		resp.Annotations = summaryOf(j, r, told)
@@ -544,7 +546,6 @@ func (s *Scheduler) deny(j *job, why error) {
 }
 
 func (s *Scheduler) denied(id jobid.ID, why error) {
-	s.cfg.Logf("%v denied: %s", named(id), Reason(why))
 	s.out = append(s.out, alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: Reason(why)})
 }
 

@@ -35,7 +35,7 @@ func (j *judged) Hello(a alloc.Announcement) error {
 	for _, h := range a.Responses {
 		err = errors.Join(err, j.Take(h))
 	}
-	_, ready := j.Ready()
+	_, ready := j.EndHello()
 	return errors.Join(err, ready)
 }
 
