@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -28,7 +29,7 @@ type cluster struct {
 	now   seconds
 	cfg   joblife.Config
 	m     *joblife.Manager
-	sched *scheduler
+	sched scheduler
 	jobs  []job // by id, from 1
 	next  int   // the next job to submit
 	specs map[shape][]byte
@@ -135,7 +136,7 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 			if c.log != nil {
 				err = errors.Join(err, c.log.close())
 			}
-			c.m, c.sched, c.stored = nil, nil, nil
+			c.m, c.sched, c.stored = nil, scheduler{}, nil
 			return err
 		}
 	}
@@ -258,11 +259,7 @@ func (c *cluster) settle() error {
 		if len(c.todo) > 0 {
 			continue
 		}
-		responses, err := c.sched.decide(c.time())
-		if err != nil {
-			return err
-		}
-		for _, r := range responses {
+		for _, r := range c.sched.Decide(eventlog.FromTime(c.time())) {
 			c.todo = append(c.todo, joblife.SchedResponse(r))
 		}
 		if len(c.todo) == 0 {
@@ -292,7 +289,7 @@ func (c *cluster) do(rd *joblife.Ready) error {
 		if f, ok := msg.(alloc.Free); ok {
 			c.freed(f)
 		}
-		if err := c.sched.dispatch(msg); err != nil {
+		if err := c.sched.Take(msg); err != nil {
 			return err
 		}
 	}

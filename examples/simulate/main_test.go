@@ -54,7 +54,7 @@ func TestTheSameFlagsGiveTheSameOutput(t *testing.T) {
 // Each job lives through all events of RFC 21, in an order that the validator accepts.
 func TestLogsAreValid(t *testing.T) {
 	dir := t.TempDir()
-	for _, policy := range policies {
+	for policy := range policies {
 		status, _, errs := command(t, "-policy", policy, "-jobs", "100", "-nodes", "16", "-seeds", "1", "-mtbf", "5d", "-restarts", "3",
 			"-straggle", "0.05", "-html", "", "-log", dir)
 		require.Zero(t, status, errs)

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -38,8 +36,6 @@ type options struct {
 	set map[string]bool // flags that were given
 }
 
-var policies = []string{fifo, easy, conservative}
-
 const (
 	maxNodes = 1 << 16
 	maxSeeds = 1000
@@ -55,7 +51,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f := flags{flag.NewFlagSet("simulate", flag.ContinueOnError)}
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.swf, "swf", "", "the workload in the `file`, in the Standard Workload Format; gzip too")
-	f.StringVar(&o.policy, "policy", o.policy, strings.Join(policies, ", ")+": `which` job starts next")
+	f.StringVar(&o.policy, "policy", o.policy, policyNames+": `which` job starts next")
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
@@ -89,8 +85,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, err
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q: a trace is given with -swf", f.Arg(0))
-	case !slices.Contains(policies, o.policy):
-		return nil, fmt.Errorf("-policy %q: want %s", o.policy, strings.Join(policies, ", "))
+	case policies[o.policy] == nil:
+		return nil, fmt.Errorf("-policy %q: want %s", o.policy, policyNames)
 	case o.maxRuntime < o.runtime:
 		return nil, errors.New("-max-runtime is below -runtime")
 	}
