@@ -12,8 +12,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // A simulator is a cluster with a FIFO scheduler. The Manager's deadlines are its clock.
@@ -21,8 +21,7 @@ type simulator struct {
 	m     *joblife.Manager
 	now   time.Time
 	store []byte // records, as lines
-	pool  *pool.Pool
-	queue []jobid.ID // jobs that wait for nodes
+	sched *sched.Scheduler
 }
 
 // start starts a simulator, perhaps after a crash: jobs go on meanwhile.
@@ -32,8 +31,8 @@ func start(now time.Time, store []byte) *simulator {
 	check(err)
 	fmt.Println("active:", left.Jobs, "running:", left.Running)
 	nodes := try(rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`)))
-	s := &simulator{m: m, now: now, store: store, pool: try(pool.New(nodes, pool.Config{}))}
-	check(s.pool.Update(pool.Change{Up: nodes.Ranks()}))
+	s := &simulator{m: m, now: now, store: store, sched: sched.New(sched.Config{})}
+	check(s.sched.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
 	s.step(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
 	return s
 }
@@ -65,24 +64,15 @@ func (s *simulator) step(inputs ...joblife.Input) {
 func (s *simulator) schedule(rd *joblife.Ready) (responses []joblife.Input) {
 	if rd.Hello != nil {
 		for _, h := range rd.Hello.Responses {
-			check(s.pool.Adopt(h.ID, h.R, h.Free))
+			check(s.sched.Take(h))
 		}
+		try(s.sched.EndHello())
 	}
 	for _, msg := range rd.Sched {
-		switch msg := msg.(type) {
-		case alloc.Request:
-			s.queue = append(s.queue, msg.ID)
-		case alloc.Free:
-			try(s.pool.Free(msg.ID, msg.R, msg.Final))
-		}
+		check(s.sched.Take(msg))
 	}
-	for ; len(s.queue) > 0; s.queue = s.queue[1:] {
-		spec, _ := s.m.Jobspec(s.queue[0])
-		r, err := s.pool.Alloc(s.queue[0], try(pool.NewRequest(spec)), eventlog.FromTime(s.now))
-		if err != nil {
-			break // until more nodes are free
-		}
-		responses = append(responses, joblife.SchedResponse{ID: s.queue[0], R: r})
+	for _, r := range s.sched.Decide(eventlog.FromTime(s.now)) {
+		responses = append(responses, joblife.SchedResponse(r))
 	}
 	return responses
 }

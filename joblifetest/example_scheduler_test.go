@@ -1,104 +1,49 @@
 package joblifetest_test
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"pgregory.net/rapid"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/joblifetest"
-	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
-// fifo is a scheduler that serves jobs in the order of their priorities, on a pool.
-type fifo struct {
+// tested is a scheduler with a policy that is to be tested: each session has its own
+// Scheduler, whose Take and Decide are what RunScheduler wants.
+type tested struct {
+	*sched.Scheduler
 	nodes *rset.R
-	pool  *pool.Pool
-	queue []alloc.Request
-	out   []alloc.Response
 }
 
-func (s *fifo) Hello(a alloc.Announcement) (err error) {
-	s.queue, s.out = nil, nil
-	if s.pool, err = pool.New(s.nodes, pool.Config{}); err != nil {
-		return err
-	}
-	err = s.pool.Update(pool.Change{Up: s.nodes.Ranks()})
+func (s *tested) Hello(a alloc.Announcement) error {
+	s.Scheduler = sched.New(sched.Config{Policy: sched.EASY{}})
+	err := s.Acquire(pool.Acquire{Resources: s.nodes, Change: pool.Change{Up: s.nodes.Ranks()}})
 	for _, h := range a.Responses {
-		err = errors.Join(err, s.pool.Adopt(h.ID, h.R, h.Free))
+		err = errors.Join(err, s.Take(h))
 	}
-	return err
+	_, fault := s.EndHello()
+	return errors.Join(err, fault)
 }
 
-func (s *fifo) Update(c pool.Change) error { return s.pool.Update(c) }
+func (s *tested) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Change: c}) }
 
-func (s *fifo) Take(msg alloc.Message) (err error) {
-	switch msg := msg.(type) {
-	case alloc.Request:
-		s.queue = append(s.queue, msg)
-	case alloc.Prioritize:
-		for i := range s.queue {
-			for _, p := range msg.Jobs {
-				if s.queue[i].ID == p.ID {
-					s.queue[i].Priority = p.Priority
-				}
-			}
-		}
-	case alloc.Free:
-		_, err = s.pool.Free(msg.ID, msg.R, msg.Final)
-	case alloc.Cancel:
-		for i := range s.queue {
-			if s.queue[i].ID == msg.ID {
-				s.queue = append(s.queue[:i], s.queue[i+1:]...)
-				s.out = append(s.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
-				break
-			}
-		}
-	}
-	slices.SortFunc(s.queue, func(a, b alloc.Request) int {
-		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-	})
-	return err
-}
+func newTested(nodes *rset.R) joblifetest.Scheduler { return &tested{nodes: nodes} }
 
-func (s *fifo) Decide(now eventlog.Timestamp) []alloc.Response {
-	out := s.out
-	for s.out = nil; len(s.queue) > 0; s.queue = s.queue[1:] {
-		id := s.queue[0].ID
-		spec, err := jobspec.Parse(s.queue[0].Jobspec)
-		if err != nil {
-			return out
-		}
-		q, _ := pool.NewRequest(spec)
-		r, err := s.pool.Alloc(id, q, now)
-		if errors.Is(err, pool.ErrBusy) {
-			return out
-		}
-		resp := alloc.Response{ID: id, Type: alloc.ResponseSuccess, R: r}
-		if err != nil {
-			resp = alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: err.Error()}
-		}
-		out = append(out, resp)
-	}
-	return out
-}
-
-func newFIFO(nodes *rset.R) joblifetest.Scheduler { return &fifo{nodes: nodes} }
-
-// checkFIFO is one random run of a scheduler. A test has 100 of them:
+// checkScheduler is one random run of a scheduler. A test has 100 of them:
 //
-//	func TestFIFO(t *testing.T) { rapid.Check(t, checkFIFO) }
-func checkFIFO(t *rapid.T) { joblifetest.RunScheduler(t, newFIFO, joblifetest.SchedulerConfig{}) }
+//	func TestScheduler(t *testing.T) { rapid.Check(t, checkScheduler) }
+func checkScheduler(t *rapid.T) {
+	joblifetest.RunScheduler(t, newTested, joblifetest.SchedulerConfig{})
+}
 
 // A scheduler passes if it survives random workloads, canceled jobs and lost sessions.
 func ExampleRunScheduler() {
-	run := rapid.Custom(func(t *rapid.T) string { checkFIFO(t); return "the world is content" })
+	run := rapid.Custom(func(t *rapid.T) string { checkScheduler(t); return "the world is content" })
 	fmt.Println(run.Example(1))
 	// Output: the world is content
 }

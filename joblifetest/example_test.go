@@ -17,7 +17,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-func TestFIFO(t *testing.T) { rapid.Check(t, checkFIFO) }
+func TestScheduler(t *testing.T) { rapid.Check(t, checkScheduler) }
 
 // An embedder's test tells the World what the Manager wants done, and what became of it.
 // This executor releases a node where the job still runs.
