@@ -1,6 +1,11 @@
 package sched
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+)
 
 // PlanOnly makes a scheduler reserve by Pool.Plan alone.
 func (s *Scheduler) PlanOnly() { s.odd++ }
@@ -57,4 +62,10 @@ func (s *Scheduler) Check() error {
 	}
 	s.counted = false
 	return nil
+}
+
+// Held returns what a job holds.
+func (s *Scheduler) Held(id jobid.ID) *rset.R {
+	h, _ := s.pool.Holder(id)
+	return h.Held
 }

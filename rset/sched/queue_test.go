@@ -1,0 +1,79 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A queue does as a sorted slice does.
+func TestAQueueIsASortedSlice(t *testing.T) {
+	chunks := 0
+	rapid.Check(t, func(t *rapid.T) {
+		var q queue
+		var all []*job
+		less := func(a, b *job) int {
+			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
+		}
+		some := func(most int) int { return rapid.IntRange(0, most).Draw(t, "some") }
+		next, growing := jobid.ID(0), true
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			for range some(200) { // many jobs come, or many go
+				if growing || len(all) == 0 {
+					next++
+					j := &job{Job: Job{JobInfo: alloc.JobInfo{ID: next*7919%4096 + 1, Priority: uint32(some(2))}}}
+					j.need = need{int64(some(9)), int64(some(9)), eventlog.Timestamp(some(9))}
+					if slices.ContainsFunc(all, func(k *job) bool { return k.ID == j.ID }) {
+						continue
+					}
+					i, _ := slices.BinarySearchFunc(all, j, less)
+					all = slices.Insert(all, i, j)
+					q.insert(j.entry())
+				} else {
+					i := some(min(len(all)-1, 300))
+					q.remove(all[i].key())
+					all = slices.Delete(all, i, i+1)
+				}
+			}
+			growing = some(1) == 1
+			chunks = max(chunks, len(q.chunks))
+			require.Equal(t, len(all), q.n)
+			f := &sieve{nodes: int64(some(9)), cores: int64(some(9)), spare: int64(some(9)), now: 100, until: 100 + eventlog.Timestamp(some(9))}
+			for _, f := range []*sieve{nil, f} {
+				var got, want []*job
+				for j := q.first(f); j != nil; j = q.after(j.key(), f) {
+					got = append(got, j)
+				}
+				for i, j := range all {
+					if f == nil || j.nodes <= f.nodes && j.cores <= f.cores && (j.nodes <= f.spare || 100+j.takes <= f.until) {
+						want = append(want, j)
+					}
+					require.Equal(t, i, q.rank(j.key()))
+				}
+				require.Equal(t, len(want), len(got))
+				for i := range want {
+					require.Same(t, want[i], got[i])
+				}
+			}
+			for range min(3, len(all)) {
+				i := some(len(all) - 1)
+				require.Same(t, all[i], q.at(i))
+			}
+			for i, c := range q.chunks {
+				was := c.least
+				c.measure()
+				require.Equal(t, was, c.least)
+				require.True(t, i == 0 || len(c.entries)+len(q.chunks[i-1].entries) > chunkLen/4, "no two small ones beside each other for long")
+				require.Equal(t, chunkLen, cap(c.entries))
+			}
+		}
+	})
+	require.Greater(t, chunks, 4)
+}

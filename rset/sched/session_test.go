@@ -1,0 +1,312 @@
+package sched_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+// ask returns a request for whole nodes for a minute.
+func ask(t require.TestingT, id jobid.ID, nodes int64) alloc.Request {
+	return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Minute})}
+}
+
+// holder returns a job of a hello that has nodes.
+func holder(t require.TestingT, id jobid.ID, nodes *rset.R, ranks ...uint32) alloc.HelloResponse {
+	r, err := nodes.Restrict(idset.Of(ranks...))
+	require.NoError(t, err)
+	return alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, R: r}
+}
+
+// starts decides, and returns which jobs start.
+func starts(t *testing.T, s *sched.Scheduler, now eventlog.Timestamp) (ids []jobid.ID) {
+	t.Helper()
+	for _, r := range s.Decide(now) {
+		if r.Type == alloc.ResponseSuccess {
+			ids = append(ids, r.ID)
+		}
+	}
+	require.NoError(t, s.Check())
+	return ids
+}
+
+// What cannot be is refused, and leaves all as it was.
+func TestALieChangesNothing(t *testing.T) {
+	nodes := machine(t, 4, 2)
+	part := func(ranks ...uint32) *rset.R { return holder(t, 1, nodes, ranks...).R }
+	for name, c := range map[string]struct {
+		m   alloc.Message
+		err error
+	}{
+		"a request of a job that waits":        {ask(t, 2, 4), sched.ErrExists},
+		"a request of a job that runs":         {ask(t, 1, 1), sched.ErrExists},
+		"a request beyond the limit":           {ask(t, 9, 1), sched.ErrLimit},
+		"a free of a job that waits":           {alloc.Free{ID: 2, R: part(0), Final: true}, pool.ErrNotFound},
+		"a free of an unknown job":             {alloc.Free{ID: 9, Final: true}, pool.ErrNotFound},
+		"a free of what another holds":         {alloc.Free{ID: 1, R: part(3), Final: true}, errAny},
+		"an expiration of an unknown job":      {alloc.Expiration{ID: 9, Expiration: 5}, pool.ErrNotFound},
+		"an expiration that is no time":        {alloc.Expiration{ID: 1, Expiration: eventlog.Timestamp(math.NaN())}, errAny},
+		"a cancel of an unknown job":           {alloc.Cancel{ID: 9}, nil},
+		"a cancel of a job that runs":          {alloc.Cancel{ID: 1}, nil},
+		"a priority of an unknown job":         {alloc.Prioritize{Jobs: []alloc.Priority{{ID: 9, Priority: 1}}}, nil},
+		"a priority of a job that runs":        {alloc.Prioritize{Jobs: []alloc.Priority{{ID: 1, Priority: 1}}}, nil},
+		"a ready response":                     {alloc.ReadyResponse{}, nil},
+		"a feasible job":                       {alloc.Feasibility{Jobspec: ask(t, 1, 4).Jobspec}, nil},
+		"an infeasible job":                    {alloc.Feasibility{Jobspec: ask(t, 1, 5).Jobspec}, pool.ErrInfeasible},
+		"a job that is no jobspec":             {alloc.Feasibility{Jobspec: []byte("{}")}, errAny},
+		"a message of a scheduler: hello":      {alloc.Hello{}, errAny},
+		"a message of a scheduler: ready":      {alloc.Ready{}, errAny},
+		"a message of a scheduler: a response": {alloc.Response{ID: 2, Type: alloc.ResponseCancel}, errAny},
+		"nothing":                              {nil, errAny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
+				s := begun(t, sched.Config{Policy: policy, MaxJobs: 3}, nodes)
+				for _, m := range []alloc.Message{ask(t, 1, 3), ask(t, 2, 4), ask(t, 3, 2)} {
+					require.NoError(t, s.Take(m))
+				}
+				require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+				err := s.Take(c.m)
+				if c.err == errAny {
+					require.Error(t, err)
+				} else {
+					require.ErrorIs(t, err, c.err)
+				}
+				require.Empty(t, s.Decide(1001))
+				require.Equal(t, 2, s.Len())
+				require.NoError(t, s.Take(alloc.Free{ID: 1, R: s.Held(1), Final: true}))
+				require.Equal(t, []jobid.ID{2}, starts(t, s, 1002), "all is as it was")
+			}
+		})
+	}
+}
+
+var errAny = errors.New("any")
+
+func TestAnInventoryComesFirstAndOnce(t *testing.T) {
+	nodes := machine(t, 2, 2)
+	s := sched.New(sched.Config{})
+	require.Nil(t, s.Pool())
+	for _, m := range []alloc.Message{
+		holder(t, 1, nodes, 0), alloc.Free{ID: 1}, alloc.Expiration{ID: 1}, alloc.Feasibility{Jobspec: []byte("{}")}, ask(t, 1, 1),
+	} {
+		require.ErrorIs(t, s.Take(m), sched.ErrNotReady)
+	}
+	require.ErrorIs(t, s.Acquire(pool.Acquire{}), sched.ErrNotReady)
+	_, err := s.EndHello()
+	require.ErrorIs(t, err, sched.ErrNotReady)
+	require.Empty(t, s.Decide(1))
+	require.Error(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: idset.Of(7)}}))
+	require.Nil(t, s.Pool(), "what is refused changes nothing")
+
+	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: idset.Of(0)}}))
+	require.ErrorIs(t, s.Acquire(pool.Acquire{Resources: nodes}), sched.ErrExists)
+	require.False(t, s.Ready())
+	_, err = s.EndHello()
+	require.NoError(t, err)
+	require.NoError(t, s.Take(ask(t, 1, 2)))
+	require.Empty(t, starts(t, s, 1))
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(1)}}))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
+}
+
+// If it is not known what a job has, it could be given to another.
+func TestNothingStartsBeforeAllIsKnown(t *testing.T) {
+	nodes := machine(t, 2, 2)
+	for name, spoil := range map[string]func(s *sched.Scheduler) error{
+		"no R":                   func(s *sched.Scheduler) error { return s.Take(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 5}}) },
+		"too many":               func(s *sched.Scheduler) error { return s.Take(holder(t, 5, nodes, 0)) },
+		"a request of it waits":  func(s *sched.Scheduler) error { return s.Take(holder(t, 2, nodes, 0)) },
+		"other resources before": func(s *sched.Scheduler) error { return s.Take(holder(t, 1, nodes, 1)) },
+		"a line that is none":    func(s *sched.Scheduler) error { s.Missed(alloc.Line{Topic: alloc.TopicHello}); return errAny },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := sched.New(sched.Config{MaxJobs: 2})
+			require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+			require.NoError(t, s.Take(holder(t, 1, nodes, 0)))
+			r, err := s.EndHello()
+			require.NoError(t, err)
+			require.Zero(t, r.Limit)
+			require.NoError(t, s.Take(ask(t, 2, 2)))
+			require.Error(t, spoil(s))
+			require.False(t, s.Ready())
+			_, err = s.EndHello()
+			require.ErrorIs(t, err, sched.ErrNotReady)
+			require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+			require.Empty(t, starts(t, s, 10))
+			require.ErrorIs(t, s.Take(ask(t, 3, 1)), sched.ErrNotReady)
+			_, err = s.EndHello()
+			require.NoError(t, err, "another series of responses tells all")
+			require.Equal(t, []jobid.ID{2}, starts(t, s, 10))
+		})
+	}
+	// A line that cannot be read matters in a hello only.
+	s := begun(t, sched.Config{}, nodes)
+	s.Missed(alloc.Line{})
+	s.Missed(alloc.Line{Topic: alloc.TopicFree})
+	require.True(t, s.Ready())
+	_, err := s.EndHello()
+	require.NoError(t, err)
+}
+
+// Two jobs that hold the same are told. It is free when both have freed it.
+func TestAHelloThatOverlapsFreesNothingEarly(t *testing.T) {
+	nodes := machine(t, 2, 2)
+	s := sched.New(sched.Config{Policy: sched.EASY{}})
+	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+	require.NoError(t, s.Take(holder(t, 1, nodes, 0)))
+	require.NoError(t, s.Take(holder(t, 1, nodes, 0)), "what is said again is no lie")
+	require.ErrorContains(t, s.Take(holder(t, 2, nodes, 0)), "held twice")
+	_, err := s.EndHello()
+	require.NoError(t, err)
+	require.NoError(t, s.Take(ask(t, 3, 2)))
+	require.Empty(t, starts(t, s, 1))
+	require.False(t, s.ByCount())
+	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.Empty(t, starts(t, s, 2))
+	require.NoError(t, s.Take(alloc.Free{ID: 2, Final: true}))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 3))
+	require.True(t, s.ByCount())
+}
+
+// A job keeps what leaves, and frees it.
+func TestResourcesGoAwayWhileAllocated(t *testing.T) {
+	nodes := machine(t, 3, 2)
+	for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
+		s := begun(t, sched.Config{Policy: policy}, nodes)
+		require.NoError(t, s.Take(ask(t, 1, 2)))
+		require.NoError(t, s.Take(ask(t, 2, 3)))
+		require.NoError(t, s.Take(ask(t, 3, 2)))
+		require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+		r := s.Held(1)
+		last, _ := r.Ranks().Max()
+		require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Shrink: idset.Of(last)}}))
+		out := s.Decide(1001)
+		require.Equal(t, alloc.Response{ID: 2, Type: alloc.ResponseDeny, Note: "unsatisfiable request for 3 whole nodes of 1 slot of 1 core: room for 2"}, out[0])
+		require.NoError(t, s.Check())
+		require.NoError(t, s.Take(alloc.Free{ID: 1, R: r, Final: true}))
+		require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
+	}
+}
+
+// A fragment may be a part of a node. It is free, and the node is not.
+func TestAPartOfANodeIsNoNode(t *testing.T) {
+	nodes := machine(t, 2, 2)
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+	require.NoError(t, s.Take(ask(t, 1, 2)))
+	require.NoError(t, s.Take(ask(t, 2, 1)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(1)}}}})
+	require.NoError(t, err)
+	require.NoError(t, s.Take(alloc.Free{ID: 1, R: half}))
+	require.Empty(t, starts(t, s, 1001))
+	require.NoError(t, s.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: 3, Priority: 20}, Jobspec: specOf(t, jobspec.Job{Slots: 1, Cores: 1})}))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
+	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1003), "the other node")
+	require.NoError(t, s.Take(alloc.Free{ID: 3, Final: true}))
+	require.NoError(t, s.Check())
+}
+
+// The time does not go back, and what is no time is none.
+func TestTheTimeOfADecision(t *testing.T) {
+	nodes := machine(t, 1, 1)
+	for _, now := range []eventlog.Timestamp{5, -1, eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1)), 1000} {
+		s := begun(t, sched.Config{}, nodes)
+		s.Decide(1000)
+		require.NoError(t, s.Take(ask(t, 1, 1)))
+		out := s.Decide(now)
+		require.Len(t, out, 1)
+		require.Equal(t, eventlog.Timestamp(1000), out[0].R.Start())
+	}
+}
+
+// A policy has a Pass for as long as it schedules.
+func TestAPassThatIsKept(t *testing.T) {
+	k := new(keeps)
+	s := begun(t, sched.Config{Policy: k}, machine(t, 1, 1))
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	s.Decide(1)
+	for _, use := range []func(){
+		func() { k.p.Now() }, func() { k.p.Pool() }, func() { k.p.Start(1) }, func() { k.p.Reserve(1) },
+		func() { sched.FIFO{}.Schedule(k.p) }, func() { sched.EASY{}.Schedule(&sched.Pass{}) },
+		func() {
+			for range k.p.Jobs() {
+			}
+		},
+	} {
+		require.PanicsWithValue(t, "sched: a Pass was used outside of Policy.Schedule", use)
+	}
+}
+
+type keeps struct{ p *sched.Pass }
+
+func (k *keeps) Schedule(p *sched.Pass) {
+	k.p = p
+	if p.Start(7) {
+		panic("an unknown job starts")
+	}
+	if _, ok := p.Reserve(7); ok {
+		panic("an unknown job has a reservation")
+	}
+}
+
+// EASY looks as far as it is told.
+func TestTheDepthOfEASY(t *testing.T) {
+	for depth, want := range map[int][]jobid.ID{-1: {1, 5}, 0: {1, 5}, 1: {1}, 2: {1}, 3: {1, 5}} {
+		s := begun(t, sched.Config{Policy: sched.EASY{Depth: depth}}, machine(t, 4, 1))
+		for id, nodes := range []int64{3, 4, 2, 2, 1} {
+			require.NoError(t, s.Take(ask(t, jobid.ID(id+1), nodes)))
+		}
+		require.Equal(t, want, starts(t, s, 1000), "depth %d", depth)
+	}
+	for depth, want := range map[int][]jobid.ID{0: {1, 5}, 3: {1}, 4: {1, 5}} {
+		s := begun(t, sched.Config{Policy: sched.Conservative{Depth: depth}}, machine(t, 4, 1))
+		for id, nodes := range []int64{3, 4, 2, 2, 1} {
+			require.NoError(t, s.Take(ask(t, jobid.ID(id+1), nodes)))
+		}
+		require.Equal(t, want, starts(t, s, 1000), "depth %d", depth)
+	}
+}
+
+// At most eight jobs know their start.
+func TestAForecastIsForTheFirst(t *testing.T) {
+	s := begun(t, sched.Config{Annotate: true, Forecast: 5, Limit: 3}, machine(t, 1, 1))
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	s.Decide(1000)
+	for id := jobid.ID(2); id < 300; id++ {
+		require.NoError(t, s.Take(ask(t, id, 1)))
+	}
+	require.Empty(t, s.Decide(1001), "the first forecast was made for nobody")
+	at, ok := s.Deadline()
+	require.True(t, ok)
+	require.Equal(t, eventlog.Timestamp(1005), at)
+	told := s.Decide(at)
+	require.Len(t, told, 8)
+	for i, a := range told {
+		require.Equal(t, fmt.Sprintf(`{"sched":{"reason_pending":"insufficient resources","t_estimate":%d.0}}`, 1060+60*i), string(a.Annotations))
+	}
+	_, ok = s.Deadline()
+	require.False(t, ok)
+	require.NoError(t, s.Take(ask(t, 300, 1)))
+	s.Decide(1011)
+	_, ok = s.Deadline()
+	require.False(t, ok, "it is behind those that were told")
+	q := ask(t, 301, 1)
+	q.Priority = 17
+	require.NoError(t, s.Take(q))
+	require.Len(t, s.Decide(1012), 9, "one is told that it is no longer known")
+}
