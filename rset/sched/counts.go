@@ -135,7 +135,7 @@ func (s *Scheduler) given(j *job, r *rset.R) {
 
 // freed counts what a job gave back.
 func (s *Scheduler) freed(j *job, r *rset.R) {
-	if s.whole != nil && !s.wholeNodes(r) {
+	if !j.odd && s.whole != nil && !s.wholeNodes(r) {
 		s.setOdd(j, true) // it has a part of a node
 		s.counted = false
 	}
