@@ -103,7 +103,7 @@ func FuzzSession(f *testing.F) {
 
 // play gives a session what a script says, and returns what it writes.
 func play(t *testing.T, backfill bool, input []byte) []byte {
-	o := options{policy: "fifo", depth: 3, period: 1, Options: lines.Options{Now: 1}}
+	o := options{policy: "fifo", depth: 3, period: time.Second, Options: lines.Options{Now: 1}}
 	if backfill {
 		o.policy = "easy"
 	}

@@ -370,7 +370,7 @@ func TestAForecastIsPutOff(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	s := newSession(options{policy: "fifo", period: 5, Options: lines.Options{Now: 100}}, &out, io.Discard)
+	s := newSession(options{policy: "fifo", period: 5 * time.Second, Options: lines.Options{Now: 100}}, &out, io.Discard)
 	play(s, inventory+helloDone+request("1", "1"))
 	require.Contains(t, out.String(), `"id":1,"type":0`)
 	out.Reset()

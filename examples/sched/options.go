@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
@@ -26,7 +25,7 @@ type options struct {
 	limit  int // of requests that wait; 0: none
 	depth  int // of backfill; 0: all
 	fit    pool.Fit
-	period eventlog.Timestamp // of forecasts, in seconds; 0: none
+	period time.Duration // of forecasts; 0: none
 
 	maxJobs  int           // that wait or hold resources; 0: 2^20
 	patience time.Duration // with a hello, and with a peer that does not read
@@ -43,7 +42,7 @@ var fits = map[string]pool.Fit{"best": pool.FitBest, "worst": pool.FitWorst}
 
 // program returns the program with these options, which its flags set.
 func (o *options) program() *lines.Program {
-	*o = options{policy: "fifo", depth: defaultDepth, period: 1, patience: 5 * time.Minute}
+	*o = options{policy: "fifo", depth: defaultDepth, period: time.Second, patience: 5 * time.Minute}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if policies[s] == nil {
@@ -65,7 +64,7 @@ func (o *options) program() *lines.Program {
 		if err != nil || !(t >= 0) || math.IsInf(t, 0) {
 			return errors.New("want seconds, such as 60, or 0")
 		}
-		o.period = eventlog.Timestamp(t)
+		o.period = time.Duration(min(t, 1e9) * float64(time.Second))
 		return nil
 	})
 	return &lines.Program{

@@ -84,7 +84,7 @@ func (s *Scheduler) forecast() {
 	if !s.forecasts() || !s.stale || s.now < s.next {
 		return
 	}
-	s.stale, s.next = false, s.now+s.cfg.Forecast
+	s.stale, s.next = false, s.now+eventlog.Timestamp(s.cfg.Forecast.Seconds())
 	var jobs []*job
 	var starts []eventlog.Timestamp
 	now := s.now

@@ -87,7 +87,7 @@ func FuzzScheduler(f *testing.F) {
 
 // replay returns what a scheduler says.
 func replay(t *testing.T, policy uint8, text []byte) string {
-	cfg := sched.Config{MaxJobs: 6, Annotate: true, Forecast: 10, Policy: []sched.Policy{
+	cfg := sched.Config{MaxJobs: 6, Annotate: true, Forecast: 10 * time.Second, Policy: []sched.Policy{
 		sched.FIFO{}, sched.EASY{}, sched.Conservative{}, sched.EASY{Depth: 2}, sched.Conservative{Depth: 3}, plainly{},
 	}[policy%6]}
 	said := ""

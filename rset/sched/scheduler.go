@@ -9,6 +9,7 @@ import (
 	"iter"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -31,9 +32,10 @@ type Config struct {
 	// sched.resource_summary for an allocation; and sched.backfill, the job with the
 	// reservation before which it started.
 	Annotate bool
-	// Forecast is how often, in seconds, FIFO may tell the first 8 jobs when they are to
-	// start, with Annotate. 0 or less means never: a forecast costs more than most decisions.
-	Forecast eventlog.Timestamp
+	// Forecast is the least time between two forecasts of FIFO, which tell the first 8 jobs
+	// when they are to start, with Annotate. 0 or less means that there are none: a forecast
+	// costs more than most decisions.
+	Forecast time.Duration
 
 	// Logf is told in words what the responses do not say: what a job wants, holds and gives
 	// back, why it has to wait without an estimate, and what changes in the inventory. It must

@@ -284,7 +284,7 @@ func TestTheDepthOfEASY(t *testing.T) {
 
 // At most eight jobs know their start.
 func TestAForecastIsForTheFirst(t *testing.T) {
-	s := begun(t, sched.Config{Annotate: true, Forecast: 5, Limit: 3}, machine(t, 1, 1))
+	s := begun(t, sched.Config{Annotate: true, Forecast: 5 * time.Second, Limit: 3}, machine(t, 1, 1))
 	require.NoError(t, s.Take(ask(t, 1, 1)))
 	s.Decide(1000)
 	for id := jobid.ID(2); id < 300; id++ {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -94,7 +95,7 @@ func (j *judged) Decide(now eventlog.Timestamp) []alloc.Response {
 // The world finds nothing wrong with any policy.
 func TestTheWorldIsContent(t *testing.T) {
 	for _, cfg := range []sched.Config{
-		{Policy: sched.FIFO{}, Annotate: true, Forecast: 1},
+		{Policy: sched.FIFO{}, Annotate: true, Forecast: time.Second},
 		{Policy: sched.EASY{}, Annotate: true}, {Policy: sched.EASY{Depth: 1}, Fit: pool.FitWorst},
 		{Policy: sched.Conservative{}, Annotate: true},
 		{Policy: fromOutside{}, Annotate: true},
