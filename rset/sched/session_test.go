@@ -221,6 +221,28 @@ func TestAPartOfANodeIsNoNode(t *testing.T) {
 	require.NoError(t, s.Check())
 }
 
+// What could start only when all expires has no earliest time, and delays none.
+func TestTheInventoryExpires(t *testing.T) {
+	for _, planOnly := range []bool{false, true} {
+		nodes, err := machine(t, 2, 1).WithTimes(0, 1030)
+		require.NoError(t, err)
+		s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+		if planOnly {
+			s.PlanOnly()
+		}
+		for id, n := range []int64{1, 2, 1} {
+			require.NoError(t, s.Take(ask(t, jobid.ID(id+1), n)))
+		}
+		require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1000))
+		require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+		require.NoError(t, s.Take(alloc.Free{ID: 3, Final: true}))
+		require.Empty(t, starts(t, s, 1030))
+		forever := eventlog.Timestamp(0)
+		require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever}}))
+		require.Equal(t, []jobid.ID{2}, starts(t, s, 1040))
+	}
+}
+
 // The time does not go back, and what is no time is none.
 func TestTheTimeOfADecision(t *testing.T) {
 	nodes := machine(t, 1, 1)

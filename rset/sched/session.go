@@ -1,0 +1,295 @@
+package sched
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// Acquire takes a response to resource.acquire: first the inventory, then changes of it.
+// Jobs that the inventory can never meet any more are denied. The error is ErrExists for a
+// second inventory, ErrNotReady for a change without one, or what pool.New and
+// pool.Pool.Update return. After an error nothing has changed.
+func (s *Scheduler) Acquire(a pool.Acquire) error {
+	p, c := s.pool, a.Change
+	switch {
+	case a.Resources != nil && p != nil:
+		return refuse(ErrExists, "the inventory is known: only the first response may have resources")
+	case a.Resources == nil && p == nil:
+		return refuse(ErrNotReady, "there is no inventory: the first response must have resources")
+	case p == nil:
+		var err error
+		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.cfg.MaxJobs, Fit: s.cfg.Fit}); err != nil {
+			return err
+		}
+	}
+	if err := p.Update(c); err != nil {
+		return err
+	}
+	if s.pool = p; a.Resources != nil {
+		s.scheduling, s.expires = a.Resources.Scheduling(), a.Resources.Expiration()
+	}
+	if c.Expiration != nil {
+		s.expires = *c.Expiration
+	}
+	s.full, s.counted = true, false
+	if a.Resources != nil || c.Shrink != nil || c.Grow != nil {
+		s.inventory()
+	}
+	s.cfg.Logf("%d cores; ranks up: %v, down: %v, away: %v", s.capacity, ranks{c.Up}, ranks{c.Down}, ranks{c.Shrink})
+	if c.Expiration != nil {
+		s.cfg.Logf("all expires at %v, where 0 is never", *c.Expiration)
+	}
+	if len(c.AddProperties)+len(c.RemoveProperties) > 0 || c.Shrink != nil {
+		s.denyHopeless()
+	}
+	return nil
+}
+
+func (s *Scheduler) denyHopeless() {
+	for j := s.queue.first(nil); j != nil; j = s.queue.after(j.key(), nil) {
+		if err := s.pool.Feasible(j.Request); err != nil {
+			s.deny(j, err)
+		}
+	}
+}
+
+// Take takes a message of the manager. It may keep the message. The error is ErrNotReady,
+// ErrExists, ErrNoR or ErrLimit; that of Pool.Free for an alloc.Free, of
+// Pool.SetExpiration for an alloc.Expiration, and of jobspec.Parse, pool.NewRequest and
+// Pool.Feasible for an alloc.Feasibility; or there is one for a message that only a
+// scheduler sends. Then nothing has changed. What Pool.Adopt reports of an
+// alloc.HelloResponse, ErrExists excepted, leaves the job with its resources.
+func (s *Scheduler) Take(m alloc.Message) error {
+	switch m := m.(type) {
+	case alloc.HelloResponse:
+		return s.adopt(m)
+	case alloc.ReadyResponse:
+		return nil
+	case alloc.Request:
+		return s.request(m)
+	case alloc.Cancel:
+		s.cancel(m)
+		return nil
+	case alloc.Prioritize:
+		s.prioritize(m)
+		return nil
+	case alloc.Free:
+		return s.free(m)
+	case alloc.Expiration:
+		return s.expire(m)
+	case alloc.Feasibility:
+		if s.pool == nil {
+			return errNoInventory()
+		}
+		_, err := s.understand(m.Jobspec)
+		return err
+	}
+	return fmt.Errorf("%w: %T", errSide, m)
+}
+
+func errNoInventory() error { return refuse(ErrNotReady, "there is no inventory yet") }
+
+// Missed says that a line of the manager could not be parsed. l is what
+// alloc.ParseFromManager returned with the error. If it is, or may be, a response to a
+// hello, it is not known what some job has, so EndHello fails.
+func (s *Scheduler) Missed(l alloc.Line) {
+	if l.Topic == alloc.TopicHello {
+		s.ready = false
+	}
+	if l.Topic == alloc.TopicHello || l.Topic == "" && !s.ready {
+		s.unknown++
+	}
+}
+
+// adopt takes a job that has resources. Nothing starts before the end of the hello.
+func (s *Scheduler) adopt(h alloc.HelloResponse) error {
+	s.ready = false
+	known, err := s.tryAdopt(h)
+	if !known {
+		s.unknown++
+	}
+	return err
+}
+
+// tryAdopt is adopt, and reports whether it is known what the job has.
+func (s *Scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
+	j := s.jobs[h.ID]
+	switch {
+	case s.pool == nil:
+		return false, refuse(ErrNotReady, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
+	case j != nil && j.state == waits:
+		return false, refuse(ErrExists, "job %v holds resources, and a request of it waits here", h.ID)
+	case j == nil && len(s.jobs) >= s.cfg.MaxJobs:
+		return false, s.tooMany(h.ID)
+	case h.R == nil:
+		return false, refuse(ErrNoR, "job %v has no R, and there is no store to look it up in", h.ID)
+	}
+	err = s.pool.Adopt(h.ID, h.R, h.Free)
+	held, ok := s.pool.Holder(h.ID)
+	if !ok || errors.Is(err, pool.ErrExists) {
+		return false, err // nothing, or something else than the hello says
+	}
+	s.full, s.counted = true, false
+	if j == nil {
+		j = &job{Job: Job{JobInfo: h.JobInfo}, state: holds}
+		s.jobs[h.ID] = j
+		s.setOdd(j, err != nil || !s.wholeNodes(held.Held))
+		s.cfg.Logf("%v holds %v", named(h.ID), held.Held)
+	}
+	return true, err
+}
+
+// EndHello ends the responses to a hello, and returns the message to send then. The error is
+// ErrNotReady if there is no inventory, or if it is not known what a job of the hello has;
+// then say hello again.
+func (s *Scheduler) EndHello() (alloc.Ready, error) {
+	unknown := s.unknown
+	s.unknown, s.ready = 0, false
+	switch {
+	case s.pool == nil:
+		return alloc.Ready{}, refuse(ErrNotReady, "not ready: there is no inventory, resource.acquire comes first")
+	case unknown > 0:
+		return alloc.Ready{}, refuse(ErrNotReady, "not ready: the resources of %s are unknown; send the hello again, with R", plural(unknown))
+	}
+	s.ready, s.full = true, true
+	s.cfg.Logf("ready; %s with resources", plural(s.pool.Len()))
+	return alloc.Ready{Limit: s.cfg.Limit}, nil
+}
+
+func plural(jobs int) string {
+	if jobs == 1 {
+		return "1 job"
+	}
+	return fmt.Sprint(jobs, " jobs")
+}
+
+func (s *Scheduler) tooMany(id jobid.ID) error {
+	return refuse(ErrLimit, "job %v: at most %d jobs are allowed", id, s.cfg.MaxJobs)
+}
+
+func (s *Scheduler) request(m alloc.Request) error {
+	switch j := s.jobs[m.ID]; {
+	case !s.ready:
+		return refuse(ErrNotReady, "not ready: the hello has not ended well")
+	case j != nil && j.state == holds:
+		return refuse(ErrExists, "job %v has resources already", m.ID)
+	case j != nil:
+		return refuse(ErrExists, "job %v waits already", m.ID)
+	case len(s.jobs) >= s.cfg.MaxJobs:
+		return s.tooMany(m.ID)
+	}
+	want, err := s.understand(m.Jobspec)
+	if err != nil {
+		s.denied(m.ID, err)
+		return nil
+	}
+	j := &job{Job: Job{JobInfo: m.JobInfo, Request: want.request}, want: want, state: waits}
+	s.jobs[j.ID] = j
+	s.setOdd(j, want.nodes == 0)
+	s.queue.insert(j.entry())
+	if !s.full {
+		s.fresh = append(s.fresh, j)
+	}
+	s.cfg.Logf("%v wants %v", named(j.ID), j.Request)
+	return nil
+}
+
+func (j *job) entry() entry { return entry{j.key(), j.need, j} }
+
+// understand returns what a jobspec asks for, if the inventory has it.
+func (s *Scheduler) understand(text []byte) (want, error) {
+	w, err := s.wants.of(text)
+	if err == nil {
+		err = s.pool.Feasible(w.request)
+	}
+	return w, err
+}
+
+// cancel takes back a request. It never touches an allocation, since a job that was
+// canceled may still run.
+func (s *Scheduler) cancel(m alloc.Cancel) {
+	j := s.jobs[m.ID]
+	if j == nil || j.state == holds {
+		s.cfg.Logf("cancel of %v ignored: it does not wait", named(m.ID))
+		return
+	}
+	s.forget(j)
+	s.full = true
+	s.out = append(s.out, alloc.Response{ID: j.ID, Type: alloc.ResponseCancel})
+}
+
+// forget forgets a job that waits.
+func (s *Scheduler) forget(j *job) {
+	s.leave(j)
+	j.state = gone
+	s.setOdd(j, false)
+	delete(s.jobs, j.ID)
+}
+
+// leave takes a job out of the queue.
+func (s *Scheduler) leave(j *job) {
+	s.unplan(j)
+	s.queue.remove(j.key())
+	j.estimate = 0
+}
+
+func (s *Scheduler) prioritize(m alloc.Prioritize) {
+	s.full = true
+	for _, p := range m.Jobs {
+		j := s.jobs[p.ID]
+		if j == nil || j.Priority == p.Priority {
+			continue
+		}
+		if j.state == holds {
+			j.Priority = p.Priority
+			continue
+		}
+		s.queue.remove(j.key())
+		j.Priority = p.Priority
+		s.queue.insert(j.entry())
+	}
+}
+
+func (s *Scheduler) free(m alloc.Free) error {
+	if s.pool == nil {
+		return errNoInventory()
+	}
+	freed, err := s.pool.Free(m.ID, m.R, m.Final)
+	if err != nil {
+		return err
+	}
+	j := s.jobs[m.ID]
+	s.full = true
+	s.freed(j, freed.Returned)
+	if m.Final {
+		j.state = gone
+		s.setOdd(j, false)
+		delete(s.jobs, m.ID)
+	}
+	switch {
+	case !freed.Rest.IsEmpty():
+		s.cfg.Logf("%v done; the fragments left out %v, which is free now", named(m.ID), freed.Rest)
+	case m.Final:
+		s.cfg.Logf("%v done", named(m.ID))
+	default:
+		s.cfg.Logf("%v gave back %v", named(m.ID), m.R)
+	}
+	return nil
+}
+
+func (s *Scheduler) expire(m alloc.Expiration) error {
+	if s.pool == nil {
+		return errNoInventory()
+	}
+	if err := s.pool.SetExpiration(m.ID, m.Expiration); err != nil {
+		return err
+	}
+	s.full = true
+	s.moveEnd(s.jobs[m.ID], m.Expiration)
+	s.cfg.Logf("%v expires at %v, where 0 is never", named(m.ID), m.Expiration)
+	return nil
+}
