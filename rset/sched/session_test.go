@@ -243,6 +243,30 @@ func TestTheInventoryExpires(t *testing.T) {
 	}
 }
 
+// A job past its expiration is taken to end now, so the head may need less of what is idle
+// as time passes, though nothing is freed.
+func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
+	for _, planOnly := range []bool{false, true} {
+		s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 4, 1))
+		if planOnly {
+			s.PlanOnly()
+		}
+		take := func(id jobid.ID, nodes int64, takes time.Duration) {
+			q := ask(t, id, nodes)
+			q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: takes})
+			require.NoError(t, s.Take(q))
+		}
+		take(1, 1, 10*time.Second)
+		take(2, 1, 20*time.Second)
+		take(3, 3, time.Hour)
+		require.Equal(t, []jobid.ID{1, 2}, starts(t, s, 1000), "3 is to start at 1010, on two nodes that are idle and that of 1")
+		take(4, 1, time.Hour)
+		require.Empty(t, starts(t, s, 1005))
+		take(5, 1, 2*time.Hour)
+		require.Equal(t, []jobid.ID{4}, starts(t, s, 1025), "1 and 2 should have ended")
+	}
+}
+
 // The time does not go back, and what is no time is none.
 func TestTheTimeOfADecision(t *testing.T) {
 	nodes := machine(t, 1, 1)
