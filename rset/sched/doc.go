@@ -10,10 +10,10 @@
 //		… // 5. after each of these, or after several: send the response
 //	}
 //
-// A Scheduler is for one session. For the next one make another: the hello tells it which
-// jobs have resources. What [Scheduler.Take] returns is the answer to an alloc.Expiration
-// and an alloc.Feasibility. An error of another message is for people; it has changed
-// nothing, and the session goes on.
+// A Scheduler is for one session: for the next one make another. What [Scheduler.Take]
+// returns is the answer to an alloc.Expiration and an alloc.Feasibility. Another error is
+// for people; the session goes on. RFC 27 and 28 end it after a failure, a line with an
+// errnum, in place of a response to hello, ready or resource.acquire.
 //
 // # Policies
 //
@@ -23,25 +23,25 @@
 // Jobs are taken to end when their resources expire, but time alone frees nothing. A
 // [Policy] of your own has a [Pass], which cannot break the rules of package pool.
 //
-// # What is not true
+// # What cannot be true
 //
 //   - A request for a job that waits or has resources is an error, and so is one beyond
-//     Config.MaxJobs. A request that no jobspec or no inventory allows is denied.
+//     Config.MaxJobs. What no inventory allows, or is no jobspec, is denied.
 //   - A cancel or a priority of a job that does not wait is ignored (RFC 27). Only a free
 //     ends an allocation.
 //   - A free or an expiration of what a job does not hold is an error.
 //   - A hello may tell of two jobs that hold the same, or of resources that are not in the
-//     inventory. Take reports it, and they stay held until the last of the jobs frees them.
-//   - A hello that cannot be understood leaves unknown what is held. EndHello
-//     fails, and nothing starts, until all responses have come again. Call [Scheduler.Missed] for a
-//     message that cannot be parsed.
+//     inventory. Take reports it. They are free when the last of the jobs has freed them.
+//   - If the resources of a job of the hello are not known, EndHello fails, and nothing
+//     starts until all responses have come again. Call [Scheduler.Missed] for a line that
+//     cannot be parsed.
 //   - A job keeps what it has on ranks that go down or leave the inventory.
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a Scheduler. Messages may be kept and must not change.
-// The same calls have the same results (I7). A decision costs what the jobs that start
-// cost in package pool. It passes over jobs that need more than is free, in chunks of 128.
-// Where all nodes are alike, and all jobs have whole nodes without constraints, EASY
-// counts nodes; else it uses pool.Pool.Plan, with the same result.
+// One goroutine at a time may use a Scheduler. It retains an R, and copies all else that
+// it needs of a message. The same calls have the same results (I7). A decision costs what
+// the jobs that start cost in package pool; it passes over jobs that need more than is
+// free, in chunks of 128. Where all nodes are alike, and each job asks for some whole
+// nodes, EASY counts nodes; else it uses Pool.Plan, with the same result.
 package sched

@@ -82,7 +82,6 @@ func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
 func (s *Scheduler) plan(j *job) (eventlog.Timestamp, bool) {
 	at, err := s.pool.Plan(j.ID, j.Request, s.now)
 	if err != nil {
-		s.unplan(j) // what it had before
 		s.cfg.Logf("%v has no earliest time: %v", named(j.ID), err)
 		return 0, false
 	}
@@ -255,9 +254,8 @@ func (c Conservative) Schedule(p *Pass) {
 			}
 		}
 		s.looked, s.looks = j.key(), true
-		if j == may && s.start(j) {
-			may = nil
-			continue
+		if j == may {
+			s.start(j)
 		}
 		if j.state == waits {
 			if at, ok := s.plan(j); ok {

@@ -57,7 +57,7 @@ func (s *Scheduler) denyHopeless() {
 	}
 }
 
-// Take takes a message of the manager. It may keep the message. The error is ErrNotReady,
+// Take takes a message of the manager. It retains an R, and nothing else. The error is ErrNotReady,
 // ErrExists, ErrNoR or ErrLimit; that of Pool.Free for an alloc.Free, of
 // Pool.SetExpiration for an alloc.Expiration, and of jobspec.Parse, pool.NewRequest and
 // Pool.Feasible for an alloc.Feasibility; or there is one for a message that only a

@@ -267,6 +267,20 @@ func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 	}
 }
 
+// What a message is made of may be used again.
+func TestAMessageIsNotKept(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 2, 1))
+	for id := jobid.ID(1); id <= 2; id++ {
+		q := ask(t, id, 1)
+		require.NoError(t, s.Take(q))
+		clear(q.Jobspec)
+	}
+	p := alloc.Prioritize{Jobs: []alloc.Priority{{ID: 2, Priority: 20}}}
+	require.NoError(t, s.Take(p))
+	clear(p.Jobs)
+	require.Equal(t, []jobid.ID{2, 1}, starts(t, s, 1))
+}
+
 // The time does not go back, and what is no time is none.
 func TestTheTimeOfADecision(t *testing.T) {
 	nodes := machine(t, 1, 1)
