@@ -1,5 +1,5 @@
 // Package sched is a scheduler without I/O and clock: the session with a job manager (RFC
-// 27), the inventory (RFC 28), the queue of jobs that wait, and policies.
+// 27), the inventory (RFC 28), the queue, and policies.
 //
 //	s := sched.New(sched.Config{Policy: sched.EASY{}})
 //	err := s.Acquire(a)     // 1. each response to resource.acquire
@@ -15,13 +15,10 @@
 // for people; the session goes on. RFC 27 and 28 end it after a failure, a line with an
 // errnum, in place of a response to hello, ready or resource.acquire.
 //
-// # Policies
-//
-// The queue is in the order of priority, greatest first, then of ids. [FIFO] starts jobs in
-// that order. [EASY] reserves resources for the first job that must wait, and starts jobs
-// behind it that do not delay it. [Conservative] reserves for each job that must wait.
-// Jobs are taken to end when their resources expire, but time alone frees nothing. A
-// [Policy] of your own has a [Pass], which cannot break the rules of package pool.
+// The queue is in the order of priority, greatest first, then of ids. A [Policy] starts
+// jobs: [FIFO], [EASY], [Conservative], or one of your own, whose [Pass] cannot break the
+// rules of package pool. Jobs are taken to end when their resources expire, but time alone
+// frees nothing.
 //
 // # What cannot be true
 //

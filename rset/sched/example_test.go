@@ -21,17 +21,16 @@ import (
 
 // schedule serves a manager that speaks JSON lines, first come, first served.
 func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error {
-	var failed error
-	write := func(line []byte, err error) {
-		if err == nil && failed == nil {
-			_, err = out.Write(line)
-		}
-		failed = cmp.Or(failed, err)
-	}
 	s := sched.New(sched.Config{Annotate: true})
-	write(alloc.AppendMessage(nil, alloc.TopicHello, alloc.Hello{PartialOK: true}))
+	b, failed := alloc.AppendMessage(nil, alloc.TopicHello, alloc.Hello{PartialOK: true})
+	add := func(line []byte, err error) { b, failed = line, cmp.Or(failed, err) }
 	lines := bufio.NewScanner(in)
-	for lines.Buffer(nil, 16<<20); failed == nil && lines.Scan(); {
+	for lines.Buffer(nil, 16<<20); ; {
+		_, err := out.Write(b)
+		if failed = cmp.Or(failed, err); failed != nil || !lines.Scan() {
+			return cmp.Or(failed, lines.Err())
+		}
+		b = b[:0]
 		l, m, err := alloc.ParseFromManager(lines.Bytes())
 		switch {
 		case err != nil:
@@ -39,7 +38,7 @@ func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error 
 		case l.Topic == alloc.TopicHello && l.Errnum == alloc.NoData:
 			var ready alloc.Ready
 			if ready, err = s.EndHello(); err == nil {
-				write(alloc.AppendMessage(nil, alloc.TopicReady, ready))
+				add(alloc.AppendMessage(b, alloc.TopicReady, ready))
 			}
 		case l.Errnum != 0:
 			return fmt.Errorf("%s failed: %s", l.Topic, l.Errstr)
@@ -51,19 +50,15 @@ func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error 
 		default:
 			err = s.Take(m)
 		}
-		const invalid = 22 // EINVAL
-		switch reply := (alloc.Line{Topic: l.Topic}); {
-		case err != nil && l.Topic != "":
-			reply.Errnum, reply.Errstr = invalid, sched.Reason(err)
-			write(reply.AppendText(nil))
-		case l.Topic == alloc.TopicExpiration, l.Topic == alloc.TopicFeasibility:
-			write(reply.AppendText(nil))
+		if err != nil { // EINVAL
+			add(alloc.Line{Topic: cmp.Or(l.Topic, "sched.error"), Errnum: 22, Errstr: sched.Reason(err)}.AppendText(b))
+		} else if l.Topic == alloc.TopicExpiration || l.Topic == alloc.TopicFeasibility {
+			add(alloc.Line{Topic: l.Topic}.AppendText(b))
 		}
 		for _, r := range s.Decide(now()) {
-			write(alloc.AppendMessage(nil, alloc.TopicAlloc, r))
+			add(alloc.AppendMessage(b, alloc.TopicAlloc, r))
 		}
 	}
-	return cmp.Or(failed, lines.Err())
 }
 
 func Example() {
