@@ -60,7 +60,8 @@ func (s *Scheduler) Check() error {
 			return fmt.Errorf("end %d: %v, and %v is counted", e, b, a)
 		}
 	}
-	s.counted = false
+	s.counted = false // the ends are used up
+	s.count()
 	return nil
 }
 
