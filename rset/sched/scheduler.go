@@ -185,7 +185,6 @@ func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 func (s *Scheduler) pass() {
 	if plain := s.whole != nil && s.odd == 0; plain != s.byCount {
 		s.byCount, s.counted, s.full = plain, false, true
-		s.release()
 	}
 	if !s.full && len(s.fresh) == 0 {
 		return

@@ -241,7 +241,7 @@ func (s *Scheduler) prioritize(m alloc.Prioritize) {
 	s.full = true
 	for _, p := range m.Jobs {
 		j := s.jobs[p.ID]
-		if j == nil || j.Priority == p.Priority {
+		if j == nil {
 			continue
 		}
 		if j.state == holds {

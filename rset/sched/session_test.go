@@ -281,6 +281,38 @@ func TestAMessageIsNotKept(t *testing.T) {
 	require.Equal(t, []jobid.ID{2, 1}, starts(t, s, 1))
 }
 
+// A node is not as good as another if a job may have only some, or if a part of one is free.
+// Either way the head keeps what it needs, and no more.
+func TestWhatIsNotToBeCounted(t *testing.T) {
+	nodes := machine(t, 3, 2)
+	hour := func(id jobid.ID, nodes int64, hours time.Duration, constraints string) alloc.Request {
+		spec, err := jobspec.Parse(specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: hours * time.Hour}))
+		if constraints != "" {
+			spec, err = spec.Update("attributes.system.constraints", []byte(constraints))
+		}
+		require.NoError(t, err)
+		text, err := spec.MarshalJSON()
+		require.NoError(t, err)
+		return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}
+	}
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+	require.NoError(t, s.Take(hour(1, 2, 1, "")))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	require.NoError(t, s.Take(hour(2, 1, 1, `{"ranks":["0"]}`)))
+	require.NoError(t, s.Take(hour(3, 1, 2, "")))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 waits for rank 0")
+
+	s = begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+	require.NoError(t, s.Take(hour(1, 2, 1, "")))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(1)}}}})
+	require.NoError(t, err)
+	require.NoError(t, s.Take(alloc.Free{ID: 1, R: half}))
+	require.NoError(t, s.Take(hour(2, 2, 1, "")))
+	require.NoError(t, s.Take(hour(3, 1, 2, "")))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 waits for the nodes of 1")
+}
+
 // The time does not go back, and what is no time is none.
 func TestTheTimeOfADecision(t *testing.T) {
 	nodes := machine(t, 1, 1)
