@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -37,7 +40,8 @@ type cluster struct {
 	nodes []node
 	queue events
 
-	todo    []joblife.Input
+	l       *loop.Loop
+	err     error            // of what the loop did
 	stored  []joblife.Record // what is durable, for a restart
 	log     *logs
 	offline *idset.Set // nodes that are down
@@ -91,13 +95,14 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	first := seed == o.seed
 	c.cfg.Volatile = o.restarts == 0 && (o.log == "" || !first)
 	c.metrics = metrics{seed: seed, latency: make(map[seconds]int), draws: first && o.html != ""}
-	var err error
 	if o.log != "" && first {
+		var err error
 		if c.log, err = newLogs(o.log, w); err != nil {
 			return nil, err
 		}
 	}
-	if c.m, err = joblife.New(c.cfg); err != nil {
+	m, err := joblife.New(c.cfg)
+	if err != nil {
 		return nil, err
 	}
 	for i := range o.restarts {
@@ -107,7 +112,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	if o.mtbf > 0 {
 		c.fail()
 	}
-	return c, c.connect()
+	return c, c.connect(m)
 }
 
 // A way is how jobs give nodes back.
@@ -136,7 +141,7 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 			if c.log != nil {
 				err = errors.Join(err, c.log.close())
 			}
-			c.m, c.sched, c.stored = nil, scheduler{}, nil
+			c.m, c.l, c.sched, c.stored = nil, nil, scheduler{}, nil
 			return err
 		}
 	}
@@ -152,7 +157,17 @@ func (c *cluster) count() map[jobstate.Result]int {
 	return results
 }
 
-func (c *cluster) connect() error {
+// connect runs a manager, which hears of inputs first, with a scheduler that knows nothing yet.
+func (c *cluster) connect(m *joblife.Manager, inputs ...joblife.Input) (err error) {
+	c.m = m
+	c.l, err = loop.New(m, loop.Config{
+		Store: c, MaxInputs: math.MaxInt,
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.check(c.do(rd)) },
+		Refused: func(in joblife.Input, err error) { c.check(fmt.Errorf("%T: %w", in, err)) },
+	})
+	if err != nil {
+		return err
+	}
 	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
 		Ranks: idset.Range(0, uint32(c.o.nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(c.o.cores-1))},
 	}}})
@@ -162,7 +177,9 @@ func (c *cluster) connect() error {
 	if c.sched, err = newScheduler(c.o.policy, nodes, idset.Union(c.offline, c.drained)); err != nil {
 		return err
 	}
-	c.todo = append(c.todo, joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
+	for _, in := range append(inputs, joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{}) {
+		c.put(in)
+	}
 	return c.settle()
 }
 
@@ -190,8 +207,7 @@ func (c *cluster) advance() (bool, error) {
 	if len(c.queue) > 0 {
 		sooner(c.queue[0].at)
 	}
-	deadline, ok := c.m.Deadline()
-	if ok {
+	if deadline, ok := c.m.Deadline(); ok {
 		sooner(c.seconds(deadline))
 	}
 	if at < 0 {
@@ -209,9 +225,6 @@ func (c *cluster) advance() (bool, error) {
 		if err := c.happen(c.queue.pop()); err != nil {
 			return false, err
 		}
-	}
-	if ok && c.seconds(deadline) <= c.now {
-		c.todo = append(c.todo, joblife.Tick{})
 	}
 	return true, c.settle()
 }
@@ -231,45 +244,38 @@ func (c *cluster) submit(id jobid.ID) error {
 		}
 		c.specs[shape{j.size, j.limit}] = text
 	}
-	c.todo = append(c.todo, joblife.Submit{
+	c.put(joblife.Submit{
 		ID: id, By: joblife.Cred{UserID: j.user}, Jobspec: text, Urgency: jobstate.UrgencyDefault,
 	})
 	return nil
 }
 
+// put has an input dispatched.
+func (c *cluster) put(in joblife.Input) { c.check(c.l.Put(in)) }
+
+// check keeps the first error.
+func (c *cluster) check(err error) { c.err = cmp.Or(c.err, err) }
+
 // settle passes on what is to be told, until nothing follows from it.
 func (c *cluster) settle() error {
 	for {
-		for i := 0; i < len(c.todo); i++ {
-			if err := c.m.Step(c.time(), c.todo[i]); err != nil {
-				return fmt.Errorf("%T: %w", c.todo[i], err)
-			}
+		c.check(c.l.Advance(c.time()))
+		if c.err != nil {
+			return c.err
 		}
-		clear(c.todo)
-		c.todo = c.todo[:0]
-		var rd joblife.Ready
-		for c.m.Ready(&rd) {
-			if err := c.do(&rd); err != nil {
-				return err
-			}
-			if err := c.m.Done(rd.Seq); err != nil {
-				return err
-			}
-		}
-		if len(c.todo) > 0 {
-			continue
-		}
-		for _, r := range c.sched.Decide(eventlog.FromTime(c.time())) {
-			c.todo = append(c.todo, joblife.SchedResponse(r))
-		}
-		if len(c.todo) == 0 {
+		responses := c.sched.Decide(eventlog.FromTime(c.time()))
+		if len(responses) == 0 {
 			return nil
+		}
+		for _, r := range responses {
+			c.put(joblife.SchedResponse(r))
 		}
 	}
 }
 
-func (c *cluster) do(rd *joblife.Ready) error {
-	for _, r := range rd.Append {
+// Append keeps the records.
+func (c *cluster) Append(records []joblife.Record) error {
+	for _, r := range records {
 		if c.o.restarts > 0 {
 			c.stored = append(c.stored, r.Clone())
 		}
@@ -277,6 +283,13 @@ func (c *cluster) do(rd *joblife.Ready) error {
 			c.log.add(r)
 		}
 	}
+	return nil
+}
+
+// Unlink removes nothing: no job is purged.
+func (*cluster) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { return nil, nil }
+
+func (c *cluster) do(rd *joblife.Ready) error {
 	for _, f := range rd.Faults {
 		return f
 	}
@@ -329,7 +342,7 @@ func (c *cluster) started(s exec.Start) {
 	j := &c.jobs[s.ID]
 	if s.Reattach {
 		if j.running {
-			c.todo = append(c.todo, joblife.ExecResponse{ID: s.ID, Type: exec.ResponseReattached})
+			c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseReattached})
 		}
 		return
 	}
@@ -338,7 +351,7 @@ func (c *cluster) started(s exec.Start) {
 	c.occupy(s.ID, j.ranks)
 	c.begins(j)
 	c.after(j.run, event{kind: finishes, job: s.ID, ends: j.exits})
-	c.todo = append(c.todo, joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
+	c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
 }
 
 // occupy makes a job the holder of nodes.
@@ -363,9 +376,8 @@ func (c *cluster) finish(id jobid.ID, status int32) {
 	for rank := range j.ranks.All() {
 		c.spent(rank, &c.nodes[rank], spentJob)
 	}
-	c.todo = append(c.todo,
-		joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: status},
-		joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: status})
+	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
 }
 
 // launch starts a prolog or an epilog on nodes. How long it takes follows from the
@@ -411,7 +423,7 @@ func (c *cluster) exit(rank uint32, kind perilog.ReportKind) {
 	c.spent(rank, n, spentActing(n.last.Action))
 	c.acting--
 	n.last.Kind = kind
-	c.todo = append(c.todo, joblife.Report{Job: n.holder, Report: n.last})
+	c.put(joblife.Report{Job: n.holder, Report: n.last})
 }
 
 func (c *cluster) freed(f alloc.Free) {
@@ -438,6 +450,6 @@ func (c *cluster) drain(ranks *idset.Set) error {
 			c.after(c.o.repair, event{kind: repairs, ranks: []uint32{rank}})
 		}
 	}
-	c.todo = append(c.todo, joblife.Drained{Ranks: ranks})
+	c.put(joblife.Drained{Ranks: ranks})
 	return c.sched.nodes(nil, ranks)
 }

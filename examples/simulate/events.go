@@ -120,9 +120,9 @@ func (c *cluster) failed(rank uint32) error {
 	if n.acts() {
 		c.exit(rank, perilog.ReportUnreachable)
 	}
-	c.todo = append(c.todo, joblife.Offline{Ranks: c.offline.Clone()})
+	c.put(joblife.Offline{Ranks: c.offline.Clone()})
 	if n.holder != 0 && c.jobs[n.holder].running {
-		c.todo = append(c.todo, joblife.Raise{ID: n.holder, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
+		c.put(joblife.Raise{ID: n.holder, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
 	}
 	return c.sched.nodes(nil, idset.Of(rank))
 }
@@ -131,7 +131,7 @@ func (c *cluster) repaired(ranks []uint32) error {
 	up := idset.Of(ranks...)
 	c.offline.SubtractWith(up)
 	c.drained.SubtractWith(up)
-	c.todo = append(c.todo, joblife.Offline{Ranks: c.offline.Clone()})
+	c.put(joblife.Offline{Ranks: c.offline.Clone()})
 	return c.sched.nodes(up, nil)
 }
 
@@ -155,12 +155,11 @@ func (c *cluster) restart() error {
 	for _, q := range left.Quarantined {
 		return fmt.Errorf("job %v cannot be read after a restart: %w", q.Job, q.Err)
 	}
-	c.m = m
-	c.todo = append(c.todo, joblife.Offline{Ranks: c.offline.Clone()})
+	inputs := []joblife.Input{joblife.Offline{Ranks: c.offline.Clone()}}
 	for _, n := range c.nodes {
 		if n.last.Kind != 0 {
-			c.todo = append(c.todo, joblife.Report{Job: n.holder, Report: n.last})
+			inputs = append(inputs, joblife.Report{Job: n.holder, Report: n.last})
 		}
 	}
-	return c.connect()
+	return c.connect(m, inputs...)
 }
