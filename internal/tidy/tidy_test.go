@@ -24,7 +24,7 @@ const module = "github.com/joblife/joblife"
 var layout = map[string]string{
 	".":                    "btree " + belowRoot,
 	"loop":                 ". jobstate/jobid",
-	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool jobstate/archive purge/dirstore purge/storetest rapid",
+	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore purge/storetest rapid",
 	"perilog":              "perilog/internal/run " + belowPerilog,
 	"perilog/exec":         "perilog rset jobstate jobstate/jobid idset eventlog",
 	"perilog/internal/run": "idset eventlog jobstate",

@@ -14,7 +14,7 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// first is a scheduler that serves jobs in order, on a pool.
+// first is a scheduler that serves jobs in order, on a pool. What it has can be made wrong.
 type first struct {
 	nodes   *rset.R
 	pool    *pool.Pool
