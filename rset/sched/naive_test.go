@@ -253,7 +253,7 @@ func TestAPolicyIsWhatItsNameSays(t *testing.T) {
 				}
 			})
 			if policy != sched.Policy(sched.FIFO{}) {
-				require.Greater(t, overtook, 20)
+				require.Positive(t, overtook)
 			}
 		})
 	}
