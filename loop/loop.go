@@ -157,14 +157,16 @@ func (l *Loop) run(ctx context.Context) error {
 // passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
 // nothing follows. Store and Effects run in the caller's goroutine, so that the same calls
 // have the same effects, byte by byte (I7). Between two calls the caller may look at the
-// Manager, such as at its Deadline. A Call waits for an Advance by another goroutine. The
-// error is as Run's. After it, and when a Shutdown is complete, the Loop has ended.
+// Manager, such as at its Deadline. A Call waits for an Advance by another goroutine. If
+// now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
+// is as Run's and ends the Loop, as does a Shutdown that is complete.
 func (l *Loop) Advance(now time.Time) (err error) {
-	if now.Before(l.now) {
-		return fmt.Errorf("loop: %w: %v is before %v", joblife.ErrClock, now, l.now)
-	}
 	if err := l.begin(nil); err != nil {
 		return err
+	}
+	if now.Before(l.now) {
+		l.pause()
+		return fmt.Errorf("loop: %w: %v is before %v", joblife.ErrClock, now, l.now)
 	}
 	over, cause := true, errPanic
 	defer func() {

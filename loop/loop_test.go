@@ -623,3 +623,15 @@ func TestAdvanceTicksOnce(t *testing.T) {
 	}
 	require.Equal(t, 4, strings.Count(s.journal.String(), "memo"), "one, and one for each Tick")
 }
+
+func TestAdvanceBesideRun(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 0)
+	stop := s.run(t.Context())
+	for range 100 {
+		_, err := s.l.Call(t.Context(), joblife.Tick{})
+		require.NoError(t, err)
+		require.EqualError(t, s.l.Advance(start), "loop: it runs already")
+	}
+	require.ErrorIs(t, stop(), context.Canceled)
+	require.ErrorIs(t, s.l.Advance(start), loop.ErrEnded)
+}
