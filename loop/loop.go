@@ -127,13 +127,15 @@ func (l *Loop) Run(ctx context.Context) error {
 		return err
 	}
 	cause := errPanic
-	defer func() { l.end(cause) }()
+	defer func() {
+		if l.writing { // even in a panic, so that a restart has the Store for itself
+			<-l.written
+		}
+		l.end(cause)
+	}()
 	defer context.AfterFunc(ctx, l.signal)()
 	l.inline = false
 	cause = l.run(ctx)
-	if l.writing {
-		<-l.written
-	}
 	return cause
 }
 

@@ -635,3 +635,19 @@ func TestAdvanceBesideRun(t *testing.T) {
 	require.ErrorIs(t, stop(), context.Canceled)
 	require.ErrorIs(t, s.l.Advance(start), loop.ErrEnded)
 }
+
+// Who recovers and restores has the store for itself.
+func TestAPanicWaitsForTheStore(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := &disk{takes: time.Second}
+		s := newSite(t, time.Now(), d, config(), 0)
+		s.put(submit(1))
+		s.refuse = func() { panic("mine") }
+		got := make(chan string, 1)
+		go func() { got <- panics(func() { _ = s.l.Run(ctx) }) }()
+		synctest.Wait() // the job is with the store
+		s.put(joblife.ExecResponse{ID: 99})
+		require.Equal(t, "mine", <-got)
+		require.False(t, d.busy)
+	})
+}
