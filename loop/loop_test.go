@@ -651,3 +651,20 @@ func TestAPanicWaitsForTheStore(t *testing.T) {
 		require.False(t, d.busy)
 	})
 }
+
+func TestAVolatileManagerNeedsNoStore(t *testing.T) {
+	cfg := config()
+	cfg.Volatile = true
+	s := newSite(t, start, new(disk), config(), 0)
+	var err error
+	s.m, err = joblife.New(cfg)
+	require.NoError(t, err)
+	s.l, err = loop.New(s.m, loop.Config{Effects: s.act, Refused: func(in joblife.Input, err error) { t.Errorf("%T: %v", in, err) }})
+	require.NoError(t, err)
+	s.put(append(hello, submit(1))...)
+	require.NoError(t, s.l.Advance(start))
+	s.put(joblife.Purge{Tag: 5, Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(0)}})
+	require.NoError(t, s.l.Advance(start.Add(time.Second)))
+	require.Equal(t, []joblife.Answer{{Tag: 5, Count: 1}}, s.answers)
+	require.Zero(t, s.l.Stats().Commits)
+}

@@ -170,7 +170,7 @@ func (l *Loop) send() (bool, error) {
 	switch {
 	case len(l.rd.Append) > 0 && l.cfg.Store == nil:
 		return true, l.stored(outcome{err: errors.New("there is none, and the Manager is not volatile")})
-	case len(l.rd.Append)+len(l.rd.Unlink) == 0:
+	case len(l.rd.Append)+len(l.rd.Unlink) == 0, l.cfg.Store == nil: // of a volatile job nothing is stored
 		return true, l.stored(outcome{})
 	case l.inline:
 		return true, l.stored(l.store())
