@@ -668,3 +668,13 @@ func TestAVolatileManagerNeedsNoStore(t *testing.T) {
 	require.Equal(t, []joblife.Answer{{Tag: 5, Count: 1}}, s.answers)
 	require.Zero(t, s.l.Stats().Commits)
 }
+
+// The Manager drops the memory of a large Ready, and so does the Loop.
+func TestNoReadyIsKept(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 0)
+	var kept *joblife.Ready
+	s.effects = func(rd *joblife.Ready) { kept = rd }
+	s.put(submit(1))
+	require.NoError(t, s.l.Advance(start))
+	require.Zero(t, *kept)
+}

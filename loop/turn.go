@@ -233,6 +233,7 @@ func (l *Loop) stored(o outcome) error {
 	if err := l.m.Done(l.rd.Seq); err != nil {
 		return fmt.Errorf("loop: %w", err)
 	}
+	l.rd = joblife.Ready{} // a large one would stay until the next
 	for _, c := range answered {
 		close(c.done)
 	}
