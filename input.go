@@ -226,7 +226,7 @@ type (
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}
 	// Shutdown forbids further launches and starts. Running actions may end until the deadline,
-	// 0 for none; Stats.Actions counts them. After the deadline Step refuses all inputs. A
+	// 0 for none: see [Manager.Stopped]. After the deadline Step refuses all inputs. A
 	// second Shutdown changes the deadline.
 	Shutdown struct{ Deadline eventlog.Timestamp }
 )

@@ -745,11 +745,14 @@ func TestAShutdownIsCompleteWhenNoActionRuns(t *testing.T) {
 	s.hold["action"] = true
 	id := s.submit(jobspec.Job{Nodes: 1})
 	require.Equal(t, 1, s.m.Stats().Actions)
+	require.False(t, s.m.Stopped())
 	end := s.now.Add(time.Minute)
 	s.step(joblife.Shutdown{Deadline: eventlog.FromTime(end)})
 	require.Equal(t, 1, s.m.Stats().Actions)
+	require.False(t, s.m.Stopped(), "the prolog runs")
 	s.step(exited(s.runs[0], 0))
 	require.Zero(t, s.m.Stats().Actions)
+	require.True(t, s.m.Stopped())
 	s.step(joblife.Tick{}) // looks at the limits
 	at := s.deadline()
 	require.Equal(t, end.Unix(), at.Unix())

@@ -140,6 +140,12 @@ func (m *Manager) Abandon(seq uint64) error {
 	return nil
 }
 
+// Stopped reports whether a [Shutdown] is complete: no action runs any more, or its deadline
+// has passed. It costs what Stats does.
+func (m *Manager) Stopped() bool {
+	return m.shutdown.begun && (m.shutdown.over(m.now) || m.actors() == 0)
+}
+
 func (m *Manager) outstanding(seq uint64) error {
 	switch {
 	case m.dead:
@@ -296,7 +302,7 @@ func (m *Manager) Queue(name string) (QueueStatus, bool) {
 type Stats struct {
 	States       map[jobstate.State]int // of each state that a job is in; INACTIVE are those of Purge
 	Housekeeping int                    // inactive jobs whose housekeeping goes on
-	Actions      int                    // jobs of which an action runs; a Shutdown is complete when it is 0
+	Actions      int                    // jobs of which an action runs
 	Queue        alloc.Stats            // of the queue for the scheduler
 	Waits        int
 	Quarantined  int // jobs that Restore could not read
@@ -311,22 +317,27 @@ func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.sched.queue.Stats(), Waits: m.waits.n,
 		Quarantined: len(m.quarantine.jobs), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
-		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive),
+		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive), Actions: m.actors(),
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {
 			s.States[state] = len(l)
 		}
 	}
-	for _, mask := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
-		for _, j := range m.lists[stateIndex(mask)] {
-			if j.life.Running() {
-				s.Actions++
-			}
-		}
-	}
 	if n := m.index.Len(); n > 0 {
 		s.States[jobstate.StateInactive] = n
 	}
 	return s
+}
+
+// actors returns the number of jobs of which an action runs.
+func (m *machine) actors() (n int) {
+	for _, state := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
+		for _, j := range m.lists[stateIndex(state)] {
+			if j.life.Running() {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -87,7 +87,6 @@ type Loop struct {
 	size     int              // bytes in them
 	next     []*call          // those that are answered when all steps are durable
 	sent     []*call          // those that are answered when rd is
-	shutdown *time.Time       // when a Shutdown ends it at the latest; zero: when no action runs
 	timer    *time.Timer
 	ticked   bool // in this Advance
 }
@@ -143,7 +142,7 @@ func (l *Loop) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if busy, err := l.turn(); err != nil {
 			return err
-		} else if l.complete() {
+		} else if l.m.Stopped() {
 			return l.stop()
 		} else if !busy {
 			l.wait()
@@ -183,7 +182,7 @@ func (l *Loop) Advance(now time.Time) (err error) {
 		}
 		cause = errPanic
 	}
-	if over = l.complete(); over {
+	if over = l.m.Stopped(); over {
 		cause = nil
 	}
 	l.pause()

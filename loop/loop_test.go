@@ -678,3 +678,64 @@ func TestNoReadyIsKept(t *testing.T) {
 	require.NoError(t, s.l.Advance(start))
 	require.Zero(t, *kept)
 }
+
+// A Shutdown comes from a hook, before the Loop was made, or is over when an input comes
+// so shortly before its deadline that its time is rounded to it.
+func TestAShutdownThatTheManagerKnows(t *testing.T) {
+	for name, act := range map[string]func(s *site, set func(time.Time)){
+		"of a hook": func(s *site, _ func(time.Time)) {
+			s.mute = true
+			s.put(submit(1))
+			synctest.Wait()
+			s.put(joblife.Memo{ID: 1, Values: []byte(`{"n":1}`)})
+		},
+		"before New": func(s *site, _ func(time.Time)) {
+			require.NoError(s.t, s.m.Step(time.Now(), joblife.Shutdown{}))
+		},
+		"just before the deadline": func(s *site, set func(time.Time)) {
+			s.effects = func(rd *joblife.Ready) { s.mute = s.mute || len(rd.Launch) > 0 }
+			s.put(append(hello, submit(1))...)
+			synctest.Wait()
+			at := eventlog.FromTime(time.Now().Add(time.Minute))
+			s.put(joblife.Shutdown{Deadline: at})
+			synctest.Wait()
+			now := at.Time()
+			for eventlog.FromTime(now.Add(-1)) == at {
+				now = now.Add(-1)
+			}
+			require.True(s.t, now.Before(at.Time()))
+			set(now)
+			s.put(joblife.Tick{})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context) {
+				cfg := config()
+				cfg.Hooks = []joblife.Hooks{{Event: func(e *joblife.Event) {
+					if e.Entry.Name == "memo" {
+						e.Post(joblife.Shutdown{})
+					}
+				}}}
+				s := newSite(t, time.Now(), new(disk), cfg, 0)
+				now := time.Now()
+				s.l.SetClock(func() time.Time { return now })
+				ctx, cancel := context.WithCancel(ctx)
+				defer cancel()
+				ended := make(chan error, 1)
+				begin := func() { ended <- s.l.Run(ctx) }
+				if name == "before New" {
+					act(s, nil)
+					go begin()
+				} else {
+					go begin()
+					act(s, func(t time.Time) { now = t })
+				}
+				synctest.Wait()
+				if len(ended) == 0 {
+					t.Fatal("it goes on")
+				}
+				require.NoError(t, <-ended)
+			})
+		})
+	}
+}

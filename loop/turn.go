@@ -148,12 +148,6 @@ func (l *Loop) step(in joblife.Input) error {
 	}
 	l.steps++
 	l.size += sizeOf(in)
-	if in, ok := in.(joblife.Shutdown); ok {
-		l.shutdown = new(time.Time)
-		if in.Deadline != 0 {
-			*l.shutdown = in.Deadline.Time()
-		}
-	}
 	return nil
 }
 
@@ -266,17 +260,6 @@ func answer(list *[]*call) {
 	}
 	clear(*list)
 	*list = (*list)[:0]
-}
-
-// complete reports whether a Shutdown is.
-func (l *Loop) complete() bool {
-	switch {
-	case l.shutdown == nil:
-		return false
-	case !l.shutdown.IsZero() && !l.shutdown.After(l.time()):
-		return true
-	}
-	return l.m.Stats().Actions == 0
 }
 
 // stop hands out what the Manager has decided.
