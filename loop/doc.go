@@ -44,7 +44,7 @@
 //
 // # Limits
 //
-// The inbox has room for [Config].MaxInputs inputs, with 64 MiB of data; Call and View may
-// use half, so that users do not keep out what nodes report. While the store works, 16 384
-// inputs or 64 MiB are dispatched for the next commit.
+// The inbox has room for [Config].MaxInputs inputs, with 64 MiB in strings and slices; Call
+// and View may use half, so that users do not keep out what nodes report. While the store
+// works, 16 384 inputs and Views, or 64 MiB, go on to the next commit; then the others wait.
 package loop

@@ -33,6 +33,7 @@ const ownTags = 1 << 63
 // A request is an input that waits, or a View.
 type request struct {
 	in   joblife.Input
+	size int   // in bytes
 	call *call // nil: of Put
 }
 
@@ -91,27 +92,23 @@ func checkTag(in joblife.Input) error {
 	return nil
 }
 
-// sizeOf returns how many bytes an input carries, as far as a peer or a user sets it.
-func sizeOf(in joblife.Input) (n int) {
-	switch in := in.(type) {
-	case joblife.Submit:
-		n = len(in.Jobspec)
-	case joblife.Update:
-		for _, u := range in.Updates {
-			n += len(u.Path) + len(u.Value)
+// sizeOf returns how many bytes an input has in strings and slices, which peers and users set.
+func sizeOf(v reflect.Value) (n int) {
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += sizeOf(v.Field(i))
 		}
-	case joblife.Memo:
-		n = len(in.Values)
-	case joblife.Post:
-		n = len(in.Name) + len(in.Context)
-	case joblife.Raise:
-		n = len(in.Type) + len(in.Note)
-	case joblife.SchedResponse:
-		n = len(in.Note) + len(in.Annotations)
-	case joblife.ExecResponse:
-		n = len(in.Exception.Type) + len(in.Exception.Note)
-	case joblife.Report:
-		n = len(in.Line) + len(in.Detail)
+	case reflect.Slice:
+		elem := v.Type().Elem()
+		n = v.Len() * int(elem.Size())
+		if k := elem.Kind(); k == reflect.String || k == reflect.Struct || k == reflect.Slice {
+			for i := range v.Len() {
+				n += sizeOf(v.Index(i))
+			}
+		}
 	}
 	return n
 }
@@ -127,7 +124,7 @@ func (l *Loop) Put(inputs ...joblife.Input) error {
 		if err := checkTag(in); err != nil {
 			return err
 		}
-		size += sizeOf(in)
+		size += sizeOf(reflect.ValueOf(in))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,7 +132,7 @@ func (l *Loop) Put(inputs ...joblife.Input) error {
 		return err
 	}
 	for _, in := range inputs {
-		l.inbox = append(l.inbox, request{in: in})
+		l.inbox = append(l.inbox, request{in: in, size: sizeOf(reflect.ValueOf(in))})
 	}
 	return nil
 }
@@ -152,7 +149,7 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 		}
 	}
 	c := &call{ctx: ctx, done: make(chan struct{})}
-	if err := l.ask(request{in, c}); err != nil {
+	if err := l.ask(request{in: in, call: c}); err != nil {
 		return joblife.Answer{}, err
 	}
 	return l.await(ctx, c)
@@ -164,7 +161,7 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 // error tell nobody what f saw, if it was called at all: ErrFull, ErrEnded, or that of ctx.
 func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 	c := &call{ctx: ctx, done: make(chan struct{}), view: make(chan struct{}), back: make(chan struct{})}
-	if err := l.ask(request{nil, c}); err != nil {
+	if err := l.ask(request{call: c}); err != nil {
 		return err
 	}
 	select {
@@ -187,7 +184,8 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 func (l *Loop) ask(r request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.admit(1, sizeOf(r.in), 2); err != nil {
+	r.size = sizeOf(reflect.ValueOf(r.in))
+	if err := l.admit(1, r.size, 2); err != nil {
 		return err
 	}
 	if l.lastTag++; setTag(&r.in, ownTags|l.lastTag) {

@@ -83,7 +83,7 @@ type Loop struct {
 	rd       joblife.Ready
 	writing  bool
 	calls    map[uint64]*call // those that wait for an answer, by tag
-	steps    int              // inputs since the last Ready
+	steps    int              // requests since the last Ready
 	size     int              // bytes in them
 	next     []*call          // those that are answered when all steps are durable
 	sent     []*call          // those that are answered when rd is

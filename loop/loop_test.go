@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -212,7 +213,9 @@ func TestTheInboxIsBounded(t *testing.T) {
 	for _, in := range []joblife.Input{
 		submit(1), joblife.Update{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
 		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
-		joblife.Report{Report: perilog.Report{Line: []byte("x")}},
+		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.SetFlags{Flags: []string{"x"}},
+		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},
+		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Who: "x"},
 	} {
 		require.ErrorIs(t, s.l.Put(in), loop.ErrFull, "%T", in)
 	}
@@ -735,6 +738,44 @@ func TestAShutdownThatTheManagerKnows(t *testing.T) {
 					t.Fatal("it goes on")
 				}
 				require.NoError(t, <-ended)
+			})
+		})
+	}
+}
+
+// So it is for those who ask: refusals and views wait for the store too.
+func TestAskersAreBoundedWhileTheStoreHangs(t *testing.T) {
+	for name, ask := range map[string]func(s *site, ctx context.Context) error{
+		"a refusal": func(s *site, ctx context.Context) error {
+			_, err := s.l.Call(ctx, submit(1))
+			return err
+		},
+		"a view": func(s *site, ctx context.Context) error { return s.l.View(ctx, func(*joblife.Manager) {}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context) {
+				s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), 100)
+				s.mute = true
+				stop := s.run(ctx)
+				s.put(submit(1))
+				synctest.Wait()
+				brief, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				var full atomic.Bool
+				n := 0
+				for ; n < 20000 && !full.Load(); n++ {
+					go func() {
+						if errors.Is(ask(s, brief), loop.ErrFull) {
+							full.Store(true)
+						}
+					}()
+					if n%50 == 49 {
+						synctest.Wait()
+					}
+				}
+				synctest.Wait()
+				require.InDelta(t, 1<<14+50, n, 200)
+				require.ErrorIs(t, stop(), context.Canceled)
 			})
 		})
 	}

@@ -69,7 +69,7 @@ func (l *Loop) take() {
 			l.inbox, l.head = slices.Delete(l.inbox, 0, l.head), 0
 		}
 		for _, r := range l.batch {
-			l.bytes -= sizeOf(r.in)
+			l.bytes -= r.size
 		}
 	}
 	l.mu.Unlock()
@@ -85,6 +85,8 @@ func (l *Loop) take() {
 // request dispatches an input, or lets a reader view the Manager.
 func (l *Loop) request(r request) error {
 	c := r.call
+	l.steps++ // refused or not: who asks waits for the store
+	l.size += r.size
 	switch {
 	case c == nil:
 		err := l.step(r.in)
@@ -146,8 +148,6 @@ func (l *Loop) step(in joblife.Input) error {
 	if err != nil {
 		return err
 	}
-	l.steps++
-	l.size += sizeOf(in)
 	return nil
 }
 
