@@ -39,11 +39,11 @@ type request struct {
 
 // A call is somebody who waits for a request.
 type call struct {
-	ctx    context.Context
+	gone   <-chan struct{} // closed when its context ends
 	tag    uint64
 	waits  bool          // for a job, or for none: it may take long
 	view   chan struct{} // of a View: its turn
-	back   chan struct{} // closed when a View is over, or given up
+	back   chan struct{} // closed when a View is over
 	done   chan struct{} // closed when the call is answered
 	answer joblife.Answer
 	err    error
@@ -148,7 +148,7 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 			return joblife.Answer{}, err
 		}
 	}
-	c := &call{ctx: ctx, done: make(chan struct{})}
+	c := &call{gone: ctx.Done(), done: make(chan struct{})}
 	if err := l.ask(request{in: in, call: c}); err != nil {
 		return joblife.Answer{}, err
 	}
@@ -160,14 +160,13 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 // what is not durable yet, so View returns only when all that f saw is durable. After an
 // error tell nobody what f saw, if it was called at all: ErrFull, ErrEnded, or that of ctx.
 func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
-	c := &call{ctx: ctx, done: make(chan struct{}), view: make(chan struct{}), back: make(chan struct{})}
+	c := &call{gone: ctx.Done(), done: make(chan struct{}), view: make(chan struct{}), back: make(chan struct{})}
 	if err := l.ask(request{call: c}); err != nil {
 		return err
 	}
 	select {
 	case <-c.view:
-	case <-ctx.Done():
-		close(c.back)
+	case <-c.gone:
 		return context.Cause(ctx)
 	case <-l.ended:
 		return l.endError()
@@ -222,7 +221,7 @@ func (l *Loop) await(ctx context.Context, c *call) (joblife.Answer, error) {
 	select {
 	case <-c.done:
 		return c.answer, c.err
-	case <-ctx.Done():
+	case <-c.gone:
 		if c.tag != 0 {
 			l.leave(c)
 		}

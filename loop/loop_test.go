@@ -275,11 +275,6 @@ func TestACallerThatLeaves(t *testing.T) {
 	})
 }
 
-// A late is a context that ends when the Loop has looked at it.
-type late struct{ context.Context }
-
-func (late) Err() error { return nil }
-
 func TestAView(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context) {
 		s := newSite(t, time.Now(), &disk{}, config(), 0)
@@ -299,9 +294,6 @@ func TestAView(t *testing.T) {
 			_ = s.l.View(ctx, func(*joblife.Manager) { runtime.Goexit() })
 		}()
 		<-done
-		over, cancel := context.WithCancel(ctx)
-		cancel()
-		_ = s.l.View(late{over}, nil) // its caller leaves between two looks
 		require.NoError(t, s.l.View(ctx, func(m *joblife.Manager) { require.Equal(t, 3, m.Stats().States[jobstate.StateSched]) }))
 		require.ErrorIs(t, stop(), context.Canceled)
 	})
@@ -779,4 +771,14 @@ func TestAskersAreBoundedWhileTheStoreHangs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A nil context is its caller's panic.
+func TestACarelessCallerHarmsNobodyElse(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 0)
+	var none context.Context
+	require.NotEmpty(t, panics(func() { _, _ = s.l.Call(none, submit(1)) }))
+	require.NotEmpty(t, panics(func() { _ = s.l.View(none, func(*joblife.Manager) {}) }))
+	require.NoError(t, s.l.Advance(start))
+	require.Zero(t, s.l.Stats().Inputs)
 }

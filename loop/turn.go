@@ -87,23 +87,26 @@ func (l *Loop) request(r request) error {
 	c := r.call
 	l.steps++ // refused or not: who asks waits for the store
 	l.size += r.size
-	switch {
-	case c == nil:
+	if c == nil {
 		err := l.step(r.in)
 		if err != nil {
 			l.cfg.Refused(r.in, err)
 		}
 		return fatal(err)
-	case c.ctx.Err() != nil:
-		return nil // its caller is gone, or goes
-	case c.view != nil:
+	}
+	if c.view != nil {
 		select {
 		case c.view <- struct{}{}:
 			<-c.back
-		case <-c.back:
+			l.next = append(l.next, c)
+		case <-c.gone:
 		}
-		l.next = append(l.next, c)
 		return nil
+	}
+	select {
+	case <-c.gone:
+		return nil // its caller is gone, or goes
+	default:
 	}
 	if c.err = l.step(r.in); c.err == nil && c.tag != 0 {
 		l.calls[c.tag] = c
