@@ -20,8 +20,8 @@
 //  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
 //     the next commit. If it fails, the effects of that Ready never happen (I4).
 //  2. Effects, Refused and the functions of View have the Manager to themselves, one at a
-//     time, and inputs wait for them. They may Put, but a Call or a View inside them is a
-//     deadlock. What takes long belongs in a goroutine, with a copy.
+//     time, and inputs wait for them. They may Put, but a Call or a View inside them, or
+//     inside the store, is a deadlock. What takes long belongs in a goroutine, with a copy.
 //  3. If a scheduler or an executor said what is refused, end its session.
 //  4. The Manager is the Loop's. Run ends with the first error.
 //  5. Put is for schedulers, executors and nodes. It keeps the order and never waits.

@@ -17,8 +17,6 @@ var (
 	// ErrEnded is returned when the Loop has ended, with the cause if there is one.
 	// Whether the input of a Call counts then shows after a restart.
 	ErrEnded = errors.New("loop: ended")
-	// ErrTag is returned for an input with a Tag from 2^63 on: those are the Loop's.
-	ErrTag = errors.New("loop: tag is reserved")
 )
 
 // The limits of inputs that wait.
@@ -78,7 +76,7 @@ func setTag(in *joblife.Input, tag uint64) bool {
 	return ok
 }
 
-// checkTag returns ErrTag for a tag of the Loop: its answer would be somebody else's.
+// checkTag refuses a tag of the Loop: its answer would be somebody else's.
 func checkTag(in joblife.Input) error {
 	var tag uint64
 	if field, ok := tagged[reflect.TypeOf(in)]; ok {
@@ -87,7 +85,7 @@ func checkTag(in joblife.Input) error {
 		tag = in.Tag
 	}
 	if tag >= ownTags {
-		return fmt.Errorf("%w: %T with Tag %d", ErrTag, in, tag)
+		return fmt.Errorf("loop: %w: %T with Tag %d: those from 2^63 on are the Loop's", joblife.ErrInvalid, in, tag)
 	}
 	return nil
 }
@@ -117,7 +115,7 @@ func sizeOf(v reflect.Value) (n int) {
 // fit, or the error is [ErrFull] and none counts. It never waits, and any goroutine may call
 // it, Effects included. It retains what the inputs refer to, which must not change. Config's
 // Refused gets an input that the Manager refuses, and Effects the answers to inputs with a
-// Tag.
+// Tag. A Tag from 2^63 on is joblife.ErrInvalid: those are the Loop's.
 func (l *Loop) Put(inputs ...joblife.Input) error {
 	size := 0
 	for _, in := range inputs {
@@ -138,8 +136,8 @@ func (l *Loop) Put(inputs ...joblife.Input) error {
 }
 
 // Call has an input dispatched, and returns the answer when it is durable and Effects has
-// seen its Ready. It replaces the Tag, if the input has one; the answer to another input is
-// the zero Answer. The error is why the Manager refuses the input, that of the answer, ErrFull,
+// seen its Ready. It sets the Tag itself; to an input that has none the answer is the zero
+// Answer. The error is why the Manager refuses the input, that of the answer, ErrFull,
 // ErrEnded, or that of ctx. When ctx ends, an input that was not dispatched does not count
 // any more, and a Wait ends; another input may count.
 func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, error) {

@@ -20,7 +20,8 @@ type Config struct {
 	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal,
 	// Answers, Outcomes and Faults. Its records are durable, and the Store has removed the
 	// jobs in Unlink. It is called once for each Ready, in order. The Ready is valid until it
-	// returns. The answers to Calls are not in it.
+	// returns. The answers to Calls are not in it. A Ready that the Store had when a hello
+	// came has messages of the session before: for the scheduler, drop them until Hello comes.
 	Effects func(m *joblife.Manager, rd *joblife.Ready)
 	// Refused is called with each input of Put that the Manager refuses: nothing has
 	// changed. It comes before what the error is about is durable, so no user may be told. It
@@ -91,8 +92,8 @@ type Loop struct {
 	ticked   bool // in this Advance
 }
 
-// New returns a Loop for a Manager, which is the Loop's from then on. The error says what
-// is missing in cfg.
+// New returns a Loop for a Manager, which is the Loop's from then on; no Ready of it may be
+// outstanding. The error says what is missing in cfg.
 func New(m *joblife.Manager, cfg Config) (*Loop, error) {
 	switch {
 	case m == nil:

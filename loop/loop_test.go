@@ -230,10 +230,10 @@ func TestTagsOfTheLoopAreItsOwn(t *testing.T) {
 		joblife.Raise{Tag: 1 << 63, ID: 1, Type: "cancel"}, joblife.WaitEmpty{Tag: 1<<64 - 1, States: jobstate.StateActive},
 		joblife.WaitCancel{Tag: 1<<63 + 1},
 	} {
-		require.ErrorIs(t, s.l.Put(joblife.Tick{}, in), loop.ErrTag)
+		require.ErrorIs(t, s.l.Put(joblife.Tick{}, in), joblife.ErrInvalid)
 	}
 	_, err := s.l.Call(context.Background(), joblife.WaitCancel{Tag: 1<<63 + 1})
-	require.ErrorIs(t, err, loop.ErrTag)
+	require.ErrorIs(t, err, joblife.ErrInvalid)
 	require.Zero(t, s.l.Stats().Waiting)
 	s.put(joblife.Wait{Tag: 1<<63 - 1, ID: 1, States: jobstate.StateInactive})
 	require.NoError(t, s.l.Advance(start))
