@@ -95,6 +95,7 @@ type scheduler struct {
 	inventory *rset.R
 	pool      *pool.Pool
 	waiting   []request
+	void      bool // until the next Hello
 }
 
 // A request is a job that waits for resources.
@@ -104,8 +105,11 @@ type request struct {
 }
 
 func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
-	if hello != nil {
+	switch {
+	case hello != nil:
 		s.adopt(hello)
+	case s.void: // messages of the session before
+		return
 	}
 	for _, msg := range messages {
 		switch msg := msg.(type) {
@@ -163,7 +167,10 @@ func (s *scheduler) heed(in joblife.Input, err error) {
 	}
 	switch in := in.(type) {
 	case joblife.SchedResponse:
-		s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+		if !s.void {
+			s.void = true
+			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+		}
 	case joblife.Rerun:
 		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Who: "embed"})
 	}
@@ -180,7 +187,7 @@ func (s *scheduler) drain(drain []joblife.Drain) {
 
 // adopt begins a session: it gives each job what it has already.
 func (s *scheduler) adopt(hello *alloc.Announcement) {
-	s.waiting = nil
+	s.void, s.waiting = false, nil
 	s.pool, _ = pool.New(s.inventory, pool.Config{}) // which is not empty
 	for _, h := range hello.Responses {
 		warn(s.pool.Adopt(h.ID, h.R, h.Free))

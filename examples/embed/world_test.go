@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/joblifetest"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
@@ -58,4 +60,25 @@ func TestTheWorldIsContent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		joblifetest.RunScheduler(t, newInProcess, joblifetest.SchedulerConfig{AnyOrder: true, AlwaysUp: true})
 	})
+}
+
+// Once a response is refused, what comes before the next Hello is of the session before.
+func TestASessionBeginsOnceWithHello(t *testing.T) {
+	all, err := inventory()
+	require.NoError(t, err)
+	spec, err := jobspec.New(jobspec.Job{Command: []string{"true"}})
+	require.NoError(t, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	var said []joblife.Input
+	s := &scheduler{inventory: all, now: time.Now, put: func(in ...joblife.Input) { said = append(said, in...) }}
+	s.send(&alloc.Announcement{}, nil)
+	s.heed(joblife.SchedResponse{ID: 1}, joblife.ErrConflict)
+	s.heed(joblife.SchedResponse{ID: 2}, joblife.ErrConflict)
+	require.Len(t, said, 2, "hello and ready")
+	stale := []alloc.Message{alloc.Request{JobInfo: alloc.JobInfo{ID: 3}, Jobspec: text}}
+	s.send(nil, stale)
+	require.Len(t, said, 2)
+	s.send(&alloc.Announcement{}, stale)
+	require.Len(t, said, 3)
 }
