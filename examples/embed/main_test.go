@@ -167,7 +167,7 @@ func TestANodeWhoseEpilogFailedIsOutOfService(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, embed(t, &out, "-dir", t.TempDir(), "-n", "8", "-epilog", "exit 1", "true", "true").Run(), out.String())
 	require.Equal(t, 8, strings.Count(out.String(), "epilog failed for job"), out.String())
-	require.Contains(t, out.String(), "resources are busy", "no node is left for the second job")
+	require.Contains(t, out.String(), "unsatisfiable request for 8 whole nodes", "no node is left for the second job")
 	require.Equal(t, 2, strings.Count(out.String(), " clean"), out.String())
 }
 

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -15,13 +13,13 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 const size = 8 // nodes
@@ -88,74 +86,42 @@ func show(journal []joblife.JournalEntry) {
 // A put has inputs dispatched later.
 type put func(...joblife.Input)
 
-// A scheduler gives resources first come, first served.
+// A scheduler serves jobs in the order of their priority. Each session has its own.
 type scheduler struct {
+	*sched.Scheduler
 	now       func() time.Time
 	put       put
 	inventory *rset.R
-	pool      *pool.Pool
-	waiting   []request
-	void      bool // until the next Hello
-}
-
-// A request is a job that waits for resources.
-type request struct {
-	id   jobid.ID
-	need *pool.Request
+	gone      idset.Set // the nodes out of service: no job waits for them
+	void      bool      // until the next Hello
 }
 
 func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
 	switch {
 	case hello != nil:
-		s.adopt(hello)
-	case s.void: // messages of the session before
+		s.begin(hello)
+	case s.void || s.Scheduler == nil: // messages of the session before
 		return
 	}
 	for _, msg := range messages {
-		switch msg := msg.(type) {
-		case alloc.Request:
-			s.ask(msg)
-		case alloc.Cancel:
-			if i := slices.IndexFunc(s.waiting, func(r request) bool { return r.id == msg.ID }); i >= 0 {
-				s.waiting = slices.Delete(s.waiting, i, i+1)
-				s.put(joblife.SchedResponse{ID: msg.ID, Type: alloc.ResponseCancel})
-			} // else it has its response
-		case alloc.Free:
-			_, err := s.pool.Free(msg.ID, msg.R, msg.Final)
-			warn(err)
-		}
+		warn(s.Take(msg))
 	}
-	for len(s.waiting) > 0 {
-		first := s.waiting[0]
-		r, err := s.pool.Alloc(first.id, first.need, eventlog.FromTime(s.now()))
-		if errors.Is(err, pool.ErrBusy) && s.pool.Len() > 0 {
-			return // until a job frees its nodes
-		}
-		s.waiting = s.waiting[1:]
-		if err != nil {
-			s.deny(first.id, err)
-			continue
-		}
-		s.put(joblife.SchedResponse{ID: first.id, R: r})
+	for _, r := range s.Decide(eventlog.FromTime(s.now())) {
+		s.put(joblife.SchedResponse(r))
 	}
 }
 
-// ask lets a job wait. The message is gone when the Ready is done.
-func (s *scheduler) ask(msg alloc.Request) {
-	spec, err := jobspec.Parse(msg.Jobspec)
-	var need *pool.Request
-	if err == nil {
-		need, err = pool.NewRequest(spec)
+// begin begins a session: each job keeps what it has already.
+func (s *scheduler) begin(hello *alloc.Announcement) {
+	s.void, s.Scheduler = false, sched.New(sched.Config{})
+	warn(s.Acquire(pool.Acquire{Resources: s.inventory, Change: pool.Change{
+		Up: idset.Difference(s.inventory.Ranks(), &s.gone), Shrink: &s.gone,
+	}}))
+	for _, h := range hello.Responses {
+		warn(s.Take(h))
 	}
-	if err != nil {
-		s.deny(msg.ID, err)
-		return
-	}
-	s.waiting = append(s.waiting, request{msg.ID, need})
-}
-
-func (s *scheduler) deny(id jobid.ID, err error) {
-	s.put(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: err.Error()})
+	_, err := s.EndHello()
+	warn(err)
 }
 
 // heed warns of an input that was refused. If it is an answer of the scheduler's, another
@@ -180,19 +146,11 @@ func (s *scheduler) heed(in joblife.Input, err error) {
 func (s *scheduler) drain(drain []joblife.Drain) {
 	for _, d := range drain {
 		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
-		warn(s.pool.Update(pool.Change{Down: d.Ranks}))
+		if s.gone.UnionWith(d.Ranks); s.Scheduler != nil {
+			warn(s.Acquire(pool.Acquire{Change: pool.Change{Shrink: d.Ranks}}))
+		}
 		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
 	}
-}
-
-// adopt begins a session: it gives each job what it has already.
-func (s *scheduler) adopt(hello *alloc.Announcement) {
-	s.void, s.waiting = false, nil
-	s.pool, _ = pool.New(s.inventory, pool.Config{}) // which is not empty
-	for _, h := range hello.Responses {
-		warn(s.pool.Adopt(h.ID, h.R, h.Free))
-	}
-	warn(s.pool.Update(pool.Change{Up: s.inventory.Ranks()}))
 }
 
 // inventory is the nodes, with one core each.
