@@ -52,6 +52,11 @@ func (s *Scheduler) inventory() {
 		}
 		s.whole = pt.What
 	}
+	for h := range s.pool.Holders() { // a node may have come back with more
+		if s.whole != nil && !s.wholeNodes(h.Held) {
+			s.setOdd(s.jobs[h.ID], true)
+		}
+	}
 }
 
 // wholeNodes reports whether an R has whole nodes.

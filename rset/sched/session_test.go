@@ -402,3 +402,35 @@ func TestAForecastIsForTheFirst(t *testing.T) {
 	require.NoError(t, s.Take(q))
 	require.Len(t, s.Decide(1012), 9, "one is told that it is no longer known")
 }
+
+// A node that comes back with more than a job has of it is not in use as a whole.
+func TestANodeThatGrowsUnderAJob(t *testing.T) {
+	small, err := machine(t, 1, 1).Restrict(idset.Of(0))
+	require.NoError(t, err)
+	big := machine(t, 3, 2)
+	rest, err := big.Restrict(idset.Range(1, 2))
+	require.NoError(t, err)
+	nodes, err := rset.UnionDisjoint(small, rest)
+	require.NoError(t, err)
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	q := ask(t, 2, 1)
+	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
+	require.NoError(t, s.Take(q))
+	require.Equal(t, []jobid.ID{1, 2}, starts(t, s, 1000))
+	require.True(t, s.Held(1).Ranks().Contains(0))
+
+	grown, err := big.Restrict(idset.Of(0))
+	require.NoError(t, err)
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Shrink: idset.Of(0)}}))
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Grow: grown, Up: idset.Of(0)}}))
+	require.NoError(t, s.Take(ask(t, 3, 2)))
+	q.ID, q.Jobspec = 4, specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: 30 * time.Second})
+	require.NoError(t, s.Take(q))
+	require.Equal(t, []jobid.ID{4}, starts(t, s, 1001), "it ends before 1 does, and 3 waits for that")
+	require.False(t, s.ByCount())
+	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Take(alloc.Free{ID: 4, Final: true}))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
+	require.True(t, s.ByCount())
+}
