@@ -14,41 +14,31 @@ const maxTold = 8
 
 // estimates are the starts that jobs were told.
 type estimates struct {
-	told, telling []*job             // before this pass, and in it
-	next          eventlog.Timestamp // no forecast before this time
-	stale         bool               // the last forecast may be wrong
+	told, before []*job             // since reservations began anew, and before that
+	next         eventlog.Timestamp // no forecast before this time
+	stale        bool               // the last forecast may be wrong
 }
 
-// tellStart tells a job when it is to start, unless it was told that.
+// tellStart tells a job when it is to start.
 func (s *Scheduler) tellStart(j *job, at eventlog.Timestamp) {
-	if !s.cfg.Annotate || len(s.telling) == maxTold {
-		return
-	}
-	s.telling = append(s.telling, j)
-	if j.estimate != at {
-		s.annotate(j, at)
-	}
-}
-
-// tellHead is tellStart for the head of EASY, the only job that knows its start.
-func (s *Scheduler) tellHead(j *job, at eventlog.Timestamp) {
-	if !s.cfg.Annotate {
-		return
-	}
-	s.telling = append(s.telling[:0], j)
-	s.recant()
-	if j.estimate != at {
+	if s.cfg.Annotate && len(s.told) < maxTold {
+		s.told = append(s.told, j)
+		if j == s.head { // the only job that knows its start
+			s.recant()
+		}
 		s.annotate(j, at)
 	}
 }
 
 // recant tells jobs that their start is not known any more, unless they were told anew.
 func (s *Scheduler) recant() {
-	for _, j := range s.told {
-		if j.state == waits && j.estimate > 0 && !slices.Contains(s.telling, j) {
+	for _, j := range s.before {
+		if j.state == waits && !slices.Contains(s.told, j) {
 			s.annotate(j, 0)
 		}
 	}
+	clear(s.before)
+	s.before = s.before[:0]
 }
 
 // tell ends a pass.
@@ -62,10 +52,7 @@ func (s *Scheduler) tell() {
 		}
 		return
 	}
-	if s.full {
-		s.recant()
-		s.told, s.telling = s.telling, s.told[:0]
-	}
+	s.recant()
 }
 
 // Deadline returns when to call Decide even if nothing happens: a forecast is due.
@@ -99,18 +86,19 @@ func (s *Scheduler) forecast() {
 	for _, j := range jobs {
 		s.pool.Unplan(j.ID)
 	}
-	s.telling = append(s.telling[:0], jobs...)
+	s.before, s.told = s.told, jobs
 	s.recant()
 	for i, j := range jobs {
-		if j.estimate != starts[i] {
-			s.annotate(j, starts[i])
-		}
+		s.annotate(j, starts[i])
 	}
-	s.told, s.telling = s.telling, s.told[:0]
 }
 
-// annotate sends when a waiting job is to start; 0 means that it is not known any more.
+// annotate sends when a waiting job is to start, unless that was sent; 0 means that it is
+// not known any more.
 func (s *Scheduler) annotate(j *job, at eventlog.Timestamp) {
+	if j.estimate == at {
+		return
+	}
 	sched := map[string]any{"t_estimate": nil, "reason_pending": nil}
 	if j.estimate = at; at > 0 {
 		sched = map[string]any{"t_estimate": at, "reason_pending": "insufficient resources"}

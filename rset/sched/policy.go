@@ -108,6 +108,7 @@ func (s *Scheduler) release() {
 	}
 	clear(s.reserved)
 	s.reserved, s.until, s.head, s.looks = s.reserved[:0], never, nil, false
+	s.before, s.told = append(s.before, s.told...), s.told[:0]
 }
 
 // stands reports whether all is as it was in the last pass, but for jobs that came behind a
@@ -221,7 +222,7 @@ func (s *Scheduler) reserve(j *job) {
 		}
 	}
 	s.head, s.kept, s.until = j, kept, at
-	s.tellHead(j, at)
+	s.tellStart(j, at)
 }
 
 // Conservative is backfill with a reservation for each job that has to wait, in the order of

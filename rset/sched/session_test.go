@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -433,4 +434,49 @@ func TestANodeThatGrowsUnderAJob(t *testing.T) {
 	require.NoError(t, s.Take(alloc.Free{ID: 4, Final: true}))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
 	require.True(t, s.ByCount())
+}
+
+// told returns the jobs that know their start, after the responses.
+func told(t *testing.T, known map[jobid.ID]string, out []alloc.Response) {
+	for _, r := range out {
+		switch {
+		case r.Type != alloc.ResponseAnnotate || strings.Contains(string(r.Annotations), "null"):
+			delete(known, r.ID)
+		default:
+			known[r.ID] = string(r.Annotations)
+		}
+	}
+}
+
+// No more than eight jobs know their start at a time, and what they know is true, also if
+// they come one by one.
+func TestAnEstimateIsForTheFirst(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.Conservative{}, Annotate: true}, machine(t, 4, 1))
+	known := make(map[jobid.ID]string)
+	require.NoError(t, s.Take(ask(t, 1, 3)))
+	told(t, known, s.Decide(1000))
+	for id := jobid.ID(2); id < 30; id++ {
+		nodes := int64(1)
+		if id == 2 {
+			nodes = 4
+		}
+		q := ask(t, id, nodes)
+		q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Hour})
+		require.NoError(t, s.Take(q))
+		told(t, known, s.Decide(1000+eventlog.Timestamp(id)))
+		require.LessOrEqual(t, len(known), 8)
+	}
+	require.Len(t, known, 8)
+	require.NoError(t, s.Take(alloc.Expiration{ID: 1, Expiration: 2000}))
+	told(t, known, s.Decide(1100))
+	require.Len(t, known, 8)
+	require.Contains(t, known[2], `"t_estimate":2000.0`)
+	require.Contains(t, known[3], `"t_estimate":5600.0`)
+	for range 2 {
+		require.NoError(t, s.Take(alloc.Cancel{ID: 29}))
+		require.NoError(t, s.Take(alloc.Expiration{ID: 1, Expiration: 0}))
+		told(t, known, s.Decide(1101))
+		require.NotContains(t, known, jobid.ID(2), "no time is known")
+		require.LessOrEqual(t, len(known), 8)
+	}
 }
