@@ -56,8 +56,11 @@ func (p *Pass) Start(id jobid.ID) bool {
 		return false
 	}
 	j.behind = 0
-	if len(s.reserved) > 0 {
-		j.behind = s.reserved[0].ID
+	for _, r := range s.reserved {
+		if r.planned && r != j {
+			j.behind = r.ID
+			break
+		}
 	}
 	return s.start(j)
 }

@@ -195,12 +195,17 @@ func (s *Scheduler) pass() {
 		s.full = true
 		s.release()
 	}
-	s.passing = true
-	s.cfg.Policy.Schedule(&s.view)
-	s.passing = false
+	s.schedule()
 	s.tell()
 	clear(s.fresh)
 	s.fresh, s.full = s.fresh[:0], false
+}
+
+// schedule calls the policy, which may panic.
+func (s *Scheduler) schedule() {
+	s.passing = true
+	defer func() { s.passing = false }()
+	s.cfg.Policy.Schedule(&s.view)
 }
 
 // start gives a job resources if they are free, beside what is reserved for others. The

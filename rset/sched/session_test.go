@@ -480,3 +480,68 @@ func TestAnEstimateIsForTheFirst(t *testing.T) {
 		require.LessOrEqual(t, len(known), 8)
 	}
 }
+
+// A policy is a piece of code.
+type code func(p *sched.Pass)
+
+func (c code) Schedule(p *sched.Pass) { c(p) }
+
+// A job is not before its own reservation, nor before one that is over.
+func TestAJobStartsBeforeAReservationOfAnother(t *testing.T) {
+	policy := code(func(p *sched.Pass) {
+		for id := range jobid.ID(3) {
+			p.Reserve(id + 1)
+		}
+		for id := range jobid.ID(2) {
+			require.True(t, p.Start(id+1))
+			require.False(t, p.Start(id+1))
+		}
+	})
+	s := begun(t, sched.Config{Policy: policy, Annotate: true}, machine(t, 4, 1))
+	for id := jobid.ID(1); id <= 3; id++ {
+		require.NoError(t, s.Take(ask(t, id, 1)))
+	}
+	behind := map[jobid.ID]string{1: jobid.ID(2).String(), 2: jobid.ID(3).String()}
+	for _, r := range s.Decide(1000) {
+		if r.Type == alloc.ResponseSuccess {
+			require.Contains(t, string(r.Annotations), `"backfill":"`+behind[r.ID]+`"`)
+		}
+	}
+}
+
+// After a policy has panicked, the next decision makes up for it.
+func TestAPolicyThatPanics(t *testing.T) {
+	var kept *sched.Pass
+	fails := true
+	s := begun(t, sched.Config{Policy: code(func(p *sched.Pass) {
+		kept = p
+		for j := range p.Jobs() {
+			p.Start(j.ID)
+			if fails {
+				panic("oh")
+			}
+		}
+	})}, machine(t, 4, 1))
+	for id := jobid.ID(1); id <= 3; id++ {
+		require.NoError(t, s.Take(ask(t, id, 1)))
+	}
+	require.PanicsWithValue(t, "oh", func() { s.Decide(1) })
+	require.Panics(t, func() { kept.Now() }, "the pass is over")
+	require.NoError(t, s.Check())
+	fails = false
+	require.Equal(t, []jobid.ID{1, 2, 3}, starts(t, s, 1))
+}
+
+// At the end of time jobs start too.
+func TestTheEndOfTime(t *testing.T) {
+	for _, now := range []eventlog.Timestamp{1e15, 1e300, math.MaxFloat64} {
+		for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
+			s := begun(t, sched.Config{Policy: policy, Annotate: true}, machine(t, 1, 1))
+			require.NoError(t, s.Take(ask(t, 1, 1)))
+			require.NoError(t, s.Take(ask(t, 2, 1)))
+			require.Equal(t, []jobid.ID{1}, starts(t, s, now))
+			require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+			require.Equal(t, []jobid.ID{2}, starts(t, s, now))
+		}
+	}
+}
