@@ -108,13 +108,17 @@ func (s *Scheduler) annotate(j *job, at eventlog.Timestamp) {
 
 // summaryOf returns the annotations of an allocation. What was annotated while the job
 // waited is taken back.
-func summaryOf(j *job, r *rset.R, told bool) json.RawMessage {
+func (s *Scheduler) summaryOf(r *rset.R, told bool) json.RawMessage {
 	sched := map[string]any{"resource_summary": r.String()}
 	if told {
 		sched["t_estimate"], sched["reason_pending"] = nil, nil
 	}
-	if j.behind > 0 {
-		sched["backfill"] = j.behind.String()
+	behind := s.head
+	if i := slices.IndexFunc(s.reserved, func(j *job) bool { return j.planned }); i >= 0 {
+		behind = s.reserved[i]
+	}
+	if behind != nil {
+		sched["backfill"] = behind.ID.String()
 	}
 	return annotations(sched)
 }

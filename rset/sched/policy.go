@@ -39,12 +39,7 @@ func (p *Pass) Pool() *pool.Pool { return p.scheduler().pool.Clone() }
 // Jobs returns an iterator over the jobs that wait, in the order of the queue. Jobs may
 // start meanwhile.
 func (p *Pass) Jobs() iter.Seq[Job] {
-	return func(yield func(Job) bool) {
-		s := p.scheduler()
-		for j := s.queue.first(nil); j != nil && yield(j.Job); {
-			j = s.queue.after(j.key(), nil)
-		}
-	}
+	return func(yield func(Job) bool) { p.scheduler().Jobs()(yield) }
 }
 
 // Start gives a job resources, and reports whether it did: they must be up and free, and
@@ -54,13 +49,6 @@ func (p *Pass) Start(id jobid.ID) bool {
 	j := s.jobs[id]
 	if j == nil || j.state != waits {
 		return false
-	}
-	j.behind = 0
-	for _, r := range s.reserved {
-		if r.planned && r != j {
-			j.behind = r.ID
-			break
-		}
 	}
 	return s.start(j)
 }
@@ -203,10 +191,6 @@ func (e EASY) covers(s *Scheduler, j *job) bool {
 
 // backfill starts a job, if it does not delay the head.
 func (s *Scheduler) backfill(j *job) {
-	j.behind = 0
-	if s.head != nil {
-		j.behind = s.head.ID
-	}
 	if s.start(j) && s.byCount && s.head != nil && s.now+j.takes <= s.until {
 		s.kept = max(0, s.kept-j.nodes) // it gives them back in time
 	}

@@ -89,7 +89,6 @@ type job struct {
 	odd      bool               // it has, or wants, something else than whole nodes: see counts
 	planned  bool               // in the pool
 	estimate eventlog.Timestamp // the start that was told; 0: none
-	behind   jobid.ID           // whose reservation it starts before; 0: none
 	end      ending             // as in counts.ends; no nodes: it is not there
 }
 
@@ -135,16 +134,12 @@ func (s *Scheduler) Ready() bool { return s.ready }
 // Len returns the number of jobs that wait.
 func (s *Scheduler) Len() int { return s.queue.n }
 
-// Jobs returns an iterator over the jobs that wait, in the order of the queue. The
-// Scheduler must not change meanwhile.
+// Jobs returns an iterator over the jobs that wait, in the order of the queue. Those that
+// it returned may start or go meanwhile.
 func (s *Scheduler) Jobs() iter.Seq[Job] {
 	return func(yield func(Job) bool) {
-		for _, c := range s.queue.chunks {
-			for i := range c.entries {
-				if !yield(c.entries[i].job.Job) {
-					return
-				}
-			}
+		for j := s.queue.first(nil); j != nil && yield(j.Job); {
+			j = s.queue.after(j.key(), nil)
 		}
 	}
 }
@@ -235,7 +230,7 @@ func (s *Scheduler) keep(j *job, r *rset.R) {
 	s.given(j, r)
 	resp := alloc.Response{ID: j.ID, Type: alloc.ResponseSuccess, R: r}
 	if s.cfg.Annotate {
-		resp.Annotations = summaryOf(j, r, told)
+		resp.Annotations = s.summaryOf(r, told)
 	}
 	s.out = append(s.out, resp)
 }
