@@ -108,9 +108,9 @@ func (s *Scheduler) annotate(j *job, at eventlog.Timestamp) {
 
 // summaryOf returns the annotations of an allocation. What was annotated while the job
 // waited is taken back.
-func (s *Scheduler) summaryOf(r *rset.R, told bool) json.RawMessage {
+func (s *Scheduler) summaryOf(j *job, r *rset.R) json.RawMessage {
 	sched := map[string]any{"resource_summary": r.String()}
-	if told {
+	if j.estimate > 0 {
 		sched["t_estimate"], sched["reason_pending"] = nil, nil
 	}
 	behind := s.head

@@ -91,14 +91,14 @@ func (s *Scheduler) unplan(j *job) {
 	}
 }
 
-// release ends all reservations. A policy that looks at all jobs begins with it: a plan that
+// release ends all reservations, for a pass that begins anew. A policy that looks at all jobs begins with it: a plan that
 // was right may keep what came free since, and where the job starts has other room now.
 func (s *Scheduler) release() {
 	for _, j := range s.reserved {
 		s.unplan(j)
 	}
 	clear(s.reserved)
-	s.reserved, s.until, s.head, s.looks = s.reserved[:0], never, nil, false
+	s.reserved, s.until, s.head, s.looks, s.full = s.reserved[:0], never, nil, false, true
 	s.before, s.told = append(s.before, s.told...), s.told[:0]
 }
 
@@ -164,7 +164,6 @@ func (e EASY) Schedule(p *Pass) {
 		}
 		return
 	}
-	s.full = true
 	s.release()
 	j := s.queue.first(nil)
 	for i := 0; j != nil && e.covers(s, j); {
@@ -227,7 +226,6 @@ func (c Conservative) Schedule(p *Pass) {
 	if s.looks && s.stands(s.looked) {
 		j = s.queue.after(s.looked, nil)
 	} else {
-		s.full = true
 		s.release()
 		j = s.queue.first(nil)
 	}

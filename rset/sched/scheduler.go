@@ -187,7 +187,6 @@ func (s *Scheduler) pass() {
 	switch s.cfg.Policy.(type) {
 	case FIFO, EASY, Conservative: // which know what is as it was
 	default:
-		s.full = true
 		s.release()
 	}
 	s.schedule()
@@ -223,14 +222,13 @@ func (s *Scheduler) start(j *job) bool {
 // keep makes an allocation of what the pool gave a job.
 func (s *Scheduler) keep(j *job, r *rset.R) {
 	r = s.complete(j, r)
-	told := j.estimate > 0
 	j.planned = false // Alloc ended it
 	s.leave(j)
 	j.state = holds
 	s.given(j, r)
 	resp := alloc.Response{ID: j.ID, Type: alloc.ResponseSuccess, R: r}
 	if s.cfg.Annotate {
-		resp.Annotations = s.summaryOf(r, told)
+		resp.Annotations = s.summaryOf(j, r)
 	}
 	s.out = append(s.out, resp)
 }
@@ -257,7 +255,6 @@ func (s *Scheduler) complete(j *job, r *rset.R) *rset.R {
 // deny answers a request that can never be met.
 func (s *Scheduler) deny(j *job, why error) {
 	s.forget(j)
-	s.full = s.full || !s.passing
 	s.denied(j.ID, why)
 }
 

@@ -133,7 +133,7 @@ func (s *Scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	if !ok || errors.Is(err, pool.ErrExists) {
 		return false, err // nothing, or something else than the hello says
 	}
-	s.full, s.counted = true, false
+	s.counted = false
 	if j == nil {
 		j = &job{Job: Job{JobInfo: h.JobInfo}, state: holds}
 		s.jobs[h.ID] = j
@@ -234,18 +234,13 @@ func (s *Scheduler) forget(j *job) {
 func (s *Scheduler) leave(j *job) {
 	s.unplan(j)
 	s.queue.remove(j.key())
-	j.estimate = 0
 }
 
 func (s *Scheduler) prioritize(m alloc.Prioritize) {
 	s.full = true
 	for _, p := range m.Jobs {
 		j := s.jobs[p.ID]
-		if j == nil {
-			continue
-		}
-		if j.state == holds {
-			j.Priority = p.Priority
+		if j == nil || j.state == holds {
 			continue
 		}
 		s.queue.remove(j.key())
