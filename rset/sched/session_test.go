@@ -545,3 +545,32 @@ func TestTheEndOfTime(t *testing.T) {
 		}
 	}
 }
+
+// A part of a node and the rest of it are one node, also if both come before a decision.
+func TestANodeComesBackInParts(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 2, 2))
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Take(ask(t, 2, 2)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	held := s.Held(1)
+	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: held.Ranks(), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	require.NoError(t, s.Take(alloc.Free{ID: 1, R: half}))
+	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Check())
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1001))
+}
+
+// Jobs that come together start in the order of the queue, not in that of their requests.
+func TestNewJobsStartInOrder(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 3, 1))
+	require.NoError(t, s.Take(ask(t, 1, 2)))
+	require.NoError(t, s.Take(ask(t, 2, 3)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	for _, id := range []jobid.ID{4, 3} {
+		q := ask(t, id, 1)
+		q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: 30 * time.Second})
+		require.NoError(t, s.Take(q))
+	}
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001))
+}
