@@ -33,9 +33,11 @@ type Cluster struct {
 func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
 	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), executor: exec.NewExecutor(exec.Config{}), sessions: make([]exec.Session, n)}
 	c.timer = time.AfterFunc(time.Hour, c.tick)
+	c.mu.Lock() // a task of an earlier life may end at any time
+	defer c.mu.Unlock()
 	for rank := range c.nodes {
 		var err error
-		c.nodes[rank], err = Open(filepath.Join(dir, fmt.Sprint("node-", rank)), func(st exec.TaskStatus) { c.said(rank, st) })
+		c.nodes[rank], err = Open(filepath.Join(dir, fmt.Sprint("node-", rank)), func(task exec.Task) { c.said(rank, task) })
 		if err != nil {
 			return nil, err
 		}
@@ -47,6 +49,8 @@ func now() eventlog.Timestamp { return eventlog.FromTime(time.Now()) }
 
 // Recover says what a restart of the manager has left, before the manager is asked for more.
 func (c *Cluster) Recover(left joblife.Recovered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, u := range left.Unresolved {
 		c.check(c.executor.Recover(now(), u.Job, u.Unresolved))
 	}
@@ -68,10 +72,15 @@ func (c *Cluster) Connect() (err error) {
 	return err
 }
 
-// said takes what a node says. Before its session begins, its hello will say it.
-func (c *Cluster) said(rank int, st exec.TaskStatus) {
+// said takes what a node says now: by this time the task may be forgotten, and another one
+// with its name may run. Before its session begins, its hello will say it.
+func (c *Cluster) said(rank int, task exec.Task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	st, ok := c.nodes[rank].Status(task)
+	if !ok {
+		return
+	}
 	if err := c.executor.Update(now(), c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
 		c.check(err)
 	}

@@ -28,8 +28,8 @@ package proc
 
 import "github.com/joblife/joblife/perilog/exec"
 
-// Said is called with each change of a task, in its order, by a goroutine of the Runner.
-type Said func(exec.TaskStatus)
+// Said is called after a task has changed, by a goroutine of the Runner: Status tells how.
+type Said func(exec.Task)
 
 // env names the token of a task in the environment of its processes.
 const env = "JOBLIFE_TASK_TOKEN"

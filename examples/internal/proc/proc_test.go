@@ -35,14 +35,37 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv("PROC_DIR"); dir != "" {
 		os.Exit(program(dir, os.Getenv("PROC_COMMAND")))
 	}
-	os.Exit(m.Run())
+	mark := fmt.Sprint("test-", os.Getpid())
+	os.Setenv(env, mark)
+	status := m.Run()
+	if left := left(mark); len(left) > 0 {
+		fmt.Println("FAIL: processes are left:", left)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+// left returns the processes that the tests have left, and ends them. A shim that has told
+// the end of its task needs a moment for its own.
+func left(mark string) (left []int) {
+	for range 1000 {
+		left = slices.DeleteFunc(marked(mark), func(pid int) bool { return pid == os.Getpid() })
+		if len(left) == 0 {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	for _, pid := range left {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	return left
 }
 
 var task = exec.Task{Job: 7}
 
 // program starts a task, and waits to be killed.
 func program(dir, command string) int {
-	r, err := Open(dir, func(exec.TaskStatus) {})
+	r, err := Open(dir, func(exec.Task) {})
 	if err == nil {
 		err = r.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command})
 	}
@@ -67,9 +90,9 @@ func life(t *testing.T, dir, command, crash string) {
 	require.NoError(t, cmd.Start())
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for range 1000 {
+	for range 1600 {
 		if text, err := os.ReadFile(out.Name()); err == nil && strings.Contains(string(text), "started") {
-			require.NoError(t, cmd.Process.Kill())
+			_ = cmd.Process.Kill() // it may have been, and have ended
 		}
 		select {
 		case <-ended:
@@ -83,17 +106,17 @@ func life(t *testing.T, dir, command, crash string) {
 	t.Fatal("the program does not end")
 }
 
-// A node is a Runner of the test's own process, and what it said.
+// A node is a Runner of the test's own process, and what has changed.
 type node struct {
 	*Runner
 	t    *testing.T
-	said chan exec.TaskStatus
+	said chan exec.Task
 }
 
 func open(t *testing.T, dir string) *node {
 	t.Helper()
-	n := &node{t: t, said: make(chan exec.TaskStatus, 100)}
-	r, err := Open(dir, func(st exec.TaskStatus) { n.said <- st })
+	n := &node{t: t, said: make(chan exec.Task, 100)}
+	r, err := Open(dir, func(task exec.Task) { n.said <- task })
 	require.NoError(t, err)
 	n.Runner = r
 	return n
@@ -112,13 +135,10 @@ func (n *node) signal(signal int) {
 // ends waits for the end of the task, and forgets it.
 func (n *node) ends() (last exec.TaskStatus) {
 	n.t.Helper()
-	for _, st := range n.Tasks() {
-		last = st
-	}
-	for last.State == exec.TaskRunning || last.State == 0 {
+	for last, _ = n.Status(task); last.State == exec.TaskRunning || last.State == 0; last, _ = n.Status(task) {
 		select {
-		case last = <-n.said:
-		case <-time.After(20 * time.Second):
+		case <-n.said:
+		case <-time.After(8 * time.Second):
 			n.t.Fatal("the task does not end")
 		}
 	}
@@ -147,7 +167,7 @@ func lines(t *testing.T, name string) int {
 
 func await(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for range 4000 {
+	for range 1600 {
 		if is() {
 			return
 		}
@@ -160,7 +180,7 @@ func TestATaskTellsItsStatus(t *testing.T) {
 	n := open(t, t.TempDir())
 	n.start("exit 3")
 	n.start("exit 4") // it has a record
-	require.Equal(t, exec.TaskRunning, (<-n.said).State)
+	require.Equal(t, task, <-n.said)
 	n.status(exec.TaskReleased, 3<<8)
 	n.start("kill -9 $$")
 	n.status(exec.TaskReleased, 9)
@@ -294,8 +314,10 @@ func TestAnyTaskHasARecord(t *testing.T) {
 			task.Attempt = 3
 		}
 		require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}))
-		for (<-n.said).State != exec.TaskReleased {
-		}
+		await(t, "the task does not end", func() bool {
+			st, _ := n.Status(task)
+			return st.State == exec.TaskReleased
+		})
 	}
 	await(t, "another life finds other tasks", func() bool { return slices.Equal(words(n.Tasks()), words(open(t, dir).Tasks())) })
 }

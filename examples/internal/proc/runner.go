@@ -94,7 +94,7 @@ func (r *Runner) watch(rec *record) {
 	r.mu.Lock()
 	r.tasks[st.Task] = st
 	r.mu.Unlock()
-	r.said(st)
+	r.said(st.Task)
 }
 
 // bury returns what became of a task whose shim has ended. If it was killed, bury kills what
@@ -126,6 +126,14 @@ func (r *Runner) Tasks() []exec.TaskStatus {
 	return list
 }
 
+// Status returns what became of a task, and false if there is no record of it.
+func (r *Runner) Status(task exec.Task) (exec.TaskStatus, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	st, ok := r.tasks[task]
+	return st, ok
+}
+
 // Do obeys a command for a node. Args are the program and its arguments, for a start. What
 // cannot be started is said.
 func (r *Runner) Do(c exec.Command, args []string) error {
@@ -154,7 +162,7 @@ func (r *Runner) start(task exec.Task, args []string) error {
 	}
 	r.tasks[task] = st
 	go func() {
-		if r.said(st); rec != nil {
+		if r.said(task); rec != nil {
 			r.watch(rec)
 		}
 	}()

@@ -17,6 +17,9 @@ func Open(string, Said) (*Runner, error) { return nil, errors.ErrUnsupported }
 // Tasks returns nil.
 func (r *Runner) Tasks() []exec.TaskStatus { return nil }
 
+// Status returns false.
+func (r *Runner) Status(exec.Task) (st exec.TaskStatus, ok bool) { return st, false }
+
 // Do returns errors.ErrUnsupported.
 func (r *Runner) Do(exec.Command, []string) error { return errors.ErrUnsupported }
 
