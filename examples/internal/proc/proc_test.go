@@ -369,7 +369,7 @@ func TestAFullDiskDelaysAStatus(t *testing.T) {
 
 // A record that can be read is one that was written.
 func FuzzRead(f *testing.F) {
-	good := append(line(stateExited, 256), `{"Task":{"Job":1},"Token":"x","Args":["true"]}`...)
+	good := append(line(stateExited, 256), `{"Task":{"Job":1},"Token":"`+strings.Repeat("x", minToken)+`","Args":["true"]}`...)
 	f.Add(good)
 	f.Add(good[:lineLength])
 	f.Add(append(line("no such state", -1), `{}`...))
@@ -381,10 +381,77 @@ func FuzzRead(f *testing.F) {
 		require.NoError(t, err)
 		rec, err := read(file)
 		if err != nil {
-			require.ErrorIs(t, err, errTorn)
+			require.True(t, errors.Is(err, errTorn) || errors.Is(err, errDamaged), err)
 			return
 		}
 		require.Equal(t, string(line(rec.state, rec.n)), string(text[:lineLength]))
 		require.NotZero(t, rec.status().State)
+		require.Contains(t, states, rec.state)
+		require.NotEmpty(t, rec.Args)
 	})
+}
+
+// damage is what a disk did to a record of which no shim has the lock.
+func damage(t *testing.T, state string, change func(f *os.File) error) string {
+	t.Helper()
+	dir := t.TempDir()
+	rec, err := create(dir, task, []string{"x"})
+	require.NoError(t, err)
+	require.NoError(t, rec.set(state, 0))
+	require.NoError(t, change(rec.file))
+	require.NoError(t, rec.file.Close())
+	return dir
+}
+
+// What may have run does not run again (I11): a record is removed if it was not finished, and
+// for nothing else.
+func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
+	open(t, damage(t, stateRunning, func(f *os.File) error {
+		_, err := f.WriteAt([]byte("!"), 3)
+		return err
+	})).status(exec.TaskLost, 0)
+	for name, change := range map[string]func(f *os.File) error{
+		"the task is cut off": func(f *os.File) error { return f.Truncate(lineLength + 9) },
+		"another format": func(f *os.File) error {
+			_, err := f.WriteAt(fmt.Appendf(nil, "%-*s", 300, `{"version":2}`), 0)
+			return err
+		},
+		"there is no token": func(f *os.File) error { // an empty one would be that of each task
+			if err := f.Truncate(lineLength); err != nil {
+				return err
+			}
+			_, err := f.WriteAt([]byte(`{"Task":{"Job":7},"Args":["x"]}`), lineLength)
+			return err
+		},
+		"it is too long": func(f *os.File) error { return f.Truncate(maxRecord + 1) },
+	} {
+		dir := damage(t, stateRunning, change)
+		_, err := Open(dir, nil)
+		require.ErrorIs(t, err, errDamaged, name)
+		require.FileExists(t, path(dir, task)+".task", name)
+	}
+	for _, text := range []string{"", string(line(stateStarting, 0)[:9]), strings.Repeat("\x00", 500)} {
+		dir := damage(t, stateStarting, func(f *os.File) error {
+			if err := f.Truncate(0); err != nil {
+				return err
+			}
+			_, err := f.WriteAt([]byte(text), 0)
+			return err
+		})
+		require.Empty(t, open(t, dir).Tasks())
+		require.NoFileExists(t, path(dir, task)+".task")
+	}
+}
+
+// A status is told though the disk does not take it.
+func TestABrokenDiskHidesNoEnd(t *testing.T) {
+	for state, want := range map[string]exec.TaskState{stateStarting: exec.TaskFailed, stateRunning: exec.TaskLost, stateExited: exec.TaskReleased} {
+		rec, err := create(t.TempDir(), task, []string{"x"})
+		require.NoError(t, err)
+		require.NoError(t, rec.set(state, 0))
+		require.NoError(t, rec.file.Close())
+		st, err := bury(rec)
+		require.Error(t, err)
+		require.Equal(t, want, st.State)
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -29,8 +30,11 @@ const (
 	stateLost     = "lost"     // its shim was killed
 )
 
+var states = []string{stateStarting, stateRunning, stateExited, stateReleased, stateFailed, stateLost}
+
 const (
 	lineLength = 64 // of the state, with its newline
+	minToken   = 26 // which crypto/rand.Text gives
 	maxRecord  = 1 << 20
 )
 
@@ -93,31 +97,44 @@ func create(dir string, task exec.Task, args []string) (r *record, err error) {
 	return r, syncDir(dir)
 }
 
-var errTorn = errors.New("the record is torn")
+var (
+	errTorn    = errors.New("the record was not finished") // so its task was not started
+	errDamaged = errors.New("the record is damaged, or of another version")
+)
 
-// read reads a record. The error of one that was not finished is errTorn.
+// read reads a record. If only its state is damaged, it returns the record and errDamaged.
 func read(f *os.File) (*record, error) {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxRecord+1))
 	if err != nil {
 		return nil, err
 	}
 	r := &record{file: f}
-	if len(text) < lineLength || len(text) > maxRecord || json.Unmarshal(text[lineLength:], &r.body) != nil {
+	head := text[:min(lineLength, len(text))]
+	if len(head) < lineLength || bytes.Count(head, []byte{0}) == lineLength {
 		return nil, errTorn
 	}
-	if _, err := fmt.Sscanf(strings.TrimSpace(string(text[9:lineLength])), "%s %d", &r.state, &r.n); err != nil ||
-		!bytes.Equal(line(r.state, r.n), text[:lineLength]) {
+	if len(text) <= maxRecord {
+		err = json.Unmarshal(text[lineLength:], &r.body)
+	}
+	whole := err == nil && len(r.Token) >= minToken && len(r.Args) > 0
+	_, err = fmt.Sscanf(strings.TrimSpace(string(head[9:])), "%s %d", &r.state, &r.n)
+	switch known := err == nil && bytes.Equal(line(r.state, r.n), head) && slices.Contains(states, r.state); {
+	case whole && known:
+		return r, nil
+	case whole:
+		return r, errDamaged
+	case known && r.state == stateStarting:
 		return nil, errTorn
 	}
-	return r, nil
+	return nil, errDamaged
 }
 
-// set changes the state, durably.
+// set changes the state, durably. After an error, only this record has the new state.
 func (r *record) set(state string, n int) error {
+	r.state, r.n = state, n
 	if _, err := r.file.WriteAt(line(state, n), 0); err != nil {
 		return err
 	}
-	r.state, r.n = state, n
 	return r.file.Sync()
 }
 

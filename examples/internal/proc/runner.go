@@ -55,11 +55,14 @@ func (r *Runner) find(name string) error {
 	locked := (&record{file: f}).lock()
 	rec, err := read(f)
 	for range 100 { // a shim may be writing
-		if locked == nil || !errors.Is(err, errTorn) {
+		if locked == nil || err == nil {
 			break
 		}
 		time.Sleep(time.Millisecond)
 		rec, err = read(f)
+	}
+	if rec != nil && err != nil {
+		rec.state, err = stateRunning, nil // perhaps
 	}
 	switch {
 	case errors.Is(locked, syscall.EWOULDBLOCK) && err == nil:
@@ -67,7 +70,7 @@ func (r *Runner) find(name string) error {
 		go r.watch(rec)
 		return nil
 	case locked == nil && (errors.Is(err, errTorn) || err == nil && rec.state == stateStarting):
-		err = remove(strings.TrimSuffix(name, ".task")) // no command was started
+		err = remove(strings.TrimSuffix(name, ".task")) // nothing was started
 	case locked == nil && err == nil:
 		r.tasks[rec.Task], err = bury(rec)
 	}
@@ -81,13 +84,13 @@ func running(task exec.Task) exec.TaskStatus {
 // watch waits for the end of a shim.
 func (r *Runner) watch(rec *record) {
 	defer rec.file.Close()
-	st := exec.TaskStatus{Task: rec.Task, State: exec.TaskLost}
-	err := rec.await()
-	if err == nil {
-		if rec, err = read(rec.file); err == nil {
-			st, err = bury(rec)
-		}
+	_ = persist(rec.await) // which has no error: until then it runs, for all we know
+	if last, err := read(rec.file); err == nil {
+		rec = last
+	} else {
+		rec.state = stateRunning // perhaps
 	}
+	st, err := bury(rec)
 	if err != nil {
 		st.Note = err.Error()
 	}
