@@ -224,7 +224,7 @@ func (x *Executor) start(now eventlog.Timestamp, m Start) error {
 
 // Launch launches an action. It copies what it retains. A repetition changes nothing, and
 // neither does an attempt below the latest on any of the ranks. A later attempt replaces
-// an earlier one, which is killed if it still runs.
+// an earlier one, which is killed first if it still runs.
 func (x *Executor) Launch(now eventlog.Timestamp, id jobid.ID, l perilog.Launch) error {
 	task := Task{Job: id, Action: l.Action, Attempt: l.Attempt}
 	if err := task.check(); err != nil {
@@ -268,11 +268,25 @@ func (x *Executor) supersede(task Task, ranks *idset.Set) bool {
 		}
 		old := idset.Intersect(&g.ranks, ranks)
 		ended := idset.Intersect(old, idset.Union(&g.sets[stateExited], &g.sets[stateOver]))
-		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: sigkill}, idset.Difference(old, ended))
 		x.command(Command{Kind: CommandForget, Task: g.Task}, ended)
-		x.remove(g, old)
+		if live := idset.Difference(old, ended); !live.IsEmpty() && !g.replaced {
+			x.replace(g, live)
+		}
+		if !g.replaced {
+			x.remove(g, old)
+		}
 	}
 	return true
+}
+
+// replace moves ranks to a group of their own, whose tasks are killed.
+func (x *Executor) replace(g *group, ranks *idset.Set) {
+	old := &group{Task: g.Task, start: g.start, launch: g.launch, replaced: true, forget: true}
+	x.add(old, ranks)
+	for s := range g.sets {
+		old.sets[s] = *idset.Intersect(&g.sets[s], ranks)
+	}
+	x.signal(old, ranks, sigkill)
 }
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager:
@@ -288,8 +302,8 @@ func (x *Executor) Recover(now eventlog.Timestamp, id jobid.ID, u perilog.Unreso
 	if err := task.check(); err != nil {
 		return err
 	}
-	if task.isShell() {
-		return fmt.Errorf("%w: %v is lost, and is no action", ErrInvalid, task)
+	if task.isShell() || u.Ranks.IsEmpty() {
+		return fmt.Errorf("%w: %v is lost, and has no action or no ranks", ErrInvalid, task)
 	}
 	if err := x.room(u.Ranks); err != nil {
 		return err
@@ -390,6 +404,11 @@ func (x *Executor) Hello(now eventlog.Timestamp, rank uint32, tasks []TaskStatus
 	n.session = x.sessions
 	x.online.Insert(rank)
 	x.heardOf.Insert(rank)
+	for _, g := range n.groups {
+		if !has[g.Task] && g.sets[stateSent].Contains(rank) {
+			x.move(g, rank, statePending) // its start did not arrive
+		}
+	}
 	for i := range tasks {
 		x.heard(rank, &tasks[i])
 	}

@@ -363,10 +363,10 @@ func TestActionsAreReportedWhenNothingOfThemIsLeft(t *testing.T) {
 	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(0, 1), Signal: 15})
 	b.says("signal ƒ2 epilog e 1 on 1 15")
 	b.launch(2, 0, 1)
-	b.says("signal ƒ2 epilog e 1 on 1 9; forget ƒ2 epilog e 1 on 0; start ƒ2 epilog e 2 on 0-1")
+	b.says("forget ƒ2 epilog e 1 on 0; signal ƒ2 epilog e 1 on 1 9; start ƒ2 epilog e 2 on 0")
 	b.launch(1, 0)
 	b.update(1, attempt(1, exec.TaskReleased, 9))
-	b.says("forget ƒ2 epilog e 1 on 1") // it was replaced
+	b.says("start ƒ2 epilog e 2 on 1; forget ƒ2 epilog e 1 on 1")
 }
 
 func TestALostActionIsReportedOrMissing(t *testing.T) {
@@ -537,4 +537,69 @@ func BenchmarkUpdate(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(2*n), "ns/update")
 		})
 	}
+}
+
+// Each rank has its own latest signal, and SIGKILL is the last.
+func TestASignalIsRepeatedWhereItWasSent(t *testing.T) {
+	b := newBench(t)
+	b.launch(1, 0, 1)
+	signal := func(rank uint32, signal int) {
+		b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(rank), Signal: signal})
+	}
+	signal(0, 9)
+	signal(1, 15)
+	b.Take()
+	b.hello(0, attempt(1, exec.TaskRunning, 0))
+	b.hello(1, attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 1 on 0 9; signal ƒ2 epilog e 1 on 1 15")
+	signal(0, 15)
+	b.Take()
+	b.hello(0, attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 1 on 0 9")
+}
+
+// A node that runs an earlier attempt does not run the next one: else its rank would be
+// freed while the earlier one runs (I3).
+func TestAnAttemptStartsWhenTheEarlierOneHasEnded(t *testing.T) {
+	b := newBench(t)
+	b.launch(1, 0, 1)
+	b.update(0, attempt(1, exec.TaskRunning, 0))
+	b.launch(2, 0, 1)
+	b.says("start ƒ2 epilog e 1 on 0-1; signal ƒ2 epilog e 1 on 0-1 9")
+	b.update(0, attempt(1, exec.TaskExited, 9))
+	b.says("signal ƒ2 epilog e 1 on 0 9")
+	b.update(0, attempt(1, exec.TaskReleased, 9))
+	b.says("start ƒ2 epilog e 2 on 0")
+	b.Close(b.sessions[1])
+	b.sessions[1] = b.hello(1, attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 1 on 1 9")
+	b.launch(3, 1)
+	b.says("forget ƒ2 epilog e 2 on 1") // which never ran
+	lines := attempt(1, exec.TaskLost, 0)
+	lines.Lines = []string{"perilog-control: late"}
+	b.update(1, lines)
+	b.says("start ƒ2 epilog e 3 on 1; forget ƒ2 epilog e 1 on 0-1")
+	b.update(1, lines)
+	b.says("forget ƒ2 epilog e 1 on 1")
+}
+
+// After a restart of the manager, the earlier attempt may run where it is not heard of.
+func TestALostAttemptEndsBeforeTheNext(t *testing.T) {
+	lost := perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, 2), Attempt: 1}
+	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	require.NoError(t, b.Recover(1, 1, lost))
+	b.launch(2, 0, 1, 2)
+	b.says("")
+	b.hello(0)
+	b.says("start ƒ2 epilog e 2 on 0")
+	b.sessions[1] = b.hello(1, attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 1 on 1 9")
+	b.hello(2)
+	b.Fail(1, 2, "power")
+	b.says("start ƒ2 epilog e 2 on 2; report epilog e 2 unreachable 0 power")
+	b.Fail(1, 1, "power")
+	b.says("forget ƒ2 epilog e 1 on 0; report epilog e 1 unreachable 0 power")
+	lost.Ranks = nil
+	require.ErrorIs(t, b.Recover(1, 2, lost), exec.ErrInvalid)
+	require.NoError(t, b.Check())
 }

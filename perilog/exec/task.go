@@ -122,8 +122,9 @@ type group struct {
 	found    bool              // a node has named it
 	status   int32             // the greatest wait status
 	forget   bool              // when it has ended
+	replaced bool              // by a later attempt, which starts when this one has ended: no reports
 	signaled idset.Set         // the ranks that were sent a signal
-	signal   int               // the latest
+	killed   idset.Set         // those of them that were sent SIGKILL
 	lines    map[uint32]int    // how many control lines are reported, by rank
 }
 
@@ -134,6 +135,14 @@ func (g *group) state(rank uint32) state {
 		}
 	}
 	return stateOver
+}
+
+// signal is the one to repeat on a rank.
+func (g *group) signal(rank uint32) int {
+	if g.killed.Contains(rank) {
+		return sigkill
+	}
+	return sigterm
 }
 
 // A job is the tasks of a job.
@@ -208,9 +217,19 @@ func (x *Executor) room(ranks *idset.Set) error {
 func (x *Executor) find(t Task) *group {
 	if j := x.jobs[t.Job]; j != nil {
 		for _, g := range j.groups {
-			if g.Task == t {
+			if g.Task == t && !g.replaced {
 				return g
 			}
+		}
+	}
+	return nil
+}
+
+// at returns the group of a task on a rank, which may be replaced there.
+func (x *Executor) at(t Task, rank uint32) *group {
+	for _, g := range x.nodes[rank].groups {
+		if g.Task == t {
+			return g
 		}
 	}
 	return nil
@@ -272,6 +291,13 @@ func (x *Executor) move(g *group, rank uint32, to state) {
 	if g == j.shells && to == stateOver {
 		j.unused.Insert(rank)
 	}
+	if g.replaced && to == stateOver {
+		for _, later := range j.groups {
+			if later.Action == g.Action && !later.replaced && later.sets[statePending].Contains(rank) && x.online.Contains(rank) {
+				x.lacks(later, rank)
+			}
+		}
+	}
 	if g == j.shells || g.forget {
 		x.touch(j)
 	}
@@ -292,19 +318,32 @@ func (x *Executor) begin(g *group, ranks *idset.Set) {
 	}
 	send := idset.Intersect(ranks, &x.online)
 	send.IntersectWith(&g.sets[statePending])
+	send.SubtractWith(x.blocked(g))
 	for rank := range send.All() {
 		x.move(g, rank, stateSent)
 	}
 	x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, send)
 }
 
+// blocked returns the ranks where an earlier attempt has not ended.
+func (x *Executor) blocked(g *group) *idset.Set {
+	ranks := new(idset.Set)
+	for _, old := range x.jobs[g.Job].groups {
+		if old.replaced && old.Action == g.Action {
+			ranks.UnionWith(idset.Difference(&old.ranks, &old.sets[stateOver]))
+		}
+	}
+	return ranks
+}
+
 // lacks notes that a node has no record of a task.
 func (x *Executor) lacks(g *group, rank uint32) {
 	switch s := g.state(rank); {
-	case s == stateOver:
-	case s == stateExited:
+	case s == stateOver, s == stateSent: // by this hello
+	case s == stateExited, g.replaced:
 		x.move(g, rank, stateOver)
-	case s == statePending, s == stateSent:
+	case s == statePending && x.blocked(g).Contains(rank):
+	case s == statePending:
 		if g.signaled.Contains(rank) {
 			x.neverRun(g, rank)
 			return
@@ -327,7 +366,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 func (x *Executor) neverRun(g *group, rank uint32) {
 	x.move(g, rank, stateOver)
 	if !g.isShell() {
-		x.report(g, rank, perilog.ReportExited, int32(g.signal), "stopped before it was started")
+		x.report(g, rank, perilog.ReportExited, int32(g.signal(rank)), "stopped before it was started")
 	}
 }
 
@@ -344,6 +383,9 @@ func (x *Executor) lose(g *group, rank uint32, note string) {
 }
 
 func (x *Executor) report(g *group, rank uint32, kind perilog.ReportKind, status int32, detail string) {
+	if g.replaced {
+		return
+	}
 	x.out.Reports = append(x.out.Reports, Report{Job: g.Job, Report: perilog.Report{
 		Action: g.Action, Attempt: g.Attempt, Rank: rank, Kind: kind, Status: status, Detail: detail,
 	}})
@@ -351,8 +393,8 @@ func (x *Executor) report(g *group, rank uint32, kind perilog.ReportKind, status
 
 // heard takes what a node says of a task.
 func (x *Executor) heard(rank uint32, st *TaskStatus) {
-	g := x.find(st.Task)
-	if g == nil || !g.ranks.Contains(rank) {
+	g := x.at(st.Task, rank)
+	if g == nil {
 		x.stray(rank, st)
 		return
 	}
@@ -392,7 +434,7 @@ func (x *Executor) afterEnd(g *group, rank uint32, was state, now TaskState) {
 	case now == TaskRunning, now == TaskExited && was == stateOver:
 		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: sigkill}, idset.Of(rank))
 	case now == TaskExited && g.signaled.Contains(rank):
-		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal}, idset.Of(rank))
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal(rank)}, idset.Of(rank))
 	case now != TaskExited && was == stateExited:
 		x.move(g, rank, stateOver)
 	}
@@ -408,7 +450,7 @@ func (x *Executor) runs(g *group, rank uint32, was state) {
 		x.report(g, rank, perilog.ReportStarted, 0, "")
 	}
 	if g.signaled.Contains(rank) {
-		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal}, idset.Of(rank))
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal(rank)}, idset.Of(rank))
 	}
 }
 
@@ -433,7 +475,7 @@ func (x *Executor) abort(j *job, rank uint32, what, note string) {
 
 // reportLines reports the control lines that are new.
 func (x *Executor) reportLines(g *group, rank uint32, lines []string) {
-	if g.isShell() || len(lines) <= g.lines[rank] {
+	if g.isShell() || g.replaced || len(lines) <= g.lines[rank] {
 		return
 	}
 	for _, line := range lines[g.lines[rank]:] {
@@ -462,7 +504,9 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 
 // signal signals a task on ranks where it has not ended.
 func (x *Executor) signal(g *group, ranks *idset.Set, signal int) {
-	g.signal = signal
+	if signal == sigkill {
+		g.killed.UnionWith(idset.Intersect(&g.ranks, ranks))
+	}
 	unheard := idset.Union(&g.sets[stateAsked], idset.Difference(&g.sets[statePending], &x.heardOf))
 	never := idset.Difference(idset.Union(&g.sets[statePending], &g.sets[stateAbsent]), unheard)
 	never.IntersectWith(ranks)

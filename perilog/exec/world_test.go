@@ -66,6 +66,7 @@ type world struct {
 	next    jobid.ID
 	trace   []string
 	lies    bool // nodes say what is not so
+	lost    []joblife.Unresolved
 }
 
 func newWorld(t *rapid.T) *world {
@@ -119,6 +120,7 @@ func (w *world) begin() {
 	for _, n := range w.nodes {
 		w.disconnect(n)
 	}
+	w.lost = left.Unresolved
 	for _, u := range left.Unresolved {
 		if err := w.x.Recover(w.stamp(), u.Job, u.Unresolved); err != nil {
 			w.fail("recover: %v", err)
@@ -135,7 +137,9 @@ func (w *world) put(inputs ...joblife.Input) {
 		if err := w.m.Step(w.now, in); err != nil {
 			switch in := in.(type) {
 			case joblife.Rerun: // of a prolog of a job that ends
-				w.note("%v", err)
+				if w.note("%v", err); in.Ranks == nil {
+					continue // an administrator is told
+				}
 				w.inputs = append(w.inputs, joblife.ForceFinish{Action: in.Action, Status: 9, Who: "test"})
 			case joblife.Raise:
 			default:
@@ -481,6 +485,10 @@ func (w *world) act() {
 	case what == 20:
 		w.note("the executor begins another session")
 		w.put(joblife.ExecLost{}, joblife.ExecHello{})
+	case !w.lies && len(w.lost) > 0:
+		u := w.lost[rapid.IntRange(0, len(w.lost)-1).Draw(w.t, "lost")]
+		w.note("an administrator runs %v of %v again", u.Action, u.Job)
+		w.put(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action}})
 	case w.lies && n.connected:
 		w.lie(n)
 	}
