@@ -11,129 +11,95 @@ import (
 )
 
 // codec reads or writes a context. The members method of a context names each key once,
-// in the order in which it is written, and a pass over it does what the mode says. The
-// Reader of what is read stands beside the codec: as a part of it, it would escape.
+// in the order in which it is written. The Reader of what is read stands beside the codec:
+// as a part of it, it would escape.
 type codec struct {
-	mode mode
-	m    *scratch        // of what is read
-	w    *jsonobj.Writer // of what is written
+	m *scratch        // of what is read
+	w *jsonobj.Writer // of what is written; nil: it reads
 
-	more    bool // the Reader is at a member
-	used    bool // which was read
-	first   bool // this is the first pass
-	found   bool // this pass has read a member
-	missing int  // how many required keys were not found
-	open    bool // something waits until all is read
+	keys   [maxKeys]string // that were named
+	named  int
+	unread int // how many members were not read
 }
 
-type mode uint8
+// maxKeys is how many keys of its own a context has, at most: housekeeping-start.
+const maxKeys = 10
 
-const (
-	reading    mode = 1 + iota // members that come in the order of the keys; another pass reads the others
-	ending                     // all is read: names a key that is missing, and what no key alone shows
-	writing                    // writes all members but the unknown ones
-	forbidding                 // refuses an unknown member that has one of the keys
-)
-
-// read reads an object. Most have the order that members has, and take one pass.
+// read reads the object of o.
 func (x *codec) read(o *jsonobj.Reader, c Context, text []byte) {
-	x.mode = reading
-	x.next(o)
-	for x.first = true; x.first || x.more; x.first = false {
-		x.found = false
-		x.members(o, c, text)
+	for o.Next() {
+		x.unread++
 	}
-	if x.missing > 0 || x.open {
-		x.mode = ending
-		x.members(o, c, text)
-	}
+	x.members(o, c, text)
 }
-
-func (x *codec) next(o *jsonobj.Reader) { x.more, x.used = o.Next(), false }
 
 // fresh empties a context that is about to be read.
 func fresh[T any](x *codec, c *T) *T {
-	if x.first {
+	if x.w == nil {
 		*c = *new(T)
 	}
 	return c
 }
 
-// write writes the members of a context and returns the name of its event.
-func (x *codec) write(c Context) (event string) {
-	x.mode = writing
-	event, extra := x.members(nil, c, nil)
-	if len(extra) > 0 {
-		x.mode = forbidding
-		d := jsonobj.NewDoc(extra)
-		for o := d.Object(); o.Next(); {
-			x.members(&o, c, nil)
+// find names a key and returns its value, which is absent if there is none, or if the
+// context is written.
+func (x *codec) find(o *jsonobj.Reader, key string, need presence) (v jsonobj.Value) {
+	x.keys[x.named] = key
+	x.named++
+	if x.w != nil {
+		return // absent
+	}
+	return x.value(o, key, need)
+}
+
+// value is find in a context that is read. On its own, find is inlined.
+func (x *codec) value(o *jsonobj.Reader, key string, need presence) jsonobj.Value {
+	v := o.Find(key)
+	if !v.Absent() {
+		x.unread--
+	} else if need == required {
+		o.Require(key)
+	}
+	return v
+}
+
+func (x *codec) names(key []byte) bool {
+	for i := range x.named {
+		if x.keys[i] == string(key) {
+			return true
 		}
-		x.w.Keep(extra)
+	}
+	return false
+}
+
+// rest reads or writes the members that have no key of their own, which ends a context, and
+// returns the name of its event.
+func (x *codec) rest(o *jsonobj.Reader, event string, extra *json.RawMessage) string {
+	switch {
+	case x.w == nil && x.unread > 0:
+		for all := o.Value().Object(); all.Next(); {
+			if !x.names(all.Key()) {
+				*extra = all.Keep(*extra)
+			}
+		}
+	case x.w != nil && len(*extra) > 0:
+		d := jsonobj.NewDoc(*extra)
+		for all := d.Object(); all.Next(); {
+			if x.names(all.Key()) {
+				x.w.Fail(string(all.Key()), errExtra)
+			}
+		}
+		x.w.Keep(*extra)
 	}
 	return event
 }
 
-// at says what to do with the member of a key: reading if it comes next, writing, or
-// nothing. It does all else that the mode asks for.
-func (x *codec) at(o *jsonobj.Reader, key string, need presence) mode {
-	if x.mode == writing {
-		return writing
-	}
-	return x.find(o, key, need)
-}
-
-// find is at where there is an object.
-func (x *codec) find(o *jsonobj.Reader, key string, need presence) mode {
-	switch x.mode {
-	case reading:
-		if x.first && need == required {
-			x.missing++
-		}
-		if x.used {
-			x.next(o)
-		}
-		if x.more && string(o.Key()) == key {
-			x.used, x.found = true, true
-			if need == required {
-				x.missing--
-			}
-			return reading
-		}
-	case ending:
-		if need == required {
-			o.Require(key)
-		}
-	case forbidding:
-		if string(o.Key()) == key {
-			x.w.Fail(key, errExtra)
-		}
-	}
-	return 0
-}
-
-// rest reads a member without a key of its own, and returns those that there are. It is
-// the last of members.
-func (x *codec) rest(o *jsonobj.Reader, extra *json.RawMessage) json.RawMessage {
-	if x.mode == reading && x.used {
-		x.next(o) // so that the last pass ends with the last member
-	}
-	if x.mode == reading && x.more && !x.found {
-		*extra = o.Keep(*extra)
-		x.next(o)
-	}
-	return *extra
-}
-
-// refuse notes what no key alone shows.
-func (x *codec) refuse(o *jsonobj.Reader, err error) {
-	switch x.mode {
-	case reading:
-		x.open = true // another member may mend it
-	case ending:
-		o.Value().Fail(err)
-	case writing:
-		x.w.Fail("", err)
+// fail notes what is wrong with the value of a key. A key of "" is the whole context.
+func (x *codec) fail(v jsonobj.Value, key string, err error) {
+	if x.w == nil {
+		v.Fail(err)
+	} else {
+		x.w.Fail(key, err)
 	}
 }
 
@@ -147,59 +113,44 @@ const (
 )
 
 func (x *codec) text(o *jsonobj.Reader, key string, need presence, p *string) {
-	switch x.at(o, key, need) {
-	case reading:
-		*p = x.m.text(o.Value())
-	case writing:
-		if need != optional || *p != "" {
-			x.w.Text(key, *p)
-		}
+	if v := x.find(o, key, need); !v.Absent() {
+		*p = x.m.text(v)
+	} else if x.w != nil && (need != optional || *p != "") {
+		x.w.Text(key, *p)
 	}
 }
 
 func (x *codec) flag(o *jsonobj.Reader, key string, need presence, p *bool) {
-	switch x.at(o, key, need) {
-	case reading:
-		*p = o.Bool()
-	case writing:
-		if need != optional || *p {
-			x.w.Bool(key, *p)
-		}
+	if v := x.find(o, key, need); !v.Absent() {
+		*p = v.Bool()
+	} else if x.w != nil && (need != optional || *p) {
+		x.w.Bool(key, *p)
 	}
 }
 
 func integer[T int32 | uint8 | uint32 | Flags](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
-	switch x.at(o, key, need) {
-	case reading:
-		*p = T(o.Int(lo, hi))
-	case writing:
-		if need != optional || *p != 0 {
-			x.w.IntIn(key, int64(*p), lo, hi)
-		}
+	if v := x.find(o, key, need); !v.Absent() {
+		*p = T(v.Int(lo, hi))
+	} else if x.w != nil && (need != optional || *p != 0) {
+		x.w.IntIn(key, int64(*p), lo, hi)
 	}
 }
 
 // maybe is an integer that may be missing, or 0.
 func maybe[T int32 | uint32](o *jsonobj.Reader, x *codec, key string, p *Optional[T], lo, hi int64) {
-	switch x.at(o, key, optional) {
-	case reading:
-		*p = Some(T(o.Int(lo, hi)))
-	case writing:
-		if p.Set {
-			x.w.IntIn(key, int64(p.Value), lo, hi)
-		}
+	if v := x.find(o, key, optional); !v.Absent() {
+		*p = Some(T(v.Int(lo, hi)))
+	} else if x.w != nil && p.Set {
+		x.w.IntIn(key, int64(p.Value), lo, hi)
 	}
 }
 
 // clamped is an integer that reads as the highest value if it is above that.
 func clamped[T int | uint32](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
-	switch x.at(o, key, need) {
-	case reading:
-		*p = T(min(o.Int(lo, math.MaxInt64), hi))
-	case writing:
-		if need != optional || *p != 0 {
-			x.w.IntIn(key, int64(*p), lo, hi)
-		}
+	if v := x.find(o, key, need); !v.Absent() {
+		*p = T(min(v.Int(lo, math.MaxInt64), hi))
+	} else if x.w != nil && (need != optional || *p != 0) {
+		x.w.IntIn(key, int64(*p), lo, hi)
 	}
 }
 
@@ -211,19 +162,18 @@ func (x *codec) status(o *jsonobj.Reader, p *int32) {
 // userID is a user id. The reference wrote ids above 2^31-1 as the negative
 // numbers that they are in 32 bits.
 func (x *codec) userID(o *jsonobj.Reader, p *uint32) {
-	switch x.at(o, "userid", required) {
-	case reading:
-		*p = userID(o)
-	case writing:
+	if v := x.find(o, "userid", required); x.w == nil {
+		*p = userID(v)
+	} else {
 		x.w.Int("userid", int64(*p))
 	}
 }
 
-func userID(o *jsonobj.Reader) uint32 { return uint32(o.Int(math.MinInt32, math.MaxUint32)) }
+func userID(v jsonobj.Value) uint32 { return uint32(v.Int(math.MinInt32, math.MaxUint32)) }
 
 // action is the key of an action: its kind is in the name of the event.
 func (x *codec) action(o *jsonobj.Reader, p *ActionKey) {
-	if x.mode == reading {
+	if x.w == nil {
 		p.Kind = x.m.action
 	}
 	x.text(o, "description", required, &p.Description)
@@ -231,33 +181,28 @@ func (x *codec) action(o *jsonobj.Reader, p *ActionKey) {
 
 // ranks is a set, of at least so many.
 func (x *codec) ranks(o *jsonobj.Reader, p **idset.Set, least int) {
-	switch x.at(o, "ranks", required) {
-	case reading:
-		if *p = x.m.set(o.Value()); (*p).Len() < least {
-			o.Value().Fail(errEmpty)
-		}
-	case writing:
-		if (*p).Len() < least {
-			x.w.Fail("ranks", errEmpty)
-		}
+	v := x.find(o, "ranks", required)
+	if x.w == nil {
+		*p = x.m.set(v)
+	}
+	if (*p).Len() < least {
+		x.fail(v, "ranks", errEmpty)
+	}
+	if x.w != nil {
 		writeSet(x.w, *p)
 	}
 }
 
 // resources are names, each once and none empty.
 func (x *codec) resources(o *jsonobj.Reader, p *[]string) {
-	switch x.at(o, "resources", optional) {
-	case reading:
-		if *p = x.m.list(o.Value()); !distinct(*p) {
-			o.Value().Fail(errNames)
-		}
-	case writing:
-		if len(*p) == 0 {
-			return
-		}
-		if !distinct(*p) {
-			x.w.Fail("resources", errNames)
-		}
+	v := x.find(o, "resources", optional)
+	if !v.Absent() {
+		*p = x.m.list(v)
+	}
+	if !distinct(*p) {
+		x.fail(v, "resources", errNames)
+	}
+	if x.w != nil && len(*p) > 0 {
 		x.w.Texts("resources", *p)
 	}
 }
@@ -280,10 +225,9 @@ func distinct(list []string) bool {
 }
 
 func (x *codec) seconds(o *jsonobj.Reader, key string, p *time.Duration) {
-	switch x.at(o, key, optional) {
-	case reading:
-		*p = seconds(o.Value())
-	case writing:
+	if v := x.find(o, key, optional); !v.Absent() {
+		*p = seconds(v)
+	} else if x.w != nil {
 		writeSeconds(x.w, key, *p)
 	}
 }

@@ -205,7 +205,7 @@ func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, [
 func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 	w := jsonobj.Write(dst, contextDepth)
 	x := codec{w: &w}
-	name = x.write(c)
+	name = x.members(new(jsonobj.Reader), c, nil)
 	if name == "" {
 		return dst, "", contextError("unknown event", errKind)
 	}

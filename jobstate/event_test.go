@@ -215,8 +215,8 @@ func TestFailedRanksAreInNonFatalExceptions(t *testing.T) {
 	require.Equal(t, `{"a":1}`, string(c.Extra))
 	for context, extra := range map[string]string{
 		`{"type":"x","severity":0,"ranks":[],"action":7}`:   `{"ranks":[],"action":7}`,
-		`{"ranks":true,"type":"x","a":1,"severity":3}`:      `{"a":1,"ranks":true}`,
-		`{"type":"x","severity":3,"action":1,"nodelist":2}`: `{"nodelist":2,"action":1}`,
+		`{"ranks":true,"type":"x","a":1,"severity":3}`:      `{"ranks":true,"a":1}`,
+		`{"type":"x","severity":3,"action":1,"nodelist":2}`: `{"action":1,"nodelist":2}`,
 	} {
 		c := parse(context)
 		require.Nil(t, c.Failed)

@@ -1,7 +1,6 @@
 package jobstate
 
 import (
-	"encoding/json"
 	"math"
 	"strings"
 
@@ -11,18 +10,18 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
-// members passes over the members of a context, and returns the name of its event and the
-// unknown members. What is read may alias text, the object that is read.
-func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string, extra json.RawMessage) {
+// members reads or writes the members of a context, and returns the name of its event. What
+// is read may alias text, the object that is read.
+func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string) {
 	switch c := c.(type) { // a method of the interface would have the caller allocate c
 	case *SubmitContext:
 		return fresh(x, c).members(o, x)
 	case *DependencyAddContext:
 		x.text(o, "description", required, &fresh(x, c).Description)
-		return EventDependencyAdd, x.rest(o, &c.Extra)
+		return x.rest(o, EventDependencyAdd, &c.Extra)
 	case *DependencyRemoveContext:
 		x.text(o, "description", required, &fresh(x, c).Description)
-		return EventDependencyRemove, x.rest(o, &c.Extra)
+		return x.rest(o, EventDependencyRemove, &c.Extra)
 	case *SetFlagsContext:
 		return fresh(x, c).members(o, x)
 	case *JobspecUpdateContext:
@@ -31,11 +30,11 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 		return fresh(x, c).members(o, x)
 	case *PriorityContext:
 		clamped(o, x, "priority", required, &fresh(x, c).Priority, 0, MaxPriority)
-		return EventPriority, x.rest(o, &c.Extra)
+		return x.rest(o, EventPriority, &c.Extra)
 	case *UrgencyContext:
 		x.userID(o, &fresh(x, c).UserID)
 		integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
-		return EventUrgency, x.rest(o, &c.Extra)
+		return x.rest(o, EventUrgency, &c.Extra)
 	case *AllocContext:
 		return fresh(x, c).members(o, x, text)
 	case *ActionStartContext:
@@ -49,71 +48,67 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 	case *ActionFinishContext:
 		x.action(o, &fresh(x, c).ActionKey)
 		x.status(o, &c.Status)
-		return c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish), x.rest(o, &c.Extra)
+		return x.rest(o, c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish), &c.Extra)
 	case *ReleaseContext:
 		return fresh(x, c).members(o, x)
 	case *FinishContext:
 		x.status(o, &fresh(x, c).Status)
-		return EventFinish, x.rest(o, &c.Extra)
+		return x.rest(o, EventFinish, &c.Extra)
 	case *ExceptionContext:
 		return fresh(x, c).members(o, x)
 	case *DrainedContext:
 		x.ranks(o, &fresh(x, c).Ranks, 0)
-		return EventDrained, x.rest(o, &c.Extra)
+		return x.rest(o, EventDrained, &c.Extra)
 	case *MemoContext:
 		return fresh(x, c).members(o, x, text)
 	}
-	return "", nil
+	return ""
 }
 
-func (c *SubmitContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
+func (c *SubmitContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.userID(o, &c.UserID)
 	integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
 	integer(o, x, "flags", required, &c.Flags, 0, math.MaxUint32)
 	clamped(o, x, "version", optional, &c.Version, 1, math.MaxInt32)
-	return EventSubmit, x.rest(o, &c.Extra)
+	return x.rest(o, EventSubmit, &c.Extra)
 }
 
-func (c *SetFlagsContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
-	switch x.at(o, "flags", required) {
-	case reading:
-		c.Flags = x.m.list(o.Value())
-	case writing:
+func (c *SetFlagsContext) members(o *jsonobj.Reader, x *codec) (event string) {
+	if v := x.find(o, "flags", required); x.w == nil {
+		c.Flags = x.m.list(v)
+	} else {
 		x.w.Texts("flags", c.Flags)
 	}
-	return EventSetFlags, x.rest(o, &c.Extra)
+	return x.rest(o, EventSetFlags, &c.Extra)
 }
 
 // members refuses to write no updates: only the reference does.
-func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string, extra json.RawMessage) {
-	switch x.mode {
-	case reading:
-		if !x.more {
-			return EventJobspecUpdate, nil
-		}
-		path := string(o.Key())
-		if !updatePath(path) {
-			o.Value().Fail(errPath)
-		}
-		c.Updates = append(c.Updates, Update{Path: path, Value: part(text, o.Value())})
-		x.next(o)
-	case writing:
-		if len(c.Updates) == 0 {
-			x.w.Fail("", errEmpty)
-		}
-		for i, u := range c.Updates {
-			if !updatePath(u.Path) {
-				x.w.Fail(u.Path, errPath)
+func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string) {
+	if x.w == nil {
+		for all := o.Value().Object(); all.Next(); {
+			path := string(all.Key())
+			if !updatePath(path) {
+				all.Value().Fail(errPath)
 			}
-			for _, before := range c.Updates[:i] {
-				if before.Path == u.Path {
-					x.w.Fail(u.Path, errExtra)
-				}
-			}
-			x.w.Raw(u.Path, u.Value)
+			c.Updates = append(c.Updates, Update{Path: path, Value: part(text, all.Value())})
 		}
+		return EventJobspecUpdate
 	}
-	return EventJobspecUpdate, nil
+	if len(c.Updates) == 0 {
+		x.w.Fail("", errEmpty)
+	}
+	for i, u := range c.Updates {
+		if !updatePath(u.Path) {
+			x.w.Fail(u.Path, errPath)
+		}
+		for _, before := range c.Updates[:i] {
+			if before.Path == u.Path {
+				x.w.Fail(u.Path, errExtra)
+			}
+		}
+		x.w.Raw(u.Path, u.Value)
+	}
+	return EventJobspecUpdate
 }
 
 // updatePath reports whether a jobspec-update may have the path: a key of RFC 14, or one below it.
@@ -130,261 +125,190 @@ func updatePath(path string) bool {
 }
 
 // members writes the expiration as flux-core does, as a real number.
-func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
-	switch x.at(o, "expiration", required) {
-	case reading:
-		c.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
-	case writing:
+func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) (event string) {
+	if v := x.find(o, "expiration", required); x.w == nil {
+		c.Expiration = eventlog.Timestamp(v.Float(0, math.MaxFloat64))
+	} else {
 		x.w.FloatIn("expiration", float64(c.Expiration), 0)
 	}
-	return EventResourceUpdate, x.rest(o, &c.Extra)
+	return x.rest(o, EventResourceUpdate, &c.Extra)
 }
 
-func (c *AllocContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string, extra json.RawMessage) {
-	switch x.at(o, "annotations", optional) {
-	case reading:
-		if v := o.Value(); v.IsObject() {
-			c.Annotations = part(text, v)
-		}
-	case writing:
-		if c.Annotations != nil {
-			x.w.Object("annotations", c.Annotations)
-		}
+func (c *AllocContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string) {
+	if v := x.find(o, "annotations", optional); v.IsObject() {
+		c.Annotations = part(text, v)
+	} else if x.w != nil && c.Annotations != nil {
+		x.w.Object("annotations", c.Annotations)
 	}
-	return EventAlloc, x.rest(o, &c.Extra)
+	return x.rest(o, EventAlloc, &c.Extra)
 }
 
-func (c *ReleaseContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
-	switch x.at(o, "ranks", required) {
-	case reading:
-		if v := o.Value(); string(v.TextBytes()) == "all" {
-			c.Ranks.All = true
-		} else {
-			c.Ranks.Set = x.m.set(v)
-		}
-	case writing:
-		if c.Ranks.All {
-			x.w.Text("ranks", "all")
-		} else {
-			writeSet(x.w, c.Ranks.Set)
-		}
+func (c *ReleaseContext) members(o *jsonobj.Reader, x *codec) (event string) {
+	switch v := x.find(o, "ranks", required); {
+	case x.w == nil && string(v.TextBytes()) == "all":
+		c.Ranks.All = true
+	case x.w == nil:
+		c.Ranks.Set = x.m.set(v)
+	case c.Ranks.All:
+		x.w.Text("ranks", "all")
+	default:
+		writeSet(x.w, c.Ranks.Set)
 	}
 	x.flag(o, "final", required, &c.Final)
-	return EventRelease, x.rest(o, &c.Extra)
+	return x.rest(o, EventRelease, &c.Extra)
 }
 
 // unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
 const unknownUser = "-1"
 
 // members has a note that only a writer must have: old logs lack it.
-func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
+func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.text(o, "type", required, &c.Type)
 	integer(o, x, "severity", required, &c.Severity, 0, MaxSeverity)
 	x.text(o, "note", written, &c.Note)
-	switch x.at(o, "userid", optional) {
-	case reading:
-		if id := userID(o); string(o.Value().Raw()) != unknownUser {
+	if v := x.find(o, "userid", optional); !v.Absent() {
+		if id := userID(v); string(v.Raw()) != unknownUser {
 			c.UserID = Some(id)
 		}
-	case writing:
-		if c.UserID.Set {
-			x.w.Int("userid", int64(c.UserID.Value))
-		}
+	} else if x.w != nil && c.UserID.Set {
+		x.w.Int("userid", int64(c.UserID.Value))
 	}
 	maybe(o, x, "wait_status", &c.WaitStatus, math.MinInt32, math.MaxInt32)
-	c.failedRanks(o, x)
-	return EventException, x.rest(o, &c.Extra)
-}
-
-// failedRanks has keys that are unknown unless the exception names failed ranks.
-func (c *ExceptionContext) failedRanks(o *jsonobj.Reader, x *codec) {
-	f := c.Failed
-	if x.mode == reading || x.mode == forbidding && f != nil {
-		for _, key := range []string{"ranks", "nodelist", "action"} {
-			x.open = x.at(o, key, optional) == reading || x.open
-		}
-	}
 	switch {
-	case x.mode == ending:
-		var ranks, nodelist, action jsonobj.Value
-		for all := o.Value().Object(); all.Next(); {
-			switch string(all.Key()) {
-			case "ranks":
-				ranks = all.Value()
-			case "nodelist":
-				nodelist = all.Value()
-			case "action":
-				action = all.Value()
-			}
+	case x.w == nil:
+		if c.Severity > 0 && !o.Find("ranks").Absent() && !o.Find("action").Absent() {
+			c.Failed = x.m.failedRanks()
+			c.Failed.members(o, x)
 		}
-		if c.Severity > 0 && !ranks.Absent() && !action.Absent() {
-			c.Failed = x.m.failedRanks(ranks, nodelist, action)
-			return
-		}
-		c.Extra = member("ranks", ranks, c.Extra)
-		c.Extra = member("nodelist", nodelist, c.Extra)
-		c.Extra = member("action", action, c.Extra)
-	case x.mode == writing && f != nil:
+	case c.Failed != nil:
 		if c.Severity == 0 {
 			x.w.Fail("severity", errFatal)
 		}
-		f.write(x.w)
-	case x.mode == writing && c.Severity > 0 && hasKey(c.Extra, "ranks") && hasKey(c.Extra, "action"):
-		x.w.Fail("ranks", errExtra)
+		c.Failed.members(o, x)
+	case c.Severity > 0 && hasKey(c.Extra, "ranks") && hasKey(c.Extra, "action"):
+		x.w.Fail("ranks", errExtra) // they would be read as failed ranks
 	}
+	return x.rest(o, EventException, &c.Extra)
 }
 
-func (m *scratch) failedRanks(ranks, nodelist, action jsonobj.Value) *FailedRanks {
-	if m.failed == nil {
-		m.failed = new(FailedRanks)
-	}
-	f := m.failed
-	*f = FailedRanks{Ranks: m.set(ranks), Nodelist: m.text(nodelist)}
-	if f.Ranks.IsEmpty() {
-		ranks.Fail(errEmpty)
-	}
-	switch string(action.TextBytes()) {
-	case "keep":
+// members are those of an exception that names failed ranks. In others the keys are unknown.
+func (f *FailedRanks) members(o *jsonobj.Reader, x *codec) {
+	x.ranks(o, &f.Ranks, 1)
+	x.text(o, "nodelist", optional, &f.Nodelist)
+	v := x.find(o, "action", required)
+	if string(v.TextBytes()) == "keep" {
 		f.Action = FailedKeep
-	case "drop":
+	} else if string(v.TextBytes()) == "drop" {
 		f.Action = FailedDrop
-	default:
-		action.Fail(errAction)
-	}
-	return f
-}
-
-func (f *FailedRanks) write(w *jsonobj.Writer) {
-	if f.Ranks.IsEmpty() {
-		w.Fail("ranks", errEmpty)
-	}
-	writeSet(w, f.Ranks)
-	if f.Nodelist != "" {
-		w.Text("nodelist", f.Nodelist)
 	}
 	if f.Action != FailedKeep && f.Action != FailedDrop {
-		w.Fail("action", errAction)
-		return
+		x.fail(v, "action", errAction)
+	} else if x.w != nil {
+		x.w.Text("action", f.Action.String())
 	}
-	w.Text("action", f.Action.String())
 }
 
 // members takes the object as it is.
-func (c *MemoContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string, extra json.RawMessage) {
-	switch x.mode {
-	case reading:
-		x.more, c.Values = false, text
-	case writing:
-		if jsonobj.KindOf(c.Values) != jsonobj.KindObject {
-			x.w.Fail("", jsonobj.ErrKind)
-			return EventMemo, nil
-		}
+func (c *MemoContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string) {
+	switch {
+	case x.w == nil:
+		c.Values = text
+	case jsonobj.KindOf(c.Values) != jsonobj.KindObject:
+		x.w.Fail("", jsonobj.ErrKind)
+	default:
 		x.w.Keep(c.Values)
 	}
-	return EventMemo, nil
+	return EventMemo
 }
 
 func (a *ActionMode) members(o *jsonobj.Reader, x *codec) {
-	switch x.at(o, "per-rank", optional) {
-	case reading:
-		if a.PerRank = o.Bool(); !a.PerRank {
-			o.Value().Fail(errFalse)
+	if v := x.find(o, "per-rank", optional); !v.Absent() {
+		if a.PerRank = v.Bool(); !a.PerRank {
+			v.Fail(errFalse)
 		}
-	case writing:
-		if a.PerRank {
-			x.w.Bool("per-rank", true)
-		}
+	} else if x.w != nil && a.PerRank {
+		x.w.Bool("per-rank", true)
 	}
 	maybe(o, x, "leader", &a.Leader, 0, idset.MaxID)
 	x.seconds(o, "timeout", &a.Timeout)
 	x.seconds(o, "kill-timeout", &a.KillTimeout)
 	if a.PerRank && a.Leader.Set {
-		x.refuse(o, errHow)
+		x.fail(o.Value(), "", errHow)
 	}
 }
 
-func (c *ActionStartContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
-	if x.first {
-		c.Ranks.All = true
-	}
+func (c *ActionStartContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.action(o, &c.ActionKey)
-	switch x.at(o, "ranks", optional) {
-	case reading:
-		c.Ranks = Ranks{Set: x.m.set(o.Value())}
-	case writing:
-		if !c.Ranks.All {
-			writeSet(x.w, c.Ranks.Set)
-		}
+	if v := x.find(o, "ranks", optional); !v.Absent() {
+		c.Ranks.Set = x.m.set(v)
+	} else if x.w == nil {
+		c.Ranks.All = true
+	} else if !c.Ranks.All {
+		writeSet(x.w, c.Ranks.Set)
 	}
 	x.resources(o, &c.Resources)
 	c.ActionMode.members(o, x)
 	integer(o, x, "attempt", optional, &c.Attempt, 1, math.MaxUint32)
 	if c.Attempt > 0 && !c.Owned() {
-		x.refuse(o, errAttempt)
+		x.fail(o.Value(), "", errAttempt)
 	}
 	if c.Kind == ActionHousekeeping {
 		c.housekeeping(o, x)
 	} else if c.ReleaseAfter.Set || c.OnFailure != "" {
-		x.refuse(o, errHousekeeping)
+		x.fail(o.Value(), "", errHousekeeping)
 	}
-	return c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart), x.rest(o, &c.Extra)
+	return x.rest(o, c.Kind.event(EventPrologStart, EventEpilogStart, eventHousekeepingStart), &c.Extra)
 }
 
 // housekeeping is what housekeeping alone has.
 func (c *ActionStartContext) housekeeping(o *jsonobj.Reader, x *codec) {
-	switch x.at(o, "release-after", optional) {
-	case reading:
-		c.ReleaseAfter = Some(jsonobj.Parse(o.Value(), fsd.Parse))
-	case writing:
-		if !c.ReleaseAfter.Set {
-			break
-		}
-		if c.ReleaseAfter.Value < 0 {
+	after := &c.ReleaseAfter
+	if v := x.find(o, "release-after", optional); !v.Absent() {
+		*after = Some(jsonobj.Parse(v, fsd.Parse))
+	} else if x.w != nil && after.Set {
+		if after.Value < 0 {
 			x.w.Fail("release-after", jsonobj.ErrRange)
 		}
-		x.w.Text("release-after", c.ReleaseAfter.Value.String())
+		x.w.Text("release-after", after.Value.String())
 	}
-	valid := func() bool {
-		return c.OnFailure == OnFailureDrain || c.OnFailure == OnFailureHold || c.OnFailure == OnFailureRelease
+	v := x.find(o, "on-failure", optional)
+	if !v.Absent() {
+		c.OnFailure = OnFailure(x.m.text(v))
 	}
-	switch x.at(o, "on-failure", optional) {
-	case reading:
-		if c.OnFailure = OnFailure(x.m.text(o.Value())); !valid() {
-			o.Value().Fail(errOnFailure)
+	switch c.OnFailure {
+	case OnFailureDrain, OnFailureHold, OnFailureRelease:
+		if x.w != nil {
+			x.w.Text("on-failure", string(c.OnFailure))
 		}
-	case writing:
-		if c.OnFailure == "" {
-			break
+	default:
+		if c.OnFailure != "" || !v.Absent() {
+			x.fail(v, "on-failure", errOnFailure)
 		}
-		if !valid() {
-			x.w.Fail("on-failure", errOnFailure)
-		}
-		x.w.Text("on-failure", string(c.OnFailure))
 	}
 }
 
-func (c *ActionLaunchContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
+func (c *ActionLaunchContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.action(o, &c.ActionKey)
 	integer(o, x, "attempt", required, &c.Attempt, 1, math.MaxUint32)
 	x.ranks(o, &c.Ranks, 0)
 	c.ActionMode.members(o, x)
-	return c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch), x.rest(o, &c.Extra)
+	return x.rest(o, c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch), &c.Extra)
 }
 
-func (c *ActionFailContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
+func (c *ActionFailContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.action(o, &c.ActionKey)
 	x.ranks(o, &c.Ranks, 1)
 	x.text(o, "cause", required, &c.Cause)
 	x.status(o, &c.Status)
 	x.text(o, "note", optional, &c.Note)
 	x.flag(o, "drain", optional, &c.Drain)
-	return c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail), x.rest(o, &c.Extra)
+	return x.rest(o, c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail), &c.Extra)
 }
 
-func (c *ActionReleaseContext) members(o *jsonobj.Reader, x *codec) (event string, extra json.RawMessage) {
+func (c *ActionReleaseContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.action(o, &c.ActionKey)
 	x.ranks(o, &c.Ranks, 0)
 	x.status(o, &c.Status)
 	x.resources(o, &c.Resources)
-	return c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease), x.rest(o, &c.Extra)
+	return x.rest(o, c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease), &c.Extra)
 }

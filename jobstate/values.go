@@ -24,16 +24,13 @@ type scratch struct {
 	next   uint8     // which of texts is replaced next
 }
 
-// member adds to extra a member that was read before.
-func member(key string, v jsonobj.Value, extra []byte) []byte {
-	if v.Absent() {
-		return extra
+// failedRanks returns an empty one, which is reused.
+func (m *scratch) failedRanks() *FailedRanks {
+	if m.failed == nil {
+		m.failed = new(FailedRanks)
 	}
-	o := jsonobj.Write(nil, contextDepth)
-	o.Keep(extra)
-	o.Raw(key, v.Raw())
-	out, _ := o.End(nil)
-	return out
+	*m.failed = FailedRanks{}
+	return m.failed
 }
 
 // text reads a string, and allocates it unless it is one of the last that were met.

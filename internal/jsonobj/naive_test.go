@@ -105,6 +105,12 @@ func (n *tape) walk(o *jsonobj.Reader, array bool) {
 	}
 	if !array && !n.doc.Failed() {
 		slices.Reverse(keys)
+		for _, key := range append(keys, "no such key") {
+			got, want := o.Find(key), o.Value().Member(key)
+			if string(got.Raw()) != string(want.Raw()) || got.Offset() != want.Offset() || want.Kind() >= jsonobj.KindObject && got != want {
+				panic(fmt.Sprintf("key %q: found %s, want %s", key, got.Raw(), want.Raw()))
+			}
+		}
 		o.Require(keys...)
 		n.seen = append(n.seen, fmt.Sprint(jsonobj.Missing(o, append(keys[:len(keys)/2], "no such key"))))
 	}

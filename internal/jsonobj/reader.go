@@ -76,8 +76,9 @@ type Reader struct {
 	value    span
 
 	n     uint8     // how many keys there are in first
+	found uint8     // one more than the place in it of the key that was found last
 	more  bool      // there were others, or with escapes
-	first [8]uint32 // the contents of keys, for Require
+	first [8]uint32 // the contents of keys, for Require and Find
 }
 
 func (v Value) reader() Reader {
@@ -193,22 +194,44 @@ func (r *Reader) Require(keys ...string) {
 // missing returns the index of the first of some keys that the object lacks, over
 // which r came to the end, -1 if it has all.
 func (r *Reader) missing(keys []string) int {
-	b := r.self.doc.text
-	at := 0
-next:
 	for i, key := range keys {
-		for range r.n {
-			if at == int(r.n) {
-				at = 0
-			}
-			from := int(r.first[at])
-			at++
-			if to := from + len(key); to < len(b) && b[to] == '"' && string(b[from:to]) == key {
-				continue next
-			}
-		}
-		if !r.more || r.self.Member(key).Absent() {
+		if r.noted(key) < 0 && (!r.more || r.self.Member(key).Absent()) {
 			return i
+		}
+	}
+	return -1
+}
+
+// Find returns the value of a key, absent if there is none. It belongs after the last Next,
+// and is fast if keys are asked for in the order in which the object has them.
+func (r *Reader) Find(key string) Value {
+	d := r.self.doc
+	if d == nil || d.fault != nil {
+		return Value{}
+	}
+	if i := r.noted(key); i >= 0 {
+		i = skipSpace(d.text, skipSpace(d.text, i+len(key)+1)+1)
+		if c := d.text[i]; c != '{' && c != '[' {
+			return Value{d, span{from: i, to: skipToken(d.text, i)}}
+		}
+	} else if !r.more {
+		return Value{}
+	}
+	return r.self.Member(key)
+}
+
+// noted returns where the content of a key begins that is among the first, -1 for another.
+// It looks behind the one that it returned last before it looks at the others.
+func (r *Reader) noted(key string) int {
+	b := r.self.doc.text
+	for range r.n {
+		if r.found == r.n {
+			r.found = 0
+		}
+		from := int(r.first[r.found])
+		r.found++
+		if to := from + len(key); to < len(b) && b[to] == '"' && string(b[from:to]) == key {
+			return from
 		}
 	}
 	return -1

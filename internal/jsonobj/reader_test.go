@@ -154,6 +154,7 @@ func TestFirstFaultStays(t *testing.T) {
 	require.False(t, a.Next())
 	require.False(t, o.Next())
 	o.Require("b")
+	require.True(t, o.Find("a").Absent())
 	require.ErrorIs(t, d.Err(), errOdd)
 	require.Equal(t, "a[0]", d.Fault().Path)
 	require.Equal(t, 6, d.Fault().Offset)
