@@ -98,7 +98,7 @@ func (x *Index) addTombstones(b *batch) {
 		b.Expired, b.ends = make([]jobid.ID, 0, n), make([]slot, 0, n)
 	}
 	age := x.cfg.TombstoneAge
-	x.ended.each(&x.jobs, func(at slot) bool {
+	x.ended.each(func(at slot) bool {
 		r := x.jobs.record(at)
 		if len(b.Expired) == most || over <= 0 && !(age.Set && older(b.now, r.Inactive, age.Value)) {
 			return false

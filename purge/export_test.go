@@ -21,8 +21,7 @@ const RetryFirst, RetryMost = retryFirst, retryMost
 // Check returns the first thing that is wrong with the index.
 func (x *Index) Check() error {
 	orders := map[meta]func(func(slot) bool){
-		whereFree: x.free.each, wherePinned: x.pinned.each,
-		wherePurged: func(f func(slot) bool) { x.ended.each(&x.jobs, f) },
+		whereFree: x.free.each, wherePinned: x.pinned.each, wherePurged: x.ended.each,
 	}
 	if err := x.jobs.check("record", orders, x.leaving()+x.numWaiting()); err != nil {
 		return err

@@ -81,7 +81,7 @@ type Index struct {
 	retries map[jobid.ID]retry // of the jobs that the store could not remove last time
 	waiting *btree.BTreeG[retry]
 
-	ended queue // the tombstones
+	ended order // the tombstones
 
 	batch *batch // what the store is removing; nil if nothing is
 
@@ -128,10 +128,10 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 		return nil, clockError(ev.Now, 0)
 	}
 	x := &Index{cfg: cfg, clock: ev.Now, high: ev.Watermark}
-	if err := x.fill(x.free.add, whereFree, &x.resident, ev.Jobs); err != nil {
+	if err := x.fill(&x.free, whereFree, &x.resident, ev.Jobs); err != nil {
 		return nil, err
 	}
-	if err := x.fill(x.ended.add, wherePurged, &x.buried, ev.Tombstones); err != nil {
+	if err := x.fill(&x.ended, wherePurged, &x.buried, ev.Tombstones); err != nil {
 		return nil, err
 	}
 	for _, known := range [][]Record{ev.Jobs, ev.Tombstones} {
@@ -148,10 +148,10 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 	return x, nil
 }
 
-// fill puts records into the table and an order or queue, which is empty. It sorts them
+// fill puts records into the table and an order, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
 // end, and counts them. The tombstone of a resident job is left out.
-func (x *Index) fill(add func(*table, slot), where meta, counts *Counts, records []Record) error {
+func (x *Index) fill(o *order, where meta, counts *Counts, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {
@@ -164,7 +164,7 @@ func (x *Index) fill(add func(*table, slot), where meta, counts *Counts, records
 			}
 			return jobError(r.ID, errDuplicate, "")
 		}
-		add(&x.jobs, x.jobs.put(r, where))
+		o.add(&x.jobs, x.jobs.put(r, where))
 		counts.add(r.Result, 1)
 	}
 	return nil
@@ -198,7 +198,7 @@ func (x *Index) Len() int { return x.jobs.len() - x.ended.len() }
 // Tombstones yields the tombstones, oldest first. The index must not change meanwhile.
 func (x *Index) Tombstones() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
-		x.ended.each(&x.jobs, func(at slot) bool { return yield(x.jobs.record(at)) })
+		x.ended.each(func(at slot) bool { return yield(x.jobs.record(at)) })
 	}
 }
 

@@ -97,9 +97,9 @@ func (t *table) drop(at slot) {
 }
 
 // shrink moves all records into new memory if they need less than an eighth of what
-// there is. The queue and the orders are all that know slots of the table. Each
-// removal pays for the move of a seventh of a record at most.
-func (t *table) shrink(ended *queue, orders ...*order) {
+// there is. The orders are all that know slots of the table. Each removal pays for the
+// move of a seventh of a record at most.
+func (t *table) shrink(orders ...*order) {
 	if t.used <= 8*chunkSize || t.len() >= t.used/8 {
 		return
 	}
@@ -112,11 +112,7 @@ func (t *table) shrink(ended *queue, orders ...*order) {
 	}
 	old := *t
 	*t = small
-	for i := range ended.slots[ended.head:] {
-		at := &ended.slots[ended.head+i]
-		*at = moved[*at]
-	}
-	for _, o := range append(orders, &ended.late) {
+	for _, o := range orders {
 		was := *o
 		*o = order{}
 		was.each(func(at slot) bool {
@@ -200,42 +196,6 @@ func (o *order) each(f func(slot) bool) {
 		o.tree.Ascend(f)
 	}
 }
-
-// A queue is some slots of a table in the order of their records, as an order is. It
-// is for records that come nearly in order and go from the front: that costs less than
-// a tree. Those out of order are in a tree of their own.
-type queue struct {
-	slots []slot // from head on
-	head  int
-	late  order
-}
-
-// add puts a slot of t into the queue, in which it is not.
-func (q *queue) add(t *table, at slot) {
-	if n := len(q.slots); n > q.head && t.less(at, q.slots[n-1]) {
-		q.late.add(t, at)
-		return
-	}
-	q.slots = append(q.slots, at)
-}
-
-// remove takes a slot out of the queue: the oldest of those that came in order, or a late one.
-func (q *queue) remove(at slot) {
-	if q.head == len(q.slots) || q.slots[q.head] != at {
-		q.late.remove(at)
-		return
-	}
-	q.head++
-	if q.head > chunkSize && q.head > len(q.slots)/2 {
-		q.slots = append([]slot(nil), q.slots[q.head:]...)
-		q.head = 0
-	}
-}
-
-func (q *queue) len() int { return len(q.slots) - q.head + q.late.len() }
-
-// each calls f for the slots, oldest first, until f returns false.
-func (q *queue) each(t *table, f func(slot) bool) { t.merge(q.slots[q.head:], &q.late, f) }
 
 // merge calls f for some slots that are in order and those of an order, oldest first, until f
 // returns false.
