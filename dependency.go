@@ -151,8 +151,9 @@ func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) erro
 	case live && v.UserID() != user, !live && rec.UserID != user:
 		return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
 	case !live:
-		if err := ended(rec, s, dep.Value); err != nil {
-			return err
+		byException := rec.Unstarted || rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout
+		if why := unmet(rec, byException, s, dep.Value); why != "" {
+			return errors.New("dependency: " + why)
 		}
 	}
 	switch {
@@ -168,32 +169,24 @@ func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) erro
 	return nil
 }
 
-// ended returns why a job that is over does not satisfy a scheme.
-func ended(rec purge.Record, s scheme, id string) error {
-	var satisfied bool
-	switch s {
-	case afterStart:
-		satisfied = rec.Satisfies(purge.DependencyAfter)
-	case afterAny:
-		satisfied = rec.Satisfies(purge.DependencyAfterAny)
-	case afterOK:
-		satisfied = rec.Satisfies(purge.DependencyAfterOK)
-	case afterNotOK:
-		satisfied = rec.Satisfies(purge.DependencyAfterNotOK)
-	case afterExcept:
-		satisfied = rec.Ran && (rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout)
-	}
+// unmet returns why a job that is over does not satisfy a scheme, "" if it does. All but
+// afterany need a job that had resources (flux-core#6555). A record does not tell whether an
+// exception ended the job: one that ended as canceled or timeout counts as such.
+func unmet(r purge.Record, byException bool, s scheme, id string) string {
+	completed := r.Result == jobstate.ResultCompleted
 	switch {
-	case satisfied:
-		return nil
-	case !rec.Ran:
-		return fmt.Errorf("dependency: after: %s never started", id)
-	case s == afterExcept:
-		return fmt.Errorf("dependency: afterexcept: job %s: no exception", id)
-	case s == afterNotOK:
-		return fmt.Errorf("dependency: afternotok: job %s succeeded", id)
+	case s == afterAny:
+		return ""
+	case !r.Ran && (s == afterStart || !r.Unstarted):
+		return "after: " + id + " never started"
+	case s == afterOK && !completed:
+		return "afterok: job " + id + " failed or was canceled"
+	case s == afterNotOK && completed:
+		return "afternotok: job " + id + " succeeded"
+	case s == afterExcept && !byException:
+		return "afterexcept: job " + id + ": no exception"
 	}
-	return fmt.Errorf("dependency: afterok: job %s failed or was canceled", id)
+	return ""
 }
 
 func (d *dependencies) event(e *Event) {
@@ -231,32 +224,16 @@ func (d *dependencies) event(e *Event) {
 	if e.Job.State() != jobstate.StateInactive || e.Prev == jobstate.StateInactive {
 		return
 	}
+	j := e.Job.Job()
 	note := "can never be satisfied"
-	if !e.Job.Job().WasAllocated() {
+	if !j.WasAllocated() {
 		note = "job never started"
 	}
-	d.release(e, func(w dependent) bool { return d.satisfied(e.Job.Job(), w.scheme) }, note)
+	rec, _ := purge.RecordOf(j)
+	_, fatal := j.Cause()
+	byException := fatal && !j.Finished()
+	d.release(e, func(w dependent) bool { return unmet(rec, byException, w.scheme, "") == "" }, note)
 	d.leave(e)
-}
-
-func (d *dependencies) satisfied(j *jobstate.Job, s scheme) bool {
-	if s == afterAny {
-		return true
-	}
-	if !j.WasAllocated() {
-		return false
-	}
-	result, _ := j.Result()
-	switch s {
-	case afterOK:
-		return result == jobstate.ResultCompleted
-	case afterNotOK:
-		return result != jobstate.ResultCompleted
-	case afterExcept:
-		_, ended := j.Cause()
-		return ended && !j.Finished() && result != jobstate.ResultCompleted
-	}
-	return false
 }
 
 // release ends the waits that are satisfied. With a note it raises exceptions on the others.

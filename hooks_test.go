@@ -480,6 +480,11 @@ func TestAfterDependenciesFollowTheOtherJob(t *testing.T) {
 		{"afternotok", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateRun},
 		{"afterany", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateRun},
 		{"afterexcept", func(s *site, id jobid.ID) { s.finish(id, 256) }, jobstate.StateInactive},
+		{"afterexcept", func(s *site, id jobid.ID) {
+			s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: 256})
+			s.cancel(id) // it has ended before
+			s.step(said(id, exec.ResponseRelease))
+		}, jobstate.StateInactive},
 		{"afterexcept", func(s *site, id jobid.ID) { s.cancel(id); s.step(said(id, exec.ResponseRelease)) }, jobstate.StateRun},
 	}
 	for i, test := range tests {
@@ -537,6 +542,49 @@ func TestADependencyOnAnInactiveOrPurgedJobIsAnsweredAtOnce(t *testing.T) {
 		}
 	}
 	require.Empty(t, s.faults())
+}
+
+// flux-core#6555: all schemes but afterany need a job that had resources, and afterstart one
+// that started, whether they wait for its end, come later, or after its purge.
+func TestAJobThatAnExceptionEndedIsJudgedByHowFarItCame(t *testing.T) {
+	for _, test := range []struct {
+		hold, exception string
+		waiting, later  string // the schemes that are satisfied
+	}{
+		{"sched", "x", "afterany", "afterany"},
+		{"exec", "x", "afterany afternotok afterexcept", "afterany afternotok afterexcept"},
+		{"finish", "cancel", "afterany afternotok afterexcept afterstart", "afterany afternotok afterexcept afterstart"},
+		{"finish", "timeout", "afterany afternotok afterexcept afterstart", "afterany afternotok afterexcept afterstart"},
+		{"finish", "x", "afterany afternotok afterexcept afterstart", "afterany afternotok afterstart"}, // a record does not tell
+	} {
+		s := depending(t)
+		s.hold[test.hold] = true
+		first := s.add(needing("a"))
+		schemes, waiting := strings.Fields("afterany afternotok afterexcept afterok afterstart"), make(map[string]jobid.ID)
+		for _, scheme := range schemes {
+			waiting[scheme] = s.add(needing("b", scheme, first.String()))
+		}
+		s.step(joblife.Raise{ID: first, Type: test.exception})
+		if test.hold != "sched" {
+			s.step(said(first, exec.ResponseRelease))
+		}
+		require.Equal(t, jobstate.StateInactive, s.state(first), s.events(first))
+		for _, scheme := range schemes {
+			require.Equal(t, strings.Contains(test.waiting, scheme), s.state(waiting[scheme]) != jobstate.StateInactive, "%v %s, waiting", test, scheme)
+		}
+		for _, when := range []string{"inactive", "restored", "purged", "purged and restored"} {
+			if when == "purged" {
+				require.NoError(t, s.ask(joblife.PurgeIDs{Tag: 7, IDs: []jobid.ID{first}, Force: true}).Err)
+			} else if when != "inactive" {
+				s.restartDepending()
+			}
+			for _, scheme := range schemes {
+				err := s.try(joblife.Submit{Jobspec: needing("c", scheme, first.String()), Urgency: jobstate.UrgencyDefault})
+				require.Equal(t, strings.Contains(test.later, scheme), err == nil, "%v %s, %s: %v", test, scheme, when, err)
+			}
+		}
+		require.Empty(t, s.faults())
+	}
 }
 
 func TestARefusedJobLeavesNoDependencyBehind(t *testing.T) {

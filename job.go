@@ -425,7 +425,8 @@ func (v View) Result() (jobstate.Result, bool) {
 // jobstate.Summary has.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
-		return jobstate.Summary(v.rec).Job()
+		r := &v.rec
+		return jobstate.Summary{ID: r.ID, Inactive: r.Inactive, Result: r.Result, Ran: r.Ran, UserID: r.UserID}.Job()
 	}
 	return v.j.job()
 }

@@ -103,12 +103,12 @@ func ExampleIndex_Ended() {
 		Tombstones: []purge.Record{{ID: 5, Inactive: 1000, Result: jobstate.ResultCanceled}},
 	}))
 	if j, ok := x.Ended(5); ok {
-		fmt.Println(j.Satisfies(purge.DependencyAfterAny), j.Satisfies(purge.DependencyAfterNotOK))
+		fmt.Println(j.Result, j.Ran)
 	}
 	_, err := x.PlanIDs(5)
 	fmt.Println(err)
 	// Output:
-	// true false
+	// CANCELED false
 	// purge: ƒ6: job was purged: canceled
 }
 

@@ -246,8 +246,8 @@ func (x *Index) Lookup(id jobid.ID) (Record, bool) {
 	return x.jobs.record(at), true
 }
 
-// Ended returns the record of a job that is resident or has a tombstone; [Record.Satisfies]
-// says whether it satisfies a dependency. It returns false for other ids.
+// Ended returns the record of a job that is resident or has a tombstone, as for a dependency
+// on it. It returns false for other ids.
 func (x *Index) Ended(id jobid.ID) (Record, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {

@@ -22,6 +22,8 @@ type Record struct {
 	Result   jobstate.Result    // 0 if it is not known, for example of a damaged job
 	Ran      bool               // the job started
 	UserID   uint32             // whose job it is
+
+	Unstarted bool // the job had resources and did not start; false if Ran
 }
 
 // RecordOf returns the record of a job that is inactive. Otherwise the error has category
@@ -32,7 +34,9 @@ func RecordOf(j *jobstate.Job) (Record, error) {
 		return Record{}, jobError(j.ID(), ErrActive, ": "+j.State().String())
 	}
 	result, _ := j.Result() // an inactive job has one
-	return Record{ID: j.ID(), Inactive: at, Result: result, Ran: j.Started(), UserID: j.UserID()}, nil
+	return Record{
+		ID: j.ID(), Inactive: at, Result: result, Ran: j.Started(), UserID: j.UserID(), Unstarted: j.WasAllocated() && !j.Started(),
+	}, nil
 }
 
 // resultNames are the results in tombstones, by their place in a Counts.
@@ -49,42 +53,9 @@ func place(r jobstate.Result) (int, bool) {
 
 func resultAt(place int) jobstate.Result { return 1 << place >> 1 }
 
-// A Dependency is a way in which a job waits for another (RFC 26).
-type Dependency uint8
-
-// The dependencies on another job. The zero Dependency is invalid.
-const (
-	DependencyAfter      Dependency = iota + 1 // it started
-	DependencyAfterAny                         // it ended, started or not
-	DependencyAfterOK                          // it ended with success
-	DependencyAfterNotOK                       // it started and ended without success
-)
-
-// String returns the scheme, as "afterok", or text like "Dependency(200)".
-func (d Dependency) String() string {
-	return guard.Name("Dependency", d, "after", "afterany", "afterok", "afternotok")
-}
-
-// Satisfies reports whether a dependency d on this job is satisfied. The answer
-// is final, since the job has ended. A job that was canceled before it started
-// satisfies afterany only. An unknown d is not satisfied.
-func (r Record) Satisfies(d Dependency) bool {
-	switch d {
-	case DependencyAfter:
-		return r.Ran
-	case DependencyAfterAny:
-		return true
-	case DependencyAfterOK:
-		return r.Result == jobstate.ResultCompleted
-	case DependencyAfterNotOK:
-		return r.Ran && r.Result != jobstate.ResultCompleted
-	}
-	return false
-}
-
 // check returns an error unless the record can be in an index.
 func (r Record) check() error {
-	if _, ok := place(r.Result); !ok || !guard.IsTime(r.Inactive) {
+	if _, ok := place(r.Result); !ok || !guard.IsTime(r.Inactive) || r.Ran && r.Unstarted {
 		return jobError(r.ID, errRecord, "")
 	}
 	return nil
@@ -95,15 +66,16 @@ func compare(a, b Record) int {
 	return cmp.Or(cmp.Compare(a.Inactive, b.Inactive), cmp.Compare(a.ID, b.ID))
 }
 
-// The last field of a tombstone. Neither word begins with the other, so text that
-// was cut short is never another tombstone.
+// The last field of a tombstone. No word begins with another, so text that was cut short
+// is never another tombstone.
 const (
-	wordRan   = "ran"
-	wordNever = "never-ran"
+	wordRan       = "ran"
+	wordUnstarted = "unstarted"
+	wordNever     = "never-ran"
 )
 
 // AppendText appends the tombstone to dst, such as "6731191091817518 1000 1699996421.5
-// failed ran": id, user, time, result and whether the job ran. Equal records have equal
+// failed ran": id, user, time, result and how far the job came. Equal records have equal
 // text. Text that was cut short is not a valid tombstone. After an error, for a record that
 // is not valid, dst is returned as it was. AppendText allocates only to grow dst.
 func (r Record) AppendText(dst []byte) ([]byte, error) {
@@ -118,8 +90,11 @@ func (r Record) AppendText(dst []byte) ([]byte, error) {
 	dst = append(dst, ' ')
 	at, _ := place(r.Result)
 	dst = append(dst, resultNames[at]...)
-	if r.Ran {
+	switch {
+	case r.Ran:
 		return append(dst, " "+wordRan...), nil
+	case r.Unstarted:
+		return append(dst, " "+wordUnstarted...), nil
 	}
 	return append(dst, " "+wordNever...), nil
 }
@@ -176,9 +151,11 @@ func (r *Record) UnmarshalText(text []byte) error {
 	switch string(fields[4]) {
 	case wordRan:
 		out.Ran = true
+	case wordUnstarted:
+		out.Unstarted = true
 	case wordNever:
 	default:
-		return syntax(text, at, "neither ran nor never-ran")
+		return syntax(text, at, "not ran, unstarted or never-ran")
 	}
 	var room [maxTombstone]byte
 	if canonical, _ := out.AppendText(room[:0]); !bytes.Equal(canonical, text) {

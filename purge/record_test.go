@@ -31,8 +31,11 @@ func TestARecordOfAJobIsWhatItsLogSays(t *testing.T) {
 	const canceled = `{"timestamp":3.0,"name":"exception","context":{"type":"cancel","severity":0,"note":""}}
 {"timestamp":4.5,"name":"clean"}
 `
+	unstarted := began + `{"timestamp":2.0,"name":"alloc"}
+` + strings.Replace(canceled, "\n", "\n"+`{"timestamp":4.0,"name":"free"}`+"\n", 1)
 	for log, want := range map[string]purge.Record{
 		ran + ended:      {ID: 9, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1},
+		unstarted:        {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled, UserID: 1, Unstarted: true},
 		began + canceled: {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled, UserID: 1},
 	} {
 		j, err := jobstate.Replay(9, []byte(log))
@@ -52,30 +55,6 @@ func TestARecordOfAJobIsWhatItsLogSays(t *testing.T) {
 
 // After 6555 and 7565 of flux-core: a job that was canceled before it ran has
 // neither failed nor been forgotten.
-func TestDependenciesAreAnsweredByResultAndWhetherItRan(t *testing.T) {
-	for _, c := range []struct {
-		job  purge.Record
-		want [5]bool // nothing, after, afterany, afterok, afternotok
-	}{
-		{purge.Record{Result: jobstate.ResultCompleted, Ran: true}, [5]bool{false, true, true, true, false}},
-		{purge.Record{Result: jobstate.ResultFailed, Ran: true}, [5]bool{false, true, true, false, true}},
-		{purge.Record{Result: jobstate.ResultTimeout, Ran: true}, [5]bool{false, true, true, false, true}},
-		{purge.Record{Result: jobstate.ResultCanceled, Ran: true}, [5]bool{false, true, true, false, true}},
-		{purge.Record{Result: jobstate.ResultCanceled}, [5]bool{false, false, true, false, false}},
-		{purge.Record{Result: jobstate.ResultFailed}, [5]bool{false, false, true, false, false}},
-		{purge.Record{}, [5]bool{false, false, true, false, false}},
-	} {
-		for d, want := range c.want {
-			require.Equal(t, want, c.job.Satisfies(purge.Dependency(d)), "%v of %+v", purge.Dependency(d), c.job)
-		}
-		require.False(t, c.job.Satisfies(5))
-	}
-	require.Equal(t, "after afterany afterok afternotok Dependency(0) Dependency(5)", strings.Join([]string{
-		purge.DependencyAfter.String(), purge.DependencyAfterAny.String(), purge.DependencyAfterOK.String(), purge.DependencyAfterNotOK.String(),
-		purge.Dependency(0).String(), purge.Dependency(5).String(),
-	}, " "))
-}
-
 func TestPinsAndKindsPrint(t *testing.T) {
 	require.Equal(t, "housekeeping", purge.Pin{Kind: purge.PinHousekeeping}.String())
 	require.Equal(t, `waiter "a\nb"`, purge.Pin{Kind: purge.PinWaiter, By: "a\nb"}.String())
@@ -92,6 +71,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		"18446744073709551615 0 1.7976931348623157e308 completed never-ran": {
 			ID: math.MaxUint64, Inactive: math.MaxFloat64, Result: jobstate.ResultCompleted,
 		},
+		"1 0 1.0 failed unstarted":           {ID: 1, Inactive: 1, Result: jobstate.ResultFailed, Unstarted: true},
 		"1 0 1.0 canceled ran":               {ID: 1, Inactive: 1, Result: jobstate.ResultCanceled, Ran: true},
 		"10 0 2.5 timeout ran":               {ID: 10, Inactive: 2.5, Result: jobstate.ResultTimeout, Ran: true},
 		"10 0 2.5 unknown ran":               {ID: 10, Inactive: 2.5, Ran: true},
@@ -111,7 +91,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		}
 	}
 	for _, job := range []purge.Record{
-		{}, {Inactive: -1}, {Inactive: eventlog.Timestamp(math.NaN())}, {Inactive: 1, Result: 3}, {Inactive: 1, Result: 16},
+		{}, {Inactive: -1}, {Inactive: eventlog.Timestamp(math.NaN())}, {Inactive: 1, Result: 3}, {Inactive: 1, Ran: true, Unstarted: true}, {Inactive: 1, Result: 16},
 	} {
 		dst, err := job.AppendText([]byte("x"))
 		require.ErrorContains(t, err, "malformed record")

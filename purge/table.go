@@ -26,13 +26,14 @@ type row struct {
 	time eventlog.Timestamp
 }
 
-// meta is the rest of a record: the place of its result, whether the job ran, where the job is.
+// meta is the rest of a record: the place of its result, how far the job came, where it is.
 type meta uint8
 
 const (
-	metaResult meta = 7
-	metaRan    meta = 1 << 3
-	metaWhere  meta = 7 << 4
+	metaResult    meta = 7
+	metaRan       meta = 1 << 3
+	metaWhere     meta = 7 << 4
+	metaUnstarted meta = 1 << 7
 )
 
 // Where a job is. An empty slot has 0.
@@ -79,6 +80,9 @@ func (t *table) put(r Record, where meta) slot {
 	m := meta(result) | where
 	if r.Ran {
 		m |= metaRan
+	}
+	if r.Unstarted {
+		m |= metaUnstarted
 	}
 	c.rows[i], c.users[i], c.metas[i] = row{r.ID, r.Inactive}, r.UserID, m
 	if t.byID == nil {
@@ -130,6 +134,7 @@ func (t *table) record(at slot) Record {
 	return Record{
 		ID: c.rows[i].id, Inactive: c.rows[i].time, UserID: c.users[i],
 		Result: resultAt(int(c.metas[i] & metaResult)), Ran: c.metas[i]&metaRan != 0,
+		Unstarted: c.metas[i]&metaUnstarted != 0,
 	}
 }
 

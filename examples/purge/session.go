@@ -200,12 +200,6 @@ func (s *session) tombstones() {
 		fmt.Fprintln(s.out, "\nTOMBSTONES still answer dependencies:")
 	}
 	for _, r := range s.last[:min(3, len(s.last))] {
-		answers := ""
-		for d := purge.DependencyAfter; d <= purge.DependencyAfterNotOK; d++ {
-			if r.Satisfies(d) {
-				answers += " " + d.String()
-			}
-		}
-		fmt.Fprintf(s.out, "%v %v:%s\n", r.ID, r.Result, answers)
+		fmt.Fprintf(s.out, "%v %v, started: %v\n", r.ID, r.Result, r.Ran)
 	}
 }

@@ -80,6 +80,8 @@ func job(n int) purge.Record {
 		Inactive: 1_700_000_000.25 + 3*eventlog.Timestamp(n),
 		Result:   jobstate.Result(1) << (n % 4),
 		Ran:      n%3 > 0,
+
+		Unstarted: n%6 == 3,
 	}
 }
 
