@@ -19,7 +19,6 @@
 // library that decides. To test more of an embedder than its loop, tell a World what the
 // Manager wants done and what became of it, and call [Check] between Steps.
 //
-// [RunScripts] plays text files with commands, and below them what the Manager does.
 // [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own tests.
 //
 // # Faults

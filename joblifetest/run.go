@@ -72,7 +72,9 @@ type runner struct {
 	ticks    int
 	small    int      // how many jobs more may be submitted: see hurry
 	notes    []string // what happened
-	script   *stage   // says what happens; nil: chance does
+
+	// script takes the notes of a script, which says what happens; nil: chance does.
+	script func(format string, args ...any)
 }
 
 // Who sends to the embedder.
@@ -94,7 +96,7 @@ type event struct {
 
 func (r *runner) note(format string, args ...any) {
 	if r.script != nil {
-		r.script.printf(format, args...)
+		r.script(format, args...)
 		return
 	}
 	r.notes = append(r.notes, fmt.Sprintf("%7s "+format, append([]any{clock(eventlog.FromTime(r.now))}, args...)...))

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "rewrite the scripts")
 
 // The stories of threads, as this library tells them.
 func TestScripts(t *testing.T) {
-	RunScripts(t, "testdata/*.txt", ScriptConfig{Update: *update})
+	runScripts(t, "testdata/*.txt")
 }
 
 func TestAScriptThatChangesIsFound(t *testing.T) {
@@ -63,8 +63,8 @@ exec release a final
 func TestACommandThatIsNotUnderstoodSaysSo(t *testing.T) {
 	for line, want := range map[string]string{
 		"sbmit a":                              `no command "sbmit"`,
-		"submit":                               "see RunScripts",
-		"submit a nodse=2":                     `"nodse=2": see RunScripts`,
+		"submit":                               "see runScripts",
+		"submit a nodse=2":                     `"nodse=2": see runScripts`,
 		"submit a nodes=x":                     "invalid syntax",
 		"submit a after=ok:b":                  `no job "b"`,
 		"submit a queue=q":                     "queue",
@@ -72,26 +72,26 @@ func TestACommandThatIsNotUnderstoodSaysSo(t *testing.T) {
 		"sched alloc a 0":                      `no job "a"`,
 		"exec":                                 `no job ""`,
 		"report":                               `no job ""`,
-		"resolve":                              "see RunScripts",
+		"resolve":                              "see runScripts",
 		"resolve rerun":                        `no job ""`,
 		"drained x":                            "idset",
 		"raise a cancel":                       `no job "a"`,
-		"queue":                                "see RunScripts",
+		"queue":                                "see runScripts",
 		"queue start q":                        "queue",
 		"tick 3":                               "duration",
-		"crash now":                            "see RunScripts",
-		"show":                                 "see RunScripts",
+		"crash now":                            "see runScripts",
+		"show":                                 "see runScripts",
 		"show log":                             `no job ""`,
 		"config {":                             "JSON",
 		"crash\nshow jobs":                     "restore it",
 		"crash\nsubmit a":                      "restore it",
-		"submit a\nexec a a":                   "see RunScripts",
-		"submit a\nsched a a":                  "see RunScripts",
-		"submit a\nreport a b":                 "see RunScripts",
-		"submit a\nreport a prolog 0":          "see RunScripts",
+		"submit a\nexec a a":                   "see runScripts",
+		"submit a\nsched a a":                  "see runScripts",
+		"submit a\nreport a b":                 "see runScripts",
+		"submit a\nreport a prolog 0":          "see runScripts",
 		"submit a\nreport a prolog 0 exited x": "invalid syntax",
 		"submit a\nreport a prolog 0 exited attempt=x": "invalid syntax",
-		"submit a\nurgency a":                          "see RunScripts",
+		"submit a\nurgency a":                          "see runScripts",
 	} {
 		got, err := playScript("submit z\n"+line+"\n", nil)
 		require.NoError(t, err)

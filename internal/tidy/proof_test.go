@@ -20,7 +20,7 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		{"", "idset/x_test.go", imports(module+"/purge") + imports("os")[len(code):] + "\nvar now = 1\n\nfunc init() { go f(); fmt.Println(time.Since(now)); t.Skip(`why`) }" + strings.Repeat("\n", 890)},
 		{"", "idset/x_soak_test.go", code + "var now = time.Now()\n"}, {"", "idset/testdata/x.go", "FIX" + "ME"}, {"", "cpu.prof", "PR-9"},
 		{"", "examples/purge/main.go", imports("example.org/plot") + "\nfunc init() { go println(time.Now()) }\n"},
-		{"", "manager.go", imports(module + "/perilog/exec")}, {"", "joblifetest/x.go", imports(module) + imports(thirdParty["rapid"])[len(code):] + imports("testing")[len(code):]},
+		{"", "manager.go", imports(module + "/perilog/exec")}, {"", "joblifetest/x.go", imports(module) + imports(thirdParty["rapid"])[len(code):]},
 		{"", "perilog/exec/x.go", imports(module + "/rset")}, {"", "eventlog/logfile/x.go", imports("golang.org/x/sys/unix") + imports("os")[len(code):]},
 		{"", "loop/x.go", imports(module) + imports("sync")[len(code):] + "\nfunc f() {\n\tgo f(time.Now())\n}\n"},
 		{"layout", "notes.txt", ""}, {"layout", "util/x", ""}, {"layout", "idset/util/x.go", "package x\n"}, {"layout", "examples/demo/x.go", "package x\n"},

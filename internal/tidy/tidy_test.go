@@ -82,7 +82,7 @@ var thirdParty = map[string]string{
 // banned maps imports that the library does without, and all below them, to the
 // folders that may have them.
 var banned = map[string]string{
-	"os": "eventlog/logfile purge/dirstore joblifetest", "testing": "joblifetest", "syscall": "eventlog/logfile", "net": "", "log": "", "flag": "",
+	"os": "eventlog/logfile purge/dirstore", "testing": "", "syscall": "eventlog/logfile", "net": "", "log": "", "flag": "",
 	"expvar": "", "sync": "loop", "unsafe": "", "math/rand": "", "crypto/rand": "", "C": "",
 }
 

@@ -16,18 +16,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// A ScriptConfig says how [RunScripts] plays scripts. The zero ScriptConfig is valid.
-type ScriptConfig struct {
-	// New returns the configuration of a Manager. It is called again after a crash, so
-	// that hooks begin anew. Nil means joblife.Dependencies and nothing else. The command
-	// config replaces Actions; a zero Epoch becomes one in 2020.
-	New func() joblife.Config
-	// Update rewrites the files with the present output. Set it from a flag of your own,
-	// and read the difference.
-	Update bool
-}
-
-// RunScripts plays the scripts that match a pattern of path/filepath, each as a subtest.
+// runScripts plays the scripts that match a pattern of path/filepath, each as a subtest.
 // One fails if its output differs, or if the World or Check finds a fault. A script has
 // comments, and commands with their output below:
 //
@@ -64,11 +53,11 @@ type ScriptConfig struct {
 //	crash [before|after]             now, or before or after the next records are durable
 //	restore
 //	show jobs|holders|unresolved, show log JOB
-func RunScripts(t *testing.T, pattern string, cfg ScriptConfig) {
+func runScripts(t *testing.T, pattern string) {
 	t.Helper()
 	paths, err := filepath.Glob(pattern)
 	if err != nil || len(paths) == 0 {
-		t.Fatalf("joblifetest: no file matches %q: %v", pattern, err)
+		t.Fatalf("no file matches %q: %v", pattern, err)
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -76,16 +65,16 @@ func RunScripts(t *testing.T, pattern string, cfg ScriptConfig) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := playScript(string(want), cfg.New)
+			got, err := playScript(string(want), nil)
 			if err != nil {
 				t.Errorf("%s: %v\n%s", path, err, got)
-			} else if cfg.Update {
+			} else if *update {
 				err = os.WriteFile(path, []byte(got), 0o666)
 			} else {
 				err = difference(string(want), got)
 			}
 			if err != nil {
-				t.Errorf("%s: %v\nIf this is right, rewrite the file with ScriptConfig.Update.", path, err)
+				t.Errorf("%s: %v\nIf this is right, rewrite the file with -update.", path, err)
 			}
 		})
 	}
@@ -117,7 +106,7 @@ type stage struct {
 // World or Check finds wrong.
 func playScript(script string, config func() joblife.Config) (string, error) {
 	st := &stage{runner: newRunner(nil, perilog.Config{}, nil), ids: make(map[string]jobid.ID)}
-	st.script = st
+	st.script = st.printf
 	st.fresh = func() joblife.Config {
 		if config == nil {
 			return joblife.Config{Epoch: epoch(), Hooks: []joblife.Hooks{joblife.Dependencies()}}

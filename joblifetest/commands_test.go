@@ -21,7 +21,7 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-var errUsage = errors.New("see RunScripts for how to use the command")
+var errUsage = errors.New("see runScripts for how to use the command")
 
 // A line is a command of a script. Its words are read one by one; the script shows the
 // first error, and the inputs are passed if there is none.
