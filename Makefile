@@ -6,8 +6,8 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
 
-# Both modules of the workspace. examples/peers is one of its own.
-PACKAGES := ./... ./examples/...
+# The modules of the workspace. examples/peers is one of its own.
+PACKAGES := ./... ./purge/boltstore/... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
 CHECKS := fmt vet oldest staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples peers

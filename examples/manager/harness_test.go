@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 // sleep is a job that wants a core.
@@ -168,7 +168,7 @@ func homes(t *testing.T) map[string]home {
 			spoil: func(id jobid.ID) {
 				s, err := boltstore.Open(db)
 				require.NoError(t, err)
-				require.NoError(t, s.Commit([]joblife.Record{{Job: id, Kind: joblife.RecordEvent, Data: []byte("{\n")}}))
+				require.NoError(t, s.Append([]joblife.Record{{Job: id, Kind: joblife.RecordEvent, Data: []byte("{\n")}}))
 				require.NoError(t, s.Close())
 			},
 			flip: func(id jobid.ID) { // bbolt has a value behind its key, and older copies in pages that are free

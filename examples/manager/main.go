@@ -99,7 +99,7 @@
 // # Stores
 //
 //   - -store memory ends with the process.
-//   - -store bolt:FILE keeps all in one file, for daily use: see examples/boltstore.
+//   - -store bolt:FILE keeps all in one file, for daily use: see purge/boltstore.
 //   - -store dir:PATH keeps plain files for people to read: PATH/jobs as purge/dirstore has
 //     them, and PATH/records for what is of no job. It takes several fsyncs for each job.
 //   - -store lines asks the peer to commit to its KVS, and waits. It writes the keys of

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 // A store keeps records. One write goes on at a time.
@@ -149,6 +149,8 @@ func (s *local) close() error                           { return s.Close() }
 
 // boltDisk is the disk of -store bolt.
 type boltDisk struct{ *boltstore.Store }
+
+func (d boltDisk) Commit(records []joblife.Record) error { return d.Append(records) }
 
 func (d boltDisk) Read(id jobid.ID) (service.Stored, error) {
 	j, err := d.Store.Read(id)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/examples/boltstore"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

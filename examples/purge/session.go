@@ -12,10 +12,10 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/examples/internal/bar"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 // A session is a store, and the index of what it has.
@@ -79,7 +79,7 @@ func (s *session) open(o options) (err error) {
 	defer done()
 	for batch := range slices.Chunk(jobs, 1000) {
 		if err == nil {
-			err = s.store.Commit(batch)
+			err = s.store.Append(batch)
 		}
 		step(len(batch))
 	}

@@ -2,8 +2,8 @@
 // an instance, such as the watermark and tombstones, are for a log beside it.
 //
 // Use it for tests, and for tools where people read plain files. A job takes 20 KB and
-// five inodes. For daily use take a database: examples/boltstore keeps the same data in
-// one file with 2.5 KB for each job, and lists and purges more than ten times as fast.
+// five inodes. For daily use take a database: module purge/boltstore keeps the same data
+// in one file with 2.5 KB for each job, and lists and purges more than ten times as fast.
 //
 //	s, err := dirstore.Open(dir)
 //	for j, err := range s.Jobs() {                    // err: a job to look at

@@ -1,13 +1,13 @@
-// Package boltstore keeps jobs in one bbolt file: their logs, jobspecs and
-// resource sets, the tombstones of those that were purged, and the id watermark.
-// It implements purge.Store. Each call is one transaction, durable when it
-// returns.
+// Package boltstore keeps jobs in one bbolt file: their logs, jobspecs and resource sets,
+// the tombstones of those that were purged, and the id watermark. It is a module of its own,
+// so that others do without bbolt. Each call is one transaction, durable when it returns.
 //
-//	s, err := boltstore.Open("jobs.db")
-//	evidence, damaged, err := s.Evidence()
-//	index, err := purge.Recover(cfg, evidence)
-//	plan, err := index.Claim(now, limits)
-//	plan, err = purge.CarryOut(ctx, index, s)
+//	store, err := boltstore.Open("jobs.db")
+//	m, left, err := joblife.Restore(now, cfg, store.Records()) // none in a new file
+//	l, err := loop.New(m, loop.Config{Store: store, Effects: effects, Refused: refused})
+//	job, err := store.Read(id) // meanwhile, such as the log of an inactive job
+//
+// A program that only purges takes [Store.Evidence], and purge.CarryOut takes the Store.
 //
 // Use it for daily work. A job with a jobspec of 1 KB takes 2.5 KB. Use purge/dirstore
 // where people and tools read plain files: there the same job takes 20.6 KB and five
@@ -32,8 +32,8 @@
 // them, and a whole file that is older than it should be.
 //
 // bbolt locks the file: a second Open returns logfile.ErrLocked until the first store
-// is closed or its process ends. On Linux the error names that process. One goroutine
-// at a time may use a Store.
+// is closed or its process ends. On Linux the error names that process. Any goroutine may
+// use a Store; changes happen one after the other.
 package boltstore
 
 import (

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
@@ -44,7 +44,7 @@ func peers(b *testing.B, dir string) map[string]peer {
 			for i := range n {
 				list = append(list, job(first+jobid.ID(i), []byte(life+cleanLine), spec, r)...)
 			}
-			return bolt.Commit(list)
+			return bolt.Append(list)
 		}, func() (n int) {
 			for r := range bolt.Records() {
 				if r.Kind == joblife.RecordJobspec {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog/logfile"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
@@ -27,7 +27,7 @@ func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
 	last := jobid.ID(0)
 	for err == nil {
 		last++
-		err = s.Commit(job(last, clean(t), make([]byte, 1024), nil))
+		err = s.Append(job(last, clean(t), make([]byte, 1024), nil))
 	}
 	require.True(t, logfile.IsFull(err), err)
 	require.Greater(t, last, jobid.ID(500))
@@ -50,7 +50,7 @@ func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
 		_, err := s.Unlink(t.Context(), ids)
 		require.NoError(t, err)
 	}
-	require.NoError(t, s.Commit(job(last+1000, clean(t), make([]byte, 1024), nil)))
+	require.NoError(t, s.Append(job(last+1000, clean(t), make([]byte, 1024), nil)))
 	ev, _, err := s.Evidence()
 	require.NoError(t, err)
 	require.Equal(t, int(last)-400, len(ev.Jobs)+len(ev.Active))

@@ -58,7 +58,7 @@ func (s *Store) Prepare(ctx context.Context, p purge.Plan) error {
 	for _, id := range p.Expired {
 		records = append(records, joblife.Record{Job: id, Kind: joblife.RecordTombstone})
 	}
-	return s.Commit(records)
+	return s.Append(records)
 }
 
 func raise(tx *bolt.Tx, id jobid.ID) error {

@@ -17,9 +17,9 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog/logfile"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 // sample fills a store such that its file has a page of each kind, and returns its path.
@@ -37,9 +37,9 @@ func sample(t testing.TB) string {
 				mixed(id+1, joblife.RecordEvent, life),
 				mixed(id+1, joblife.RecordHousekeeping, string(clean(t))))
 		}
-		require.NoError(t, s.Commit(list))
+		require.NoError(t, s.Append(list))
 	}
-	require.NoError(t, s.Commit([]joblife.Record{
+	require.NoError(t, s.Append([]joblife.Record{
 		mixed(99, joblife.RecordJobspec, `{"large":"`+strings.Repeat("x", 9000)+`"}`),
 		mixed(99, joblife.RecordEvent, life), mixed(1, joblife.RecordEvent, cleanLine),
 		mixed(0, joblife.RecordQueue, `{"name":"batch"}`),
@@ -227,13 +227,13 @@ func TestAFileThatIsGoneIsNoticed(t *testing.T) {
 		t.Run("it was "+name, func(t *testing.T) {
 			s, path := open(t)
 			good := joblife.Record{Job: 1, Kind: joblife.RecordEvent, Data: clean(t)}
-			require.NoError(t, s.Commit([]joblife.Record{good}))
+			require.NoError(t, s.Append([]joblife.Record{good}))
 			require.NoError(t, harm(path))
 			_, read := s.Read(1)
 			_, unlink := s.Unlink(t.Context(), []jobid.ID{1})
 			_, _, fold := s.Evidence()
 			for _, err := range []error{
-				s.Commit([]joblife.Record{good}), s.Prepare(t.Context(), purge.Plan{Watermark: 5}), read, unlink, fold,
+				s.Append([]joblife.Record{good}), s.Prepare(t.Context(), purge.Plan{Watermark: 5}), read, unlink, fold,
 			} {
 				require.ErrorIs(t, err, logfile.ErrChanged)
 				require.ErrorContains(t, err, path)

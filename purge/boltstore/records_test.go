@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge/boltstore"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -58,7 +58,7 @@ func TestARestartFromTheFileIsOneFromTheRecords(t *testing.T) {
 		now = now.Add(time.Second)
 		require.NoError(t, m.Step(now, in))
 		for m.Ready(&rd) {
-			require.NoError(t, s.Commit(rd.Append))
+			require.NoError(t, s.Append(rd.Append))
 			for _, r := range rd.Append {
 				records = append(records, r.Clone())
 				kinds[r.Kind]++
@@ -121,7 +121,7 @@ func TestARestartFromTheFileIsOneFromTheRecords(t *testing.T) {
 	ev, _, err := s.Evidence()
 	require.NoError(t, err)
 	require.Len(t, ev.Tombstones, 1)
-	require.NoError(t, s.Commit([]joblife.Record{{Job: ev.Tombstones[0].ID, Kind: joblife.RecordTombstone}}), "it expired")
+	require.NoError(t, s.Append([]joblife.Record{{Job: ev.Tombstones[0].ID, Kind: joblife.RecordTombstone}}), "it expired")
 	ev, _, err = s.Evidence()
 	require.NoError(t, err)
 	require.Empty(t, ev.Tombstones)
@@ -129,7 +129,7 @@ func TestARestartFromTheFileIsOneFromTheRecords(t *testing.T) {
 }
 
 // A transaction is stored whole, or not at all.
-func TestACommitThatFailsStoresNothing(t *testing.T) {
+func TestAnAppendThatFailsStoresNothing(t *testing.T) {
 	s, _ := open(t)
 	good := joblife.Record{Job: 1, Kind: joblife.RecordEvent, Data: clean(t)}
 	for _, bad := range []joblife.Record{
@@ -137,13 +137,13 @@ func TestACommitThatFailsStoresNothing(t *testing.T) {
 		{Kind: joblife.RecordWatermark, Data: []byte("x")},
 		{Kind: joblife.RecordQueue, Data: []byte("x")},
 	} {
-		require.ErrorContains(t, s.Commit([]joblife.Record{good, bad}), bad.Kind.String()+" record")
+		require.ErrorContains(t, s.Append([]joblife.Record{good, bad}), bad.Kind.String()+" record")
 		for range s.Records() {
 			t.Fatal("there is a record")
 		}
 	}
-	require.NoError(t, s.Commit([]joblife.Record{good, {Job: 1, Kind: joblife.RecordHousekeeping, Data: clean(t)}}))
-	require.NoError(t, s.Commit([]joblife.Record{good, good, {Job: 1, Kind: joblife.RecordHousekeeping, Data: clean(t)}}))
+	require.NoError(t, s.Append([]joblife.Record{good, {Job: 1, Kind: joblife.RecordHousekeeping, Data: clean(t)}}))
+	require.NoError(t, s.Append([]joblife.Record{good, good, {Job: 1, Kind: joblife.RecordHousekeeping, Data: clean(t)}}))
 	var kinds []joblife.RecordKind
 	for r, err := range s.Records() {
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestACommitThatFailsStoresNothing(t *testing.T) {
 
 func TestATombstoneThatCannotBeReadIsNamed(t *testing.T) {
 	s, _ := open(t)
-	require.NoError(t, s.Commit([]joblife.Record{{Job: 7, Kind: joblife.RecordTombstone, Data: []byte("no")}}))
+	require.NoError(t, s.Append([]joblife.Record{{Job: 7, Kind: joblife.RecordTombstone, Data: []byte("no")}}))
 	_, _, err := s.Evidence()
 	require.ErrorContains(t, err, "boltstore: tombstone ƒ8: ")
 }

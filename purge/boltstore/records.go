@@ -16,9 +16,10 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// Commit stores the records of a Ready of a [joblife.Manager] as one transaction. On a full
-// disk there is room for those of a purge only: what others need must not use it up.
-func (s *Store) Commit(records []joblife.Record) error {
+// Append makes records durable, as package loop asks: all of them in one transaction, or
+// none. On a full disk there is room for those of a purge only: what others need must not
+// use it up.
+func (s *Store) Append(records []joblife.Record) error {
 	change := s.commit
 	if slices.ContainsFunc(records, func(r joblife.Record) bool {
 		return r.Kind == joblife.RecordWatermark || r.Kind == joblife.RecordTombstone
@@ -109,7 +110,7 @@ func putRecord(tx *bolt.Tx, r joblife.Record) error {
 	return errors.New("no Ready has such a record")
 }
 
-// Records yields what Commit has stored, as [joblife.Restore] needs it: the records of the
+// Records yields what Append has stored, as [joblife.Restore] needs it: the records of the
 // instance, then those of each job. A job that is damaged has a record of kind RecordInactive
 // that says so, and which makes Restore quarantine it with what else there is. No transaction
 // is open while the caller has a record.

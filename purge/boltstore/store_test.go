@@ -3,6 +3,7 @@ package boltstore_test
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -17,10 +18,10 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
-	"github.com/joblife/joblife/examples/boltstore"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
 	"github.com/joblife/joblife/purge/storetest"
 )
 
@@ -36,7 +37,7 @@ func (s *subject) Create(jobs ...purge.Record) error {
 	for _, j := range jobs {
 		list = append(list, job(j.ID, clean(s.t), nil, nil)...)
 	}
-	return s.Commit(list)
+	return s.Append(list)
 }
 
 func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
@@ -121,8 +122,8 @@ const cleanLine = `{"timestamp":7.0,"name":"clean"}` + "\n"
 func TestAJobReadsBackAsItWasWritten(t *testing.T) {
 	s, _ := open(t)
 	for _, id := range []jobid.ID{0, 7, 1<<64 - 1} {
-		require.NoError(t, s.Commit(job(id, []byte(life), []byte("{}"), []byte("R"))))
-		require.NoError(t, s.Commit(job(id, []byte(cleanLine), nil, nil)))
+		require.NoError(t, s.Append(job(id, []byte(life), []byte("{}"), []byte("R"))))
+		require.NoError(t, s.Append(job(id, []byte(cleanLine), nil, nil)))
 		j, err := s.Read(id)
 		require.NoError(t, err)
 		require.Equal(t, boltstore.Job{ID: id, Eventlog: []byte(life + cleanLine), Jobspec: []byte("{}"), R: []byte("R")}, j)
@@ -133,7 +134,7 @@ func TestAJobReadsBackAsItWasWritten(t *testing.T) {
 
 func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 	s, path := open(t)
-	require.NoError(t, s.Commit(slices.Concat(job(1, []byte(life+cleanLine), nil, nil), job(2, []byte(life), nil, nil), job(3, []byte(cleanLine), nil, nil))))
+	require.NoError(t, s.Append(slices.Concat(job(1, []byte(life+cleanLine), nil, nil), job(2, []byte(life), nil, nil), job(3, []byte(cleanLine), nil, nil))))
 	tomb := purge.Record{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
 	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 5, Tombstones: []purge.Record{tomb}}))
 	require.NoError(t, s.Close())
@@ -170,7 +171,7 @@ func TestASecondProcessIsRefused(t *testing.T) {
 func TestJobsMayBeChangedWhileTheyAreListed(t *testing.T) {
 	s, _ := open(t)
 	for id := range jobid.ID(210) {
-		require.NoError(t, s.Commit(job(id, clean(t), nil, nil)))
+		require.NoError(t, s.Append(job(id, clean(t), nil, nil)))
 	}
 	seen := 0
 	for r, err := range s.Records() {
@@ -180,4 +181,42 @@ func TestJobsMayBeChangedWhileTheyAreListed(t *testing.T) {
 		seen++
 	}
 	require.Equal(t, 210, seen)
+}
+
+// One goroutine appends and unlinks, as a loop's store does, while others read. Each sees a
+// job whole or not at all.
+func TestAnyGoroutineMayRead(t *testing.T) {
+	s, _ := open(t)
+	over := make(chan error)
+	for range 2 {
+		go func() {
+			for done := 0; done < 50; {
+				j, err := s.Read(1)
+				if err == nil && string(j.Eventlog) != life+cleanLine || err != nil && !errors.Is(err, fs.ErrNotExist) {
+					over <- fmt.Errorf("%q: %w", j.Eventlog, err)
+					return
+				} else if err == nil {
+					done++
+				}
+				for _, err := range s.Records() {
+					if err != nil {
+						over <- err
+						return
+					}
+				}
+			}
+			over <- nil
+		}()
+	}
+	for left := 2; left > 0; {
+		select {
+		case err := <-over:
+			require.NoError(t, err)
+			left--
+		default:
+		}
+		require.NoError(t, s.Append(job(1, []byte(life+cleanLine), []byte("{}"), []byte("R"))))
+		_, err := s.Unlink(t.Context(), []jobid.ID{1})
+		require.NoError(t, err)
+	}
 }
