@@ -10,7 +10,8 @@
 //		… // 5. after each of these, or after several: send the response
 //	}
 //
-// A Scheduler is for one session: for the next one make another. What [Scheduler.Take]
+// A Scheduler is for one session: for the next one make another, or take
+// [Scheduler.Next] in the program of the manager. What [Scheduler.Take]
 // returns is the answer to an alloc.Expiration and an alloc.Feasibility. Another error is
 // for people; the session goes on. RFC 27 and 28 end it after a failure, a line with an
 // errnum, in place of a response to hello, ready or resource.acquire.

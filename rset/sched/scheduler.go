@@ -55,6 +55,7 @@ type Scheduler struct {
 	pool       *pool.Pool         // nil before the first Acquire
 	scheduling json.RawMessage    // the key of the inventory, nil if it has none
 	ready      bool               // all that is held is known
+	ended      bool               // the session is over
 	unknown    int                // jobs of this hello whose resources are not known
 	jobs       map[jobid.ID]*job  // that wait or have resources
 	queue      queue              // of those that wait
@@ -164,6 +165,9 @@ func (r ranks) String() string {
 // Decide nothing starts: time frees nothing. A time before that of the last Decide counts
 // as that one.
 func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
+	if s.ended {
+		return nil
+	}
 	if now > s.now && now <= math.MaxFloat64 {
 		s.now = now
 	}

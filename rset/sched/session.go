@@ -64,6 +64,9 @@ func (s *Scheduler) denyHopeless() {
 // scheduler sends. Then nothing has changed. What Pool.Adopt reports of an
 // alloc.HelloResponse, ErrExists excepted, leaves the job with its resources.
 func (s *Scheduler) Take(m alloc.Message) error {
+	if s.ended {
+		return nil
+	}
 	switch m := m.(type) {
 	case alloc.HelloResponse:
 		return s.adopt(m)

@@ -31,13 +31,13 @@ type judged struct {
 }
 
 func (j *judged) Hello(a alloc.Announcement) error {
-	j.Scheduler, j.starts = sched.New(j.cfg), make(map[jobid.ID]eventlog.Timestamp)
-	err := j.Acquire(pool.Acquire{Resources: j.nodes, Change: pool.Change{Up: j.nodes.Ranks()}})
-	for _, h := range a.Responses {
-		err = errors.Join(err, j.Take(h))
+	if j.starts = make(map[jobid.ID]eventlog.Timestamp); j.Scheduler == nil {
+		j.Scheduler = sched.New(j.cfg)
+		require.NoError(j.t, j.Acquire(pool.Acquire{Resources: j.nodes, Change: pool.Change{Up: j.nodes.Ranks()}}))
 	}
-	_, ready := j.EndHello()
-	return errors.Join(err, ready)
+	next, err := j.Next(a)
+	j.Scheduler = next
+	return errors.Join(err, j.Check())
 }
 
 func (j *judged) Update(c pool.Change) error { return j.Acquire(pool.Acquire{Change: c}) }
