@@ -72,7 +72,7 @@ const (
 	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE MEASURED.md Makefile README.md REQUIREMENTS.md" +
 		" examples go.mod go.sum go.work go.work.sum internal simulate.html"
 
-	exampleNames = "cluster embed internal manager partialrelease peers purge replay sched simulate"
+	exampleNames = "cluster embed httpd internal manager partialrelease peers purge replay sched simulate"
 )
 
 var thirdParty = map[string]string{

@@ -1,0 +1,202 @@
+// Command httpd is a resource manager with an HTTP interface: nodes of this machine that run
+// the jobs of one user, with a prolog and an epilog on each node.
+//
+//	httpd -dir /tmp/httpd -nodes 4 -cores 2 -actions '{"epilogs":[{"command":["sleep","1"],"per-rank":true}]}' &
+//	ask() { path=$1; shift; curl --unix-socket /tmp/httpd/http "http://httpd/$path" "$@"; }
+//	ask jobs -d @jobspec.json           # RFC 25; the answer has the id
+//	ask jobs/ƒuZZybuNNy                 # its state, what it waits for, how it ended
+//	ask jobs/ƒuZZybuNNy/log -N          # its eventlog, until the job is over
+//	ask jobs/ƒuZZybuNNy -X DELETE       # cancel
+//	ask resources                       # what there is, is down, is free, and who holds what
+//
+// # Who may do what
+//
+// Requests come through a Unix socket that only the user of httpd may use, so whoever asks
+// is that user, owns all jobs, and may do all. A port of the loopback would be open to the
+// other users of the machine, and to each web page in a browser. For more users let a server
+// in front say who asks, and set By in each input. A body has at most 1 MiB, and a client 10
+// seconds to send a request and for each part of an answer.
+//
+// # What lasts
+//
+// All that an answer says is durable. After kill -9 or an interrupt jobs, prologs and epilogs
+// run on, and the next start finds them, or their status. An inactive job stays until there
+// are 100 000 younger ones. A node whose prolog or epilog failed is drained until the next
+// start.
+//
+// A job runs the command of its first task once on each of its nodes, in the folder and with
+// the environment of httpd, and its output is that of httpd. It needs a Unix system.
+//
+// This file has the restart and what follows from a Ready, http.go the requests. The executor
+// and its nodes are those of package proc, whose processes outlive the program.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/proc"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+func main() {
+	proc.Shim() // it is one, or goes on
+	dir := flag.String("dir", filepath.Join(os.TempDir(), "joblife-httpd"), "the `folder` that keeps the jobs, and has the socket")
+	nodes := flag.Int("nodes", 4, "how many nodes there are, at most 1024")
+	cores := flag.Int("cores", 2, "how many cores each node has, at most 1024")
+	config := joblife.Config{
+		Epoch: time.Unix(1_700_000_000, 0), Hooks: []joblife.Hooks{joblife.Dependencies()},
+		Limits: purge.Limits{MaxCount: jobstate.Some(100_000)},
+	}
+	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		return d.Decode(&config.Actions)
+	})
+	flag.Parse()
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if err := run(ctx, *dir, *nodes, *cores, config); err != nil && ctx.Err() == nil {
+		warn(err)
+		os.Exit(1)
+	}
+}
+
+func warn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "httpd:", err)
+	}
+}
+
+// A server is a manager, with its scheduler and its executor.
+type server struct {
+	*loop.Loop
+	store     *boltstore.Store
+	cluster   *proc.Cluster
+	scheduler *sched.Scheduler              // only the Loop uses it
+	end       context.CancelCauseFunc       // ends the program
+	events    atomic.Pointer[chan struct{}] // is closed when a job has another event
+}
+
+func run(ctx context.Context, dir string, nodes, cores int, config joblife.Config) error {
+	if min(nodes, cores) < 1 || max(nodes, cores) > 1024 {
+		return errors.New("-nodes and -cores must be 1 to 1024")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	store, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	m, left, err := joblife.Restore(time.Now(), config, store.Records())
+	if err != nil {
+		return err
+	}
+	for _, q := range left.Quarantined {
+		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
+	}
+	inventory, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cores-1))},
+	}}})
+	if err != nil {
+		return err
+	}
+	s := &server{store: store, scheduler: sched.New(sched.Config{Policy: sched.EASY{}})}
+	ctx, s.end = context.WithCancelCause(ctx)
+	s.announce()
+	if err := s.scheduler.Acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: inventory.Ranks()}}); err != nil {
+		return err
+	}
+	if s.cluster, err = proc.NewCluster(dir, nodes, s.put, warn); err != nil {
+		return err
+	}
+	s.cluster.Recover(left)
+	if s.Loop, err = loop.New(m, loop.Config{Store: store, Effects: s.effects, Refused: s.refused}); err != nil {
+		return err
+	}
+	s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+	go func() {
+		_, err := s.Call(ctx, joblife.ExecHello{})
+		if err == nil { // the executor knows what should run
+			err = s.cluster.Connect()
+		}
+		if err == nil {
+			err = s.serve(ctx, filepath.Join(dir, "http"))
+		}
+		s.end(err)
+	}()
+	return s.Run(ctx)
+}
+
+// put passes what partners say. If there is no room, a restart repairs it.
+func (s *server) put(inputs ...joblife.Input) {
+	if err := s.Put(inputs...); err != nil {
+		s.end(err)
+	}
+}
+
+// effects does what follows from records that are durable.
+func (s *server) effects(_ *joblife.Manager, rd *joblife.Ready) {
+	var err error
+	if rd.Hello != nil {
+		s.scheduler, err = s.scheduler.Next(*rd.Hello)
+		warn(err)
+	}
+	for _, msg := range rd.Sched {
+		warn(s.scheduler.Take(msg))
+	}
+	s.cluster.Do(rd)
+	for _, d := range rd.Drain {
+		warn(fmt.Errorf("node %v is drained: %s", d.Ranks, d.Reason))
+		warn(s.scheduler.Acquire(pool.Acquire{Change: pool.Change{Down: d.Ranks}}))
+		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
+	}
+	for _, r := range s.scheduler.Decide(eventlog.FromTime(time.Now())) {
+		s.put(joblife.SchedResponse(r))
+	}
+	for _, f := range rd.Faults {
+		warn(f)
+	}
+	s.announce()
+}
+
+// announce wakes those who follow a log.
+func (s *server) announce() {
+	next := make(chan struct{})
+	if before := s.events.Swap(&next); before != nil {
+		close(*before)
+	}
+}
+
+// refused hears of an input that has changed nothing.
+func (s *server) refused(in joblife.Input, err error) {
+	warn(err)
+	switch in := in.(type) {
+	case joblife.SchedResponse: // the scheduler believes what is not so
+		if s.scheduler.End() {
+			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
+		}
+	case joblife.Rerun: // the job of a lost prolog is ending
+		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Who: "httpd"})
+	}
+}

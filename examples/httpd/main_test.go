@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/proctest"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+func TestMain(m *testing.M) {
+	proctest.Main(m, func() {
+		timeout = time.Second
+		main()
+	})
+}
+
+// A daemon is an httpd, and its client.
+type daemon struct {
+	t    *testing.T
+	dir  string
+	args []string
+	cmd  *exec.Cmd
+	http.Client
+}
+
+// begin starts an httpd with 2 nodes of 2 cores. Its end is checked: nothing may be left.
+func begin(t *testing.T, actions string) *daemon {
+	proctest.Shell(t)
+	dir, err := os.MkdirTemp("", "httpd") // t.TempDir is too long for a socket
+	require.NoError(t, err)
+	d := &daemon{t: t, dir: dir, args: []string{"-dir", filepath.Join(dir, "m"), "-nodes", "2", "-actions", actions}}
+	d.Timeout = time.Minute / 2
+	d.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "m", "http"))
+	}}
+	d.start()
+	t.Cleanup(func() {
+		d.kill()
+		require.NoError(t, os.RemoveAll(dir))
+	})
+	return d
+}
+
+// start starts it, and waits until it answers. What one that was killed was about to start may
+// have its lock for a moment.
+func (d *daemon) start() {
+	d.t.Helper()
+	out := filepath.Join(d.dir, "out")
+	for range 100 {
+		d.cmd = proctest.Start(d.t, out, d.args...)
+		ended := make(chan error, 1)
+		go func() { ended <- d.cmd.Wait() }()
+		for len(ended) == 0 {
+			if status, _ := d.try("GET", "/resources", ""); status == http.StatusOK {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	text, _ := os.ReadFile(out)
+	d.t.Fatalf("it does not start: %s", text)
+}
+
+func (d *daemon) kill() {
+	_ = d.cmd.Process.Kill() // it may have ended
+	d.CloseIdleConnections()
+	for {
+		conn, err := net.Dial("unix", filepath.Join(d.dir, "m", "http"))
+		if err != nil {
+			return // nobody listens
+		}
+		_ = conn.Close()
+	}
+}
+
+func (d *daemon) try(method, path, body string) (status int, text string) {
+	r, err := http.NewRequestWithContext(d.t.Context(), method, "http://httpd"+path, strings.NewReader(body))
+	require.NoError(d.t, err)
+	answer, err := d.Do(r)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return answer.StatusCode, string(b)
+}
+
+// ask makes a request that succeeds.
+func (d *daemon) ask(method, path, body string) (v map[string]any) {
+	d.t.Helper()
+	status, text := d.try(method, path, body)
+	require.Equal(d.t, http.StatusOK, status, text)
+	require.NoError(d.t, json.Unmarshal([]byte(text), &v), text)
+	return v
+}
+
+// submit submits a shell command for whole nodes, and returns the path of the job.
+func (d *daemon) submit(nodes int64, command string) string {
+	d.t.Helper()
+	spec, err := jobspec.New(jobspec.Job{Nodes: nodes, Exclusive: true, Command: []string{"sh", "-c", command}})
+	require.NoError(d.t, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(d.t, err)
+	return fmt.Sprint("/jobs/", d.ask("POST", "/jobs", string(text))["id"])
+}
+
+// log returns a whole log: it waits until the job is over.
+func (d *daemon) log(job string) string {
+	d.t.Helper()
+	status, text := d.try("GET", job+"/log", "")
+	require.Equal(d.t, http.StatusOK, status, text)
+	require.Contains(d.t, text, `"name":"clean"`)
+	return text
+}
+
+// holders waits until these jobs, and no others, hold resources.
+func (d *daemon) holders(jobs ...string) {
+	d.t.Helper()
+	var got []string
+	for range 1000 {
+		got = nil
+		for _, h := range d.ask("GET", "/resources", "")["held"].([]any) {
+			got = append(got, fmt.Sprint("/jobs/", h.(map[string]any)["job"]))
+		}
+		if got = slices.Compact(got); slices.Equal(got, jobs) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	require.Equal(d.t, jobs, got)
+}
+
+func trace(t *testing.T, dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, "trace"))
+	require.NoError(t, err)
+	return string(text)
+}
+
+// until is a shell command that waits for a file.
+func (d *daemon) until(name string) string {
+	return "; until test -e " + filepath.Join(d.dir, name) + "; do sleep .01; done; "
+}
+
+func (d *daemon) touch(name string) {
+	require.NoError(d.t, os.WriteFile(filepath.Join(d.dir, name), nil, 0o600))
+}
+
+// in is a shell command that writes a line to the trace.
+func (d *daemon) in(what string) string {
+	return "echo " + what + " >>" + filepath.Join(d.dir, "trace")
+}
+
+func TestAJobFromSubmitToItsEnd(t *testing.T) {
+	d := begin(t, "{}")
+	job := d.submit(2, d.in("j")+"; exit 3")
+	log := d.log(job)
+	require.Contains(t, log, `"name":"finish","context":{"status":768}`)
+	require.Equal(t, "j\nj\n", trace(t, d.dir), "once on each node")
+	v := d.ask("GET", job, "")
+	require.Equal(t, []any{"INACTIVE", "FAILED", "nothing"}, []any{v["state"], v["result"], v["waiting"]}, v)
+	require.NotNil(t, v["R"])
+	require.Equal(t, log, d.log(job), "that of an inactive job")
+	d.holders()
+	all := d.ask("GET", "/resources", "")
+	require.Equal(t, []any{"", all["all"]}, []any{all["down"], all["free"]})
+}
+
+// Two jobs run, and one waits for them, when the manager is killed. One ends before the next
+// start, and its epilog goes on through more of them. Nothing runs twice, and no status is lost.
+func TestJobsSurviveKill9(t *testing.T) {
+	d := begin(t, "{}")
+	d.kill()
+	d.args[len(d.args)-1] = fmt.Sprintf(`{"prologs":[{"command":["sh","-c",%q],"per-rank":true}],"epilogs":[{"command":["sh","-c",%q],"per-rank":true}]}`, d.in("p"), d.in("e")+d.until("end-e")+"true")
+	d.start()
+	ended := d.submit(1, d.in("a")+d.until("end-a")+"exit 3")
+	goesOn := d.submit(1, d.in("b")+d.until("end-b")+d.in("b"))
+	waits := d.submit(2, d.in("c"))
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "a\n", 1)
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "b\n", 1)
+	d.holders(ended, goesOn)
+	require.Equal(t, "resources", d.ask("GET", waits, "")["waiting"])
+	r, err := d.Get("http://httpd" + goesOn + "/log")
+	require.NoError(t, err)
+	defer r.Body.Close()
+	line, err := bufio.NewReader(r.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, line, `"name":"submit"`)
+
+	d.kill()
+	_, err = io.Copy(io.Discard, r.Body)
+	require.Error(t, err, "the stream ends before the job")
+	d.touch("end-a")
+	d.start()
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "e\n", 1)
+	for range 3 {
+		d.kill()
+		d.start()
+	}
+	d.holders(ended, goesOn)
+	d.touch("end-e")
+	require.Contains(t, d.log(ended), `"status":768`)
+	d.holders(goesOn)
+	d.touch("end-b")
+	require.Contains(t, d.log(goesOn), `"status":0`)
+	require.Contains(t, d.log(waits), `"status":0`)
+	for _, job := range []string{ended, goesOn, waits} {
+		require.NotContains(t, d.log(job), "exception")
+	}
+	for what, n := range map[string]int{"p": 4, "a": 1, "b": 2, "c": 2, "e": 4} {
+		require.Equal(t, n, strings.Count(trace(t, d.dir), what+"\n"), what)
+	}
+	left, err := filepath.Glob(filepath.Join(d.dir, "m", "node-*", "*"))
+	require.NoError(t, err)
+	require.Empty(t, left, "the nodes have forgotten all of it")
+}
+
+func TestAStreamTakesAsLongAsItsJob(t *testing.T) {
+	d := begin(t, "{}")
+	began := time.Now()
+	require.Contains(t, d.log(d.submit(1, "sleep 1.5")), `"status":0`)
+	require.Greater(t, time.Since(began), time.Second, "which is the timeout")
+}
+
+func TestACanceledJobEnds(t *testing.T) {
+	d := begin(t, `{"epilogs":[{"command":["true"],"per-rank":true}]}`)
+	job := d.submit(1, d.in("j")+"; sleep 60")
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "j\n", 1)
+	d.ask("DELETE", job, "")
+	require.Contains(t, d.log(job), `"type":"cancel"`)
+	require.Equal(t, "CANCELED", d.ask("GET", job, "")["result"])
+	status, text := d.try("DELETE", job, "")
+	require.Equal(t, http.StatusConflict, status, text)
+}
+
+func TestANodeWhoseEpilogFailedIsDrained(t *testing.T) {
+	d := begin(t, `{"epilogs":[{"command":["false"],"per-rank":true}]}`)
+	d.log(d.submit(1, "true"))
+	require.Eventually(t, func() bool { return d.ask("GET", "/resources", "")["down"] == "0" }, 10*time.Second, time.Millisecond)
+	job := d.submit(2, "true")
+	require.Eventually(t, func() bool { return d.ask("GET", job, "")["waiting"] == "resources" }, 10*time.Second, time.Millisecond)
+	d.ask("DELETE", job, "")
+	d.log(job)
+}
+
+func TestBadRequestsChangeNothing(t *testing.T) {
+	d := begin(t, "{}")
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		{"POST", "/jobs", "{}", 400, "version"},
+		{"POST", "/jobs", "", 400, ""},
+		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 413, "too large"},
+		{"GET", "/jobs", "", 405, ""},
+		{"GET", "/jobs/x", "", 400, "jobid"},
+		{"GET", "/jobs/ƒuZZybuNNy", "", 404, ""},
+		{"GET", "/jobs/ƒuZZybuNNy/log", "", 404, ""},
+		{"GET", "/jobs/x/log", "", 400, "jobid"},
+		{"DELETE", "/jobs/ƒuZZybuNNy", "", 404, "unknown"},
+		{"DELETE", "/jobs/x", "", 400, "jobid"},
+		{"GET", "/jobs/1/2/3", "", 404, ""},
+	} {
+		status, text := d.try(c.method, c.path, c.body)
+		require.Equal(t, c.status, status, "%s %s: %s", c.method, c.path, text)
+		require.Contains(t, text, c.want)
+	}
+	all := d.ask("GET", "/resources", "")
+	require.Equal(t, all["all"], all["free"])
+
+	conn, err := net.Dial("unix", filepath.Join(d.dir, "m", "http"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = conn.Write([]byte("POST /jobs HTTP/1.1\r\nHost: httpd\r\nContent-Length: 100\r\n\r\n{"))
+	require.NoError(t, err)
+	_, err = io.ReadAll(conn)
+	require.NoError(t, err, "who sends no more is not waited for")
+	for _, name := range []string{"", "http", "jobs.db"} {
+		info, err := os.Stat(filepath.Join(d.dir, "m", name))
+		require.NoError(t, err)
+		require.Zero(t, info.Mode()&0o077, "%q is for its owner", name)
+	}
+}
+
+func TestASecondManagerIsRefused(t *testing.T) {
+	d := begin(t, "{}")
+	out, err := proctest.Command(nil, d.args...).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "in use")
+	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, "m"), "-nodes", "0").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "must be 1 to 1024")
+	d.ask("GET", "/resources", "")
+	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
+}
