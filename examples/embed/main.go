@@ -1,6 +1,6 @@
 // Command embed is the smallest resource manager: eight local "nodes" that run shell
-// commands, with a prolog and an epilog on each node. It keeps its jobs in one file and
-// goes on with them after kill -9.
+// commands, with a prolog and an epilog on each node. It keeps its jobs in one bbolt file
+// and goes on with them after kill -9.
 //
 //	embed -dir /tmp/jobs -epilog 'sleep 1' 'echo a; sleep 5' 'echo b'
 //	embed -dir /tmp/jobs -epilog 'sleep 1'      # goes on with the jobs that are left
@@ -10,9 +10,10 @@
 // node whose prolog or epilog failed is out of service until the next start. The exit status
 // is 0 when all jobs are over, 1 for a fault, 2 for bad arguments. It needs a Unix system.
 //
-// This file has the restart and the [loop.Loop] that runs the [joblife.Manager], store.go
-// what keeps its records, and nodes.go the inputs and the scheduler. The executor and its
-// nodes are those of package proc, whose processes outlive the program.
+// This file has the restart and the [loop.Loop] that runs the [joblife.Manager], nodes.go the
+// inputs and the scheduler. The executor and its nodes are those of package proc, whose
+// processes outlive the program. Command httpd is a manager of the same kind that serves
+// requests.
 package main
 
 import (
@@ -29,6 +30,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 func main() {
@@ -42,36 +44,30 @@ func main() {
 	if warn(err) {
 		os.Exit(2)
 	}
-	if warn(run(*dir, perilog.Config{Prologs: action(*prolog), Epilogs: action(*epilog)}, jobs)) {
+	err = run(*dir, perilog.Config{Prologs: action(*prolog), Epilogs: action(*epilog)}, jobs)
+	if !errors.Is(err, context.Canceled) && warn(err) {
 		os.Exit(1)
 	}
 }
 
+// run returns context.Canceled when all jobs are over.
 func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
-	name := filepath.Join(dir, "records")
-	store, err := open(name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	store, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	records, err := os.Open(name)
+	m, left, err := joblife.Restore(time.Now(), joblife.Config{Epoch: time.Unix(1_700_000_000, 0), Actions: actions}, store.Records())
 	if err != nil {
 		return err
-	}
-	defer records.Close()
-	config := joblife.Config{Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
-	m, left, err := joblife.Restore(time.Now(), config, joblife.ReadRecords(records))
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
 	}
 	for _, q := range left.Quarantined {
 		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
 	}
 
-	all, err := inventory()
-	if err != nil {
-		return err
-	}
 	var l *loop.Loop
 	ctx, end := context.WithCancelCause(context.Background())
 	put := func(inputs ...joblife.Input) {
@@ -79,7 +75,10 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 			end(err)
 		}
 	}
-	scheduler := &scheduler{now: time.Now, put: put, inventory: all}
+	scheduler, err := newScheduler(put)
+	if err != nil {
+		return err
+	}
 	cluster, err := proc.NewCluster(dir, size, put, func(err error) { warn(err) })
 	if err != nil {
 		return err
@@ -111,8 +110,5 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 		}
 		end(err)
 	}()
-	if err := l.Run(ctx); !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil // all jobs are over
+	return l.Run(ctx)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
@@ -22,7 +21,11 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
-const size = 8 // nodes
+// The nodes, with one core each.
+const (
+	size  = 8
+	nodes = `{"version":1,"execution":{"R_lite":[{"rank":"0-7","children":{"core":"0"}}]}}`
+)
 
 // warn prints an error, and reports whether there is one.
 func warn(err error) bool {
@@ -39,10 +42,10 @@ func submissions(n int64, commands []string) (jobs []joblife.Input, err error) {
 	}
 	for _, command := range commands {
 		spec, err := jobspec.New(jobspec.Job{Nodes: n, Exclusive: true, Command: []string{"sh", "-c", command}})
-		if err != nil {
-			return nil, fmt.Errorf("job %q: %w", command, err)
+		var text []byte
+		if err == nil {
+			text, err = spec.MarshalJSON()
 		}
-		text, err := spec.MarshalJSON()
 		if err != nil {
 			return nil, fmt.Errorf("job %q: %w", command, err)
 		}
@@ -63,15 +66,13 @@ func action(command string) []perilog.ActionConfig {
 func cancelOnInterrupt(ctx context.Context, l *loop.Loop) {
 	interrupt := make(chan os.Signal, 1)
 	signal.Notify(interrupt, os.Interrupt, syscall.SIGTERM)
-	for ctx.Err() == nil {
-		<-interrupt
+	for range interrupt {
 		var cancel []joblife.Input
-		err := l.View(ctx, func(m *joblife.Manager) {
+		warn(l.View(ctx, func(m *joblife.Manager) {
 			for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
 				cancel = append(cancel, joblife.Raise{ID: v.ID(), Type: "cancel"})
 			}
-		})
-		warn(err)
+		}))
 		warn(l.Put(cancel...))
 	}
 }
@@ -83,58 +84,43 @@ func show(journal []joblife.JournalEntry) {
 	}
 }
 
-// A put has inputs dispatched later.
-type put func(...joblife.Input)
-
-// A scheduler serves jobs in the order of their priority. Each session has its own.
+// A scheduler serves jobs in the order of their priority.
 type scheduler struct {
 	*sched.Scheduler
-	now       func() time.Time
-	put       put
-	inventory *rset.R
-	gone      idset.Set // the nodes out of service: no job waits for them
-	void      bool      // until the next Hello
+	put func(...joblife.Input)
+}
+
+func newScheduler(put func(...joblife.Input)) (*scheduler, error) {
+	r, err := rset.Parse([]byte(nodes))
+	if err != nil {
+		return nil, err
+	}
+	s := &scheduler{sched.New(sched.Config{}), put}
+	return s, s.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: r.Ranks()}})
 }
 
 func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
-	switch {
-	case hello != nil:
-		s.begin(hello)
-	case s.void || s.Scheduler == nil: // messages of the session before
-		return
+	var err error
+	if hello != nil {
+		s.Scheduler, err = s.Next(*hello)
+		warn(err)
 	}
 	for _, msg := range messages {
 		warn(s.Take(msg))
 	}
-	for _, r := range s.Decide(eventlog.FromTime(s.now())) {
+	for _, r := range s.Decide(eventlog.FromTime(time.Now())) {
 		s.put(joblife.SchedResponse(r))
 	}
 }
 
-// begin begins a session: each job keeps what it has already.
-func (s *scheduler) begin(hello *alloc.Announcement) {
-	s.void, s.Scheduler = false, sched.New(sched.Config{})
-	warn(s.Acquire(pool.Acquire{Resources: s.inventory, Change: pool.Change{
-		Up: idset.Difference(s.inventory.Ranks(), &s.gone), Shrink: &s.gone,
-	}}))
-	for _, h := range hello.Responses {
-		warn(s.Take(h))
-	}
-	_, err := s.EndHello()
-	warn(err)
-}
-
-// heed warns of an input that was refused. If it is an answer of the scheduler's, another
+// heed warns of an input that was refused. If it is a response of the scheduler, another
 // session begins, since it believes what is not so: the hello tells it what is held. A lost
 // prolog of a job that is ending does not run again.
 func (s *scheduler) heed(in joblife.Input, err error) {
-	if !warn(err) {
-		return
-	}
+	warn(err)
 	switch in := in.(type) {
 	case joblife.SchedResponse:
-		if !s.void {
-			s.void = true
+		if s.End() {
 			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 		}
 	case joblife.Rerun:
@@ -142,20 +128,11 @@ func (s *scheduler) heed(in joblife.Input, err error) {
 	}
 }
 
-// drain takes nodes out of service.
+// drain takes nodes out of service: no job waits for them.
 func (s *scheduler) drain(drain []joblife.Drain) {
 	for _, d := range drain {
 		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
-		if s.gone.UnionWith(d.Ranks); s.Scheduler != nil {
-			warn(s.Acquire(pool.Acquire{Change: pool.Change{Shrink: d.Ranks}}))
-		}
+		warn(s.Acquire(pool.Acquire{Change: pool.Change{Shrink: d.Ranks}}))
 		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
 	}
-}
-
-// inventory is the nodes, with one core each.
-func inventory() (*rset.R, error) {
-	return rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Of(0)},
-	}}})
 }
