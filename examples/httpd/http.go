@@ -79,7 +79,7 @@ func (s *server) submit(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := s.Call(r.Context(), joblife.Submit{Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	job, err := s.Call(r.Context(), joblife.Submit{By: joblife.Cred{UserID: uid}, Jobspec: text, Urgency: jobstate.UrgencyDefault})
 	return map[string]any{"id": job.Job.String()}, err
 }
 

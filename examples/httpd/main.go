@@ -60,13 +60,16 @@ import (
 // inventory is the nodes with their cores, as R (RFC 20).
 const inventory = `{"version":1,"execution":{"R_lite":[{"rank":"0-%d","children":{"core":"0-%d"}}]}}`
 
+// uid is who asks.
+var uid = uint32(os.Getuid())
+
 func main() {
 	proc.Shim() // it is one, or goes on
 	dir := flag.String("dir", filepath.Join(os.TempDir(), "joblife-httpd"), "the `folder` that keeps the jobs, and has the socket")
 	nodes := flag.Int("nodes", 4, "how many nodes there are, at most 1024")
 	cores := flag.Int("cores", 2, "how many cores each node has, at most 1024")
 	config := joblife.Config{
-		Epoch: time.Unix(1_700_000_000, 0), Hooks: []joblife.Hooks{joblife.Dependencies()},
+		Owner: uid, Epoch: time.Unix(1_700_000_000, 0), Hooks: []joblife.Hooks{joblife.Dependencies()},
 		Limits: purge.Limits{MaxCount: jobstate.Some(100_000)},
 	}
 	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {

@@ -175,6 +175,7 @@ func TestAJobFromSubmitToItsEnd(t *testing.T) {
 	job := d.submit(2, d.in("j")+"; exit 3")
 	log := d.log(job)
 	require.Contains(t, log, `"name":"finish","context":{"status":768}`)
+	require.Contains(t, log, fmt.Sprintf(`"userid":%d,`, os.Getuid()))
 	require.Equal(t, "j\nj\n", trace(t, d.dir), "once on each node")
 	v := d.ask("GET", job, "")
 	require.Equal(t, []any{"INACTIVE", "FAILED", "nothing"}, []any{v["state"], v["result"], v["waiting"]}, v)
