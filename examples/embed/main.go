@@ -31,6 +31,9 @@ import (
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge/boltstore"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 func main() {
@@ -75,8 +78,12 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 			end(err)
 		}
 	}
-	scheduler, err := newScheduler(put)
+	r, err := rset.Parse([]byte(nodes))
 	if err != nil {
+		return err
+	}
+	scheduler := &scheduler{sched.New(sched.Config{}), put}
+	if err := scheduler.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: r.Ranks()}}); err != nil {
 		return err
 	}
 	cluster, err := proc.NewCluster(dir, size, put, func(err error) { warn(err) })

@@ -15,13 +15,12 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
 )
 
-// The nodes, with one core each.
+// The nodes, with one core each, as R (RFC 20).
 const (
 	size  = 8
 	nodes = `{"version":1,"execution":{"R_lite":[{"rank":"0-7","children":{"core":"0"}}]}}`
@@ -88,15 +87,6 @@ func show(journal []joblife.JournalEntry) {
 type scheduler struct {
 	*sched.Scheduler
 	put func(...joblife.Input)
-}
-
-func newScheduler(put func(...joblife.Input)) (*scheduler, error) {
-	r, err := rset.Parse([]byte(nodes))
-	if err != nil {
-		return nil, err
-	}
-	s := &scheduler{sched.New(sched.Config{}), put}
-	return s, s.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: r.Ranks()}})
 }
 
 func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
