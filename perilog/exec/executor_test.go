@@ -603,3 +603,51 @@ func TestALostAttemptEndsBeforeTheNext(t *testing.T) {
 	require.ErrorIs(t, b.Recover(1, 2, lost), exec.ErrInvalid)
 	require.NoError(t, b.Check())
 }
+
+// An attempt that waits for the end of an earlier one, and is stopped meanwhile, ends after
+// it: else its rank would be freed while the earlier one runs (I3).
+func TestAnAttemptThatIsStoppedEndsAfterTheEarlierOne(t *testing.T) {
+	b := newBench(t)
+	b.launch(1, 0)
+	b.update(0, attempt(1, exec.TaskRunning, 0))
+	b.launch(2, 0)
+	b.Take()
+	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 2, Ranks: idset.Of(0), Signal: 15})
+	b.says("")
+	b.Close(b.sessions[0])
+	b.sessions[0] = b.hello(0, attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 1 on 0 9")
+	b.update(0, attempt(1, exec.TaskReleased, 9))
+	b.says("forget ƒ2 epilog e 1 on 0; report epilog e 0 exited 15 stopped before it was started")
+
+	b.launch(3, 0) // and is replaced itself
+	b.update(0, attempt(3, exec.TaskRunning, 0))
+	b.launch(4, 0)
+	b.launch(5, 0)
+	b.Take()
+	b.update(0, attempt(3, exec.TaskReleased, 9))
+	b.says("start ƒ2 epilog e 5 on 0; forget ƒ2 epilog e 3 on 0")
+}
+
+// After a restart of the manager, only a node knows of the attempt before the lost one: the
+// lost one is not missing before that has ended.
+func TestAnEarlierAttemptOfALostOneEndsBeforeTheNext(t *testing.T) {
+	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	lost := perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Of(0), Attempt: 2}
+	require.NoError(t, b.Recover(1, 1, lost))
+	b.sessions[0] = b.hello(0, attempt(1, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 1 on 0 9")
+	b.update(0, attempt(1, exec.TaskReleased, 9))
+	b.says("forget ƒ2 epilog e 1 on 0; missing epilog e 0")
+
+	lost.Attempt = 5
+	four := exec.TaskStatus{Task: exec.Task{Job: 2, Action: epilog, Attempt: 4}, State: exec.TaskRunning}
+	b = &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	require.NoError(t, b.Recover(1, 2, lost))
+	b.sessions[0] = b.hello(0, four)
+	require.NoError(t, b.Launch(1, 2, perilog.Launch{Action: epilog, Attempt: 6, Ranks: idset.Of(0), Command: []string{"x"}}))
+	b.says("signal ƒ3 epilog e 4 on 0 9")
+	four.State = exec.TaskLost
+	b.update(0, four)
+	b.says("start ƒ3 epilog e 6 on 0; forget ƒ3 epilog e 4 on 0; forget ƒ3 epilog e 5 on 0")
+}

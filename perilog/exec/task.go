@@ -291,9 +291,9 @@ func (x *Executor) move(g *group, rank uint32, to state) {
 	if g == j.shells && to == stateOver {
 		j.unused.Insert(rank)
 	}
-	if g.replaced && to == stateOver {
-		for _, later := range j.groups {
-			if later.Action == g.Action && !later.replaced && later.sets[statePending].Contains(rank) && x.online.Contains(rank) {
+	if g.replaced && to == stateOver && x.online.Contains(rank) { // what waits for it may begin
+		for _, later := range slices.Clone(j.groups) {
+			if s := later.state(rank); later.Action == g.Action && (s == statePending || s == stateAsked) {
 				x.lacks(later, rank)
 			}
 		}
@@ -342,7 +342,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 	case s == stateOver, s == stateSent: // by this hello
 	case s == stateExited, g.replaced:
 		x.move(g, rank, stateOver)
-	case s == statePending && x.blocked(g).Contains(rank):
+	case (s == statePending || s == stateAsked) && x.blocked(g).Contains(rank):
 	case s == statePending:
 		if g.signaled.Contains(rank) {
 			x.neverRun(g, rank)
@@ -497,9 +497,30 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 		x.command(Command{Kind: CommandForget, Task: st.Task}, idset.Of(rank))
 	case st.Task.isShell():
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigkill}, idset.Of(rank))
+	case x.precedes(st.Task, rank):
+		g := &group{Task: st.Task, from: stateRunning, replaced: true, forget: true}
+		x.add(g, idset.Of(rank))
+		x.signal(g, &g.ranks, sigkill)
 	default: // an action that was given up, on a node that is drained
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigterm}, idset.Of(rank))
 	}
+}
+
+// precedes reports whether another attempt of an action waits for the node, or will. A rank
+// needs to wait for one attempt only, since each starts when the earlier one has ended.
+func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
+	for _, g := range x.nodes[rank].groups {
+		if g.Job != t.Job || g.Action != t.Action {
+			continue
+		}
+		switch s := g.state(rank); {
+		case g.replaced && (s == stateRunning || s == stateExited):
+			return false
+		case !g.replaced && (s == statePending || s == stateAsked):
+			precedes = true
+		}
+	}
+	return precedes
 }
 
 // signal signals a task on ranks where it has not ended.
@@ -508,6 +529,9 @@ func (x *Executor) signal(g *group, ranks *idset.Set, signal int) {
 		g.killed.UnionWith(idset.Intersect(&g.ranks, ranks))
 	}
 	unheard := idset.Union(&g.sets[stateAsked], idset.Difference(&g.sets[statePending], &x.heardOf))
+	if !g.replaced { // it ends after the earlier attempt
+		unheard.UnionWith(idset.Intersect(&g.sets[statePending], x.blocked(g)))
+	}
 	never := idset.Difference(idset.Union(&g.sets[statePending], &g.sets[stateAbsent]), unheard)
 	never.IntersectWith(ranks)
 	for rank := range never.All() {

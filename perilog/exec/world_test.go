@@ -359,6 +359,11 @@ func (w *world) obey(n *worldNode) {
 		if n.began[c.Task]++; n.began[c.Task] > 1 && !n.wiped && !w.lies {
 			w.fail("I11: node %d starts %v twice", n.rank, c.Task)
 		}
+		for _, other := range n.tasks() {
+			if !w.lies && other.Job == c.Task.Job && other.Action == c.Task.Action && n.records[other].lives() {
+				w.fail("I3: node %d starts %v, and %v is %v", n.rank, c.Task, other, n.records[other].State)
+			}
+		}
 		if w.holder[n.rank] != c.Task.Job && !w.lies {
 			w.fail("node %d starts %v, and %v has it", n.rank, c.Task, w.holder[n.rank])
 		}
