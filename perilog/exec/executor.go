@@ -34,6 +34,7 @@ const (
 	maxDescription = 4 << 10 // bytes, of an action
 	maxNoteLength  = 1 << 10 // bytes; a longer one is cut
 	maxLines       = 1 << 10 // control lines of a task
+	maxLine        = 4 << 10 // bytes, as in package perilog
 )
 
 // A Config configures an [Executor]. The zero Config is valid.
@@ -197,6 +198,7 @@ func (x *Executor) Do(now eventlog.Timestamp, m Message) error {
 func (x *Executor) start(now eventlog.Timestamp, m Start) error {
 	if j := x.jobs[m.ID]; j != nil && j.shells != nil {
 		x.advance(now)
+		j.reattach, j.started = m.Reattach, m.Started
 		j.told, j.stopped = told{}, false
 		j.unused.UnionWith(&j.shells.sets[stateOver])
 		x.touch(j)
@@ -216,7 +218,7 @@ func (x *Executor) start(now eventlog.Timestamp, m Start) error {
 		g.from = stateAsked
 	}
 	j := x.add(g, ranks)
-	j.shells = g
+	j.shells, j.reattach, j.started = g, m.Reattach, m.Started
 	x.setTimer(j, m.R.Expiration())
 	x.begin(g, ranks)
 	return nil
@@ -524,10 +526,10 @@ func (x *Executor) respond(j *job) {
 		r.ID = j.id
 		x.out.Responses = append(x.out.Responses, r)
 	}
-	if !unheard && !j.told.start && !j.told.finish && (g.found || !g.start.Reattach) {
-		j.told.start = true
+	if !unheard && !j.told.start && !j.told.finish && (g.found || !j.reattach || !j.started) {
+		j.told.start = true // which it needs for epilogs, unless the log has it
 		r := Response{Type: ResponseStart}
-		if g.start.Reattach {
+		if j.reattach {
 			r.Type = ResponseReattached
 		}
 		say(r)

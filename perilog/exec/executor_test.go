@@ -135,7 +135,7 @@ func TestAJobStartsWhenItsShellsRunAndFinishesWhenTheyHaveEnded(t *testing.T) {
 	b.update(1, is(exec.TaskReleased, 1<<8))
 	b.says("release 1 final=true")
 	b.start(exec.Start{Reattach: true, Started: true})
-	b.says("start; finish 768; release  final=true")
+	b.says("reattached; finish 768; release  final=true")
 	b.Forget(1, false)
 	b.says("forget ƒ2 on 0-1")
 }
@@ -299,7 +299,7 @@ func TestAJobExpires(t *testing.T) {
 	b.says("signal ƒ2 on 0 9")
 	b.start(exec.Start{Reattach: true})
 	b.Kill(66, 1)
-	b.says("start") // the manager has the exception
+	b.says("reattached") // the manager has the exception
 }
 
 func TestWhatANodeDoesNotHaveAfterARestartIsLost(t *testing.T) {
@@ -441,6 +441,7 @@ func TestAnErrorChangesNothing(t *testing.T) {
 			b.Recover(9, 1, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog, Attempt: 1, Ranks: idset.Of(0)}),
 			second(b.Hello(9, 0, make([]exec.TaskStatus, 1<<16+1))),
 			b.Update(9, s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: make([]string, 1025)}),
+			b.Update(9, s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: []string{"", strings.Repeat("x", 4097)}}),
 		},
 		exec.ErrSession: {b.Update(9, exec.Session{}, is(exec.TaskRunning, 0)), b.Update(9, b.sessions[1], is(exec.TaskRunning, 0))},
 	} {
@@ -650,4 +651,35 @@ func TestAnEarlierAttemptOfALostOneEndsBeforeTheNext(t *testing.T) {
 	four.State = exec.TaskLost
 	b.update(0, four)
 	b.says("start ƒ3 epilog e 6 on 0; forget ƒ3 epilog e 4 on 0; forget ƒ3 epilog e 5 on 0")
+}
+
+// RFC 32: the response to a start that reattaches is never "start", and there is none if
+// nothing is found, unless the log needs it for epilogs.
+func TestAStartIsAnsweredAsItWasAsked(t *testing.T) {
+	for _, c := range []struct {
+		first, next exec.Start
+		node        []exec.TaskStatus
+		want        string
+	}{
+		{exec.Start{}, exec.Start{}, nil, "start"},
+		{exec.Start{}, exec.Start{Reattach: true}, nil, "reattached"},
+		{exec.Start{}, exec.Start{Reattach: true, Started: true}, nil, ""},
+		{exec.Start{}, exec.Start{Reattach: true, Started: true}, []exec.TaskStatus{is(exec.TaskReleased, 0)}, "reattached"},
+		{exec.Start{Reattach: true, Started: true}, exec.Start{}, []exec.TaskStatus{is(exec.TaskReleased, 0)}, "start"},
+	} {
+		b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+		c.first.R = onRanks(t, "0", 0)
+		b.start(c.first)
+		if c.node == nil {
+			b.Fail(1, 0, "power")
+		}
+		b.hello(0, c.node...)
+		b.Take()
+		b.start(c.next)
+		got, _, _ := strings.Cut(said(b.Take()), ";")
+		if !strings.HasPrefix(got, "start") && !strings.HasPrefix(got, "reattached") {
+			got = ""
+		}
+		require.Equal(t, c.want, got)
+	}
 }

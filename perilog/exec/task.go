@@ -78,8 +78,8 @@ type TaskStatus struct {
 	State  TaskState
 	Status int32  // of TaskExited and TaskReleased: a wait status, as wait(2) gives it
 	Note   string // in words, for administrators; may be empty; more than 1 KiB is cut
-	// Lines are the control lines that an action wrote so far, in order, at most 1024: see
-	// package perilog. Each status and each hello has all of them.
+	// Lines are the control lines that an action wrote so far, in order, at most 1024 of at
+	// most 4 KiB: see package perilog. Each status and each hello has all of them.
 	Lines []string
 }
 
@@ -91,6 +91,11 @@ func (st *TaskStatus) check() error {
 		return fmt.Errorf("%w: %v has the wait status %d", ErrInvalid, st.Task.Job, st.Status)
 	case len(st.Lines) > maxLines:
 		return fmt.Errorf("%w: %v has %d control lines, at most %d are taken", ErrLimit, st.Task.Job, len(st.Lines), maxLines)
+	}
+	for _, line := range st.Lines {
+		if len(line) > maxLine {
+			return fmt.Errorf("%w: %v has a control line of %d bytes, at most %d are taken", ErrLimit, st.Task.Job, len(line), maxLine)
+		}
 	}
 	return st.Task.check()
 }
@@ -152,6 +157,8 @@ type job struct {
 	shells  *group // one of groups, or nil
 	changed bool   // it is in Executor.changed
 
+	reattach bool      // the manager said so in this session
+	started  bool      // likewise
 	cause    Exception // of the Executor's own; the zero Exception: none
 	stopped  bool      // the manager said so in this session
 	stopping bool      // SIGTERM was sent
@@ -353,9 +360,9 @@ func (x *Executor) lacks(g *group, rank uint32) {
 	case s == stateAsked && !g.isShell():
 		x.out.Missing = append(x.out.Missing, Report{Job: g.Job, Report: perilog.Report{Action: g.Action, Attempt: g.Attempt, Rank: rank}})
 		x.remove(g, idset.Of(rank))
-	case s == stateAsked && !g.start.Started && g.signaled.Contains(rank):
+	case s == stateAsked && !x.jobs[g.Job].started && g.signaled.Contains(rank):
 		x.neverRun(g, rank)
-	case s == stateAsked && !g.start.Started:
+	case s == stateAsked && !x.jobs[g.Job].started:
 		x.move(g, rank, stateAbsent)
 	case s != stateAbsent:
 		x.lose(g, rank, "the node does not have it")

@@ -63,10 +63,12 @@ type world struct {
 	holder  [worldRanks]jobid.ID
 	final   map[jobid.ID]int // frees in this life
 	said    map[jobid.ID]string
-	next    jobid.ID
-	trace   []string
-	lies    bool // nodes say what is not so
-	lost    []joblife.Unresolved
+	// What the manager asked last.
+	reattach map[jobid.ID]bool
+	next     jobid.ID
+	trace    []string
+	lies     bool // nodes say what is not so
+	lost     []joblife.Unresolved
 }
 
 func newWorld(t *rapid.T) *world {
@@ -116,7 +118,7 @@ func (w *world) begin() {
 		w.fail("restore: %v", err)
 	}
 	w.m, w.x, w.inputs, w.waiting = m, exec.NewExecutor(exec.Config{}), nil, nil
-	w.final, w.said = map[jobid.ID]int{}, map[jobid.ID]string{}
+	w.final, w.said, w.reattach = map[jobid.ID]int{}, map[jobid.ID]string{}, map[jobid.ID]bool{}
 	for _, n := range w.nodes {
 		w.disconnect(n)
 	}
@@ -185,7 +187,7 @@ func (w *world) do(rd *joblife.Ready) {
 	for _, msg := range rd.Exec {
 		if s, ok := msg.(exec.Start); ok {
 			w.note("start %v on %v reattach=%v started=%v", s.ID, s.R.Ranks(), s.Reattach, s.Started)
-			w.said[s.ID] = ""
+			w.said[s.ID], w.reattach[s.ID] = "", s.Reattach
 		}
 		if err := w.x.Do(now, msg); err != nil {
 			w.fail("do: %v", err)
@@ -277,6 +279,9 @@ func (w *world) allocate() {
 // respond judges the order of the responses of a job in a session, and passes them on.
 func (w *world) respond(r exec.Response) {
 	w.note("response %v %v %v final=%v status=%d %s", r.ID, r.Type, r.Ranks, r.Final, r.Status, r.Exception.Note)
+	if r.Type == exec.ResponseStart && w.reattach[r.ID] || r.Type == exec.ResponseReattached && !w.reattach[r.ID] {
+		w.fail("%v: %v, and it was asked with reattach=%v", r.ID, r.Type, w.reattach[r.ID])
+	}
 	before := w.said[r.ID]
 	code := map[exec.ResponseType]string{
 		exec.ResponseStart: "s", exec.ResponseReattached: "s", exec.ResponseException: "x", exec.ResponseFinish: "f", exec.ResponseRelease: "r",
