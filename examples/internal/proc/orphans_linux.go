@@ -16,37 +16,45 @@ const (
 // adoptOrphans makes this process the parent of what its descendants leave.
 func adoptOrphans() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) }
 
-// marked returns the processes with a token in their environment. Those of other users are
-// not found, unless this is root.
-func marked(token string) []int {
-	pids, _ := search(token)
-	return pids
-}
-
-// search is marked, and reports whether a process has no environment at this time: one that
-// is about to run another program has none.
-func search(token string) (pids []int, unsure bool) {
+// marked returns the processes with a token in their environment, and the children of a
+// parent, as handles that another process with the same pid does not get (pidfd). Those of
+// other users are not found, unless this is root. Unsure says that a process has no
+// environment at this time: one that is about to run another program has none.
+func marked(token string, parent int) (found []*os.Process, unsure bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, false
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
+	is := func(name string) (is, empty bool) {
+		text, err := os.ReadFile("/proc/" + name + "/environ")
+		return bytes.Contains(text, []byte(env+"="+token)) || hasParent(name, parent), err == nil && len(text) == 0
+	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		text, err := os.ReadFile("/proc/" + name + "/environ")
-		switch {
-		case err != nil:
-		case bytes.Contains(text, []byte(env+"="+token)):
-			pids = append(pids, pid)
-		case len(text) == 0:
+		switch has, empty := is(name); {
+		case has:
+			p, _ := os.FindProcess(pid) // which has no error
+			if has, _ := is(name); has {
+				found = append(found, p)
+			} else {
+				_ = p.Release()
+			}
+		case empty:
 			unsure = unsure || hasMemory(name)
 		}
 	}
-	return pids, unsure
+	return found, unsure
+}
+
+func hasParent(pid string, parent int) bool {
+	text, err := os.ReadFile("/proc/" + pid + "/stat") // "pid (name) state ppid ..."
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	return err == nil && parent > 0 && len(fields) > 1 && string(fields[1]) == strconv.Itoa(parent)
 }
 
 // hasMemory reports whether a process is neither a zombie nor a thread of the kernel.
@@ -55,14 +63,21 @@ func hasMemory(pid string) bool {
 	return err == nil && !bytes.HasPrefix(text, []byte("0 "))
 }
 
+// signalMarked signals the processes that are marked, and reports whether there are some.
+func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bool) {
+	found, unsure := marked(token, parent)
+	for _, p := range found {
+		_ = p.Signal(sig) // it may be gone
+		_ = p.Release()
+	}
+	return len(found) > 0, unsure
+}
+
 // killAll kills what is left of a task whose shim was killed, and waits for its end.
 func killAll(token string) {
 	for unsure := 0; unsure < 20; time.Sleep(2 * time.Millisecond) { // there may be programs without an environment
-		left, more := search(token)
-		for _, pid := range left {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may be gone
-		}
-		if unsure++; len(left) > 0 {
+		some, more := signalMarked(token, 0, syscall.SIGKILL)
+		if unsure++; some {
 			unsure = 0
 		} else if !more {
 			return

@@ -47,18 +47,24 @@ func TestMain(m *testing.M) {
 
 // left returns the processes that the tests have left, and ends them. A shim that has told
 // the end of its task needs a moment for its own.
-func left(mark string) (left []int) {
+func left(mark string) (left []*os.Process) {
 	for range 1000 {
-		left = slices.DeleteFunc(marked(mark), func(pid int) bool { return pid == os.Getpid() })
+		left, _ = marked(mark, 0)
+		left = slices.DeleteFunc(left, func(p *os.Process) bool { return p.Pid == os.Getpid() })
 		if len(left) == 0 {
 			return nil
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	for _, pid := range left {
-		_ = syscall.Kill(pid, syscall.SIGKILL)
+	for _, p := range left {
+		_ = p.Kill()
 	}
 	return left
+}
+
+func processes(token string) []*os.Process {
+	found, _ := marked(token, 0)
+	return found
 }
 
 var task = exec.Task{Job: 7}
@@ -236,7 +242,7 @@ func TestNothingIsLeftWhereverAShimIsKilled(t *testing.T) {
 			n.start(long + "exit 3")
 			rec := token(t, dir)
 			n.status(want.state, want.status)
-			require.Empty(t, marked(rec))
+			require.Empty(t, processes(rec))
 		})
 	}
 }
@@ -261,7 +267,7 @@ func TestWhatACommandLeavesIsEnded(t *testing.T) {
 	n.start("setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60 & exit 3")
 	mark := token(t, dir)
 	n.status(exec.TaskReleased, 3<<8)
-	require.Empty(t, marked(mark))
+	require.Empty(t, processes(mark))
 }
 
 func TestSignalsReachTheProcessesOfATask(t *testing.T) {
@@ -280,7 +286,7 @@ func TestSignalsReachTheProcessesOfATask(t *testing.T) {
 	n.signal(15)
 	n.signal(9)
 	n.status(exec.TaskReleased, 9)
-	require.Empty(t, marked(mark))
+	require.Empty(t, processes(mark))
 }
 
 func TestASignalAtOnceIsNotLost(t *testing.T) {
@@ -454,4 +460,15 @@ func TestABrokenDiskHidesNoEnd(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, want, st.State)
 	}
+}
+
+// A process without the token in its environment is found when the shim adopts it.
+func TestWhatHidesItsTokenIsEnded(t *testing.T) {
+	n := open(t, t.TempDir())
+	n.start("(env -i setsid sh -c 'trap \"\" TERM; sleep 60; sleep 60' &) ; exit 3")
+	n.status(exec.TaskReleased, 3<<8)
+	n.start("(env -i setsid sleep 60 &) ; sleep 60")
+	time.Sleep(50 * time.Millisecond)
+	n.signal(9)
+	n.status(exec.TaskReleased, 9)
 }

@@ -120,21 +120,32 @@ func (s *shim) kill(sig syscall.Signal) {
 		_ = syscall.Kill(-s.group, sig) // it may be gone
 	}
 	if s.ended || sig == syscall.SIGKILL {
-		for _, pid := range marked(s.token) {
-			_ = syscall.Kill(pid, sig) // likewise
-		}
+		signalMarked(s.token, os.Getpid(), sig)
 	}
 }
 
 // wait waits for the command, and reaps orphans.
 func (s *shim) wait() int {
+	children := make(chan os.Signal, 1)
+	for signal.Notify(children, syscall.SIGCHLD); ; <-children {
+		if status, _ := s.reap(); s.ended {
+			return int(status)
+		}
+	}
+}
+
+// reap takes what has ended, until it is the command, and reports whether there are more
+// children. No signal is on its way meanwhile: the pid may be that of another process then.
+func (s *shim) reap() (ws syscall.WaitStatus, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for {
-		var ws syscall.WaitStatus
-		if pid, err := syscall.Wait4(-1, &ws, 0, nil); err == nil && pid == s.group {
-			s.mu.Lock()
+		switch pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil); {
+		case err == nil && pid == s.group && !s.ended:
 			s.ended = true
-			s.mu.Unlock()
-			return int(ws)
+			return ws, true
+		case err != syscall.EINTR && pid <= 0:
+			return ws, err == nil
 		}
 	}
 }
@@ -153,11 +164,6 @@ func (s *shim) clear() {
 
 // left reports whether something of the task is left.
 func (s *shim) left() bool {
-	for {
-		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		if err == nil && pid > 0 || err == syscall.EINTR {
-			continue
-		}
-		return err == nil || !findsAll && syscall.Kill(-s.group, 0) == nil
-	}
+	_, more := s.reap()
+	return more || !findsAll && syscall.Kill(-s.group, 0) == nil
 }
