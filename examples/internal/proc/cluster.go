@@ -37,7 +37,7 @@ func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error))
 	defer c.mu.Unlock()
 	for rank := range c.nodes {
 		var err error
-		c.nodes[rank], err = Open(filepath.Join(dir, fmt.Sprint("node-", rank)), func(task exec.Task) { c.said(rank, task) })
+		c.nodes[rank], err = Open(filepath.Join(dir, fmt.Sprint("node-", rank)), func(task exec.Task) { c.said(rank, task) }, warn)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,7 @@
 //
 //	func main() {
 //		proc.Shim() // before anything else
-//		runner, err := proc.Open(dir, said)
+//		runner, err := proc.Open(dir, said, warn)
 //		session, err := executor.Hello(now, rank, runner.Tasks()) // what earlier lives started
 //		runner.Do(command, args) // start, signal, forget
 //	}
@@ -25,11 +25,6 @@
 // found, and not what a killed shim leaves. Other systems are not supported. A service under
 // systemd needs KillMode=process.
 package proc
-
-import "github.com/joblife/joblife/perilog/exec"
-
-// Said is called after a task has changed, by a goroutine of the Runner: Status tells how.
-type Said func(exec.Task)
 
 // env names the token of a task in the environment of its processes.
 const env = "JOBLIFE_TASK_TOKEN"

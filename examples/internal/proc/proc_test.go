@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	osexec "os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,7 +72,7 @@ var task = exec.Task{Job: 7}
 
 // program starts a task, and waits to be killed.
 func program(dir, command string) int {
-	r, err := Open(dir, func(exec.Task) {})
+	r, err := Open(dir, func(exec.Task) {}, nil)
 	if err == nil {
 		err = r.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command})
 	}
@@ -117,12 +118,14 @@ type node struct {
 	*Runner
 	t    *testing.T
 	said chan exec.Task
+	// What it was warned of.
+	damaged []error
 }
 
 func open(t *testing.T, dir string) *node {
 	t.Helper()
 	n := &node{t: t, said: make(chan exec.Task, 100)}
-	r, err := Open(dir, func(task exec.Task) { n.said <- task })
+	r, err := Open(dir, func(task exec.Task) { n.said <- task }, func(err error) { n.damaged = append(n.damaged, err) })
 	require.NoError(t, err)
 	n.Runner = r
 	return n
@@ -340,8 +343,9 @@ func TestATornRecordStartedNothing(t *testing.T) {
 	rec, err := create(dir, task, []string{"x"})
 	require.NoError(t, err)
 	require.NoError(t, rec.file.Truncate(lineLength+9))
-	_, err = Open(dir, nil)
-	require.ErrorIs(t, err, errTorn, "it is locked, so something may run")
+	n := open(t, dir)
+	require.Empty(t, n.Tasks())
+	require.ErrorIs(t, errors.Join(n.damaged...), errTorn, "it is locked, so something may run")
 	require.NoError(t, rec.file.Close())
 	require.Empty(t, open(t, dir).Tasks())
 	_, err = os.Stat(path(dir, task) + ".task")
@@ -432,8 +436,10 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 		"it is too long": func(f *os.File) error { return f.Truncate(maxRecord + 1) },
 	} {
 		dir := damage(t, stateRunning, change)
-		_, err := Open(dir, nil)
-		require.ErrorIs(t, err, errDamaged, name)
+		n := open(t, dir)
+		require.ErrorIs(t, errors.Join(n.damaged...), errDamaged, name)
+		require.Empty(t, n.Tasks())
+		require.ErrorIs(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}), os.ErrExist, name)
 		require.FileExists(t, path(dir, task)+".task", name)
 	}
 	for _, text := range []string{"", string(line(stateStarting, 0)[:9]), strings.Repeat("\x00", 500)} {
@@ -471,4 +477,38 @@ func TestWhatHidesItsTokenIsEnded(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	n.signal(9)
 	n.status(exec.TaskReleased, 9)
+}
+
+// A damaged record harms no other task of its node, and what runs for it is killed.
+func TestADamagedRecordIsSetAside(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "node[1]*?")
+	n := open(t, dir)
+	n.start("sleep 60")
+	other := exec.Task{Job: 8}
+	require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: other}, []string{"sleep", "60"}))
+	mark := token(t, dir)
+	await(t, "it does not start", func() bool { return len(processes(mark)) > 0 })
+	require.NoError(t, os.Truncate(path(dir, task)+".task", lineLength+9))
+	next := open(t, dir)
+	require.ErrorIs(t, errors.Join(next.damaged...), errDamaged)
+	require.Len(t, next.Tasks(), 1)
+	await(t, "it is not killed", func() bool { return len(processes(mark)) == 0 })
+	require.NoError(t, next.Do(exec.Command{Kind: exec.CommandSignal, Task: other, Signal: 9}, nil))
+	require.Equal(t, other, <-next.said)
+}
+
+// A task without a record on the disk does not start.
+func TestAFullDiskStartsNothing(t *testing.T) {
+	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+	n := open(t, dir)
+	var old syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
+	ossignal.Ignore(syscall.SIGXFSZ)
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: lineLength + 9, Max: old.Max}))
+	err := n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"touch", out})
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
+	require.ErrorIs(t, err, syscall.EFBIG)
+	require.NoFileExists(t, path(dir, task)+".task")
+	n.status(exec.TaskFailed, 0)
+	require.NoFileExists(t, out)
 }

@@ -63,8 +63,8 @@ func line(state string, n int) []byte {
 }
 
 // create makes the record of a new task, durably. The error is os.ErrExist if there is one.
-func create(dir string, task exec.Task, args []string) (r *record, err error) {
-	r = &record{state: stateStarting, body: body{task, rand.Text(), args}}
+func create(dir string, task exec.Task, args []string) (*record, error) {
+	r := &record{state: stateStarting, body: body{task, rand.Text(), args}}
 	text, err := json.Marshal(r.body)
 	if err != nil {
 		return nil, err
@@ -76,25 +76,22 @@ func create(dir string, task exec.Task, args []string) (r *record, err error) {
 	if r.file, err = os.OpenFile(name+".task", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			r.file.Close()
-			_ = remove(name)
-		}
-	}()
-	if err := r.lock(); err != nil {
-		return nil, err
+	if err = r.lock(); err == nil {
+		_, err = r.file.Write(append(line(r.state, 0), text...))
 	}
-	if _, err := r.file.Write(append(line(r.state, 0), text...)); err != nil {
-		return nil, err
+	if err == nil {
+		err = r.file.Sync()
 	}
-	if err := r.file.Sync(); err != nil {
-		return nil, err
+	if err == nil {
+		err = syscall.Mkfifo(name+".signals", 0o600)
 	}
-	if err := syscall.Mkfifo(name+".signals", 0o600); err != nil {
-		return nil, err
+	if err == nil {
+		err = syncDir(dir)
 	}
-	return r, syncDir(dir)
+	if err != nil {
+		return nil, errors.Join(err, r.file.Close(), remove(name))
+	}
+	return r, nil
 }
 
 var (

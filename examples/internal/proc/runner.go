@@ -21,25 +21,36 @@ import (
 // A Runner runs the tasks of one node. Any goroutine may use it.
 type Runner struct {
 	dir  string
-	said Said
+	said func(exec.Task)
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
 }
 
 // Open opens the folder of a node, and makes it if there is none. One Runner at a time uses
-// a folder. Tasks has the tasks of earlier lives; what becomes of them is said.
-func Open(dir string, said Said) (*Runner, error) {
+// a folder. Tasks has the tasks of earlier lives; said is called by a goroutine of the Runner
+// when a task has changed, and Status tells how.
+//
+// Warn gets each record that is damaged. It stays, so that its task does not start again, and
+// what its shim runs is killed; if it has none, look what runs, and remove the file.
+func Open(dir string, said func(exec.Task), warn func(error)) (*Runner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
 	r := &Runner{dir: dir, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
-	files, err := filepath.Glob(filepath.Join(dir, "*.task"))
+	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range files {
-		if err := r.find(name); err != nil {
+	for _, file := range files {
+		name, ok := strings.CutSuffix(filepath.Join(dir, file.Name()), ".task")
+		if !ok {
+			continue
+		}
+		err := r.find(name)
+		if errors.Is(err, errTorn) || errors.Is(err, errDamaged) {
+			warn(fmt.Errorf("proc: %s.task: %w", name, errors.Join(err, signal(name, syscall.SIGKILL))))
+		} else if err != nil {
 			return nil, fmt.Errorf("proc: %w", err)
 		}
 	}
@@ -48,7 +59,7 @@ func Open(dir string, said Said) (*Runner, error) {
 
 // find finds a task of an earlier life.
 func (r *Runner) find(name string) error {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	f, err := os.OpenFile(name+".task", os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -70,7 +81,7 @@ func (r *Runner) find(name string) error {
 		go r.watch(rec)
 		return nil
 	case locked == nil && (errors.Is(err, errTorn) || err == nil && rec.state == stateStarting):
-		err = remove(strings.TrimSuffix(name, ".task")) // nothing was started
+		err = remove(name) // nothing was started
 	case locked == nil && err == nil:
 		r.tasks[rec.Task], err = bury(rec)
 	}
@@ -139,16 +150,21 @@ func (r *Runner) Status(task exec.Task) (exec.TaskStatus, bool) {
 
 // Do obeys a command for a node. Args are the program and its arguments, for a start. What
 // cannot be started is said.
-func (r *Runner) Do(c exec.Command, args []string) error {
+func (r *Runner) Do(c exec.Command, args []string) (err error) {
 	switch c.Kind {
 	case exec.CommandStart:
-		return r.start(c.Task, args)
+		err = r.start(c.Task, args)
 	case exec.CommandSignal:
-		return r.signal(c.Task, c.Signal)
+		err = signal(path(r.dir, c.Task), syscall.Signal(c.Signal))
 	case exec.CommandForget:
-		return r.forget(c.Task)
+		err = r.forget(c.Task)
+	default:
+		err = fmt.Errorf("%w: %v", errors.ErrUnsupported, c.Kind)
 	}
-	return fmt.Errorf("proc: %w: %v", errors.ErrUnsupported, c.Kind)
+	if err != nil {
+		err = fmt.Errorf("proc: %v: %w", c.Task, err)
+	}
+	return err
 }
 
 func (r *Runner) start(task exec.Task, args []string) error {
@@ -161,7 +177,6 @@ func (r *Runner) start(task exec.Task, args []string) error {
 	st := running(task)
 	if err != nil {
 		st.State, st.Note = exec.TaskFailed, err.Error()
-		err = fmt.Errorf("proc: %v: %w", task, err)
 	}
 	r.tasks[task] = st
 	go func() {
@@ -217,18 +232,16 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 }
 
 // signal writes to the pipe of a shim. A task that has ended has none that listens.
-func (r *Runner) signal(task exec.Task, signal int) error {
-	f, err := os.OpenFile(path(r.dir, task)+".signals", os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENXIO) {
+func signal(name string, sig syscall.Signal) error {
+	f, err := os.OpenFile(name+".signals", os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if err == nil {
+		defer f.Close()
+		_, err = f.Write([]byte{byte(sig)})
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EPIPE) {
 		return nil
-	} else if err != nil {
-		return fmt.Errorf("proc: %w", err)
 	}
-	defer f.Close()
-	if _, err = f.Write([]byte{byte(signal)}); err != nil && !errors.Is(err, syscall.EPIPE) {
-		return fmt.Errorf("proc: %w", err)
-	}
-	return nil
+	return err
 }
 
 func (r *Runner) forget(task exec.Task) error {
@@ -237,9 +250,9 @@ func (r *Runner) forget(task exec.Task) error {
 	if st, ok := r.tasks[task]; !ok || st.State == exec.TaskRunning {
 		return nil
 	}
-	if err := remove(path(r.dir, task)); err != nil {
-		return fmt.Errorf("proc: %w", err)
+	err := remove(path(r.dir, task))
+	if err == nil {
+		delete(r.tasks, task)
 	}
-	delete(r.tasks, task)
-	return nil
+	return err
 }

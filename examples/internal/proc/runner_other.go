@@ -12,7 +12,7 @@ import (
 type Runner struct{}
 
 // Open returns errors.ErrUnsupported.
-func Open(string, Said) (*Runner, error) { return nil, errors.ErrUnsupported }
+func Open(string, func(exec.Task), func(error)) (*Runner, error) { return nil, errors.ErrUnsupported }
 
 // Tasks returns nil.
 func (r *Runner) Tasks() []exec.TaskStatus { return nil }

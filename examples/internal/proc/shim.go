@@ -6,7 +6,7 @@ import (
 	"errors"
 	"os"
 	osexec "os/exec"
-	"os/signal"
+	ossignal "os/signal"
 	"sync"
 	"syscall"
 	"time"
@@ -42,8 +42,8 @@ type shim struct {
 }
 
 func (s *shim) run(file, signals *os.File) error {
-	defer file.Close()                                                                                       // which ends the lock
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE) // which are for the command
+	defer file.Close()                                                                                         // which ends the lock
+	ossignal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE) // which are for the command
 	adoptOrphans()
 	crash("shim before running")
 	rec, err := read(file)
@@ -127,7 +127,7 @@ func (s *shim) kill(sig syscall.Signal) {
 // wait waits for the command, and reaps orphans.
 func (s *shim) wait() int {
 	children := make(chan os.Signal, 1)
-	for signal.Notify(children, syscall.SIGCHLD); ; <-children {
+	for ossignal.Notify(children, syscall.SIGCHLD); ; <-children {
 		if status, _ := s.reap(); s.ended {
 			return int(status)
 		}
