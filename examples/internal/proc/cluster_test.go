@@ -1,0 +1,103 @@
+//go:build linux
+
+package proc
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+const clusterSpec = `{"version":1,"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],` +
+	`"tasks":[{"command":["sh","-c","exit 3"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":0}}}`
+
+// A line is what a Cluster puts in the line of a manager.
+type clusterLine struct {
+	mu     sync.Mutex
+	inputs []joblife.Input
+}
+
+func (l *clusterLine) put(in ...joblife.Input) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inputs = append(l.inputs, in...)
+}
+
+// status returns the jobs that have finished with a status.
+func (l *clusterLine) finished(status int32) (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, in := range l.inputs {
+		if r, ok := in.(joblife.ExecResponse); ok && r.Type == exec.ResponseFinish && r.Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// Tasks end in any goroutine while the manager asks for others, stops them and forgets them
+// (-race).
+func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
+	const jobs, size = 12, 3
+	dir, first := t.TempDir(), new(clusterLine)
+	warn := func(err error) { t.Error(err) }
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	c, err := NewCluster(dir, size, first.put, warn)
+	require.NoError(t, err)
+	var wait sync.WaitGroup
+	for id := range jobid.ID(jobs) {
+		if id == jobs/2 {
+			wait.Go(func() { require.NoError(t, c.Connect()) })
+		}
+		wait.Go(func() {
+			c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
+			if id%4 == 3 {
+				c.Do(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
+			}
+			c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: id, Final: true}}})
+		})
+	}
+	wait.Wait()
+	await(t, "no job ends", func() bool { return first.finished(3<<8) > 0 })
+
+	await(t, "jobs do not end", func() bool {
+		for _, node := range c.nodes {
+			if len(node.Tasks()) > 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Tasks of an earlier life end while the next one opens its nodes.
+func TestTasksEndWhileAClusterBegins(t *testing.T) {
+	const jobs = 8
+	dir, l := t.TempDir(), new(clusterLine)
+	earlier := open(t, filepath.Join(dir, "node-0"))
+	for id := range jobid.ID(jobs) {
+		command := []string{"sh", "-c", "while ! test -e " + dir + "/go; do sleep .001; done; exit 3"}
+		require.NoError(t, earlier.Do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+	c, err := NewCluster(dir, 500, l.put, func(err error) { t.Error(err) })
+	require.NoError(t, err)
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	for id := range jobid.ID(jobs) {
+		c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
+	}
+	require.NoError(t, c.Connect())
+	await(t, "statuses are lost", func() bool { return l.finished(3<<8) == jobs })
+}
