@@ -26,7 +26,7 @@ var layout = map[string]string{
 	"loop":                 ". jobstate/jobid",
 	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore purge/storetest rapid",
 	"perilog":              "perilog/internal/run " + belowPerilog,
-	"perilog/exec":         "perilog rset jobstate jobstate/jobid idset eventlog",
+	"perilog/exec":         "perilog rset jobstate jobstate/jobid idset eventlog btree",
 	"perilog/internal/run": "idset eventlog jobstate",
 	"purge":                "btree jobstate jobstate/jobid eventlog",
 	"purge/dirstore":       "eventlog eventlog/logfile jobstate/jobid",

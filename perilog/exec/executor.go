@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/btree"
+
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
@@ -17,19 +19,12 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// The errors of an [Executor]. After an error nothing has changed (I6).
-var (
-	// ErrInvalid is returned for an input that is wrong in itself. The text says why.
-	ErrInvalid = errors.New("exec: invalid input")
-	// ErrSession is returned when a node says something in a session that is over.
-	ErrSession = errors.New("exec: session is over")
-	// ErrLimit is returned for more tasks than Config.MaxTasks, and for a hello with more
-	// than 65536.
-	ErrLimit = errors.New("exec: limit reached")
-)
+// ErrSession is returned when a node says something in a session that is over.
+var ErrSession = errors.New("exec: session is over")
 
-// The limits of what nodes and the manager say, beside Config.MaxTasks.
+// The limits of what nodes and the manager say.
 const (
+	maxTasks       = 1 << 22 // of an Executor, each counted once for each of its ranks
 	maxHello       = 1 << 16 // tasks
 	maxDescription = 4 << 10 // bytes, of an action
 	maxNoteLength  = 1 << 10 // bytes; a longer one is cut
@@ -37,38 +32,29 @@ const (
 	maxLine        = 4 << 10 // bytes, as in package perilog
 )
 
-// A Config configures an [Executor]. The zero Config is valid.
-type Config struct {
-	// KillTimeout is the time from SIGTERM to SIGKILL when a job is stopped; 0 means 5
-	// seconds. An action has the timeouts of its configuration.
-	KillTimeout time.Duration
-	// MaxTasks limits the tasks, each counted once for each of its ranks; 0 means 2^22.
-	MaxTasks int
-}
-
 // An Executor is the executor of a manager whose jobs run on many nodes. It turns what
 // nodes say into the responses of RFC 32 and the reports of package perilog, and what
 // the manager asks into commands for nodes. It has no I/O and no clock:
 //
 //	for _, m := range rd.Exec { // a joblife.Ready: 1
-//		err = x.Do(now, m)
+//		err = x.Do(m)
 //	}
 //	for _, r := range rd.Raised {
 //		if r.Severity == 0 {
-//			x.Kill(now, r.Job)
+//			x.Kill(r.Job)
 //		}
 //	}
 //	for _, l := range rd.Launch {
-//		err = x.Launch(now, l.Job, l.Launch)
+//		err = x.Launch(l.Job, l.Launch)
 //	}
 //	for _, s := range rd.Signal {
-//		x.Signal(now, s.Job, s.Signal)
+//		x.Signal(s.Job, s.Signal)
 //	}
-//	session, err := x.Hello(now, rank, tasks) // a node connects: 2
-//	err = x.Update(now, session, status)      // it says what became of a task
-//	x.Close(session)                          // the connection has ended
+//	session, err := x.Hello(rank, tasks) // a node connects: 2
+//	err = x.Update(session, status)      // it says what became of a task
+//	x.Close(session)                     // the connection has ended
 //
-//	todo := x.Take() // after any of these, and after Tick at Deadline
+//	todo := x.Take(now) // after any of these, and at todo.Deadline
 //	send(todo.Commands) // 3
 //	manager.Put(todo.Responses, todo.Refused, todo.Reports, todo.Missing) // 4
 //
@@ -84,14 +70,19 @@ type Config struct {
 //  5. Call Forget when the log of a job is closed, and again when all its resources are free.
 //
 // A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
+// After an error nothing has changed (I6). An Executor takes at most 2^22 tasks, each counted
+// once for each of its ranks.
 //
-// An Executor keeps nothing durable: the log has what the manager knows, and nodes have
+// The zero Executor has no jobs and nodes. It keeps nothing durable: the log has what the manager knows, and nodes have
 // what runs. A job takes memory and time for each of its ranks; a message of a node takes
 // the same however large its job is. One goroutine at a time may use an Executor, which
 // must not be copied.
 type Executor struct {
+	// KillTimeout is the time from SIGTERM to SIGKILL when a job is stopped; 0 means 5
+	// seconds. An action has the timeouts of its configuration.
+	KillTimeout time.Duration
+
 	_        guard.NoCopy
-	cfg      Config
 	now      eventlog.Timestamp
 	jobs     map[jobid.ID]*job
 	nodes    map[uint32]*node
@@ -100,18 +91,9 @@ type Executor struct {
 	sessions uint64
 	tasks    int
 	kept     map[jobid.ID]bool
-	timers   timers
+	timers   *btree.BTreeG[*job] // of jobs that have a timer
 	changed  []*job
 	out      Effects
-}
-
-// NewExecutor returns an Executor without jobs and nodes.
-func NewExecutor(c Config) *Executor {
-	c.KillTimeout = cmp.Or(max(0, c.KillTimeout), 5*time.Second)
-	c.MaxTasks = cmp.Or(max(0, c.MaxTasks), 1<<22)
-	return &Executor{
-		cfg: c, jobs: make(map[jobid.ID]*job), nodes: make(map[uint32]*node), kept: make(map[jobid.ID]bool),
-	}
 }
 
 // Effects is what follows from the inputs of an [Executor]. The caller owns it.
@@ -129,6 +111,8 @@ type Effects struct {
 	// Missing are actions that were lost in a restart of the manager, and that a node does not
 	// have: they never ran there, or the node has lost its records. Rerun them. The Kind is 0.
 	Missing []Report
+	// Deadline is when Take is due if nothing else happens; 0: never.
+	Deadline eventlog.Timestamp
 }
 
 // A Refused is a job that did not start and will not.
@@ -143,20 +127,15 @@ type Report struct {
 	perilog.Report
 }
 
-// A CommandKind says what a node has to do. The zero CommandKind is invalid.
-type CommandKind uint8
+// A CommandKind says what a node has to do. The empty CommandKind is invalid.
+type CommandKind string
 
 // The kinds of commands. Each is idempotent.
 const (
-	CommandStart  CommandKind = 1 + iota // start the task, unless there is a record of it
-	CommandSignal                        // send Signal to all processes of the task
-	CommandForget                        // delete the record of the task, which has ended
+	CommandStart  CommandKind = "start"  // start the task, unless there is a record of it
+	CommandSignal CommandKind = "signal" // send Signal to all processes of the task
+	CommandForget CommandKind = "forget" // delete the record of the task, which has ended
 )
-
-// String returns "start", "signal" or "forget"; another value prints as CommandKind(n).
-func (k CommandKind) String() string {
-	return guard.Name("CommandKind", k, "start", "signal", "forget")
-}
 
 // A Command is for each node of Ranks.
 type Command struct {
@@ -181,37 +160,31 @@ type Session struct {
 // another session. Without Reattach the job starts on each node, at once or with the
 // node's hello. With Reattach it must be there: see [Start]. When a job's resources expire,
 // it gets the exception timeout. An Expiration of another job changes nothing.
-func (x *Executor) Do(now eventlog.Timestamp, m Message) error {
+func (x *Executor) Do(m Message) error {
 	switch m := m.(type) {
 	case Start:
-		return x.start(now, m)
+		return x.start(m)
 	case Expiration:
-		x.advance(now)
 		if j := x.jobs[m.ID]; j != nil && j.shells != nil && !j.stopping && !j.told.finish {
 			x.setTimer(j, m.Expiration)
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: %T is not for an executor", ErrInvalid, m)
+	return fmt.Errorf("exec: %T is not for an executor", m)
 }
 
-func (x *Executor) start(now eventlog.Timestamp, m Start) error {
+func (x *Executor) start(m Start) error {
 	if j := x.jobs[m.ID]; j != nil && j.shells != nil {
-		x.advance(now)
 		j.reattach, j.started = m.Reattach, m.Started
 		j.told, j.stopped = told{}, false
 		j.unused.UnionWith(&j.shells.sets[stateOver])
 		x.touch(j)
 		return nil
 	}
-	if m.R.IsEmpty() {
-		return fmt.Errorf("%w: the start of %v has no resources", ErrInvalid, m.ID)
-	}
 	ranks := m.R.Ranks()
-	if err := x.room(ranks); err != nil {
+	if err := x.admit(Task{Job: m.ID}, true, ranks); err != nil {
 		return err
 	}
-	x.advance(now)
 	m.Jobspec = bytes.Clone(m.Jobspec)
 	g := &group{Task: Task{Job: m.ID}, start: &m, ran: m.Started}
 	if g.from = statePending; m.Reattach {
@@ -220,34 +193,25 @@ func (x *Executor) start(now eventlog.Timestamp, m Start) error {
 	j := x.add(g, ranks)
 	j.shells, j.reattach, j.started = g, m.Reattach, m.Started
 	x.setTimer(j, m.R.Expiration())
-	x.begin(g, ranks)
+	x.begin(g)
 	return nil
 }
 
 // Launch launches an action. It copies what it retains. A repetition changes nothing, and
 // neither does an attempt below the latest on any of the ranks. A later attempt replaces
 // an earlier one, which is killed first if it still runs.
-func (x *Executor) Launch(now eventlog.Timestamp, id jobid.ID, l perilog.Launch) error {
+func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 	task := Task{Job: id, Action: l.Action, Attempt: l.Attempt}
-	if err := task.check(); err != nil {
+	if err := x.admit(task, false, l.Ranks); err != nil || !x.supersede(task, l.Ranks) {
 		return err
 	}
-	if l.Ranks.IsEmpty() || task.isShell() {
-		return fmt.Errorf("%w: the launch of %v has no action or no ranks", ErrInvalid, id)
+	l.Ranks, l.Command = l.Ranks.Clone(), slices.Clone(l.Command)
+	if l.Serves != nil {
+		l.Serves = l.Serves.Clone()
 	}
-	if err := x.room(l.Ranks); err != nil {
-		return err
-	}
-	x.advance(now)
-	if x.supersede(task, l.Ranks) {
-		l.Ranks, l.Command = l.Ranks.Clone(), slices.Clone(l.Command)
-		if l.Serves != nil {
-			l.Serves = l.Serves.Clone()
-		}
-		g := &group{Task: task, launch: &l, from: statePending}
-		x.add(g, l.Ranks)
-		x.begin(g, l.Ranks)
-	}
+	g := &group{Task: task, launch: &l, from: statePending}
+	x.add(g, l.Ranks)
+	x.begin(g)
 	return nil
 }
 
@@ -258,37 +222,31 @@ func (x *Executor) supersede(task Task, ranks *idset.Set) bool {
 	if j == nil {
 		return true
 	}
-	same := func(g *group) bool { return g.Action == task.Action && g.ranks.Intersects(ranks) }
+	var earlier []*group
 	for _, g := range j.groups {
-		if same(g) && g.Attempt >= task.Attempt {
+		switch {
+		case g.Action != task.Action || g.replaced || !g.ranks.Intersects(ranks):
+		case g.Attempt >= task.Attempt:
 			return false
+		default:
+			earlier = append(earlier, g)
 		}
 	}
-	for _, g := range slices.Clone(j.groups) {
-		if !same(g) {
-			continue
-		}
+	for _, g := range earlier {
 		old := idset.Intersect(&g.ranks, ranks)
 		ended := idset.Intersect(old, idset.Union(&g.sets[stateExited], &g.sets[stateOver]))
 		x.command(Command{Kind: CommandForget, Task: g.Task}, ended)
-		if live := idset.Difference(old, ended); !live.IsEmpty() && !g.replaced {
-			x.replace(g, live)
+		if live := idset.Difference(old, ended); !live.IsEmpty() { // in a group of its own, and killed
+			killed := &group{Task: g.Task, launch: g.launch, replaced: true, forget: true}
+			x.add(killed, live)
+			for s := range g.sets {
+				killed.sets[s] = *idset.Intersect(&g.sets[s], live)
+			}
+			x.signal(killed, live, sigkill)
 		}
-		if !g.replaced {
-			x.remove(g, old)
-		}
+		x.remove(g, old)
 	}
 	return true
-}
-
-// replace moves ranks to a group of their own, whose tasks are killed.
-func (x *Executor) replace(g *group, ranks *idset.Set) {
-	old := &group{Task: g.Task, start: g.start, launch: g.launch, replaced: true, forget: true}
-	x.add(old, ranks)
-	for s := range g.sets {
-		old.sets[s] = *idset.Intersect(&g.sets[s], ranks)
-	}
-	x.signal(old, ranks, sigkill)
 }
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager:
@@ -296,35 +254,32 @@ func (x *Executor) replace(g *group, ranks *idset.Set) {
 // the action, Effects has a report; if the node does not, it is in Effects.Missing.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
-func (x *Executor) Recover(now eventlog.Timestamp, id jobid.ID, u perilog.Unresolved) error {
+func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
 	task := Task{Job: id, Action: u.Action, Attempt: u.Attempt}
 	if u.Reason != perilog.ReasonLost || x.find(task) != nil {
 		return nil
 	}
-	if err := task.check(); err != nil {
+	if err := x.admit(task, false, u.Ranks); err != nil {
 		return err
 	}
-	if task.isShell() || u.Ranks.IsEmpty() {
-		return fmt.Errorf("%w: %v is lost, and has no action or no ranks", ErrInvalid, task)
-	}
-	if err := x.room(u.Ranks); err != nil {
-		return err
-	}
-	x.advance(now)
 	g := &group{Task: task, from: stateAsked}
 	x.add(g, u.Ranks)
-	x.begin(g, u.Ranks)
+	x.begin(g)
 	return nil
 }
 
 // Keep leaves the tasks of a job alone that the Executor was not asked for: the manager
 // has a quarantined job, and somebody may repair it.
-func (x *Executor) Keep(id jobid.ID) { x.kept[id] = true }
+func (x *Executor) Keep(id jobid.ID) {
+	if x.kept == nil {
+		x.kept = make(map[jobid.ID]bool)
+	}
+	x.kept[id] = true
+}
 
 // Kill stops a job: the manager raised an exception of severity 0. Where a shell was not
 // sent to its node, it does not start. Kill of a job that is not there changes nothing.
-func (x *Executor) Kill(now eventlog.Timestamp, id jobid.ID) {
-	x.advance(now)
+func (x *Executor) Kill(id jobid.ID) {
 	if j := x.jobs[id]; j != nil && j.shells != nil {
 		j.stopped = true
 		x.stop(j)
@@ -333,19 +288,17 @@ func (x *Executor) Kill(now eventlog.Timestamp, id jobid.ID) {
 
 // stop sends SIGTERM to a job. SIGKILL follows.
 func (x *Executor) stop(j *job) {
-	if j.stopping {
-		return
+	if !j.stopping {
+		j.stopping = true
+		x.signal(j.shells, &j.shells.ranks, sigterm)
+		x.setTimer(j, 0) // Take sets it
+		x.touch(j)
 	}
-	j.stopping = true
-	x.signal(j.shells, &j.shells.ranks, sigterm)
-	x.setTimer(j, x.now+eventlog.Timestamp(x.cfg.KillTimeout.Seconds()))
-	x.touch(j)
 }
 
 // Signal sends a signal to the processes of an action. Where the action was not sent to its
 // node, it does not start, and counts as ended by the signal.
-func (x *Executor) Signal(now eventlog.Timestamp, id jobid.ID, s perilog.Signal) {
-	x.advance(now)
+func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 	if g := x.find(Task{Job: id, Action: s.Action, Attempt: s.Attempt}); g != nil {
 		x.signal(g, s.Ranks, s.Signal)
 	}
@@ -357,50 +310,31 @@ func (x *Executor) Signal(now eventlog.Timestamp, id jobid.ID, s perilog.Signal)
 //
 // [alloc.Free]: https://pkg.go.dev/github.com/joblife/joblife/rset/alloc#Free
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
-	j := x.jobs[id]
-	if j == nil {
-		return
-	}
-	for _, g := range slices.Clone(j.groups) {
-		if housekeeping || g.Action.Kind != jobstate.ActionHousekeeping {
-			g.forget = true
-			x.touch(j)
+	if j := x.jobs[id]; j != nil {
+		for _, g := range j.groups {
+			g.forget = g.forget || housekeeping || g.Action.Kind != jobstate.ActionHousekeeping
 		}
-	}
-}
-
-// forget forgets the tasks of a job that have ended everywhere, and may be forgotten.
-func (x *Executor) forget(j *job) {
-	for i := 0; i < len(j.groups); i++ {
-		if g := j.groups[i]; g.forget && g.open == 0 { // it is released, since Take responds first
-			x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
-			x.remove(g, g.ranks.Clone())
-			i--
-		}
+		x.touch(j)
 	}
 }
 
 // Hello begins a session of a node, which ends its earlier one. The tasks are all of which
 // it has a record, at most 65536, in any order. What the node lacks starts if the node never
 // had it, and is lost otherwise. A running task that nothing asked for is killed.
-func (x *Executor) Hello(now eventlog.Timestamp, rank uint32, tasks []TaskStatus) (Session, error) {
-	if rank > idset.MaxID {
-		return Session{}, fmt.Errorf("%w: rank %d, the largest is %d", ErrInvalid, rank, uint32(idset.MaxID))
-	}
-	if len(tasks) > maxHello {
-		return Session{}, fmt.Errorf("%w: rank %d has %d tasks, at most %d are taken", ErrLimit, rank, len(tasks), maxHello)
+func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
+	if rank > idset.MaxID || len(tasks) > maxHello {
+		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
 	}
 	has := make(map[Task]bool, len(tasks))
 	for i := range tasks {
 		if err := tasks[i].check(); err != nil {
-			return Session{}, fmt.Errorf("rank %d: %w", rank, err)
+			return Session{}, fmt.Errorf("exec: rank %d: %w", rank, err)
 		}
 		if has[tasks[i].Task] {
-			return Session{}, fmt.Errorf("%w: rank %d names %v twice", ErrInvalid, rank, tasks[i].Task)
+			return Session{}, fmt.Errorf("exec: rank %d names %v twice", rank, tasks[i].Task)
 		}
 		has[tasks[i].Task] = true
 	}
-	x.advance(now)
 	x.sessions++
 	n := x.node(rank)
 	n.session = x.sessions
@@ -422,23 +356,30 @@ func (x *Executor) Hello(now eventlog.Timestamp, rank uint32, tasks []TaskStatus
 	return Session{rank, x.sessions}, nil
 }
 
+// begun returns the node of a session, or nil if it is over.
+func (x *Executor) begun(s Session) *node {
+	if n := x.nodes[s.rank]; s.n != 0 && n != nil && n.session == s.n {
+		return n
+	}
+	return nil
+}
+
 // Update takes what a node says of one task. A repetition changes nothing. The first end
 // of a task counts: if its node then says that it runs, it is killed.
-func (x *Executor) Update(now eventlog.Timestamp, s Session, st TaskStatus) error {
-	if n := x.nodes[s.rank]; s.n == 0 || n == nil || n.session != s.n {
+func (x *Executor) Update(s Session, st TaskStatus) error {
+	if x.begun(s) == nil {
 		return fmt.Errorf("%w: of rank %d", ErrSession, s.rank)
 	}
 	if err := st.check(); err != nil {
-		return fmt.Errorf("rank %d: %w", s.rank, err)
+		return fmt.Errorf("exec: rank %d: %w", s.rank, err)
 	}
-	x.advance(now)
 	x.heard(s.rank, &st)
 	return nil
 }
 
 // Close ends a session. The tasks of the node go on. A session that is over changes nothing.
 func (x *Executor) Close(s Session) {
-	if n := x.nodes[s.rank]; s.n != 0 && n != nil && n.session == s.n {
+	if n := x.begun(s); n != nil {
 		n.session = 0
 		x.online.Remove(s.rank)
 		x.trim(s.rank)
@@ -448,8 +389,7 @@ func (x *Executor) Close(s Session) {
 // Fail gives a node up and ends its session: you know that nothing runs there, or will be
 // let run on, since it is powered off or fenced. Its shells are lost, which ends their jobs;
 // its actions are unreachable. What it says if it comes back does not count.
-func (x *Executor) Fail(now eventlog.Timestamp, rank uint32, note string) {
-	x.advance(now)
+func (x *Executor) Fail(rank uint32, note string) {
 	n := x.nodes[rank]
 	if n == nil {
 		return
@@ -458,28 +398,25 @@ func (x *Executor) Fail(now eventlog.Timestamp, rank uint32, note string) {
 	note = clean(note)
 	for _, g := range slices.Clone(n.groups) {
 		switch s := g.state(rank); {
+		case s == stateOver:
 		case s == stateExited:
 			x.move(g, rank, stateOver)
-		case g.isShell() && (s == stateAbsent || s == statePending && x.heardOf.Contains(rank)):
-			x.failed(g, rank, note)
-		case g.isShell() && s < stateExited:
-			x.lose(g, rank, note)
-		case s < stateExited:
+		case !g.isShell():
 			x.move(g, rank, stateOver)
 			x.report(g, rank, perilog.ReportUnreachable, 0, note)
+		case s == stateAbsent || s == statePending && x.heardOf.Contains(rank):
+			x.failed(g, rank, note)
+		default:
+			x.lose(g, rank, note)
 		}
 	}
 }
 
-// Deadline returns when Tick is due, and false if it is not.
-func (x *Executor) Deadline() (eventlog.Timestamp, bool) { return x.timers.next() }
-
-// Tick passes the time: jobs expire, and those that ignored SIGTERM get SIGKILL. A time
-// that steps back counts as the last one, here and in other calls.
-func (x *Executor) Tick(now eventlog.Timestamp) {
-	x.advance(now)
-	for at, ok := x.timers.next(); ok && at <= x.now; at, ok = x.timers.next() {
-		j := x.timers[0]
+// Take returns what follows from the inputs and the time since the last Take: jobs expire,
+// and those that ignored SIGTERM get SIGKILL. A time that steps back counts as the last one.
+func (x *Executor) Take(now eventlog.Timestamp) Effects {
+	x.now = max(x.now, now)
+	for j := x.next(); j != nil && j.due <= x.now; j = x.next() {
 		if x.setTimer(j, 0); j.stopping {
 			x.signal(j.shells, &j.shells.ranks, sigkill)
 			continue
@@ -487,20 +424,55 @@ func (x *Executor) Tick(now eventlog.Timestamp) {
 		j.fail("timeout", "resource allocation expired")
 		x.stop(j)
 	}
-}
-
-// Take returns what follows from the inputs since the last Take.
-func (x *Executor) Take() Effects {
 	for _, j := range x.changed {
-		j.changed = false
+		if j.changed = false; j.stopping && !j.timed {
+			j.timed = true
+			x.setTimer(j, x.now+eventlog.Timestamp(cmp.Or(max(0, x.KillTimeout), 5*time.Second).Seconds()))
+		}
 		x.respond(j)
-		x.forget(j)
+		for _, g := range slices.Clone(j.groups) {
+			if g.forget && g.open == 0 { // it is released, since the response comes first
+				x.drop(g)
+			}
+		}
 	}
 	clear(x.changed)
 	x.changed = x.changed[:0]
 	out := x.out
-	x.out = Effects{}
+	if x.out = (Effects{}); x.next() != nil {
+		out.Deadline = x.next().due
+	}
 	return out
+}
+
+// drop forgets a task on all of its ranks.
+func (x *Executor) drop(g *group) {
+	x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
+	x.remove(g, g.ranks.Clone())
+}
+
+// next returns the job with the next timer, or nil.
+func (x *Executor) next() *job {
+	if x.timers == nil {
+		return nil
+	}
+	j, _ := x.timers.Min()
+	return j
+}
+
+// setTimer replaces the timer of a job; 0 means never.
+func (x *Executor) setTimer(j *job, at eventlog.Timestamp) {
+	if x.timers == nil {
+		x.timers = btree.NewG(32, func(a, b *job) bool {
+			return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) < 0
+		})
+	}
+	if j.due > 0 {
+		x.timers.Delete(j)
+	}
+	if j.due = at; at > 0 {
+		x.timers.ReplaceOrInsert(j)
+	}
 }
 
 // respond appends the responses of a job that are due.
@@ -518,8 +490,7 @@ func (x *Executor) respond(j *job) {
 	ended := !unheard && g.sets[stateRunning].IsEmpty()
 	if ended && !g.ran {
 		x.out.Refused = append(x.out.Refused, Refused{ID: j.id, Note: j.cause.Note})
-		x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
-		x.remove(g, g.ranks.Clone())
+		x.drop(g)
 		return
 	}
 	say := func(r Response) {

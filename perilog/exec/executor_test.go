@@ -79,19 +79,27 @@ type bench struct {
 	t *testing.T
 	*exec.Executor
 	sessions [2]exec.Session
+	now      eventlog.Timestamp
+	deadline eventlog.Timestamp // when it is due, as it said last
 }
 
 func newBench(t *testing.T) *bench {
-	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b := &bench{t: t, Executor: new(exec.Executor)}
 	for rank := range b.sessions {
 		b.sessions[rank] = b.hello(uint32(rank))
 	}
 	return b
 }
 
+func (b *bench) take() exec.Effects {
+	out := b.Take(b.now)
+	b.deadline = out.Deadline
+	return out
+}
+
 func (b *bench) hello(rank uint32, tasks ...exec.TaskStatus) exec.Session {
 	b.t.Helper()
-	s, err := b.Hello(1, rank, tasks)
+	s, err := b.Hello(rank, tasks)
 	require.NoError(b.t, err)
 	return s
 }
@@ -101,22 +109,22 @@ func (b *bench) start(m exec.Start) {
 	if m.ID = 1; m.R == nil {
 		m.R = onRanks(b.t, "0-1", 0)
 	}
-	require.NoError(b.t, b.Do(1, m))
+	require.NoError(b.t, b.Do(m))
 }
 
 func (b *bench) launch(n uint32, ranks ...uint32) {
 	b.t.Helper()
-	require.NoError(b.t, b.Launch(1, 1, perilog.Launch{Action: epilog, Attempt: n, Ranks: idset.Of(ranks...), Command: []string{"x"}}))
+	require.NoError(b.t, b.Launch(1, perilog.Launch{Action: epilog, Attempt: n, Ranks: idset.Of(ranks...), Command: []string{"x"}}))
 }
 
 func (b *bench) update(rank int, st exec.TaskStatus) {
 	b.t.Helper()
-	require.NoError(b.t, b.Update(1, b.sessions[rank], st))
+	require.NoError(b.t, b.Update(b.sessions[rank], st))
 }
 
 func (b *bench) says(want string) {
 	b.t.Helper()
-	require.Equal(b.t, want, said(b.Take()))
+	require.Equal(b.t, want, said(b.take()))
 	require.NoError(b.t, b.Check())
 }
 
@@ -157,7 +165,7 @@ func TestAJobThatIsStoppedBeforeItWasSentDoesNotStart(t *testing.T) {
 	b.Close(b.sessions[1])
 	b.start(exec.Start{})
 	b.says("start ƒ2 on 0")
-	b.Kill(1, 1)
+	b.Kill(1)
 	b.says("signal ƒ2 on 0 15")
 	b.hello(1)
 	b.says("")
@@ -167,25 +175,25 @@ func TestAJobThatIsStoppedBeforeItWasSentDoesNotStart(t *testing.T) {
 
 // A start of an earlier life may have reached a node that has not said hello yet.
 func TestAJobMayRunOnANodeThatHasNotSaidHello(t *testing.T) {
-	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b := &bench{t: t, Executor: new(exec.Executor)}
 	b.start(exec.Start{})
-	b.Kill(1, 1)
+	b.Kill(1)
 	b.says("")
 	b.hello(0, is(exec.TaskRunning, 0))
 	b.hello(1)
 	b.says("signal ƒ2 on 0 15; start")
-	b.Fail(1, 0, "power")
+	b.Fail(0, "power")
 	b.says("finish 9; release  final=true")
 
-	b = &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b = &bench{t: t, Executor: new(exec.Executor)}
 	b.start(exec.Start{R: onRanks(t, "0", 0)})
-	b.Fail(1, 0, "power")
+	b.Fail(0, "power")
 	b.says("start; exception exec: rank 0: the job shell is lost: power; finish 9; release  final=true")
 
 	b = newBench(t)
 	b.Close(b.sessions[0])
 	b.start(exec.Start{R: onRanks(t, "0", 0)})
-	b.Fail(1, 0, "power")
+	b.Fail(0, "power")
 	b.says("refused rank 0: the job shell could not be started: power")
 }
 
@@ -197,8 +205,8 @@ func TestAStartThatDidNotArriveIsSentAgainUnlessTheJobIsStopped(t *testing.T) {
 	b.hello(0)
 	b.says("start ƒ2 on 0-1; start ƒ2 epilog e 1 on 1; start ƒ2 on 0")
 	b.Close(b.sessions[1])
-	b.Kill(1, 1)
-	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(1), Signal: 15})
+	b.Kill(1)
+	b.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(1), Signal: 15})
 	b.hello(1)
 	b.hello(0)
 	b.says("signal ƒ2 on 0 15; forget ƒ2 on 0-1; refused; report epilog e 1 exited 15 stopped before it was started")
@@ -208,15 +216,14 @@ func TestWhatAShellLeavesIsStoppedToo(t *testing.T) {
 	b := newBench(t)
 	b.start(exec.Start{})
 	b.update(0, is(exec.TaskExited, 0))
-	b.Kill(1, 1)
+	b.Kill(1)
 	b.Close(b.sessions[0])
 	b.hello(0, is(exec.TaskExited, 0))
 	b.says("start ƒ2 on 0-1; signal ƒ2 on 0-1 15; signal ƒ2 on 0 15")
 	b.sessions[0] = b.hello(0) // it has forgotten
 	b.update(1, is(exec.TaskExited, 0))
 	b.says("start; finish 0; release 0 final=false")
-	_, ok := b.Deadline()
-	require.True(t, ok, "for SIGKILL")
+	require.NotZero(t, b.deadline, "for SIGKILL")
 	b.update(0, is(exec.TaskExited, 0))
 	b.says("signal ƒ2 on 0 9")
 }
@@ -226,14 +233,14 @@ func TestAJobThatHasFinishedDoesNotExpire(t *testing.T) {
 	b.start(exec.Start{R: onRanks(t, "0", 50)})
 	b.update(0, is(exec.TaskExited, 0))
 	b.says("start ƒ2 on 0; start; finish 0")
-	require.NoError(t, b.Do(1, exec.Expiration{ID: 1, Expiration: 60}))
-	_, ok := b.Deadline()
-	require.False(t, ok)
+	require.NoError(t, b.Do(exec.Expiration{ID: 1, Expiration: 60}))
+	b.says("")
+	require.Zero(t, b.deadline)
 }
 
 // The log says that the job has started, whatever its node says.
 func TestAJobThatHasStartedIsNotRefused(t *testing.T) {
-	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b := &bench{t: t, Executor: new(exec.Executor)}
 	b.start(exec.Start{R: onRanks(t, "0", 0), Reattach: true, Started: true})
 	b.hello(0, is(exec.TaskFailed, 0))
 	b.says("reattached; exception exec: rank 0: the job shell could not be started; finish 256; release  final=true")
@@ -253,12 +260,12 @@ func TestNothingOfTheCallerIsRetained(t *testing.T) {
 	b.Close(b.sessions[0])
 	spec, ranks, args, serves := []byte(`{}`), idset.Of(0), []string{"x"}, idset.Of(0, 1)
 	b.start(exec.Start{Jobspec: spec, R: onRanks(t, "0", 0)})
-	require.NoError(t, b.Launch(1, 1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: ranks, Command: args, Serves: serves}))
+	require.NoError(t, b.Launch(1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: ranks, Command: args, Serves: serves}))
 	spec[0], args[0] = '!', "y"
 	ranks.Insert(7)
 	serves.Insert(7)
 	b.hello(0)
-	todo := b.Take()
+	todo := b.take()
 	require.Equal(t, `{}`, string(todo.Commands[0].Start.Jobspec))
 	l := todo.Commands[1].Launch
 	require.Equal(t, []string{"0", "x", "0-1"}, []string{l.Ranks.String(), l.Command[0], l.Serves.String()})
@@ -267,18 +274,18 @@ func TestNothingOfTheCallerIsRetained(t *testing.T) {
 func TestAJobThatIgnoresSIGTERMGetsSIGKILL(t *testing.T) {
 	b := newBench(t)
 	b.start(exec.Start{})
-	b.Kill(100, 1)
-	b.Kill(102, 1)
+	b.Kill(1)
+	b.now = 100
 	b.says("start ƒ2 on 0-1; signal ƒ2 on 0-1 15")
-	at, ok := b.Deadline()
-	require.True(t, ok)
-	require.Equal(t, eventlog.Timestamp(105), at)
-	b.Tick(104)
+	require.Equal(t, eventlog.Timestamp(105), b.deadline)
+	b.Kill(1)
+	b.now = 104
 	b.says("")
-	b.Tick(105)
+	require.Equal(t, eventlog.Timestamp(105), b.deadline)
+	b.now = 105
 	b.says("signal ƒ2 on 0-1 9")
-	_, ok = b.Deadline()
-	require.False(t, ok)
+	require.Zero(t, b.deadline)
+	b.now = 5 // steps back
 	b.Close(b.sessions[0])
 	b.hello(0, is(exec.TaskRunning, 0))
 	b.says("signal ƒ2 on 0 9")
@@ -286,24 +293,26 @@ func TestAJobThatIgnoresSIGTERMGetsSIGKILL(t *testing.T) {
 
 func TestAJobExpires(t *testing.T) {
 	b := newBench(t)
+	b.KillTimeout = 2 * time.Second
 	b.start(exec.Start{R: onRanks(t, "0", 50)})
-	require.NoError(t, b.Do(1, exec.Expiration{ID: 1, Expiration: 60}))
-	require.NoError(t, b.Do(1, exec.Expiration{ID: 2, Expiration: 10}))
+	require.NoError(t, b.Do(exec.Expiration{ID: 1, Expiration: 60}))
+	require.NoError(t, b.Do(exec.Expiration{ID: 2, Expiration: 10}))
 	b.update(0, is(exec.TaskRunning, 0))
-	b.Tick(50)
+	b.now = 50
 	b.says("start ƒ2 on 0; start")
-	b.Tick(60)
+	b.now = 60
 	b.says("signal ƒ2 on 0 15; exception timeout: resource allocation expired")
-	require.NoError(t, b.Do(60, exec.Expiration{ID: 1, Expiration: 70}))
-	b.Tick(65)
+	require.NoError(t, b.Do(exec.Expiration{ID: 1, Expiration: 70}))
+	require.Equal(t, eventlog.Timestamp(62), b.deadline)
+	b.now = 62
 	b.says("signal ƒ2 on 0 9")
 	b.start(exec.Start{Reattach: true})
-	b.Kill(66, 1)
+	b.Kill(1)
 	b.says("reattached") // the manager has the exception
 }
 
 func TestWhatANodeDoesNotHaveAfterARestartIsLost(t *testing.T) {
-	x := exec.NewExecutor(exec.Config{})
+	x := new(exec.Executor)
 	b := &bench{t: t, Executor: x}
 	b.start(exec.Start{Reattach: true, Started: true})
 	b.hello(0, is(exec.TaskRunning, 0))
@@ -321,7 +330,7 @@ func TestAJobThatMayNotHaveStartedIsRefusedIfNoNodeHasIt(t *testing.T) {
 	b.start(exec.Start{})
 	b.says("start ƒ2 on 0-1")
 
-	other := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	other := &bench{t: t, Executor: new(exec.Executor)}
 	other.start(exec.Start{Reattach: true})
 	other.hello(0)
 	other.hello(1, is(exec.TaskRunning, 0))
@@ -335,10 +344,10 @@ func TestANodeThatIsGivenUpLosesItsTasks(t *testing.T) {
 	b.update(0, is(exec.TaskRunning, 0))
 	b.update(1, is(exec.TaskRunning, 0))
 	b.says("start ƒ2 on 0-1; start ƒ2 epilog e 1 on 1; start")
-	b.Fail(1, 1, "power")
-	b.Fail(1, 7, "nobody knows it")
+	b.Fail(1, "power")
+	b.Fail(7, "nobody knows it")
 	b.says("signal ƒ2 on 0 15; exception exec: rank 1: the job shell is lost: power; report epilog e 1 unreachable 0 power")
-	require.ErrorIs(t, b.Update(1, b.sessions[1], is(exec.TaskRunning, 0)), exec.ErrSession)
+	require.ErrorIs(t, b.Update(b.sessions[1], is(exec.TaskRunning, 0)), exec.ErrSession)
 	b.hello(1, is(exec.TaskRunning, 0), attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 on 1 9; signal ƒ2 epilog e 1 on 1 9")
 	b.update(0, is(exec.TaskReleased, 0))
@@ -360,7 +369,7 @@ func TestActionsAreReportedWhenNothingOfThemIsLeft(t *testing.T) {
 	b.update(0, attempt(1, exec.TaskReleased, 256))
 	b.update(0, attempt(1, exec.TaskReleased, 0))
 	b.says("report epilog e 0 exited 256")
-	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(0, 1), Signal: 15})
+	b.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(0, 1), Signal: 15})
 	b.says("signal ƒ2 epilog e 1 on 1 15")
 	b.launch(2, 0, 1)
 	b.says("forget ƒ2 epilog e 1 on 0; signal ƒ2 epilog e 1 on 1 9; start ƒ2 epilog e 2 on 0")
@@ -370,12 +379,12 @@ func TestActionsAreReportedWhenNothingOfThemIsLeft(t *testing.T) {
 }
 
 func TestALostActionIsReportedOrMissing(t *testing.T) {
-	x := exec.NewExecutor(exec.Config{})
+	x := new(exec.Executor)
 	b := &bench{t: t, Executor: x}
 	u := perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, 3), Attempt: 4}
-	require.NoError(t, x.Recover(1, 1, u))
-	require.NoError(t, x.Recover(1, 1, u))
-	require.NoError(t, x.Recover(1, 1, perilog.Unresolved{Reason: perilog.ReasonStart}))
+	require.NoError(t, x.Recover(1, u))
+	require.NoError(t, x.Recover(1, u))
+	require.NoError(t, x.Recover(1, perilog.Unresolved{Reason: perilog.ReasonStart}))
 	b.hello(0, attempt(4, exec.TaskRunning, 0))
 	b.hello(1, attempt(4, exec.TaskReleased, 1))
 	b.hello(2, attempt(4, exec.TaskLost, 0))
@@ -386,7 +395,7 @@ func TestALostActionIsReportedOrMissing(t *testing.T) {
 func TestHousekeepingIsForgottenApart(t *testing.T) {
 	b := newBench(t)
 	l := perilog.Launch{Action: perilog.Housekeeping(), Attempt: 1, Ranks: idset.Of(0)}
-	require.NoError(t, b.Launch(1, 1, l))
+	require.NoError(t, b.Launch(1, l))
 	b.Forget(1, false)
 	done := exec.TaskStatus{Task: exec.Task{Job: 1, Action: l.Action, Attempt: 1}, State: exec.TaskReleased}
 	b.update(0, done)
@@ -417,61 +426,56 @@ func TestAStrayTaskIsStopped(t *testing.T) {
 
 func TestAnErrorChangesNothing(t *testing.T) {
 	b := newBench(t)
-	b.Executor = exec.NewExecutor(exec.Config{MaxTasks: 2})
+	b.Executor = new(exec.Executor)
 	s := b.hello(0)
 	b.start(exec.Start{})
 	b.says("start ƒ2 on 0")
 	long := perilog.Key{Kind: jobstate.ActionEpilog, Description: strings.Repeat("x", 5000)}
-	for want, err := range map[error][]error{
-		exec.ErrInvalid: {
-			b.Do(9, exec.Start{ID: 2}), b.Do(9, exec.Hello{Service: "x"}), b.Do(9, nil),
-			b.Launch(9, 2, perilog.Launch{Action: epilog, Attempt: 1}), b.Launch(9, 2, perilog.Launch{Ranks: idset.Of(0)}),
-			b.Launch(9, 2, perilog.Launch{Action: epilog, Ranks: idset.Of(0)}),
-			b.Recover(9, 2, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog}), b.Recover(9, 2, perilog.Unresolved{Reason: perilog.ReasonLost}),
-			b.Update(9, s, is(0, 0)), b.Update(9, s, is(exec.TaskLost+1, 0)), b.Update(9, s, is(exec.TaskReleased, 0x137f)), b.Update(9, s, is(exec.TaskReleased, -1)),
-			b.Update(9, s, exec.TaskStatus{Task: exec.Task{Attempt: 1}, State: exec.TaskRunning}),
-			b.Update(9, s, exec.TaskStatus{Task: exec.Task{Action: perilog.Key{Kind: 9}, Attempt: 1}, State: exec.TaskRunning}),
-			b.Update(9, s, exec.TaskStatus{Task: exec.Task{Action: long, Attempt: 1}, State: exec.TaskRunning}),
-			second(b.Hello(9, 0, []exec.TaskStatus{is(exec.TaskReleased, 0), is(exec.TaskReleased, 0)})),
-			second(b.Hello(9, 0, []exec.TaskStatus{is(exec.TaskReleased, 0), is(0, 0)})), second(b.Hello(9, 1<<31, nil)),
+	for want, err := range map[string][]error{
+		"exec: ": {
+			b.Do(exec.Start{ID: 2}), b.Do(exec.Hello{Service: "x"}), b.Do(nil),
+			b.Launch(2, perilog.Launch{Action: epilog, Attempt: 1}), b.Launch(2, perilog.Launch{Ranks: idset.Of(0)}),
+			b.Launch(2, perilog.Launch{Action: epilog, Ranks: idset.Of(0)}),
+			b.Recover(2, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog}), b.Recover(2, perilog.Unresolved{Reason: perilog.ReasonLost}),
+			b.Update(s, is("", 0)), b.Update(s, is("Running", 0)), b.Update(s, is(exec.TaskReleased, 0x137f)), b.Update(s, is(exec.TaskReleased, -1)),
+			b.Update(s, exec.TaskStatus{Task: exec.Task{Attempt: 1}, State: exec.TaskRunning}),
+			b.Update(s, exec.TaskStatus{Task: exec.Task{Action: perilog.Key{Kind: 9}, Attempt: 1}, State: exec.TaskRunning}),
+			b.Update(s, exec.TaskStatus{Task: exec.Task{Action: long, Attempt: 1}, State: exec.TaskRunning}),
+			second(b.Hello(0, []exec.TaskStatus{is(exec.TaskReleased, 0), is(exec.TaskReleased, 0)})),
+			second(b.Hello(0, []exec.TaskStatus{is(exec.TaskReleased, 0), is("", 0)})), second(b.Hello(1<<31, nil)),
 		},
-		exec.ErrLimit: {
-			b.Do(9, exec.Start{ID: 2, R: onRanks(t, "0", 0)}), b.Do(9, exec.Start{ID: 2, R: onRanks(t, "0-100000", 0)}),
-			b.Launch(9, 1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Of(0)}),
-			b.Recover(9, 1, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog, Attempt: 1, Ranks: idset.Of(0)}),
-			second(b.Hello(9, 0, make([]exec.TaskStatus, 1<<16+1))),
-			b.Update(9, s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: make([]string, 1025)}),
-			b.Update(9, s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: []string{"", strings.Repeat("x", 4097)}}),
+		"at most ": {
+			b.Do(exec.Start{ID: 2, R: onRanks(t, "0-4194302", 0)}),
+			b.Launch(1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Range(0, 4194302)}),
+			b.Recover(1, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog, Attempt: 1, Ranks: idset.Range(0, 4194302)}),
+			second(b.Hello(0, make([]exec.TaskStatus, 1<<16+1))),
+			b.Update(s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: make([]string, 1025)}),
+			b.Update(s, exec.TaskStatus{Task: shell, State: exec.TaskRunning, Lines: []string{"", strings.Repeat("x", 4097)}}),
 		},
-		exec.ErrSession: {b.Update(9, exec.Session{}, is(exec.TaskRunning, 0)), b.Update(9, b.sessions[1], is(exec.TaskRunning, 0))},
+		exec.ErrSession.Error(): {b.Update(exec.Session{}, is(exec.TaskRunning, 0)), b.Update(b.sessions[1], is(exec.TaskRunning, 0))},
 	} {
 		for i, err := range err {
-			require.ErrorIs(t, err, want, i)
+			require.ErrorContains(t, err, want, i)
 		}
 	}
 	b.says("")
 	b.Close(s)
-	require.ErrorIs(t, b.Update(1, exec.Session{}, is(exec.TaskRunning, 0)), exec.ErrSession)
+	require.ErrorIs(t, b.Update(exec.Session{}, is(exec.TaskRunning, 0)), exec.ErrSession)
 	next := b.hello(0)
 	b.Close(s) // is over
-	require.ErrorIs(t, b.Update(1, s, is(exec.TaskRunning, 0)), exec.ErrSession)
-	require.NoError(t, b.Update(1, next, is(exec.TaskRunning, 0)))
+	require.ErrorIs(t, b.Update(s, is(exec.TaskRunning, 0)), exec.ErrSession)
+	require.NoError(t, b.Update(next, is(exec.TaskRunning, 0)))
 	b.says("start ƒ2 on 0")
 }
 
 func second[A any](_ A, err error) error { return err }
 
-func TestNamesOfValues(t *testing.T) {
-	require.Equal(t, "running exited released failed lost TaskState(9)", fmt.Sprint(exec.TaskRunning, exec.TaskExited,
-		exec.TaskReleased, exec.TaskFailed, exec.TaskLost, exec.TaskState(9)))
-	require.Equal(t, "start signal forget CommandKind(0)", fmt.Sprint(exec.CommandStart, exec.CommandSignal, exec.CommandForget, exec.CommandKind(0)))
-}
-
 // A manager asks for a job on two nodes. One of them goes away and comes back.
 func ExampleExecutor() {
-	x := exec.NewExecutor(exec.Config{})
+	var x exec.Executor
+	now := eventlog.FromTime(time.Unix(1_700_000_000, 0))
 	show := func() {
-		todo := x.Take()
+		todo := x.Take(now)
 		for _, c := range todo.Commands {
 			fmt.Println(" to rank", c.Ranks, c.Kind, c.Task)
 		}
@@ -479,25 +483,24 @@ func ExampleExecutor() {
 			fmt.Println(" to the manager", r.Type)
 		}
 	}
-	now := eventlog.FromTime(time.Unix(1_700_000_000, 0))
-	first, _ := x.Hello(now, 0, nil)
-	second, _ := x.Hello(now, 1, nil)
+	first, _ := x.Hello(0, nil)
+	second, _ := x.Hello(1, nil)
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}]}}`))
 	id, _ := jobid.Parse("ƒuZZybuNNy")
 	fmt.Println("the manager asks")
-	_ = x.Do(now, exec.Start{ID: id, Jobspec: []byte(`{"version":1}`), R: r})
+	_ = x.Do(exec.Start{ID: id, Jobspec: []byte(`{"version":1}`), R: r})
 	show()
 	fmt.Println("the nodes start it")
 	task := exec.Task{Job: id}
-	_ = x.Update(now, first, exec.TaskStatus{Task: task, State: exec.TaskRunning})
-	_ = x.Update(now, second, exec.TaskStatus{Task: task, State: exec.TaskRunning})
+	_ = x.Update(first, exec.TaskStatus{Task: task, State: exec.TaskRunning})
+	_ = x.Update(second, exec.TaskStatus{Task: task, State: exec.TaskRunning})
 	show()
 	fmt.Println("rank 1 goes away, and rank 0 has ended")
 	x.Close(second)
-	_ = x.Update(now, first, exec.TaskStatus{Task: task, State: exec.TaskReleased})
+	_ = x.Update(first, exec.TaskStatus{Task: task, State: exec.TaskReleased})
 	show()
 	fmt.Println("rank 1 is back, and says that it has ended too")
-	_, _ = x.Hello(now, 1, []exec.TaskStatus{{Task: task, State: exec.TaskReleased, Status: 1 << 8}})
+	_, _ = x.Hello(1, []exec.TaskStatus{{Task: task, State: exec.TaskReleased, Status: 1 << 8}})
 	show()
 	fmt.Println("the log is closed")
 	x.Forget(id, true)
@@ -522,16 +525,16 @@ func BenchmarkUpdate(b *testing.B) {
 			r := onRanks(b, idset.Range(0, uint32(n-1)).String(), 0)
 			b.ReportAllocs()
 			for b.Loop() {
-				x := exec.NewExecutor(exec.Config{})
+				x := new(exec.Executor)
 				sessions := make([]exec.Session, n)
 				for i := range sessions {
-					sessions[i], _ = x.Hello(1, uint32(i), nil)
+					sessions[i], _ = x.Hello(uint32(i), nil)
 				}
-				_ = x.Do(1, exec.Start{ID: 1, R: r})
+				_ = x.Do(exec.Start{ID: 1, R: r})
 				for _, state := range []exec.TaskState{exec.TaskRunning, exec.TaskReleased} {
 					for _, s := range sessions {
-						_ = x.Update(1, s, exec.TaskStatus{Task: shell, State: state})
-						x.Take()
+						_ = x.Update(s, exec.TaskStatus{Task: shell, State: state})
+						x.Take(1)
 					}
 				}
 			}
@@ -545,16 +548,16 @@ func TestASignalIsRepeatedWhereItWasSent(t *testing.T) {
 	b := newBench(t)
 	b.launch(1, 0, 1)
 	signal := func(rank uint32, signal int) {
-		b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(rank), Signal: signal})
+		b.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(rank), Signal: signal})
 	}
 	signal(0, 9)
 	signal(1, 15)
-	b.Take()
+	b.take()
 	b.hello(0, attempt(1, exec.TaskRunning, 0))
 	b.hello(1, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 0 9; signal ƒ2 epilog e 1 on 1 15")
 	signal(0, 15)
-	b.Take()
+	b.take()
 	b.hello(0, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 0 9")
 }
@@ -587,8 +590,8 @@ func TestAnAttemptStartsWhenTheEarlierOneHasEnded(t *testing.T) {
 // After a restart of the manager, the earlier attempt may run where it is not heard of.
 func TestALostAttemptEndsBeforeTheNext(t *testing.T) {
 	lost := perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, 2), Attempt: 1}
-	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
-	require.NoError(t, b.Recover(1, 1, lost))
+	b := &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(1, lost))
 	b.launch(2, 0, 1, 2)
 	b.says("")
 	b.hello(0)
@@ -596,12 +599,12 @@ func TestALostAttemptEndsBeforeTheNext(t *testing.T) {
 	b.sessions[1] = b.hello(1, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 1 9")
 	b.hello(2)
-	b.Fail(1, 2, "power")
+	b.Fail(2, "power")
 	b.says("start ƒ2 epilog e 2 on 2; report epilog e 2 unreachable 0 power")
-	b.Fail(1, 1, "power")
+	b.Fail(1, "power")
 	b.says("forget ƒ2 epilog e 1 on 0; report epilog e 1 unreachable 0 power")
 	lost.Ranks = nil
-	require.ErrorIs(t, b.Recover(1, 2, lost), exec.ErrInvalid)
+	require.ErrorContains(t, b.Recover(2, lost), "no ranks")
 	require.NoError(t, b.Check())
 }
 
@@ -612,8 +615,8 @@ func TestAnAttemptThatIsStoppedEndsAfterTheEarlierOne(t *testing.T) {
 	b.launch(1, 0)
 	b.update(0, attempt(1, exec.TaskRunning, 0))
 	b.launch(2, 0)
-	b.Take()
-	b.Signal(1, 1, perilog.Signal{Action: epilog, Attempt: 2, Ranks: idset.Of(0), Signal: 15})
+	b.take()
+	b.Signal(1, perilog.Signal{Action: epilog, Attempt: 2, Ranks: idset.Of(0), Signal: 15})
 	b.says("")
 	b.Close(b.sessions[0])
 	b.sessions[0] = b.hello(0, attempt(1, exec.TaskRunning, 0))
@@ -625,7 +628,7 @@ func TestAnAttemptThatIsStoppedEndsAfterTheEarlierOne(t *testing.T) {
 	b.update(0, attempt(3, exec.TaskRunning, 0))
 	b.launch(4, 0)
 	b.launch(5, 0)
-	b.Take()
+	b.take()
 	b.update(0, attempt(3, exec.TaskReleased, 9))
 	b.says("start ƒ2 epilog e 5 on 0; forget ƒ2 epilog e 3 on 0")
 }
@@ -633,9 +636,9 @@ func TestAnAttemptThatIsStoppedEndsAfterTheEarlierOne(t *testing.T) {
 // After a restart of the manager, only a node knows of the attempt before the lost one: the
 // lost one is not missing before that has ended.
 func TestAnEarlierAttemptOfALostOneEndsBeforeTheNext(t *testing.T) {
-	b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+	b := &bench{t: t, Executor: new(exec.Executor)}
 	lost := perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Of(0), Attempt: 2}
-	require.NoError(t, b.Recover(1, 1, lost))
+	require.NoError(t, b.Recover(1, lost))
 	b.sessions[0] = b.hello(0, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 0 9")
 	b.update(0, attempt(1, exec.TaskReleased, 9))
@@ -643,10 +646,10 @@ func TestAnEarlierAttemptOfALostOneEndsBeforeTheNext(t *testing.T) {
 
 	lost.Attempt = 5
 	four := exec.TaskStatus{Task: exec.Task{Job: 2, Action: epilog, Attempt: 4}, State: exec.TaskRunning}
-	b = &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
-	require.NoError(t, b.Recover(1, 2, lost))
+	b = &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(2, lost))
 	b.sessions[0] = b.hello(0, four)
-	require.NoError(t, b.Launch(1, 2, perilog.Launch{Action: epilog, Attempt: 6, Ranks: idset.Of(0), Command: []string{"x"}}))
+	require.NoError(t, b.Launch(2, perilog.Launch{Action: epilog, Attempt: 6, Ranks: idset.Of(0), Command: []string{"x"}}))
 	b.says("signal ƒ3 epilog e 4 on 0 9")
 	four.State = exec.TaskLost
 	b.update(0, four)
@@ -667,16 +670,16 @@ func TestAStartIsAnsweredAsItWasAsked(t *testing.T) {
 		{exec.Start{}, exec.Start{Reattach: true, Started: true}, []exec.TaskStatus{is(exec.TaskReleased, 0)}, "reattached"},
 		{exec.Start{Reattach: true, Started: true}, exec.Start{}, []exec.TaskStatus{is(exec.TaskReleased, 0)}, "start"},
 	} {
-		b := &bench{t: t, Executor: exec.NewExecutor(exec.Config{})}
+		b := &bench{t: t, Executor: new(exec.Executor)}
 		c.first.R = onRanks(t, "0", 0)
 		b.start(c.first)
 		if c.node == nil {
-			b.Fail(1, 0, "power")
+			b.Fail(0, "power")
 		}
 		b.hello(0, c.node...)
-		b.Take()
+		b.take()
 		b.start(c.next)
-		got, _, _ := strings.Cut(said(b.Take()), ";")
+		got, _, _ := strings.Cut(said(b.take()), ";")
 		if !strings.HasPrefix(got, "start") && !strings.HasPrefix(got, "reattached") {
 			got = ""
 		}

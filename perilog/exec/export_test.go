@@ -43,10 +43,17 @@ func (x *Executor) Check() error {
 			return fmt.Errorf("node %d is online or forgotten by mistake", rank)
 		}
 	}
-	for i, j := range x.timers {
-		if j.place != i+1 || j.due <= 0 || j.shells == nil {
-			return fmt.Errorf("timer %d is that of %v", i, j.id)
+	timed := 0
+	for _, j := range x.jobs {
+		if j.due > 0 {
+			timed++
 		}
+		if j.due < 0 || j.due > 0 && (j.shells == nil || !x.timers.Has(j)) {
+			return fmt.Errorf("the timer of %v is wrong", j.id)
+		}
+	}
+	if x.timers != nil && x.timers.Len() != timed {
+		return fmt.Errorf("there are %d timers, of %d jobs", x.timers.Len(), timed)
 	}
 	if tasks != 0 {
 		return errors.New("nodes have tasks that no job has")

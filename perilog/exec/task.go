@@ -6,7 +6,6 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -37,40 +36,30 @@ func (t Task) String() string {
 	return fmt.Sprintf("%v %v %d", t.Job, t.Action, t.Attempt)
 }
 
+// check returns an error that names what is wrong with a task of a job.
 func (t Task) check() error {
 	switch {
-	case t.isShell() && t.Attempt != 0:
-		return fmt.Errorf("%w: a shell of %v has an attempt", ErrInvalid, t.Job)
-	case t.isShell():
-		return nil
-	case t.Attempt == 0:
-		return fmt.Errorf("%w: an action of %v has no attempt", ErrInvalid, t.Job)
-	case t.Action.Kind < jobstate.ActionProlog || t.Action.Kind > jobstate.ActionHousekeeping:
-		return fmt.Errorf("%w: an action of %v has the kind %d", ErrInvalid, t.Job, t.Action.Kind)
+	case t.isShell() != (t.Attempt == 0):
+		return fmt.Errorf("a task of %v has the attempt %d: a shell has 0, an action at least 1", t.Job, t.Attempt)
+	case !t.isShell() && (t.Action.Kind < jobstate.ActionProlog || t.Action.Kind > jobstate.ActionHousekeeping):
+		return fmt.Errorf("an action of %v has the kind %d", t.Job, t.Action.Kind)
 	case len(t.Action.Description) > maxDescription:
-		return fmt.Errorf("%w: an action of %v has a description of %d bytes, at most %d are taken",
-			ErrInvalid, t.Job, len(t.Action.Description), maxDescription)
+		return fmt.Errorf("an action of %v has a description of %d bytes, at most %d are taken", t.Job, len(t.Action.Description), maxDescription)
 	}
 	return nil
 }
 
-// A TaskState says what became of a task on a node. The zero TaskState is invalid.
-type TaskState uint8
+// A TaskState says what became of a task on a node. The empty TaskState is invalid.
+type TaskState string
 
 // The states of a task.
 const (
-	TaskRunning  TaskState = 1 + iota // it has started
-	TaskExited                        // it ended with Status, and some of its processes are left
-	TaskReleased                      // it ended with Status, and nothing of it is left
-	TaskFailed                        // it could not be started
-	TaskLost                          // nothing of it is left, and its status is not known
+	TaskRunning  TaskState = "running"  // it has started
+	TaskExited   TaskState = "exited"   // it ended with Status, and some of its processes are left
+	TaskReleased TaskState = "released" // it ended with Status, and nothing of it is left
+	TaskFailed   TaskState = "failed"   // it could not be started
+	TaskLost     TaskState = "lost"     // nothing of it is left, and its status is not known
 )
-
-// String returns "running", "exited", "released", "failed" or "lost"; another value prints
-// as TaskState(n).
-func (s TaskState) String() string {
-	return guard.Name("TaskState", s, "running", "exited", "released", "failed", "lost")
-}
 
 // A TaskStatus is what a node says of a task.
 type TaskStatus struct {
@@ -84,18 +73,17 @@ type TaskStatus struct {
 }
 
 func (st *TaskStatus) check() error {
-	switch {
-	case st.State < TaskRunning || st.State > TaskLost:
-		return fmt.Errorf("%w: %v has the state %d", ErrInvalid, st.Task.Job, st.State)
-	case st.Status < 0 || st.Status > 0xffff || st.Status&0x7f == 0x7f: // stopped or continued
-		return fmt.Errorf("%w: %v has the wait status %d", ErrInvalid, st.Task.Job, st.Status)
-	case len(st.Lines) > maxLines:
-		return fmt.Errorf("%w: %v has %d control lines, at most %d are taken", ErrLimit, st.Task.Job, len(st.Lines), maxLines)
+	switch st.State {
+	case TaskRunning, TaskExited, TaskReleased, TaskFailed, TaskLost:
+	default:
+		return fmt.Errorf("%v has the state %.64q", st.Task.Job, st.State)
 	}
-	for _, line := range st.Lines {
-		if len(line) > maxLine {
-			return fmt.Errorf("%w: %v has a control line of %d bytes, at most %d are taken", ErrLimit, st.Task.Job, len(line), maxLine)
-		}
+	if st.Status < 0 || st.Status > 0xffff || st.Status&0x7f == 0x7f { // stopped or continued
+		return fmt.Errorf("%v has the wait status %d", st.Task.Job, st.Status)
+	}
+	long := func(line string) bool { return len(line) > maxLine }
+	if len(st.Lines) > maxLines || slices.ContainsFunc(st.Lines, long) {
+		return fmt.Errorf("%v has %d control lines: at most %d of at most %d bytes are taken", st.Task.Job, len(st.Lines), maxLines, maxLine)
 	}
 	return st.Task.check()
 }
@@ -162,10 +150,10 @@ type job struct {
 	cause    Exception // of the Executor's own; the zero Exception: none
 	stopped  bool      // the manager said so in this session
 	stopping bool      // SIGTERM was sent
+	timed    bool      // and it has the timer of SIGKILL
 	told     told
 	unused   idset.Set          // ranks of shells that are over, and not released in this session
-	due      eventlog.Timestamp // when its timer is due
-	place    int                // in timers, from 1; 0: it has no timer
+	due      eventlog.Timestamp // when its timer is due; 0: it has none
 }
 
 // told is what the manager was told of a job in its session.
@@ -185,6 +173,9 @@ type node struct {
 }
 
 func (x *Executor) node(rank uint32) *node {
+	if x.nodes == nil {
+		x.nodes = make(map[uint32]*node)
+	}
 	n := x.nodes[rank]
 	if n == nil {
 		n = new(node)
@@ -200,12 +191,6 @@ func (x *Executor) trim(rank uint32) {
 	}
 }
 
-func (x *Executor) advance(now eventlog.Timestamp) {
-	if now > x.now {
-		x.now = now
-	}
-}
-
 func (x *Executor) touch(j *job) {
 	if !j.changed {
 		j.changed = true
@@ -213,10 +198,16 @@ func (x *Executor) touch(j *job) {
 	}
 }
 
-// room returns an error if there is no room for a task on ranks.
-func (x *Executor) room(ranks *idset.Set) error {
-	if n := ranks.Len(); n > x.cfg.MaxTasks-x.tasks {
-		return fmt.Errorf("%w: %d tasks, and %d more: at most %d", ErrLimit, x.tasks, n, x.cfg.MaxTasks)
+// admit returns an error for a task that is not what it should be, or for which there is no
+// room.
+func (x *Executor) admit(t Task, shell bool, ranks *idset.Set) error {
+	if err := t.check(); err != nil {
+		return fmt.Errorf("exec: %w", err)
+	}
+	if n := ranks.Len(); n == 0 || t.isShell() != shell {
+		return fmt.Errorf("exec: %v has no ranks or no action", t)
+	} else if n > maxTasks-x.tasks {
+		return fmt.Errorf("exec: %d tasks, and %d more: at most %d are taken", x.tasks, n, maxTasks)
 	}
 	return nil
 }
@@ -243,6 +234,9 @@ func (x *Executor) at(t Task, rank uint32) *group {
 }
 
 func (x *Executor) add(g *group, ranks *idset.Set) *job {
+	if x.jobs == nil {
+		x.jobs = make(map[jobid.ID]*job)
+	}
 	j := x.jobs[g.Job]
 	if j == nil {
 		j = &job{id: g.Job}
@@ -317,19 +311,23 @@ func (x *Executor) command(c Command, ranks *idset.Set) {
 	}
 }
 
+// send sends a task to nodes that have a session.
+func (x *Executor) send(g *group, ranks *idset.Set) {
+	x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, ranks)
+}
+
 // begin sends what is pending to nodes that have a session. They do not have what is asked
 // for there, since their hello came before.
-func (x *Executor) begin(g *group, ranks *idset.Set) {
+func (x *Executor) begin(g *group) {
 	for rank := range idset.Intersect(&g.sets[stateAsked], &x.online).All() {
 		x.lacks(g, rank)
 	}
-	send := idset.Intersect(ranks, &x.online)
-	send.IntersectWith(&g.sets[statePending])
+	send := idset.Intersect(&g.sets[statePending], &x.online)
 	send.SubtractWith(x.blocked(g))
 	for rank := range send.All() {
 		x.move(g, rank, stateSent)
 	}
-	x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, send)
+	x.send(g, send)
 }
 
 // blocked returns the ranks where an earlier attempt has not ended.
@@ -356,7 +354,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 			return
 		}
 		x.move(g, rank, stateSent)
-		x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, idset.Of(rank))
+		x.send(g, idset.Of(rank))
 	case s == stateAsked && !g.isShell():
 		x.out.Missing = append(x.out.Missing, Report{Job: g.Job, Report: perilog.Report{Action: g.Action, Attempt: g.Attempt, Rank: rank}})
 		x.remove(g, idset.Of(rank))
@@ -500,7 +498,7 @@ func (x *Executor) reportLines(g *group, rank uint32, lines []string) {
 func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	switch {
 	case x.kept[st.Task.Job]:
-	case st.State > TaskExited:
+	case st.State != TaskRunning && st.State != TaskExited:
 		x.command(Command{Kind: CommandForget, Task: st.Task}, idset.Of(rank))
 	case st.Task.isShell():
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigkill}, idset.Of(rank))
@@ -513,8 +511,8 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	}
 }
 
-// precedes reports whether another attempt of an action waits for the node, or will. A rank
-// needs to wait for one attempt only, since each starts when the earlier one has ended.
+// precedes reports whether a later attempt of an action waits for the node, or will. It
+// waits for one at a time, since each starts when the earlier one has ended.
 func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
 	for _, g := range x.nodes[rank].groups {
 		if g.Job != t.Job || g.Action != t.Action {
@@ -524,7 +522,7 @@ func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
 		case g.replaced && (s == stateRunning || s == stateExited):
 			return false
 		case !g.replaced && (s == statePending || s == stateAsked):
-			precedes = true
+			precedes = g.Attempt > t.Attempt
 		}
 	}
 	return precedes

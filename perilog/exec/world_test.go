@@ -117,14 +117,14 @@ func (w *world) begin() {
 	if err != nil {
 		w.fail("restore: %v", err)
 	}
-	w.m, w.x, w.inputs, w.waiting = m, exec.NewExecutor(exec.Config{}), nil, nil
+	w.m, w.x, w.inputs, w.waiting = m, new(exec.Executor), nil, nil
 	w.final, w.said, w.reattach = map[jobid.ID]int{}, map[jobid.ID]string{}, map[jobid.ID]bool{}
 	for _, n := range w.nodes {
 		w.disconnect(n)
 	}
 	w.lost = left.Unresolved
 	for _, u := range left.Unresolved {
-		if err := w.x.Recover(w.stamp(), u.Job, u.Unresolved); err != nil {
+		if err := w.x.Recover(u.Job, u.Unresolved); err != nil {
 			w.fail("recover: %v", err)
 		}
 	}
@@ -164,7 +164,6 @@ func (w *world) put(inputs ...joblife.Input) {
 
 // do carries out a Ready: the scheduler first, then the executor.
 func (w *world) do(rd *joblife.Ready) {
-	now := w.stamp()
 	if rd.Hello != nil {
 		w.holder = [worldRanks]jobid.ID{}
 		for _, h := range rd.Hello.Responses {
@@ -189,24 +188,24 @@ func (w *world) do(rd *joblife.Ready) {
 			w.note("start %v on %v reattach=%v started=%v", s.ID, s.R.Ranks(), s.Reattach, s.Started)
 			w.said[s.ID], w.reattach[s.ID] = "", s.Reattach
 		}
-		if err := w.x.Do(now, msg); err != nil {
+		if err := w.x.Do(msg); err != nil {
 			w.fail("do: %v", err)
 		}
 	}
 	for _, r := range rd.Raised {
 		if r.Severity == 0 {
 			w.note("raised: %v %s %s", r.Job, r.Type, r.Note)
-			w.x.Kill(now, r.Job)
+			w.x.Kill(r.Job)
 		}
 	}
 	for _, l := range rd.Launch {
 		w.note("launch %v %v %d on %v", l.Job, l.Action, l.Attempt, l.Ranks)
-		if err := w.x.Launch(now, l.Job, l.Launch); err != nil {
+		if err := w.x.Launch(l.Job, l.Launch); err != nil {
 			w.fail("launch: %v", err)
 		}
 	}
 	for _, s := range rd.Signal {
-		w.x.Signal(now, s.Job, s.Signal)
+		w.x.Signal(s.Job, s.Signal)
 	}
 	for _, d := range rd.Drain { // a drained node is rebooted: something may run on there
 		for rank := range d.Ranks.All() {
@@ -298,7 +297,7 @@ func (w *world) respond(r exec.Response) {
 }
 
 func (w *world) take() {
-	todo := w.x.Take()
+	todo := w.x.Take(w.stamp())
 	require.NoError(w.t, w.x.Check())
 	for _, c := range todo.Commands {
 		for rank := range c.Ranks.All() {
@@ -332,7 +331,7 @@ func (w *world) connect(n *worldNode) {
 		list = append(list, n.records[task].TaskStatus)
 		w.note("  and has %v %v %d", task, n.records[task].State, n.records[task].Status)
 	}
-	s, err := w.x.Hello(w.stamp(), n.rank, list)
+	s, err := w.x.Hello(n.rank, list)
 	if err != nil {
 		w.fail("hello: %v", err)
 	}
@@ -416,11 +415,11 @@ func (w *world) end(n *worldNode, p *process, status int32) {
 func (w *world) hear(n *worldNode) {
 	st := n.outbox[0]
 	n.outbox = n.outbox[1:]
-	if err := w.x.Update(w.stamp(), n.session, st); err != nil {
+	if err := w.x.Update(n.session, st); err != nil {
 		w.fail("update: %v", err)
 	}
 	if rapid.IntRange(0, 9).Draw(w.t, "twice") == 9 {
-		require.NoError(w.t, w.x.Update(w.stamp(), n.session, st))
+		require.NoError(w.t, w.x.Update(n.session, st))
 	}
 	w.take()
 	w.put()
@@ -444,7 +443,6 @@ func (w *world) reboot(n *worldNode, wipe bool) {
 
 func (w *world) tick(d time.Duration) {
 	w.now = w.now.Add(d)
-	w.x.Tick(w.stamp())
 	w.take()
 	w.put(joblife.Tick{})
 }
@@ -480,7 +478,7 @@ func (w *world) act() {
 	case what == 16:
 		w.reboot(n, false)
 		w.note("node %d is given up", n.rank)
-		w.x.Fail(w.stamp(), n.rank, "fenced")
+		w.x.Fail(n.rank, "fenced")
 		w.take()
 		w.put()
 	case what == 17:
@@ -508,7 +506,7 @@ func (w *world) act() {
 func (w *world) lie(n *worldNode) {
 	st := exec.TaskStatus{
 		Task:   exec.Task{Job: jobid.ID(rapid.IntRange(1, int(w.next)+1).Draw(w.t, "job"))},
-		State:  exec.TaskState(rapid.IntRange(1, 5).Draw(w.t, "state")),
+		State:  rapid.SampledFrom([]exec.TaskState{exec.TaskRunning, exec.TaskExited, exec.TaskReleased, exec.TaskFailed, exec.TaskLost}).Draw(w.t, "state"),
 		Status: int32(rapid.IntRange(0, 3).Draw(w.t, "status")), Note: "a lie",
 	}
 	if rapid.Bool().Draw(w.t, "action") {
@@ -516,7 +514,7 @@ func (w *world) lie(n *worldNode) {
 		st.Task.Attempt = uint32(rapid.IntRange(1, 2).Draw(w.t, "attempt"))
 	}
 	w.note("node %d lies: %v is %v", n.rank, st.Task, st.State)
-	require.NoError(w.t, w.x.Update(w.stamp(), n.session, st))
+	require.NoError(w.t, w.x.Update(n.session, st))
 	w.take()
 	w.put()
 }

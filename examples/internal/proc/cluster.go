@@ -23,7 +23,7 @@ type Cluster struct {
 	nodes []*Runner
 
 	mu       sync.Mutex // what nodes say comes from any goroutine
-	executor *exec.Executor
+	executor exec.Executor
 	sessions []exec.Session
 	timer    *time.Timer
 }
@@ -31,8 +31,8 @@ type Cluster struct {
 // NewCluster returns n nodes with what they run. Each has a folder in dir. Put puts inputs in
 // the line of a manager, and warn gets what goes wrong.
 func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
-	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), executor: exec.NewExecutor(exec.Config{}), sessions: make([]exec.Session, n)}
-	c.timer = time.AfterFunc(time.Hour, c.tick)
+	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), sessions: make([]exec.Session, n)}
+	c.timer = time.AfterFunc(time.Hour, func() { c.Do(new(joblife.Ready)) })
 	c.mu.Lock() // a task of an earlier life may end at any time
 	defer c.mu.Unlock()
 	for rank := range c.nodes {
@@ -45,14 +45,12 @@ func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error))
 	return c, nil
 }
 
-func now() eventlog.Timestamp { return eventlog.FromTime(time.Now()) }
-
 // Recover says what a restart of the manager has left, before the manager is asked for more.
 func (c *Cluster) Recover(left joblife.Recovered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, u := range left.Unresolved {
-		c.check(c.executor.Recover(now(), u.Job, u.Unresolved))
+		c.check(c.executor.Recover(u.Job, u.Unresolved))
 	}
 	for _, q := range left.Quarantined {
 		c.executor.Keep(q.Job)
@@ -65,7 +63,7 @@ func (c *Cluster) Connect() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for rank, node := range c.nodes {
-		s, helloErr := c.executor.Hello(now(), uint32(rank), node.Tasks())
+		s, helloErr := c.executor.Hello(uint32(rank), node.Tasks())
 		c.sessions[rank], err = s, errors.Join(err, helloErr)
 	}
 	c.act()
@@ -81,16 +79,9 @@ func (c *Cluster) said(rank int, task exec.Task) {
 	if !ok {
 		return
 	}
-	if err := c.executor.Update(now(), c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
+	if err := c.executor.Update(c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
 		c.check(err)
 	}
-	c.act()
-}
-
-func (c *Cluster) tick() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.executor.Tick(now())
 	c.act()
 }
 
@@ -99,18 +90,18 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, msg := range rd.Exec {
-		c.check(c.executor.Do(now(), msg))
+		c.check(c.executor.Do(msg))
 	}
 	for _, r := range rd.Raised {
 		if r.Severity == 0 {
-			c.executor.Kill(now(), r.Job)
+			c.executor.Kill(r.Job)
 		}
 	}
 	for _, l := range rd.Launch {
-		c.check(c.executor.Launch(now(), l.Job, l.Launch))
+		c.check(c.executor.Launch(l.Job, l.Launch))
 	}
 	for _, s := range rd.Signal {
-		c.executor.Signal(now(), s.Job, s.Signal)
+		c.executor.Signal(s.Job, s.Signal)
 	}
 	for _, e := range rd.Journal {
 		if e.Entry.Name == jobstate.EventClean {
@@ -127,7 +118,7 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 
 // act does what the executor wants done.
 func (c *Cluster) act() {
-	todo := c.executor.Take()
+	todo := c.executor.Take(eventlog.FromTime(time.Now()))
 	for _, cmd := range todo.Commands {
 		for rank := range cmd.Ranks.All() {
 			c.check(c.nodes[rank].Do(cmd, c.args(cmd)))
@@ -145,8 +136,8 @@ func (c *Cluster) act() {
 	for _, r := range todo.Missing {
 		c.put(joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
 	}
-	if at, ok := c.executor.Deadline(); ok {
-		c.timer.Reset(time.Until(at.Time()))
+	if todo.Deadline > 0 {
+		c.timer.Reset(time.Until(todo.Deadline.Time()))
 	}
 }
 

@@ -3,7 +3,7 @@
 //	func main() {
 //		proc.Shim() // before anything else
 //		runner, err := proc.Open(dir, said, warn)
-//		session, err := executor.Hello(now, rank, runner.Tasks()) // what earlier lives started
+//		session, err := executor.Hello(rank, runner.Tasks()) // what earlier lives started
 //		runner.Do(command, args) // start, signal, forget
 //	}
 //

@@ -144,7 +144,7 @@ func (n *node) signal(signal int) {
 // ends waits for the end of the task, and forgets it.
 func (n *node) ends() (last exec.TaskStatus) {
 	n.t.Helper()
-	for last, _ = n.Status(task); last.State == exec.TaskRunning || last.State == 0; last, _ = n.Status(task) {
+	for last, _ = n.Status(task); last.State == exec.TaskRunning || last.State == ""; last, _ = n.Status(task) {
 		select {
 		case <-n.said:
 		case <-time.After(8 * time.Second):
@@ -363,7 +363,7 @@ func TestWhatCannotBeStartedFails(t *testing.T) {
 	n.status(exec.TaskFailed, 0)
 	require.NoError(t, os.Remove(n.dir))
 	require.Error(t, n.Do(start, []string{"true"}))
-	require.ErrorIs(t, n.Do(exec.Command{Kind: 9}, nil), errors.ErrUnsupported)
+	require.ErrorIs(t, n.Do(exec.Command{Kind: "run"}, nil), errors.ErrUnsupported)
 }
 
 func TestAFullDiskDelaysAStatus(t *testing.T) {
@@ -395,7 +395,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		require.Equal(t, string(line(rec.state, rec.n)), string(text[:lineLength]))
-		require.NotZero(t, rec.status().State)
+		require.NotEmpty(t, rec.status().State)
 		require.Contains(t, states, rec.state)
 		require.NotEmpty(t, rec.Args)
 	})
