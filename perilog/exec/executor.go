@@ -424,7 +424,8 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 		j.fail("timeout", "resource allocation expired")
 		x.stop(j)
 	}
-	for _, j := range x.changed {
+	for i := 0; i < len(x.changed); i++ { // a response may change the job again
+		j := x.changed[i]
 		if j.changed = false; j.stopping && !j.timed {
 			j.timed = true
 			x.setTimer(j, x.now+eventlog.Timestamp(cmp.Or(max(0, x.KillTimeout), 5*time.Second).Seconds()))

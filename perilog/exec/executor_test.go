@@ -333,8 +333,11 @@ func TestAJobThatMayNotHaveStartedIsRefusedIfNoNodeHasIt(t *testing.T) {
 	other := &bench{t: t, Executor: new(exec.Executor)}
 	other.start(exec.Start{Reattach: true})
 	other.hello(0)
-	other.hello(1, is(exec.TaskRunning, 0))
+	other.sessions[1] = other.hello(1, is(exec.TaskRunning, 0))
 	other.says("signal ƒ2 on 1 15; reattached; exception exec: rank 0: the job shell could not be started: the node does not have it")
+	require.Equal(t, eventlog.Timestamp(5), other.deadline)
+	other.update(1, is(exec.TaskReleased, 15))
+	other.says("finish 256; release  final=true")
 }
 
 func TestANodeThatIsGivenUpLosesItsTasks(t *testing.T) {

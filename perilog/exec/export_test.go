@@ -12,6 +12,9 @@ import (
 func (x *Executor) Check() error {
 	tasks := 0
 	for id, j := range x.jobs {
+		if j.changed != slices.Contains(x.changed, j) {
+			return fmt.Errorf("job %v has changed, and will not be looked at", id)
+		}
 		if len(j.groups) == 0 || j.id != id {
 			return fmt.Errorf("job %v has no tasks", id)
 		}
