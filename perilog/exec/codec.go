@@ -42,20 +42,14 @@ func Append(dst []byte, m Message) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// A Payload is a type of [Message], for [Parse].
-type Payload interface {
-	Message
-	Hello | Start | Response | Expiration
-}
-
 // Parse parses the payload of a message M, as in Parse[Response](text). It
 // retains nothing of the payload. The error names the message, the key, and the offset
 // in bytes from 0; then the message is zero.
 //
 // The keys are those of RFC 32. Parse ignores unknown keys. It refuses duplicate
 // keys, and missing ones unless the type calls them optional.
-func Parse[M Payload](payload []byte) (M, error) {
-	name := func() string { return (*new(M)).name() }
+func Parse[M Hello | Start | Response | Expiration](payload []byte) (M, error) {
+	name := func() string { return any(*new(M)).(Message).name() }
 	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) {
 		any(m).(interface{ read(o *jsonobj.Reader) }).read(o)
 	})

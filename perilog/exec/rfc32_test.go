@@ -26,7 +26,7 @@ func parseR(t testing.TB, text string) *rset.R {
 }
 
 // same reads a payload, and requires what it means and what it is written as.
-func same[M exec.Payload](t *testing.T, text string, want M, canonical string) {
+func same[M payload](t *testing.T, text string, want M, canonical string) {
 	t.Helper()
 	m, err := exec.Parse[M]([]byte(text))
 	require.NoError(t, err, text)
