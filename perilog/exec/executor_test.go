@@ -311,6 +311,16 @@ func TestAJobExpires(t *testing.T) {
 	b.says("reattached") // the manager has the exception
 }
 
+func TestAJobThatIsStoppedWhenItExpiresHasTimeToEnd(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 50)})
+	b.Take(49)
+	b.Kill(1)
+	b.now = 50
+	b.says("signal ƒ2 on 0 15")
+	require.Equal(t, eventlog.Timestamp(55), b.deadline)
+}
+
 func TestWhatANodeDoesNotHaveAfterARestartIsLost(t *testing.T) {
 	x := new(exec.Executor)
 	b := &bench{t: t, Executor: x}

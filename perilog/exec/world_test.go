@@ -281,6 +281,11 @@ func (w *world) respond(r exec.Response) {
 	if r.Type == exec.ResponseStart && w.reattach[r.ID] || r.Type == exec.ResponseReattached && !w.reattach[r.ID] {
 		w.fail("%v: %v, and it was asked with reattach=%v", r.ID, r.Type, w.reattach[r.ID])
 	}
+	for _, n := range w.nodes {
+		if p := n.records[exec.Task{Job: r.ID}]; r.Type == exec.ResponseFinish && p != nil && p.State == exec.TaskRunning && !w.lies {
+			w.fail("%v is finished, and runs on rank %d", r.ID, n.rank)
+		}
+	}
 	before := w.said[r.ID]
 	code := map[exec.ResponseType]string{
 		exec.ResponseStart: "s", exec.ResponseReattached: "s", exec.ResponseException: "x", exec.ResponseFinish: "f", exec.ResponseRelease: "r",
