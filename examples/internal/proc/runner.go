@@ -76,14 +76,16 @@ func (r *Runner) find(name string) error {
 		rec.state, err = stateRunning, nil // perhaps
 	}
 	switch {
-	case errors.Is(locked, syscall.EWOULDBLOCK) && err == nil:
-		r.tasks[rec.Task] = running(rec.Task)
-		go r.watch(rec)
-		return nil
 	case locked == nil && (errors.Is(err, errTorn) || err == nil && rec.state == stateStarting):
 		err = remove(name) // nothing was started
-	case locked == nil && err == nil:
-		r.tasks[rec.Task], err = bury(rec)
+	case err == nil && locked != nil && !errors.Is(locked, syscall.EWOULDBLOCK):
+		err = locked
+	case err == nil:
+		st := rec.status()
+		if r.tasks[rec.Task] = st; st.State == exec.TaskRunning {
+			go r.watch(rec)
+			return nil
+		}
 	}
 	return errors.Join(err, f.Close())
 }
