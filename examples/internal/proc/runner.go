@@ -42,6 +42,8 @@ func Open(dir string, said func(exec.Task), warn func(error)) (*Runner, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.mu.Lock() // a task that was found may end at any time
+	defer r.mu.Unlock()
 	for _, file := range files {
 		name, ok := strings.CutSuffix(filepath.Join(dir, file.Name()), ".task")
 		if !ok {
