@@ -73,13 +73,13 @@ const (
 // After an error nothing has changed (I6). An Executor takes at most 2^22 tasks, each counted
 // once for each of its ranks.
 //
-// The zero Executor has no jobs and nodes. It keeps nothing durable: the log has what the manager knows, and nodes have
-// what runs. A job takes memory and time for each of its ranks; a message of a node takes
-// the same however large its job is. One goroutine at a time may use an Executor, which
-// must not be copied.
+// The zero Executor has no jobs and nodes. An Executor keeps nothing durable: the log has
+// what the manager knows, and nodes have what runs. A job takes memory and time for each of
+// its ranks; a message of a node takes the same however large its job is. One goroutine at a
+// time may use an Executor, which must not be copied.
 type Executor struct {
-	// KillTimeout is the time from SIGTERM to SIGKILL when a job is stopped; 0 means 5
-	// seconds. An action has the timeouts of its configuration.
+	// KillTimeout is the time from SIGTERM to SIGKILL when a job is stopped; 0 or less means
+	// 5 seconds. An action has the timeouts of its configuration.
 	KillTimeout time.Duration
 
 	_        guard.NoCopy
