@@ -699,3 +699,15 @@ func TestAStartIsAnsweredAsItWasAsked(t *testing.T) {
 		require.Equal(t, c.want, got)
 	}
 }
+
+// A node cannot keep an action from its next attempt with one that nobody launched.
+func TestAnAttemptThatNobodyLaunchedBlocksNone(t *testing.T) {
+	b := &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(1, perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Of(0), Attempt: 2}))
+	b.sessions[0] = b.hello(0, attempt(9, exec.TaskRunning, 0))
+	b.says("signal ƒ2 epilog e 9 on 0 15; missing epilog e 0")
+	b.launch(3, 0)
+	b.says("start ƒ2 epilog e 3 on 0")
+	b.update(0, attempt(1, exec.TaskRunning, 0)) // which can wait for nothing now
+	b.says("signal ƒ2 epilog e 1 on 0 15")
+}
