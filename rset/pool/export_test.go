@@ -43,10 +43,10 @@ func (p *Pool) Check() error {
 		}
 		return true
 	})
-	got := []int{p.fit.Len(), p.ends.Len(), p.starts.Len(), p.clashes, int(p.cores)}
-	want := []int{again.fit.Len(), ends, p.planned.Len(), again.clashes, int(again.cores)}
-	if !slices.Equal(got, want) {
-		err = fmt.Errorf("%v spans fit, ends, starts, clashes, and cores, not %v", got, want)
+	got := []int{p.fit.Len(), p.ends.Len(), p.starts.Len()}
+	want := []int{again.fit.Len(), ends, p.planned.Len()}
+	if !slices.Equal(got, want) || p.tally != again.tally {
+		err = fmt.Errorf("%v spans fit, ends, starts, and %v, not %v and %v", got, p.tally, want, again.tally)
 	}
 	return err
 }

@@ -54,12 +54,12 @@ type Pool struct {
 	none       *rset.R // the empty set, for results
 	grants     []grant // memory for those of a search
 
+	tally
+	alike     bool                            // all nodes of the inventory have the same
 	whole     *btree.BTreeG[fitItem]          // the inventory as if it were up and idle; never changed, only replaced
 	spans     *btree.BTreeG[rankItem]         // all ranks
 	fit       *btree.BTreeG[fitItem]          // the spans that are up and have something free
-	cores     int64                           // how many these have free
 	shortages shortages                       // since the last update
-	clashes   int                             // how many spans have resources that two jobs hold
 	holders   *btree.BTreeG[jobItem[*holder]] // the jobs, by id
 	planned   *btree.BTreeG[jobItem[*plan]]   // the planned jobs, by id
 	starts    *btree.BTreeG[event]            // of planned jobs
@@ -109,8 +109,10 @@ func (p *Pool) setInventory(r *rset.R) {
 	p.ranks = r.Ranks()
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
 	p.setProperties(r, countProperties(r))
-	p.whole = newFitTree(p.cfg.Fit)
-	for _, sp := range spansOf(r) {
+	p.whole, p.alike = newFitTree(p.cfg.Fit), true
+	spans := spansOf(r)
+	for _, sp := range spans {
+		p.alike = p.alike && sp.all.Equal(spans[0].all)
 		sp.up = true
 		p.whole.ReplaceOrInsert(sp.item())
 	}
@@ -181,6 +183,13 @@ func (p *Pool) Down() *rset.R {
 		}
 		return sp.all
 	})
+}
+
+// Idle returns how many nodes are up and idle, and how many cores are up and free. uniform
+// reports whether one node is as good as another: the nodes of the inventory have the same,
+// and jobs have whole ones. It takes constant time.
+func (p *Pool) Idle() (nodes, cores int64, uniform bool) {
+	return p.idle, p.cores, p.alike && p.parts == 0
 }
 
 func (p *Pool) each(f func(sp *span)) {

@@ -283,11 +283,8 @@ func (p *Pool) replace(old, made []*span) {
 		}
 		if sp.fits() {
 			p.fit.Delete(sp.item())
-			p.cores -= sp.cores()
 		}
-		if sp.clash {
-			p.clashes--
-		}
+		p.tally.add(sp, -1)
 	}
 	for _, sp := range made {
 		p.insert(sp)
@@ -298,10 +295,31 @@ func (p *Pool) insert(sp *span) {
 	p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
 	if sp.fits() {
 		p.fit.ReplaceOrInsert(sp.item())
-		p.cores += sp.cores()
+	}
+	p.tally.add(sp, 1)
+}
+
+// A tally is what the spans are together.
+type tally struct {
+	cores, idle int64 // that are up and free
+	down        int64 // ranks
+	clashes     int64 // spans with resources that two jobs hold
+	parts       int64 // spans with nodes of which jobs have a part
+}
+
+// add adds a span, or takes it away if sign is -1.
+func (t *tally) add(sp *span, sign int64) {
+	ranks := sign * (int64(sp.last-sp.first) + 1)
+	if !sp.up {
+		t.down += ranks
+	} else if t.cores += ranks * int64(sp.free.Len("core")); sp.idle() {
+		t.idle += ranks
 	}
 	if sp.clash {
-		p.clashes++
+		t.clashes += sign
+	}
+	if len(sp.owners) > 1 || len(sp.owners) == 1 && sp.free != nil {
+		t.parts += sign
 	}
 }
 
@@ -310,10 +328,6 @@ func (sp *span) fits() bool { return sp.up && sp.free != nil }
 
 func (sp *span) item() fitItem {
 	return fitItem{free: sp.free, sp: sp, cores: sp.free.Len("core"), first: sp.first, idle: sp.idle()}
-}
-
-func (sp *span) cores() int64 {
-	return int64(sp.free.Len("core")) * (int64(sp.last-sp.first) + 1)
 }
 
 // pieces returns what a job holds in the inventory, in order. It takes time in

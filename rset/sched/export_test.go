@@ -8,7 +8,7 @@ import (
 )
 
 // PlanOnly makes a scheduler reserve by Pool.Plan alone.
-func (s *Scheduler) PlanOnly() { s.odd++ }
+func (s *Scheduler) PlanOnly() { s.shared++ }
 
 // ByCount reports whether the last pass counted nodes.
 func (s *Scheduler) ByCount() bool { return s.byCount }
@@ -44,24 +44,6 @@ func (s *Scheduler) Check() error {
 	if n != s.queue.n {
 		return fmt.Errorf("%d jobs in the queue, %d counted", n, s.queue.n)
 	}
-	if !s.counted {
-		return nil
-	}
-	cores, byCount, idle, ends := s.cores, s.byCount, s.idle, s.ends
-	s.counted = false
-	s.count()
-	if cores != s.cores || byCount && (idle != s.idle || ends.Len() != s.ends.Len()) {
-		return fmt.Errorf("%d cores and %d nodes, and %d and %d are counted", s.cores, s.idle, cores, idle)
-	}
-	for e := range ends.Len() {
-		a, _ := ends.DeleteMin()
-		b, _ := s.ends.DeleteMin()
-		if a != b {
-			return fmt.Errorf("end %d: %v, and %v is counted", e, b, a)
-		}
-	}
-	s.counted = false // the ends are used up
-	s.count()
 	return nil
 }
 

@@ -110,13 +110,10 @@ func (s *Scheduler) stands(behind key) bool {
 
 // sieve returns what holds back the jobs that cannot start.
 func (s *Scheduler) sieve() sieve {
-	s.count()
-	f := sieve{nodes: math.MaxInt64, cores: s.cores, spare: math.MaxInt64, now: s.now, until: s.until}
-	if s.byCount {
-		f.nodes = s.idle
-		if s.head != nil {
-			f.spare = s.idle - s.kept
-		}
+	nodes, cores, _ := s.pool.Idle()
+	f := sieve{nodes: nodes, cores: cores, spare: math.MaxInt64, now: s.now, until: s.until}
+	if s.byCount && s.head != nil {
+		f.spare = nodes - s.kept
 	}
 	return f
 }
@@ -199,8 +196,7 @@ func (s *Scheduler) backfill(j *job) {
 func (s *Scheduler) reserve(j *job) {
 	at, kept, ok := eventlog.Timestamp(0), int64(0), false
 	if s.byCount {
-		s.count()
-		at, kept, ok = s.earliest(j.nodes)
+		at, kept, ok = s.pool.EarliestIdle(j.nodes, s.now)
 	}
 	if !ok { // the pool says why
 		if at, ok = s.plan(j); !ok {

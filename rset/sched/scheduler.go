@@ -72,8 +72,11 @@ type Scheduler struct {
 	head     *job               // with the reservation of EASY; nil: none
 	looked   key                // how far Conservative has looked
 	looks    bool               // it has
-	counts
 	estimates
+
+	byCount bool  // one node is as good as another, now and for all jobs that wait
+	kept    int64 // byCount: how many of the idle nodes the head needs when it starts
+	shared  int   // jobs that wait for something else than a number of whole nodes
 }
 
 // A Job waits for resources.
@@ -87,10 +90,8 @@ type job struct {
 	Job
 	want
 	state    state
-	odd      bool               // it has, or wants, something else than whole nodes: see counts
 	planned  bool               // in the pool
 	estimate eventlog.Timestamp // the start that was told; 0: none
-	end      ending             // as in counts.ends; no nodes: it is not there
 }
 
 // A state is what a job does.
@@ -182,8 +183,8 @@ func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 
 // pass lets the policy look at the queue, if there is something new.
 func (s *Scheduler) pass() {
-	if plain := s.whole != nil && s.odd == 0; plain != s.byCount {
-		s.byCount, s.counted, s.full = plain, false, true
+	if _, _, uniform := s.pool.Idle(); s.byCount != (uniform && s.shared == 0) {
+		s.byCount, s.full = !s.byCount, true
 	}
 	if !s.full && len(s.fresh) == 0 {
 		return
@@ -226,10 +227,8 @@ func (s *Scheduler) start(j *job) bool {
 // keep makes an allocation of what the pool gave a job.
 func (s *Scheduler) keep(j *job, r *rset.R) {
 	r = s.complete(j, r)
-	j.planned = false // Alloc ended it
 	s.leave(j)
 	j.state = holds
-	s.given(j, r)
 	resp := alloc.Response{ID: j.ID, Type: alloc.ResponseSuccess, R: r}
 	if s.cfg.Annotate {
 		resp.Annotations = s.summaryOf(j, r)

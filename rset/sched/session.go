@@ -30,16 +30,10 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 		return err
 	}
 	if s.pool = p; a.Resources != nil {
-		s.scheduling, s.expires = a.Resources.Scheduling(), a.Resources.Expiration()
+		s.scheduling = a.Resources.Scheduling()
 	}
-	if c.Expiration != nil {
-		s.expires = *c.Expiration
-	}
-	s.full, s.counted = true, false
-	if a.Resources != nil || c.Shrink != nil || c.Grow != nil {
-		s.inventory()
-	}
-	s.cfg.Logf("%d cores; ranks up: %v, down: %v, away: %v", s.capacity, ranks{c.Up}, ranks{c.Down}, ranks{c.Shrink})
+	s.full = true
+	s.cfg.Logf("%d cores; ranks up: %v, down: %v, away: %v", p.Inventory().Count("core"), ranks{c.Up}, ranks{c.Down}, ranks{c.Shrink})
 	if c.Expiration != nil {
 		s.cfg.Logf("all expires at %v, where 0 is never", *c.Expiration)
 	}
@@ -136,11 +130,8 @@ func (s *Scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
 	if !ok || errors.Is(err, pool.ErrExists) {
 		return false, err // nothing, or something else than the hello says
 	}
-	s.counted = false
 	if j == nil {
-		j = &job{Job: Job{JobInfo: h.JobInfo}, state: holds}
-		s.jobs[h.ID] = j
-		s.setOdd(j, err != nil || !s.wholeNodes(held.Held))
+		s.jobs[h.ID] = &job{Job: Job{JobInfo: h.JobInfo}, state: holds}
 		s.cfg.Logf("%v holds %v", named(h.ID), held.Held)
 	}
 	return true, err
@@ -192,7 +183,9 @@ func (s *Scheduler) request(m alloc.Request) error {
 	}
 	j := &job{Job: Job{JobInfo: m.JobInfo, Request: want.request}, want: want, state: waits}
 	s.jobs[j.ID] = j
-	s.setOdd(j, want.nodes == 0)
+	if j.nodes == 0 {
+		s.shared++
+	}
 	s.queue.insert(j.entry())
 	if !s.full {
 		s.fresh = append(s.fresh, j)
@@ -229,7 +222,6 @@ func (s *Scheduler) cancel(m alloc.Cancel) {
 func (s *Scheduler) forget(j *job) {
 	s.leave(j)
 	j.state = gone
-	s.setOdd(j, false)
 	delete(s.jobs, j.ID)
 }
 
@@ -237,6 +229,9 @@ func (s *Scheduler) forget(j *job) {
 func (s *Scheduler) leave(j *job) {
 	s.unplan(j)
 	s.queue.remove(j.key())
+	if j.nodes == 0 {
+		s.shared--
+	}
 }
 
 func (s *Scheduler) prioritize(m alloc.Prioritize) {
@@ -260,12 +255,7 @@ func (s *Scheduler) free(m alloc.Free) error {
 	if err != nil {
 		return err
 	}
-	j := s.jobs[m.ID]
-	s.full = true
-	s.freed(j, freed.Returned)
-	if m.Final {
-		j.state = gone
-		s.setOdd(j, false)
+	if s.full = true; m.Final {
 		delete(s.jobs, m.ID)
 	}
 	switch {
@@ -287,7 +277,6 @@ func (s *Scheduler) expire(m alloc.Expiration) error {
 		return err
 	}
 	s.full = true
-	s.moveEnd(s.jobs[m.ID], m.Expiration)
 	s.cfg.Logf("%v expires at %v, where 0 is never", named(m.ID), m.Expiration)
 	return nil
 }
