@@ -75,17 +75,10 @@ func readR(v jsonobj.Value, nonEmpty bool) *rset.R {
 	return r
 }
 
-// member reads a member that all jobs have.
-func (j *JobInfo) member(o *jsonobj.Reader) {
-	switch string(o.Key()) {
-	case "id":
-		j.ID = readID(o.Value())
-	case "priority":
-		j.Priority = readUint32(o.Value())
-	case "userid":
-		j.UserID = readUint32(o.Value())
-	case "t_submit":
-		j.Submit = readTime(o.Value())
+func readJob(o *jsonobj.Reader) JobInfo {
+	return JobInfo{
+		ID: readID(o.Need("id")), Priority: readUint32(o.Need("priority")), UserID: readUint32(o.Need("userid")),
+		Submit: readTime(o.Value().Member("t_submit")),
 	}
 }
 

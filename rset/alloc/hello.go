@@ -21,18 +21,11 @@ type HelloResponse struct {
 func (m HelloResponse) name() string { return "hello response" }
 
 func (m *HelloResponse) read(o *jsonobj.Reader) {
-	for o.Next() {
-		m.JobInfo.member(o)
-		switch string(o.Key()) {
-		case "R":
-			m.R = readR(o.Value(), true)
-		case "free":
-			m.Free = jsonobj.Parse(o.Value(), func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
-		}
-	}
-	o.Require("id", "priority", "userid")
+	free := o.Value().Member("free")
+	m.JobInfo, m.R = readJob(o), readR(o.Value().Member("R"), true)
+	m.Free = jsonobj.Parse(free, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 	if !m.freeFits() {
-		o.Value().Member("free").Fail(errSubset)
+		free.Fail(errSubset)
 	}
 	if m.Free.IsEmpty() {
 		m.Free = nil

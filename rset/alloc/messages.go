@@ -101,12 +101,7 @@ type Request struct {
 func (m Request) name() string { return "alloc request" }
 
 func (m *Request) read(o *jsonobj.Reader) {
-	for o.Next() {
-		if m.JobInfo.member(o); string(o.Key()) == "jobspec" {
-			m.Jobspec = readObject(o.Value())
-		}
-	}
-	o.Require("id", "priority", "userid", "jobspec")
+	m.JobInfo, m.Jobspec = readJob(o), readObject(o.Need("jobspec"))
 }
 
 func (m Request) append(dst []byte) ([]byte, error) {
@@ -198,15 +193,7 @@ type Expiration struct {
 func (m Expiration) name() string { return "expiration request" }
 
 func (m *Expiration) read(o *jsonobj.Reader) {
-	for o.Next() {
-		switch string(o.Key()) {
-		case "id":
-			m.ID = readID(o.Value())
-		case "expiration":
-			m.Expiration = readTime(o.Value())
-		}
-	}
-	o.Require("id", "expiration")
+	m.ID, m.Expiration = readID(o.Need("id")), readTime(o.Need("expiration"))
 }
 
 func (m Expiration) append(dst []byte) ([]byte, error) {
@@ -226,17 +213,7 @@ type Free struct {
 func (m Free) name() string { return "free request" }
 
 func (m *Free) read(o *jsonobj.Reader) {
-	for o.Next() {
-		switch string(o.Key()) {
-		case "id":
-			m.ID = readID(o.Value())
-		case "R":
-			m.R = readR(o.Value(), false)
-		case "final":
-			m.Final = o.Bool()
-		}
-	}
-	o.Require("id", "R")
+	m.ID, m.R, m.Final = readID(o.Need("id")), readR(o.Need("R"), false), o.Value().Member("final").Bool()
 }
 
 func (m Free) append(dst []byte) ([]byte, error) {
