@@ -3,6 +3,8 @@ package sched
 import (
 	"errors"
 	"fmt"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // The categories of errors. A text names the job and what to do. Errors of package pool
@@ -27,16 +29,7 @@ var (
 // errSide is returned for a message that only a scheduler sends.
 var errSide = errors.New("sched: not a message of a manager")
 
-// A refusal is an error of a category with a text of its own.
-type refusal struct {
-	category error
-	text     string
-}
-
-func (e *refusal) Error() string { return "sched: " + e.text }
-
-func (e *refusal) Unwrap() error { return e.category }
-
+// refuse returns an error of a category with a text of its own.
 func refuse(category error, format string, args ...any) error {
-	return &refusal{category, fmt.Sprintf(format, args...)}
+	return guard.Cause(category, fmt.Sprintf("sched: "+format, args...))
 }

@@ -43,13 +43,9 @@ func (s *Scheduler) recant() {
 
 // tell ends a pass.
 func (s *Scheduler) tell() {
-	if _, ok := s.cfg.Policy.(FIFO); ok {
+	if s.fifo {
 		// A job behind those that were told changes nothing for them.
-		s.stale = s.stale || s.full || s.queue.n <= maxTold
-		if !s.stale {
-			behind := s.queue.at(maxTold).key()
-			s.stale = slices.ContainsFunc(s.fresh, func(j *job) bool { return j.key().compare(behind) < 0 })
-		}
+		s.stale = s.stale || s.full || slices.ContainsFunc(s.fresh, func(j *job) bool { return s.queue.rank(j.key()) < maxTold })
 		return
 	}
 	s.recant()
@@ -61,8 +57,7 @@ func (s *Scheduler) Deadline() (eventlog.Timestamp, bool) {
 }
 
 func (s *Scheduler) forecasts() bool {
-	_, ok := s.cfg.Policy.(FIFO)
-	return ok && s.ready && s.cfg.Annotate && s.cfg.Forecast > 0
+	return s.fifo && s.ready && s.cfg.Annotate && s.cfg.Forecast > 0
 }
 
 // forecast tells the first jobs when they are to start, if the jobs before them end when

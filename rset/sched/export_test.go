@@ -10,6 +10,9 @@ import (
 // PlanOnly makes a scheduler reserve by Pool.Plan alone.
 func (s *Scheduler) PlanOnly() { s.shared++ }
 
+// Follows reports whether the policy is asked only for what is new.
+func (s *Scheduler) Follows() bool { return s.follows }
+
 // ByCount reports whether the last pass counted nodes.
 func (s *Scheduler) ByCount() bool { return s.byCount }
 

@@ -185,12 +185,3 @@ func (q *queue) rank(k key) (n int) {
 	}
 	return n + i
 }
-
-// at returns the job that has so many before it.
-func (q *queue) at(n int) *job {
-	c := 0
-	for ; n >= len(q.chunks[c].entries); c++ {
-		n -= len(q.chunks[c].entries)
-	}
-	return q.chunks[c].entries[n].job
-}

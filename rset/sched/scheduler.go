@@ -63,6 +63,8 @@ type Scheduler struct {
 	out        []alloc.Response
 
 	view    Pass
+	fifo    bool   // the policy is FIFO
+	follows bool   // the policy knows what is as it was in the last pass
 	passing bool   // the policy is at work
 	full    bool   // something has changed that is not a new job
 	fresh   []*job // new jobs since the last pass
@@ -118,7 +120,20 @@ func New(cfg Config) *Scheduler {
 	s := &Scheduler{cfg: cfg, jobs: make(map[jobid.ID]*job)}
 	s.view.s = s
 	s.until = never
+	switch cfg.Policy.(type) {
+	case FIFO, *FIFO:
+		s.fifo, s.follows = true, true
+	case EASY, *EASY, Conservative, *Conservative:
+		s.follows = true
+	}
 	return s
+}
+
+// enter begins a call that a policy must not make.
+func (s *Scheduler) enter() {
+	if s.passing {
+		panic("sched: a policy called its Scheduler")
+	}
 }
 
 // Pool returns a copy of the pool, in constant time; nil before the first Acquire.
@@ -166,6 +181,7 @@ func (r ranks) String() string {
 // Decide nothing starts: time frees nothing. A time before that of the last Decide counts
 // as that one.
 func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
+	s.enter()
 	if s.ended {
 		return nil
 	}
@@ -183,15 +199,13 @@ func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 
 // pass lets the policy look at the queue, if there is something new.
 func (s *Scheduler) pass() {
-	if _, _, uniform := s.pool.Idle(); s.byCount != (uniform && s.shared == 0) {
-		s.byCount, s.full = !s.byCount, true
-	}
 	if !s.full && len(s.fresh) == 0 {
 		return
 	}
-	switch s.cfg.Policy.(type) {
-	case FIFO, EASY, Conservative: // which know what is as it was
-	default:
+	if _, _, uniform := s.pool.Idle(); s.byCount != (uniform && s.shared == 0) {
+		s.byCount, s.full = !s.byCount, true
+	}
+	if !s.follows {
 		s.release()
 	}
 	s.schedule()
@@ -207,25 +221,15 @@ func (s *Scheduler) schedule() {
 	s.cfg.Policy.Schedule(&s.view)
 }
 
-// start gives a job resources if they are free, beside what is reserved for others. The
-// job may be denied.
+// start gives a job resources if they are free, beside what is reserved for others.
 func (s *Scheduler) start(j *job) bool {
 	r, err := s.pool.Alloc(j.ID, j.Request, s.now)
-	switch {
-	case err == nil:
-		s.keep(j, r)
-		return true
-	case errors.Is(err, pool.ErrBusy):
-	case errors.Is(err, pool.ErrExpired): // which may be put off
-		s.cfg.Logf("%v has to wait: %v", named(j.ID), err)
-	default:
-		s.deny(j, err)
+	if err != nil {
+		if !errors.Is(err, pool.ErrBusy) { // the inventory has expired, which may be put off
+			s.cfg.Logf("%v has to wait: %v", named(j.ID), err)
+		}
+		return false
 	}
-	return false
-}
-
-// keep makes an allocation of what the pool gave a job.
-func (s *Scheduler) keep(j *job, r *rset.R) {
 	r = s.complete(j, r)
 	s.leave(j)
 	j.state = holds
@@ -234,6 +238,7 @@ func (s *Scheduler) keep(j *job, r *rset.R) {
 		resp.Annotations = s.summaryOf(j, r)
 	}
 	s.out = append(s.out, resp)
+	return true
 }
 
 // complete returns what the pool gave a job, with the key scheduling of the inventory.
@@ -255,12 +260,7 @@ func (s *Scheduler) complete(j *job, r *rset.R) *rset.R {
 	return r
 }
 
-// deny answers a request that can never be met.
-func (s *Scheduler) deny(j *job, why error) {
-	s.forget(j)
-	s.denied(j.ID, why)
-}
-
+// denied answers a request that can never be met.
 func (s *Scheduler) denied(id jobid.ID, why error) {
 	s.out = append(s.out, alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: Reason(why)})
 }

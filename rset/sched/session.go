@@ -14,6 +14,7 @@ import (
 // second inventory, ErrNotReady for a change without one, or what pool.New and
 // pool.Pool.Update return. After an error nothing has changed.
 func (s *Scheduler) Acquire(a pool.Acquire) error {
+	s.enter()
 	p, c := s.pool, a.Change
 	switch {
 	case a.Resources != nil && p != nil:
@@ -38,17 +39,14 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 		s.cfg.Logf("all expires at %v, where 0 is never", *c.Expiration)
 	}
 	if len(c.AddProperties)+len(c.RemoveProperties) > 0 || c.Shrink != nil {
-		s.denyHopeless()
-	}
-	return nil
-}
-
-func (s *Scheduler) denyHopeless() {
-	for j := s.queue.first(nil); j != nil; j = s.queue.after(j.key(), nil) {
-		if err := s.pool.Feasible(j.Request); err != nil {
-			s.deny(j, err)
+		for j := s.queue.first(nil); j != nil; j = s.queue.after(j.key(), nil) {
+			if err := p.Feasible(j.Request); err != nil {
+				s.forget(j)
+				s.denied(j.ID, err)
+			}
 		}
 	}
+	return nil
 }
 
 // Take takes a message of the manager. It retains an R, and nothing else. The error is ErrNotReady,
@@ -58,6 +56,7 @@ func (s *Scheduler) denyHopeless() {
 // scheduler sends. Then nothing has changed. What Pool.Adopt reports of an
 // alloc.HelloResponse, ErrExists excepted, leaves the job with its resources.
 func (s *Scheduler) Take(m alloc.Message) error {
+	s.enter()
 	if s.ended {
 		return nil
 	}
@@ -105,42 +104,35 @@ func (s *Scheduler) Missed(l alloc.Line) {
 // adopt takes a job that has resources. Nothing starts before the end of the hello.
 func (s *Scheduler) adopt(h alloc.HelloResponse) error {
 	s.ready = false
-	known, err := s.tryAdopt(h)
-	if !known {
-		s.unknown++
-	}
-	return err
-}
-
-// tryAdopt is adopt, and reports whether it is known what the job has.
-func (s *Scheduler) tryAdopt(h alloc.HelloResponse) (known bool, err error) {
+	s.unknown++ // until it is known what the job has
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
-		return false, refuse(ErrNotReady, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
+		return refuse(ErrNotReady, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
 	case j != nil && j.state == waits:
-		return false, refuse(ErrExists, "job %v holds resources, and a request of it waits here", h.ID)
+		return refuse(ErrExists, "job %v holds resources, and a request of it waits here", h.ID)
 	case j == nil && len(s.jobs) >= s.cfg.MaxJobs:
-		return false, s.tooMany(h.ID)
+		return s.tooMany(h.ID)
 	case h.R == nil:
-		return false, refuse(ErrNoR, "job %v has no R, and there is no store to look it up in", h.ID)
+		return refuse(ErrNoR, "job %v has no R, and there is no store to look it up in", h.ID)
 	}
-	err = s.pool.Adopt(h.ID, h.R, h.Free)
+	err := s.pool.Adopt(h.ID, h.R, h.Free)
 	held, ok := s.pool.Holder(h.ID)
 	if !ok || errors.Is(err, pool.ErrExists) {
-		return false, err // nothing, or something else than the hello says
+		return err // nothing, or something else than the hello says
 	}
-	if j == nil {
+	if s.unknown--; j == nil {
 		s.jobs[h.ID] = &job{Job: Job{JobInfo: h.JobInfo}, state: holds}
 		s.cfg.Logf("%v holds %v", named(h.ID), held.Held)
 	}
-	return true, err
+	return err
 }
 
 // EndHello ends the responses to a hello, and returns the message to send then. The error is
 // ErrNotReady if there is no inventory, or if it is not known what a job of the hello has;
 // then say hello again.
 func (s *Scheduler) EndHello() (alloc.Ready, error) {
+	s.enter()
 	unknown := s.unknown
 	s.unknown, s.ready = 0, false
 	switch {

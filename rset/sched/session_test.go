@@ -154,12 +154,17 @@ func TestNothingStartsBeforeAllIsKnown(t *testing.T) {
 			require.Equal(t, []jobid.ID{2}, starts(t, s, 10))
 		})
 	}
-	// A line that cannot be read matters in a hello only.
+	// A line that cannot be read matters in a hello only. There it may be a job.
+	fresh := sched.New(sched.Config{})
+	require.NoError(t, fresh.Acquire(pool.Acquire{Resources: nodes}))
+	fresh.Missed(alloc.Line{})
+	_, err := fresh.EndHello()
+	require.ErrorIs(t, err, sched.ErrNotReady)
 	s := begun(t, sched.Config{}, nodes)
 	s.Missed(alloc.Line{})
 	s.Missed(alloc.Line{Topic: alloc.TopicFree})
 	require.True(t, s.Ready())
-	_, err := s.EndHello()
+	_, err = s.EndHello()
 	require.NoError(t, err)
 }
 
@@ -268,6 +273,20 @@ func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 	}
 }
 
+// So may the reservations of Conservative: a plan for a time that is past protects nobody.
+func TestAPlanThatIsOverIsMadeAnew(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.Conservative{}}, machine(t, 2, 1))
+	for id, nodes := range []int64{1, 2} {
+		q := ask(t, jobid.ID(id+1), nodes)
+		q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: 10 * time.Second})
+		require.NoError(t, s.Take(q))
+	}
+	require.NoError(t, s.Take(ask(t, 3, 1)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000), "2 is to start at 1010")
+	require.NoError(t, s.Take(ask(t, 4, 1)))
+	require.Empty(t, starts(t, s, 1025), "2 is to start as soon as 1 has ended")
+}
+
 // What a message is made of may be used again.
 func TestAMessageIsNotKept(t *testing.T) {
 	s := begun(t, sched.Config{}, machine(t, 2, 1))
@@ -325,6 +344,88 @@ func TestTheTimeOfADecision(t *testing.T) {
 		require.Len(t, out, 1)
 		require.Equal(t, eventlog.Timestamp(1000), out[0].R.Start())
 	}
+}
+
+// Numbers that mean nothing are as documented.
+func TestLimitsOfAConfig(t *testing.T) {
+	for limit, want := range map[int]int{-1: 0, 0: 0, 7: 7, math.MaxInt32: math.MaxInt32, math.MaxInt: math.MaxInt32} {
+		s := sched.New(sched.Config{Limit: limit, MaxJobs: -1})
+		require.NoError(t, s.Acquire(pool.Acquire{Resources: machine(t, 1, 1), Change: pool.Change{Up: idset.Of(0)}}))
+		r, err := s.EndHello()
+		require.NoError(t, err)
+		require.Equal(t, want, r.Limit)
+		require.NoError(t, s.Take(ask(t, 1, 1)))
+		require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
+	}
+}
+
+// The responses of a decision are the caller's.
+func TestResponsesAreKept(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 2, 1))
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	first := s.Decide(1)
+	require.NoError(t, s.Take(ask(t, 2, 1)))
+	s.Decide(1)
+	require.Equal(t, jobid.ID(1), first[0].ID)
+}
+
+// An allocation has the key scheduling of the inventory, and is known by it in a hello.
+func TestTheSchedulingOfTheInventory(t *testing.T) {
+	nodes, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]},"scheduling":{"a":1}}`))
+	require.NoError(t, err)
+	s := begun(t, sched.Config{}, nodes)
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	r := s.Decide(1)[0].R
+	require.Equal(t, `{"a":1}`, string(r.Scheduling()))
+	require.NoError(t, s.Take(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: r}))
+	_, err = s.EndHello()
+	require.NoError(t, err)
+	require.NoError(t, s.Take(ask(t, 2, 2)))
+	require.Empty(t, starts(t, s, 2))
+	require.NoError(t, s.Take(alloc.Free{ID: 1, R: r, Final: true}))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 3))
+}
+
+// A pointer to a policy is the policy: it knows what is as it was.
+func TestAPolicyMayBeAPointer(t *testing.T) {
+	for _, policy := range []sched.Policy{&sched.FIFO{}, &sched.EASY{}, &sched.Conservative{}} {
+		s := begun(t, sched.Config{Policy: policy}, machine(t, 2, 1))
+		require.True(t, s.Follows())
+		require.NoError(t, s.Take(ask(t, 1, 2)))
+		require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
+	}
+	require.False(t, begun(t, sched.Config{Policy: new(keeps)}, machine(t, 2, 1)).Follows())
+}
+
+// A policy decides by its Pass. The Scheduler refuses to be called meanwhile.
+func TestAPolicyThatCallsItsScheduler(t *testing.T) {
+	var s *sched.Scheduler
+	for name, call := range map[string]func(){
+		"Acquire": func() { _ = s.Acquire(pool.Acquire{}) }, "Take": func() { _ = s.Take(alloc.Cancel{ID: 1}) },
+		"EndHello": func() { _, _ = s.EndHello() }, "Decide": func() { s.Decide(1) },
+	} {
+		s = begun(t, sched.Config{Policy: code(func(*sched.Pass) { call() })}, machine(t, 1, 1))
+		require.NoError(t, s.Take(ask(t, 1, 1)))
+		require.PanicsWithValue(t, "sched: a policy called its Scheduler", func() { s.Decide(1) }, name)
+	}
+}
+
+// Without a change nothing is decided anew, also if the last decision made nodes as good as
+// one another.
+func TestADecisionThatMakesNodesUniform(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.Conservative{}, Annotate: true}, machine(t, 2, 1))
+	q := ask(t, 1, 1)
+	q.Jobspec = specOf(t, jobspec.Job{Slots: 1, Cores: 1, Duration: time.Minute})
+	require.NoError(t, s.Take(q))
+	for id, nodes := range []int64{2, 1} {
+		require.NoError(t, s.Take(ask(t, jobid.ID(id+2), nodes)))
+	}
+	require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1))
+	require.False(t, s.ByCount())
+	require.Empty(t, s.Decide(1))
+	require.NoError(t, s.Take(ask(t, 4, 1)))
+	require.Empty(t, starts(t, s, 1))
+	require.True(t, s.ByCount())
 }
 
 // A policy has a Pass for as long as it schedules.
