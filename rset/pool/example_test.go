@@ -158,8 +158,8 @@ func ExamplePool_Clone() {
 	_, err := p.Alloc(1, exampleRequest(3), 1000)
 	fmt.Println(err)
 	then := p.Clone()
-	freed, err := then.Free(1, nil, true)
-	fmt.Println(freed.Rest, err)
+	rest, err := then.Free(1, nil, true)
+	fmt.Println(rest, err)
 	fmt.Println(p.Available())
 	fmt.Println(then.Available())
 	// Output:

@@ -51,7 +51,6 @@ type Pool struct {
 	properties int        // the number of different ones
 	known      known      // what was found out about requests
 	expiration eventlog.Timestamp
-	none       *rset.R // the empty set, for results
 	grants     []grant // memory for those of a search
 
 	tally
@@ -77,7 +76,6 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),
-		none:       new(rset.R),
 		spans:      newRankTree(),
 		fit:        newFitTree(cfg.Fit),
 		holders:    newJobTree[*holder](),

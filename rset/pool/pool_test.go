@@ -104,14 +104,15 @@ func alloc(t require.TestingT, p *pool.Pool, id jobid.ID, q *pool.Request) *rset
 	return r
 }
 
-// free frees what a job has of some ranks, or nothing, and checks the pool.
-func free(t require.TestingT, p *pool.Pool, id jobid.ID, r *rset.R, ranks string, final bool) pool.Freed {
+// free frees what a job has of some ranks, or nothing, and checks the pool. It returns what
+// else is freed.
+func free(t require.TestingT, p *pool.Pool, id jobid.ID, r *rset.R, ranks string, final bool) (rest *rset.R) {
 	set, err := idset.Parse(ranks)
 	require.NoError(t, err)
 	part, err := r.Restrict(set)
 	require.NoError(t, err)
-	freed, err := p.Free(id, part, final)
+	rest, err = p.Free(id, part, final)
 	require.NoError(t, err)
 	require.NoError(t, p.Check())
-	return freed
+	return rest
 }

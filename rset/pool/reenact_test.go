@@ -53,14 +53,13 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	require.NoError(t, p.Check())
 
 	// Neither of the two frees what the other one holds.
-	freed := free(t, p, 1, nil, "", true)
-	require.Equal(t, "rank3/core[0-3]", freed.Contested.String())
-	require.Equal(t, "rank3/core[4-7],gpu[0-1]", freed.Returned.String())
+	free(t, p, 1, nil, "", true)
 	require.Equal(t, "rank3/core[4-7],gpu[0-1]", p.Available().String())
 	h, ok := p.Holder(3)
 	require.True(t, ok)
 	require.Empty(t, h.Conflicts)
-	require.Equal(t, "rank3/core[0-3]", free(t, p, 3, other, "3", true).Returned.String())
+	free(t, p, 3, other, "3", true)
+	require.Equal(t, "rank3/core[0-7],gpu[0-1]", p.Available().String())
 }
 
 // flux-sched commit 26eef394: a job on two racks freed two of its three nodes.
@@ -118,9 +117,7 @@ func TestReenact1301And2b4b6ff9EveryEntryComesBack(t *testing.T) {
 	r := alloc(t, p, 1, requestOf(t, specText("["+wholeNodes("3")+"]", "")))
 	require.Len(t, slices.Collect(r.Entries()), 3)
 	require.True(t, p.Available().IsEmpty())
-	freed := free(t, p, 1, r, "0-2", true)
-	require.EqualValues(t, 96, freed.Returned.Count("core"))
-	require.True(t, freed.Rest.IsEmpty())
+	require.True(t, free(t, p, 1, r, "0-2", true).IsEmpty())
 	require.Equal(t, whole, p.Available().String())
 }
 
@@ -148,22 +145,21 @@ func TestReenact1043AJobPastItsExpirationHoldsWhatItHeld(t *testing.T) {
 func TestReenact1266FinalReleasesWhatNoFragmentNamed(t *testing.T) {
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	r := alloc(t, p, 1, byNode(t, "4", "4"))
-	freed := free(t, p, 1, r, "1", true)
-	require.Equal(t, "rank[0,2-3]/core[0-3]", freed.Rest.String())
-	require.Equal(t, "rank[0-3]/core[0-3]", freed.Returned.String())
+	require.Equal(t, "rank[0,2-3]/core[0-3]", free(t, p, 1, r, "1", true).String())
+	require.Equal(t, "rank[0-3]/core[0-3]", p.Available().String())
 	require.Zero(t, p.Len())
 
 	// The other way round: all is freed, and final comes later, with nothing.
 	r = alloc(t, p, 2, byNode(t, "4", "4"))
-	freed, err := p.Free(2, r, false)
+	rest, err := p.Free(2, r, false)
 	require.NoError(t, err)
-	require.Same(t, r, freed.Returned)
+	require.Nil(t, rest)
 	h, ok := p.Holder(2)
 	require.True(t, ok)
 	require.True(t, h.Held.IsEmpty())
-	freed, err = p.Free(2, new(rset.R), true)
+	rest, err = p.Free(2, new(rset.R), true)
 	require.NoError(t, err)
-	require.True(t, freed.Returned.IsEmpty() && freed.Rest.IsEmpty() && freed.Gone.IsEmpty())
+	require.True(t, rest.IsEmpty())
 	_, err = p.Free(2, nil, true)
 	require.ErrorIs(t, err, pool.ErrNotFound)
 }
@@ -181,12 +177,10 @@ func TestReenact3392ShrinkBelowWhatIsUsed(t *testing.T) {
 	require.Equal(t, "rank0/core[0-3]", h.Held.String())
 	require.Equal(t, "rank[1-2]/core[0-3]", h.Gone.String())
 	require.ErrorIs(t, p.Feasible(byNode(t, "2", "1")), pool.ErrInfeasible)
-	freed := free(t, p, 1, r, "0-1", false)
-	require.Equal(t, "rank0/core[0-3]", freed.Returned.String())
-	require.Equal(t, "rank1/core[0-3]", freed.Gone.String())
-	freed = free(t, p, 1, nil, "", true)
-	require.Equal(t, "rank2/core[0-3]", freed.Gone.String())
-	require.True(t, freed.Returned.IsEmpty())
+	free(t, p, 1, r, "0-1", false)
+	h, _ = p.Holder(1)
+	require.Equal(t, "rank2/core[0-3]", h.Gone.String())
+	require.Equal(t, "rank2/core[0-3]", free(t, p, 1, nil, "", true).String())
 	require.Equal(t, "rank0/core[0-3]", p.Available().String())
 
 	// All ranks may go.

@@ -82,9 +82,8 @@ func (s *state) take(o *[1]owner, rest *children.Set) {
 	s.free = rest
 }
 
-// drop takes from a job some of the children that it holds of the node, and returns those
-// that no job holds any more.
-func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
+// drop takes from a job some of the children that it holds of the node.
+func (s *state) drop(job jobid.ID, k *children.Set) {
 	i, _ := s.find(job)
 	rest := s.owners[i].what.Subtract(k)
 	switch {
@@ -98,7 +97,7 @@ func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
 	}
 	if len(s.owners) == 0 {
 		s.free, s.clash = s.all, false
-		return k
+		return
 	}
 	if s.clash {
 		for j, o := range s.owners {
@@ -109,7 +108,6 @@ func (s *state) drop(job jobid.ID, k *children.Set) *children.Set {
 		s.clash = s.overlaps()
 	}
 	s.free = s.free.Union(k)
-	return k
 }
 
 // overlaps reports whether two owners hold the same.

@@ -108,11 +108,10 @@ func TestARankMayBeReplaced(t *testing.T) {
 	h, _ := p.Holder(1)
 	require.Equal(t, "rank0/core[0-2] rank1/core2", h.Held.String())
 	require.Equal(t, "rank1/core[0-1]", h.Gone.String())
-	freed, err := p.Free(1, h.R, true)
+	rest, err := p.Free(1, h.R, true)
 	require.NoError(t, err)
-	require.Equal(t, "rank0/core[0-2] rank1/core2", freed.Returned.String())
-	require.Equal(t, "rank1/core[0-1]", freed.Gone.String())
-	require.True(t, freed.Rest.IsEmpty())
+	require.Equal(t, "rank0/core[0-3] rank1/core[2-7]", p.Available().String())
+	require.True(t, rest.IsEmpty())
 	require.NoError(t, p.Check())
 }
 

@@ -243,7 +243,7 @@ func (s *Scheduler) free(m alloc.Free) error {
 	if s.pool == nil {
 		return errNoInventory()
 	}
-	freed, err := s.pool.Free(m.ID, m.R, m.Final)
+	rest, err := s.pool.Free(m.ID, m.R, m.Final)
 	if err != nil {
 		return err
 	}
@@ -251,8 +251,8 @@ func (s *Scheduler) free(m alloc.Free) error {
 		delete(s.jobs, m.ID)
 	}
 	switch {
-	case !freed.Rest.IsEmpty():
-		s.cfg.Logf("%v done; the fragments left out %v, which is free now", named(m.ID), freed.Rest)
+	case !rest.IsEmpty():
+		s.cfg.Logf("%v done; the fragments left out %v, which is free now", named(m.ID), rest)
 	case m.Final:
 		s.cfg.Logf("%v done", named(m.ID))
 	default:
