@@ -75,8 +75,9 @@ func DescribeAll(m *Manager) string {
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].start)
 	}
-	for info, state := range m.sched.queue.All() {
-		fmt.Fprintf(&b, "queued %v %v\n", info, state)
+	fmt.Fprintf(&b, "queue %+v\n", m.sched.queue.Stats())
+	for info := range m.sched.queue.All() {
+		fmt.Fprintf(&b, "queued %v\n", info)
 	}
 	p := &m.purger
 	_, busy := m.index.Claimed()

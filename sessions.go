@@ -39,19 +39,13 @@ func (s *scheduler) send(sends []alloc.Send, err error) {
 		panic("joblife: the queue and the jobs disagree: " + err.Error())
 	}
 	for _, msg := range sends {
-		id := msg.Job.ID
-		switch msg.Kind {
-		case alloc.SendAlloc:
-			j := s.jobs[id]
-			s.out.Sched = append(s.out.Sched, alloc.Request{JobInfo: msg.Job, Jobspec: j.request()})
+		var jobspec json.RawMessage
+		if msg.Kind == alloc.SendAlloc {
+			j := s.jobs[msg.Job.ID]
+			jobspec = j.request()
 			s.debug(j, eventAllocRequest)
-		case alloc.SendCancel:
-			s.out.Sched = append(s.out.Sched, alloc.Cancel{ID: id})
-		case alloc.SendPrioritize:
-			s.out.Sched = append(s.out.Sched, alloc.Prioritize{Jobs: msg.Jobs})
-		case alloc.SendFree:
-			s.out.Sched = append(s.out.Sched, alloc.Free{ID: id, R: msg.R, Final: true})
 		}
+		s.out.Sched = append(s.out.Sched, msg.Message(jobspec))
 	}
 	s.sends = sends[:0]
 }

@@ -31,7 +31,7 @@ func TestAllocationBudgetOfQueues(t *testing.T) {
 	q := full(n, 8)
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		_ = q.Stats()
-		for range q.All() {
+		for range q.States() {
 			continue
 		}
 		for range q.List(alloc.StatePending) {

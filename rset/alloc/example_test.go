@@ -24,11 +24,11 @@ func Example() {
 	fmt.Println(outcome)
 
 	for _, s := range out {
-		line, _ := s.AppendLine(nil, []byte(`{"version":1}`))
+		line, _ := alloc.AppendMessage(nil, s.Kind.String(), s.Message([]byte(`{"version":1}`)))
 		fmt.Print(string(line))
 	}
-	for job, state := range q.All() {
-		fmt.Println(job.ID.Format(jobid.FormatDec), job.Priority, state)
+	for job := range q.All() {
+		fmt.Println(job.ID.Format(jobid.FormatDec), job.Priority)
 	}
 	fmt.Printf("%+v\n", q.Stats())
 	// Output:
@@ -37,8 +37,8 @@ func Example() {
 	// {"topic":"sched.alloc","payload":{"id":1,"priority":16,"userid":1000,"t_submit":100.0,"jobspec":{"version":1}}}
 	// {"topic":"sched.cancel","payload":{"id":1}}
 	// {"topic":"sched.alloc","payload":{"id":2,"priority":20,"userid":1000,"t_submit":101.0,"jobspec":{"version":1}}}
-	// 2 20 sent
-	// 1 16 pending
+	// 1 16
+	// 2 20
 	// {Pending:1 Blocked:0 Sent:1 Recalled:0 Canceled:0}
 }
 
@@ -73,7 +73,7 @@ func ExampleQueue_Prioritize() {
 	}
 	out, _ := q.Prioritize(nil, []alloc.Priority{{ID: 2, Priority: 30}, {ID: 0, Priority: 0}, {ID: 1, Priority: 5}})
 	for _, s := range out {
-		line, _ := s.AppendLine(nil, nil)
+		line, _ := alloc.AppendMessage(nil, s.Kind.String(), s.Message(nil))
 		fmt.Print(string(line))
 	}
 	// Output:

@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	"github.com/google/btree"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // CountComparisons has the lists of a queue that was never used add to *n how
@@ -38,4 +40,69 @@ func (q *Queue) List(s State) iter.Seq[JobInfo] {
 			}
 		}
 	}
+}
+
+// State is the state of a job for people: a claim is not seen.
+type State = state
+
+// The states.
+const (
+	StatePending  = statePending
+	StateBlocked  = stateBlocked
+	StateSent     = stateSent
+	StateRecalled = stateRecalled
+	StateCanceled = stateCanceled
+)
+
+// String returns the state in lower case.
+func (s state) String() string {
+	return guard.Name("State", s, "pending", "blocked", "sent", "recalled", "canceled", "pending")
+}
+
+func (s state) seen() state {
+	if s == stateClaimed {
+		return statePending
+	}
+	return s
+}
+
+// States returns an iterator over the jobs and their states, in queue order: by
+// priority, greatest first, then by id. Canceled jobs are left out. The queue must not
+// change meanwhile. Each job takes log n steps and allocates nothing.
+func (q *Queue) States() iter.Seq2[JobInfo, State] {
+	return func(yield func(JobInfo, State) bool) {
+		for j := q.after(nil); j != nil && yield(j.JobInfo, j.state.seen()); {
+			j = q.after(j)
+		}
+	}
+}
+
+// after returns the job that follows another in queue order, or the first of all after
+// nil; nil after the last.
+func (q *Queue) after(j *job) (next *job) {
+	for s := range q.in {
+		if state(s) == stateCanceled || q.in[s].len() == 0 {
+			continue
+		}
+		candidate := q.in[s].first()
+		if j != nil {
+			candidate = q.in[s].after(j)
+		}
+		if next == nil || precedes(candidate, next) {
+			next = candidate
+		}
+	}
+	return next
+}
+
+// after returns the first job behind another, nil if there is no such job. The other
+// need not be in the list.
+func (l *list) after(j *job) (next *job) {
+	l.items().AscendGreaterOrEqual(itemOf(j), func(i item) bool {
+		if i.job != j {
+			next = i.job
+		}
+		return next == nil
+	})
+	return next
 }

@@ -67,7 +67,6 @@ type Holder struct {
 // An Announcement is the response to the hello of a scheduler.
 type Announcement struct {
 	Responses []HelloResponse // by id; the failure NoData follows them
-	Cut       []jobid.ID      // the jobs in Responses whose R was cut to what they still hold, by id
 	Failed    []HelloFailure  // jobs that hold resources and cannot be announced, by id
 }
 
@@ -83,7 +82,7 @@ type HelloFailure struct {
 //
 // Jobs with Bypass are left out: the scheduler never knew them. A job that has freed some
 // ranks is announced with R and Free if the scheduler said partial-ok. Otherwise its R is
-// cut to what it holds, and Cut lists the job. A scheduler that uses this R is right; a
+// cut to what it holds. A scheduler that uses this R is right; a
 // scheduler that looks R up elsewhere treats the freed ranks as held until the job ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
@@ -104,9 +103,6 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 		if err != nil {
 			out.Failed = append(out.Failed, HelloFailure{h.ID, fmt.Errorf("alloc: hello: job %v: %w", h.ID, err)})
 			continue
-		}
-		if m.R != h.R {
-			out.Cut = append(out.Cut, h.ID)
 		}
 		out.Responses = append(out.Responses, m)
 	}

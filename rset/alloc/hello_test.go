@@ -44,7 +44,6 @@ func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 		"30 rank[0-3]/core[0-7] free ",
 	}, announced(t, a))
 	require.Empty(t, a.Failed)
-	require.Empty(t, a.Cut)
 	require.Equal(t, a, alloc.Announce(holders, true), "a second hello has the same answer")
 	require.Equal(t, jobid.ID(30), holders[0].ID, "the caller's slice keeps its order")
 	require.Equal(t, alloc.JobInfo{ID: 10, Priority: 16, UserID: 1, Submit: 5}, a.Responses[0].JobInfo)
@@ -56,7 +55,6 @@ func TestWithoutPartialOKAJobIsAnnouncedWithWhatItHolds(t *testing.T) {
 	t.Log("PR-9")
 	a := alloc.Announce([]alloc.Holder{holder(t, 1, idset.Of(0, 2)), holder(t, 2, nil)}, false)
 	require.Equal(t, []string{"1 rank[1,3]/core[0-7] free ", "2 rank[0-3]/core[0-7] free "}, announced(t, a))
-	require.Equal(t, []jobid.ID{1}, a.Cut)
 	require.Empty(t, a.Failed)
 }
 

@@ -2,11 +2,11 @@ package alloc
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/joblife/joblife/internal/guard"
-	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -47,7 +47,7 @@ type Queue struct {
 // A job is what the queue knows of a job, a canceled one too.
 type job struct {
 	JobInfo
-	state   State
+	state   state
 	stopped bool
 	mark    uint64 // the last Prioritize that named it
 }
@@ -82,25 +82,22 @@ type Send struct {
 	R    *rset.R    // for SendFree: resources that came for a canceled job
 }
 
-// AppendLine appends the message as a line. Only SendAlloc uses the jobspec. The
-// errors are those of AppendMessage; the zero Send is an ErrMessage.
-func (s Send) AppendLine(dst []byte, jobspec []byte) ([]byte, error) {
+// Message returns the message. Only SendAlloc uses the jobspec.
+func (s Send) Message(jobspec json.RawMessage) Message {
 	switch s.Kind {
 	case SendAlloc:
-		return AppendMessage(dst, TopicAlloc, Request{JobInfo: s.Job, Jobspec: jobspec})
+		return Request{JobInfo: s.Job, Jobspec: jobspec}
 	case SendCancel:
-		return AppendMessage(dst, TopicCancel, Cancel{ID: s.Job.ID})
+		return Cancel{ID: s.Job.ID}
 	case SendPrioritize:
-		return AppendMessage(dst, TopicPrioritize, Prioritize{Jobs: s.Jobs})
-	case SendFree:
-		return AppendMessage(dst, TopicFree, Free{ID: s.Job.ID, R: s.R, Final: true})
+		return Prioritize{Jobs: s.Jobs}
 	}
-	return dst, messageError("send", jsonobj.ErrRange)
+	return Free{ID: s.Job.ID, R: s.R, Final: true}
 }
 
 func (q *Queue) get(id jobid.ID) (*job, error) {
 	j := q.jobs[id]
-	if j == nil || j.state == StateCanceled {
+	if j == nil || j.state == stateCanceled {
 		return nil, jobError(id, errNotFound)
 	}
 	return j, nil
@@ -123,7 +120,7 @@ func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
 
 func (q *Queue) add(j JobInfo, stopped bool) error {
 	if old := q.jobs[j.ID]; old != nil {
-		if old.state == StateCanceled {
+		if old.state == stateCanceled {
 			return fmt.Errorf("%w: %v is canceled, and its request has no response", errExists, j.ID)
 		}
 		return jobError(j.ID, errExists)
@@ -158,11 +155,11 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 		return dst, err
 	}
 	switch j.state {
-	case StateSent:
-		q.move(j, StateCanceled)
+	case stateSent:
+		q.move(j, stateCanceled)
 		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
-	case StateRecalled:
-		q.move(j, StateCanceled)
+	case stateRecalled:
+		q.move(j, stateCanceled)
 	default:
 		q.drop(j)
 	}
@@ -195,16 +192,16 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		q.in[j.state].remove(j)
 		j.Priority = p.Priority
 		switch {
-		case j.state == StateRecalled:
-			q.in[StateRecalled].insert(j)
-		case j.state != StateSent:
+		case j.state == stateRecalled:
+			q.in[stateRecalled].insert(j)
+		case j.state != stateSent:
 			q.enter(j)
 		case j.blocked():
-			j.state = StateRecalled
-			q.in[StateRecalled].insert(j)
+			j.state = stateRecalled
+			q.in[stateRecalled].insert(j)
 			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
 		default:
-			q.in[StateSent].insert(j)
+			q.in[stateSent].insert(j)
 			j.mark = q.marks
 			told++
 		}
@@ -222,7 +219,7 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 	}
 	pairs := make([]Priority, 0, told)
 	for _, p := range jobs {
-		if j := q.jobs[p.ID]; j.mark == q.marks && j.state == StateSent {
+		if j := q.jobs[p.ID]; j.mark == q.marks && j.state == stateSent {
 			pairs = append(pairs, p)
 		}
 	}
@@ -256,10 +253,10 @@ func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, er
 		j := q.jobs[id]
 		j.stopped = stopped
 		switch {
-		case j.state == StateSent && stopped:
-			q.move(j, StateRecalled)
+		case j.state == stateSent && stopped:
+			q.move(j, stateRecalled)
 			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
-		case j.state == StatePending, j.state == stateClaimed, j.state == StateBlocked:
+		case j.state == statePending, j.state == stateClaimed, j.state == stateBlocked:
 			q.in[j.state].remove(j)
 			q.enter(j)
 		}
@@ -297,10 +294,10 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 		return dst, 0, messageError("alloc response", err)
 	}
 	j := q.jobs[a.ID]
-	if j == nil || j.state != StateSent && j.state != StateRecalled && j.state != StateCanceled {
+	if j == nil || j.state != stateSent && j.state != stateRecalled && j.state != stateCanceled {
 		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", errProtocol, a.Type, a.ID)
 	}
-	canceled, out := j.state == StateCanceled, OutcomeDropped
+	canceled, out := j.state == stateCanceled, OutcomeDropped
 	switch {
 	case a.Type == ResponseAnnotate && canceled:
 		return dst, OutcomeDropped, nil
@@ -345,7 +342,7 @@ func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 		return dst, ReadyResponse{}, fmt.Errorf("%w: ready without a hello, the scheduler is %v", errProtocol, q.Phase())
 	}
 	q.phase, q.limit = PhaseOnline, m.Limit
-	a := ReadyResponse{Count: uint32(q.in[StatePending].len())}
+	a := ReadyResponse{Count: uint32(q.in[statePending].len())}
 	return q.settle(dst), a, nil
 }
 
@@ -356,17 +353,17 @@ func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 // k requests it takes k log n steps.
 func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 	q.phase, q.limit = PhaseOffline, 0
-	back := make([]*job, 0, q.in[StateSent].len()+q.in[StateRecalled].len())
-	for _, s := range []State{StateSent, StateRecalled} {
+	back := make([]*job, 0, q.in[stateSent].len()+q.in[stateRecalled].len())
+	for _, s := range []state{stateSent, stateRecalled} {
 		for j := range q.in[s].all() {
 			back = append(back, j)
 		}
 		q.in[s].clear()
 	}
-	for j := range q.in[StateCanceled].all() {
+	for j := range q.in[stateCanceled].all() {
 		delete(q.jobs, j.ID)
 	}
-	q.in[StateCanceled].clear()
+	q.in[stateCanceled].clear()
 	slices.SortFunc(back, func(a, b *job) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range back {
 		q.enter(j)

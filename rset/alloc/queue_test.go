@@ -47,7 +47,7 @@ func told(sends []alloc.Send) string {
 func described(q *alloc.Queue) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %+v:", q.Phase(), q.Stats())
-	for j, s := range q.All() {
+	for j, s := range q.States() {
 		fmt.Fprintf(&b, " %d@%d %v", j.ID, j.Priority, s)
 	}
 	for j := range q.List(alloc.StateCanceled) {
@@ -145,7 +145,7 @@ func TestResourcesForACancelledJobAreGivenBackAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, alloc.OutcomeReturned, outcome)
 	require.Len(t, sends, 1)
-	line, err := sends[0].AppendLine(nil, nil)
+	line, err := alloc.AppendMessage(nil, alloc.TopicFree, sends[0].Message(nil))
 	require.NoError(t, err)
 	require.Equal(t, `{"topic":"sched.free","payload":{"id":1,"R":`+textR+`,"final":true}}`+"\n", string(line), "without what the scheduler keeps with it")
 	require.Equal(t, alloc.Stats{}, d.Stats())
@@ -220,7 +220,7 @@ func TestTheZeroQueueWorks(t *testing.T) {
 	require.Equal(t, alloc.PhaseOffline, q.Phase())
 	require.Equal(t, alloc.Stats{}, q.Stats())
 	require.Empty(t, q.Lost(nil))
-	for range q.All() {
+	for range q.States() {
 		t.Fatal("a job")
 	}
 	_, err := q.Cancel(nil, 1)
@@ -250,21 +250,17 @@ func TestSendsBecomeLines(t *testing.T) {
 		`{"topic":"sched.cancel","payload":{"id":7}}`:             {Kind: alloc.SendCancel, Job: alloc.JobInfo{ID: 7}},
 		`{"topic":"sched.prioritize","payload":{"jobs":[[7,1]]}}`: {Kind: alloc.SendPrioritize, Jobs: []alloc.Priority{{7, 1}}},
 	} {
-		b, err := s.AppendLine([]byte("x"), nil)
+		b, err := alloc.AppendMessage([]byte("x"), s.Kind.String(), s.Message(nil))
 		require.NoError(t, err)
 		require.Equal(t, "x"+want+"\n", string(b))
 		require.Contains(t, want, s.Kind.String())
 	}
-	_, err := alloc.Send{}.AppendLine(nil, nil)
-	require.ErrorIs(t, err, alloc.ErrMessage)
-	_, err = alloc.Send{Kind: alloc.SendAlloc}.AppendLine(nil, nil)
+	_, err := alloc.Append(nil, alloc.Send{Kind: alloc.SendAlloc}.Message(nil))
 	require.ErrorIs(t, err, alloc.ErrMessage, "a request without jobspec")
 	require.Equal(t, "sched.free", alloc.SendFree.String())
 }
 
 func TestEveryNameIsTotal(t *testing.T) {
-	require.Equal(t, "[State(0) pending blocked sent recalled canceled]", fmt.Sprint([]alloc.State{0, 1, 2, 3, 4, 5}))
-	require.Equal(t, "State(200)", alloc.State(200).String())
 	require.Equal(t, "[Phase(0) offline greeting online Phase(4)]", fmt.Sprint([]alloc.Phase{0, 1, 2, 3, 4}))
 	require.Equal(t, "[Outcome(0) allocated annotated denied requeued returned dropped Outcome(7)]", fmt.Sprint([]alloc.Outcome{0, 1, 2, 3, 4, 5, 6, 7}))
 	require.Equal(t, "[SendKind(0) sched.alloc sched.cancel sched.prioritize sched.free SendKind(5)]", fmt.Sprint([]alloc.SendKind{0, 1, 2, 3, 4, 5}))

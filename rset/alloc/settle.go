@@ -80,22 +80,10 @@ func (l *list) all() iter.Seq[*job] {
 	}
 }
 
-// after returns the first job behind another, nil if there is no such job. The other
-// need not be in the list.
-func (l *list) after(j *job) (next *job) {
-	l.items().AscendGreaterOrEqual(itemOf(j), func(i item) bool {
-		if i.job != j {
-			next = i.job
-		}
-		return next == nil
-	})
-	return next
-}
-
 // precedes reports whether neither job is nil and a comes before b.
 func precedes(a, b *job) bool { return a != nil && b != nil && before(itemOf(a), itemOf(b)) }
 
-func (q *Queue) move(j *job, to State) {
+func (q *Queue) move(j *job, to state) {
 	q.in[j.state].remove(j)
 	j.state = to
 	q.in[to].insert(j)
@@ -104,9 +92,9 @@ func (q *Queue) move(j *job, to State) {
 // enter makes a job without a request pending or blocked, and puts it into that list. It
 // is in no list before. Claims are out of balance until settle.
 func (q *Queue) enter(j *job) {
-	j.state = StatePending
+	j.state = statePending
 	if j.blocked() {
-		j.state = StateBlocked
+		j.state = stateBlocked
 	}
 	q.in[j.state].insert(j)
 }
@@ -126,26 +114,26 @@ func (q *Queue) places() int {
 	if q.limit == 0 {
 		return 0
 	}
-	return q.limit - q.in[StateSent].len()
+	return q.limit - q.in[stateSent].len()
 }
 
 // outstanding returns how many requests have no response.
 func (q *Queue) outstanding() int {
-	return q.in[StateSent].len() + q.in[StateRecalled].len() + q.in[StateCanceled].len()
+	return q.in[stateSent].len() + q.in[stateRecalled].len() + q.in[stateCanceled].len()
 }
 
 // balance gives the claims to the best of the waiting jobs. It takes log n steps for
 // each job that entered or left since, and for each place more or less.
 func (q *Queue) balance() {
-	rest, best := &q.in[StatePending], &q.in[stateClaimed]
+	rest, best := &q.in[statePending], &q.in[stateClaimed]
 	for best.len() < q.places() && rest.len() > 0 {
 		q.move(rest.first(), stateClaimed)
 	}
 	for best.len() > q.places() {
-		q.move(best.last(), StatePending)
+		q.move(best.last(), statePending)
 	}
 	for precedes(rest.first(), best.last()) {
-		q.move(best.last(), StatePending)
+		q.move(best.last(), statePending)
 		q.move(rest.first(), stateClaimed)
 	}
 }
@@ -157,11 +145,11 @@ func (q *Queue) recall(dst []Send) []Send {
 		return dst
 	}
 	for {
-		last := q.in[StateSent].last()
-		if !precedes(q.in[StatePending].first(), last) {
+		last := q.in[stateSent].last()
+		if !precedes(q.in[statePending].first(), last) {
 			return dst
 		}
-		q.move(last, StateRecalled)
+		q.move(last, stateRecalled)
 		dst = append(dst, Send{Kind: SendCancel, Job: last.JobInfo})
 		q.balance()
 	}
@@ -172,13 +160,13 @@ func (q *Queue) fill(dst []Send) []Send {
 	if q.phase != PhaseOnline {
 		return dst
 	}
-	next := &q.in[StatePending]
+	next := &q.in[statePending]
 	if q.limit > 0 {
 		next = &q.in[stateClaimed]
 	}
 	for next.len() > 0 && (q.limit == 0 || q.outstanding() < q.limit) {
 		j := next.first()
-		q.move(j, StateSent)
+		q.move(j, stateSent)
 		dst = append(dst, Send{Kind: SendAlloc, Job: j.JobInfo})
 	}
 	return dst

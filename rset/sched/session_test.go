@@ -275,8 +275,8 @@ func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 
 // So may the reservations of Conservative: a plan for a time that is past protects nobody.
 func TestAPlanThatIsOverIsMadeAnew(t *testing.T) {
-	s := begun(t, sched.Config{Policy: sched.Conservative{}}, machine(t, 2, 1))
-	for id, nodes := range []int64{1, 2} {
+	s := begun(t, sched.Config{Policy: sched.Conservative{}}, machine(t, 3, 1))
+	for id, nodes := range []int64{1, 3} {
 		q := ask(t, jobid.ID(id+1), nodes)
 		q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: 10 * time.Second})
 		require.NoError(t, s.Take(q))
