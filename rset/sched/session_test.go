@@ -252,9 +252,9 @@ func TestTheInventoryExpires(t *testing.T) {
 // A job past its expiration is taken to end now, so the head may need less of what is idle
 // as time passes, though nothing is freed.
 func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
-	for _, planOnly := range []bool{false, true} {
-		s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 4, 1))
-		if planOnly {
+	for i, policy := range []sched.Policy{sched.EASY{}, sched.EASY{}, sched.Conservative{}} {
+		s := begun(t, sched.Config{Policy: policy}, machine(t, 4, 1))
+		if i == 1 {
 			s.PlanOnly()
 		}
 		take := func(id jobid.ID, nodes int64, takes time.Duration) {
@@ -271,20 +271,6 @@ func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 		take(5, 1, 2*time.Hour)
 		require.Equal(t, []jobid.ID{4}, starts(t, s, 1025), "1 and 2 should have ended")
 	}
-}
-
-// So may the reservations of Conservative: a plan for a time that is past protects nobody.
-func TestAPlanThatIsOverIsMadeAnew(t *testing.T) {
-	s := begun(t, sched.Config{Policy: sched.Conservative{}}, machine(t, 3, 1))
-	for id, nodes := range []int64{1, 3} {
-		q := ask(t, jobid.ID(id+1), nodes)
-		q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: 10 * time.Second})
-		require.NoError(t, s.Take(q))
-	}
-	require.NoError(t, s.Take(ask(t, 3, 1)))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000), "2 is to start at 1010")
-	require.NoError(t, s.Take(ask(t, 4, 1)))
-	require.Empty(t, starts(t, s, 1025), "2 is to start as soon as 1 has ended")
 }
 
 // What a message is made of may be used again.
