@@ -633,6 +633,26 @@ func TestTheEndOfTime(t *testing.T) {
 	}
 }
 
+// What another hello tells changes when the head is to start.
+func TestAHelloThatPutsOffTheHead(t *testing.T) {
+	nodes := machine(t, 4, 1)
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Take(ask(t, 2, 4)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000), "2 is to start at 1060")
+	h := holder(t, 9, nodes, 3)
+	r, err := h.R.WithTimes(1, 9000)
+	require.NoError(t, err)
+	h.R = r
+	require.NoError(t, s.Take(h))
+	_, err = s.EndHello()
+	require.NoError(t, err)
+	q := ask(t, 3, 1)
+	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
+	require.NoError(t, s.Take(q))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 is to start at 9000")
+}
+
 // A part of a node and the rest of it are one node, also if both come before a decision.
 func TestANodeComesBackInParts(t *testing.T) {
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 2, 2))
