@@ -502,10 +502,12 @@ func TestANodeThatGrowsUnderAJob(t *testing.T) {
 	require.NoError(t, err)
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
 	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	require.False(t, s.ByCount(), "one node has less")
 	q := ask(t, 2, 1)
 	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
 	require.NoError(t, s.Take(q))
-	require.Equal(t, []jobid.ID{1, 2}, starts(t, s, 1000))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
 	require.True(t, s.Held(1).Ranks().Contains(0))
 
 	grown, err := big.Restrict(idset.Of(0))
