@@ -11,7 +11,7 @@ type systemClock struct {
 
 func (c *systemClock) now() time.Time {
 	now := c.read()
-	elapsed := now.Sub(c.last) // by the monotonic clock
+	elapsed := max(0, now.Sub(c.last)) // by the monotonic clock
 	c.last = now
 	return c.next(now.Round(0), elapsed)
 }

@@ -28,6 +28,9 @@
 //  6. Call is for users. It returns when what it says is durable.
 //  7. View is for readers. It returns when what they saw is durable.
 //
+// [Loop.Do] is for requests about many jobs: a function that reads the Manager, and steps what
+// it chooses.
+//
 // A simulator calls [Loop.Advance] in place of Run, with times of its own.
 //
 // # The end

@@ -17,4 +17,4 @@ type Clock struct{ systemClock }
 func (c *Clock) Next(t time.Time, elapsed time.Duration) time.Time { return c.next(t, elapsed) }
 
 // SetClock has Run read another clock.
-func (l *Loop) SetClock(read func() time.Time) { l.read = read }
+func (l *Loop) SetClock(read func() time.Time) { l.system.read = read }

@@ -1,10 +1,12 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 
 	"github.com/joblife/joblife"
 )
@@ -28,15 +30,17 @@ const (
 // ownTags are the tags of the Loop.
 const ownTags = 1 << 63
 
-// A request is an input that waits, or a View.
+// A request is an input that waits, a function of Do, or a View.
 type request struct {
 	in   joblife.Input
+	do   func(m *joblife.Manager) func()
 	size int   // in bytes
-	call *call // nil: of Put
+	call *call // nil: of Put or Do
 }
 
 // A call is somebody who waits for a request.
 type call struct {
+	then   func()          // of Do; it has nothing else
 	gone   <-chan struct{} // closed when its context ends
 	tag    uint64
 	waits  bool          // for a job, or for none: it may take long
@@ -112,10 +116,11 @@ func sizeOf(v reflect.Value) (n int) {
 }
 
 // Put has inputs dispatched in this order, after those that were put before. All of them
-// fit, or the error is [ErrFull] and none counts. It never waits, and any goroutine may call
-// it, Effects included. It retains what the inputs refer to, which must not change. Config's
-// Refused gets an input that the Manager refuses, and Effects the answers to inputs with a
-// Tag. A Tag from 2^63 on is joblife.ErrInvalid: those are the Loop's.
+// fit, or the error is [ErrFull] and none counts; more than MaxInputs never fit, so put them
+// in parts. It never waits, and any goroutine may call it, Effects included. It retains what
+// the inputs refer to, which must not change. Config's Refused gets an input that the Manager
+// refuses, and Effects the answers to inputs with a Tag. A Tag from 2^63 on is
+// joblife.ErrInvalid: those are the Loop's.
 func (l *Loop) Put(inputs ...joblife.Input) error {
 	size := 0
 	for _, in := range inputs {
@@ -176,6 +181,37 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 	_, err := l.await(ctx, c)
 	return err
 }
+
+// Do has f called after the inputs that were put before, with the Manager to itself, so
+// that f may choose inputs and [Loop.Step] them. Inputs wait until f returns. When what f saw
+// and did is durable, the function that f returns is called, unless that is nil, and then
+// Effects; if nothing had to be stored it gets a Ready with Seq 0. Do never waits, and any
+// goroutine may call it, Effects and f included. The error is ErrFull or ErrEnded. At the end
+// of the Loop functions that wait are lost, as inputs are.
+func (l *Loop) Do(f func(m *joblife.Manager) (durable func())) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.admit(1, 0, 1); err != nil {
+		return err
+	}
+	l.inbox = append(l.inbox, request{do: f})
+	return nil
+}
+
+// Step dispatches an input at once, and returns why the Manager refuses it. Only Effects and
+// a function of Do may call it. An answer to a Tag is in a Ready to come, as for Put.
+func (l *Loop) Step(in joblife.Input) error {
+	if err := checkTag(in); err != nil {
+		return err
+	}
+	err := l.step(in)
+	l.broken = cmp.Or(l.broken, fatal(err))
+	return err
+}
+
+// Now returns the time of the inputs, which does not step back. Only Effects and a function
+// of Do may call it.
+func (l *Loop) Now() time.Time { return l.time() }
 
 // ask puts the request of a call into the inbox.
 func (l *Loop) ask(r request) error {

@@ -17,11 +17,18 @@ import (
 type Config struct {
 	// Store keeps the records. It may be nil if the Manager is volatile.
 	Store Store
+	// Begin, in place of Store, is for a store that works by messages. It begins to store
+	// Append and Unlink of rd, which is valid until done, and returns. Any goroutine then
+	// calls done, with what the Store's methods would return. What Begin waits for may come
+	// by Do, even after ctx has ended. So the next commit takes all that comes meanwhile: the
+	// caller has to limit it.
+	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
 	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal,
 	// Answers, Outcomes and Faults. Its records are durable, and the Store has removed the
-	// jobs in Unlink. It is called once for each Ready, in order. The Ready is valid until it
-	// returns. The answers to Calls are not in it. A Ready that the Store had when a hello
-	// came has messages of the session before: for the scheduler, drop them until Hello comes.
+	// jobs in Unlink. It is called once for each Ready, in order, and after functions of
+	// [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
+	// Ready that the Store had when a hello came has messages of the session before: for the
+	// scheduler, drop them until Hello comes.
 	Effects func(m *joblife.Manager, rd *joblife.Ready)
 	// Refused is called with each input of Put that the Manager refuses: nothing has
 	// changed. It comes before what the error is about is durable, so no user may be told. It
@@ -75,7 +82,7 @@ type Loop struct {
 	cause   error // why; nil: a Shutdown is complete
 
 	// Of the goroutine that runs.
-	read     func() time.Time // time.Now, but for tests
+	system   systemClock
 	clock    func() time.Time // nil: now is what Advance was told
 	now      time.Time
 	inline   bool // the store works in this goroutine
@@ -89,7 +96,8 @@ type Loop struct {
 	next     []*call          // those that are answered when all steps are durable
 	sent     []*call          // those that are answered when rd is
 	timer    *time.Timer
-	ticked   bool // in this Advance
+	ticked   bool  // in this Advance
+	broken   error // what Step found
 }
 
 // New returns a Loop for a Manager, which is the Loop's from then on; no Ready of it may be
@@ -100,14 +108,18 @@ func New(m *joblife.Manager, cfg Config) (*Loop, error) {
 		return nil, errors.New("loop: the Manager is nil")
 	case cfg.Effects == nil || cfg.Refused == nil:
 		return nil, errors.New("loop: Config needs Effects and Refused")
+	case cfg.Store != nil && cfg.Begin != nil:
+		return nil, errors.New("loop: Config has both Store and Begin")
 	case cfg.MaxInputs < 0:
 		return nil, fmt.Errorf("loop: MaxInputs is %d: give 1 or more, or 0 for the default", cfg.MaxInputs)
 	}
 	cfg.MaxInputs = cmp.Or(cfg.MaxInputs, maxInputs)
-	return &Loop{
-		m: m, cfg: cfg, read: time.Now, calls: make(map[uint64]*call),
+	l := &Loop{
+		m: m, cfg: cfg, system: systemClock{read: time.Now}, calls: make(map[uint64]*call),
 		wake: make(chan struct{}, 1), written: make(chan outcome, 1), ended: make(chan struct{}),
-	}, nil
+	}
+	l.system.now() // from here on it does not step back
+	return l, nil
 }
 
 // Stats returns the counts.
@@ -123,7 +135,7 @@ func (l *Loop) Stats() Stats {
 // returns the cause of ctx, the error, or nil. When it has returned, the Loop has no goroutine
 // left. A Loop runs once. A Store that hangs delays the end: let it have a time limit.
 func (l *Loop) Run(ctx context.Context) error {
-	if err := l.begin((&systemClock{read: l.read}).now); err != nil {
+	if err := l.begin(l.system.now); err != nil {
 		return err
 	}
 	cause := errPanic

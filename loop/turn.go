@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -53,7 +54,7 @@ func (l *Loop) turn() (busy bool, err error) {
 }
 
 // hasRoom reports whether more inputs may share the next commit.
-func (l *Loop) hasRoom() bool { return l.steps < maxSteps && l.size < maxBytes }
+func (l *Loop) hasRoom() bool { return l.cfg.Begin != nil || l.steps < maxSteps && l.size < maxBytes }
 
 // take takes inputs out of the inbox, and forgets the calls that nobody waits for.
 func (l *Loop) take() {
@@ -87,6 +88,12 @@ func (l *Loop) request(r request) error {
 	c := r.call
 	l.steps++ // refused or not: who asks waits for the store
 	l.size += r.size
+	if r.do != nil {
+		if then := r.do(l.m); then != nil {
+			l.next = append(l.next, &call{then: then})
+		}
+		return l.broken
+	}
 	if c == nil {
 		err := l.step(r.in)
 		if err != nil {
@@ -159,16 +166,31 @@ func (l *Loop) step(in joblife.Input) error {
 func (l *Loop) send() (bool, error) {
 	l.steps, l.size = 0, 0
 	if !l.m.Ready(&l.rd) {
+		did := done(l.next)
+		if did {
+			l.cfg.Effects(l.m, &joblife.Ready{})
+		}
 		answer(&l.next)
-		return false, nil
+		return did, l.broken
 	}
 	l.writing = true
 	l.sent, l.next = l.next, l.sent
 	switch {
-	case len(l.rd.Append) > 0 && l.cfg.Store == nil:
+	case len(l.rd.Append) > 0 && l.cfg.Store == nil && l.cfg.Begin == nil:
 		return true, l.stored(outcome{err: errors.New("there is none, and the Manager is not volatile")})
-	case len(l.rd.Append)+len(l.rd.Unlink) == 0, l.cfg.Store == nil: // of a volatile job nothing is stored
+	case len(l.rd.Append)+len(l.rd.Unlink) == 0, l.cfg.Store == nil && l.cfg.Begin == nil: // of a volatile job nothing is stored
 		return true, l.stored(outcome{})
+	case l.cfg.Begin != nil:
+		l.writing = false // unless Begin panics
+		var once sync.Once
+		l.cfg.Begin(&l.rd, func(failed map[jobid.ID]error, err error) {
+			once.Do(func() {
+				l.written <- outcome{failed: failed, err: err}
+				l.signal()
+			})
+		})
+		l.writing = true
+		return true, nil
 	case l.inline:
 		return true, l.stored(l.store())
 	}
@@ -224,6 +246,7 @@ func (l *Loop) stored(o outcome) error {
 		l.stats.Commits++
 	}
 	l.mu.Unlock()
+	done(l.sent)
 	answered := l.answers()
 	unlinked := joblife.Unlinked{IDs: slices.Clone(l.rd.Unlink), Failed: o.failed}
 	l.cfg.Effects(l.m, &l.rd)
@@ -235,10 +258,10 @@ func (l *Loop) stored(o outcome) error {
 		close(c.done)
 	}
 	answer(&l.sent)
-	if len(unlinked.IDs) > 0 && !l.stopping {
+	if len(unlinked.IDs) > 0 && !l.stopping && l.broken == nil {
 		return fatal(l.step(unlinked))
 	}
-	return nil
+	return l.broken
 }
 
 // answers takes the answers to Calls out of the Ready.
@@ -256,10 +279,23 @@ func (l *Loop) answers() (answered []*call) {
 	return answered
 }
 
+// done calls the functions that wait, and reports whether there was one.
+func done(list []*call) (any bool) {
+	for _, c := range list {
+		if c.then != nil {
+			c.then()
+			any = true
+		}
+	}
+	return any
+}
+
 // answer answers calls.
 func answer(list *[]*call) {
 	for _, c := range *list {
-		close(c.done)
+		if c.done != nil {
+			close(c.done)
+		}
 	}
 	clear(*list)
 	*list = (*list)[:0]
@@ -269,9 +305,22 @@ func answer(list *[]*call) {
 func (l *Loop) stop() error {
 	l.stopping = true
 	for more := true; more; {
-		if l.writing {
-			if err := l.stored(<-l.written); err != nil {
-				return err
+		for l.writing {
+			select {
+			case o := <-l.written:
+				if err := l.stored(o); err != nil {
+					return err
+				}
+			case <-l.wake: // what Begin waits for may have come
+				l.take()
+				for _, r := range l.batch {
+					if r.do == nil {
+						continue
+					}
+					if err := l.request(r); err != nil {
+						return err
+					}
+				}
 			}
 		}
 		var err error

@@ -1,0 +1,258 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
+)
+
+// do has a function called, and waits for it.
+func (s *site) do(f func(m *joblife.Manager) func()) {
+	s.t.Helper()
+	done := make(chan bool)
+	require.NoError(s.t, s.l.Do(func(m *joblife.Manager) func() {
+		defer close(done)
+		return f(m)
+	}))
+	<-done
+}
+
+// A function reads the Manager, and steps what it chooses. What follows comes when that is
+// durable, and before the effects.
+func TestDoStepsWhatItChooses(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := newSite(t, time.Now(), &disk{takes: time.Second}, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1), submit(2), submit(3))
+		require.NoError(t, s.l.View(ctx, func(*joblife.Manager) {}))
+		var told []string
+		s.effects = func(rd *joblife.Ready) {
+			for _, a := range rd.Answers {
+				told = append(told, "answer")
+				require.EqualValues(t, 7, a.Tag)
+			}
+			if len(rd.Raised) > 0 {
+				told = append(told, "effects")
+			}
+		}
+		s.put(submit(4)) // the store is busy with it
+		s.do(func(m *joblife.Manager) func() {
+			var ids []jobid.ID
+			for v := range m.Jobs(jobstate.StateSched) {
+				ids = append(ids, v.ID())
+			}
+			require.Len(t, ids, 3, "it sees what is durable, and comes after what was put")
+			for _, id := range ids {
+				require.NoError(t, s.l.Step(joblife.Raise{ID: id, Type: "cancel", Tag: 7}))
+			}
+			require.ErrorIs(t, s.l.Step(joblife.Raise{ID: 9, Type: "cancel"}), joblife.ErrUnknown)
+			require.ErrorIs(t, s.l.Step(joblife.Raise{ID: 4, Type: "cancel", Tag: 1 << 63}), joblife.ErrInvalid)
+			require.Equal(t, time.Now().Round(0), s.l.Now())
+			before := len(s.disk.records)
+			return func() {
+				told = append(told, "durable")
+				require.GreaterOrEqual(t, len(s.disk.records)-before, 6, "two events of each job")
+			}
+		})
+		require.Empty(t, told)
+		require.NoError(t, s.l.View(ctx, func(*joblife.Manager) {}))
+		require.Equal(t, []string{"durable", "answer", "answer", "answer", "effects"}, told)
+		require.Zero(t, s.empty)
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.ErrorIs(t, s.l.Do(func(*joblife.Manager) func() { return nil }), loop.ErrEnded)
+	})
+}
+
+// Where nothing is to be stored, Effects gets an empty Ready after what follows.
+func TestDoWithNothingToStore(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 1)
+	var n int
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
+		require.ErrorIs(t, s.l.Put(), nil)
+		_ = s.l.Do(func(*joblife.Manager) func() { return nil }) // of a function, for the next turn
+		return func() { n++; require.Zero(t, s.empty) }
+	}))
+	require.ErrorIs(t, s.l.Do(func(*joblife.Manager) func() { return nil }), loop.ErrFull)
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, 1, n)
+	require.Equal(t, 1, s.empty, "once, and not for one without anything that follows")
+
+	// What Effects steps then follows at once.
+	s.did = func() {
+		s.did = nil
+		require.NoError(t, s.l.Step(submit(1)))
+	}
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() { return func() {} }))
+	require.NoError(t, s.l.Advance(start))
+	require.EqualValues(t, 1, s.seq)
+}
+
+// A clock that is wrong ends the Loop, also where a function finds it.
+func TestAFunctionFindsThatTheClockIsWrong(t *testing.T) {
+	s := newSite(t, start.Add(time.Hour), new(disk), config(), 0)
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
+		require.ErrorIs(t, s.l.Step(submit(1)), joblife.ErrClock)
+		return nil
+	}))
+	require.ErrorIs(t, s.l.Advance(start), joblife.ErrClock)
+	require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
+}
+
+// messages is a store that works by messages.
+type messages struct {
+	s     *site
+	done  func(map[jobid.ID]error, error)
+	begun int
+}
+
+func newMessages(t *testing.T, now time.Time) *messages {
+	s := newSite(t, now, new(disk), config(), 0)
+	k := &messages{s: s}
+	var err error
+	s.l, err = loop.New(s.m, loop.Config{
+		Effects: s.act, Refused: func(joblife.Input, error) {},
+		Begin: func(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
+			k.begun++
+			k.done = func(failed map[jobid.ID]error, err error) {
+				if err == nil {
+					err = s.disk.Append(rd.Append)
+				}
+				done(failed, err)
+				done(failed, errBroken) // which is too late
+			}
+		},
+	})
+	require.NoError(t, err)
+	return k
+}
+
+// commit says that the store is done, as an input does.
+func (k *messages) commit(err error) {
+	k.s.t.Helper()
+	require.NoError(k.s.t, k.s.l.Do(func(*joblife.Manager) func() { k.done(nil, err); return nil }))
+}
+
+// Advance does what can be done while the store works.
+func TestBeginUnderAdvance(t *testing.T) {
+	k := newMessages(t, start)
+	s := k.s
+	s.put(submit(1))
+	require.NoError(t, s.l.Advance(start))
+	s.put(submit(2))
+	require.NoError(t, s.l.Advance(start))
+	s.put(submit(3))
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, 1, k.begun)
+	require.Zero(t, s.seq, "nothing is handed out that is not durable")
+	k.commit(nil)
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, 2, k.begun, "those that came meanwhile share a commit")
+	require.EqualValues(t, 1, s.seq)
+	k.commit(errBroken)
+	require.ErrorIs(t, s.l.Advance(start), errBroken)
+	require.EqualValues(t, 1, s.seq)
+	require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
+}
+
+// Run takes what comes while the store works, however much, since the store may wait for it,
+// also when the context has ended.
+func TestBeginUnderRun(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		k := newMessages(t, time.Now())
+		s := k.s
+		stop := s.run(ctx)
+		s.put(submit(1))
+		for range 1<<14 + 100 { // more than share a commit
+			s.do(func(*joblife.Manager) func() { return nil })
+		}
+		k.commit(nil)
+		for seq := uint64(0); seq != 1; {
+			s.do(func(*joblife.Manager) func() { seq = s.seq; return nil })
+		}
+		s.put(submit(2))
+		s.do(func(*joblife.Manager) func() { return nil })
+		ended := make(chan error)
+		go func() { ended <- stop() }()
+		time.Sleep(time.Minute)
+		s.do(func(*joblife.Manager) func() { require.Equal(t, 2, k.begun); return nil })
+		s.put(submit(3)) // lost
+		k.commit(nil)
+		require.ErrorIs(t, <-ended, context.Canceled)
+		require.EqualValues(t, 2, s.seq)
+		require.Equal(t, 2, k.begun)
+	})
+}
+
+func TestABeginThatFailsOrPanics(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		k := newMessages(t, time.Now())
+		k.s.put(submit(1))
+		ended := make(chan error)
+		go func() { ended <- k.s.l.Run(ctx) }()
+		time.Sleep(time.Second)
+		k.commit(errBroken)
+		require.EqualError(t, <-ended, "loop: store: broken")
+
+		s := newSite(t, time.Now(), new(disk), config(), 0)
+		var err error
+		s.l, err = loop.New(s.m, loop.Config{
+			Effects: s.act, Refused: func(joblife.Input, error) {},
+			Begin: func(*joblife.Ready, func(map[jobid.ID]error, error)) { panic("mine") },
+		})
+		require.NoError(t, err)
+		s.put(submit(1))
+		require.Equal(t, "mine", panics(func() { _ = s.l.Run(ctx) }))
+		require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
+	})
+	m, err := joblife.New(joblife.Config{})
+	require.NoError(t, err)
+	_, err = loop.New(m, loop.Config{
+		Effects: func(*joblife.Manager, *joblife.Ready) {}, Refused: func(joblife.Input, error) {}, Store: new(disk),
+		Begin: func(*joblife.Ready, func(map[jobid.ID]error, error)) {},
+	})
+	require.EqualError(t, err, "loop: Config has both Store and Begin")
+}
+
+// A clock that is set back before Run has no consequence.
+func TestAClockThatIsSetBackBeforeRun(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := newSite(t, time.Now(), new(disk), config(), 0)
+		before := time.Now().Add(-time.Hour)
+		s.l.SetClock(func() time.Time { return before })
+		stop := s.run(ctx)
+		_, err := s.l.Call(ctx, submit(1))
+		require.NoError(t, err)
+		require.True(t, errors.Is(stop(), context.Canceled))
+	})
+}
+
+// What Effects steps at the end is handed out, too.
+func TestTheEndHandsOutWhatFollowsAFunction(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := newSite(t, time.Now(), &disk{takes: time.Second}, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1))
+		time.Sleep(time.Second / 2) // the store is busy
+		s.do(func(*joblife.Manager) func() {
+			return func() {
+				s.did = func() {
+					s.did = nil
+					require.NoError(t, s.l.Step(submit(2)))
+				}
+			}
+		})
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.Equal(t, 1, s.empty)
+		require.EqualValues(t, 2, s.seq)
+	})
+}
