@@ -54,25 +54,21 @@ func (w *calls) add(c call) uint32 {
 	return w.last
 }
 
-// deadline returns the first time at which a call is lost, and false for never.
-func (w *calls) deadline() (time.Time, bool) {
+// overdue takes out a call that is lost.
+func (w *calls) overdue(now time.Time) (call, bool) {
 	for ; len(w.timed) > 0; w.timed = w.timed[1:] {
-		if c := w.waiting[w.timed[0]]; c.topic != "" && !c.stream {
-			return c.until, true
+		n := w.timed[0]
+		switch c := w.waiting[n]; {
+		case c.topic == "" || c.stream: // it was answered
+		case c.until.After(now):
+			return call{}, false
+		default:
+			delete(w.waiting, n)
+			w.tidy(c.question())
+			return c, true
 		}
 	}
-	return time.Time{}, false
-}
-
-// overdue takes out a call that is lost.
-func (w *calls) overdue(now time.Time) (c call, ok bool) {
-	if at, ok := w.deadline(); !ok || at.After(now) {
-		return call{}, false
-	}
-	c = w.waiting[w.timed[0]]
-	delete(w.waiting, w.timed[0])
-	w.tidy(c.question())
-	return c, true
+	return call{}, false
 }
 
 // tidy drops what is answered from the front of the order.

@@ -40,15 +40,17 @@ func (c *client) owns(key string) bool {
 	return number == strconv.Itoa(c.id)
 }
 
-// An input is a line of a client. The first of a client has neither text nor error.
+// An input is a line of a client. The first of a client has neither text nor error. One of
+// no client tells that something failed, that the process has to end, or that time has passed.
 type input struct {
 	client *client
 	line   lines.Line
+	quit   bool
 }
 
-// read gives the lines of a client to inputs, and the error at their end. It goes on
+// read gives the lines of a client to put, and the error at their end. It goes on
 // until then, or until ctx is done.
-func (c *client) read(ctx context.Context, r io.Reader, room *lines.Budget, inputs chan<- input) {
+func (c *client) read(ctx context.Context, r io.Reader, room *lines.Budget, put func(input) bool) {
 	in := lines.Read(ctx, r, lines.Max, room)
 	for {
 		var l lines.Line
@@ -57,13 +59,8 @@ func (c *client) read(ctx context.Context, r io.Reader, room *lines.Budget, inpu
 			return
 		case l = <-in:
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case inputs <- input{c, l}:
-		}
 		var long *lines.LongError
-		if l.Err != nil && !errors.As(l.Err, &long) {
+		if !put(input{client: c, line: l}) || l.Err != nil && !errors.As(l.Err, &long) {
 			return
 		}
 	}

@@ -214,7 +214,7 @@ func yieldJob(id jobid.ID, j service.Stored, yield func(joblife.Record, error) b
 	return true
 }
 
-func (d *dirDisk) Commit(records []joblife.Record) error {
+func (d *dirDisk) Append(records []joblife.Record) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(records) > 0 {

@@ -101,7 +101,6 @@ func live(t testing.TB, args ...string) *life {
 	l := begin(t, args...)
 	l.c = l.p.only(&l.out)
 	l.p.start()
-	l.p.await()
 	return l
 }
 
@@ -115,7 +114,6 @@ func (l *life) ask(texts ...string) (answers []string) {
 			continue
 		}
 		l.p.handle(l.c, lines.Line{Number: l.lines, Text: []byte(text)})
-		l.p.await()
 		require.NoError(l.t, l.p.failed)
 		answers = append(answers, l.out.String())
 		l.out.Reset()
@@ -221,7 +219,6 @@ func (s *socket) connect(out io.Writer) int {
 	c := &client{id: id + 1, out: out, close: func() { s.closed[id] = true }}
 	s.clients, s.heard = append(s.clients, c), append(s.heard, heard)
 	s.p.take(input{client: c})
-	s.p.await()
 	return id
 }
 
@@ -239,7 +236,6 @@ func (s *socket) takes(client int, l lines.Line) {
 		heard.Reset()
 	}
 	s.p.take(input{client: s.clients[client], line: l})
-	s.p.await()
 }
 
 func (s *socket) hears(client int) string { return s.heard[client].String() }

@@ -54,6 +54,7 @@ type kvs struct {
 	queues    map[string]json.RawMessage // states, by name
 	tombs     []byte                     // replaces what the KVS has of tombstones; nil: it is good
 	aside     []jobid.ID                 // moved since the KVS was read
+	over      bool                       // nobody will answer
 }
 
 // A treeObj is an object of RFC 11.
@@ -120,7 +121,9 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 }
 
 func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
-	if !s.p.ask(call{client: s.peer, topic: topic, stream: stream, then: then}, service.Any, payload) {
+	if s.over {
+		then(nil, &peerError{topic, errno.Unreachable, "the input ended"})
+	} else if !s.p.ask(call{client: s.peer, topic: topic, stream: stream, then: then}, service.Any, payload) {
 		then(nil, &peerError{topic, errno.NoSys, "there is nobody to ask"})
 	}
 }
@@ -140,7 +143,7 @@ func (s *kvs) watch() {
 				r, err = rset.Parse(text)
 			}
 			if err == nil {
-				err = s.p.service.Expire(s.p.now(), r.Expiration())
+				err = s.p.service.Expire(r.Expiration())
 			}
 		}
 		if err != nil {
@@ -149,11 +152,16 @@ func (s *kvs) watch() {
 	})
 }
 
-func (s *kvs) write(out *service.Out, done func(map[jobid.ID]error, error)) {
-	ops, err := s.ops(out)
+func (s *kvs) serve(cfg *service.Config) { cfg.Begin = s.begin }
+
+func (s *kvs) begin(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
+	ops, err := s.ops(rd)
+	s.p.writing, s.p.room = true, busyRoom
 	finish := func(err error) {
-		if err == nil {
-			s.keep(out)
+		if s.p.writing, s.p.room = false, busyRoom; err == nil {
+			s.keep(rd)
+		} else {
+			s.p.fail(fmt.Errorf("-store: %w", err))
 		}
 		done(nil, err)
 	}
@@ -164,8 +172,8 @@ func (s *kvs) write(out *service.Out, done func(map[jobid.ID]error, error)) {
 	s.commit(ops, finish)
 }
 
-// ops returns what stores an Out.
-func (s *kvs) ops(out *service.Out) (ops []op, err error) {
+// ops returns what stores a Ready.
+func (s *kvs) ops(rd *joblife.Ready) (ops []op, err error) {
 	var order []string // of the keys to append to
 	lines := make(map[string][]byte)
 	add := func(key string, text []byte) {
@@ -175,7 +183,7 @@ func (s *kvs) ops(out *service.Out) (ops []op, err error) {
 		lines[key] = append(lines[key], text...)
 	}
 	checkpoint := false
-	for _, r := range out.Append {
+	for _, r := range rd.Append {
 		switch r.Kind {
 		case joblife.RecordEvent:
 			add(r.Job.KVSPath()+keyEventlog, r.Data)
@@ -210,7 +218,7 @@ func (s *kvs) ops(out *service.Out) (ops []op, err error) {
 	if checkpoint {
 		ops = append(ops, s.checkpoint())
 	}
-	for _, id := range out.Unlink {
+	for _, id := range rd.Unlink {
 		ops = append(ops, op{Key: id.KVSPath()})
 	}
 	return ops, nil

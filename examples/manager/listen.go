@@ -26,12 +26,13 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}
+	p.live = o.Now == 0
 	ready()
-	s := sessions{inputs: make(chan input), unread: lines.NewBudget(maxUnread), unsent: lines.NewBudget(maxUnsent)}
+	s := sessions{put: p.put, unread: lines.NewBudget(maxUnread), unsent: lines.NewBudget(maxUnsent)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.all.Add(1)
 	go s.accept(l)
-	err = p.run(ctx, s.inputs)
+	err = p.run(ctx)
 	s.cancel()
 	_ = l.Close() // which removes the socket
 	s.all.Wait()
@@ -40,7 +41,7 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 
 // sessions are the goroutines of a socket.
 type sessions struct {
-	inputs chan input
+	put    func(input) bool
 	unread *lines.Budget
 	unsent *lines.Budget
 	ctx    context.Context
@@ -57,12 +58,8 @@ func (s *sessions) accept(l net.Listener) {
 		if err == nil {
 			in.client = newClient(id, conn, s.unsent)
 		}
-		select {
-		case s.inputs <- in:
-		case <-s.ctx.Done():
-			if err == nil {
-				_ = conn.Close()
-			}
+		if !s.put(in) && err == nil {
+			_ = conn.Close()
 			return
 		}
 		if err != nil {
@@ -77,7 +74,7 @@ func (s *sessions) accept(l net.Listener) {
 		go func() {
 			defer s.all.Done()
 			defer context.AfterFunc(s.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-			in.client.read(s.ctx, conn, s.unread, s.inputs)
+			in.client.read(s.ctx, conn, s.unread, s.put)
 		}()
 	}
 }

@@ -90,8 +90,8 @@
 //   - Lines that are not handled yet: 64 MiB in all. One of at most 64 KiB always has room; one
 //     that finds none is skipped, and answered with errnum 90.
 //   - Requests that come while the store is read, or while the peer commits: 64 MiB, 4 KiB of
-//     them for each. More are answered with errnum 16. While a store on disk commits 256 requests
-//     are handled, and then no more are read until it is done.
+//     them for each. More are answered with errnum 16. While a store on disk commits 16 384 lines
+//     are handled, and then no more are read until it is done: see package loop.
 //   - The log of a job: 8 MiB by requests of guests, 16 MiB by others. More are answered with
 //     errnum 11, and the job can still be canceled. Notes of exceptions are cut after 4 KiB.
 //   - A configuration: 1 MiB, and 64 patterns; see package conf.
@@ -148,6 +148,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
@@ -166,17 +168,15 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 	reading, cancel := context.WithCancel(context.Background())
 	defer cancel() // ends the reader
 	box := lines.NewOutbox(out, true, nil)
-	inputs, sent := make(chan input), make(chan error, 1)
+	sent := make(chan error, 1)
 	go func() {
 		err := box.Run()
 		sent <- err
 		if err != nil { // tell, since no later Write may come
-			select {
-			case inputs <- input{line: lines.Line{Err: fmt.Errorf("output: %w", err)}}:
-			case <-reading.Done():
-			}
+			p.put(input{line: lines.Line{Err: fmt.Errorf("output: %w", err)}})
 		}
 	}()
+	p.live = o.Now == 0
 	c := p.only(box)
 	c.close = func() {
 		box.End()
@@ -184,9 +184,11 @@ func (o *options) serve(ctx context.Context, in io.Reader, out, stderr io.Writer
 			c.broken(err)
 		}
 	}
-	go c.read(reading, in, nil, inputs)
+	p.mu.Lock()
 	p.start()
-	err = p.run(ctx, inputs)
+	p.mu.Unlock()
+	go c.read(reading, in, nil, p.put)
+	err = p.run(ctx)
 	if err == nil && p.stats.refused > 0 {
 		return lines.ErrRefused
 	}
@@ -204,40 +206,124 @@ func (p *process) only(out io.Writer) *client {
 	return c
 }
 
-// run handles what comes, until the input of client 0 ends, ctx is done or something fails.
-func (p *process) run(ctx context.Context, inputs <-chan input) error {
-	stop, quit := ctx.Done(), false
-	for p.failed == nil && !(quit && !p.writing) {
-		select {
-		case <-stop:
-			stop, quit = nil, true
-			p.stop()
-		case do := <-p.results:
-			do()
-			p.settle()
-		case <-p.timer():
-			p.settle()
-		case <-p.read:
-			p.settle()
-		case in := <-p.next(inputs):
-			if in.client != nil && in.client.id == 0 && errors.Is(in.line.Err, io.EOF) {
-				stop, quit, inputs = nil, true, nil
-				p.stop()
-				p.hangUp(in.client)
-			} else {
-				p.take(in)
-			}
-		}
+// run runs the process until the input of client 0 ends, ctx is done or something fails.
+func (p *process) run(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() { p.put(input{quit: true}) })()
+	if p.live {
+		go p.pulse()
 	}
+	select {
+	case <-p.opened:
+	case <-p.over.Done():
+	}
+	if p.live && p.over.Err() == nil {
+		p.mu.Lock() // when what opened it has ended
+		l := p.service.Loop
+		p.mu.Unlock()
+		err := l.Run(p.over)
+		p.cancel()
+		p.ran(err)
+	}
+	<-p.over.Done()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return p.end()
 }
 
-// next returns where the next line comes from: nowhere, if many wait for the next commit.
-func (p *process) next(inputs <-chan input) <-chan input {
-	if p.writing && p.store.isLocal() && p.waiting >= maxWaiting {
-		return nil
+// pulse has what waits see that time passes. The Loop knows when the Manager has to.
+func (p *process) pulse() {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for p.put(input{}) {
+		select {
+		case <-t.C:
+		case <-p.over.Done():
+		}
 	}
-	return inputs
+}
+
+// put takes an input, of any goroutine, and reports whether the process did before its end.
+// Until there is a service the lock is what keeps inputs apart, and then its Loop.
+func (p *process) put(in input) bool {
+	p.mu.Lock()
+	if p.service == nil || !p.live {
+		defer p.mu.Unlock()
+		if p.over.Err() != nil {
+			return false
+		}
+		p.take(in)
+		return true
+	}
+	p.mu.Unlock()
+	done := make(chan bool)
+	if p.enter(func() { p.take(in); close(done) }) != nil {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	case <-p.over.Done():
+		return false
+	}
+}
+
+// enter has f called by the Loop.
+func (p *process) enter(f func()) error {
+	return p.service.Do(func() {
+		p.inside = true
+		f()
+		p.settle()
+		p.inside = false
+	})
+}
+
+// do calls f where it may use the service, if there is one.
+func (p *process) do(f func()) {
+	switch {
+	case p.service == nil || p.inside:
+		f()
+		p.settle()
+	case p.enter(f) == nil && !p.live:
+		p.advance(p.now())
+		p.pass()
+	}
+}
+
+// maxTicks is how many deadlines are passed one after the other when the time jumps.
+const maxTicks = 1000
+
+// pass passes the deadlines until now, where the Loop does not run by itself.
+func (p *process) pass() {
+	for n := 0; p.service != nil && !p.live && p.failed == nil && n <= maxTicks; n++ {
+		now := p.now()
+		at, ok := p.service.Deadline()
+		switch {
+		case !ok || at.After(now):
+			return
+		case n == maxTicks: // it is a long way
+			at = now
+		}
+		_ = p.service.Do(func() {})
+		p.advance(at)
+		if next, _ := p.service.Deadline(); next.Equal(at) {
+			return
+		}
+	}
+}
+
+// advance has the Loop do what can be done.
+func (p *process) advance(now time.Time) {
+	if now = now.Round(0); now.After(p.last) {
+		p.last = now
+	}
+	p.ran(p.service.Loop.Advance(p.last))
+}
+
+// ran takes the error with which the Loop ends.
+func (p *process) ran(err error) {
+	if err != nil && !errors.Is(err, context.Canceled) {
+		p.fail(errors.New(strings.Replace(err.Error(), "loop: store", "-store", 1)))
+	}
 }
 
 // take takes what a client sends, and notices those that come and go.
@@ -246,13 +332,20 @@ func (p *process) take(in input) {
 	c := in.client
 	var long *lines.LongError
 	switch {
-	case c == nil:
+	case in.quit:
+		p.stop()
+	case c == nil && in.line.Err != nil:
 		p.fail(in.line.Err)
+	case c == nil: // time has passed
+		p.do(func() {})
 	case in.line.Err != nil && c.id > 0 && !errors.As(in.line.Err, &long):
 		if !errors.Is(in.line.Err, io.EOF) && p.o.Verbose {
 			p.printf("client %d: %v", c.id, in.line.Err)
 		}
-		p.leave(c)
+		p.do(func() { p.leave(c) })
+	case errors.Is(in.line.Err, io.EOF):
+		p.stop()
+		p.hangUp(c)
 	case in.line.Number > 0 && slices.Contains(p.clients, c): // or it was turned away
 		p.handle(c, in.line)
 	case in.line.Number > 0:
@@ -271,16 +364,21 @@ func (p *process) take(in input) {
 	}
 }
 
-// stop tells all who wait that the process ends.
+// stop tells all who wait that the process ends. A Loop that runs stores the rest first.
 func (p *process) stop() {
-	if p.service != nil {
-		p.service.Stop(p.now())
-		p.settle()
-	}
+	p.do(func() {
+		if p.service != nil {
+			p.service.Stop()
+		}
+	})
+	p.cancel()
 }
 
 // hangUp fails what the store waits for, since the input ended.
 func (p *process) hangUp(c *client) {
+	if k, ok := p.store.(*kvs); ok {
+		k.over = true
+	}
 	for _, lost := range p.calls.of(c) {
 		if lost.then != nil {
 			p.lost(lost, errno.Unreachable, "the input ended")

@@ -117,26 +117,6 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	require.Equal(t, room/(perRequest+len(short)), n, "short ones count, too")
 }
 
-// While a store on disk commits, as many requests are handled as the next commit takes. A peer
-// that commits has to be heard.
-func TestNoMoreIsReadThanTheNextCommitTakes(t *testing.T) {
-	inputs := make(chan input)
-	for _, c := range []struct {
-		store   string
-		writing bool
-		waits   bool
-	}{{"memory", true, true}, {"memory", false, false}, {"lines", true, false}} {
-		l := live(t, "-store="+c.store, "-now=1000")
-		l.p.writing = c.writing
-		for range maxWaiting - 1 {
-			l.p.hasRoom(message{}, lines.Line{})
-		}
-		require.NotNil(t, l.p.next(inputs))
-		l.p.hasRoom(message{}, lines.Line{})
-		require.Equal(t, c.waits, l.p.next(inputs) == nil, "%+v", c)
-	}
-}
-
 // I12: jobs of a guest can be more than a peer may be behind. The scheduler and the executor
 // get them as they read, also if they do not for a while, and again after each hello.
 func TestNoGuestCanHaveASchedulerCutOff(t *testing.T) {

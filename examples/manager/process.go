@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -14,30 +16,33 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
-	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A process is the service, and what goes between it, the clients and the store. One
-// goroutine owns it.
+// A process is the service, and what goes between it, the clients and the store. Its inputs
+// come by put.
 type process struct {
 	o      options
 	clock  *lines.Clock
 	store  store
 	stderr io.Writer
+	live   bool            // the Loop runs; else each input is handled to its end
+	over   context.Context // ends with the process
+	cancel func()
+	opened chan bool // closed when there is a service
+
+	mu     sync.Mutex // where no Loop runs
+	inside bool       // the Loop has called
+	last   time.Time  // of the Loop, where it does not run
 
 	started bool             // the store is being read
 	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
 	early   []input          // requests that came before that
 	room    int              // for more requests while the store is busy, in bytes
-	waiting int              // requests since it is
 
 	clients []*client // by age
 	calls   calls
-	writing bool            // an Out is with the store
-	results chan func()     // of a store that writes in a goroutine: what to do then
-	read    chan bool       // a client has read what it was sent
-	later   []func()        // to do when an Out is done
+	writing bool            // the peer commits
 	warned  map[string]bool // what reading the store has warned of; it may be read twice
 	client  *client         // whose line is being handled, and
 	line    int             // its number
@@ -48,19 +53,18 @@ type process struct {
 // stats is what the summary prints.
 type stats struct{ requests, failures, refused, submitted, over, commits int }
 
-// The limits of requests that come while the store is read or written.
+// The limits of requests that come while the store is read, or while the peer commits.
 const (
 	busyRoom   = 64 << 20 // bytes
 	perRequest = 4 << 10  // of them, for what is kept of each
-	maxWaiting = 256      // for one commit of a store on disk: no more is read until it is done
 )
 
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom,
-		results: make(chan func(), 1), read: make(chan bool, 1), warned: make(map[string]bool),
+		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan bool), warned: make(map[string]bool),
 	}
+	p.over, p.cancel = context.WithCancel(context.Background())
 	var err error
 	p.store, err = openStore(p)
 	return p, err
@@ -87,6 +91,10 @@ func (p *process) now() time.Time { return p.clock.Time() }
 func (p *process) fail(err error) {
 	if p.failed == nil {
 		p.failed = err
+		if k, ok := p.store.(*kvs); ok {
+			p.hangUp(k.peer)
+		}
+		p.cancel()
 	}
 }
 
@@ -111,51 +119,70 @@ func (p *process) warn(format string, args ...any) {
 	}
 }
 
+// about calls what a line is about.
+func (p *process) about(c *client, line int, do func()) {
+	defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
+	p.client, p.line = c, line
+	do()
+}
+
 // handle takes a line, and does all that can be done then.
 func (p *process) handle(c *client, l lines.Line) {
-	p.client, p.line = c, l.Number
-	defer func() { p.client, p.line = nil, 0 }()
-	var long *lines.LongError
-	switch {
-	case errors.As(l.Err, &long):
-		p.refuse(message{}, errno.Size, l.Err)
-	case l.Err != nil:
-		p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
-		return
-	default:
-		m, err := parseMessage(l.Text)
-		if err == nil && m.Time > 0 && !p.clock.Advance(m.Time) && m.Topic == "" {
-			err = errNoTopic
-		}
-		if err == nil {
-			p.meet(c, m)
-		}
+	p.about(c, l.Number, func() {
+		var long *lines.LongError
 		switch {
-		case err != nil:
-			p.refuse(m, errno.Protocol, err)
-		case p.failed != nil:
-		case m.Topic == "": // the time alone
-		case !strings.HasPrefix(m.Topic, "job-manager."):
-			p.respond(m)
-		case m.Errnum != 0: // an error of the peer's: to answer it would have no end
-			p.stats.refused++
-			p.printf("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
-		case !p.hasRoom(m, l):
-			p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
-		case p.service == nil:
-			p.early = append(p.early, input{client: p.client, line: l})
+		case errors.As(l.Err, &long):
+			p.refuse(message{}, errno.Size, l.Err)
+		case l.Err != nil:
+			p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
 		default:
-			p.request(m)
+			p.message(l)
+		}
+	})
+}
+
+// message handles a line that could be read.
+func (p *process) message(l lines.Line) {
+	m, err := parseMessage(l.Text)
+	if err == nil && m.Time > 0 && !p.clock.Advance(m.Time) && m.Topic == "" {
+		err = errNoTopic
+	}
+	c, line := p.client, p.line
+	if err == nil {
+		p.meet(c, m)
+		if m.Topic == "" { // the time alone
+			p.pass()
 		}
 	}
-	p.settle()
+	p.do(func() {
+		p.about(c, line, func() { p.serve(m, l, err) })
+	})
+}
+
+func (p *process) serve(m message, l lines.Line, err error) {
+	switch {
+	case err != nil:
+		p.refuse(m, errno.Protocol, err)
+	case p.failed != nil:
+	case m.Topic == "": // the time alone
+	case !strings.HasPrefix(m.Topic, "job-manager."):
+		p.respond(m)
+	case m.Errnum != 0: // an error of the peer's: to answer it would have no end
+		p.stats.refused++
+		p.printf("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
+	case !p.hasRoom(m, l):
+		p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
+	case p.service == nil:
+		p.early = append(p.early, input{client: p.client, line: l})
+	default:
+		p.request(m)
+	}
 }
 
 // hasRoom reports whether a request may wait for the store. That somebody is gone always may.
 func (p *process) hasRoom(m message, l lines.Line) bool {
 	if p.service == nil || p.writing {
 		p.room -= len(l.Text) + perRequest
-		p.waiting++
 	}
 	return p.room >= 0 || m.Topic == topicDisconnect
 }
@@ -198,7 +225,7 @@ func (p *process) request(m message) {
 	if m.Rolemask != nil {
 		r.Rolemask = *m.Rolemask
 	}
-	p.service.Request(p.now(), r)
+	p.service.Request(r)
 	if m.Sender == nil && p.client.id > 0 {
 		scheduler, executor := p.service.Roles(r.Sender)
 		p.client.scheduler = p.client.scheduler || scheduler
@@ -222,7 +249,7 @@ func (p *process) respond(m message) {
 				break
 			}
 		}
-		err = p.service.Respond(p.now(), service.Response{
+		err = p.service.Respond(service.Response{
 			Topic: m.Topic, Tag: c.tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
 		})
 	}
@@ -254,10 +281,7 @@ func (e *peerError) Error() string {
 	return text
 }
 
-// maxTicks is how many deadlines are passed one after the other when the time jumps.
-const maxTicks = 1000
-
-// settle passes the time, and does all that can be done without more input.
+// settle does what the time has brought.
 func (p *process) settle() {
 	for c, ok := p.calls.overdue(p.now()); ok; c, ok = p.calls.overdue(p.now()) {
 		p.lost(c, errno.TimedOut, "there is no answer")
@@ -265,60 +289,10 @@ func (p *process) settle() {
 	if !p.started && !p.startBy.IsZero() && !p.startBy.After(p.now()) {
 		p.start()
 	}
-	p.pump()
-	for n := 0; p.service != nil && p.failed == nil; n++ {
-		now := p.now()
-		at, ok := p.service.Deadline()
-		switch {
-		case !ok || at.After(now):
-			return
-		case n == maxTicks:
-			at = now
-		}
-		if err := p.service.Tick(at); err != nil {
-			p.printf("%v", err)
-		}
-		if next, _ := p.service.Deadline(); !p.pump() && next.Equal(at) || n == maxTicks {
-			return // the store is busy, or it is a long way
-		}
-	}
 }
 
-// await waits until a store on disk has nothing to do.
-func (p *process) await() {
-	for p.writing && p.store.isLocal() {
-		(<-p.results)()
-		p.settle()
-	}
-}
-
-// pump stores and sends what the service has, and reports whether there was anything.
-func (p *process) pump() (any bool) {
-	for p.service != nil && p.failed == nil {
-		out := new(service.Out)
-		if !p.service.Next(out) {
-			break
-		}
-		any = true
-		if len(out.Append)+len(out.Unlink) == 0 {
-			p.done(out, nil)
-			continue
-		}
-		p.writing, p.waiting, p.room = true, 0, busyRoom
-		p.store.write(out, func(failed map[jobid.ID]error, err error) {
-			p.writing, p.room = false, busyRoom
-			if err != nil {
-				p.fail(fmt.Errorf("-store: %w", err)) // nothing of it goes out
-				return
-			}
-			p.done(out, failed)
-		})
-	}
-	return any
-}
-
-// done sends an Out that is durable.
-func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
+// dispatch sends what the service has.
+func (p *process) dispatch(out *service.Out) {
 	p.tell(out)
 	for _, text := range out.Log {
 		p.printf("%s", text)
@@ -339,14 +313,6 @@ func (p *process) done(out *service.Out, failed map[jobid.ID]error) {
 	}
 	for _, key := range out.Ended {
 		p.dismiss(key)
-	}
-	if err := p.service.Done(p.now(), out, failed); err != nil {
-		p.printf("%v", err)
-	}
-	for len(p.later) > 0 {
-		do := p.later[0]
-		p.later = p.later[1:]
-		do()
 	}
 }
 
@@ -412,7 +378,7 @@ func (p *process) call(c service.Call) {
 		out.client, out.sender = p.find(c.To)
 	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
-		p.later = append(p.later, func() { p.lost(out, errno.NoSys, "there is nobody to ask") })
+		_ = p.enter(func() { p.lost(out, errno.NoSys, "there is nobody to ask") })
 	}
 }
 
@@ -423,12 +389,7 @@ func (p *process) reads(sender string) bool {
 		return true
 	}
 	box, ok := c.out.(*lines.Outbox)
-	return !ok || box.Calm(func() {
-		select {
-		case p.read <- true:
-		default: // it will look
-		}
-	})
+	return !ok || box.Calm(func() { go p.put(input{}) })
 }
 
 // dismiss tells a scheduler or an executor that its session is over. A connection of its own
@@ -494,7 +455,7 @@ func (p *process) lost(c call, errnum int, text string) {
 		return
 	}
 	r := service.Response{Topic: c.topic, Tag: c.tag, Errnum: errnum, Errstr: text}
-	_ = p.service.Respond(p.now(), r) // it has answered those of a session that is over
+	_ = p.service.Respond(r) // it has answered those of a session that is over
 }
 
 // leave takes back what a client asked for that is gone.
@@ -505,7 +466,7 @@ func (p *process) leave(c *client) {
 	}
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
-		if err := p.service.Leave(p.now(), c.owns); err != nil {
+		if err := p.service.Leave(c.owns); err != nil {
 			p.printf("%v", err)
 		}
 	}
@@ -515,7 +476,6 @@ func (p *process) leave(c *client) {
 	if k, ok := p.store.(*kvs); ok && k.peer == c {
 		p.fail(errors.New("-store: the client that has the KVS is gone, and no other can know what is in it: start again when it is back"))
 	}
-	p.settle()
 }
 
 // write sends a line to a client.
@@ -525,24 +485,6 @@ func (p *process) send(c *client, text []byte) {
 	if _, err := c.out.Write(text); err != nil {
 		c.broken(err)
 	}
-}
-
-// timer returns what fires when the time is to be passed.
-func (p *process) timer() <-chan time.Time {
-	at, ok := p.calls.deadline()
-	if p.service != nil {
-		now := p.now() // a deadline of the service hangs on the time of the day, that of a call does not
-		if t, due := p.service.Deadline(); due && (!ok || t.Sub(now) < at.Sub(now)) {
-			at, ok = t, true
-		}
-	}
-	switch {
-	case !p.started && !p.startBy.IsZero():
-		return p.clock.At(p.startBy)
-	case !ok:
-		return nil
-	}
-	return p.clock.At(at)
 }
 
 // summarize writes a summary for people.

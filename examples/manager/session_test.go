@@ -102,9 +102,7 @@ func TestNoCallWaitsForEver(t *testing.T) {
 	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":2,"errnum":110,`)
 	require.Contains(t, s.say(1, `{"topic":"feasibility.check","matchtag":1}`), stranger)
 	require.Equal(t, "priority", s.state(16))
-	_, ok := s.p.calls.deadline()
-	require.False(t, ok)
-	require.Nil(t, s.p.timer())
+	require.Empty(t, s.p.calls.waiting)
 }
 
 // Neither does the store of a peer that is silent, which is a failure of the store.
@@ -112,7 +110,7 @@ func TestAStoreThatDoesNotAnswerFails(t *testing.T) {
 	s := newSocket(t, 1, "-store=lines")
 	require.Contains(t, s.hears(0), `{"topic":"kvs.lookup","matchtag":1,`)
 	s.p.clock.Advance(1300)
-	s.p.settle()
+	s.p.put(input{})
 	require.ErrorContains(t, s.p.failed, "kvs.lookup failed: errnum 110")
 }
 
@@ -162,7 +160,7 @@ func TestAStoreDoesNotWaitForABridgeForEver(t *testing.T) {
 	hello := `{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}%s}`
 	s.leave(0)
 	s.p.clock.Advance(2000)
-	s.p.settle()
+	s.p.put(input{})
 	require.False(t, s.p.started, "there is nobody")
 	s.connect(nil)
 	require.Empty(t, s.say(1, fmt.Sprintf(hello, "")))

@@ -20,11 +20,7 @@ func (p *process) start() {
 }
 
 // unasked does what no line is about, although the answer in one may be what it waited for.
-func (p *process) unasked(do func()) {
-	defer func(c *client, line int) { p.client, p.line = c, line }(p.client, p.line)
-	p.client, p.line = nil, 0
-	do()
-}
+func (p *process) unasked(do func()) { p.about(nil, 0, do) }
 
 // restore makes the service of the records, without the jobs that are gone. First it puts
 // aside what the operator says of the jobs that cannot be read: until each is moved, it
@@ -32,7 +28,8 @@ func (p *process) unasked(do func()) {
 // schedulers what they hold.
 func (p *process) restore(records iter.Seq2[joblife.Record, error], gone []jobid.ID) {
 	cfg := p.o.config
-	cfg.Lookup, cfg.Reads = p.store.lookup, p.reads
+	cfg.Lookup, cfg.Reads, cfg.Send = p.store.lookup, p.reads, p.dispatch
+	p.store.serve(&cfg)
 	s, recovered, err := service.Restore(p.now(), cfg, without(gone, records))
 	if err != nil {
 		p.fail(fmt.Errorf("-store: %w", err))
@@ -85,7 +82,8 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 			p.printf("what job %v holds is not known: look after its nodes before a scheduler comes", q.Job)
 		}
 	}
-	p.service = s
+	p.service, p.last = s, p.now().Round(0)
+	close(p.opened)
 	clear(p.warned) // it is not read again
 	if k, ok := p.store.(*kvs); ok {
 		k.watch()
@@ -95,7 +93,7 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 	}
 	early := p.early
 	p.early, p.room = nil, busyRoom
-	p.settle()
+	p.do(func() {})
 	for _, in := range early {
 		p.handle(in.client, in.line)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/purge/boltstore"
 )
 
@@ -18,9 +18,8 @@ import (
 type store interface {
 	// load gives all records to f, now or later.
 	load(f func(iter.Seq2[joblife.Record, error]))
-	// write makes what is in Append durable, removes the jobs in Unlink, and calls
-	// done, now or later.
-	write(out *service.Out, done func(failed map[jobid.ID]error, err error))
+	// serve sets the store of a service.
+	serve(cfg *service.Config)
 	// lookup returns what there is of a job.
 	lookup(jobid.ID) (service.Stored, error)
 	// putAside removes a job from those that load finds, keeps it for people, and calls
@@ -40,13 +39,13 @@ func openStore(p *process) (store, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &local{disk: boltDisk{s}, results: p.results}, nil
+		return local{boltDisk{s}}, nil
 	case "dir":
 		d, err := openDir(path, p.warn)
 		if err != nil {
 			return nil, err
 		}
-		return &local{disk: d, results: p.results}, nil
+		return local{d}, nil
 	case "lines":
 		return &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}, nil
 	}
@@ -60,17 +59,19 @@ func (memory) load(f func(iter.Seq2[joblife.Record, error])) {
 	f(func(func(joblife.Record, error) bool) {})
 }
 
-func (m memory) write(out *service.Out, done func(map[jobid.ID]error, error)) {
-	m.keep(out)
-	done(nil, nil)
+func (m memory) serve(cfg *service.Config) {
+	cfg.Begin = func(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
+		m.keep(rd)
+		done(nil, nil)
+	}
 }
 
 // keep keeps what is to be looked up.
-func (m memory) keep(out *service.Out) {
-	for _, r := range out.Append {
+func (m memory) keep(rd *joblife.Ready) {
+	for _, r := range rd.Append {
 		m.add(r)
 	}
-	for _, id := range out.Unlink {
+	for _, id := range rd.Unlink {
 		delete(m, id)
 	}
 }
@@ -107,35 +108,20 @@ func (memory) close() error                          { return nil }
 
 // A disk keeps records in files. Read may be called while another call goes on.
 type disk interface {
+	loop.Store
 	Records() iter.Seq2[joblife.Record, error]
-	Commit([]joblife.Record) error
-	Unlink(context.Context, []jobid.ID) (failed map[jobid.ID]error, err error)
 	Read(jobid.ID) (service.Stored, error)
 	PutAside(jobid.ID) error
 	Close() error
 }
 
-// local is a store on a disk. It writes in a goroutine of its own, so that more requests
-// share the next commit.
-type local struct {
-	disk
-	results chan<- func()
-}
+// local is a store on a disk.
+type local struct{ disk }
 
-func (s *local) load(f func(iter.Seq2[joblife.Record, error])) { f(s.Records()) }
+func (s local) load(f func(iter.Seq2[joblife.Record, error])) { f(s.Records()) }
+func (s local) serve(cfg *service.Config)                     { cfg.Store = s.disk }
 
-func (s *local) write(out *service.Out, done func(map[jobid.ID]error, error)) {
-	go func() {
-		var failed map[jobid.ID]error
-		err := s.Commit(out.Append)
-		if err == nil && len(out.Unlink) > 0 {
-			failed, err = s.Unlink(context.Background(), out.Unlink)
-		}
-		s.results <- func() { done(failed, err) }
-	}()
-}
-
-func (s *local) lookup(id jobid.ID) (service.Stored, error) {
+func (s local) lookup(id jobid.ID) (service.Stored, error) {
 	j, err := s.Read(id)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -143,14 +129,12 @@ func (s *local) lookup(id jobid.ID) (service.Stored, error) {
 	return j, err
 }
 
-func (s *local) putAside(id jobid.ID, done func(error)) { done(s.PutAside(id)) }
-func (*local) isLocal() bool                            { return true }
-func (s *local) close() error                           { return s.Close() }
+func (s local) putAside(id jobid.ID, done func(error)) { done(s.PutAside(id)) }
+func (local) isLocal() bool                            { return true }
+func (s local) close() error                           { return s.Close() }
 
 // boltDisk is the disk of -store bolt.
 type boltDisk struct{ *boltstore.Store }
-
-func (d boltDisk) Commit(records []joblife.Record) error { return d.Append(records) }
 
 func (d boltDisk) Read(id jobid.ID) (service.Stored, error) {
 	j, err := d.Store.Read(id)

@@ -177,7 +177,7 @@ func (*stuck) Records() iter.Seq2[joblife.Record, error] {
 	return func(func(joblife.Record, error) bool) {}
 }
 
-func (d *stuck) Commit([]joblife.Record) error {
+func (d *stuck) Append([]joblife.Record) error {
 	d.commits++
 	<-d.wait
 	return d.fail
@@ -192,16 +192,19 @@ func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
 	d := &stuck{fail: errors.New("disk on fire"), wait: make(chan struct{})}
 	p, err := newProcess(options{Options: lines.Options{Now: 1000}, store: "memory"}, io.Discard)
 	require.NoError(t, err)
-	p.store = &local{disk: d, results: p.results}
+	p.store, p.live = local{d}, true
 	var out strings.Builder
 	c := p.only(&out)
 	p.start()
-	p.handle(c, lines.Line{Number: 1, Text: []byte(submit(1, 16))})
-	p.handle(c, lines.Line{Number: 2, Text: []byte(submit(2, 17))})
-	p.handle(c, lines.Line{Number: 3, Text: []byte(raise(3, 18))})
+	ended := make(chan error)
+	go func() { ended <- p.run(context.Background()) }()
+	for n, text := range []string{submit(1, 16), submit(2, 17), raise(3, 18)} {
+		require.True(t, p.put(input{client: c, line: lines.Line{Number: n + 1, Text: []byte(text)}}))
+	}
+	require.True(t, p.put(input{})) // after what followed
 	require.Equal(t, `{"topic":"job-manager.raise","matchtag":3,"errnum":2,"errstr":"unknown job id"}`+"\n", out.String())
 	close(d.wait)
-	require.EqualError(t, p.run(context.Background(), nil), "-store: disk on fire")
+	require.EqualError(t, <-ended, "-store: disk on fire")
 	require.Equal(t, 1, strings.Count(out.String(), "\n"))
 	require.Equal(t, 1, d.commits)
 }
@@ -225,7 +228,7 @@ func TestWhatAFolderKeeps(t *testing.T) {
 		{tombstone(2, "x"), {Time: 1, Job: 2, Kind: joblife.RecordUnlinked}, tombstone(3, "y"), tombstone(2, "")},
 		{mark(3)}, {mark(1 << 40)}, {mark(20)}, // an operator puts an old job aside
 	} {
-		require.NoError(t, d.Commit(list))
+		require.NoError(t, d.Append(list))
 	}
 	require.NoError(t, d.Close())
 	d = open()

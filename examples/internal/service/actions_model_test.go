@@ -215,7 +215,7 @@ func TestActionsInAnyOrder(t *testing.T) {
 			"write":   m.write,
 			"kill":    m.kill,
 			"cancel":  func() { m.request("raise", fmt.Sprintf(`{"id":%d,"severity":0,"type":"cancel"}`, m.job())) },
-			"hold":    func() { m.hold = func(o *Out) bool { return len(o.Append) > 0 } },
+			"hold":    func() { m.hold = func(o *parcel) bool { return len(o.Append) > 0 } },
 			"release": m.release,
 			"refuse":  func() { m.noDrain = 38 - m.noDrain },
 			"wait":    m.later,

@@ -197,7 +197,7 @@ func TestACancelWaitsForTheStart(t *testing.T) {
 func TestACancelWaitsForTheStore(t *testing.T) {
 	c := newCluster(t, actions(true, false, false))
 	c.submit(16, "0-1")
-	c.hold = func(o *Out) bool { return len(o.Append) > 0 }
+	c.hold = func(o *parcel) bool { return len(o.Append) > 0 }
 	c.Request(c.now, owner("raise", `{"id":16,"severity":0,"type":"cancel"}`))
 	c.pump()
 	require.Empty(t, c.kills)
@@ -281,7 +281,7 @@ func TestAResponseIsOutOfPlace(t *testing.T) {
 		t.Helper()
 		for _, text := range list {
 			require.Error(t, c.Respond(c.now, Response{Tag: p.tag, Payload: json.RawMessage(text)}), text)
-			require.False(t, c.Next(&Out{}))
+			require.False(t, c.Next(&parcel{}))
 		}
 	}
 	bad := []string{
@@ -458,7 +458,7 @@ func FuzzRexecResponse(f *testing.F) {
 		before := *of
 		if c.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
 			require.Equal(t, before, *of)
-			require.False(t, c.Next(&Out{}))
+			require.False(t, c.Next(&parcel{}))
 		}
 		require.LessOrEqual(t, len(of.lines["stdout"]), maxLine)
 		c.pump()

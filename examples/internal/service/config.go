@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
 )
 
 // A Config configures a [Service]. The zero Config is one anonymous queue without limits.
@@ -23,8 +24,13 @@ type Config struct {
 	// more than how it ended. The error is the store's. If it does not have the job, the
 	// result is the zero Stored. A nil Lookup has no jobs.
 	Lookup func(jobid.ID) (Stored, error)
+	// Store and Begin are those of [loop.Config].
+	Store loop.Store
+	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
+	// Send sends what an Out has, and does not keep it.
+	Send func(*Out)
 	// Reads reports whether a scheduler or an executor has read what it was sent, or nearly
-	// all of it. If it has not, the service sends it nothing more: call Next when it has. Nil
+	// all of it. If it has not, the service sends it nothing more: call Do when it has. Nil
 	// means that all have.
 	Reads func(sender string) bool
 	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ

@@ -15,6 +15,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
 )
 
 // Bits of a Rolemask (RFC 12).
@@ -77,13 +78,9 @@ type Response struct {
 	Errstr  string
 }
 
-// An Out is what to store, or what to send, in the order of its fields. Its records are
-// valid until it is done.
+// An Out is what to send, in the order of its fields.
 type Out struct {
-	Seq uint64 // 0: nothing is to be stored
-	// Make Append durable as one transaction, and then remove the jobs of Unlink.
-	Append []joblife.Record
-	Unlink []jobid.ID
+	Append []joblife.Record // were stored, for who counts them; nothing else comes with them
 	// Send Answers, Calls and Events. Log is for an administrator.
 	Answers []Answer
 	Calls   []Call
@@ -126,7 +123,7 @@ type Event struct {
 }
 
 func (o *Out) isEmpty() bool {
-	return len(o.Append)+len(o.Unlink)+len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log)+len(o.Ended) == 0
+	return len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log)+len(o.Ended) == 0
 }
 
 // add adds what another Out has to send.
@@ -234,13 +231,17 @@ func unmarshal[P any](text []byte) (p P, err error) {
 // A core is what the parts of a Service share: the Manager and the time, what goes out, and
 // what waits for an answer.
 type core struct {
-	cfg Config
-	m   *joblife.Manager
-	now time.Time
+	cfg   Config
+	m     *joblife.Manager
+	Loop  *loop.Loop // that runs the Manager
+	begun time.Time  // of Restore; there is no Loop then
 
-	quick Out // goes out at once
-	open  Out // goes out with the next Ready
-	rest  Out // goes out when the records with the store are durable
+	quick Out            // goes out at once
+	open  Out            // goes out when what was stepped is durable
+	due   Out            // is durable, and goes out with the next Ready
+	then  []func()       // is called before that
+	flush func()         // sends what goes out at once
+	later func(f func()) // calls f when the Manager has done the Ready that Effects has
 
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]waiting              // what waits for the response to a Call
@@ -254,16 +255,21 @@ type waiting struct {
 	topic   string
 }
 
-// at moves the time on. A clock that stepped back stands still until it is past: the Manager goes
-// by the time of the day, so the monotonic reading, which hides such a step, does not count.
-func (c *core) at(now time.Time) {
-	if now = now.Round(0); now.After(c.now) {
-		c.now = now
+// now returns the time.
+func (c *core) now() time.Time {
+	if c.Loop == nil {
+		return c.begun
 	}
+	return c.Loop.Now()
 }
 
 // step gives an input to the Manager.
-func (c *core) step(in joblife.Input) error { return c.m.Step(c.now, in) }
+func (c *core) step(in joblife.Input) error {
+	if c.Loop == nil {
+		return c.m.Step(c.begun, in)
+	}
+	return c.Loop.Step(in)
+}
 
 // ask gives the Manager an input that it answers later. f gets the answer when what the
 // answer says is durable. It may add to the Out that goes out with it.
@@ -305,9 +311,7 @@ func (c *core) respond(r Response) error {
 // void drops the calls to a peer that is gone, and fails those that wait for them: a
 // response that came later would belong to a session that is over.
 func (c *core) void(prefix string) {
-	for _, o := range []*Out{&c.quick, &c.rest} {
-		o.Calls = slices.DeleteFunc(o.Calls, func(call Call) bool { return strings.HasPrefix(call.Topic, prefix) })
-	}
+	c.quick.Calls = slices.DeleteFunc(c.quick.Calls, func(call Call) bool { return strings.HasPrefix(call.Topic, prefix) })
 	for _, tag := range slices.Sorted(maps.Keys(c.calls)) {
 		if w := c.calls[tag]; strings.HasPrefix(w.topic, prefix) {
 			delete(c.calls, tag)

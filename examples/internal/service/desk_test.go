@@ -54,16 +54,27 @@ type tester interface {
 	Fatalf(format string, args ...any)
 }
 
+// A parcel is an Out, or what is with the store.
+type parcel struct {
+	Out
+	Seq    uint64
+	Unlink []jobid.ID
+}
+
 // A desk is a service with a store in memory, and a transcript of what it sends.
 type desk struct {
 	t tester
 	*Service
 	now     time.Time
+	last    time.Time // of the Loop
+	next    []parcel  // what came out
+	done    func(map[jobid.ID]error, error)
+	room    []func() // of together
 	records []joblife.Record
 	stored  map[jobid.ID]*Stored
-	sent    func(*Out)      // gets each Out that is stored; nil: nobody
-	hold    func(*Out) bool // keeps an Out with the store; nil: none
-	held    []Out
+	sent    func(*parcel)      // gets each parcel that is stored; nil: nobody
+	hold    func(*parcel) bool // keeps a parcel with the store; nil: none
+	held    []parcel
 }
 
 // newDesk returns a service without jobs. An owner and a Lookup that are not set are the desk's.
@@ -83,6 +94,16 @@ func newDesk(t tester, cfg Config) *desk {
 // begin gives the desk a service with what is durable.
 func (d *desk) begin(cfg Config) {
 	d.t.Helper()
+	d.next, d.done, d.last = nil, nil, d.now
+	cfg.Begin = func(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
+		d.done = done
+		d.next = append(d.next, parcel{Out: Out{Append: rd.Append}, Seq: rd.Seq, Unlink: rd.Unlink})
+	}
+	cfg.Send = func(o *Out) {
+		if o.Append == nil { // or it was stored
+			d.next = append(d.next, parcel{Out: *o})
+		}
+	}
 	s, _, err := Restore(d.now, cfg, func(yield func(joblife.Record, error) bool) {
 		for _, r := range d.records {
 			if !yield(r, nil) {
@@ -108,10 +129,95 @@ func (d *desk) lookup(id jobid.ID) (Stored, error) {
 	return Stored{}, nil
 }
 
-// pump does what the service wants until nothing follows, and calls each for what comes out.
-func (d *desk) pump(each func(*Out)) {
+// advance has the Loop do what can be done.
+func (d *desk) advance() {
 	d.t.Helper()
-	for o := (Out{}); d.Next(&o); {
+	if d.now.After(d.last) {
+		d.last = d.now
+	}
+	require.NoError(d.t, d.Loop.Advance(d.last))
+}
+
+// call calls f as the process around a service does.
+func (d *desk) call(f func()) {
+	d.t.Helper()
+	if d.room != nil {
+		d.room = append(d.room, f)
+		return
+	}
+	require.NoError(d.t, d.Do(f))
+	d.advance()
+}
+
+// together has the service do at once what f says: nothing is stored in between.
+func (d *desk) together(f func()) {
+	d.t.Helper()
+	d.room = []func(){func() {}}
+	f()
+	list := d.room
+	d.room = nil
+	d.call(func() {
+		for _, do := range list {
+			do()
+		}
+	})
+}
+
+func (d *desk) at(now time.Time) *desk {
+	if now.After(d.now) {
+		d.now = now
+	}
+	return d
+}
+
+func (d *desk) Request(now time.Time, r Request) {
+	d.t.Helper()
+	d.at(now).call(func() { d.Service.Request(r) })
+}
+
+func (d *desk) Respond(now time.Time, r Response) (err error) {
+	d.t.Helper()
+	d.at(now).call(func() { err = d.Service.Respond(r) })
+	return err
+}
+
+func (d *desk) step(in joblife.Input) (err error) {
+	d.t.Helper()
+	d.call(func() { err = d.Service.step(in) })
+	return err
+}
+
+func (d *desk) Stop(now time.Time) { d.at(now).call(d.Service.Stop) }
+
+func (d *desk) Tick(now time.Time) error {
+	d.at(now).call(func() {})
+	return nil
+}
+
+// Next fills in what came out, and reports whether there is anything.
+func (d *desk) Next(o *parcel) bool {
+	d.t.Helper()
+	if d.call(func() {}); len(d.next) == 0 {
+		return false
+	}
+	*o, d.next = d.next[0], d.next[1:]
+	return true
+}
+
+// Done says that a parcel was stored and sent.
+func (d *desk) Done(now time.Time, o *parcel, failed map[jobid.ID]error) error {
+	d.t.Helper()
+	if d.at(now); o.Seq > 0 {
+		d.done(failed, nil)
+	}
+	d.advance()
+	return nil
+}
+
+// pump does what the service wants until nothing follows, and calls each for what comes out.
+func (d *desk) pump(each func(*parcel)) {
+	d.t.Helper()
+	for o := (parcel{}); d.Next(&o); {
 		if d.hold != nil && d.hold(&o) {
 			d.held = append(d.held, o)
 			continue
@@ -122,7 +228,7 @@ func (d *desk) pump(each func(*Out)) {
 }
 
 // commit stores and sends an Out.
-func (d *desk) commit(o *Out) {
+func (d *desk) commit(o *parcel) {
 	d.t.Helper()
 	require.False(d.t, o.Seq != 0 && len(o.Answers)+len(o.Calls)+len(o.Events) > 0, "records and messages at once")
 	d.store(o)
@@ -133,9 +239,9 @@ func (d *desk) commit(o *Out) {
 }
 
 // storing returns the next Out, which has records and is with the store until its commit.
-func (d *desk) storing() *Out {
+func (d *desk) storing() *parcel {
 	d.t.Helper()
-	o := new(Out)
+	o := new(parcel)
 	require.True(d.t, d.Next(o))
 	require.NotEmpty(d.t, o.Append)
 	return o
@@ -171,7 +277,7 @@ func (d *desk) do(in joblife.Input) Out {
 func (d *desk) collect() (all Out) {
 	d.t.Helper()
 	before := len(d.records)
-	d.pump(func(o *Out) {
+	d.pump(func(o *parcel) {
 		all.Answers, all.Calls = append(all.Answers, o.Answers...), append(all.Calls, o.Calls...)
 		all.Events, all.Log = append(all.Events, o.Events...), append(all.Log, o.Log...)
 	})
@@ -203,7 +309,7 @@ func (d *desk) respond(topic, payload string) string {
 }
 
 // store stores an Out.
-func (d *desk) store(o *Out) {
+func (d *desk) store(o *parcel) {
 	for _, r := range o.Append {
 		r = r.Clone()
 		d.records = append(d.records, r)
@@ -230,12 +336,12 @@ func (d *desk) store(o *Out) {
 func (d *desk) flush() string {
 	d.t.Helper()
 	var lines []string
-	d.pump(func(o *Out) { lines = append(lines, d.print(o)...) })
+	d.pump(func(o *parcel) { lines = append(lines, d.print(o)...) })
 	return strings.Join(lines, "\n")
 }
 
 // print returns the lines of an Out.
-func (d *desk) print(o *Out) (lines []string) {
+func (d *desk) print(o *parcel) (lines []string) {
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	for _, a := range o.Answers {
 		name := strings.TrimPrefix(a.Topic, "job-manager.")

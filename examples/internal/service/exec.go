@@ -39,7 +39,8 @@ func (s *executor) serveHello(r *Request, h exec.Hello) (any, error) {
 		return nil, err
 	}
 	s.end()
-	s.hello, s.sender = h, r.Sender
+	s.hello = h
+	s.begin(s.core, r)
 	return nil, nil
 }
 
@@ -96,6 +97,9 @@ func (s *executor) started(r Response) error {
 
 // emit adds what a Ready says to the executor.
 func (s *executor) emit(rd *joblife.Ready) {
+	if !s.live {
+		return
+	}
 	for _, m := range rd.Exec {
 		topic, tag := s.hello.StartTopic(), uint64(0)
 		switch m := m.(type) {

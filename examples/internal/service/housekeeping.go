@@ -32,6 +32,23 @@ func (s *processes) housekeepers() []*process {
 	return list
 }
 
+// kill signals housekeeping, also what waits for the store to be launched.
+func (s *processes) kill(signal int, match func(*process) bool) {
+	for _, p := range s.housekeepers() {
+		if match(p) {
+			s.killProcess(&s.quick, p, signal)
+		}
+	}
+	late := func() {
+		for _, p := range s.housekeepers() {
+			if match(p) && p.pid == 0 {
+				p.signal = signal
+			}
+		}
+	}
+	s.then = append(s.then, func() { s.later(late) }) // after the launch
+}
+
 // housekeepingKill signals housekeeping, of one job or all, on some ranks or all.
 func (s *processes) housekeepingKill(r *Request, p struct {
 	Signal int32   `json:"signum"`
@@ -45,11 +62,11 @@ func (s *processes) housekeepingKill(r *Request, p struct {
 			return nil, fail(errno.Invalid, "%s", err)
 		}
 	}
-	for _, q := range s.housekeepers() {
-		all := p.Job == nil || *p.Job == -1
-		if (all || jobid.ID(*p.Job) == q.job) && (ranks == nil || ranks.Contains(q.rank)) && p.Signal > 0 {
-			s.killProcess(&s.quick, q, int(p.Signal))
-		}
+	if p.Signal > 0 {
+		s.kill(int(p.Signal), func(q *process) bool {
+			all := p.Job == nil || *p.Job == -1
+			return (all || jobid.ID(*p.Job) == q.job) && (ranks == nil || ranks.Contains(q.rank))
+		})
 	}
 	return nil, nil
 }
@@ -84,11 +101,7 @@ func (s *processes) endPartial() error {
 		}
 		s.quick.logf("housekeeping: %s (rank %v) from %s will be terminated because"+
 			" scheduler does not support restart with partially released resources", hosts, h.Ranks, s.name(h.Job))
-		for _, p := range s.housekeepers() {
-			if p.job == h.Job {
-				s.killProcess(&s.quick, p, int(syscall.SIGTERM))
-			}
-		}
+		s.kill(int(syscall.SIGTERM), func(p *process) bool { return p.job == h.Job })
 		err := s.step(joblife.ForceFinish{
 			Action: joblife.Action{Job: h.Job, Key: perilog.Housekeeping()}, Status: int32(syscall.SIGTERM), Who: "sched-hello",
 		})

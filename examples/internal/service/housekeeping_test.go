@@ -65,7 +65,7 @@ func TestHousekeepingKill(t *testing.T) {
 func TestHousekeepingKillDuringTheCommit(t *testing.T) {
 	c := newCluster(t, actions(false, false, true))
 	c.submit(16, "0")
-	c.hold = func(o *Out) bool { return len(o.Append) > 0 }
+	c.hold = func(o *parcel) bool { return len(o.Append) > 0 }
 	c.slow = true
 	c.run(16)
 	for _, signal := range []int{10, 15} {

@@ -15,7 +15,7 @@ import (
 // The jobs part has the requests that change jobs which are not over.
 type jobs struct {
 	*core
-	touched int // by requests about many jobs since the last Ready
+	touched int // by requests about many jobs that are not durable
 }
 
 // active returns the job that a request changes. errnum and unknown are for a job that is
@@ -64,6 +64,7 @@ func (s *jobs) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, e
 		return nil, fail(errno.Again, "requests about %d jobs wait", s.touched)
 	}
 	s.touched += len(ids)
+	s.then = append(s.then, func() { s.touched -= len(ids) })
 	for _, id := range ids {
 		if f(id) != nil {
 			c.Errors++

@@ -113,10 +113,8 @@ func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 		}
 		return nil
 	}
-	w.Service = newService(start, Config{})
-	var err error
-	w.m, err = joblife.New(w.manager(Config{Manager: joblife.Config{Hooks: []joblife.Hooks{{Validate: hook}}}}))
-	require.NoError(t, err)
+	w.records = nil
+	w.begin(Config{Manager: joblife.Config{Hooks: []joblife.Hooks{{Validate: hook}}}})
 	named := strings.Replace(sleep, `"duration":60`, `"duration":60,"queue":"x"`, 1)
 	list := []string{}
 	for i, spec := range []string{sleep, sleep, named, sleep, sleep, `{}`, sleep} {
@@ -249,7 +247,7 @@ func TestUrgencyOfAGuest(t *testing.T) {
 func TestAnswersWaitForTheStore(t *testing.T) {
 	w := newWorld(t, joblife.Config{})
 	w.Request(start, owner("memo", `{"id":16,"memo":{"a":1}}`))
-	var first, quick, second Out
+	var first, quick, second parcel
 	require.True(t, w.Next(&first))
 	w.Request(start, owner("raise", `{"id":16,"severity":1,"type":"x"}`))
 	w.Request(start, owner("kill", `{"id":17,"signum":9}`))
@@ -262,7 +260,7 @@ func TestAnswersWaitForTheStore(t *testing.T) {
 	require.Empty(t, first.Answers)
 	require.NoError(t, w.Done(start, &first, nil))
 	answered := func() (topics []string) {
-		var out Out
+		var out parcel
 		require.True(t, w.Next(&out))
 		require.Empty(t, out.Append)
 		for _, a := range out.Answers {

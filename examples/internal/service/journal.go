@@ -33,19 +33,8 @@ type listener struct {
 	*Request
 	allow, deny map[string]json.RawMessage // by name of event; nil: all, and none
 	full        bool                       // begin with the jobs that are over
-	phase       phase
-	backlog     []jobid.ID          // jobs whose history is not sent yet
-	logs        map[jobid.ID][]byte // of those jobs, as History has them
+	live        bool                       // it has the history, and gets what happens
 }
-
-// A phase is how far a stream is.
-type phase uint8
-
-const (
-	phaseNew     phase = iota
-	phaseBacklog       // it gets the history, which is durable
-	phaseLive          // it gets what happens
-)
 
 // wants reports whether a listener has asked for events of a name.
 func (l *listener) wants(name string) bool {
@@ -85,6 +74,7 @@ func (s *journal) begin(r *Request, p struct {
 	}
 	if r.Matchtag != 0 {
 		s.list = append(s.list, l)
+		s.then = append(s.then, func() { s.backlog(l) })
 	}
 	return nil, errLater
 }
@@ -120,30 +110,29 @@ func (s *journal) remove(which func(*Request) bool) (out []*Request) {
 	return out
 }
 
-// backlog sends the first new reader a part of the history, so that an Out stays small
-// however long the history is. It runs when no records are with the store, and no Ready comes
-// before the backlog ends: so what it lacks comes with the next Ready.
-func (s *journal) backlog() {
-	i := slices.IndexFunc(s.list, func(l *listener) bool { return l.phase != phaseLive })
-	if i < 0 {
+// backlog sends a new reader the history, in parts, so that an Out stays small however long
+// the history is. What it lacks comes with the next Ready that is durable.
+func (s *journal) backlog(l *listener) {
+	if !slices.Contains(s.list, l) {
 		return
 	}
-	l := s.list[i]
-	if l.phase == phaseNew {
-		l.phase, l.logs = phaseBacklog, maps.Collect(s.m.History())
-		if l.full {
-			for v := range s.m.Jobs(jobstate.StateInactive) {
-				if l.logs[v.ID()] == nil {
-					l.backlog = append(l.backlog, v.ID())
-				}
+	l.live = true
+	var list []jobid.ID
+	logs := maps.Collect(s.m.History())
+	if l.full {
+		for v := range s.m.Jobs(jobstate.StateInactive) {
+			if logs[v.ID()] == nil {
+				list = append(list, v.ID())
 			}
-			slices.Sort(l.backlog)
 		}
-		l.backlog = append(l.backlog, slices.Sorted(maps.Keys(l.logs))...)
+		slices.Sort(list)
 	}
-	for size := 0; len(l.backlog) > 0 && size < backlogBytes; {
-		id := l.backlog[0]
-		l.backlog = l.backlog[1:]
+	size := 0
+	for _, id := range append(list, slices.Sorted(maps.Keys(logs))...) {
+		if size > backlogBytes {
+			s.flush()
+			size = 0
+		}
 		var stored Stored
 		if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // it may have ended since
 			stored = s.lookup(id)
@@ -153,7 +142,7 @@ func (s *journal) backlog() {
 				stored.R = v.R().AppendJSON(nil)
 			}
 		}
-		if log, ok := l.logs[id]; ok {
+		if log, ok := logs[id]; ok {
 			stored.Eventlog = log
 		}
 		if len(stored.Eventlog) > 0 { // or else it was purged
@@ -161,10 +150,8 @@ func (s *journal) backlog() {
 		}
 		size += len(stored.Eventlog) + len(stored.Jobspec) + len(stored.R)
 	}
-	if len(l.backlog) == 0 {
-		l.phase, l.backlog, l.logs = phaseLive, nil, nil
-		s.quick.answer(l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
-	}
+	s.quick.answer(l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
+	s.flush()
 }
 
 // lookup returns what the store has of a job.
@@ -252,7 +239,7 @@ func (s *journal) emit(rd *joblife.Ready) {
 func (s *journal) emitEntry(e joblife.JournalEntry, spec, r []byte) {
 	var text json.RawMessage
 	for _, l := range s.list {
-		if l.phase != phaseLive || !l.wants(e.Entry.Name) {
+		if !l.live || !l.wants(e.Entry.Name) {
 			continue
 		}
 		if text == nil {

@@ -78,8 +78,11 @@ func TestJournal(t *testing.T) {
 	require.Empty(t, d.ask(0, "events-journal-cancel", `{"matchtag":6}`))
 	d.send("b", 0, "events-journal-cancel", `{"matchtag":5}`)
 	require.Empty(t, d.flush(), "another sender's stream ended")
-	d.send("a", 8, "events-journal", `{}`)
-	require.Equal(t, "events-journal a8: errnum 61 ", d.ask(0, "events-journal-cancel", `{"matchtag":8}`))
+	d.together(func() {
+		d.send("a", 8, "events-journal", `{}`)
+		d.send("a", 0, "events-journal-cancel", `{"matchtag":8}`)
+	})
+	require.Equal(t, "events-journal a8: errnum 61 ", d.flush())
 	require.Equal(t, "events-journal-cancel a1: errnum 71 ", d.ask(1, "events-journal-cancel", `{}`))
 	out = d.finish(1, 0)
 	require.Equal(t, "1 finish\n1 release\n1 free\n1 clean", told(t, out, "a5"))
@@ -93,9 +96,11 @@ func TestJournalOfAShortJob(t *testing.T) {
 	d.online()
 	d.ask(5, "events-journal", `{}`)
 	require.Contains(t, d.submit(0, 1), `"jobspec":`+sleep)
-	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}))
-	require.NoError(t, d.step(joblife.ExecLost{}))
-	require.NoError(t, d.step(joblife.Raise{ID: 1, Type: "cancel"}))
+	d.together(func() {
+		require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 0))}))
+		require.NoError(t, d.step(joblife.ExecLost{}))
+		require.NoError(t, d.step(joblife.Raise{ID: 1, Type: "cancel"}))
+	})
 	require.Nil(t, d.view(1).R())
 	require.Equal(t, "1 annotations\n1 alloc +R\n1 exception\n1 free\n1 clean", told(t, d.flush(), "a5"))
 }
@@ -125,7 +130,7 @@ func TestLongBacklogIsNotQuadratic(t *testing.T) {
 		}
 		return testing.AllocsPerRun(1, func() {
 			d.Request(d.now, owner("events-journal", `{"full":true}`))
-			var o Out
+			var o parcel
 			require.True(t, d.Next(&o))
 			require.Len(t, o.Answers, n+1)
 		})
@@ -145,12 +150,14 @@ func TestStopAndDisconnect(t *testing.T) {
 		d.ask(4, "wait", `{"id":1}`)
 		d.ask(5, "wait", `{"id":-1}`)
 		d.ask(6, "events-journal", `{}`)
-		d.send("a", 7, "events-journal", `{}`)
 		return d
 	}
 	d := prepare()
-	d.send("a", 8, "raise", `{"id":1,"severity":2,"type":"x"}`)
-	d.Stop(d.now)
+	d.together(func() {
+		d.send("a", 7, "events-journal", `{}`)
+		d.send("a", 8, "raise", `{"id":1,"severity":2,"type":"x"}`)
+		d.Stop(d.now)
+	})
 	require.Equal(t, join(
 		"drain a2: errnum 38 job-manager is unloading",
 		"idle a3: errnum 38 job-manager is unloading",

@@ -26,6 +26,7 @@ type limits struct {
 // hooks refuse a job beyond the limits.
 func (s *limits) hooks() joblife.Hooks {
 	h := counting("limits", func(e *joblife.Event, n int) {
+		delete(s.known, e.Job.ID())
 		user := e.Job.UserID()
 		if s.jobs[user] += n; s.jobs[user] == 0 {
 			delete(s.jobs, user)
@@ -118,7 +119,7 @@ func (s *limits) outlives(d time.Duration) error {
 	if d == 0 || s.expiration.Value == 0 {
 		return nil
 	}
-	left := s.expiration.Value.Time().Sub(s.now)
+	left := s.expiration.Value.Time().Sub(s.now())
 	switch {
 	case d <= left:
 		return nil
@@ -181,11 +182,11 @@ func (s *limits) dropKnown(list []alloc.Message) []alloc.Message {
 	for _, m := range list {
 		if e, ok := m.(alloc.Expiration); ok {
 			if at, ok := s.known[e.ID]; ok && at == e.Expiration {
+				delete(s.known, e.ID)
 				continue
 			}
 		}
 		kept = append(kept, m)
 	}
-	clear(s.known)
 	return kept
 }

@@ -92,7 +92,7 @@ func (s *processes) drainRanks(out *Out, d drain) {
 			return d.then()
 		}
 		s.quick.logf("resource.drain of %v: %s: it is tried again in %v", d.ranks, r.why(), drainAgain)
-		d.at = s.now.Add(drainAgain)
+		d.at = s.now().Add(drainAgain)
 		s.drains = append(s.drains, d)
 		return nil
 	})
@@ -108,7 +108,7 @@ func (s *processes) deadline() (time.Time, bool) {
 
 // drainDue sends the drains that are due again.
 func (s *processes) drainDue() {
-	for len(s.drains) > 0 && !s.drains[0].at.After(s.now) {
+	for len(s.drains) > 0 && !s.drains[0].at.After(s.now()) {
 		d := s.drains[0]
 		s.drains = s.drains[1:]
 		s.drainRanks(&s.quick, d)
@@ -169,7 +169,7 @@ func (s *processes) launch(l joblife.Launch) {
 	r := new(*rset.R)
 	for rank := range l.Ranks.All() {
 		p := &process{
-			place: place{l.Job, l.Action, l.Attempt, rank}, r: r, at: eventlog.FromTime(s.now), lines: make(map[string][]byte),
+			place: place{l.Job, l.Action, l.Attempt, rank}, r: r, at: eventlog.FromTime(s.now()), lines: make(map[string][]byte),
 		}
 		s.running[p.place] = p
 		s.send(&s.open, Call{Topic: "rexec.exec", Nodeid: int(rank), Payload: payload, Stream: true}, func(r Response) error {

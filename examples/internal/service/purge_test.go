@@ -93,12 +93,12 @@ func TestPurgeByAge(t *testing.T) {
 
 // removing returns a service whose store is removing job 1 of 9, by the limits of the
 // configuration, and the Out that says so.
-func removing(t *testing.T) (*desk, *Out) {
+func removing(t *testing.T) (*desk, *parcel) {
 	t.Helper()
 	w := graveyard(t, joblife.Config{Limits: purge.Limits{MaxCount: jobstate.Some(8)}}, 8)
 	w.drive(owner("submit", submission1(9, ownGuest)))
 	require.NoError(t, w.step(joblife.Raise{ID: 9, Type: "cancel"}))
-	out := new(Out)
+	out := new(parcel)
 	for len(out.Unlink) == 0 {
 		require.NoError(t, w.Tick(start.Add(time.Second)))
 		require.True(t, w.Next(out))
@@ -166,7 +166,7 @@ func TestPurgesThatWaitAreLimited(t *testing.T) {
 	for range maxPurges + 1 {
 		w.Request(start, owner("purge", limitsOf(-1, 50, true)))
 	}
-	var quick Out
+	var quick parcel
 	require.True(t, w.Next(&quick))
 	require.Len(t, quick.Answers, 1)
 	require.Equal(t, want{errno.Again, "1024 purges are under way"}, want{quick.Answers[0].Errnum, quick.Answers[0].Errstr})
@@ -180,7 +180,7 @@ func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 	w.Request(start, owner("purge", limitsOf(0, 50, true)))
 	var answers []Answer
 	var events []Event
-	for out := (Out{}); w.Next(&out); {
+	for out := (parcel{}); w.Next(&out); {
 		answers, events = append(answers, out.Answers...), append(events, out.Events...)
 		failed := map[jobid.ID]error{}
 		if len(out.Unlink) > 0 {

@@ -221,7 +221,10 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	next := Config{}
 	s := newDesk(t, Config{
 		Queues: map[string]Queue{"a": {}},
-		Parse:  func(Config, []byte) (Config, error) { return next, nil },
+		Parse: func(old Config, _ []byte) (Config, error) {
+			next.Send = old.Send
+			return next, nil
+		},
 	})
 	next.Queues = map[string]Queue{"b": {}}
 	next.Manager.Actions.Tolerate.Count = -1
@@ -293,14 +296,14 @@ func TestInstanceLifetime(t *testing.T) {
 	s := newDesk(t, Config{})
 	at := eventlog.FromTime(start)
 	text := specOf(t, jobspec.Job{Duration: 8 * time.Minute})
-	require.NoError(t, s.Expire(start, at+480))
+	s.call(func() { require.NoError(t, s.Expire(at+480)) })
 	require.Empty(t, s.submitted(16, 5, text))
-	require.NoError(t, s.Expire(start, at+479))
+	s.call(func() { require.NoError(t, s.Expire(at+479)) })
 	require.Equal(t, "job duration (8m) exceeds remaining instance lifetime (8m)", s.submitted(17, 5, text))
 	require.Empty(t, s.submitted(18, 5, specOf(t, jobspec.Job{})))
-	require.NoError(t, s.Expire(start, at-1))
+	s.call(func() { require.NoError(t, s.Expire(at-1)) })
 	require.Equal(t, "duration exceeds instance lifetime", s.submitted(19, 5, text))
-	require.NoError(t, s.Expire(start, 0))
+	s.call(func() { require.NoError(t, s.Expire(0)) })
 	require.Empty(t, s.submitted(20, 5, text))
 }
 

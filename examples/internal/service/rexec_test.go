@@ -81,11 +81,11 @@ func (c *cluster) hello() {
 // pump stores and sends all that comes out.
 func (c *cluster) pump() {
 	c.t.Helper()
-	c.desk.pump(func(*Out) {})
+	c.desk.pump(func(*parcel) {})
 }
 
 // hear takes in an Out.
-func (c *cluster) hear(o *Out) {
+func (c *cluster) hear(o *parcel) {
 	c.answers = append(c.answers, o.Answers...)
 	c.logged = append(c.logged, o.Log...)
 	for _, call := range o.Calls {

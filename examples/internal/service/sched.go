@@ -30,7 +30,8 @@ func (s *scheduler) serveHello(r *Request, h alloc.Hello) (any, error) {
 		return nil, err
 	}
 	s.end()
-	s.phase, s.sender, s.hello = alloc.PhaseGreeting, r.Sender, r
+	s.phase, s.hello = alloc.PhaseGreeting, r
+	s.begin(s.core, r)
 	return nil, errLater
 }
 
@@ -91,6 +92,9 @@ func (s *scheduler) allocated(r Response) error {
 
 // emit adds what a Ready says to the scheduler.
 func (s *scheduler) emit(rd *joblife.Ready) {
+	if !s.live {
+		return
+	}
 	if hello := s.hello; rd.Hello != nil && hello != nil {
 		for _, h := range rd.Hello.Responses {
 			s.add(func(out *Out) int { return reply(out, hello, h) })

@@ -100,9 +100,11 @@ func TestSchedulerErrors(t *testing.T) {
 	require.Equal(t, "log sched.alloc: errnum 38: no such module: the scheduler is lost", d.flush())
 
 	// Two hellos and a ready at once: the last hello counts.
-	d.send("b", 5, "sched-hello", `{}`)
-	d.send("b", 6, "sched-ready", `{"mode":"unlimited"}`)
-	d.send("c", 7, "sched-hello", `{}`)
+	d.together(func() {
+		d.send("b", 5, "sched-hello", `{}`)
+		d.send("b", 6, "sched-ready", `{"mode":"unlimited"}`)
+		d.send("c", 7, "sched-hello", `{}`)
+	})
 	require.Equal(t, join("sched-hello b5: errnum 61 ", "sched-ready b6: errnum 71 ", "sched-hello c7: errnum 61 "), d.flush())
 }
 

@@ -1,30 +1,20 @@
 // Package service answers the requests that a Flux instance sends to its job manager, on
-// top of a [joblife.Manager]. It does no I/O, starts no goroutine and reads no clock: a
-// process around it reads requests, stores records and sends what comes out.
+// top of a [joblife.Manager] in a [loop.Loop]. It does no I/O, starts no goroutine and reads
+// no clock: a process around it reads requests, stores records and sends what comes out.
 //
-//	s, recovered, err := service.Restore(now, service.Config{}, records)
-//	s.Request(now, service.Request{Topic: "job-manager.submit", Sender: "a", Matchtag: 7, …})
-//	for s.Next(&out) {
-//		store(out.Append) // if that fails, end the process: a restart has what is durable
-//		send(out.Answers, out.Calls, out.Events)
-//		s.Done(now, &out, nil)
-//	}
-//
-// An Out with records has nothing to send. What follows from them comes after Done, so that
-// a scheduler that was replaced meanwhile does not get what was meant for the one before.
+//	s, recovered, err := service.Restore(now, service.Config{Store: store, Send: send}, records)
+//	go s.Loop.Run(ctx)
+//	s.Do(func() { s.Request(service.Request{Topic: "job-manager.submit", Sender: "a", Matchtag: 7, …}) })
 //
 // # When an answer goes out
 //
 // A request that fails has changed nothing and is answered at once. Any other answer goes
 // out after the next commit: what it says is durable then, and a crash cannot take it
-// back. While an Out is with the store, more requests may come; they share the next one,
-// and so one commit.
-//
-// One goroutine at a time uses a Service.
+// back. While the store works, more requests may come; they share the next commit.
 //
 // # Reading the source
 //
-// service.go has the table of requests and the loop, core.go what all parts share: the messages,
+// service.go has the table of requests and what the loop calls, core.go what all parts share: the messages,
 // the Manager and what goes out. The others are parts with their own state, or hooks. A request
 // goes from the table to one function of a part, with its payload decoded; that gives the
 // Manager inputs and returns what to answer.
@@ -62,6 +52,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -71,9 +62,6 @@ import (
 type Service struct {
 	*core
 	handlers map[string]handler
-	rd       joblife.Ready
-	busy     bool            // an Out with records is with the store
-	denied   []joblife.Raise // for jobs that could not bypass the scheduler
 
 	journal   journal
 	waits     waits
@@ -113,16 +101,23 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 	if err == nil && before && cfg.StopQueues {
 		err = s.queues.stop()
 	}
+	if err == nil {
+		s.Loop, err = loop.New(m, loop.Config{
+			Store: cfg.Store, Begin: cfg.Begin, Effects: s.effects,
+			Refused: func(joblife.Input, error) {}, // nothing is Put
+		})
+	}
 	return s, recovered, err
 }
 
 func newService(now time.Time, cfg Config) *Service {
 	c := &core{
-		cfg: cfg, now: now.Round(0), // see at
+		cfg: cfg, begun: now,
 		asked: make(map[uint64]func(joblife.Answer)), calls: make(map[uint64]waiting),
 		quick: Out{Log: slices.Clone(cfg.Warnings)},
 	}
 	s := &Service{core: c}
+	c.flush, c.later = s.flush, func(f func()) { _ = s.Do(f) }
 	s.journal.core, s.empties.core, s.purges.core, s.jobs.core = c, c, c, c
 	s.waits = newWaits(c)
 	s.processes = processes{core: c, running: make(map[place]*process)}
@@ -188,9 +183,34 @@ func (s *Service) table() map[string]handler {
 	}
 }
 
+// Do has f called by the Loop, as [loop.Loop.Do] does. f alone may call the other methods.
+func (s *Service) Do(f func()) error {
+	return s.Loop.Do(func(*joblife.Manager) func() {
+		f()
+		return s.handled()
+	})
+}
+
+// handled ends a function of Do: what fails goes out now, and the rest when it is durable.
+func (s *Service) handled() (durable func()) {
+	s.processes.drainDue()
+	s.empties.calmed()
+	batch, then := s.open, s.then
+	s.open, s.then = Out{}, nil
+	s.flush()
+	if batch.isEmpty() && len(then) == 0 {
+		return nil
+	}
+	return func() {
+		for _, f := range then {
+			f()
+		}
+		s.due.add(batch)
+	}
+}
+
 // Request handles a request. If something is wrong with it, the answer says so.
-func (s *Service) Request(now time.Time, r Request) {
-	s.at(now)
+func (s *Service) Request(r Request) {
 	payload, err := s.serve(&r)
 	r.Payload = nil // r may be kept for a later answer, and the payload is large
 	switch {
@@ -249,21 +269,15 @@ func (s *Service) disconnect(r *Request) (any, error) {
 	if r.Sender == "" {
 		return nil, errLater
 	}
-	if err := s.leave(func(sender string) bool { return sender == r.Sender }); err != nil {
+	if err := s.Leave(func(sender string) bool { return sender == r.Sender }); err != nil {
 		return nil, err
 	}
 	return nil, errLater
 }
 
-// Leave ends what senders that are gone have asked for. gone may be true of senders that
-// never asked for anything.
-func (s *Service) Leave(now time.Time, gone func(sender string) bool) error {
-	s.at(now)
-	return s.leave(gone)
-}
-
-// leave is Leave. An update that waits for others goes on.
-func (s *Service) leave(is func(sender string) bool) error {
+// Leave ends what senders that are gone have asked for; is may be true of senders that never
+// asked for anything. An update that waits for others goes on.
+func (s *Service) Leave(is func(sender string) bool) error {
 	if s.sched.phase != 0 && is(s.sched.sender) {
 		s.sched.hello, s.sched.ready = nil, nil
 		if err := s.sched.lost(); err != nil {
@@ -288,9 +302,7 @@ func (s *Service) leave(is func(sender string) bool) error {
 }
 
 // Stop answers everyone who waits, before the process ends; the next process has its jobs.
-// After Stop, Next has what is left to store and to send.
-func (s *Service) Stop(now time.Time) {
-	s.at(now)
+func (s *Service) Stop() {
 	all := func(*Request) bool { return true }
 	for _, w := range append(s.empties.remove(all), s.waits.remove(all)...) {
 		s.quick.fail(w, errUnloading)
@@ -301,7 +313,7 @@ func (s *Service) Stop(now time.Time) {
 	s.updates.end()
 }
 
-// Deadline returns when to call Tick, and false for never.
+// Deadline returns when the Loop has to Advance, and false for never.
 func (s *Service) Deadline() (time.Time, bool) {
 	at, ok := s.m.Deadline()
 	if again, drains := s.processes.deadline(); drains && (!ok || again.Before(at)) {
@@ -310,52 +322,35 @@ func (s *Service) Deadline() (time.Time, bool) {
 	return at, ok
 }
 
-// Tick passes the time.
-func (s *Service) Tick(now time.Time) error {
-	s.at(now)
-	s.processes.drainDue()
-	return s.step(joblife.Tick{})
-}
-
 // Expire says when the instance's own resources expire; 0 is never. Call it at the start, and
 // when that changes: running jobs without a duration then expire with the instance.
-func (s *Service) Expire(now time.Time, at eventlog.Timestamp) error {
-	s.at(now)
-	return s.limits.expireAll(at)
+func (s *Service) Expire(at eventlog.Timestamp) error { return s.limits.expireAll(at) }
+
+// effects sends what follows from a Ready that is durable.
+func (s *Service) effects(_ *joblife.Manager, rd *joblife.Ready) {
+	if len(rd.Append) > 0 {
+		s.cfg.Send(&Out{Append: rd.Append})
+	}
+	s.fill(rd)
+	if err := s.endFar(); err != nil {
+		s.quick.logf("%v", err)
+	}
+	s.empties.calmed()
+	if s.flush(); len(rd.Unlink) > 0 {
+		s.later(s.purges.next)
+	}
+	if !s.open.isEmpty() { // by hooks, of what a Ready to come has
+		s.later(func() {})
+	}
 }
 
-// Next fills out with what to store or to send, and reports whether there is anything. It
-// may be called again before Done: then only what needs no record comes. Call Done for each
-// Out.
-func (s *Service) Next(out *Out) bool {
-	for s.flow(); s.quick.isEmpty(); s.flow() {
-		if s.busy {
-			return false
-		}
-		if s.journal.backlog(); !s.quick.isEmpty() {
-			break // before later events
-		}
-		s.empties.calmed()
-		s.jobs.touched = 0
-		if !s.m.Ready(&s.rd) {
-			if s.open.isEmpty() {
-				return false
-			}
-			s.quick, s.open = s.open, Out{}
-			break
-		}
-		s.fill(&s.rd)
-		if len(s.rd.Append)+len(s.rd.Unlink) > 0 {
-			s.busy = true
-			*out = Out{Seq: s.rd.Seq, Append: s.rd.Append, Unlink: s.rd.Unlink}
-			return true
-		}
-		if err := s.stored(s.rd.Seq); err != nil {
-			panic("service: a Ready that is not outstanding: " + err.Error())
-		}
+// flush sends what goes out at once, and what that leads to.
+func (s *Service) flush() {
+	for s.flow(); !s.quick.isEmpty(); s.flow() {
+		out := s.quick
+		s.quick = Out{}
+		s.cfg.Send(&out)
 	}
-	*out, s.quick = s.quick, Out{}
-	return true
 }
 
 // flow puts what the peers have room for before what goes out at once.
@@ -367,13 +362,14 @@ func (s *Service) flow() {
 	s.quick = out
 }
 
-// fill adds what follows from a Ready to what will be sent. It must not keep the Ready's
-// memory.
+// fill adds what follows from a Ready, and what waited for it, to what goes out. It must not
+// keep the Ready's memory.
 func (s *Service) fill(rd *joblife.Ready) {
-	batch := s.open
+	open := s.open
 	s.open = Out{} // where handlers add to
 	s.journal.emit(rd)
-	s.open.add(batch)
+	s.open.add(s.due)
+	s.due = Out{}
 	for _, a := range rd.Answers {
 		if f := s.asked[a.Tag]; f != nil {
 			delete(s.asked, a.Tag)
@@ -388,7 +384,8 @@ func (s *Service) fill(rd *joblife.Ready) {
 	for _, f := range rd.Faults {
 		s.open.logf("%v", f)
 		if f.Hook == flagBypass && errors.Is(f.Err, joblife.ErrConflict) { // its R is another job's
-			s.denied = append(s.denied, joblife.Raise{By: s.self(), ID: f.Job, Type: "alloc", Note: f.Err.Error()})
+			in := joblife.Raise{By: s.self(), ID: f.Job, Type: "alloc", Note: f.Err.Error()}
+			s.later(func() { _ = s.step(in) }) // unless the job is over
 		}
 	}
 	for _, o := range rd.Outcomes {
@@ -399,45 +396,8 @@ func (s *Service) fill(rd *joblife.Ready) {
 			s.open.logf("job %v: %v: %s", o.Job, o.Action, strings.TrimSuffix(line, "\n"))
 		}
 	}
-	s.rest, s.open = s.open, Out{}
-}
-
-// Done says that an Out was stored and sent. failed has the jobs of Unlink that the store
-// could not remove, and why.
-func (s *Service) Done(now time.Time, out *Out, failed map[jobid.ID]error) error {
-	s.at(now)
-	if out.Seq == 0 { // it needed no record
-		return nil
-	}
-	if err := s.stored(out.Seq); err != nil {
-		return err
-	}
-	s.busy = false
-	if len(out.Unlink) == 0 {
-		return nil
-	}
-	err := s.step(joblife.Unlinked{IDs: out.Unlink, Failed: failed})
-	s.purges.next()
-	return err
-}
-
-// stored sends what follows from records that are durable.
-func (s *Service) stored(seq uint64) error {
-	if err := s.m.Done(seq); err != nil {
-		return err
-	}
-	s.quick.add(s.rest)
-	s.rest = Out{}
-	s.sched.durable()
-	s.exec.durable()
-	if err := s.endFar(); err != nil {
-		return err
-	}
-	for _, in := range s.denied {
-		_ = s.step(in) // unless the job is over
-	}
-	s.denied = nil
-	return nil
+	s.quick.add(s.open)
+	s.open = open
 }
 
 // endFar ends the sessions of peers that do not read.
@@ -473,8 +433,7 @@ func (s *Service) Roles(sender string) (scheduler, executor bool) {
 
 // Respond handles the response to a Call. The caller has checked that it comes from whom the
 // Call was for: see Whom. If there is an error, the response changed nothing.
-func (s *Service) Respond(now time.Time, r Response) error {
-	s.at(now)
+func (s *Service) Respond(r Response) error {
 	switch {
 	case r.Tag != 0:
 		return s.respond(r)

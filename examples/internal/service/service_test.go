@@ -2,24 +2,9 @@ package service
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/joblife/joblife"
 )
-
-// The Manager goes by the time of the day, and refuses one that is before its last. So the service
-// must see a clock that was set back, which a monotonic reading hides.
-func TestTheServiceGoesByTheTimeOfTheDay(t *testing.T) {
-	now := time.Now()
-	s, _, err := Restore(now, Config{}, func(func(joblife.Record, error) bool) {})
-	require.NoError(t, err)
-	require.NotContains(t, s.now.String(), " m=")
-	require.NoError(t, s.Tick(now.Add(time.Second)))
-	require.NotContains(t, s.now.String(), " m=")
-	require.True(t, s.now.Equal(now.Add(time.Second)))
-}
 
 func TestAStreamEndsWithAnErrnum(t *testing.T) {
 	s := newDesk(t, Config{})

@@ -6,8 +6,9 @@ import "encoding/json"
 // zero session has no peer. Messages wait until the peer reads, since all jobs together may
 // have more to say than a peer may be behind.
 type session struct {
-	sender string     // the peer, whose disconnect ends the session
-	fresh  []outgoing // what also waits for the records with the store
+	sender string   // the peer, whose disconnect ends the session
+	begun  *Request // its hello
+	live   bool     // what the Manager says is not for an earlier session
 	list   []outgoing
 }
 
@@ -15,10 +16,13 @@ type session struct {
 // then, so that a message that waits takes little memory.
 type outgoing func(out *Out) int
 
-func (p *session) add(o outgoing) { p.fresh = append(p.fresh, o) }
+func (p *session) add(o outgoing) { p.list = append(p.list, o) }
 
-// durable releases what waited for the store.
-func (p *session) durable() { p.list, p.fresh = append(p.list, p.fresh...), nil }
+// begin begins a session. A Ready that the store has is not for it.
+func (p *session) begin(c *core, r *Request) {
+	p.sender, p.begun = r.Sender, r
+	c.then = append(c.then, func() { p.live = p.live || p.begun == r })
+}
 
 const (
 	maxFlow   = 1 << 20 // bytes to a peer in one Out, beside the last message

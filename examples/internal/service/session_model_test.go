@@ -25,7 +25,7 @@ type readers struct {
 func newReaders() readers { return readers{make(map[string]map[jobid.ID]string), make(map[string]int)} }
 
 // hear takes in what comes out.
-func (r readers) hear(t tester, o *Out) {
+func (r readers) hear(t tester, o *parcel) {
 	for _, a := range o.Answers {
 		name := fmt.Sprint(a.Sender, a.Matchtag)
 		if a.Topic != "job-manager.events-journal" || a.Errnum != 0 {
@@ -77,7 +77,7 @@ type peer struct {
 }
 
 // watch takes in what comes out.
-func (p *peer) watch(o *Out) {
+func (p *peer) watch(o *parcel) {
 	p.hear(p.t, o)
 	for _, a := range o.Answers {
 		p.exec = p.exec || a.Topic == "job-manager.exec-hello"
@@ -120,8 +120,12 @@ func (p *peer) watch(o *Out) {
 	}
 }
 
+// listen takes in what was sent, also while the store is busy.
+func (p *peer) listen() { p.pump(func(*parcel) {}) }
+
 // greet begins a session of the scheduler. What it knew is void.
 func (p *peer) greet() {
+	p.listen()
 	clear(p.asked)
 	clear(p.has)
 	p.hello = false
@@ -130,6 +134,7 @@ func (p *peer) greet() {
 
 // execute begins a session of the executor. What it ran goes on.
 func (p *peer) execute() {
+	p.listen()
 	clear(p.runs)
 	p.exec = false
 	p.send("x", 8, "exec-hello", `{"service":"job-exec"}`)
@@ -157,8 +162,8 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 			desk: newDesk(t, Config{}), readers: newReaders(), seed: seed,
 			asked: map[jobid.ID]bool{}, has: map[jobid.ID]bool{}, runs: map[jobid.ID]bool{},
 		}
-		p.sent, p.hold = p.watch, func(o *Out) bool { return o.Seq != 0 }
-		pump := func() { p.pump(func(*Out) {}) }
+		p.sent, p.hold = p.watch, func(o *parcel) bool { return o.Seq != 0 }
+		pump := p.listen
 		full := make(map[string]bool) // listeners
 		last := 0
 		p.greet()
@@ -203,6 +208,7 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 				p.greet()
 				p.send("s", 8, "sched-ready", `{"mode":"unlimited"}`)
 			case k == 9 && rng.IntN(8) == 0:
+				pump()
 				p.hello = false
 				if rng.IntN(2) == 0 {
 					p.send("s", 0, "disconnect", ``)
@@ -222,6 +228,7 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 				full[name] = rng.IntN(2) == 0
 				p.send("a", tag, "events-journal", fmt.Sprintf(`{"full":%v}`, full[name]))
 			case k == 12 && rng.IntN(8) == 0:
+				pump()
 				p.exec = false
 				p.send("x", 0, "disconnect", ``)
 				p.release()

@@ -35,7 +35,7 @@ func newSimple(t *testing.T, mode string, cores int, cfg Config) *simple {
 }
 
 // hear takes in an Out as a scheduler does, and as job-list.
-func (d *simple) hear(o *Out) {
+func (d *simple) hear(o *parcel) {
 	for _, a := range o.Answers {
 		d.follow(a)
 	}

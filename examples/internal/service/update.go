@@ -222,7 +222,7 @@ func (s *updates) check(u *update) error {
 		return fail(errno.Invalid, "unable to get job starttime")
 	}
 	u.expiration = jobstate.Some(begin + eventlog.Timestamp(duration.Value))
-	if u.expiration.Value <= eventlog.FromTime(s.now) {
+	if u.expiration.Value <= eventlog.FromTime(s.now()) {
 		return fail(errno.Invalid, "requested duration places job expiration in the past")
 	}
 	return nil

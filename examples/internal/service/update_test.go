@@ -17,7 +17,6 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
 var updateRows = []row{
@@ -88,7 +87,7 @@ func TestUpdateRefuses(t *testing.T) {
 	const invalid = "one or more jobspec updates are invalid"
 	s := updating(t)
 	s.converse(exchange{anOwner, "update", duration(boundJob, "61"), 0, ""}) // an owner of another's job
-	before := s.rd.Seq
+	before := s.Loop.Stats().Inputs
 	s.converse(
 		exchange{aGuest, "update", `{"id":16,"updates":1}`, errno.Invalid, invalid},
 		exchange{aGuest, "update", `{"id":16,"updates":{}}`, errno.Invalid, invalid},
@@ -114,7 +113,7 @@ func TestUpdateRefuses(t *testing.T) {
 		exchange{anOwner, "update", queue(boundJob, `"batch"`), errno.Invalid, "job appears to have non-queue constraints, unable to update queue to debug"},
 		exchange{anOwner, "update", `{"id":20,"updates":{"attributes.system.queue":"debug","attributes.system.duration":120}}`, errno.Invalid, "requested duration (2m) exceeds policy limit of 1m for queue debug"},
 	)
-	require.Equal(t, before, s.rd.Seq, "a request that failed has changed something")
+	require.Equal(t, before, s.Loop.Stats().Inputs, "a request that failed has changed something")
 	require.Empty(t, s.calls)
 }
 
@@ -132,6 +131,14 @@ func logged(t *testing.T, out Out) (list []string) {
 }
 
 // ok requires that out has a success as its only answer.
+func topics(out Out) string {
+	var list []string
+	for _, c := range out.Calls {
+		list = append(list, c.Topic)
+	}
+	return strings.Join(list, " ")
+}
+
 func ok(t *testing.T, out Out) {
 	t.Helper()
 	require.Equal(t, []Answer{{Topic: "job-manager.update", Sender: "a", Matchtag: 1}}, out.Answers)
@@ -182,8 +189,7 @@ func TestUpdateOfARunningJob(t *testing.T) {
 			`jobspec-update {"attributes.system.duration":120.5}`,
 			`resource-update {"expiration":1700000110.5}`,
 		}, logged(t, out))
-		require.Empty(t, s.rd.Sched, "the scheduler knows")
-		require.Len(t, s.rd.Exec, 1)
+		require.Empty(t, topics(out), "the scheduler knows")
 
 		out = s.drive(from(anOwner, "update", duration(runningJob, "0")))
 		require.JSONEq(t, `{"id":17,"expiration":0}`, text(t, out.Calls[0].Payload))
@@ -329,11 +335,11 @@ func TestExpire(t *testing.T) {
 	s.runJob(17)
 	expires := func(at eventlog.Timestamp, event string, lines ...string) {
 		t.Helper()
-		require.NoError(t, s.Expire(start, at))
+		s.call(func() { require.NoError(t, s.Expire(at)) })
 		out := s.collect()
 		require.Equal(t, event, strings.Join(logged(t, out), "\n"))
 		require.Equal(t, lines, out.Log)
-		require.Empty(t, s.rd.Sched, "the scheduler knows")
+		require.Empty(t, topics(out), "the scheduler knows")
 	}
 	at := eventlog.FromTime(start)
 	expires(at+7200, ``, "duration-validator: updated expiration to 1700007200.00") // it was so from the start
@@ -357,7 +363,5 @@ func TestExpire(t *testing.T) {
 	require.Equal(t, "from 0.00 to 0.00 (-inf)", change(0, 0))
 
 	// What others set, the scheduler is told.
-	require.NoError(t, s.step(joblife.SetExpiration{ID: 16, Expiration: at + 7200}))
-	require.True(t, s.m.Ready(&s.rd))
-	require.Equal(t, []alloc.Message{alloc.Expiration{ID: 16, Expiration: at + 7200}}, s.limits.dropKnown(s.rd.Sched))
+	require.Equal(t, "sched.expiration", topics(s.do(joblife.SetExpiration{ID: 16, Expiration: at + 7201})))
 }

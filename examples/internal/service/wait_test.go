@@ -160,11 +160,26 @@ func TestDrainWaitsForTheStore(t *testing.T) {
 	d.send("a", 9, "raise", `{"id":1,"severity":0,"type":"cancel"}`)
 	o := d.storing()
 	require.Empty(t, o.Answers)
-	require.False(t, d.Next(new(Out)))
+	require.False(t, d.Next(new(parcel)))
 	d.send("b", 4, "drain", ``)
-	require.False(t, d.Next(new(Out)))
+	require.False(t, d.Next(new(parcel)))
 	d.commit(o)
 	require.Equal(t, join("raise a9: -", "drain a2: -", `event job-exception {"id":1,"type":"cancel","severity":0}`, "drain b4: -"), d.flush())
+}
+
+// A Tick may end a job while the store is busy with what came before.
+func TestTheEndOfAJobWaitsForTheStore(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.submit(waitable, 1)
+	require.Empty(t, d.ask(4, "wait", `{"id":1}`))
+	d.send("a", 9, "memo", `{"id":1,"memo":{"a":1}}`)
+	o := d.storing()
+	d.waits.waited(zombie{end: waitResult{ID: 1}}) // as a hook does
+	require.NoError(t, d.Done(d.now, o, nil))
+	require.Len(t, d.next, 2)
+	require.Equal(t, "job-manager.memo", d.next[0].Answers[0].Topic)
+	require.Len(t, d.next[0].Answers, 1)
+	require.Equal(t, "job-manager.wait", d.next[1].Answers[0].Topic)
 }
 
 func TestDrainAfterRestart(t *testing.T) {
@@ -206,7 +221,11 @@ func TestManyWaitersAreNotQuadratic(t *testing.T) {
 			}
 			require.Empty(t, w.ended)
 			require.Less(t, len(w.order), 20)
-			require.Len(t, s.open.Answers, 2*n)
+			answers := 0
+			for _, p := range s.next {
+				answers += len(p.Answers)
+			}
+			require.Equal(t, 2*n, answers)
 		})
 	}
 	few, many := allocs(1000), allocs(10000)
