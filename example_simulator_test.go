@@ -92,8 +92,7 @@ func Example_simulator() {
 	s := start(time.Unix(1_700_000_000, 0), nil)
 	for i, nodes := range []int64{2, 3, 1, 4} {
 		job := jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Duration(i+1) * time.Hour, Command: []string{"app"}}
-		text := try(try(jobspec.New(job)).MarshalJSON())
-		s.step(joblife.Submit{ID: jobid.ID(i + 1), Jobspec: text, Urgency: jobstate.UrgencyDefault})
+		s.step(joblife.Submit{ID: jobid.ID(i + 1), Spec: try(jobspec.New(job)), Urgency: jobstate.UrgencyDefault})
 	}
 	for at, ok := s.m.Deadline(); ok; at, ok = s.m.Deadline() {
 		s = start(at, s.store) // after a crash

@@ -35,8 +35,7 @@ func Example() {
 		}
 	}
 	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
-	text, _ := spec.MarshalJSON()
-	step(joblife.Submit{ID: 1, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	step(joblife.Submit{ID: 1, Spec: spec, Urgency: jobstate.UrgencyDefault})
 	step(joblife.Raise{ID: 1, Type: "cancel"})
 	v, _ := m.Job(1)
 	result, _ := v.Result()

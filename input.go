@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
@@ -52,9 +53,10 @@ type (
 	Submit struct {
 		Tag     uint64
 		By      Cred
-		ID      jobid.ID // 0: the Manager makes one, if Config has an Epoch
-		Jobspec []byte   // RFC 25 in JSON; retained, and must not change
-		Urgency int      // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
+		ID      jobid.ID      // 0: the Manager makes one, if Config has an Epoch
+		Jobspec []byte        // RFC 25 in JSON; retained, and must not change
+		Spec    *jobspec.Spec // the same as a value: set one of the two
+		Urgency int           // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
 		// Time is when the user submitted the job, for the event submit. 0, and a time
 		// after now, mean now.

@@ -44,10 +44,14 @@ func (in DependencyRemove) dispatch(m *machine) error {
 }
 
 func (in Submit) dispatch(m *machine) error {
-	if err := fits("jobspec", in.Jobspec, 0); err != nil {
+	text, err := in.text()
+	if err != nil {
 		return err
 	}
-	spec, err := jobspec.Parse(in.Jobspec)
+	if err := fits("jobspec", text, 0); err != nil {
+		return err
+	}
+	spec, err := jobspec.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -69,7 +73,7 @@ func (in Submit) dispatch(m *machine) error {
 	if err != nil {
 		return err
 	}
-	j := &job{id: id, life: life, spec: spec, queue: spec.Queue(), text: in.Jobspec}
+	j := &job{id: id, life: life, spec: spec, queue: spec.Queue(), text: text}
 	e, err := m.entry(at, &jobstate.SubmitContext{
 		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
 	})
@@ -99,6 +103,23 @@ func (in Submit) dispatch(m *machine) error {
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
 	return nil
+}
+
+// text returns the jobspec in JSON.
+func (in Submit) text() ([]byte, error) {
+	switch {
+	case in.Spec != nil && len(in.Jobspec) > 0:
+		return nil, fmt.Errorf("%w: a Submit has Jobspec and Spec: set one of them", ErrInvalid)
+	case in.Spec == nil && len(in.Jobspec) == 0:
+		return nil, fmt.Errorf("%w: a Submit has no jobspec: set Jobspec or Spec", ErrInvalid)
+	case in.Spec == nil:
+		return in.Jobspec, nil
+	}
+	text, err := in.Spec.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	return text, nil
 }
 
 // checkUrgency returns an error if by may not ask for an urgency: a guest gets at most most.

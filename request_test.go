@@ -282,6 +282,33 @@ func TestAWaitForAJobThatIsGoneIsAnsweredAtOnce(t *testing.T) {
 }
 
 // Every input that has By, for the owner, for the job's user and for another one.
+func TestASubmitHasItsJobspecOnce(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	spec, err := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"app"}})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.try(joblife.Submit{}), "set Jobspec or Spec")
+	require.ErrorContains(t, s.try(joblife.Submit{Spec: spec, Jobspec: []byte("{}")}), "set one of them")
+	for _, bad := range []joblife.Submit{{}, {Spec: &jobspec.Spec{}}, {Spec: spec, Jobspec: []byte("{}")}} {
+		require.ErrorIs(t, s.try(bad), joblife.ErrInvalid)
+	}
+
+	spec, err = spec.Update("attributes.user", []byte(`{"a":"<"}`))
+	require.NoError(t, err)
+	id := s.ask(joblife.Submit{Tag: 7, Spec: spec}).Job
+	want, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	v, _ := s.m.Job(id)
+	got, err := v.Jobspec().MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got))
+	require.Same(t, v.Jobspec(), v.Jobspec().Original(), "what was submitted is the original")
+	s.restart()
+	v, _ = s.m.Job(id)
+	got, err = v.Jobspec().MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(got), "the log has it")
+}
+
 func TestGuestsTouchTheirOwnJobsOnly(t *testing.T) {
 	user := joblife.Cred{UserID: 5, Guest: true}
 	other := joblife.Cred{UserID: 6, Guest: true}

@@ -12,7 +12,7 @@
 //	})
 //	go l.Run(ctx) // 4
 //	err = l.Put(joblife.SchedHello{}, joblife.SchedReady{}) // 5
-//	answer, err := l.Call(ctx, joblife.Submit{Jobspec: text, Urgency: 16}) // 6
+//	answer, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: 16}) // 6
 //	err = l.View(ctx, func(m *joblife.Manager) { waits = m.Stats().Waits }) // 7
 //
 // What counts:
@@ -47,7 +47,8 @@
 //
 // # Limits
 //
-// The inbox has room for [Config].MaxInputs inputs, with 64 MiB in strings and slices; Call
-// and View may use half, so that users do not keep out what nodes report. While the store
-// works, 16 384 inputs and Views, or 64 MiB, go on to the next commit; then the others wait.
+// The inbox has room for [Config].MaxInputs inputs, with 64 MiB in strings, slices and
+// jobspecs; Call and View may use half, so that users do not keep out what nodes report.
+// While the store works, 16 384 inputs and Views, or 64 MiB, go on to the next commit; then
+// the others wait.
 package loop

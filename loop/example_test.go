@@ -65,8 +65,7 @@ func Example() {
 	put(joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{})
 
 	spec, _ := jobspec.New(jobspec.Job{Command: []string{"false"}})
-	text, _ := spec.MarshalJSON()
-	job, err := l.Call(ctx, joblife.Submit{Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	job, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
 	fmt.Println("submitted:", err)
 	_, err = l.Call(ctx, joblife.Wait{ID: job.Job, States: jobstate.StateInactive})
 	fmt.Println("over:", err)
@@ -126,9 +125,8 @@ func ExampleLoop_Advance() {
 	})
 	_ = l.Put(joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{})
 	spec, _ := jobspec.New(jobspec.Job{Command: []string{"app"}})
-	text, _ := spec.MarshalJSON()
 	for id := range jobid.ID(3) {
-		_ = l.Put(joblife.Submit{ID: 1 + id, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+		_ = l.Put(joblife.Submit{ID: 1 + id, Spec: spec, Urgency: jobstate.UrgencyDefault})
 	}
 	for ok := true; ok; now, ok = m.Deadline() {
 		if err := l.Advance(now); err != nil {

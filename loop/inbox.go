@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 // The errors of this package.
@@ -94,7 +95,8 @@ func checkTag(in joblife.Input) error {
 	return nil
 }
 
-// sizeOf returns how many bytes an input has in strings and slices, which peers and users set.
+// sizeOf returns how many bytes an input has in strings, slices and jobspecs, which peers and
+// users set.
 func sizeOf(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -102,6 +104,10 @@ func sizeOf(v reflect.Value) (n int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			n += sizeOf(v.Field(i))
+		}
+	case reflect.Pointer: // of the rest nothing but a jobspec comes from users
+		if !v.IsNil() && v.Type() == reflect.TypeFor[*jobspec.Spec]() {
+			n = sizeOf(v.Elem())
 		}
 	case reflect.Slice:
 		elem := v.Type().Elem()

@@ -18,6 +18,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
@@ -210,8 +211,10 @@ func TestTheInboxIsBounded(t *testing.T) {
 	require.NoError(t, s.l.Advance(start))
 	s.put(large)
 
+	spec, err := jobspec.New(jobspec.Job{Command: []string{"x"}})
+	require.NoError(t, err)
 	for _, in := range []joblife.Input{
-		submit(1), joblife.Update{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
+		submit(1), joblife.Submit{Spec: spec}, joblife.Update{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
 		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
 		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.SetFlags{Flags: []string{"x"}},
 		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"iter"
 	"strings"
 	"unicode/utf8"
@@ -126,5 +127,10 @@ func encode(v any) []byte {
 
 // MarshalJSON returns the jobspec, updates applied, in canonical form: every key, the keys
 // of each object sorted by their bytes, no white space, numbers as they were written. Equal
-// Specs give equal bytes, unless a number is written in two ways. The error is always nil.
-func (s *Spec) MarshalJSON() ([]byte, error) { return encode(s.tree()), nil }
+// Specs give equal bytes, unless a number is written in two ways. The zero Spec is an error.
+func (s *Spec) MarshalJSON() ([]byte, error) {
+	if s.raw == nil {
+		return nil, errors.New("jobspec: the zero Spec is no jobspec: use New or Parse")
+	}
+	return encode(s.tree()), nil
+}
