@@ -495,19 +495,19 @@ func (p *play) answered(a joblife.Answer) {
 	case reported:
 		p.Say("answer %v to %+v", a.Report, asked)
 		if asked.failed != nil {
-			if a.Report == perilog.AnswerApplied {
+			if a.Report == perilog.AckApplied {
 				p.w.Failed(asked.process, asked.failed)
 			}
 			break
 		}
 		switch a.Report {
-		case perilog.AnswerEnded, perilog.AnswerStale, perilog.AnswerUnknown:
+		case perilog.AckEnded, perilog.AckStale, perilog.AckUnknown:
 			if asked.old {
 				break
 			}
 			p.reports[launchedOf(asked.process)] = true
 		}
-		if asked.old && a.Report == perilog.AnswerApplied {
+		if asked.old && a.Report == perilog.AckApplied {
 			p.Fail("I10: a report of attempt %d-1 is applied: %+v", asked.process.Attempt, asked.process)
 		}
 	}

@@ -241,12 +241,12 @@ func (in SetExpiration) dispatch(m *machine) error {
 }
 
 func (in Report) dispatch(m *machine) error {
-	a := perilog.AnswerUnknown
+	a := perilog.AckUnknown
 	if j := m.jobs[in.Job]; j != nil {
 		a = j.life.Report(m.now, in.Report)
 		m.touch(j)
 	} else if _, ok := m.index.Ended(in.Job); ok {
-		a = perilog.AnswerEnded
+		a = perilog.AckEnded
 	}
 	m.answer(Answer{Tag: in.Tag, Job: in.Job, Report: a})
 	return nil

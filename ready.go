@@ -191,7 +191,7 @@ type Answer struct {
 	Err    error
 	Job    jobid.ID       // of Submit, and of what names a job
 	State  jobstate.State // of Wait: the job's
-	Report perilog.Answer // of Report
+	Report perilog.Ack    // of Report
 	Count  int            // of Purge and PurgeIDs: how many jobs went, or without Force would go
 	Old    int            // of Urgency: the old one
 }

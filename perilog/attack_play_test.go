@@ -295,20 +295,20 @@ func (w *world) reports() {
 		}
 		switch p := w.done[at]; {
 		case w.P(0.1):
-			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt - 1, Rank: at.rank}, p, perilog.AnswerStale, perilog.AnswerEnded, perilog.AnswerUnknown)
+			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt - 1, Rank: at.rank}, p, perilog.AckStale, perilog.AckEnded, perilog.AckUnknown)
 		case w.P(0.05):
-			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank + 100}, p, perilog.AnswerUnknown, perilog.AnswerEnded)
+			w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank + 100}, p, perilog.AckUnknown, perilog.AckEnded)
 		case p.running && w.P(0.4):
 			w.output(at, p)
 		case p.running && !p.single && w.P(0.1): // it runs on
-			if w.report(at, perilog.Report{Kind: perilog.ReportUnreachable, Attempt: p.attempt, Rank: at.rank}, p) == perilog.AnswerApplied {
+			if w.report(at, perilog.Report{Kind: perilog.ReportUnreachable, Attempt: p.attempt, Rank: at.rank}, p) == perilog.AckApplied {
 				w.pend(at, at.rank)
 			}
 		case p.running:
 			w.report(at, perilog.Report{Kind: perilog.ReportStarted, Attempt: p.attempt, Rank: at.rank}, p)
 		default:
 			a := w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank, Status: p.status}, p)
-			if a == perilog.AnswerApplied && p.status != 0 && !w.wasCanceled(at, p) && !p.single {
+			if a == perilog.AckApplied && p.status != 0 && !w.wasCanceled(at, p) && !p.single {
 				w.pend(at, at.rank)
 			}
 		}
@@ -336,25 +336,25 @@ func (w *world) output(at place, p *process) {
 	switch w.N(5) {
 	case 0:
 		rep.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"failed":"%d","note":"gpu"}`, rank)
-		if w.report(at, rep, p) == perilog.AnswerApplied && slices.Contains(p.serves, rank) {
+		if w.report(at, rep, p) == perilog.AckApplied && slices.Contains(p.serves, rank) {
 			if w.told.Insert(rank); !w.taken {
 				w.pend(at, rank)
 			}
 		}
 	case 1:
 		rep.Line = []byte(`perilog-control: {"version":1,"progress":50}`)
-		w.report(at, rep, p, perilog.AnswerIgnored, perilog.AnswerRepeated, perilog.AnswerEnded, perilog.AnswerStale)
+		w.report(at, rep, p, perilog.AckIgnored, perilog.AckRepeated, perilog.AckEnded, perilog.AckStale)
 	case 2:
 		rep.Line = []byte(`perilog-control: {"version":2}`)
-		if w.report(at, rep, p) == perilog.AnswerApplied && !w.taken && !p.single {
+		if w.report(at, rep, p) == perilog.AckApplied && !w.taken && !p.single {
 			w.pend(at, at.rank)
 		}
 	case 3:
 		rep.Line = []byte("plain output")
-		w.report(at, rep, p, perilog.AnswerIgnored, perilog.AnswerRepeated, perilog.AnswerEnded, perilog.AnswerStale)
+		w.report(at, rep, p, perilog.AckIgnored, perilog.AckRepeated, perilog.AckEnded, perilog.AckStale)
 	default:
 		rep.Line = fmt.Appendf(nil, `perilog-control: {"version":1,"released":"%d"}`, rank)
-		if w.report(at, rep, p) == perilog.AnswerApplied && p.single {
+		if w.report(at, rep, p) == perilog.AckApplied && p.single {
 			p.let[rank] = true
 			w.good[place{at.key, rank}] = true
 		}
@@ -362,15 +362,15 @@ func (w *world) output(at place, p *process) {
 }
 
 // report reports, and judges the answer if some are named.
-func (w *world) report(at place, rep perilog.Report, p *process, want ...perilog.Answer) perilog.Answer {
+func (w *world) report(at place, rep perilog.Report, p *process, want ...perilog.Ack) perilog.Ack {
 	rep.Action = at.key
 	before := w.job.String()
 	a := w.job.Report(w.now, rep)
-	if a != perilog.AnswerApplied && w.job.String() != before {
+	if a != perilog.AckApplied && w.job.String() != before {
 		w.fail("answer %v, and changed\n%s\n%v", a, before, w.job)
 	}
 	w.Say("report %v %v rank %d attempt %d status %d %s: %v", at.key, rep.Kind, rep.Rank, rep.Attempt, rep.Status, rep.Line, a)
-	w.taken = a == perilog.AnswerApplied && strings.Contains(before, " lost ") // whatever it said
+	w.taken = a == perilog.AckApplied && strings.Contains(before, " lost ") // whatever it said
 	if len(want) > 0 && !slices.Contains(want, a) && !w.taken && !w.changed {
 		w.fail("answer %v to %v of attempt %d on rank %d, want one of %v", a, rep.Kind, rep.Attempt, rep.Rank, want)
 	}
@@ -534,7 +534,7 @@ func (w *world) finish() {
 			w.ended(at, p)
 		}
 		a := w.report(at, perilog.Report{Kind: perilog.ReportExited, Attempt: p.attempt, Rank: at.rank, Status: p.status}, p)
-		if a == perilog.AnswerApplied && p.status != 0 && !w.wasCanceled(at, p) && !p.single {
+		if a == perilog.AckApplied && p.status != 0 && !w.wasCanceled(at, p) && !p.single {
 			w.pend(at, at.rank)
 		}
 	}

@@ -137,24 +137,24 @@ func (k ReportKind) String() string {
 	return guard.Name("ReportKind", k, "started", "exited", "launch failed", "unreachable", "output")
 }
 
-// An Answer says what became of a report. The zero Answer is invalid.
-type Answer uint8
+// An Ack says what became of a report. The zero Ack is invalid.
+type Ack uint8
 
-// The answers. Only AnswerApplied means that something has changed. A process repeats its
-// last report until the answer is AnswerEnded, AnswerStale or AnswerUnknown: before, the
+// The answers. Only AckApplied means that something has changed. A process repeats its
+// last report until the answer is AckEnded, AckStale or AckUnknown: before, the
 // log does not have the end of the action on its rank.
 const (
-	AnswerApplied  Answer = 1 + iota // it is accepted
-	AnswerRepeated                   // it was reported before, or the job was shut down
-	AnswerEnded                      // the log has the end of the action on that rank
-	AnswerStale                      // its attempt is not the latest on that rank
-	AnswerUnknown                    // no such action runs on that rank
-	AnswerIgnored                    // it is legal and has no effect, such as plain output or a repeated control line
+	AckApplied  Ack = 1 + iota // it is accepted
+	AckRepeated                // it was reported before, or the job was shut down
+	AckEnded                   // the log has the end of the action on that rank
+	AckStale                   // its attempt is not the latest on that rank
+	AckUnknown                 // no such action runs on that rank
+	AckIgnored                 // it is legal and has no effect, such as plain output or a repeated control line
 )
 
 // String returns "applied", "repeated", "ended", "stale", "unknown" or "ignored";
 // another value prints as Answer(n).
-func (a Answer) String() string {
+func (a Ack) String() string {
 	return guard.Name("Answer", a, "applied", "repeated", "ended", "stale", "unknown", "ignored")
 }
 

@@ -221,7 +221,7 @@ func (s *scene) move(move string) {
 			if state == "1" {
 				rep.Status = 1 << 8
 			}
-			if s.report(rep) == perilog.AnswerApplied {
+			if s.report(rep) == perilog.AckApplied {
 				s.untaken = true
 			}
 		}

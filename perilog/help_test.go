@@ -157,7 +157,7 @@ func (b *bench) take() perilog.Effects {
 }
 
 // report reports on a rank and returns the answer. It takes nothing.
-func (b *bench) report(r perilog.Report) perilog.Answer {
+func (b *bench) report(r perilog.Report) perilog.Ack {
 	b.Helper()
 	a := b.job.Report(b.now, r)
 	require.NoError(b, b.job.Check())
@@ -168,7 +168,7 @@ func (b *bench) report(r perilog.Report) perilog.Answer {
 func (b *bench) exited(key perilog.Key, rank uint32, status int32) perilog.Effects {
 	b.Helper()
 	a := b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportExited, Rank: rank, Status: status})
-	require.Equal(b, perilog.AnswerApplied, a)
+	require.Equal(b, perilog.AckApplied, a)
 	return b.take()
 }
 
@@ -191,7 +191,7 @@ func (b *bench) deafen() {
 }
 
 // says lets an action write a control line, and takes nothing.
-func (b *bench) says(key perilog.Key, rank uint32, object string) perilog.Answer {
+func (b *bench) says(key perilog.Key, rank uint32, object string) perilog.Ack {
 	b.Helper()
 	return b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportOutput, Rank: rank, Line: []byte(perilog.ControlPrefix + object)})
 }

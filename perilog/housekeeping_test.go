@@ -32,7 +32,7 @@ func TestARerunOfHousekeepingTakesNoDrainBack(t *testing.T) {
 	hk := perilog.Housekeeping()
 	b.run()
 	b.take()
-	require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: hk, Attempt: 1, Kind: perilog.ReportUnreachable}))
+	require.Equal(t, perilog.AckApplied, b.report(perilog.Report{Action: hk, Attempt: 1, Kind: perilog.ReportUnreachable}))
 	require.Empty(t, b.job.Unresolved(), "it is about to be drained")
 	b.take()
 	require.Equal(t, "0", b.drains.String())

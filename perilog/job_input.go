@@ -122,25 +122,25 @@ func (j *Job) admit(ev *jobstate.Event) error {
 //
 // A report about a lost action reattaches the action on that rank. So a process that
 // survived a restart of the manager repeats its last report until the answer is
-// [AnswerEnded], [AnswerStale] or [AnswerUnknown].
+// [AckEnded], [AckStale] or [AckUnknown].
 //
 // A report allocates only if it is a failure.
-func (j *Job) Report(now eventlog.Timestamp, rep Report) Answer {
+func (j *Job) Report(now eventlog.Timestamp, rep Report) Ack {
 	if j.advance(now); j.stopped() {
-		return AnswerRepeated
+		return AckRepeated
 	}
 	a := j.find(rep.Action)
 	switch {
 	case a == nil || a.stage == stageIdle:
-		return AnswerUnknown
+		return AckUnknown
 	case a.stage == stageFinished || j.action(rep.Action) == nil:
-		return AnswerEnded
+		return AckEnded
 	}
-	answer := Answer(a.run.Report(j.now, run.Report{
+	answer := Ack(a.run.Report(j.now, run.Report{
 		Kind: run.ReportKind(rep.Kind), Attempt: rep.Attempt, Rank: rep.Rank, Status: rep.Status, Detail: rep.Detail, Line: rep.Line,
 	}))
-	if answer == AnswerEnded && !j.logged(a, rep.Rank) {
-		return AnswerRepeated
+	if answer == AckEnded && !j.logged(a, rep.Rank) {
+		return AckRepeated
 	}
 	return answer
 }

@@ -16,8 +16,8 @@ func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
 		{perilog.ReportStarted, run.ReportStarted}, {perilog.ReportExited, run.ReportExited},
 		{perilog.ReportLaunchFailed, run.ReportLaunchFailed}, {perilog.ReportUnreachable, run.ReportUnreachable},
 		{perilog.ReportOutput, run.ReportOutput},
-		{perilog.AnswerApplied, run.AnswerApplied}, {perilog.AnswerRepeated, run.AnswerRepeated}, {perilog.AnswerEnded, run.AnswerEnded},
-		{perilog.AnswerStale, run.AnswerStale}, {perilog.AnswerUnknown, run.AnswerUnknown}, {perilog.AnswerIgnored, run.AnswerIgnored},
+		{perilog.AckApplied, run.AnswerApplied}, {perilog.AckRepeated, run.AnswerRepeated}, {perilog.AckEnded, run.AnswerEnded},
+		{perilog.AckStale, run.AnswerStale}, {perilog.AckUnknown, run.AnswerUnknown}, {perilog.AckIgnored, run.AnswerIgnored},
 		{perilog.ControlPrefix, run.ControlPrefix},
 	} {
 		require.EqualValues(t, c.inner, c.public)
@@ -26,7 +26,7 @@ func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
 	for k := range perilog.ReportOutput + 2 {
 		names = append(names, k.String())
 	}
-	for a := range perilog.AnswerIgnored + 2 {
+	for a := range perilog.AckIgnored + 2 {
 		names = append(names, a.String())
 	}
 	require.Equal(t, "[ReportKind(0) started exited launch failed unreachable output ReportKind(6)"+

@@ -24,7 +24,7 @@ func TestADrainThatIsNotConfirmedIsAskedForAgainAfterACrash(t *testing.T) {
 	b.crash()
 	b.drains = new(idset.Set)
 	a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 1, Status: 1 << 8})
-	require.Equal(t, perilog.AnswerRepeated, a, "the log has that it failed, not yet that it ended")
+	require.Equal(t, perilog.AckRepeated, a, "the log has that it failed, not yet that it ended")
 	require.Equal(t, "1", b.take().Drain[0].Ranks.String(), "asked for again")
 	b.exited(prolog, 0, 0)
 	b.exited(prolog, 2, 0)
@@ -58,7 +58,7 @@ func TestADrainIsAskedForAgainAlsoWhereTheActionIsSomebodyElses(t *testing.T) {
 func TestAFailureInAControlLineSurvivesACrash(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Prologs: []perilog.ActionConfig{perRank()}})
 	b.take()
-	require.Equal(t, perilog.AnswerApplied, b.says(prolog, 1, `{"version":1,"failed":true,"note":"gpu 2 is gone"}`))
+	require.Equal(t, perilog.AckApplied, b.says(prolog, 1, `{"version":1,"failed":true,"note":"gpu 2 is gone"}`))
 	b.take()
 	b.crash()
 	require.False(t, b.exited(prolog, 0, 0).Start)
@@ -86,7 +86,7 @@ func TestAnActionIsTakenUpAsItsStartSaysWhateverIsConfigured(t *testing.T) {
 	b.cfg = &perilog.Config{} // and where there is none any more
 	b.crash()
 	require.Error(t, b.job.Rerun(b.now, epilog, nil), "there is no command")
-	require.Equal(t, perilog.AnswerApplied, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0}))
+	require.Equal(t, perilog.AckApplied, b.report(perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0}))
 	b.take()
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
@@ -113,7 +113,7 @@ func TestAnActionOfSomebodyElseThatIsRunAgainStaysAsItWasRun(t *testing.T) {
 	require.Less(t, lost[0].Attempt, lost[1].Attempt)
 	require.Equal(t, launch.Attempt, lost[1].Attempt)
 	a := b.report(perilog.Report{Action: epilog, Attempt: launch.Attempt, Kind: perilog.ReportExited, Rank: 0})
-	require.Equal(t, perilog.AnswerApplied, a)
+	require.Equal(t, perilog.AckApplied, a)
 	b.take()
 	require.Equal(t, "0", b.freed.String(), "each rank by itself")
 }
@@ -123,11 +123,11 @@ func TestAnEndThatTheLogDoesNotHaveIsToBeRepeated(t *testing.T) {
 	b.take()
 	b.exited(prolog, 0, 0)
 	again := perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: 0}
-	require.Equal(t, perilog.AnswerRepeated, b.report(again))
+	require.Equal(t, perilog.AckRepeated, b.report(again))
 	b.crash()
-	require.Equal(t, perilog.AnswerApplied, b.report(again), "the helper says it again")
+	require.Equal(t, perilog.AckApplied, b.report(again), "the helper says it again")
 	b.exited(prolog, 1, 0)
-	require.Equal(t, perilog.AnswerEnded, b.report(again))
+	require.Equal(t, perilog.AckEnded, b.report(again))
 }
 
 func TestALogCannotMakeAJobFollowAnyNumberOfActions(t *testing.T) {
@@ -183,7 +183,7 @@ func TestAnActionThatWasStartedTwiceGoesOnAsItsStartSays(t *testing.T) {
 	b.now = 60
 	b.crash()
 	b.take()
-	require.Equal(t, perilog.AnswerApplied,
+	require.Equal(t, perilog.AckApplied,
 		b.report(perilog.Report{Action: epilog, Attempt: 2, Kind: perilog.ReportExited, Rank: 9}))
 	b.take()
 	require.Equal(t, "0-1", b.freed.String())

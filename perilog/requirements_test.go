@@ -259,7 +259,7 @@ func TestPL12AnActionEndsInOneOutcome(t *testing.T) {
 	b.take()
 	for rank, status := range map[uint32]int32{0: 0, 1: 1 << 8, 2: 1 << 8} {
 		a := b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank, Status: status, Detail: "secret"})
-		require.Equal(t, perilog.AnswerApplied, a)
+		require.Equal(t, perilog.AckApplied, a)
 	}
 	b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 3})
 	b.take()

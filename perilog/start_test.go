@@ -321,7 +321,7 @@ func TestAGenericFailureIsFatalUnlessAskedForWhateverWasReportedBefore(t *testin
 					})
 					b.take()
 					if name != "exit 1, unreported" {
-						require.Equal(t, perilog.AnswerApplied, b.says(prolog, 0, `{"version":1,"failed":true}`))
+						require.Equal(t, perilog.AckApplied, b.says(prolog, 0, `{"version":1,"failed":true}`))
 					}
 					if single {
 						b.says(prolog, 0, `{"version":1,"released":"1-2"}`)

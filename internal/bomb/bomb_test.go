@@ -251,7 +251,7 @@ func prepared() *perilog.Job {
 }
 
 // say reports a line that the prolog wrote.
-func say(j *perilog.Job, line []byte) perilog.Answer {
+func say(j *perilog.Job, line []byte) perilog.Ack {
 	key := perilog.Key{Kind: jobstate.ActionProlog, Description: "p"}
 	return j.Report(1e9, perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportOutput, Line: line})
 }
@@ -260,8 +260,8 @@ func say(j *perilog.Job, line []byte) perilog.Answer {
 func TestARowReachesItsJob(t *testing.T) {
 	require.NotNil(t, recovered([]byte(begun)))
 	j := prepared()
-	require.Equal(t, perilog.AnswerApplied, say(j, []byte(control+`"failed":"7"}`)))
-	require.Equal(t, perilog.AnswerApplied, say(j, []byte(control+`"released":"8"}`)))
+	require.Equal(t, perilog.AckApplied, say(j, []byte(control+`"failed":"7"}`)))
+	require.Equal(t, perilog.AckApplied, say(j, []byte(control+`"released":"8"}`)))
 }
 
 func records() []bomb.Bomb {
