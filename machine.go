@@ -391,7 +391,7 @@ func (m *machine) doom(j *job, in Raise) {
 }
 
 // logged stores an event, and does what follows from it at once.
-func (m *machine) logged(j *job, r *perilog.Record) {
+func (m *machine) logged(j *job, r *perilog.LogEntry) {
 	n, context := m.line(j.id, r)
 	if r.Log == perilog.LogHousekeeping {
 		j.housekept = true
@@ -412,7 +412,7 @@ func (m *machine) logged(j *job, r *perilog.Record) {
 }
 
 // follow does what an event means for the queue and the executor.
-func (m *machine) follow(j *job, r *perilog.Record, prev jobstate.State) {
+func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 	switch r.Entry.Name {
 	case jobstate.EventPriority:
 		m.sched.enqueue(j, !m.starts(j.queue))
@@ -480,8 +480,8 @@ func (m *machine) emit(j *job) {
 			j.drains, m.drains = true, append(m.drains, j)
 		}
 	}
-	for _, o := range todo.Outcomes {
-		m.out.Outcomes = append(m.out.Outcomes, Outcome{j.id, o})
+	for _, o := range todo.Results {
+		m.out.Results = append(m.out.Results, ActionResult{j.id, o})
 	}
 	if todo.Start {
 		m.exec.start(j)

@@ -55,15 +55,15 @@ type Ready struct {
 	Journal []JournalEntry
 	// Answers are to inputs with a Tag.
 	Answers []Answer
-	// Outcomes say how actions ended, and Faults what went wrong, for an administrator's
+	// Results say how actions ended, and Faults what went wrong, for an administrator's
 	// log.
-	Outcomes []Outcome
-	Faults   []Fault
+	Results []ActionResult
+	Faults  []Fault
 }
 
 func (r *Ready) isEmpty() bool {
 	return len(r.Append)+len(r.Sched)+len(r.Exec)+len(r.Raised)+len(r.Launch)+len(r.Signal)+len(r.Drain)+
-		len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Outcomes)+len(r.Faults) == 0 && r.Hello == nil
+		len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Results)+len(r.Faults) == 0 && r.Hello == nil
 }
 
 // An outbox collects what is to be stored and done.
@@ -120,7 +120,7 @@ func (b *batch) reset() {
 	b.Append, b.Unlink, b.Journal = b.Append[:0], b.Unlink[:0], b.Journal[:0]
 	b.Sched, b.Exec, b.Raised = clearTo(b.Sched), clearTo(b.Exec), clearTo(b.Raised)
 	b.Launch, b.Signal, b.Drain = clearTo(b.Launch), clearTo(b.Signal), clearTo(b.Drain)
-	b.Answers, b.Outcomes, b.Faults = clearTo(b.Answers), clearTo(b.Outcomes), clearTo(b.Faults)
+	b.Answers, b.Results, b.Faults = clearTo(b.Answers), clearTo(b.Results), clearTo(b.Faults)
 	b.submitted = clearTo(b.submitted)
 	if b.text = b.text[:0]; cap(b.text) > maxText {
 		b.text, b.Append, b.Journal = nil, nil, nil
@@ -136,7 +136,7 @@ func (b *batch) keep(data []byte) []byte {
 	return b.text[n:len(b.text):len(b.text)]
 }
 
-// A Launch, a Signal, a Drain and an Outcome are those of package perilog, with their job.
+// A Launch, a Signal, a Drain and an ActionResult are those of package perilog, with their job.
 type (
 	Launch struct {
 		Job jobid.ID
@@ -150,9 +150,9 @@ type (
 		Job jobid.ID
 		perilog.Drain
 	}
-	Outcome struct {
+	ActionResult struct {
 		Job jobid.ID
-		perilog.Outcome
+		perilog.ActionResult
 	}
 )
 
@@ -278,7 +278,7 @@ func (o *outbox) record(r Record) {
 }
 
 // line records an event. It returns the length of its line, and its context, kept as the Ready is.
-func (o *outbox) line(id jobid.ID, r *perilog.Record) (int, json.RawMessage) {
+func (o *outbox) line(id jobid.ID, r *perilog.LogEntry) (int, json.RawMessage) {
 	if o.volatile {
 		return 0, o.out.keep(r.Entry.Context)
 	}

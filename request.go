@@ -69,7 +69,7 @@ func (in Submit) dispatch(m *machine) error {
 	if m.shutdown.begun {
 		return perilog.ErrStopped
 	}
-	life, err := perilog.NewJob(m.actions, perilog.Spec{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch})
+	life, err := perilog.NewJob(m.actions, perilog.JobConfig{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch})
 	if err != nil {
 		return err
 	}

@@ -330,7 +330,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 // recover folds the logs of a job, and once more if there is an R but the alloc was not logged.
 func (m *machine) recover(j *job) (err error) {
 	fold := func() {
-		j.life, err = perilog.RecoverJob(m.now, m.actions, perilog.Spec{
+		j.life, err = perilog.RecoverJob(m.now, m.actions, perilog.JobConfig{
 			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
 		}, j.log, j.rareCopy().keep)
 	}

@@ -24,7 +24,7 @@ type Config struct {
 	// caller has to limit it.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
 	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal,
-	// Answers, Outcomes and Faults. Its records are durable, and the Store has removed the
+	// Answers, Results and Faults. Its records are durable, and the Store has removed the
 	// jobs in Unlink. It is called once for each Ready, in order, and after functions of
 	// [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
 	// Ready that the Store had when a hello came has messages of the session before: for the

@@ -186,8 +186,8 @@ func (w *world) configure() {
 }
 
 // spec returns what an embedder knows of the job from what is durable.
-func (w *world) spec() perilog.Spec {
-	s := perilog.Spec{ID: 7, R: w.r, Named: w.named, Owner: 1, Offline: w.offline}
+func (w *world) spec() perilog.JobConfig {
+	s := perilog.JobConfig{ID: 7, R: w.r, Named: w.named, Owner: 1, Offline: w.offline}
 	if w.lateR && !bytes.Contains(w.log, []byte(`"alloc"`)) {
 		s.R = nil
 	}
@@ -467,7 +467,7 @@ type launchKey struct {
 
 // judgeTime judges the times of launches and of ends by timeout. settled is when
 // everything was taken last.
-func (w *world) judgeTime(rec perilog.Record, settled eventlog.Timestamp) {
+func (w *world) judgeTime(rec perilog.LogEntry, settled eventlog.Timestamp) {
 	ev, t := new(jobstate.Event), rec.Entry.Timestamp
 	if ev.Decode(rec.Entry) != nil {
 		return

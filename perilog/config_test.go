@@ -53,7 +53,7 @@ func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
 		err := cfg.Check()
 		require.EqualError(t, err, "perilog: invalid configuration: "+c.fault)
 		require.ErrorIs(t, err, ErrConfig)
-		_, err = NewJob(cfg, Spec{})
+		_, err = NewJob(cfg, JobConfig{})
 		require.ErrorIs(t, err, ErrConfig)
 	}
 	cfg := fullConfig(t)

@@ -1,7 +1,7 @@
 // Package perilog decides when prologs, epilogs and housekeeping run around a job, and when
 // each node is freed. One loop drives a [Job]:
 //
-//	job, err := perilog.NewJob(&config, perilog.Spec{ID: id, R: r})
+//	job, err := perilog.NewJob(&config, perilog.JobConfig{ID: id, R: r})
 //	for !job.Done() {
 //		select { // 1
 //		case e := <-events:

@@ -16,18 +16,18 @@ type Key = jobstate.ActionKey
 // Housekeeping returns the key of a job's housekeeping.
 func Housekeeping() Key { return Key{Kind: jobstate.ActionHousekeeping, Description: "housekeeping"} }
 
-// A Log is one of the logs of a job.
-type Log uint8
+// A LogKind is one of the logs of a job.
+type LogKind uint8
 
-// The logs. The zero Log is invalid.
+// The logs. The zero LogKind is invalid.
 const (
-	LogJob          Log = 1 + iota // the job's eventlog; the event clean closes it
-	LogHousekeeping                // the log of its housekeeping, which can outlive the job
+	LogJob          LogKind = 1 + iota // the job's eventlog; the event clean closes it
+	LogHousekeeping                    // the log of its housekeeping, which can outlive the job
 )
 
-// A Record is an entry of one of the logs of a job.
-type Record struct {
-	Log   Log
+// A LogEntry is an entry of one of the logs of a job.
+type LogEntry struct {
+	Log   LogKind
 	Entry eventlog.Entry
 	State jobstate.State // the job's, after the entry
 
@@ -44,7 +44,7 @@ type Effects struct {
 	// Make Post durable BEFORE anything else, in this order: if a record is durable, all
 	// records before it are. Send answers to reports AFTER that. If you cannot store Post,
 	// do nothing else and drop the Job: RecoverJob reads what is durable.
-	Post []Record
+	Post []LogEntry
 	// Launch lists commands to start, AFTER Post is durable.
 	Launch []Launch
 	// Signal lists signals to send, AFTER Launch.
@@ -60,8 +60,8 @@ type Effects struct {
 	// Free is the fragment that goes back to the scheduler, AFTER Post is durable; often it
 	// is empty. If a crash loses it, the scheduler learns at its next hello what was freed.
 	Free rset.Fragment
-	// Outcomes say how actions ended, for an administrator's log.
-	Outcomes []Outcome
+	// Results say how actions ended, for an administrator's log.
+	Results []ActionResult
 }
 
 // A Launch is a command to start on each of Ranks, which for a single command is only its
@@ -89,8 +89,8 @@ type Drain struct {
 	Reason string     // such as "prolog timed out for job ƒuZZybuNNy"
 }
 
-// An Outcome says how an action ended on all of its ranks.
-type Outcome struct {
+// An ActionResult says how an action ended on all of its ranks.
+type ActionResult struct {
 	Action     Key
 	Status     int32      // the worst wait status; 0: it succeeded on every rank
 	Tolerated  bool       // the job goes on though ranks failed

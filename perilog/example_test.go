@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	config := perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"scrub"}, PerRank: true, Timeout: fsd.Duration(10 * time.Minute)}}}
-	job, err := perilog.NewJob(&config, perilog.Spec{ID: 1, R: r})
+	job, err := perilog.NewJob(&config, perilog.JobConfig{ID: 1, R: r})
 	if err != nil {
 		fmt.Println(err)
 		return

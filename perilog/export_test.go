@@ -58,7 +58,7 @@ func (j *Job) Ran() map[Key]bool {
 
 // IsEmpty reports whether there is nothing to do.
 func (e Effects) IsEmpty() bool {
-	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Outcomes) == 0 && e.Free.IsEmpty()
+	return !e.Start && len(e.Post)+len(e.Launch)+len(e.Signal)+len(e.Drain)+len(e.Results) == 0 && e.Free.IsEmpty()
 }
 
 // The categories of errors on which only tests branch.

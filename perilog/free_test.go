@@ -204,7 +204,7 @@ func TestARankThatWasReleasedEarlyIsFreeAtFinish(t *testing.T) {
 }
 
 func TestAnEmptyRIsRefused(t *testing.T) {
-	b := scheduled(t, perilog.Config{}, perilog.Spec{ID: 1})
+	b := scheduled(t, perilog.Config{}, perilog.JobConfig{ID: 1})
 	b.refuse("alloc", "", perilog.ErrR)
 	require.ErrorIs(t, b.job.SetR(nil), perilog.ErrR)
 	require.NoError(t, b.job.SetR(allocation(t, 2)))

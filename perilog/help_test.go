@@ -34,7 +34,7 @@ func seconds(n int) fsd.Duration { return fsd.Duration(time.Duration(n) * time.S
 type bench struct {
 	testing.TB
 	cfg   *perilog.Config
-	spec  perilog.Spec
+	spec  perilog.JobConfig
 	job   *perilog.Job
 	now   eventlog.Timestamp
 	still bool // time stands still
@@ -42,7 +42,7 @@ type bench struct {
 	freed  *idset.Set
 	finals int
 	last   perilog.Effects // with what was taken last
-	all    []perilog.Record
+	all    []perilog.LogEntry
 	drains *idset.Set
 }
 
@@ -70,7 +70,7 @@ func newBench(t testing.TB, n int, c perilog.Config, named ...string) *bench {
 // offlineBench is newBench with nodes that are offline.
 func offlineBench(t testing.TB, n int, c perilog.Config, offline *idset.Set, named ...string) *bench {
 	t.Helper()
-	b := submitted(t, c, perilog.Spec{ID: 1, R: allocation(t, n), Named: named, Owner: 9})
+	b := submitted(t, c, perilog.JobConfig{ID: 1, R: allocation(t, n), Named: named, Owner: 9})
 	b.job.Offline(b.now, offline)
 	b.schedule()
 	b.apply("alloc", "")
@@ -78,7 +78,7 @@ func offlineBench(t testing.TB, n int, c perilog.Config, offline *idset.Set, nam
 }
 
 // submitted returns a job that was submitted.
-func submitted(t testing.TB, c perilog.Config, spec perilog.Spec) *bench {
+func submitted(t testing.TB, c perilog.Config, spec perilog.JobConfig) *bench {
 	t.Helper()
 	b := &bench{TB: t, cfg: &c, spec: spec, now: 1, freed: new(idset.Set), drains: new(idset.Set)}
 	var err error
@@ -89,7 +89,7 @@ func submitted(t testing.TB, c perilog.Config, spec perilog.Spec) *bench {
 }
 
 // scheduled returns a job in SCHED, whose log is taken.
-func scheduled(t testing.TB, c perilog.Config, spec perilog.Spec) *bench {
+func scheduled(t testing.TB, c perilog.Config, spec perilog.JobConfig) *bench {
 	t.Helper()
 	b := submitted(t, c, spec)
 	b.schedule()
@@ -248,7 +248,7 @@ func ranks(text string) *idset.Set {
 type logs struct{ log, hk []byte }
 
 // store appends records to the logs that they name.
-func (l *logs) store(t require.TestingT, post []perilog.Record) {
+func (l *logs) store(t require.TestingT, post []perilog.LogEntry) {
 	for _, r := range post {
 		log := &l.log
 		if r.Log == perilog.LogHousekeeping {

@@ -40,8 +40,8 @@ var (
 	errR   = errors.New("perilog: invalid R")
 )
 
-// A Spec is what [NewJob] and [RecoverJob] need to know of a job.
-type Spec struct {
+// A JobConfig is what [NewJob] and [RecoverJob] need to know of a job.
+type JobConfig struct {
 	ID    jobid.ID
 	R     *rset.R  // nil if it is not known yet: see [Job.SetR]
 	Named []string // the job's resources that have no rank, such as a shared file system
@@ -158,7 +158,7 @@ type action struct {
 
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error is that of [Config.Check] or [Job.SetR].
-func NewJob(c *Config, s Spec) (*Job, error) {
+func NewJob(c *Config, s JobConfig) (*Job, error) {
 	j := &Job{cfg: c, owner: s.Owner}
 	j.holds.init(s.ID, s.Scratch)
 	none := j.holds.scratch
@@ -508,7 +508,7 @@ func (j *Job) close() Effects {
 	if last := s.taken; last != nil {
 		e := &last.effects
 		e.Post = clearTo(e.Post) // its records may have exceptions
-		e.Launch, e.Signal, e.Drain, e.Outcomes = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Outcomes)
+		e.Launch, e.Signal, e.Drain, e.Results = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Results)
 		e.Start, e.Free = false, rset.Fragment{}
 		last.text, last.settled = last.text[:0], 0
 		s.free = append(s.free, last)

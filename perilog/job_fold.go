@@ -59,7 +59,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // the line and wraps an error of package eventlog or jobstate. For a torn last line
 // the error wraps [eventlog.ErrTorn], and the Job has the entries before that line;
 // the caller may only read it.
-func RecoverJob(now eventlog.Timestamp, c *Config, s Spec, log, hkLog []byte) (*Job, error) {
+func RecoverJob(now eventlog.Timestamp, c *Config, s JobConfig, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)
 	if err != nil {
 		return nil, err
@@ -135,9 +135,9 @@ func (j *Job) resume() error {
 	return nil
 }
 
-func (j *Job) record(l Log, e eventlog.Entry, c jobstate.Context) {
+func (j *Job) record(l LogKind, e eventlog.Entry, c jobstate.Context) {
 	j.open()
-	r := Record{Log: l, Entry: e, State: j.holds.job.State()}
+	r := LogEntry{Log: l, Entry: e, State: j.holds.job.State()}
 	if c, ok := c.(*jobstate.ExceptionContext); ok {
 		x := *c
 		if f := c.Failed; f != nil {
@@ -163,7 +163,7 @@ func (j *Job) post(c jobstate.Context) {
 }
 
 // postTo is post in one of the logs. It folds what it reads back, as a replay does.
-func (j *Job) postTo(log Log, c jobstate.Context) {
+func (j *Job) postTo(log LogKind, c jobstate.Context) {
 	j.open()
 	e, text, err := jobstate.EncodeEntry(j.text, j.now, c)
 	if err != nil {
@@ -183,7 +183,7 @@ func (j *Job) postAction(a *action, c jobstate.Context) {
 }
 
 // postEntry folds and logs an entry.
-func (j *Job) postEntry(log Log, e eventlog.Entry) {
+func (j *Job) postEntry(log LogKind, e eventlog.Entry) {
 	ev := &j.holds.scratch.own
 	if err := ev.Decode(e); err != nil {
 		panic("perilog: an event that cannot be read: " + err.Error())

@@ -261,7 +261,7 @@ func (j *Job) isMoot(l Launch) bool {
 // any more. Free and clean come last, so that an embedder can answer the other events with
 // inputs that delay them. An embedder without such answers calls only Take, which settles
 // everything at once. The slice is valid until the next input.
-func (j *Job) Settle(now eventlog.Timestamp) []Record {
+func (j *Job) Settle(now eventlog.Timestamp) []LogEntry {
 	if j.advance(now); len(j.effects.Post) == j.settled && !j.stopped() {
 		j.follow()
 	}
@@ -470,7 +470,7 @@ func (j *Job) finish(a *action) {
 		j.startAll(jobstate.ActionEpilog)
 		j.raise(a.Kind, 0, o.Note, nil)
 	}
-	out := Outcome{
+	out := ActionResult{
 		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
 		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
 	}
@@ -478,7 +478,7 @@ func (j *Job) finish(a *action) {
 		out.Groups = append(out.Groups, Group{g.Cause.Name(), g.Code, g.Ranks})
 	}
 	j.open()
-	j.effects.Outcomes = append(j.effects.Outcomes, out)
+	j.effects.Results = append(j.effects.Results, out)
 	j.post(&jobstate.ActionFinishContext{ActionKey: a.Key, Status: status})
 }
 

@@ -48,7 +48,7 @@ func TestNothingIsLoggedAfterClean(t *testing.T) {
 	}
 }
 
-func names(records []perilog.Record) (list []string) {
+func names(records []perilog.LogEntry) (list []string) {
 	for _, r := range records {
 		list = append(list, r.Entry.Name+" "+r.State.String())
 	}
@@ -57,7 +57,7 @@ func names(records []perilog.Record) (list []string) {
 
 // PL-2: what is posted in answer to an event is in time to hold free and clean.
 func TestFreeAndCleanAreSettledLast(t *testing.T) {
-	b := scheduled(t, perilog.Config{}, perilog.Spec{ID: 1})
+	b := scheduled(t, perilog.Config{}, perilog.JobConfig{ID: 1})
 	settled := func() []string { return names(b.job.Settle(b.now)) }
 	b.apply("exception", cancel)
 	require.Equal(t, []string{"exception CLEANUP"}, settled())
@@ -74,7 +74,7 @@ func TestFreeAndCleanAreSettledLast(t *testing.T) {
 
 // I6: what cannot be a line of a log is refused before it changes the job.
 func TestAnEventThatIsTooLongForALogIsRefused(t *testing.T) {
-	b := scheduled(t, perilog.Config{}, perilog.Spec{ID: 1})
+	b := scheduled(t, perilog.Config{}, perilog.JobConfig{ID: 1})
 	b.refuse("memo", `{"a":"`+strings.Repeat("x", eventlog.DefaultMaxLine)+`"}`, eventlog.ErrLimit)
 	require.Empty(t, b.take().Post)
 	b.apply("memo", `{"a":"`+strings.Repeat("x", eventlog.DefaultMaxLine-100)+`"}`)
@@ -86,7 +86,7 @@ func TestJobsThatShareAScratchDoNotMeet(t *testing.T) {
 	play := func(s *perilog.Scratch, together bool) (logs [3]string) {
 		var jobs [3]*bench
 		for i := range jobs {
-			jobs[i] = scheduled(t, both, perilog.Spec{ID: jobid.ID(i + 1), Scratch: s})
+			jobs[i] = scheduled(t, both, perilog.JobConfig{ID: jobid.ID(i + 1), Scratch: s})
 		}
 		step := func(f func(i int)) {
 			for i := range jobs {
@@ -117,7 +117,7 @@ func TestJobsThatShareAScratchDoNotMeet(t *testing.T) {
 }
 
 func TestAJobThatWaitsTakesAnotherConfiguration(t *testing.T) {
-	b := scheduled(t, perilog.Config{}, perilog.Spec{ID: 1})
+	b := scheduled(t, perilog.Config{}, perilog.JobConfig{ID: 1})
 	require.ErrorIs(t, b.job.SetConfig(&perilog.Config{Prologs: []perilog.ActionConfig{{Timeout: -1}}}), perilog.ErrConfig)
 	require.NoError(t, b.job.SetConfig(&perilog.Config{Prologs: []perilog.ActionConfig{perRank()}}))
 	require.NoError(t, b.job.SetR(allocation(t, 1)))

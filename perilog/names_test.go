@@ -16,8 +16,8 @@ func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
 		{perilog.ReportStarted, run.ReportStarted}, {perilog.ReportExited, run.ReportExited},
 		{perilog.ReportLaunchFailed, run.ReportLaunchFailed}, {perilog.ReportUnreachable, run.ReportUnreachable},
 		{perilog.ReportOutput, run.ReportOutput},
-		{perilog.AckApplied, run.AnswerApplied}, {perilog.AckRepeated, run.AnswerRepeated}, {perilog.AckEnded, run.AnswerEnded},
-		{perilog.AckStale, run.AnswerStale}, {perilog.AckUnknown, run.AnswerUnknown}, {perilog.AckIgnored, run.AnswerIgnored},
+		{perilog.AckApplied, run.AckApplied}, {perilog.AckRepeated, run.AckRepeated}, {perilog.AckEnded, run.AckEnded},
+		{perilog.AckStale, run.AckStale}, {perilog.AckUnknown, run.AckUnknown}, {perilog.AckIgnored, run.AckIgnored},
 		{perilog.ControlPrefix, run.ControlPrefix},
 	} {
 		require.EqualValues(t, c.inner, c.public)

@@ -230,8 +230,8 @@ func fuzzLogs(f *testing.F) (logs [][2][]byte) {
 	return logs
 }
 
-func fuzzSpec(t require.TestingT) perilog.Spec {
-	return perilog.Spec{ID: 7, R: holdsR(t, 4), Named: []string{"fs"}, Owner: 1}
+func fuzzSpec(t require.TestingT) perilog.JobConfig {
+	return perilog.JobConfig{ID: 7, R: holdsR(t, 4), Named: []string{"fs"}, Owner: 1}
 }
 
 // fuzzConfig returns one of 64 configurations.

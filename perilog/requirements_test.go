@@ -69,7 +69,7 @@ func TestPL2NoStartBesideAPrologAndNoFreeOrCleanBesideAnEpilog(t *testing.T) {
 	b.exited(epilog, 0, 0)
 	require.Equal(t, 2, b.logged("free")+b.logged("clean"))
 
-	b = submitted(t, perilog.Config{}, perilog.Spec{ID: 1})
+	b = submitted(t, perilog.Config{}, perilog.JobConfig{ID: 1})
 	b.apply("validate", "")
 	b.apply("epilog-start", `{"description":"dws"}`)
 	b.apply("exception", cancel)
@@ -249,8 +249,8 @@ func TestPL11AJobGoesOnWithoutTheNodesThatItTolerates(t *testing.T) {
 	b.exitedAll(prolog)
 	require.True(t, b.last.Start)
 	require.Equal(t, "0-1", b.job.R().Ranks().String())
-	require.True(t, b.last.Outcomes[0].Tolerated)
-	require.Equal(t, "2", b.last.Outcomes[0].Failed.String())
+	require.True(t, b.last.Results[0].Tolerated)
+	require.Equal(t, "2", b.last.Results[0].Failed.String())
 	require.Equal(t, "2", b.drained().Free.R.Ranks().String())
 }
 
@@ -263,8 +263,8 @@ func TestPL12AnActionEndsInOneOutcome(t *testing.T) {
 	}
 	b.report(perilog.Report{Action: prolog, Attempt: 1, Kind: perilog.ReportUnreachable, Rank: 3})
 	b.take()
-	require.Len(t, b.last.Outcomes, 1)
-	o := b.last.Outcomes[0]
+	require.Len(t, b.last.Results, 1)
+	o := b.last.Results[0]
 	require.Equal(t, "1-3", o.Failed.String())
 	groups := map[string]string{}
 	for _, g := range o.Groups {

@@ -411,7 +411,7 @@ func TestPL15AShutdownLaunchesNothingAndLosesNothing(t *testing.T) {
 }
 
 func TestAForeignPrologIsNotFinishedBeforeTheJobIsValidated(t *testing.T) {
-	b := submitted(t, perilog.Config{}, perilog.Spec{ID: 1, R: allocation(t, 1)})
+	b := submitted(t, perilog.Config{}, perilog.JobConfig{ID: 1, R: allocation(t, 1)})
 	b.apply("prolog-start", `{"description":"dws"}`)
 	require.ErrorIs(t, b.job.ForceFinish(b.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
 	b.take()

@@ -17,7 +17,7 @@ import (
 )
 
 // launchedAt returns the times of the records that launch something.
-func launchedAt(post []perilog.Record) (list []eventlog.Timestamp) {
+func launchedAt(post []perilog.LogEntry) (list []eventlog.Timestamp) {
 	for _, r := range post {
 		ev := new(jobstate.Event)
 		if ev.Decode(r.Entry) != nil {
@@ -89,7 +89,7 @@ func TestNothingIsGivenUpBeforeItsSignalWasTaken(t *testing.T) {
 	b.job.Tick(b.now)
 	todo := b.take()
 	require.Len(t, todo.Signal, 1)
-	require.Empty(t, todo.Outcomes)
+	require.Empty(t, todo.Results)
 	at, _ := b.job.Deadline()
 	require.Equal(t, b.now+10, at, "the kill timeout counts from Take")
 	b.job.Signaled(b.now+5, todo.Signal[0])
@@ -97,7 +97,7 @@ func TestNothingIsGivenUpBeforeItsSignalWasTaken(t *testing.T) {
 	require.Equal(t, b.now+15, at, "it went out later")
 	b.now += 15
 	b.job.Tick(b.now)
-	require.Len(t, b.take().Outcomes, 1)
+	require.Len(t, b.take().Results, 1)
 }
 
 // What is offline is known when a job is taken up, which may launch at once.
@@ -120,7 +120,7 @@ func TestAJobIsTakenUpWithTheOfflineSet(t *testing.T) {
 	require.Len(t, todo.Launch, 1)
 	require.Equal(t, "0,2", todo.Launch[0].Ranks.String())
 
-	pending, err := perilog.NewJob(b.cfg, perilog.Spec{ID: 2, R: allocation(t, 2), Offline: ranks("1")})
+	pending, err := perilog.NewJob(b.cfg, perilog.JobConfig{ID: 2, R: allocation(t, 2), Offline: ranks("1")})
 	require.NoError(t, err)
 	require.NoError(t, pending.Check())
 }

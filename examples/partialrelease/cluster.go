@@ -43,10 +43,10 @@ type fragment struct {
 type cluster struct {
 	mode   string
 	config perilog.Config
-	spec   perilog.Spec
+	spec   perilog.JobConfig
 	job    *perilog.Job
-	logs   map[perilog.Log][]byte // what survives the death of the daemon
-	dead   bool                   // what the job hears is lost
+	logs   map[perilog.LogKind][]byte // what survives the death of the daemon
+	dead   bool                       // what the job hears is lost
 	err    error
 
 	now     eventlog.Timestamp
@@ -68,8 +68,8 @@ func simulate(o options, whole bool) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{
-		mode: "partial", config: perilog.Config{WholeJob: whole}, spec: perilog.Spec{ID: 1, R: r},
-		logs: map[perilog.Log][]byte{}, nodes: draw(o), now: jobEnd, queue: map[eventlog.Timestamp][]func(){},
+		mode: "partial", config: perilog.Config{WholeJob: whole}, spec: perilog.JobConfig{ID: 1, R: r},
+		logs: map[perilog.LogKind][]byte{}, nodes: draw(o), now: jobEnd, queue: map[eventlog.Timestamp][]func(){},
 	}
 	if whole {
 		c.mode, o.releaseAfter = "whole", fsd.Forever

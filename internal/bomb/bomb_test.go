@@ -232,7 +232,7 @@ func recovered(log []byte) *perilog.Job {
 		panic(err)
 	}
 	cfg := &perilog.Config{Prologs: []perilog.ActionConfig{{Description: "p"}}, Tolerate: perilog.Tolerate{Count: 9000}}
-	j, err := perilog.RecoverJob(1e9, cfg, perilog.Spec{ID: 1, R: r}, log, nil)
+	j, err := perilog.RecoverJob(1e9, cfg, perilog.JobConfig{ID: 1, R: r}, log, nil)
 	if err != nil {
 		return nil
 	}

@@ -388,7 +388,7 @@ func (s *Service) fill(rd *joblife.Ready) {
 			s.later(func() { _ = s.step(in) }) // unless the job is over
 		}
 	}
-	for _, o := range rd.Outcomes {
+	for _, o := range rd.Results {
 		if o.Note != "" {
 			s.open.logf("job %v: %v: %s", o.Job, o.Action, o.Note)
 		}

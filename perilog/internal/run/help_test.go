@@ -80,7 +80,7 @@ func (r *testRun) fetch() {
 }
 
 // report reports of attempt 1, unless the report has one.
-func (r *testRun) report(rep Report) Answer {
+func (r *testRun) report(rep Report) Ack {
 	if rep.Attempt == 0 {
 		rep.Attempt = 1
 	}
@@ -93,12 +93,12 @@ func (r *testRun) report(rep Report) Answer {
 func (r *testRun) exit(ranks string, status int32) {
 	r.t.Helper()
 	for rank := range set(r.t, ranks).All() {
-		require.Equal(r.t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: rank, Status: status}), "rank %d", rank)
+		require.Equal(r.t, AckApplied, r.report(Report{Kind: ReportExited, Rank: rank, Status: status}), "rank %d", rank)
 	}
 }
 
 // says reports a control line.
-func (r *testRun) says(rank uint32, object string) Answer {
+func (r *testRun) says(rank uint32, object string) Ack {
 	return r.report(Report{Kind: ReportOutput, Rank: rank, Line: []byte(ControlPrefix + object + "\n")})
 }
 

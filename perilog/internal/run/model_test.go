@@ -110,7 +110,7 @@ func (m *modelRun) report(*rapid.T) {
 	before := m.told()
 	answer := m.run.Report(now, rep)
 	require.Equal(m.t, m.naive.report(now, rep, line), answer, "%v", rep)
-	if answer != AnswerApplied {
+	if answer != AckApplied {
 		require.Equal(m.t, before, m.told(), "only AnswerApplied changes something")
 	}
 }

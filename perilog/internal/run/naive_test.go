@@ -336,35 +336,35 @@ func (n *naiveRun) force(now eventlog.Timestamp, ranks *idset.Set, status int32)
 	}
 }
 
-func (n *naiveRun) report(now eventlog.Timestamp, rep Report, line naiveLine) Answer {
+func (n *naiveRun) report(now eventlog.Timestamp, rep Report, line naiveLine) Ack {
 	n.advance(now)
 	p := n.procs[rep.Rank]
 	switch {
 	case p == nil || p.stage == stageIdle:
-		return AnswerUnknown
+		return AckUnknown
 	case rep.Attempt != p.attempt:
-		return AnswerStale
+		return AckStale
 	case p.stage == stageEnded:
-		return AnswerEnded
+		return AckEnded
 	case rep.Kind == 0 || rep.Kind > ReportOutput || rep.Kind == ReportExited && stopped(normal(rep.Status)):
-		return AnswerIgnored
+		return AckIgnored
 	}
 	if p.stage == stageLost {
 		n.reattach(n.now, idset.Of(rep.Rank))
 		n.take(p, rep, line)
-		return AnswerApplied
+		return AckApplied
 	}
 	return n.take(p, rep, line)
 }
 
-func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Answer {
+func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Ack {
 	told := func(c Cause) Cause {
 		return map[phase]Cause{phaseRunning: c, phaseCanceling: CauseCanceled, phaseTimingOut: CauseTimedOut}[n.launches[p.attempt].phase]
 	}
 	switch rep.Kind {
 	case ReportStarted:
 		if p.started {
-			return AnswerRepeated
+			return AckRepeated
 		}
 		p.started = true
 	case ReportExited:
@@ -378,7 +378,7 @@ func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Answer {
 	case ReportOutput:
 		return n.output(rep.Rank, p, line)
 	}
-	return AnswerApplied
+	return AckApplied
 }
 
 // naiveLine is a line of output and what it means.
@@ -389,11 +389,11 @@ type naiveLine struct {
 	self             bool
 }
 
-func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
+func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Ack {
 	if line.nonsense {
 		return n.misunderstood(rank, p)
 	}
-	answer := AnswerIgnored
+	answer := AckIgnored
 	failed := line.failed
 	if line.self {
 		failed = []uint32{rank}
@@ -406,7 +406,7 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
 				r.told = CauseReported
 			}
 			n.drain(rank)
-			answer = AnswerApplied
+			answer = AckApplied
 		}
 	}
 	if n.spec.PerRank {
@@ -417,26 +417,26 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Answer {
 		case r == nil, r.ended, rank == n.spec.Leader:
 		default:
 			n.endRank(rank, CauseOK, 0)
-			answer = AnswerApplied
+			answer = AckApplied
 		}
 	}
 	return answer
 }
 
-func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Answer {
+func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Ack {
 	if n.spec.IgnoreControl {
-		return AnswerIgnored
+		return AckIgnored
 	}
 	if n.spec.PerRank {
 		if n.ranks[rank].told == CauseControl {
-			return AnswerRepeated
+			return AckRepeated
 		}
 		n.ranks[rank].told = CauseControl
 		n.drain(rank)
-		return AnswerApplied
+		return AckApplied
 	}
 	if p.cause != 0 {
-		return AnswerRepeated
+		return AckRepeated
 	}
 	p.cause = CauseControl
 	for _, r := range n.ranks {
@@ -444,5 +444,5 @@ func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Answer {
 			r.told = CauseControl
 		}
 	}
-	return AnswerApplied
+	return AckApplied
 }

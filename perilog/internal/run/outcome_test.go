@@ -146,7 +146,7 @@ func TestWhatTheLogTellsIsFoldedOnce(t *testing.T) {
 	r.Fold(t0, Failure{Ranks: set(t, "1"), Cause: CauseControl, Status: 256, Drain: true})
 	r.Lose()
 	r.Launch(t0, 2, set(t, "0-1"))
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2, Status: 256}))
+	require.Equal(t, AckApplied, r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2, Status: 256}))
 	require.Empty(t, r.drained())
 	require.Empty(t, r.failures, "nor is it told again")
 }

@@ -27,54 +27,54 @@ type Report struct {
 	Line    []byte // of ReportOutput; not retained
 }
 
-// Answer says what became of a report.
-type Answer uint8
+// Ack says what became of a report.
+type Ack uint8
 
 // The answers.
 const (
-	AnswerApplied Answer = 1 + iota
-	AnswerRepeated
-	AnswerEnded
-	AnswerStale
-	AnswerUnknown
-	AnswerIgnored
+	AckApplied Ack = 1 + iota
+	AckRepeated
+	AckEnded
+	AckStale
+	AckUnknown
+	AckIgnored
 )
 
 // Report applies a report. Reports may come in any order, twice, and about anything: one
 // that makes no sense gets an answer and changes nothing. A report about a process that was
-// lost in a restart reattaches it on that rank: so it is AnswerApplied, whatever it says.
+// lost in a restart reattaches it on that rank: so it is AckApplied, whatever it says.
 //
 // Report ignores the wait status of a process that was stopped or continued. An exit
 // after SIGTERM counts as timed out or canceled, whatever its status: the command
 // did not do the whole work.
-func (r *Run) Report(now eventlog.Timestamp, rep Report) Answer {
+func (r *Run) Report(now eventlog.Timestamp, rep Report) Ack {
 	r.advance(now)
 	p := r.process(rep.Rank)
 	switch {
 	case p == nil || p.stage == stageIdle:
-		return AnswerUnknown
+		return AckUnknown
 	case rep.Attempt != p.attempt:
-		return AnswerStale
+		return AckStale
 	case p.stage == stageEnded:
-		return AnswerEnded
+		return AckEnded
 	case rep.Kind < ReportStarted || rep.Kind > ReportOutput, rep.Kind == ReportExited && stopped(normal(rep.Status)):
-		return AnswerIgnored
+		return AckIgnored
 	}
 	if p.stage == stageLost {
 		r.Reattach(r.now, idset.Of(rep.Rank))
 		r.applyReport(rep, p)
-		return AnswerApplied
+		return AckApplied
 	}
 	return r.applyReport(rep, p)
 }
 
-func (r *Run) applyReport(rep Report, p *slot) Answer {
+func (r *Run) applyReport(rep Report, p *slot) Ack {
 	rep.Status = normal(rep.Status)
 	l := r.launchOf(p)
 	switch rep.Kind {
 	case ReportStarted:
 		if p.started {
-			return AnswerRepeated
+			return AckRepeated
 		}
 		p.started = true
 	case ReportOutput:
@@ -88,7 +88,7 @@ func (r *Run) applyReport(rep Report, p *slot) Answer {
 		r.orphan(CauseUnreachable, statusUnreachable)
 		r.processEnded(rep.Rank, p, CauseUnreachable, statusUnreachable, rep.Detail)
 	}
-	return AnswerApplied
+	return AckApplied
 }
 
 // exited returns what an exit with a wait status means.
@@ -209,11 +209,11 @@ func (r *Run) finish() {
 }
 
 // output obeys a control line, which costs what it changes.
-func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
+func (r *Run) output(rank uint32, p *slot, line []byte) Ack {
 	c, ok, err := ParseControl(line)
 	switch {
 	case !ok, err != nil && r.spec.IgnoreControl:
-		return AnswerIgnored
+		return AckIgnored
 	case err != nil:
 		return r.misunderstood(rank, p, err)
 	}
@@ -232,9 +232,9 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Answer {
 	}
 	r.finish()
 	if !changed {
-		return AnswerIgnored
+		return AckIgnored
 	}
-	return AnswerApplied
+	return AckApplied
 }
 
 // firstNamed returns the ranks that a line names and no line before it, which are no longer
@@ -248,9 +248,9 @@ func firstNamed(left **idset.Set, named *idset.Set) *idset.Set {
 }
 
 // misunderstood fails the action there, and a single command on all ranks that have not ended.
-func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
+func (r *Run) misunderstood(rank uint32, p *slot, err error) Ack {
 	if p.cause == CauseControl {
-		return AnswerRepeated
+		return AckRepeated
 	}
 	r.detail(rank, CauseControl, 0, err.Error())
 	failed := func(rank uint32, s *slot) {
@@ -267,7 +267,7 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Answer {
 	} else {
 		failed(rank, p)
 	}
-	return AnswerApplied
+	return AckApplied
 }
 
 // reported notes that a node failed where the action has not ended, and drains it. It reports

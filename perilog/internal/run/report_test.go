@@ -18,7 +18,7 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 		return func(r *testRun) {
 			rep.Rank = 2
 			r.exit("0-1,3", 0)
-			require.Equal(r.t, AnswerApplied, r.report(rep))
+			require.Equal(r.t, AckApplied, r.report(rep))
 		}
 	}
 	exits := func(status int32) func(*testRun) { return rank2(Report{Kind: ReportExited, Status: status}) }
@@ -151,15 +151,15 @@ func TestAReportIsAnsweredByWhatRuns(t *testing.T) {
 				rep.Rank = 1
 				answer := r.report(rep)
 				got += " " + []string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}[answer]
-				if answer == AnswerStale || answer == AnswerUnknown || answer == AnswerEnded {
+				if answer == AckStale || answer == AckUnknown || answer == AckEnded {
 					before, after := *r.Run, r.Run
 					r.report(rep)
 					before.spec.Hosts, after.spec.Hosts = nil, nil
 					require.Equal(t, before, *after)
 				}
-				require.Equal(t, AnswerUnknown, r.report(Report{Kind: c.rep.Kind, Rank: 7, Attempt: 1}))
+				require.Equal(t, AckUnknown, r.report(Report{Kind: c.rep.Kind, Rank: 7, Attempt: 1}))
 				if s.name != "idle" {
-					require.Equal(t, AnswerStale, r.report(Report{Kind: c.rep.Kind, Rank: 1, Attempt: 9}))
+					require.Equal(t, AckStale, r.report(Report{Kind: c.rep.Kind, Rank: 1, Attempt: 9}))
 				}
 			}
 			require.Equal(t, " "+c.want, got, "%s, single %t", c.name, lead)
@@ -237,16 +237,16 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 		{"it is canceled, and deaf", "canceled-timed-out 1", true, func(r *testRun) { r.cancel(); r.tick() }},
 		{"it is lost", "unreachable 1", true, func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
 		{"it writes a line that is not understood", "control 1", false, func(r *testRun) {
-			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
-			require.Equal(r.t, AnswerIgnored, r.says(1, `{"version":1,"failed":true}`))
+			require.Equal(r.t, AckApplied, r.says(1, "nonsense"))
+			require.Equal(r.t, AckIgnored, r.says(1, `{"version":1,"failed":true}`))
 			r.exit("1", 0)
 		}},
 		{"it writes such a line, and is lost", "control 1", true, func(r *testRun) {
-			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
+			require.Equal(r.t, AckApplied, r.says(1, "nonsense"))
 			r.report(Report{Kind: ReportUnreachable, Rank: 1})
 		}},
 		{"it writes such a line, and is deaf", "control 1", true, func(r *testRun) {
-			require.Equal(r.t, AnswerApplied, r.says(1, "nonsense"))
+			require.Equal(r.t, AckApplied, r.says(1, "nonsense"))
 			r.tick()
 			r.tick()
 		}},
@@ -257,15 +257,15 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 				if spec.PerRank {
 					r.exit("0", 0)
 				} else {
-					require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"released":"0"}`))
+					require.Equal(t, AckApplied, r.says(1, `{"version":1,"released":"0"}`))
 				}
-				require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":true,"note":"x"}`))
-				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
-				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"0"}`))
-				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":"9"}`))
-				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":false}`))
-				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
-				require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"released":"1"}`), "only one command for all releases, and not where it runs")
+				require.Equal(t, AckApplied, r.says(1, `{"version":1,"failed":true,"note":"x"}`))
+				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":"1","note":"y"}`))
+				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":"0"}`))
+				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":"9"}`))
+				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":false}`))
+				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
+				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"released":"1"}`), "only one command for all releases, and not where it runs")
 				require.Equal(t, "1", r.Running().String())
 				c.drive(r)
 				require.Equal(t, c.causes, r.causes())
@@ -292,8 +292,8 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 
 func TestANodeMayNameSeveralAndTheFirstNoteStands(t *testing.T) {
 	r := launched(t, perRank(t, "0-9"))
-	require.Equal(t, AnswerApplied, r.says(0, `{"version":1,"failed":"2-4,77","note":"no disk"}`))
-	require.Equal(t, AnswerApplied, r.says(1, `{"version":1,"failed":"4-6","note":"no\tnet"}`))
+	require.Equal(t, AckApplied, r.says(0, `{"version":1,"failed":"2-4,77","note":"no disk"}`))
+	require.Equal(t, AckApplied, r.says(1, `{"version":1,"failed":"4-6","note":"no\tnet"}`))
 	require.Len(t, r.failures, 2)
 	require.Equal(t, "2-4", r.failures[0].Ranks.String())
 	require.Equal(t, "5-6", r.failures[1].Ranks.String())
@@ -309,7 +309,7 @@ func TestANodeMayNameSeveralAndTheFirstNoteStands(t *testing.T) {
 func TestANodeFailureThatIsInTheLogIsNoNews(t *testing.T) {
 	r := launched(t, perRank(t, "0-1"))
 	r.Fold(t0, Failure{Ranks: set(t, "1"), Cause: CauseReported, Status: 256, Drain: true})
-	require.Equal(t, AnswerIgnored, r.says(1, `{"version":1,"failed":true}`))
+	require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":true}`))
 	failures, _ := r.Take()
 	require.Empty(t, failures)
 }
@@ -319,9 +319,9 @@ func TestRanksInManyRangesAreAllFound(t *testing.T) {
 	r := launched(t, spec)
 	for rank := range spec.Ranks.All() {
 		for _, stranger := range []uint32{1, 4, 10, 4095, 4097, 999999, 1000003, 2147483646, math.MaxUint32} {
-			require.Equal(t, AnswerUnknown, r.report(Report{Kind: ReportStarted, Rank: stranger}))
+			require.Equal(t, AckUnknown, r.report(Report{Kind: ReportStarted, Rank: stranger}))
 		}
-		require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: rank, Status: int32(rank%2) << 8}))
+		require.Equal(t, AckApplied, r.report(Report{Kind: ReportExited, Rank: rank, Status: int32(rank%2) << 8}))
 	}
 	require.True(t, r.Done())
 	require.Equal(t, "3,5,7,9,1000001,2147483647", r.Outcome().Failed.String())
@@ -374,8 +374,8 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 		r := launched(t, single(t, c.leader, "4-7"))
 		for _, says := range c.says {
 			line := strings.ReplaceAll(says[0], "%", says[1])
-			require.Equal(t, AnswerApplied, r.says(c.leader, line))
-			require.NotEqual(t, AnswerApplied, r.says(c.leader, line), "it says so once")
+			require.Equal(t, AckApplied, r.says(c.leader, line))
+			require.NotEqual(t, AckApplied, r.says(c.leader, line), "it says so once")
 		}
 		require.False(t, r.Done(), "the command runs")
 		require.Zero(t, r.end)
@@ -419,7 +419,7 @@ func TestFlux4108AnActionThatARestartForgotCanBeResolved(t *testing.T) {
 	r.Reattach(t0, set(t, "0"))
 	r.exit("0-1", 0) // 1 reports by itself
 	r.Launch(t0+600, 2, set(t, "2"))
-	require.Equal(t, AnswerApplied, r.report(Report{Kind: ReportExited, Rank: 2, Attempt: 2}))
+	require.Equal(t, AckApplied, r.report(Report{Kind: ReportExited, Rank: 2, Attempt: 2}))
 	require.False(t, r.Done())
 	r.force("3", 0)
 	require.True(t, r.Done())

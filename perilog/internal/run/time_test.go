@@ -49,7 +49,7 @@ func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 		require.False(t, r.HasIdle())
 		require.Equal(t, []RankEnd{{Rank: 1, Status: c.status}}, r.ends)
 		require.Equal(t, c.drains, r.drained())
-		require.Equal(t, AnswerEnded, r.Report(t0, Report{Kind: ReportStarted, Rank: 1}))
+		require.Equal(t, AckEnded, r.Report(t0, Report{Kind: ReportStarted, Rank: 1}))
 		r.exit("0,2-3", 0)
 		require.Equal(t, c.note, r.Outcome().Note)
 		require.Equal(t, c.cause == CauseOffline, r.Outcome().Reported)
@@ -87,7 +87,7 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	require.Equal(t, "0", r.Running().String(), "it has others to serve")
 	r.force("6-7", 0)
 	require.True(t, r.Done())
-	require.Equal(t, AnswerEnded, r.report(Report{Kind: ReportExited, Rank: 0}))
+	require.Equal(t, AckEnded, r.report(Report{Kind: ReportExited, Rank: 0}))
 	require.EqualValues(t, 256, r.Outcome().Status)
 }
 
