@@ -170,7 +170,7 @@ func (p *play) user() {
 	tag := p.newTag("user")
 	switch p.N(12) {
 	case 0:
-		_ = p.ask(tag, joblife.Urgency{Tag: tag, By: by, ID: id, Urgency: []int{0, 16, 31, 8, 33}[p.N(5)]})
+		_ = p.ask(tag, joblife.SetUrgency{Tag: tag, By: by, ID: id, Urgency: []int{0, 16, 31, 8, 33}[p.N(5)]})
 	case 1:
 		_ = p.ask(tag, joblife.Memo{Tag: tag, By: by, ID: id, Values: json.RawMessage(`{"a":1,"name":"clean"}`), Volatile: p.P(0.3)})
 	case 2:
@@ -191,7 +191,7 @@ func (p *play) user() {
 		_ = p.ask(tag, joblife.SetFlags{Tag: tag, ID: id, Flags: []string{"debug"}})
 	case 9:
 		delete(p.tags, tag)
-		_ = p.step(joblife.Priority{ID: id, Priority: uint32(p.N(100))})
+		_ = p.step(joblife.SetPriority{ID: id, Priority: uint32(p.N(100))})
 	case 10:
 		delete(p.tags, tag)
 		in := joblife.Validated{ID: id}
@@ -221,7 +221,7 @@ func (p *play) update(tag uint64, by joblife.Cred, id jobid.ID) {
 		_ = p.ask(tag, joblife.Post{Tag: tag, ID: id, Name: jobstate.EventJobspecUpdate, Context: json.RawMessage(fmt.Sprintf(`{%q:%s}`, path, value))})
 		return
 	}
-	_ = p.ask(tag, joblife.Update{Tag: tag, By: by, ID: id, Updates: []jobstate.Update{{Path: path, Value: value}}})
+	_ = p.ask(tag, joblife.UpdateJobspec{Tag: tag, By: by, ID: id, Updates: []jobstate.Update{{Path: path, Value: value}}})
 }
 
 // administer does what an owner does.
@@ -385,9 +385,9 @@ func (p *play) resolve(u joblife.Unresolved, rank uint32) {
 	if p.N(2) == 0 && p.step(joblife.Rerun{Action: a}) == nil {
 		return
 	}
-	if p.step(joblife.ForceFinish{Action: a, Status: 1, Who: "root"}) != nil {
+	if p.step(joblife.ForceFinish{Action: a, Status: 1, Operator: "root"}) != nil {
 		a.Ranks = nil // a single command runs on its leader, which may be no rank of the job
-		if p.step(joblife.ForceFinish{Action: a, Status: 1, Who: "root"}) != nil {
+		if p.step(joblife.ForceFinish{Action: a, Status: 1, Operator: "root"}) != nil {
 			return
 		}
 	}
@@ -836,7 +836,7 @@ func (p *play) finish() {
 				p.Fail("cancel: %v", err)
 			}
 		} else if state == jobstate.StatePriority && name == "ranked" {
-			p.Must(p.step(joblife.Priority{ID: id, Priority: 5}))
+			p.Must(p.step(joblife.SetPriority{ID: id, Priority: 5}))
 		}
 		if state == jobstate.StateNew {
 			_ = p.step(joblife.Validated{ID: id})

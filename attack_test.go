@@ -774,7 +774,7 @@ func (p *play) hooks() []joblife.Hooks {
 		joblife.Dependencies(),
 		{
 			Name: "site",
-			Validate: func(e *joblife.Event) error {
+			Validate: func(e *joblife.HookEvent) error {
 				switch e.Job.Jobspec().Name() {
 				case "later":
 					return joblife.ErrLater
@@ -783,7 +783,7 @@ func (p *play) hooks() []joblife.Hooks {
 				}
 				return nil
 			},
-			Priority: func(e *joblife.Event) (uint32, bool) {
+			Priority: func(e *joblife.HookEvent) (uint32, bool) {
 				if e.Job.Jobspec().Name() == "ranked" {
 					_, ok := e.Job.Job().Priority()
 					return 77, !ok
@@ -797,33 +797,33 @@ func (p *play) hooks() []joblife.Hooks {
 
 // flaky are hooks that fail, with errors and panics, which must not hurt anybody.
 func flaky() joblife.Hooks {
-	one := func(e *joblife.Event, of jobid.ID, what string) {
+	one := func(e *joblife.HookEvent, of jobid.ID, what string) {
 		if e.Job.ID()>>24%of == 0 { // the time is there
 			panic(what)
 		}
 	}
 	return joblife.Hooks{
 		Name: "flaky",
-		Validate: func(e *joblife.Event) error {
+		Validate: func(e *joblife.HookEvent) error {
 			if e.Job.Jobspec().Name() == "boom" {
 				one(e, 2, "validate")
 				return errors.New("boom")
 			}
 			return nil
 		},
-		Dependency: func(e *joblife.Event, d jobspec.Dependency) (bool, error) {
+		Dependency: func(e *joblife.HookEvent, d jobspec.Dependency) (bool, error) {
 			if d.Scheme == "broken" {
 				one(e, 2, "dependency")
 				return true, errors.New("broken")
 			}
 			return false, nil
 		},
-		Event: func(e *joblife.Event) {
+		Event: func(e *joblife.HookEvent) {
 			if e.Entry.Name != "submit" {
 				one(e, 7, e.Entry.Name)
 			}
 		},
-		Inactive: func(e *joblife.Event) { one(e, 3, "inactive") },
-		Removed:  func(e *joblife.Event) { one(e, 3, "removed") },
+		Inactive: func(e *joblife.HookEvent) { one(e, 3, "inactive") },
+		Removed:  func(e *joblife.HookEvent) { one(e, 3, "removed") },
 	}
 }

@@ -263,7 +263,7 @@ func TestJobspecIsReadAgain(t *testing.T) {
 	v, _ = m.Job(1)
 	require.False(t, v.HasJobspec())
 
-	w.step(joblife.Update{ID: 1, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
+	w.step(joblife.UpdateJobspec{ID: 1, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
 	w.life()
 	v, _ = m.Job(1)
 	require.True(t, v.HasJobspec(), "one with updates stays")

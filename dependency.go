@@ -50,13 +50,13 @@ type dependencies struct {
 }
 
 // validate drops what a job that was refused before left.
-func (d *dependencies) validate(*Event) error {
+func (d *dependencies) validate(*HookEvent) error {
 	d.staged = nil
 	return nil
 }
 
 // note does something when a job is accepted, or at once if it was.
-func (d *dependencies) note(e *Event, f func()) {
+func (d *dependencies) note(e *HookEvent, f func()) {
 	if _, ok := e.Lookup(e.Job.ID()); ok {
 		f()
 	} else {
@@ -97,7 +97,7 @@ func schemeOf(name string) scheme {
 	return ""
 }
 
-func (d *dependencies) dependency(e *Event, dep jobspec.Dependency) (bool, error) {
+func (d *dependencies) dependency(e *HookEvent, dep jobspec.Dependency) (bool, error) {
 	switch dep.Scheme {
 	case "begin-time":
 		return true, d.beginTime(e, dep.Value)
@@ -112,7 +112,7 @@ func (d *dependencies) dependency(e *Event, dep jobspec.Dependency) (bool, error
 }
 
 // depend makes the job wait for something, and reports whether it does.
-func depend(e *Event, description string) bool {
+func depend(e *HookEvent, description string) bool {
 	id := e.Job.ID()
 	if job := e.Job.Job(); job.HasDependency(description) {
 		return slices.Contains(job.Dependencies(), description)
@@ -121,7 +121,7 @@ func depend(e *Event, description string) bool {
 	return true
 }
 
-func (d *dependencies) beginTime(e *Event, value string) error {
+func (d *dependencies) beginTime(e *HookEvent, value string) error {
 	at, err := strconv.ParseFloat(value, 64)
 	if err != nil || at < 0 || math.IsInf(at, 0) || math.IsNaN(at) {
 		return errors.New("Invalid begin-time=" + plain(value))
@@ -133,7 +133,7 @@ func (d *dependencies) beginTime(e *Event, value string) error {
 	return nil
 }
 
-func (d *dependencies) afterJob(e *Event, s scheme, dep jobspec.Dependency) error {
+func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) error {
 	on, err := jobid.Parse(dep.Value)
 	if err != nil {
 		return fmt.Errorf("dependency: %s: %s is not a valid jobid", dep.Scheme, guard.Quote(dep.Value))
@@ -189,7 +189,7 @@ func unmet(r purge.Record, byException bool, s scheme, id string) string {
 	return ""
 }
 
-func (d *dependencies) event(e *Event) {
+func (d *dependencies) event(e *HookEvent) {
 	id := e.Job.ID()
 	switch e.Entry.Name {
 	case jobstate.EventSubmit:
@@ -237,7 +237,7 @@ func (d *dependencies) event(e *Event) {
 }
 
 // release ends the waits that are satisfied. With a note it raises exceptions on the others.
-func (d *dependencies) release(e *Event, satisfied func(dependent) bool, note string) {
+func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, note string) {
 	id := e.Job.ID()
 	list := d.after[id]
 	if len(list) == 0 {
@@ -283,7 +283,7 @@ func key(v View) string {
 }
 
 // singleton makes a job wait until no other of its name is active.
-func (d *dependencies) singleton(e *Event) error {
+func (d *dependencies) singleton(e *HookEvent) error {
 	k := key(e.Job)
 	if k == "" {
 		return fmt.Errorf("dependency: singleton jobs require a job name")
@@ -301,7 +301,7 @@ func (d *dependencies) singleton(e *Event) error {
 }
 
 // line lets a job wait for those of its name that were submitted before it.
-func (d *dependencies) line(e *Event, k string) {
+func (d *dependencies) line(e *HookEvent, k string) {
 	id, list := e.Job.ID(), d.single[k]
 	i := len(list)
 	for i > 0 && earlier(e, id, list[i-1]) { // after a restart, or with a new name
@@ -314,7 +314,7 @@ func (d *dependencies) line(e *Event, k string) {
 
 // hasToWait reports whether a job has to wait for others of its name. After a restart it
 // decides only for a job that is not validated: for others the log says it.
-func (d *dependencies) hasToWait(e *Event, k string) bool {
+func (d *dependencies) hasToWait(e *HookEvent, k string) bool {
 	id := e.Job.ID()
 	if _, restored := e.Lookup(id); !restored {
 		return len(d.active[k]) > 0
@@ -332,7 +332,7 @@ func (d *dependencies) hasToWait(e *Event, k string) bool {
 }
 
 // earlier reports whether an active job was submitted before another one.
-func earlier(e *Event, a, b jobid.ID) bool {
+func earlier(e *HookEvent, a, b jobid.ID) bool {
 	time := func(id jobid.ID) (at eventlog.Timestamp) {
 		if v, ok := e.Lookup(id); ok && v.State() != jobstate.StateInactive {
 			at, _ = v.Job().Entered(jobstate.StateNew)
@@ -343,13 +343,13 @@ func earlier(e *Event, a, b jobid.ID) bool {
 }
 
 // waitsAlone reports whether a job waits until it is the only one of its name.
-func waitsAlone(e *Event, id jobid.ID) bool {
+func waitsAlone(e *HookEvent, id jobid.ID) bool {
 	v, ok := e.Lookup(id)
 	return ok && v.State() != jobstate.StateInactive && slices.Contains(v.Job().Dependencies(), "singleton")
 }
 
 // isNext reports whether all active jobs of a name wait too, and came later.
-func (d *dependencies) isNext(e *Event, k string) bool {
+func (d *dependencies) isNext(e *HookEvent, k string) bool {
 	for other := range d.active[k] {
 		if other != e.Job.ID() && (earlier(e, other, e.Job.ID()) || !waitsAlone(e, other)) {
 			return false
@@ -358,7 +358,7 @@ func (d *dependencies) isNext(e *Event, k string) bool {
 	return true
 }
 
-func (d *dependencies) join(e *Event) {
+func (d *dependencies) join(e *HookEvent) {
 	if k := key(e.Job); k != "" {
 		if d.active[k] == nil {
 			d.active[k] = make(map[jobid.ID]bool)
@@ -369,7 +369,7 @@ func (d *dependencies) join(e *Event) {
 }
 
 // leave notes that a job is over, and lets the next of its name go if all others wait too.
-func (d *dependencies) leave(e *Event) {
+func (d *dependencies) leave(e *HookEvent) {
 	id := e.Job.ID()
 	k := d.keys[id]
 	if k == "" {

@@ -38,7 +38,7 @@ func start(now time.Time, store []byte) *simulator {
 }
 
 // execute is a hook: it ends a job when it has run as long as its jobspec says.
-func execute(e *joblife.Event) {
+func execute(e *joblife.HookEvent) {
 	began, ok := e.Job.Job().Entered(jobstate.StateRun)
 	if ok && (e.Entry.Name == jobstate.EventStart || e.Entry.Name == "") { // "" after a crash
 		end := eventlog.FromTime(began.Time().Add(e.Job.Jobspec().Duration()))

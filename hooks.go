@@ -13,7 +13,7 @@ import (
 
 // Hooks are functions that a Manager calls as jobs go on. Each may be nil. The Manager
 // calls them in the order of Config.Hooks, after the event that they hear of and before any
-// decision that follows from it. A hook changes the Manager only by [Event.Post]. A panic
+// decision that follows from it. A hook changes the Manager only by [HookEvent.Post]. A panic
 // in Validate or Dependency counts as its error; another one becomes a [Fault], and the job
 // goes on.
 type Hooks struct {
@@ -22,38 +22,38 @@ type Hooks struct {
 
 	// Restored is called after a restart for each job that is not over, in the order
 	// of ids, before anything else.
-	Restored func(*Event)
+	Restored func(*HookEvent)
 	// Validate is called at a submission, before anything else. An error refuses the job:
 	// Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in
 	// NEW until the input [Validated]. After a restart Validate is called again for a job
 	// in NEW; an error then invalidates it.
-	Validate func(*Event) error
+	Validate func(*HookEvent) error
 	// Dependency is called for each dependency of a jobspec, after submit, and again after
 	// a restart while the job waits for it. It reports whether the scheme is its own; if
 	// so, no other hook is asked. An error refuses the job; after a restart it raises an
 	// exception on the job. To make the job wait, the hook posts a [DependencyAdd].
-	Dependency func(*Event, jobspec.Dependency) (bool, error)
+	Dependency func(*HookEvent, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
 	// Only the first hook with this function is asked. If later is true, the job keeps
-	// the priority that was computed before, or waits for the input [Priority].
-	Priority func(*Event) (priority uint32, later bool)
+	// the priority that was computed before, or waits for the input [SetPriority].
+	Priority func(*HookEvent) (priority uint32, later bool)
 
 	// Event is called after each event of a job.
-	Event func(*Event)
+	Event func(*HookEvent)
 	// Inactive is called when a job becomes inactive, and Removed when it is purged: each
 	// at least once for a job, and at most once between two restarts. After a restart they
 	// are called again if the crash came before the record was durable; the other jobs are
 	// in [Manager.Jobs]. A crash may lose what the hook had posted; Restored can post it
 	// again.
-	Inactive func(*Event)
-	Removed  func(*Event)
+	Inactive func(*HookEvent)
+	Removed  func(*HookEvent)
 }
 
 // ErrLater is returned by [Hooks.Validate] for a job that it validates later.
 var ErrLater = fmt.Errorf("%w: validated later", ErrRefused)
 
-// An Event says what happened to a job. It is valid until the hook returns.
-type Event struct {
+// A HookEvent says what happened to a job. It is valid until the hook returns.
+type HookEvent struct {
 	// Job is the job. Its State is the one after the event; the rest may be ahead of it,
 	// if events were logged together, such as free and clean.
 	Job View
@@ -67,26 +67,26 @@ type Event struct {
 }
 
 // Now returns the time of the Step.
-func (e *Event) Now() eventlog.Timestamp { return e.m.now }
+func (e *HookEvent) Now() eventlog.Timestamp { return e.m.now }
 
 // Lookup returns another job, active or inactive, durable or not, and false if it is
 // unknown or purged. A job that is being submitted is unknown until its submit.
-func (e *Event) Lookup(id jobid.ID) (View, bool) { return e.m.view(id) }
+func (e *HookEvent) Lookup(id jobid.ID) (View, bool) { return e.m.view(id) }
 
 // Ended returns what is known of an inactive job, or of a purged one that has a
 // tombstone, and false for others.
-func (e *Event) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended(id) }
+func (e *HookEvent) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended(id) }
 
 // Post queues an input behind the current event. The Manager dispatches it before it
 // decides anything else. If the input is refused, that is a [Fault].
-func (e *Event) Post(in Input) {
+func (e *HookEvent) Post(in Input) {
 	e.m.posts.push(post{in: in, hook: e.hook.Name, job: e.Job.ID()})
 }
 
 // PostAt queues an input for a time; [Manager.Deadline] follows it. A time that has passed
 // means the next [Tick], NaN means never. The input is forgotten if the job is over by
 // then, and at a restart: post it again in Restored.
-func (e *Event) PostAt(at eventlog.Timestamp, in Input) {
+func (e *HookEvent) PostAt(at eventlog.Timestamp, in Input) {
 	if at != at {
 		return
 	}
@@ -103,32 +103,32 @@ type inbox struct {
 func (m *machine) removed(rec purge.Record) {
 	for i := range m.cfg.Hooks {
 		if h := &m.cfg.Hooks[i]; h.Removed != nil {
-			m.callEvent(h, &Event{Job: View{rec: rec}, m: m, hook: h}, h.Removed)
+			m.callEvent(h, &HookEvent{Job: View{rec: rec}, m: m, hook: h}, h.Removed)
 		}
 	}
 }
 
-func (m *machine) call(h *Hooks, j *job, f func(*Event)) {
-	m.callEvent(h, &Event{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}, f)
+func (m *machine) call(h *Hooks, j *job, f func(*HookEvent)) {
+	m.callEvent(h, &HookEvent{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
 
-func (m *machine) callEvent(h *Hooks, e *Event, f func(*Event)) {
+func (m *machine) callEvent(h *Hooks, e *HookEvent, f func(*HookEvent)) {
 	if p := m.try(h, e, f); p != nil {
 		m.fault(h.Name, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
 	}
 }
 
 // ask calls a hook that may refuse a job, which a panic does too.
-func (m *machine) ask(h *Hooks, j *job, f func(*Event) error) (err error) {
-	e := &Event{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}
-	if p := m.try(h, e, func(e *Event) { err = f(e) }); p != nil {
+func (m *machine) ask(h *Hooks, j *job, f func(*HookEvent) error) (err error) {
+	e := &HookEvent{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}
+	if p := m.try(h, e, func(e *HookEvent) { err = f(e) }); p != nil {
 		err = fmt.Errorf("hook %q panicked: %v", h.Name, p)
 	}
 	return err
 }
 
 // try calls a hook. A panic of the site's code must not stop the Manager.
-func (m *machine) try(h *Hooks, e *Event, f func(*Event)) (panicked any) {
+func (m *machine) try(h *Hooks, e *HookEvent, f func(*HookEvent)) (panicked any) {
 	last := m.inbox.running
 	m.inbox.running = h
 	defer func() {
@@ -146,7 +146,7 @@ func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 		if h.Event == nil && (h.Inactive == nil || !over) {
 			continue
 		}
-		e := &Event{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
+		e := &HookEvent{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
 		if h.Event != nil {
 			m.callEvent(h, e, h.Event)
 		}
@@ -164,7 +164,7 @@ func (m *machine) dependencies(j *job) error {
 			if h.Dependency == nil {
 				continue
 			}
-			err := m.ask(h, j, func(e *Event) (err error) { known, err = h.Dependency(e, d); return err })
+			err := m.ask(h, j, func(e *HookEvent) (err error) { known, err = h.Dependency(e, d); return err })
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrRefused, err)
 			}
@@ -206,7 +206,7 @@ func (m *machine) priority(j *job) (uint32, bool) {
 		}
 		var computed uint32
 		later := true
-		m.call(h, j, func(e *Event) { computed, later = h.Priority(e) })
+		m.call(h, j, func(e *HookEvent) { computed, later = h.Priority(e) })
 		if !later {
 			j.computed, j.ranked = computed, true
 		}

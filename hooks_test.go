@@ -26,7 +26,7 @@ import (
 func TestHooksRunInOrderAndSeeTheStateAfterTheEvent(t *testing.T) {
 	var seen []string
 	hook := func(name string) joblife.Hooks {
-		return joblife.Hooks{Name: name, Event: func(e *joblife.Event) {
+		return joblife.Hooks{Name: name, Event: func(e *joblife.HookEvent) {
 			if other, ok := e.Lookup(e.Job.ID()); ok {
 				require.Equal(t, e.Job.State(), other.State())
 			}
@@ -52,9 +52,9 @@ func TestHooksRunInOrderAndSeeTheStateAfterTheEvent(t *testing.T) {
 
 // MG-1.
 func TestAHookThatPanicsIsNamedAndStopsNothing(t *testing.T) {
-	boom := joblife.Hooks{Name: "boom", Event: func(e *joblife.Event) { panic(e.Entry.Name) }}
+	boom := joblife.Hooks{Name: "boom", Event: func(e *joblife.HookEvent) { panic(e.Entry.Name) }}
 	other := 0
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{boom, {Event: func(*joblife.Event) { other++ }}}}, 8)
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{boom, {Event: func(*joblife.HookEvent) { other++ }}}}, 8)
 	id := s.submit(jobspec.Job{Nodes: 1})
 	require.Equal(t, "submit validate depend priority alloc start finish release free clean", s.events(id))
 	require.Equal(t, 10, other)
@@ -65,7 +65,7 @@ func TestAHookThatPanicsIsNamedAndStopsNothing(t *testing.T) {
 
 func TestAHookThatCallsStepPanics(t *testing.T) {
 	var m *joblife.Manager
-	hook := joblife.Hooks{Name: "h", Event: func(e *joblife.Event) { _ = m.Step(e.Now().Time(), joblife.Tick{}) }}
+	hook := joblife.Hooks{Name: "h", Event: func(e *joblife.HookEvent) { _ = m.Step(e.Now().Time(), joblife.Tick{}) }}
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
 	m = s.m
 	s.submit(jobspec.Job{Nodes: 1})
@@ -75,7 +75,7 @@ func TestAHookThatCallsStepPanics(t *testing.T) {
 // I12.
 func TestAHookThatPostsForEverIsStopped(t *testing.T) {
 	n := 0
-	hook := joblife.Hooks{Name: "loop", Event: func(e *joblife.Event) {
+	hook := joblife.Hooks{Name: "loop", Event: func(e *joblife.HookEvent) {
 		n++
 		e.Post(joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(fmt.Sprintf(`{"x":%d}`, n))})
 	}}
@@ -88,10 +88,10 @@ func TestAHookThatPostsForEverIsStopped(t *testing.T) {
 }
 
 func TestAHookThatAsksForWhatIsRefusedMeetsAFault(t *testing.T) {
-	hook := joblife.Hooks{Name: "h", Event: func(e *joblife.Event) {
+	hook := joblife.Hooks{Name: "h", Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == "submit" {
-			e.Post(joblife.Urgency{ID: e.Job.ID(), Urgency: 99})
-			e.Post(joblife.Urgency{ID: e.Job.ID(), Urgency: 9})
+			e.Post(joblife.SetUrgency{ID: e.Job.ID(), Urgency: 99})
+			e.Post(joblife.SetUrgency{ID: e.Job.ID(), Urgency: 9})
 		}
 	}}
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
@@ -102,7 +102,7 @@ func TestAHookThatAsksForWhatIsRefusedMeetsAFault(t *testing.T) {
 
 // PL-3, MG-5.
 func TestAHookHoldsAJobWithActionsOfItsOwn(t *testing.T) {
-	hook := joblife.Hooks{Name: "h", Event: func(e *joblife.Event) {
+	hook := joblife.Hooks{Name: "h", Event: func(e *joblife.HookEvent) {
 		switch e.Entry.Name {
 		case "alloc":
 			e.Post(joblife.Post{ID: e.Job.ID(), Name: "prolog-start", Context: json.RawMessage(`{"description":"dws"}`)})
@@ -125,13 +125,13 @@ func TestAJobThatIsRefusedAfterARestartDoesNotRun(t *testing.T) {
 	refuse := false
 	var depend error
 	hook := joblife.Hooks{Name: "h",
-		Validate: func(*joblife.Event) error {
+		Validate: func(*joblife.HookEvent) error {
 			if refuse {
 				return errors.New("no")
 			}
 			return joblife.ErrLater
 		},
-		Dependency: func(e *joblife.Event, d jobspec.Dependency) (bool, error) { return true, depend },
+		Dependency: func(e *joblife.HookEvent, d jobspec.Dependency) (bool, error) { return true, depend },
 	}
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
 	id := s.submit(jobspec.Job{Nodes: 1})
@@ -154,9 +154,9 @@ func TestEachInactiveJobIsAddedAndRemovedOnce(t *testing.T) {
 	added, removed := make(map[jobid.ID]int), make(map[jobid.ID]int)
 	var restored []jobid.ID
 	hook := joblife.Hooks{Name: "h",
-		Inactive: func(e *joblife.Event) { added[e.Job.ID()]++ },
-		Removed:  func(e *joblife.Event) { removed[e.Job.ID()]++ },
-		Restored: func(e *joblife.Event) { restored = append(restored, e.Job.ID()) },
+		Inactive: func(e *joblife.HookEvent) { added[e.Job.ID()]++ },
+		Removed:  func(e *joblife.HookEvent) { removed[e.Job.ID()]++ },
+		Restored: func(e *joblife.HookEvent) { restored = append(restored, e.Job.ID()) },
 	}
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
 	var ids, active []jobid.ID
@@ -202,7 +202,7 @@ func TestAJobIsValidatedLater(t *testing.T) {
 
 // later is a hook that validates each job later.
 func later() joblife.Hooks {
-	return joblife.Hooks{Name: "later", Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	return joblife.Hooks{Name: "later", Validate: func(*joblife.HookEvent) error { return joblife.ErrLater }}
 }
 
 // I9: until the store has removed it, an invalid job is named again after each restart, and
@@ -252,8 +252,8 @@ func TestAFaultNamesWhatIsKnown(t *testing.T) {
 func TestAHookThatPanicsRefusesTheJob(t *testing.T) {
 	boom := func() { panic("oh") }
 	for what, hook := range map[string]joblife.Hooks{
-		"validate":   {Name: "strict", Validate: func(*joblife.Event) error { boom(); return nil }},
-		"dependency": {Name: "strict", Dependency: func(*joblife.Event, jobspec.Dependency) (bool, error) { boom(); return true, nil }},
+		"validate":   {Name: "strict", Validate: func(*joblife.HookEvent) error { boom(); return nil }},
+		"dependency": {Name: "strict", Dependency: func(*joblife.HookEvent, jobspec.Dependency) (bool, error) { boom(); return true, nil }},
 	} {
 		s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
 		before := joblife.DescribeAll(s.m)
@@ -268,7 +268,7 @@ func TestAHookThatPanicsRefusesTheJob(t *testing.T) {
 
 func TestAHookEndsAJobBeforeItIsDurable(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{
-		Event: func(e *joblife.Event) {
+		Event: func(e *joblife.HookEvent) {
 			if e.Entry.Name == jobstate.EventSubmit {
 				e.Post(joblife.Raise{ID: e.Job.ID(), Type: "site"})
 			}
@@ -671,7 +671,7 @@ func TestASingletonGoesOnIfTheOtherEndedJustBeforeACrash(t *testing.T) {
 }
 
 func TestAnInvalidatedJobEndsTheDependenciesOnIt(t *testing.T) {
-	later := joblife.Hooks{Name: "later", Validate: func(e *joblife.Event) error {
+	later := joblife.Hooks{Name: "later", Validate: func(e *joblife.HookEvent) error {
 		if e.Job.Job().Urgency() == 1 {
 			return joblife.ErrLater
 		}
@@ -732,7 +732,7 @@ func TestManyTimesThatComeAtOnceAllCount(t *testing.T) {
 
 // SM-15.
 func TestADependencyIsAddedAndRemovedOnce(t *testing.T) {
-	add := joblife.Hooks{Name: "add", Dependency: func(e *joblife.Event, d jobspec.Dependency) (bool, error) {
+	add := joblife.Hooks{Name: "add", Dependency: func(e *joblife.HookEvent, d jobspec.Dependency) (bool, error) {
 		e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: d.Scheme})
 		return true, nil
 	}}
@@ -755,7 +755,7 @@ func TestADependencyIsAddedAndRemovedOnce(t *testing.T) {
 
 // What a job that is over waited for is no matter to a hook that asks too late.
 func TestADependencyOfAJobThatIsOverIsRemovedInVain(t *testing.T) {
-	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Inactive: func(e *joblife.Event) {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Inactive: func(e *joblife.HookEvent) {
 		e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "x"})
 	}}}})
 	s.cancel(s.waits(false))
@@ -775,7 +775,7 @@ func TestADependencyOfAJobThatWaitsNoLongerIsNoEvent(t *testing.T) {
 
 // One event ends the job by its first dependency, and satisfies the second.
 func TestOfTwoDependenciesOnAJobTheOneThatFailsCounts(t *testing.T) {
-	put := joblife.Hooks{Validate: func(e *joblife.Event) error {
+	put := joblife.Hooks{Validate: func(e *joblife.HookEvent) error {
 		if e.Job.Jobspec().Name() == "later" {
 			return joblife.ErrLater
 		}
@@ -799,7 +799,7 @@ func TestAJobWithANewNameIsNoLongerOfTheOldOne(t *testing.T) {
 	first := s.submit(jobspec.Job{Nodes: 99, Name: "x"})
 	second := s.add(needing("x", "singleton", ""))
 	require.Equal(t, "submit dependency-add validate", s.events(second))
-	s.step(joblife.Update{ID: first, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"y"`)}}})
+	s.step(joblife.UpdateJobspec{ID: first, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"y"`)}}})
 	require.Contains(t, s.events(second), "clean")
 	s.step(joblife.Raise{ID: first, Type: "cancel"})
 	third := s.add(needing("y", "singleton", ""))
@@ -811,7 +811,7 @@ func TestSingletonsWithANewNameGoInTheOrderOfSubmission(t *testing.T) {
 		s := depending(t)
 		a, b := s.add(needing("a")), s.add(needing("b"))
 		renamed, waits := s.add(needing("b", "singleton", "")), s.add(needing("a", "singleton", ""))
-		s.step(joblife.Update{ID: renamed, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"a"`)}}})
+		s.step(joblife.UpdateJobspec{ID: renamed, Updates: []jobstate.Update{{Path: "attributes.system.job.name", Value: []byte(`"a"`)}}})
 		if restart {
 			s.restartDepending()
 		}

@@ -79,21 +79,21 @@ type (
 		ID          jobid.ID
 		Description string
 	}
-	// Urgency sets the urgency (RFC 30). The Answer has the old one.
-	Urgency struct {
+	// SetUrgency sets the urgency (RFC 30). The Answer has the old one.
+	SetUrgency struct {
 		Tag     uint64
 		By      Cred
 		ID      jobid.ID
 		Urgency int
 	}
-	// Priority sets the priority of a job that a hook computed later. The urgencies 0 and
+	// SetPriority sets the priority of a job that a hook computed later. The urgencies 0 and
 	// 31 override it. A restart forgets it.
-	Priority struct {
+	SetPriority struct {
 		ID       jobid.ID
 		Priority uint32
 	}
-	// Update sets values of the jobspec by dotted paths.
-	Update struct {
+	// UpdateJobspec sets values of the jobspec by dotted paths.
+	UpdateJobspec struct {
 		Tag     uint64
 		By      Cred
 		ID      jobid.ID
@@ -291,11 +291,11 @@ type (
 	// Rerun launches an action again: see [perilog.Job.Rerun].
 	Rerun struct{ Action }
 	// ForceFinish ends an action: see [perilog.Job.ForceFinish]. Status is a wait status, and
-	// Who, 1 to 64 bytes, is the operator for the log.
+	// Operator, 1 to 64 bytes, is for the log.
 	ForceFinish struct {
 		Action
-		Status int32
-		Who    string
+		Status   int32
+		Operator string
 	}
 )
 

@@ -137,12 +137,12 @@ func bad(t *testing.T, id jobid.ID) []joblife.Input {
 		nil, joblife.Submit{Jobspec: text(t, jobspec.Job{Nodes: 1}), ID: id},
 		joblife.Validated{ID: id}, joblife.Validated{ID: id, Err: errors.New("no")},
 		joblife.DependencyAdd{ID: id}, joblife.DependencyAdd{ID: id, Description: "\x00"},
-		joblife.Urgency{ID: id, Urgency: -1}, joblife.Urgency{ID: id, Urgency: 32},
-		joblife.Urgency{ID: id, Urgency: 3, By: guest}, joblife.Priority{ID: id + 99},
-		joblife.Update{ID: id}, joblife.Update{ID: id, By: guest},
-		joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("{")}}},
-		joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "no", Value: json.RawMessage("1")}}},
-		joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("1")}, {Path: "attributes..x", Value: json.RawMessage("1")}}},
+		joblife.SetUrgency{ID: id, Urgency: -1}, joblife.SetUrgency{ID: id, Urgency: 32},
+		joblife.SetUrgency{ID: id, Urgency: 3, By: guest}, joblife.SetPriority{ID: id + 99},
+		joblife.UpdateJobspec{ID: id}, joblife.UpdateJobspec{ID: id, By: guest},
+		joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("{")}}},
+		joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "no", Value: json.RawMessage("1")}}},
+		joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("1")}, {Path: "attributes..x", Value: json.RawMessage("1")}}},
 		joblife.SetExpiration{ID: id, Expiration: -1}, joblife.SetExpiration{ID: id, Expiration: nan},
 		joblife.Memo{ID: id}, joblife.Memo{ID: id, Values: json.RawMessage("[]")}, joblife.Memo{ID: id, Values: json.RawMessage("{"), Volatile: true},
 		joblife.Memo{ID: id, Values: json.RawMessage("1"), Volatile: true}, joblife.Memo{ID: id, Volatile: true},
@@ -167,7 +167,7 @@ func bad(t *testing.T, id jobid.ID) []joblife.Input {
 		response(exec.Response{ID: id, Type: exec.ResponseException, Exception: exec.Exception{Type: "x", Severity: 8}}), response(exec.Response{ID: id, Type: exec.ResponseException}),
 		response(exec.Response{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(77)}),
 		joblife.ExecRefused{ID: id + 99}, joblife.ExecRefused{ID: id + 99, Note: "x"},
-		joblife.Reattach{Action: key}, joblife.Rerun{Action: key}, joblife.ForceFinish{Action: key, Who: "me"},
+		joblife.Reattach{Action: key}, joblife.Rerun{Action: key}, joblife.ForceFinish{Action: key, Operator: "me"},
 		joblife.Reattach{Action: joblife.Action{Job: id + 99}},
 		joblife.Shutdown{Deadline: nan}, joblife.Shutdown{Deadline: -1},
 	)
@@ -199,7 +199,7 @@ func targets(ids []jobid.ID, turn int) []jobid.ID {
 
 // I6.
 func TestARefusedInputChangesNothing(t *testing.T) {
-	validator := joblife.Hooks{Name: "validator", Validate: func(e *joblife.Event) error {
+	validator := joblife.Hooks{Name: "validator", Validate: func(e *joblife.HookEvent) error {
 		e.Post(joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":1}`)})
 		e.PostAt(e.Now()+1, joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"seen":2}`)})
 		if e.Job.Jobspec().Name() == "refused" {
@@ -282,7 +282,7 @@ func (s *site) reportAll() {
 }
 
 func TestAStepWithoutAnInputIsRefused(t *testing.T) {
-	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Name: "hasty", Validate: func(e *joblife.Event) error {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Name: "hasty", Validate: func(e *joblife.HookEvent) error {
 		e.Post(nil)
 		e.Post((*joblife.Raise)(nil))
 		return nil
@@ -309,7 +309,7 @@ func TestNothingThatCannotBeStoredIsTakenIn(t *testing.T) {
 			"flags":         joblife.SetFlags{ID: id, Flags: []string{text}},
 			"queue":         joblife.StartQueue{Reason: text},
 			"disable":       joblife.EnableQueue{Reason: text},
-			"update":        joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.x", Value: []byte(`"` + text + `"`)}}},
+			"update":        joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.x", Value: []byte(`"` + text + `"`)}}},
 			"submit": joblife.Submit{Urgency: 16, Jobspec: []byte(strings.Replace(
 				string(spec(t)), `"version"`, `"x":"`+text+`","version"`, 1))},
 		}
@@ -346,8 +346,8 @@ func TestNothingThatCannotBeStoredIsTakenIn(t *testing.T) {
 		t.Run(kind+" dependency", func(t *testing.T) {
 			var refuse error
 			s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{
-				Dependency: func(*joblife.Event, jobspec.Dependency) (bool, error) { return true, refuse },
-				Event: func(e *joblife.Event) {
+				Dependency: func(*joblife.HookEvent, jobspec.Dependency) (bool, error) { return true, refuse },
+				Event: func(e *joblife.HookEvent) {
 					if e.Entry.Name == jobstate.EventSubmit {
 						e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "x"})
 					}
@@ -419,10 +419,10 @@ func crowded(t *testing.T, maxLog int) *site {
 			Prologs: []perilog.ActionConfig{{PerRank: true}}, Epilogs: []perilog.ActionConfig{{PerRank: true}},
 			Housekeeping: &perilog.HousekeepingConfig{},
 		},
-		Hooks: []joblife.Hooks{joblife.Dependencies(), {Name: "chatty", Event: func(e *joblife.Event) {
+		Hooks: []joblife.Hooks{joblife.Dependencies(), {Name: "chatty", Event: func(e *joblife.HookEvent) {
 			if id := e.Job.ID(); e.Entry.Name == jobstate.EventUrgency || e.Entry.Name == jobstate.EventException {
 				e.Post(joblife.Post{ID: id, Name: "site.noted", Context: []byte(`{"text":"` + strings.Repeat("n", maxLog/64) + `"}`)})
-				e.Post(joblife.Priority{ID: id, Priority: uint32(e.Entry.Timestamp)})
+				e.Post(joblife.SetPriority{ID: id, Priority: uint32(e.Entry.Timestamp)})
 			}
 		}}},
 	}, 8)
@@ -455,12 +455,12 @@ func hostile(t *testing.T, rng *rand.Rand, maxLog int, ids []jobid.ID) joblife.I
 	case 1, 2:
 		return joblife.Memo{By: mallory, ID: id, Values: object(), Volatile: rng.IntN(3) == 0}
 	case 3, 4:
-		return joblife.Update{By: mallory, ID: id, Updates: []jobstate.Update{{
+		return joblife.UpdateJobspec{By: mallory, ID: id, Updates: []jobstate.Update{{
 			Path: fmt.Sprint("attributes.system.k", rng.IntN(9)), Value: []byte(`"` + strings.Repeat("u", rng.IntN(maxLog/4)) + `"`)}}}
 	case 5, 6:
 		return joblife.Raise{By: mallory, ID: id, Type: strings.Repeat("t", 1+rng.IntN(9)), Severity: 1 + rng.IntN(7), Note: long()}
 	case 7, 8:
-		return joblife.Urgency{By: mallory, ID: id, Urgency: rng.IntN(17)}
+		return joblife.SetUrgency{By: mallory, ID: id, Urgency: rng.IntN(17)}
 	case 9:
 		return joblife.SchedResponse{ID: id, Type: alloc.ResponseAnnotate, Annotations: object()}
 	}
@@ -524,7 +524,7 @@ func TestAGuestWhoFillsALogLeavesRoomForServices(t *testing.T) {
 	id := s.ask(joblife.Submit{Tag: 7, By: mallory, Urgency: 16, Jobspec: text(t, jobspec.Job{Nodes: 1})}).Job
 	var err error
 	for n := 0; err == nil && n < 1000; n++ {
-		err = s.try(joblife.Urgency{By: mallory, ID: id, Urgency: 3})
+		err = s.try(joblife.SetUrgency{By: mallory, ID: id, Urgency: 3})
 	}
 	require.ErrorIs(t, err, joblife.ErrLimit)
 	require.ErrorContains(t, err, "no room for the event")

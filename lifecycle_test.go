@@ -80,15 +80,15 @@ func TestHoldingAHeldJobAndReleasingItSendsARequest(t *testing.T) {
 	s := silent(t, joblife.Config{})
 	id := s.ask(joblife.Submit{Tag: 7, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: jobstate.UrgencyHold}).Job
 	require.Empty(t, sent[alloc.Request](s))
-	a := s.ask(joblife.Urgency{Tag: 7, ID: id, Urgency: jobstate.UrgencyHold})
+	a := s.ask(joblife.SetUrgency{Tag: 7, ID: id, Urgency: jobstate.UrgencyHold})
 	require.Equal(t, 0, a.Old)
 	require.Equal(t, "submit validate depend priority urgency priority", s.events(id))
 	require.Equal(t, jobstate.StateSched, s.state(id))
-	s.step(joblife.Urgency{ID: id, Urgency: jobstate.UrgencyExpedite})
+	s.step(joblife.SetUrgency{ID: id, Urgency: jobstate.UrgencyExpedite})
 	r := sent[alloc.Request](s)
 	require.Len(t, r, 1)
 	require.Equal(t, uint32(jobstate.MaxPriority), r[0].Priority)
-	s.step(joblife.Urgency{ID: id, Urgency: jobstate.UrgencyHold})
+	s.step(joblife.SetUrgency{ID: id, Urgency: jobstate.UrgencyHold})
 	require.Equal(t, []alloc.Cancel{{ID: id}}, sent[alloc.Cancel](s), "a hold takes the request back")
 	s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseCancel})
 	require.Empty(t, sent[alloc.Request](s))
@@ -99,9 +99,9 @@ func TestAnUrgencyOrUpdateInSCHEDLeadsToANewPriority(t *testing.T) {
 	s := silent(t, joblife.Config{})
 	id := s.submit(jobspec.Job{Nodes: 1})
 	sent[alloc.Request](s)
-	s.step(joblife.Urgency{ID: id, Urgency: jobstate.UrgencyDefault})
+	s.step(joblife.SetUrgency{ID: id, Urgency: jobstate.UrgencyDefault})
 	require.Equal(t, "submit validate depend priority urgency priority", s.events(id), "though it is equal")
-	s.step(joblife.Update{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("60")}}})
+	s.step(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: json.RawMessage("60")}}})
 	require.Equal(t, "submit validate depend priority urgency priority jobspec-update priority", s.events(id))
 	require.Equal(t, []alloc.Cancel{{ID: id}}, sent[alloc.Cancel](s))
 	s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseCancel})
@@ -238,8 +238,8 @@ func TestReadyAndDoneAreRefusedOutOfOrder(t *testing.T) {
 	for id := range s.m.History() {
 		require.Equal(t, old, id, "EL-6")
 	}
-	require.ErrorIs(t, s.m.Step(s.now, joblife.Urgency{ID: old + 1, Urgency: 3}), joblife.ErrUnknown)
-	s.feed(joblife.Urgency{ID: old, Urgency: 3})
+	require.ErrorIs(t, s.m.Step(s.now, joblife.SetUrgency{ID: old + 1, Urgency: 3}), joblife.ErrUnknown)
+	s.feed(joblife.SetUrgency{ID: old, Urgency: 3})
 	s.feed(joblife.Memo{ID: old, Values: json.RawMessage(`{"a":1}`)})
 	require.ErrorIs(t, s.m.Done(rd.Seq+1), joblife.ErrInvalid)
 	require.NoError(t, s.m.Done(rd.Seq))
@@ -336,7 +336,7 @@ func TestAStartThatAnOperatorPostedIsTheExecutors(t *testing.T) {
 // SM-17, I5.
 func TestAnUpdateIsInTheJobspecHoweverItCame(t *testing.T) {
 	var seen []string
-	watch := joblife.Hooks{Event: func(e *joblife.Event) {
+	watch := joblife.Hooks{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == jobstate.EventJobspecUpdate {
 			d, _ := e.Job.Jobspec().Lookup("attributes.system.duration")
 			seen = append(seen, string(d))
@@ -347,7 +347,7 @@ func TestAnUpdateIsInTheJobspecHoweverItCame(t *testing.T) {
 	id := s.submit(jobspec.Job{Nodes: 9, Queue: "a"})
 	require.Len(t, sent[alloc.Request](s), 1)
 	update := func(path, value string) joblife.Input {
-		return joblife.Update{ID: id, Updates: []jobstate.Update{{Path: path, Value: json.RawMessage(value)}}}
+		return joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: path, Value: json.RawMessage(value)}}}
 	}
 	s.step(update("attributes.system.duration", "60"))
 	require.Contains(t, string(sent[alloc.Request](s)[0].Jobspec), `"duration":60`)
@@ -367,7 +367,7 @@ func TestAnUpdateIsInTheJobspecHoweverItCame(t *testing.T) {
 func TestAnUpdateIsJudgedByItsResult(t *testing.T) {
 	s := silent(t, joblife.Config{})
 	id := s.submit(jobspec.Job{Nodes: 1})
-	s.step(joblife.Update{ID: id, Updates: []jobstate.Update{
+	s.step(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{
 		{Path: "attributes.system", Value: []byte(`{"job":{"name":"x"}}`)}, {Path: "attributes.system.duration", Value: []byte("5")},
 	}})
 	s.restore(s.store)
@@ -378,21 +378,21 @@ func TestAnUpdateIsJudgedByItsResult(t *testing.T) {
 // MG-5.
 func TestAComputedPriorityReachesTheScheduler(t *testing.T) {
 	calls := 0
-	hook := joblife.Hooks{Priority: func(e *joblife.Event) (uint32, bool) { calls++; return 5, calls == 1 }}
+	hook := joblife.Hooks{Priority: func(e *joblife.HookEvent) (uint32, bool) { calls++; return 5, calls == 1 }}
 	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{hook}})
 	id := s.submit(jobspec.Job{Nodes: 1})
 	require.Equal(t, jobstate.StatePriority, s.state(id), "later")
-	s.step(joblife.Priority{ID: id, Priority: 77})
+	s.step(joblife.SetPriority{ID: id, Priority: 77})
 	r := sent[alloc.Request](s)
 	require.Len(t, r, 1)
 	calls = 1
-	s.step(joblife.Priority{ID: id, Priority: 99})
+	s.step(joblife.SetPriority{ID: id, Priority: 99})
 	require.Equal(t, []alloc.Prioritize{{Jobs: []alloc.Priority{{ID: id, Priority: 99}}}}, sent[alloc.Prioritize](s))
 	require.Equal(t, 1, calls, "the hook is not asked for what it has told")
-	s.step(joblife.Priority{ID: id, Priority: 0})
+	s.step(joblife.SetPriority{ID: id, Priority: 0})
 	require.Equal(t, []alloc.Cancel{{ID: id}}, sent[alloc.Cancel](s), "0 holds the job")
 	require.Equal(t, "release of the hold", must(s.m.Job(id)).Job().Waiting())
-	s.step(joblife.Urgency{ID: id, Urgency: jobstate.UrgencyExpedite})
+	s.step(joblife.SetUrgency{ID: id, Urgency: jobstate.UrgencyExpedite})
 	p, _ := must(s.m.Job(id)).Job().Priority()
 	require.Equal(t, uint32(jobstate.MaxPriority), p, "the urgency overrides it")
 }
@@ -404,7 +404,7 @@ func TestATickAtTheDeadlineIsNeverTooEarly(t *testing.T) {
 		at := 10 + float64(i)/7
 		var m *joblife.Manager
 		fired := false
-		hook := joblife.Hooks{Event: func(e *joblife.Event) {
+		hook := joblife.Hooks{Event: func(e *joblife.HookEvent) {
 			switch e.Entry.Name {
 			case "submit":
 				e.PostAt(eventlog.Timestamp(at), joblife.Memo{ID: e.Job.ID(), Values: json.RawMessage(`{"a":1}`)})
@@ -619,7 +619,7 @@ func TestADeadlineIsWhenTheManagerDoesSomething(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		cfg := timed()
 		cfg.Limits = purge.Limits{MaxAge: jobstate.Some(30 * time.Second), MaxCount: jobstate.Some(1), Batch: 1}
-		cfg.Hooks = []joblife.Hooks{joblife.Dependencies(), {Event: func(e *joblife.Event) {
+		cfg.Hooks = []joblife.Hooks{joblife.Dependencies(), {Event: func(e *joblife.HookEvent) {
 			if e.Entry.Name == "start" {
 				e.PostAt(e.Entry.Timestamp+3.3, joblife.Raise{ID: e.Job.ID(), Type: "timeout"})
 			}
@@ -703,7 +703,7 @@ func TestTwoExceptionsThatAreAlikeAreLogged(t *testing.T) {
 func TestNobodyChangesAJobBeforeItIsDurable(t *testing.T) {
 	m, err := joblife.New(joblife.Config{Hooks: []joblife.Hooks{{
 		Name: "site",
-		Event: func(e *joblife.Event) { // hooks may, and what they decide later
+		Event: func(e *joblife.HookEvent) { // hooks may, and what they decide later
 			if e.Entry.Name == jobstate.EventSubmit {
 				e.Post(joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
 				e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "site"})
@@ -714,8 +714,8 @@ func TestNobodyChangesAJobBeforeItIsDurable(t *testing.T) {
 	s := &site{t: t, m: m, now: newSite(t, joblife.Config{}, 1).now}
 	s.feed(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: jobstate.UrgencyDefault})
 	requests := []joblife.Input{
-		joblife.Urgency{ID: 5, Urgency: 3},
-		joblife.Update{ID: 5, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("9")}}},
+		joblife.SetUrgency{ID: 5, Urgency: 3},
+		joblife.UpdateJobspec{ID: 5, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("9")}}},
 		joblife.Memo{ID: 5, Values: []byte(`{"a":2}`)},
 		joblife.Memo{ID: 5, Values: []byte(`{"a":2}`), Volatile: true},
 		joblife.SetFlags{ID: 5, Flags: []string{"debug"}},
@@ -725,7 +725,7 @@ func TestNobodyChangesAJobBeforeItIsDurable(t *testing.T) {
 	for _, in := range requests {
 		require.ErrorIs(t, m.Step(s.now, in), joblife.ErrUnknown, "%T", in)
 	}
-	s.feed(joblife.Priority{ID: 5, Priority: 9})
+	s.feed(joblife.SetPriority{ID: 5, Priority: 9})
 	s.feed(joblife.DependencyRemove{ID: 5, Description: "site"})
 	s.act()
 	require.Empty(t, s.faults())
@@ -763,7 +763,7 @@ func TestAShutdownIsCompleteWhenNoActionRuns(t *testing.T) {
 
 func TestATimeThatNeverComesIsNoDeadline(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {
-		Event: func(e *joblife.Event) {
+		Event: func(e *joblife.HookEvent) {
 			if e.Entry.Name == jobstate.EventSubmit {
 				e.PostAt(eventlog.Timestamp(math.NaN()), joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
 			}

@@ -281,7 +281,7 @@ func (in Rerun) dispatch(m *machine) error {
 
 func (in ForceFinish) dispatch(m *machine) error {
 	return m.resolve(in.Action, func(j *job) error {
-		return j.life.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Who)
+		return j.life.ForceFinish(m.now, in.Key, in.Ranks, in.Status, in.Operator)
 	})
 }
 

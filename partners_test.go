@@ -165,7 +165,7 @@ func TestALateResponseFreesNothingOfOthers(t *testing.T) {
 	require.Empty(t, sent[alloc.Free](s))
 
 	id = s.waits(false)
-	s.step(joblife.Urgency{ID: id, Urgency: 0})
+	s.step(joblife.SetUrgency{ID: id, Urgency: 0})
 	require.ErrorIs(t, s.try(grants(t, id, idset.Of(0), idset.Of(0))), joblife.ErrConflict)
 	require.Empty(t, sent[alloc.Free](s))
 }
@@ -190,7 +190,7 @@ func TestRevokedResourcesAreNotBooked(t *testing.T) {
 func TestAHookGivesAwayWhatWasRevoked(t *testing.T) {
 	var heir jobid.ID
 	r := of(t, idset.Of(0), idset.Of(0))
-	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.Event) {
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == jobstate.EventException {
 			e.Post(joblife.Alloc{ID: heir, R: r})
 		}
@@ -391,7 +391,7 @@ func TestAllocatedIsWhatTheSchedulerHasNotBack(t *testing.T) {
 	require.Equal(t, map[jobid.ID]string{id: "rank[0-1]/core[0-3]"}, allocated(s), "housekeeping holds them")
 	s.restart()
 	require.Equal(t, map[jobid.ID]string{id: "rank[0-1]/core[0-3]"}, allocated(s))
-	s.step(joblife.ForceFinish{Action: joblife.Action{Job: id, Key: s.runs[0].Action}, Who: "root"})
+	s.step(joblife.ForceFinish{Action: joblife.Action{Job: id, Key: s.runs[0].Action}, Operator: "root"})
 	require.Empty(t, allocated(s))
 }
 
@@ -575,7 +575,7 @@ func TestANewExpirationIsInWhatHelloAndReattachSay(t *testing.T) {
 
 // HK-6: what did not come from the scheduler is in no hello and no free.
 func TestAJobThatBypassesTheScheduler(t *testing.T) {
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.Event) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == jobstate.EventSubmit && e.Job.UserID() == 5 {
 			e.Post(joblife.SetFlags{ID: e.Job.ID(), Flags: []string{"alloc-bypass"}})
 		}
@@ -806,7 +806,7 @@ func TestStatsCountWhatIsThere(t *testing.T) {
 // SM-7: an epilog that a hook posts at the end is in time to hold the resources
 // (flux-core#5011).
 func TestAnEpilogThatAHookPostsIsInTime(t *testing.T) {
-	hook := joblife.Hooks{Event: func(e *joblife.Event) {
+	hook := joblife.Hooks{Event: func(e *joblife.HookEvent) {
 		if e.Job.State() == jobstate.StateCleanup && e.Prev != jobstate.StateCleanup {
 			e.Post(joblife.Post{ID: e.Job.ID(), Name: "epilog-start", Context: json.RawMessage(`{"description":"dws"}`)})
 		}

@@ -344,11 +344,11 @@ func (r *reality) outside(m moment) error {
 			By: joblife.Cred{UserID: c.UserID}, ID: id, Jobspec: m.job.Jobspec, Urgency: int(c.Urgency), Flags: c.Flags,
 		})
 	case *jobstate.UrgencyContext:
-		return r.step(at, joblife.Urgency{By: joblife.Cred{UserID: c.UserID}, ID: id, Urgency: int(c.Urgency)})
+		return r.step(at, joblife.SetUrgency{By: joblife.Cred{UserID: c.UserID}, ID: id, Urgency: int(c.Urgency)})
 	case *jobstate.MemoContext:
 		return r.step(at, joblife.Memo{ID: id, Values: c.Values})
 	case *jobstate.JobspecUpdateContext:
-		return r.step(at, joblife.Update{ID: id, Updates: c.Updates})
+		return r.step(at, joblife.UpdateJobspec{ID: id, Updates: c.Updates})
 	case *jobstate.ResourceUpdateContext:
 		return r.step(at, joblife.SetExpiration{ID: id, Expiration: c.Expiration})
 	case *jobstate.ExceptionContext:
@@ -410,7 +410,7 @@ func (r *reality) outside(m moment) error {
 		return r.step(at, joblife.Tick{})
 	case *jobstate.PriorityContext:
 		if r.count(id, m.e.Name) < m.nth { // a plugin's, while the job waits
-			return r.step(at, joblife.Priority{ID: id, Priority: c.Priority})
+			return r.step(at, joblife.SetPriority{ID: id, Priority: c.Priority})
 		}
 		return nil
 	}

@@ -192,7 +192,7 @@ func (in Validated) dispatch(m *machine) error {
 	return nil
 }
 
-func (in Urgency) dispatch(m *machine) error {
+func (in SetUrgency) dispatch(m *machine) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (in Urgency) dispatch(m *machine) error {
 	return nil
 }
 
-func (in Priority) dispatch(m *machine) error {
+func (in SetPriority) dispatch(m *machine) error {
 	j, err := m.live(Cred{}, in.ID)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (in Priority) dispatch(m *machine) error {
 	return nil
 }
 
-func (in Update) dispatch(m *machine) error {
+func (in UpdateJobspec) dispatch(m *machine) error {
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (r *reloading) next() {
 	}
 	for u := range r.m.Unresolved() {
 		if u.Reason == perilog.ReasonRemoved {
-			r.step(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}, Who: "root"})
+			r.step(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}, Operator: "root"})
 			return
 		}
 	}
@@ -218,7 +218,7 @@ func TestALiveJobTellsTheTimeInEachState(t *testing.T) {
 	}
 	s.now = s.now.Add(5 * time.Second)
 	require.Equal(t, 5*time.Second, spent())
-	s.step(joblife.Urgency{ID: id, Urgency: 8}) // to PRIORITY, and back at once
+	s.step(joblife.SetUrgency{ID: id, Urgency: 8}) // to PRIORITY, and back at once
 	s.now = s.now.Add(7 * time.Second)
 	require.Equal(t, 12*time.Second, spent())
 	s.restart()
@@ -317,8 +317,8 @@ func TestGuestsTouchTheirOwnJobsOnly(t *testing.T) {
 		id := s.ask(joblife.Submit{Tag: 7, By: user, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 0}).Job
 		inputs := func(by joblife.Cred) []joblife.Input {
 			return []joblife.Input{
-				joblife.Urgency{By: by, ID: id, Urgency: 0},
-				joblife.Update{By: by, ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("5")}}},
+				joblife.SetUrgency{By: by, ID: id, Urgency: 0},
+				joblife.UpdateJobspec{By: by, ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("5")}}},
 				joblife.Memo{By: by, ID: id, Values: []byte(`{"a":1}`)},
 				joblife.Memo{By: by, ID: id, Values: []byte(`{"a":1}`), Volatile: true},
 				joblife.Raise{By: by, ID: id, Type: "x", Severity: 1},
@@ -338,10 +338,10 @@ func TestGuestsTouchTheirOwnJobsOnly(t *testing.T) {
 			require.ErrorIs(t, s.try(joblife.Purge{By: by}), joblife.ErrDenied)
 			require.ErrorIs(t, s.try(joblife.PurgeIDs{By: by}), joblife.ErrDenied)
 		}
-		require.ErrorIs(t, s.try(joblife.Urgency{By: user, ID: id, Urgency: 17}), joblife.ErrDenied)
+		require.ErrorIs(t, s.try(joblife.SetUrgency{By: user, ID: id, Urgency: 17}), joblife.ErrDenied)
 		s.hold["finish"] = true
-		require.NoError(t, s.try(joblife.Urgency{ID: id, Urgency: 20}))
-		require.ErrorIs(t, s.try(joblife.Urgency{By: user, ID: id, Urgency: 15}), joblife.ErrInvalid, "it has its resources")
+		require.NoError(t, s.try(joblife.SetUrgency{ID: id, Urgency: 20}))
+		require.ErrorIs(t, s.try(joblife.SetUrgency{By: user, ID: id, Urgency: 15}), joblife.ErrInvalid, "it has its resources")
 		s.cancel(id)
 		s.step(joblife.ExecResponse(release(id)))
 		require.Equal(t, jobstate.StateInactive, s.state(id))
@@ -367,13 +367,13 @@ func TestGuestsTouchTheirOwnJobsOnly(t *testing.T) {
 func TestAJobThatIsOverLeavesNoTimer(t *testing.T) {
 	later := false
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {
-		Validate: func(*joblife.Event) error {
+		Validate: func(*joblife.HookEvent) error {
 			if later {
 				return joblife.ErrLater
 			}
 			return nil
 		},
-		Event: func(e *joblife.Event) { // whatever happens, to no end
+		Event: func(e *joblife.HookEvent) { // whatever happens, to no end
 			e.PostAt(e.Now()+1000, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"a":1}`)})
 		},
 	}}}, 8)
@@ -431,7 +431,7 @@ func TestAQueueThatComesBackIsNewAfterARestartToo(t *testing.T) {
 // A reader may come when a job has ended in a Step whose Ready is to come, also while the
 // Ready before it is with the store, and when a job was invalidated.
 func TestHistoryHasTheJobsOfWhichTheEndIsToCome(t *testing.T) {
-	invalid := joblife.Hooks{Validate: func(e *joblife.Event) error {
+	invalid := joblife.Hooks{Validate: func(e *joblife.HookEvent) error {
 		if e.Job.ID() == 3 {
 			return joblife.ErrLater
 		}

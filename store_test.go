@@ -237,7 +237,7 @@ func TestAJobWhoseHousekeepingComesTooLateIsQuarantined(t *testing.T) {
 func TestRecoveredNamesNoJobThatRestoreHasEnded(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
 	s.submit(jobspec.Job{Nodes: 1})
-	s.cfg.Hooks = []joblife.Hooks{{Validate: func(e *joblife.Event) error {
+	s.cfg.Hooks = []joblife.Hooks{{Validate: func(e *joblife.HookEvent) error {
 		e.Post(joblife.Validated{ID: e.Job.ID(), Err: errors.New("no")})
 		return joblife.ErrLater
 	}}}

@@ -37,7 +37,7 @@ var commands = map[string]func(*line){
 	"resolve": playResolve, "queue": playQueue, "tick": playTick, "crash": playCrash, "restore": playRestore, "show": playShow,
 	"drained": func(l *line) { l.send(joblife.Drained{Ranks: l.ranks(l.word())}) },
 	"offline": func(l *line) { l.send(joblife.Offline{Ranks: l.ranks(l.word())}) },
-	"urgency": func(l *line) { l.send(joblife.Urgency{ID: l.job(), Urgency: l.number(l.must(), 0)}) },
+	"urgency": func(l *line) { l.send(joblife.SetUrgency{ID: l.job(), Urgency: l.number(l.must(), 0)}) },
 	"raise":   func(l *line) { l.send(joblife.Raise{ID: l.job(), Type: l.must(), Severity: l.number(l.word(), 0)}) },
 	"post":    func(l *line) { l.send(joblife.Post{ID: l.job(), Name: l.must(), Context: json.RawMessage(l.rest())}) },
 }
@@ -252,7 +252,7 @@ func playResolve(l *line) {
 	case "reattach":
 		l.send(joblife.Reattach{Action: a})
 	case "finish":
-		l.send(joblife.ForceFinish{Action: a, Status: int32(l.number(l.word(), 0)), Who: "root"})
+		l.send(joblife.ForceFinish{Action: a, Status: int32(l.number(l.word(), 0)), Operator: "root"})
 	default:
 		l.fail(errUsage)
 	}

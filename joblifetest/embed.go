@@ -282,7 +282,7 @@ func (r *runner) step(connection int, in joblife.Input) error {
 		tag = in.Tag
 	case joblife.Raise:
 		tag = in.Tag
-	case joblife.Urgency:
+	case joblife.SetUrgency:
 		tag = in.Tag
 	case joblife.SetExpiration:
 		tag = in.Tag

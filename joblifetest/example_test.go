@@ -62,13 +62,13 @@ func ExampleLogs() {
 // A hook that lets each job wait for a minute asks for the time again after a restart,
 // since timers go with the Manager.
 func ExampleRunHooks() {
-	remind := func(e *joblife.Event) {
+	remind := func(e *joblife.HookEvent) {
 		if submitted, ok := e.Job.Job().Entered(jobstate.StateNew); ok {
 			e.PostAt(submitted+60, joblife.DependencyRemove{ID: e.Job.ID(), Description: "minute"})
 		}
 	}
 	hooks := func() []joblife.Hooks {
-		return []joblife.Hooks{{Restored: remind, Event: func(e *joblife.Event) {
+		return []joblife.Hooks{{Restored: remind, Event: func(e *joblife.HookEvent) {
 			if e.Entry.Name == jobstate.EventSubmit {
 				e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "minute"})
 				remind(e)

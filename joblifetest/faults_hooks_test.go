@@ -14,16 +14,16 @@ import (
 
 func TestBadHooksAreFound(t *testing.T) {
 	lives := 0
-	wait := func(e *joblife.Event, what string) {
+	wait := func(e *joblife.HookEvent, what string) {
 		e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: what})
 	}
-	later := func(e *joblife.Event, in joblife.Input) { e.PostAt(e.Now()+5, in) }
-	end := func(e *joblife.Event, what string) {
+	later := func(e *joblife.HookEvent, in joblife.Input) { e.PostAt(e.Now()+5, in) }
+	end := func(e *joblife.HookEvent, what string) {
 		later(e, joblife.DependencyRemove{ID: e.Job.ID(), Description: what})
 	}
-	memo := func(e *joblife.Event) { later(e, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"x":1}`)}) }
-	atSubmit := func(do func(*joblife.Event)) func(*joblife.Event) {
-		return func(e *joblife.Event) {
+	memo := func(e *joblife.HookEvent) { later(e, joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"x":1}`)}) }
+	atSubmit := func(do func(*joblife.HookEvent)) func(*joblife.HookEvent) {
+		return func(e *joblife.HookEvent) {
 			if e.Entry.Name == "submit" {
 				do(e)
 			}
@@ -34,14 +34,14 @@ func TestBadHooksAreFound(t *testing.T) {
 		hooks      joblife.Hooks
 	}{
 		{"forgets after a restart", "is left in DEPEND", joblife.Hooks{
-			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
+			Event: atSubmit(func(e *joblife.HookEvent) { wait(e, "license"); end(e, "license") }),
 		}},
 		{"loses a dependency", "is left in DEPEND", joblife.Hooks{
-			Event: atSubmit(func(e *joblife.Event) { wait(e, "license") }),
+			Event: atSubmit(func(e *joblife.HookEvent) { wait(e, "license") }),
 		}},
 		{"waits for something else after a restart", `waits for .* before a restart, and .* after it|is left in DEPEND`, joblife.Hooks{
-			Event: atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
-			Restored: func(e *joblife.Event) {
+			Event: atSubmit(func(e *joblife.HookEvent) { wait(e, "license"); end(e, "license") }),
+			Restored: func(e *joblife.HookEvent) {
 				if e.Job.State() == jobstate.StateDepend {
 					lives++
 					life := fmt.Sprint("life", lives)
@@ -52,35 +52,35 @@ func TestBadHooksAreFound(t *testing.T) {
 			},
 		}},
 		{"lets go what waits at a restart", "waits for .* before a restart, and .* after it|is left in DEPEND", joblife.Hooks{
-			Event:    atSubmit(func(e *joblife.Event) { wait(e, "license"); end(e, "license") }),
-			Restored: func(e *joblife.Event) { e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "license"}) },
+			Event:    atSubmit(func(e *joblife.HookEvent) { wait(e, "license"); end(e, "license") }),
+			Restored: func(e *joblife.HookEvent) { e.Post(joblife.DependencyRemove{ID: e.Job.ID(), Description: "license"}) },
 		}},
 		{"has another priority after a restart", "has the priority .* before a restart, and has the priority .* after it", joblife.Hooks{
-			Priority: func(*joblife.Event) (uint32, bool) { lives++; return uint32(lives), false },
+			Priority: func(*joblife.HookEvent) (uint32, bool) { lives++; return uint32(lives), false },
 		}},
 		{"vetoes what it has let in", "before a restart, and does not wait any more after it", joblife.Hooks{
-			Restored: func(e *joblife.Event) {
+			Restored: func(e *joblife.HookEvent) {
 				if e.Job.State()&jobstate.StatePending != 0 {
 					e.Post(joblife.Raise{ID: e.Job.ID(), Type: "veto"})
 				}
 			},
 		}},
-		{"panics", "oh", joblife.Hooks{Inactive: func(*joblife.Event) { panic("oh") }}},
-		{"panics where it may veto", "panicked: oh", joblife.Hooks{Validate: func(*joblife.Event) error { panic("oh") }}},
-		{"never says whether a job is valid", "is left in NEW", joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}},
+		{"panics", "oh", joblife.Hooks{Inactive: func(*joblife.HookEvent) { panic("oh") }}},
+		{"panics where it may veto", "panicked: oh", joblife.Hooks{Validate: func(*joblife.HookEvent) error { panic("oh") }}},
+		{"never says whether a job is valid", "is left in NEW", joblife.Hooks{Validate: func(*joblife.HookEvent) error { return joblife.ErrLater }}},
 		{"posts nonsense", "inactive", joblife.Hooks{
-			Inactive: func(e *joblife.Event) { e.Post(joblife.Urgency{ID: e.Job.ID(), Urgency: 3}) },
+			Inactive: func(e *joblife.HookEvent) { e.Post(joblife.SetUrgency{ID: e.Job.ID(), Urgency: 3}) },
 		}},
 		{"posts for a job that is not there", "unknown job", joblife.Hooks{
-			Event: atSubmit(func(e *joblife.Event) { e.Post(joblife.Memo{ID: 77, Values: []byte(`{"x":1}`)}) }),
+			Event: atSubmit(func(e *joblife.HookEvent) { e.Post(joblife.Memo{ID: 77, Values: []byte(`{"x":1}`)}) }),
 		}},
-		{"keeps a job", "is left in PRIORITY", joblife.Hooks{Priority: func(*joblife.Event) (uint32, bool) { return 0, true }}},
+		{"keeps a job", "is left in PRIORITY", joblife.Hooks{Priority: func(*joblife.HookEvent) (uint32, bool) { return 0, true }}},
 		{"posts without end", "is inactive|limit", joblife.Hooks{
-			Event: func(e *joblife.Event) { e.Post(joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"x":1}`)}) },
+			Event: func(e *joblife.HookEvent) { e.Post(joblife.Memo{ID: e.Job.ID(), Values: []byte(`{"x":1}`)}) },
 		}},
 		{"never ends", "again and again", joblife.Hooks{
-			Event: func(e *joblife.Event) {
-				atSubmit(func(e *joblife.Event) { wait(e, "x") })(e)
+			Event: func(e *joblife.HookEvent) {
+				atSubmit(func(e *joblife.HookEvent) { wait(e, "x") })(e)
 				memo(e)
 			},
 			Restored: memo,
@@ -98,7 +98,7 @@ func TestBadHooksAreFound(t *testing.T) {
 func TestHooksMayRefuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		RunHooks(t, func() []joblife.Hooks {
-			return []joblife.Hooks{{Validate: func(e *joblife.Event) error {
+			return []joblife.Hooks{{Validate: func(e *joblife.HookEvent) error {
 				if e.Job.State() == jobstate.StateNew {
 					return errors.New("closed today")
 				}

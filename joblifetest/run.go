@@ -260,7 +260,7 @@ func (r *runner) meddle() error {
 		return r.hurry()
 	case n >= 7 && n < 11:
 		if id := jobs(jobstate.StateSched); id != 0 {
-			return r.pass(0, joblife.Urgency{ID: id, Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1), Tag: r.newTag()})
+			return r.pass(0, joblife.SetUrgency{ID: id, Urgency: 1 + r.choose(jobstate.UrgencyExpedite-1), Tag: r.newTag()})
 		}
 	case n == 6:
 		r.note("the session of the scheduler is lost")
@@ -358,7 +358,7 @@ func (r *runner) resolve(u joblife.Unresolved) error {
 	if err == nil || errors.Is(err, errCrash) {
 		return err
 	}
-	return r.step(0, joblife.ForceFinish{Action: a, Status: 1, Who: "root"})
+	return r.step(0, joblife.ForceFinish{Action: a, Status: 1, Operator: "root"})
 }
 
 func (r *runner) session() error {

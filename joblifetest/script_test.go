@@ -24,7 +24,7 @@ func TestAScriptThatChangesIsFound(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, difference(string(text), got))
 	got, err = playScript(string(text), func() joblife.Config {
-		return joblife.Config{Hooks: []joblife.Hooks{{Priority: func(*joblife.Event) (uint32, bool) { return 77, false }}}}
+		return joblife.Config{Hooks: []joblife.Hooks{{Priority: func(*joblife.HookEvent) (uint32, bool) { return 77, false }}}}
 	})
 	require.NoError(t, err)
 	require.ErrorContains(t, difference(string(text), got), `a: priority {"priority":77}`)

@@ -84,7 +84,7 @@ func TestTheWorldIsContent(t *testing.T) {
 
 // work is what users ask for, in the order of time.
 func work(now time.Time, s *site) {
-	for _, in := range append(slices.Clone(hello), submit(1), submit(2), joblife.Urgency{ID: 2, Urgency: 31}, joblife.Raise{ID: 99, Type: "cancel"},
+	for _, in := range append(slices.Clone(hello), submit(1), submit(2), joblife.SetUrgency{ID: 2, Urgency: 31}, joblife.Raise{ID: 99, Type: "cancel"},
 		submit(3), joblife.Raise{ID: 3, Type: "cancel"}, joblife.Memo{ID: 2, Values: []byte(`{"a":1}`)}) {
 		s.put(in)
 		if err := s.l.Advance(now); err != nil {

@@ -93,7 +93,7 @@ func Example() {
 func ExampleLoop_Advance() {
 	now := time.Unix(1_700_000_000, 0).UTC()
 	node, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}]}}`))
-	m, _ := joblife.New(joblife.Config{Volatile: true, Hooks: []joblife.Hooks{{Event: func(e *joblife.Event) {
+	m, _ := joblife.New(joblife.Config{Volatile: true, Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == jobstate.EventStart {
 			end := e.Entry.Timestamp + 3600
 			e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseFinish})

@@ -54,7 +54,7 @@ type call struct {
 
 // tagged has the types of inputs that get an Answer, and which of their fields is the Tag.
 var tagged = tagFields(
-	joblife.Submit{}, joblife.Urgency{}, joblife.Update{}, joblife.SetExpiration{}, joblife.Memo{}, joblife.SetFlags{},
+	joblife.Submit{}, joblife.SetUrgency{}, joblife.UpdateJobspec{}, joblife.SetExpiration{}, joblife.Memo{}, joblife.SetFlags{},
 	joblife.Alloc{}, joblife.Raise{}, joblife.Post{}, joblife.Wait{}, joblife.WaitEmpty{}, joblife.EnableQueue{},
 	joblife.StartQueue{}, joblife.Purge{}, joblife.PurgeIDs{}, joblife.Report{},
 )

@@ -38,7 +38,7 @@ func TestACallIsAnsweredWhenTheAnswerIsDurable(t *testing.T) {
 			err  error
 		}{
 			{in: submit(1), want: joblife.Answer{Job: 1}},
-			{in: joblife.Urgency{Tag: 7, ID: 99}, err: joblife.ErrUnknown},
+			{in: joblife.SetUrgency{Tag: 7, ID: 99}, err: joblife.ErrUnknown},
 			{in: submit(1), err: joblife.ErrInvalid},
 			{in: joblife.DependencyAdd{ID: 99, Description: "x"}, err: joblife.ErrUnknown},
 			{in: &joblife.Tick{}, err: joblife.ErrInvalid},
@@ -76,7 +76,7 @@ func TestNobodyHearsWhatIsNotDurable(t *testing.T) {
 			return err
 		},
 		"no answer": func(s *site, ctx context.Context) error {
-			_, err := s.l.Call(ctx, joblife.Priority{ID: 1, Priority: 5})
+			_, err := s.l.Call(ctx, joblife.SetPriority{ID: 1, Priority: 5})
 			return err
 		},
 		"a refusal": func(s *site, ctx context.Context) error {
@@ -114,7 +114,7 @@ func TestNobodyHearsWhatIsNotDurable(t *testing.T) {
 					before := time.Now()
 					s.put(submit(3)) // with the store for a second
 					synctest.Wait()
-					s.put(joblife.Urgency{ID: 1, Urgency: 20}, submit(2))
+					s.put(joblife.SetUrgency{ID: 1, Urgency: 20}, submit(2))
 					err = ask(s, ctx)
 					require.Equal(t, 2*time.Second, time.Since(before), "it waited for both commits")
 					if fails {
@@ -172,7 +172,7 @@ func TestMemoryIsBoundedWhileTheStoreHangs(t *testing.T) {
 		var err error
 		n := 0
 		for ; err == nil; n++ {
-			if err = s.l.Put(joblife.Priority{ID: 1}); n%100 == 99 {
+			if err = s.l.Put(joblife.SetPriority{ID: 1}); n%100 == 99 {
 				synctest.Wait()
 			}
 		}
@@ -214,11 +214,11 @@ func TestTheInboxIsBounded(t *testing.T) {
 	spec, err := jobspec.New(jobspec.Job{Command: []string{"x"}})
 	require.NoError(t, err)
 	for _, in := range []joblife.Input{
-		submit(1), joblife.Submit{Spec: spec}, joblife.Update{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
+		submit(1), joblife.Submit{Spec: spec}, joblife.UpdateJobspec{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
 		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
 		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.SetFlags{Flags: []string{"x"}},
 		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},
-		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Who: "x"},
+		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Operator: "x"},
 	} {
 		require.ErrorIs(t, s.l.Put(in), loop.ErrFull, "%T", in)
 	}
@@ -606,7 +606,7 @@ func TestTheClockDoesNotStepBack(t *testing.T) {
 // A hook that asks for more at once does not keep Advance from its end.
 func TestAdvanceTicksOnce(t *testing.T) {
 	cfg, n := config(), 1
-	cfg.Hooks = []joblife.Hooks{{Event: func(e *joblife.Event) {
+	cfg.Hooks = []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == "memo" {
 			n++
 			e.PostAt(e.Entry.Timestamp, joblife.Memo{ID: e.Job.ID(), Values: fmt.Appendf(nil, `{"n":%d}`, n)})
@@ -709,7 +709,7 @@ func TestAShutdownThatTheManagerKnows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, ctx context.Context) {
 				cfg := config()
-				cfg.Hooks = []joblife.Hooks{{Event: func(e *joblife.Event) {
+				cfg.Hooks = []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 					if e.Entry.Name == "memo" {
 						e.Post(joblife.Shutdown{})
 					}

@@ -114,7 +114,7 @@ func (s *scheduler) heed(in joblife.Input, err error) {
 			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 		}
 	case joblife.Rerun:
-		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Who: "embed"})
+		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "embed"})
 	}
 }
 

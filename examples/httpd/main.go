@@ -200,6 +200,6 @@ func (s *server) refused(in joblife.Input, err error) {
 			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 		}
 	case joblife.Rerun: // the job of a lost prolog is ending
-		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Who: "httpd"})
+		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "httpd"})
 	}
 }

@@ -142,7 +142,7 @@ func (w *world) put(inputs ...joblife.Input) {
 				if w.note("%v", err); in.Ranks == nil {
 					continue // an administrator is told
 				}
-				w.inputs = append(w.inputs, joblife.ForceFinish{Action: in.Action, Status: 9, Who: "test"})
+				w.inputs = append(w.inputs, joblife.ForceFinish{Action: in.Action, Status: 9, Operator: "test"})
 			case joblife.Raise:
 			default:
 				w.fail("%+v is refused: %v", in, err)

@@ -186,7 +186,7 @@ func (m *model) finish() {
 		}
 		for u := range m.m.Unresolved() {
 			if u.Action.Kind != 0 {
-				m.try(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action}, Status: 1, Who: "me"})
+				m.try(joblife.ForceFinish{Action: joblife.Action{Job: u.Job, Key: u.Action}, Status: 1, Operator: "me"})
 				break
 			}
 		}

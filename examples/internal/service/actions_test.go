@@ -344,7 +344,7 @@ func TestARestartLosesActions(t *testing.T) {
 						if kind != "housekeeping" {
 							key = perilog.Key{Kind: jobstate.ActionKind(i + 1), Description: "job-manager." + kind}
 						}
-						c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: key}, Status: 1, Who: "me"})
+						c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: key}, Status: 1, Operator: "me"})
 						c.pump()
 					case LostRerun:
 						require.Empty(t, c.drained)
@@ -414,7 +414,7 @@ func TestARestartDrainsFirst(t *testing.T) {
 		c.hello()
 		require.Equal(t, []string{"16 epilog 0-1", "17 epilog 2-3"}, c.holders())
 		for _, a := range finish {
-			c.do(joblife.ForceFinish{Action: a, Status: 1, Who: "me"})
+			c.do(joblife.ForceFinish{Action: a, Status: 1, Operator: "me"})
 		}
 		c.noDrain = 0
 		c.wait(time.Minute)

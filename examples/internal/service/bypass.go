@@ -19,7 +19,7 @@ const (
 func (c *core) bypass() joblife.Hooks {
 	return joblife.Hooks{
 		Name: flagBypass,
-		Validate: func(e *joblife.Event) error {
+		Validate: func(e *joblife.HookEvent) error {
 			r, err := bypassed(e.Job)
 			switch {
 			case r == nil && err == nil:
@@ -31,7 +31,7 @@ func (c *core) bypass() joblife.Hooks {
 			}
 			return nil
 		},
-		Event: func(e *joblife.Event) { // a restart takes a job from SCHED to PRIORITY again
+		Event: func(e *joblife.HookEvent) { // a restart takes a job from SCHED to PRIORITY again
 			state := e.Job.State()
 			if state == e.Prev || !state.In(jobstate.StatePriority|jobstate.StateSched) {
 				return

@@ -345,11 +345,11 @@ func (c *core) activeJobs() (n int) {
 
 // counting returns hooks that call f with 1 for each job that is not over, and with -1 when it
 // is, or was refused.
-func counting(name string, f func(e *joblife.Event, n int)) joblife.Hooks {
+func counting(name string, f func(e *joblife.HookEvent, n int)) joblife.Hooks {
 	return joblife.Hooks{
 		Name:     name,
-		Restored: func(e *joblife.Event) { f(e, 1) },
-		Event: func(e *joblife.Event) {
+		Restored: func(e *joblife.HookEvent) { f(e, 1) },
+		Event: func(e *joblife.HookEvent) {
 			switch e.Entry.Name {
 			case jobstate.EventSubmit:
 				f(e, 1)
@@ -357,6 +357,6 @@ func counting(name string, f func(e *joblife.Event, n int)) joblife.Hooks {
 				f(e, -1)
 			}
 		},
-		Inactive: func(e *joblife.Event) { f(e, -1) },
+		Inactive: func(e *joblife.HookEvent) { f(e, -1) },
 	}
 }

@@ -103,7 +103,7 @@ func (s *processes) endPartial() error {
 			" scheduler does not support restart with partially released resources", hosts, h.Ranks, s.name(h.Job))
 		s.kill(int(syscall.SIGTERM), func(p *process) bool { return p.job == h.Job })
 		err := s.step(joblife.ForceFinish{
-			Action: joblife.Action{Job: h.Job, Key: perilog.Housekeeping()}, Status: int32(syscall.SIGTERM), Who: "sched-hello",
+			Action: joblife.Action{Job: h.Job, Key: perilog.Housekeeping()}, Status: int32(syscall.SIGTERM), Operator: "sched-hello",
 		})
 		if err != nil {
 			return err

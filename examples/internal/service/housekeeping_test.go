@@ -106,7 +106,7 @@ func TestHousekeepingStats(t *testing.T) {
 	runs(`"ƒH":{"pending":"2-3","allocated":"0-3","t_start":1700000000.0}`, other)
 	c.wait(90 * time.Second)
 	runs(`"ƒH":{"pending":"2-3","allocated":"2-3","t_start":1700000000.0}`, other)
-	c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: perilog.Housekeeping(), Ranks: idset.Of(2)}, Status: 1, Who: "me"})
+	c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: perilog.Housekeeping(), Ranks: idset.Of(2)}, Status: 1, Operator: "me"})
 	runs(`"ƒH":{"pending":"3","allocated":"3","t_start":1700000000.0}`, other)
 	c.endAll()
 	runs()

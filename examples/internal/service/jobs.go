@@ -86,7 +86,7 @@ func (s *jobs) urgency(r *Request, p struct {
 		return nil, err
 	}
 	old := v.Job().Urgency()
-	err = s.step(joblife.Urgency{By: r.cred(), ID: p.ID, Urgency: p.Urgency})
+	err = s.step(joblife.SetUrgency{By: r.cred(), ID: p.ID, Urgency: p.Urgency})
 	switch {
 	case errors.Is(err, joblife.ErrDenied):
 		return nil, fail(errno.Perm, "guests can only adjust urgency <= default")

@@ -102,7 +102,7 @@ var changeRows = []row{
 // no other.
 func TestSubmitRefusesJobsOneByOne(t *testing.T) {
 	w := newWorld(t, joblife.Config{})
-	hook := func(e *joblife.Event) error {
+	hook := func(e *joblife.HookEvent) error {
 		switch e.Job.ID() {
 		case 41:
 			return fail(errno.Invalid, "not this one")

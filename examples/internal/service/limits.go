@@ -25,14 +25,14 @@ type limits struct {
 
 // hooks refuse a job beyond the limits.
 func (s *limits) hooks() joblife.Hooks {
-	h := counting("limits", func(e *joblife.Event, n int) {
+	h := counting("limits", func(e *joblife.HookEvent, n int) {
 		delete(s.known, e.Job.ID())
 		user := e.Job.UserID()
 		if s.jobs[user] += n; s.jobs[user] == 0 {
 			delete(s.jobs, user)
 		}
 	})
-	h.Validate = func(e *joblife.Event) error {
+	h.Validate = func(e *joblife.HookEvent) error {
 		if _, known := e.Lookup(e.Job.ID()); known { // it was let in before a restart
 			return nil
 		}

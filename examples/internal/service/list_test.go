@@ -118,7 +118,7 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	w := newWorld(t, joblife.Config{})
 	for _, u := range []joblife.Input{
 		joblife.SetExpiration{ID: 17, Expiration: 3},
-		joblife.Update{ID: 16, Updates: []jobstate.Update{
+		joblife.UpdateJobspec{ID: 16, Updates: []jobstate.Update{
 			{Path: "attributes.system.duration", Value: json.RawMessage("7")},
 			{Path: "attributes.system.environment", Value: json.RawMessage(`{"A":"<b>"}`)},
 		}},

@@ -142,7 +142,7 @@ func (s *processes) resolve(list []joblife.Unresolved) error {
 			if action.Ranks.IsEmpty() {
 				return nil
 			}
-			return s.step(joblife.ForceFinish{Action: action, Status: 1, Who: "restart"})
+			return s.step(joblife.ForceFinish{Action: action, Status: 1, Operator: "restart"})
 		}})
 	}
 	return nil

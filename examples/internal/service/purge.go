@@ -190,7 +190,7 @@ func (s *purges) end(in *purging, n int, err error) {
 
 // hooks note which jobs are purged, for an event.
 func (s *purges) hooks() joblife.Hooks {
-	return joblife.Hooks{Name: "purged", Removed: func(e *joblife.Event) { s.gone = append(s.gone, e.Job.ID()) }}
+	return joblife.Hooks{Name: "purged", Removed: func(e *joblife.HookEvent) { s.gone = append(s.gone, e.Job.ID()) }}
 }
 
 // purged returns the answer of requests to purge.

@@ -337,7 +337,7 @@ func TestMaxActive(t *testing.T) {
 
 // TestMaxActiveOfNewJobs: a job that is not validated yet counts, and is not counted again.
 func TestMaxActiveOfNewJobs(t *testing.T) {
-	later := joblife.Hooks{Validate: func(*joblife.Event) error { return joblife.ErrLater }}
+	later := joblife.Hooks{Validate: func(*joblife.HookEvent) error { return joblife.ErrLater }}
 	cfg := Config{MaxActive: 1, Manager: joblife.Config{Hooks: []joblife.Hooks{later}}}
 	s := newDesk(t, cfg)
 	s.drive(owner("submit", submission1(16, 5)))

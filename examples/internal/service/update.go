@@ -301,7 +301,7 @@ func (s *updates) apply(u *update) error {
 			return err
 		}
 	}
-	if err := s.step(joblife.Update{By: u.r.cred(), ID: u.id, Updates: u.all}); err != nil {
+	if err := s.step(joblife.UpdateJobspec{By: u.r.cred(), ID: u.id, Updates: u.all}); err != nil {
 		return err
 	}
 	if v, ok := s.m.Job(u.id); ok && u.expiration.Set && v.State() == jobstate.StateRun {

@@ -41,14 +41,14 @@ func newWaits(c *core) waits {
 
 // hooks follow the jobs that may be waited for.
 func (w *waits) hooks() joblife.Hooks {
-	waitable := func(e *joblife.Event) bool { return e.Job.Job().HasFlag("waitable") }
-	h := counting("service waits", func(e *joblife.Event, n int) {
+	waitable := func(e *joblife.HookEvent) bool { return e.Job.Job().HasFlag("waitable") }
+	h := counting("service waits", func(e *joblife.HookEvent, n int) {
 		if waitable(e) {
 			w.active += n
 		}
 	})
 	over := h.Inactive
-	h.Inactive = func(e *joblife.Event) {
+	h.Inactive = func(e *joblife.HookEvent) {
 		if over(e); waitable(e) {
 			w.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
 		}

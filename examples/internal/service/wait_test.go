@@ -143,7 +143,7 @@ func TestDrainAndIdle(t *testing.T) {
 	require.Empty(t, d.ask(2, "drain", ``))
 	require.Empty(t, d.ask(3, "idle", ``), "the scheduler has requests")
 	d.run(1)
-	require.NoError(t, d.step(joblife.Urgency{ID: 2, Urgency: 0}))
+	require.NoError(t, d.step(joblife.SetUrgency{ID: 2, Urgency: 0}))
 	require.Equal(t, `> sched.cancel {"id":2}`, d.flush())
 	require.Regexp(t, `^> sched.free .*$`, d.finish(1, 0), "the scheduler has not taken back job 2")
 	require.Equal(t, `idle a3: {"pending":1}`, d.respond("sched.alloc", `{"id":2,"type":3}`))
