@@ -33,7 +33,7 @@ var mutants = []struct{ name, file, from, to string }{
 	{"the watermark is not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordWatermark {\nreturn\n}"},
 	{"tombstones are not stored", "ready.go", keepsRecord, keepsRecord + "\nif r.Kind == RecordTombstone && len(r.Data) > 0 {\nreturn\n}"},
 	{"an old attempt's report counts", "partners.go", "a = j.life.Report(m.now, in.Report)", `
-		if a = j.life.Report(m.now, in.Report); a == perilog.AnswerStale {
+		if a = j.life.Report(m.now, in.Report); a == perilog.AckStale {
 			in.Attempt++
 			a = j.life.Report(m.now, in.Report)
 		}`},

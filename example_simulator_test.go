@@ -64,12 +64,12 @@ func (s *simulator) step(inputs ...joblife.Input) {
 func (s *simulator) schedule(rd *joblife.Ready) (responses []joblife.Input) {
 	if rd.Hello != nil {
 		for _, h := range rd.Hello.Responses {
-			check(s.sched.Take(h))
+			check(s.sched.Handle(h))
 		}
 		try(s.sched.EndHello())
 	}
 	for _, msg := range rd.Sched {
-		check(s.sched.Take(msg))
+		check(s.sched.Handle(msg))
 	}
 	for _, r := range s.sched.Decide(eventlog.FromTime(s.now)) {
 		responses = append(responses, joblife.SchedResponse(r))

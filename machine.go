@@ -318,7 +318,7 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Sp
 
 // log stores what a job has posted, and reports whether there was anything.
 func (m *machine) log(j *job) bool {
-	records := j.life.Settle(m.now)
+	records := j.life.Decide(m.now)
 	for i := range records {
 		m.logged(j, &records[i])
 	}
@@ -465,7 +465,7 @@ func (m *machine) ended(j *job) {
 // emit hands out what a job wants done.
 func (m *machine) emit(j *job) {
 	todo := j.life.Take(m.now)
-	for i := range todo.Post { // of housekeeping alone: Settle has returned the others
+	for i := range todo.Post { // of housekeeping alone: Decide has returned the others
 		m.logged(j, &todo.Post[i])
 	}
 	for _, l := range todo.Launch {

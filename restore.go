@@ -220,7 +220,7 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			greatest = max(greatest, id)
 		}
 	}
-	ev := purge.Evidence{Now: m.now, Watermark: m.purger.idFloor}
+	ev := purge.Snapshot{Now: m.now, Watermark: m.purger.idFloor}
 	var live []*job
 	for _, id := range ids {
 		s := jobs[id]

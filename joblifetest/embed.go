@@ -22,12 +22,12 @@ import (
 
 // An Embedder is what [RunEmbedder] tests: the loop around a Manager.
 type Embedder interface {
-	// Take takes an input from a connection, and does what follows from it before it
+	// Handle takes an input from a connection, and does what follows from it before it
 	// returns. It returns the error of Manager.Step or of the Site. A scheduler and an
 	// executor begin a connection with their hello, each with a number of its own; what
 	// comes from an earlier connection of theirs is dropped. The number is 0 for all
 	// others.
-	Take(now time.Time, connection int, in joblife.Input) error
+	Handle(now time.Time, connection int, in joblife.Input) error
 	// Manager returns the Manager.
 	Manager() *joblife.Manager
 }
@@ -185,7 +185,7 @@ func newLoop(s *Site) (Embedder, error) {
 
 func (l *loop) Manager() *joblife.Manager { return l.m }
 
-func (l *loop) Take(now time.Time, connection int, in joblife.Input) error {
+func (l *loop) Handle(now time.Time, connection int, in joblife.Input) error {
 	switch in.(type) {
 	case joblife.SchedHello:
 		l.sched = connection
@@ -264,7 +264,7 @@ func (r *runner) begin() error {
 // step passes an input to the embedder, and judges what it did.
 func (r *runner) step(connection int, in joblife.Input) error {
 	r.w.input(in)
-	err := r.e.Take(r.now, connection, in)
+	err := r.e.Handle(r.now, connection, in)
 	switch {
 	case r.site.err != nil:
 		return r.site.err

@@ -25,7 +25,7 @@ func newEmbedder(site *joblifetest.Site) (joblifetest.Embedder, error) {
 
 func (e *embedder) Manager() *joblife.Manager { return e.m }
 
-func (e *embedder) Take(now time.Time, connection int, in joblife.Input) error {
+func (e *embedder) Handle(now time.Time, connection int, in joblife.Input) error {
 	switch in.(type) {
 	case joblife.SchedHello:
 		e.scheduler = connection

@@ -14,7 +14,7 @@ import (
 )
 
 // tested is a scheduler with a policy that is to be tested: each session has its own
-// Scheduler, whose Take and Decide are what RunScheduler wants.
+// Scheduler, whose Handle and Decide are what RunScheduler wants.
 type tested struct {
 	*sched.Scheduler
 	nodes *rset.R
@@ -24,7 +24,7 @@ func (s *tested) Hello(a alloc.Announcement) error {
 	s.Scheduler = sched.New(sched.Config{Policy: sched.EASY{}})
 	err := s.Acquire(pool.Acquire{Resources: s.nodes, Change: pool.Change{Up: s.nodes.Ranks()}})
 	for _, h := range a.Responses {
-		err = errors.Join(err, s.Take(h))
+		err = errors.Join(err, s.Handle(h))
 	}
 	_, fault := s.EndHello()
 	return errors.Join(err, fault)

@@ -50,7 +50,7 @@ func newBadLoop(fault string, lives *int) func(*Site) (Embedder, error) {
 	}
 }
 
-func (b *badLoop) Take(now time.Time, connection int, in joblife.Input) error {
+func (b *badLoop) Handle(now time.Time, connection int, in joblife.Input) error {
 	switch msg := in.(type) {
 	case joblife.ExecResponse:
 		if b.fault == "tells another result" && msg.Type == exec.ResponseFinish {
@@ -80,11 +80,11 @@ func (b *badLoop) Take(now time.Time, connection int, in joblife.Input) error {
 	case "has a clock that is ahead":
 		now = now.Add(time.Second)
 	}
-	err := b.loop.Take(now, connection, in)
+	err := b.loop.Handle(now, connection, in)
 	for len(b.drain) > 0 {
 		ranks := b.drain[0]
 		b.drain = b.drain[1:]
-		_ = b.Take(now, 0, joblife.Drained{Ranks: ranks})
+		_ = b.Handle(now, 0, joblife.Drained{Ranks: ranks})
 	}
 	if err == errForgets {
 		return nil

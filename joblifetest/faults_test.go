@@ -116,7 +116,7 @@ func (b *bad) Hello(a alloc.Announcement) error {
 	if err != nil || b.fault != "keeps what was lost on its way" || before == nil {
 		return err
 	}
-	for h := range before.Holders() {
+	for h := range before.Allocations() {
 		_ = b.pool.Adopt(h.ID, h.R, nil) // unless it is known
 	}
 	return nil
@@ -132,7 +132,7 @@ func (b *bad) Update(c pool.Change) error {
 	return b.first.Update(c)
 }
 
-func (b *bad) Take(msg alloc.Message) error {
+func (b *bad) Handle(msg alloc.Message) error {
 	switch msg := msg.(type) {
 	case alloc.Free:
 		if b.fault == "keeps what is freed" || b.fault == "ignores frees that are not final" && !msg.Final {
@@ -152,7 +152,7 @@ func (b *bad) Take(msg alloc.Message) error {
 				msg.Jobspec = []byte(strings.Replace(string(msg.Jobspec), `"constraints":`, `"wishes":`, 1))
 			}
 		}
-		return b.first.Take(msg)
+		return b.first.Handle(msg)
 	case alloc.Prioritize:
 		if b.fault == "ignores prioritize" {
 			return nil
@@ -174,7 +174,7 @@ func (b *bad) Take(msg alloc.Message) error {
 			return nil
 		}
 	}
-	_ = b.first.Take(msg) // it is careless, too
+	_ = b.first.Handle(msg) // it is careless, too
 	return nil
 }
 

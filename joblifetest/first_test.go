@@ -36,7 +36,7 @@ func (f *first) Hello(a alloc.Announcement) (err error) {
 
 func (f *first) Update(c pool.Change) error { return f.pool.Update(c) }
 
-func (f *first) Take(msg alloc.Message) (err error) {
+func (f *first) Handle(msg alloc.Message) (err error) {
 	switch msg := msg.(type) {
 	case alloc.Request:
 		f.waiting[msg.ID] = msg

@@ -150,7 +150,7 @@ func (r *runner) send(msg alloc.Message) error {
 	if err := r.judge.sent(msg); err != nil {
 		return err
 	}
-	if err := r.s.Take(msg); err != nil {
+	if err := r.s.Handle(msg); err != nil {
 		return fmt.Errorf("joblifetest: the scheduler refuses %T: %w", msg, err)
 	}
 	return r.decide()
@@ -258,7 +258,7 @@ func (f *fifo) Hello(a alloc.Announcement) error {
 	f.Scheduler = sched.New(sched.Config{})
 	err := f.Acquire(pool.Acquire{Resources: f.nodes, Change: pool.Change{Up: f.nodes.Ranks()}})
 	for _, h := range a.Responses {
-		err = errors.Join(err, f.Take(h))
+		err = errors.Join(err, f.Handle(h))
 	}
 	_, fault := f.EndHello()
 	return errors.Join(err, fault)

@@ -31,10 +31,10 @@ type Scheduler interface {
 	// Update tells which ranks come up, and which are down or drained (RFC 28). A job
 	// keeps what it has there.
 	Update(pool.Change) error
-	// Take takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
+	// Handle takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
 	// Expiration. It may keep the message.
-	Take(alloc.Message) error
-	// Decide returns responses. It is called after each Hello, Update and Take, and when
+	Handle(alloc.Message) error
+	// Decide returns responses. It is called after each Hello, Update and Handle, and when
 	// time has passed. The first Decide after a Cancel returns alloc.ResponseCancel, unless
 	// the request has its response.
 	Decide(now eventlog.Timestamp) []alloc.Response

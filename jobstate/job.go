@@ -105,8 +105,8 @@ type Exception struct {
 	WaitStatus Optional[int32]
 }
 
-// Action is a prolog or an epilog that is active.
-type Action struct {
+// ActiveAction is a prolog or an epilog that is active.
+type ActiveAction struct {
 	ActionKey
 	Active int                // number of active actions of this key; at least 1
 	Since  eventlog.Timestamp // when the first of these started
@@ -263,13 +263,13 @@ func (j *Job) swept() bool {
 
 // Actions yields the prologs and epilogs that are active, in the order in which
 // their descriptions first came. The job must not change meanwhile.
-func (j *Job) Actions() iter.Seq[Action] {
-	return func(yield func(Action) bool) {
+func (j *Job) Actions() iter.Seq[ActiveAction] {
+	return func(yield func(ActiveAction) bool) {
 		if j.actions == nil {
 			return
 		}
 		for key, a := range j.actions.all() {
-			if a.live > 0 && !yield(Action{ActionKey: key, Active: a.live, Since: a.since}) {
+			if a.live > 0 && !yield(ActiveAction{ActionKey: key, Active: a.live, Since: a.since}) {
 				return
 			}
 		}

@@ -56,7 +56,7 @@ func (storeOf) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) {
 
 func (e *embedder) Manager() *joblife.Manager { return e.m }
 
-func (e *embedder) Take(now time.Time, connection int, in joblife.Input) (err error) {
+func (e *embedder) Handle(now time.Time, connection int, in joblife.Input) (err error) {
 	switch in.(type) {
 	case joblife.SchedHello:
 		e.sched = connection

@@ -48,7 +48,7 @@ func (w *world) serve() {
 		context += fmt.Sprintf(`,"resources":[%q]`, w.named[0])
 	}
 	s.ranks.SubtractWith(w.job.Holds().Released().Ranks)
-	if w.apply(s.key.Kind.String()+"-start", context+"}") && slices.ContainsFunc(slices.Collect(w.job.State().Actions()), func(a jobstate.Action) bool {
+	if w.apply(s.key.Kind.String()+"-start", context+"}") && slices.ContainsFunc(slices.Collect(w.job.State().Actions()), func(a jobstate.ActiveAction) bool {
 		return a.Description == s.key.Description
 	}) {
 		w.services = append(w.services, s)

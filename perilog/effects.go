@@ -140,7 +140,7 @@ func (k ReportKind) String() string {
 // An Ack says what became of a report. The zero Ack is invalid.
 type Ack uint8
 
-// The answers. Only AckApplied means that something has changed. A process repeats its
+// The kinds of Ack. Only AckApplied means that something has changed. A process repeats its
 // last report until the answer is AckEnded, AckStale or AckUnknown: before, the
 // log does not have the end of the action on its rank.
 const (
@@ -153,9 +153,9 @@ const (
 )
 
 // String returns "applied", "repeated", "ended", "stale", "unknown" or "ignored";
-// another value prints as Answer(n).
+// another value prints as Ack(n).
 func (a Ack) String() string {
-	return guard.Name("Answer", a, "applied", "repeated", "ended", "stale", "unknown", "ignored")
+	return guard.Name("Ack", a, "applied", "repeated", "ended", "stale", "unknown", "ignored")
 }
 
 // ControlPrefix begins each control line; other lines are plain output. See the package

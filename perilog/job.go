@@ -450,7 +450,7 @@ func (a *action) appendText(dst []byte) []byte {
 }
 
 // A Scratch is memory that the Jobs of one goroutine share, so that a Job that only waits
-// stays small. The zero Scratch is ready for use. What Take and Settle return is then valid
+// stays small. The zero Scratch is ready for use. What Take and Decide return is then valid
 // until the next input or Take of any of these Jobs.
 type Scratch struct {
 	event, own   jobstate.Event // of Apply, and of what a Job posts
@@ -482,7 +482,7 @@ func (s *Scratch) checkConfig(c *Config) error {
 // buffers are the memory of effects.
 type buffers struct {
 	effects Effects
-	settled int    // how many of effects.Post Settle has returned
+	decided int    // how many of effects.Post Decide has returned
 	text    []byte // contexts of effects.Post
 }
 
@@ -510,7 +510,7 @@ func (j *Job) close() Effects {
 		e.Post = clearTo(e.Post) // its records may have exceptions
 		e.Launch, e.Signal, e.Drain, e.Results = clearTo(e.Launch), clearTo(e.Signal), clearTo(e.Drain), clearTo(e.Results)
 		e.Start, e.Free = false, rset.Fragment{}
-		last.text, last.settled = last.text[:0], 0
+		last.text, last.decided = last.text[:0], 0
 		s.free = append(s.free, last)
 	}
 	s.taken, j.buffers = j.buffers, &s.noEffects

@@ -203,7 +203,7 @@ const severityNonFatal = 2
 const maxNodelist = 64 << 10
 
 // Take returns what the embedder has to do after all inputs since the last Take, and
-// forgets it. Its Post lacks what Settle has returned. The timeout of a launch counts from
+// forgets it. Its Post lacks what Decide has returned. The timeout of a launch counts from
 // its time in the log, the kill timeout of a signal from Take. Take allocates only for
 // fragments, failures and new launches.
 func (j *Job) Take(now eventlog.Timestamp) Effects {
@@ -213,7 +213,7 @@ func (j *Job) Take(now eventlog.Timestamp) Effects {
 	for _, s := range j.effects.Signal {
 		j.Signaled(now, s)
 	}
-	settled := j.settled
+	settled := j.decided
 	out := j.close()
 	out.Post = out.Post[settled:]
 	if out.Free.R == nil {
@@ -256,17 +256,17 @@ func (j *Job) isMoot(l Launch) bool {
 	return l.Ranks.IsEmpty()
 }
 
-// Settle posts the next events that follow from the inputs, and returns what was posted
-// since the last Settle or Take, inputs included. It returns nothing when nothing follows
+// Decide posts the next events that follow from the inputs, and returns what was posted
+// since the last Decide or Take, inputs included. It returns nothing when nothing follows
 // any more. Free and clean come last, so that an embedder can answer the other events with
-// inputs that delay them. An embedder without such answers calls only Take, which settles
+// inputs that delay them. An embedder without such answers calls only Take, which decides
 // everything at once. The slice is valid until the next input.
-func (j *Job) Settle(now eventlog.Timestamp) []LogEntry {
-	if j.advance(now); len(j.effects.Post) == j.settled && !j.stopped() {
+func (j *Job) Decide(now eventlog.Timestamp) []LogEntry {
+	if j.advance(now); len(j.effects.Post) == j.decided && !j.stopped() {
 		j.follow()
 	}
-	fresh := j.effects.Post[j.settled:]
-	j.settled = len(j.effects.Post)
+	fresh := j.effects.Post[j.decided:]
+	j.decided = len(j.effects.Post)
 	return fresh
 }
 

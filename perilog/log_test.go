@@ -58,16 +58,16 @@ func names(records []perilog.LogEntry) (list []string) {
 // PL-2: what is posted in answer to an event is in time to hold free and clean.
 func TestFreeAndCleanAreSettledLast(t *testing.T) {
 	b := scheduled(t, perilog.Config{}, perilog.JobConfig{ID: 1})
-	settled := func() []string { return names(b.job.Settle(b.now)) }
+	decided := func() []string { return names(b.job.Decide(b.now)) }
 	b.apply("exception", cancel)
-	require.Equal(t, []string{"exception CLEANUP"}, settled())
+	require.Equal(t, []string{"exception CLEANUP"}, decided())
 	b.apply("epilog-start", `{"description":"dws"}`)
-	require.Equal(t, []string{"epilog-start CLEANUP"}, settled())
-	require.Empty(t, settled())
-	require.Empty(t, b.take().Post, "Settle has returned it")
+	require.Equal(t, []string{"epilog-start CLEANUP"}, decided())
+	require.Empty(t, decided())
+	require.Empty(t, b.take().Post, "Decide has returned it")
 	b.apply("epilog-finish", `{"description":"dws","status":0}`)
-	require.Equal(t, []string{"epilog-finish CLEANUP"}, settled())
-	require.Equal(t, []string{"clean INACTIVE"}, settled())
+	require.Equal(t, []string{"epilog-finish CLEANUP"}, decided())
+	require.Equal(t, []string{"clean INACTIVE"}, decided())
 	require.True(t, b.take().IsEmpty())
 	require.True(t, b.job.Done())
 }

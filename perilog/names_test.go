@@ -30,5 +30,5 @@ func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
 		names = append(names, a.String())
 	}
 	require.Equal(t, "[ReportKind(0) started exited launch failed unreachable output ReportKind(6)"+
-		" Answer(0) applied repeated ended stale unknown ignored Answer(7)]", fmt.Sprint(names))
+		" Ack(0) applied repeated ended stale unknown ignored Ack(7)]", fmt.Sprint(names))
 }

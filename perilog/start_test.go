@@ -72,7 +72,7 @@ func TestAJobThatCannotStartAnyMoreEnds(t *testing.T) {
 				b := asked(t, 2)
 				end(b)
 				if crashes {
-					post := slices.Clone(b.job.Settle(b.now))
+					post := slices.Clone(b.job.Decide(b.now))
 					for post[len(post)-1].Entry.Name == "exception" && !strings.Contains(string(post[len(post)-1].Entry.Context), "node") {
 						post = post[:len(post)-1] // what was decided is not durable
 					}
@@ -374,7 +374,7 @@ func TestAJobIsAllocatedOnce(t *testing.T) {
 		"freed": func(b *bench) {
 			b.apply("exception", `{"type":"cancel","severity":0,"note":""}`)
 			for b.logged("free") == 0 {
-				b.store(b, b.job.Settle(b.now))
+				b.store(b, b.job.Decide(b.now))
 			}
 		},
 	} {

@@ -31,7 +31,7 @@ func newChurn(t testing.TB, n int) *churn {
 	for i := range jobs {
 		jobs[i] = churnJob(i)
 	}
-	x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
+	x, err := purge.Recover(purge.Config{}, purge.Snapshot{Jobs: jobs})
 	require.NoError(t, err)
 	return &churn{x, n, n}
 }

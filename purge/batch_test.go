@@ -232,7 +232,7 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 	restart := func() {
 		m.diesAt = 0
 		var err error
-		x, err = purge.Recover(cfg, m.evidence())
+		x, err = purge.Recover(cfg, m.snapshot())
 		require.NoError(t, err)
 		require.NoError(t, x.Check())
 		for id := range issued {

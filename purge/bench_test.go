@@ -68,7 +68,7 @@ func perJob(t testing.TB, n int, atOnce bool) float64 {
 	if atOnce {
 		jobs := shuffled(n)
 		var err error
-		x, err = purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
+		x, err = purge.Recover(purge.Config{}, purge.Snapshot{Jobs: jobs})
 		require.NoError(t, err)
 	} else {
 		x = new(purge.Index)

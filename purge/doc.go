@@ -6,7 +6,7 @@
 // purged, oldest first, and why. [Index.Claim] reserves such a batch, and [Index.Unlinked]
 // takes its outcome. The index does no I/O: its caller does, or [CarryOut] with a [Store].
 //
-//	x, err := purge.Recover(cfg, evidence)     // 1: at start, of what the store has
+//	x, err := purge.Recover(cfg, snapshot)     // 1: at start, of what the store has
 //	for now := range ticks {                   // at x.Due(limits)
 //		err := x.Observe(now)
 //		_, err = x.Claim(now, limits)

@@ -13,8 +13,8 @@ import (
 )
 
 // ended returns jobs 1 to n, one of which ended every second from 1000 on.
-func ended(n int) purge.Evidence {
-	var ev purge.Evidence
+func ended(n int) purge.Snapshot {
+	var ev purge.Snapshot
 	for i := range n {
 		ev.Jobs = append(ev.Jobs, purge.Record{
 			ID: jobid.ID(i + 1), Inactive: 1000 + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
@@ -99,7 +99,7 @@ func ExampleIndex_PlanIDs() {
 }
 
 func ExampleIndex_Ended() {
-	x := must(purge.Recover(purge.Config{}, purge.Evidence{
+	x := must(purge.Recover(purge.Config{}, purge.Snapshot{
 		Tombstones: []purge.Record{{ID: 5, Inactive: 1000, Result: jobstate.ResultCanceled}},
 	}))
 	if j, ok := x.Ended(5); ok {

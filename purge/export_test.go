@@ -26,7 +26,7 @@ func (x *Index) Check() error {
 	if err := x.jobs.check("record", orders, x.leaving()+x.numWaiting()); err != nil {
 		return err
 	}
-	var counts Counts
+	var counts ResultCounts
 	waiting := 0
 	for id, at := range x.jobs.byID {
 		if x.jobs.where(at) == wherePurged {

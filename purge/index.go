@@ -40,16 +40,16 @@ func (c Config) check() error {
 	return nil
 }
 
-// Counts are numbers of jobs by result.
-type Counts struct {
+// ResultCounts are numbers of jobs by result.
+type ResultCounts struct {
 	Unknown, Completed, Failed, Canceled, Timeout int
 }
 
 // Total returns the number of jobs.
-func (c Counts) Total() int { return c.Unknown + c.Completed + c.Failed + c.Canceled + c.Timeout }
+func (c ResultCounts) Total() int { return c.Unknown + c.Completed + c.Failed + c.Canceled + c.Timeout }
 
 // add counts n more jobs with a result.
-func (c *Counts) add(r jobstate.Result, n int) {
+func (c *ResultCounts) add(r jobstate.Result, n int) {
 	at, _ := place(r)
 	*[...]*int{&c.Unknown, &c.Completed, &c.Failed, &c.Canceled, &c.Timeout}[at] += n
 }
@@ -58,12 +58,12 @@ func (c *Counts) add(r jobstate.Result, n int) {
 // job that is added, and never shrinks. After a restart Purged begins at 0;
 // Tombstones counts what was purged before.
 type Stats struct {
-	Resident   Counts // in the index
-	Purged     Counts // since the index was made
-	Pinned     int    // of those resident
-	Leaving    int    // of those resident
-	Stuck      int    // of those resident: the store could not remove them last time
-	Tombstones Counts
+	Resident   ResultCounts // in the index
+	Purged     ResultCounts // since the index was made
+	Pinned     int          // of those resident
+	Leaving    int          // of those resident
+	Stuck      int          // of those resident: the store could not remove them last time
+	Tombstones ResultCounts
 }
 
 // An Index holds the inactive jobs in the order in which they became inactive.
@@ -87,13 +87,13 @@ type Index struct {
 
 	clock    eventlog.Timestamp // the last time that the index was told, 0 at first
 	high     jobid.ID           // the watermark
-	resident Counts
-	purged   Counts
-	buried   Counts // of the tombstones
+	resident ResultCounts
+	purged   ResultCounts
+	buried   ResultCounts // of the tombstones
 }
 
-// Evidence is what a restart finds in the store.
-type Evidence struct {
+// Snapshot is what a restart finds in the store.
+type Snapshot struct {
 	// Now is the current time by a clock that the caller trusts, however long the process
 	// was down. 0 means the newest time of the jobs and tombstones. If that time is wrong,
 	// or more than a week ago, every time is ErrClock until AcceptClock.
@@ -110,7 +110,7 @@ type Evidence struct {
 }
 
 // New returns an empty index. It returns an error if cfg makes no sense.
-func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
+func New(cfg Config) (*Index, error) { return Recover(cfg, Snapshot{}) }
 
 // Recover returns an index of the jobs and tombstones that a restart finds. Its
 // watermark is the greatest id in ev. For n jobs it takes O(n log n), or O(n)
@@ -118,9 +118,9 @@ func New(cfg Config) (*Index, error) { return Recover(cfg, Evidence{}) }
 //
 // Pins are not stored: their owners pin the jobs again before the first batch.
 //
-// The error has category ErrClock if Evidence.Now is neither 0 nor a valid time. Another
+// The error has category ErrClock if Snapshot.Now is neither 0 nor a valid time. Another
 // error names a record that is not valid, or is there twice.
-func Recover(cfg Config, ev Evidence) (*Index, error) {
+func Recover(cfg Config, ev Snapshot) (*Index, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func Recover(cfg Config, ev Evidence) (*Index, error) {
 // fill puts records into the table and an order, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
 // end, and counts them. The tombstone of a resident job is left out.
-func (x *Index) fill(o *order, where meta, counts *Counts, records []Record) error {
+func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []Record) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {

@@ -117,9 +117,9 @@ func (m *memory) Stored() ([]jobid.ID, []purge.Record, jobid.ID, error) {
 
 func (m *memory) Reopen() error { return nil }
 
-// evidence is what a restart finds.
-func (m *memory) evidence() purge.Evidence {
-	ev := purge.Evidence{Watermark: m.watermark, Tombstones: slices.Collect(maps.Values(m.tombs))}
+// snapshot is what a restart finds.
+func (m *memory) snapshot() purge.Snapshot {
+	ev := purge.Snapshot{Watermark: m.watermark, Tombstones: slices.Collect(maps.Values(m.tombs))}
 	for id, j := range m.jobs {
 		if j == nil {
 			ev.Active = append(ev.Active, id)

@@ -398,7 +398,7 @@ func (w *world) clock(t *rapid.T) {
 
 // restart makes the index anew of what a store would have.
 func (w *world) restart(t *rapid.T) {
-	var ev purge.Evidence
+	var ev purge.Snapshot
 	for _, j := range rapid.Permutation(w.n.jobs).Draw(t, "order") {
 		ev.Jobs = append(ev.Jobs, j.Record)
 		j.pins, j.leaving, j.tries, j.until = map[purge.Pin]bool{}, false, 0, 0

@@ -190,7 +190,7 @@ func (n *naive) observe(now eventlog.Timestamp) {
 
 // stats counts everything.
 func (n *naive) stats() (s purge.Stats) {
-	count := func(c *purge.Counts, r jobstate.Result) {
+	count := func(c *purge.ResultCounts, r jobstate.Result) {
 		switch r {
 		case 0:
 			c.Unknown++

@@ -181,7 +181,7 @@ func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
 		require.NoError(t, m.Create(future))
 		require.NoError(t, x.Add(future))
 		if restart {
-			ev := m.evidence()
+			ev := m.snapshot()
 			ev.Now = start + 10
 			var err error
 			x, err = purge.Recover(purge.Config{}, ev)
@@ -232,18 +232,18 @@ func TestARestartRefusesImpossibleRecords(t *testing.T) {
 	timeless := jobs[1]
 	timeless.Inactive = eventlog.Timestamp(math.NaN())
 	for _, c := range []struct {
-		ev   purge.Evidence
+		ev   purge.Snapshot
 		want string
 	}{
-		{purge.Evidence{Jobs: []purge.Record{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
-		{purge.Evidence{Tombstones: []purge.Record{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
-		{purge.Evidence{Jobs: []purge.Record{jobs[0], bad, jobs[2]}}, "malformed record"},
-		{purge.Evidence{Jobs: []purge.Record{jobs[0], timeless, jobs[2]}}, "malformed record"},
+		{purge.Snapshot{Jobs: []purge.Record{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
+		{purge.Snapshot{Tombstones: []purge.Record{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
+		{purge.Snapshot{Jobs: []purge.Record{jobs[0], bad, jobs[2]}}, "malformed record"},
+		{purge.Snapshot{Jobs: []purge.Record{jobs[0], timeless, jobs[2]}}, "malformed record"},
 	} {
 		_, err := purge.Recover(purge.Config{}, c.ev)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := purge.Recover(purge.Config{}, purge.Evidence{Now: eventlog.Timestamp(math.NaN())})
+	_, err := purge.Recover(purge.Config{}, purge.Snapshot{Now: eventlog.Timestamp(math.NaN())})
 	require.ErrorIs(t, err, purge.ErrClock)
 	for _, cfg := range []purge.Config{
 		{TombstoneCount: jobstate.Some(-1)}, {TombstoneAge: jobstate.Some(-time.Second)},
@@ -260,7 +260,7 @@ func TestARestartRefusesImpossibleRecords(t *testing.T) {
 
 func TestTombstonesBeyondALoweredLimitEndOverTime(t *testing.T) {
 	jobs := makeJobs(5000)
-	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(1)}, purge.Evidence{Tombstones: jobs[:4995], Jobs: jobs[4995:]})
+	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(1)}, purge.Snapshot{Tombstones: jobs[:4995], Jobs: jobs[4995:]})
 	require.NoError(t, err)
 	for want := range 5 {
 		p, err := x.ClaimIDs(start+6000, jobid.ID(4996+want))

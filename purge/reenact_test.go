@@ -15,7 +15,7 @@ import (
 // and per job that is purged, where n jobs stay.
 func comparisons(t *testing.T, n int) float64 {
 	jobs := makeJobs(n + 5000)
-	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(0)}, purge.Evidence{Jobs: jobs[:n]})
+	x, err := purge.Recover(purge.Config{TombstoneCount: jobstate.Some(0)}, purge.Snapshot{Jobs: jobs[:n]})
 	require.NoError(t, err)
 	before := x.Compared()
 	for _, j := range jobs[n:] {
@@ -48,7 +48,7 @@ func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
 	p, err = tick(t.Context(), x, m, start+10, count(0))
 	require.NoError(t, err)
 	require.Equal(t, jobid.ID(3), p.Watermark, "no greater than that of a job that goes")
-	again, err := purge.Recover(purge.Config{}, m.evidence())
+	again, err := purge.Recover(purge.Config{}, m.snapshot())
 	require.NoError(t, err)
 	require.Equal(t, jobid.ID(4), again.Watermark())
 }
@@ -89,7 +89,7 @@ func TestAPurgedJobStillAnswers(t *testing.T) {
 	require.Equal(t, jobstate.ResultCompleted, j.Result)
 	require.Equal(t, start, j.Inactive)
 	require.ErrorIs(t, x.Add(j), purge.ErrPurged, "ids do not come back")
-	x, err = purge.Recover(purge.Config{}, m.evidence())
+	x, err = purge.Recover(purge.Config{}, m.snapshot())
 	require.NoError(t, err)
 	again, ok := x.Ended(1)
 	require.True(t, ok)
@@ -107,7 +107,7 @@ func TestABacklogInAnyOrderIsBuiltByComparingLittle(t *testing.T) {
 		k := i * 7919 % n
 		jobs[i], jobs[k] = jobs[k], jobs[i]
 	}
-	x, err := purge.Recover(purge.Config{}, purge.Evidence{Jobs: jobs})
+	x, err := purge.Recover(purge.Config{}, purge.Snapshot{Jobs: jobs})
 	require.NoError(t, err)
 	require.NoError(t, x.Check())
 	require.Less(t, x.Compared(), uint64(2*n*bits.Len(n)))

@@ -121,8 +121,8 @@ func TestTheReferencesOwnSequence(t *testing.T) {
 	in.now++
 	in.beat(purge.Limits{MaxAge: jobstate.Some(time.Millisecond)})
 	require.Zero(t, in.x.Len())
-	require.Equal(t, purge.Counts{}, in.x.Stats().Resident)
-	require.Equal(t, purge.Counts{Completed: 27}, in.x.Stats().Purged)
+	require.Equal(t, purge.ResultCounts{}, in.x.Stats().Resident)
+	require.Equal(t, purge.ResultCounts{Completed: 27}, in.x.Stats().Purged)
 	require.NoError(t, in.x.Check())
 }
 

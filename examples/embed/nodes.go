@@ -96,7 +96,7 @@ func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
 		warn(err)
 	}
 	for _, msg := range messages {
-		warn(s.Take(msg))
+		warn(s.Handle(msg))
 	}
 	for _, r := range s.Decide(eventlog.FromTime(time.Now())) {
 		s.put(joblife.SchedResponse(r))

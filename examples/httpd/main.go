@@ -166,7 +166,7 @@ func (s *server) effects(_ *joblife.Manager, rd *joblife.Ready) {
 		warn(err)
 	}
 	for _, msg := range rd.Sched {
-		warn(s.scheduler.Take(msg))
+		warn(s.scheduler.Handle(msg))
 	}
 	s.cluster.Do(rd)
 	for _, d := range rd.Drain {

@@ -25,7 +25,7 @@ func printTable(w io.Writer, header table.Row, rows []table.Row) {
 // printStats prints what there is.
 func (s *session) printStats(title string) {
 	st := s.index.Stats()
-	row := func(name string, c purge.Counts) table.Row {
+	row := func(name string, c purge.ResultCounts) table.Row {
 		return table.Row{name, c.Total(), c.Completed, c.Failed, c.Canceled, c.Timeout}
 	}
 	printTable(s.out, table.Row{title, "jobs", "completed", "failed", "canceled", "timeout"}, []table.Row{

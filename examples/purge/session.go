@@ -92,7 +92,7 @@ func (s *session) open(o options) (err error) {
 // restart makes the index of what the store has. Pins are not stored: their owners
 // put them on again.
 func (s *session) restart(pins int) error {
-	ev, damaged, err := s.store.Evidence()
+	ev, damaged, err := s.store.Snapshot()
 	if err != nil {
 		return err
 	}

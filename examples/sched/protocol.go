@@ -292,7 +292,7 @@ func (s *session) take(m alloc.Message) error {
 	if q, ok := m.(alloc.Request); ok && s.clock.Advance(q.Submit) {
 		s.tick()
 	}
-	err := s.Scheduler.Take(m)
+	err := s.Scheduler.Handle(m)
 	switch m.(type) {
 	case alloc.Expiration:
 		if err == nil {

@@ -54,7 +54,7 @@ func (s *stats) took(m alloc.Message, err error, from *session) {
 		if _, again := s.cores[m.ID]; again || from.Pool() == nil {
 			return
 		}
-		if h, ok := from.Pool().Holder(m.ID); ok {
+		if h, ok := from.Pool().Allocation(m.ID); ok {
 			s.adopted++
 			s.hold(m.ID, h.Held.Count("core")+h.Gone.Count("core"))
 		}

@@ -49,7 +49,7 @@ func (s *session) onHolders() error {
 	if p == nil {
 		return errNoInventory
 	}
-	for h := range p.Holders() {
+	for h := range p.Allocations() {
 		if err := s.reply(topicHolders, holding{h.ID, h.Since, h.Expiration, h.Held, h.Gone}); err != nil {
 			return err
 		}

@@ -66,7 +66,7 @@ func (w *wired) Update(c pool.Change) error {
 	return w.say(alloc.Line{Topic: pool.TopicAcquire, Payload: payload}.AppendText(nil))
 }
 
-func (w *wired) Take(m alloc.Message) error {
+func (w *wired) Handle(m alloc.Message) error {
 	topic := ""
 	switch m.(type) {
 	case alloc.Request:

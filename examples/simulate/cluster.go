@@ -302,7 +302,7 @@ func (c *cluster) do(rd *joblife.Ready) error {
 		if f, ok := msg.(alloc.Free); ok {
 			c.freed(f)
 		}
-		if err := c.sched.Take(msg); err != nil {
+		if err := c.sched.Handle(msg); err != nil {
 			return err
 		}
 	}

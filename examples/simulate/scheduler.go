@@ -25,7 +25,7 @@ func newScheduler(policy string, nodes *rset.R, down *idset.Set) (scheduler, err
 // hello takes the jobs that have resources.
 func (s scheduler) hello(a alloc.Announcement) error {
 	for _, h := range a.Responses {
-		if err := s.Take(h); err != nil {
+		if err := s.Handle(h); err != nil {
 			return err
 		}
 	}

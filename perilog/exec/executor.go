@@ -37,7 +37,7 @@ const (
 // the manager asks into commands for nodes. It has no I/O and no clock:
 //
 //	for _, m := range rd.Exec { // a joblife.Ready: 1
-//		err = x.Do(m)
+//		err = x.Handle(m)
 //	}
 //	for _, r := range rd.Raised {
 //		if r.Severity == 0 {
@@ -61,7 +61,7 @@ const (
 // The caller's duties:
 //
 //  1. An Executor lives as long as its manager. After a restart, pass each lost action of
-//     Unresolved to Recover, and the starts of the manager's hello to Do, before the first
+//     Unresolved to Recover, and the starts of the manager's hello to Handle, before the first
 //     Hello of a node: a task that nothing asked for is killed.
 //  2. A node keeps a record of each [Task] until it is told to forget it, and its hello
 //     has all of them. Authenticate the rank. Drop what it says in an earlier connection.
@@ -153,14 +153,14 @@ type Session struct {
 	n    uint64
 }
 
-// Do does what the manager asks: a [Start] or an [Expiration]. It retains R, and copies the
+// Handle does what the manager asks: a [Start] or an [Expiration]. It retains R, and copies the
 // rest. The resources of a Start must be in it.
 //
 // If the Executor has the job, a Start repeats the responses: the manager has begun
 // another session. Without Reattach the job starts on each node, at once or with the
 // node's hello. With Reattach it must be there: see [Start]. When a job's resources expire,
 // it gets the exception timeout. An Expiration of another job changes nothing.
-func (x *Executor) Do(m Message) error {
+func (x *Executor) Handle(m Message) error {
 	switch m := m.(type) {
 	case Start:
 		return x.start(m)

@@ -109,7 +109,7 @@ func (b *bench) start(m exec.Start) {
 	if m.ID = 1; m.R == nil {
 		m.R = onRanks(b.t, "0-1", 0)
 	}
-	require.NoError(b.t, b.Do(m))
+	require.NoError(b.t, b.Handle(m))
 }
 
 func (b *bench) launch(n uint32, ranks ...uint32) {
@@ -233,7 +233,7 @@ func TestAJobThatHasFinishedDoesNotExpire(t *testing.T) {
 	b.start(exec.Start{R: onRanks(t, "0", 50)})
 	b.update(0, is(exec.TaskExited, 0))
 	b.says("start ƒ2 on 0; start; finish 0")
-	require.NoError(t, b.Do(exec.Expiration{ID: 1, Expiration: 60}))
+	require.NoError(t, b.Handle(exec.Expiration{ID: 1, Expiration: 60}))
 	b.says("")
 	require.Zero(t, b.deadline)
 }
@@ -295,14 +295,14 @@ func TestAJobExpires(t *testing.T) {
 	b := newBench(t)
 	b.KillTimeout = 2 * time.Second
 	b.start(exec.Start{R: onRanks(t, "0", 50)})
-	require.NoError(t, b.Do(exec.Expiration{ID: 1, Expiration: 60}))
-	require.NoError(t, b.Do(exec.Expiration{ID: 2, Expiration: 10}))
+	require.NoError(t, b.Handle(exec.Expiration{ID: 1, Expiration: 60}))
+	require.NoError(t, b.Handle(exec.Expiration{ID: 2, Expiration: 10}))
 	b.update(0, is(exec.TaskRunning, 0))
 	b.now = 50
 	b.says("start ƒ2 on 0; start")
 	b.now = 60
 	b.says("signal ƒ2 on 0 15; exception timeout: resource allocation expired")
-	require.NoError(t, b.Do(exec.Expiration{ID: 1, Expiration: 70}))
+	require.NoError(t, b.Handle(exec.Expiration{ID: 1, Expiration: 70}))
 	require.Equal(t, eventlog.Timestamp(62), b.deadline)
 	b.now = 62
 	b.says("signal ƒ2 on 0 9")
@@ -446,7 +446,7 @@ func TestAnErrorChangesNothing(t *testing.T) {
 	long := perilog.Key{Kind: jobstate.ActionEpilog, Description: strings.Repeat("x", 5000)}
 	for want, err := range map[string][]error{
 		"exec: ": {
-			b.Do(exec.Start{ID: 2}), b.Do(exec.Hello{Service: "x"}), b.Do(nil),
+			b.Handle(exec.Start{ID: 2}), b.Handle(exec.Hello{Service: "x"}), b.Handle(nil),
 			b.Launch(2, perilog.Launch{Action: epilog, Attempt: 1}), b.Launch(2, perilog.Launch{Ranks: idset.Of(0)}),
 			b.Launch(2, perilog.Launch{Action: epilog, Ranks: idset.Of(0)}),
 			b.Recover(2, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog}), b.Recover(2, perilog.Unresolved{Reason: perilog.ReasonLost}),
@@ -458,7 +458,7 @@ func TestAnErrorChangesNothing(t *testing.T) {
 			second(b.Hello(0, []exec.TaskStatus{is(exec.TaskReleased, 0), is("", 0)})), second(b.Hello(1<<31, nil)),
 		},
 		"at most ": {
-			b.Do(exec.Start{ID: 2, R: onRanks(t, "0-4194302", 0)}),
+			b.Handle(exec.Start{ID: 2, R: onRanks(t, "0-4194302", 0)}),
 			b.Launch(1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Range(0, 4194302)}),
 			b.Recover(1, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog, Attempt: 1, Ranks: idset.Range(0, 4194302)}),
 			second(b.Hello(0, make([]exec.TaskStatus, 1<<16+1))),
@@ -501,7 +501,7 @@ func ExampleExecutor() {
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}]}}`))
 	id, _ := jobid.Parse("ƒuZZybuNNy")
 	fmt.Println("the manager asks")
-	_ = x.Do(exec.Start{ID: id, Jobspec: []byte(`{"version":1}`), R: r})
+	_ = x.Handle(exec.Start{ID: id, Jobspec: []byte(`{"version":1}`), R: r})
 	show()
 	fmt.Println("the nodes start it")
 	task := exec.Task{Job: id}
@@ -543,7 +543,7 @@ func BenchmarkUpdate(b *testing.B) {
 				for i := range sessions {
 					sessions[i], _ = x.Hello(uint32(i), nil)
 				}
-				_ = x.Do(exec.Start{ID: 1, R: r})
+				_ = x.Handle(exec.Start{ID: 1, R: r})
 				for _, state := range []exec.TaskState{exec.TaskRunning, exec.TaskReleased} {
 					for _, s := range sessions {
 						_ = x.Update(s, exec.TaskStatus{Task: shell, State: state})

@@ -188,7 +188,7 @@ func (w *world) do(rd *joblife.Ready) {
 			w.note("start %v on %v reattach=%v started=%v", s.ID, s.R.Ranks(), s.Reattach, s.Started)
 			w.said[s.ID], w.reattach[s.ID] = "", s.Reattach
 		}
-		if err := w.x.Do(msg); err != nil {
+		if err := w.x.Handle(msg); err != nil {
 			w.fail("do: %v", err)
 		}
 	}

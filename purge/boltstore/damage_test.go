@@ -186,7 +186,7 @@ func TestADamagedJobIsToldAndStopsNoOther(t *testing.T) {
 	require.ErrorContains(t, err, "boltstore: ƒX: damaged: the check digits of")
 	_, err = s.Read(31)
 	require.NoError(t, err)
-	ev, damaged, err := s.Evidence()
+	ev, damaged, err := s.Snapshot()
 	require.NoError(t, err)
 	require.Contains(t, ev.Active, jobid.ID(30), "it is not purged")
 	require.ErrorIs(t, damaged[0], boltstore.ErrDamaged)
@@ -231,7 +231,7 @@ func TestAFileThatIsGoneIsNoticed(t *testing.T) {
 			require.NoError(t, harm(path))
 			_, read := s.Read(1)
 			_, unlink := s.Unlink(t.Context(), []jobid.ID{1})
-			_, _, fold := s.Evidence()
+			_, _, fold := s.Snapshot()
 			for _, err := range []error{
 				s.Append([]joblife.Record{good}), s.Prepare(t.Context(), purge.Plan{Watermark: 5}), read, unlink, fold,
 			} {

@@ -51,7 +51,7 @@ func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.NoError(t, s.Append(job(last+1000, clean(t), make([]byte, 1024), nil)))
-	ev, _, err := s.Evidence()
+	ev, _, err := s.Snapshot()
 	require.NoError(t, err)
 	require.Equal(t, int(last)-400, len(ev.Jobs)+len(ev.Active))
 	require.NoError(t, s.Close())

@@ -132,10 +132,10 @@ func removeJob(b *bolt.Bucket, id jobid.ID, do func(key, value []byte) error) er
 	return nil
 }
 
-// Evidence returns what purge.Recover needs: it folds each job's log. Damaged has
+// Snapshot returns what purge.Recover needs: it folds each job's log. Damaged has
 // the jobs that cannot be read or folded; they are among the active ones, so that
-// they stay. The caller sets Evidence.Now.
-func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
+// they stay. The caller sets Snapshot.Now.
+func (s *Store) Snapshot() (ev purge.Snapshot, damaged []error, err error) {
 	list, err := s.instance()
 	for _, r := range list {
 		var tomb purge.Record
@@ -151,7 +151,7 @@ func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 		}
 	}
 	if err != nil {
-		return purge.Evidence{}, nil, err
+		return purge.Snapshot{}, nil, err
 	}
 	err = s.all(func(stored stored) bool {
 		j, err := jobstate.Replay(stored.ID, stored.Eventlog)
@@ -173,7 +173,7 @@ func (s *Store) Evidence() (ev purge.Evidence, damaged []error, err error) {
 		return true
 	})
 	if err != nil {
-		return purge.Evidence{}, nil, err
+		return purge.Snapshot{}, nil, err
 	}
 	return ev, damaged, nil
 }

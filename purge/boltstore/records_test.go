@@ -118,11 +118,11 @@ func TestARestartFromTheFileIsOneFromTheRecords(t *testing.T) {
 	require.Error(t, m.Step(now, joblife.Submit{ID: 5, Jobspec: []byte(spec), Urgency: 16}), "its id does not come back")
 	require.NoError(t, m.Step(now, joblife.Submit{ID: 6, Jobspec: []byte(spec), Urgency: 16}))
 
-	ev, _, err := s.Evidence()
+	ev, _, err := s.Snapshot()
 	require.NoError(t, err)
 	require.Len(t, ev.Tombstones, 1)
 	require.NoError(t, s.Append([]joblife.Record{{Job: ev.Tombstones[0].ID, Kind: joblife.RecordTombstone}}), "it expired")
-	ev, _, err = s.Evidence()
+	ev, _, err = s.Snapshot()
 	require.NoError(t, err)
 	require.Empty(t, ev.Tombstones)
 	require.NoError(t, s.Close())
@@ -159,6 +159,6 @@ func TestAnAppendThatFailsStoresNothing(t *testing.T) {
 func TestATombstoneThatCannotBeReadIsNamed(t *testing.T) {
 	s, _ := open(t)
 	require.NoError(t, s.Append([]joblife.Record{{Job: 7, Kind: joblife.RecordTombstone, Data: []byte("no")}}))
-	_, _, err := s.Evidence()
+	_, _, err := s.Snapshot()
 	require.ErrorContains(t, err, "boltstore: tombstone ƒ8: ")
 }

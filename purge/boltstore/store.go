@@ -7,7 +7,7 @@
 //	l, err := loop.New(m, loop.Config{Store: store, Effects: effects, Refused: refused})
 //	job, err := store.Read(id) // meanwhile, such as the log of an inactive job
 //
-// A program that only purges takes [Store.Evidence], and purge.CarryOut takes the Store.
+// A program that only purges takes [Store.Snapshot], and purge.CarryOut takes the Store.
 //
 // Use it for daily work. A job with a jobspec of 1 KB takes 2.5 KB. Use purge/dirstore
 // where people and tools read plain files: there the same job takes 20.6 KB and five

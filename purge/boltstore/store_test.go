@@ -41,7 +41,7 @@ func (s *subject) Create(jobs ...purge.Record) error {
 }
 
 func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
-	ev, _, err := s.Evidence()
+	ev, _, err := s.Snapshot()
 	for _, j := range ev.Jobs {
 		jobs = append(jobs, j.ID)
 	}
@@ -132,7 +132,7 @@ func TestAJobReadsBackAsItWasWritten(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
+func TestASnapshotIsWhatARestartNeeds(t *testing.T) {
 	s, path := open(t)
 	require.NoError(t, s.Append(slices.Concat(job(1, []byte(life+cleanLine), nil, nil), job(2, []byte(life), nil, nil), job(3, []byte(cleanLine), nil, nil))))
 	tomb := purge.Record{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
@@ -140,10 +140,10 @@ func TestEvidenceIsWhatARestartNeeds(t *testing.T) {
 	require.NoError(t, s.Close())
 	s, err := boltstore.OpenReadOnly(path)
 	require.NoError(t, err)
-	ev, damaged, err := s.Evidence()
+	ev, damaged, err := s.Snapshot()
 	require.NoError(t, err)
 	require.Len(t, damaged, 1, "a log cannot begin with clean")
-	require.Equal(t, purge.Evidence{
+	require.Equal(t, purge.Snapshot{
 		Jobs:   []purge.Record{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1}},
 		Active: []jobid.ID{2, 3}, Tombstones: []purge.Record{tomb}, Watermark: 5,
 	}, ev)

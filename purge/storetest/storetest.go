@@ -344,7 +344,7 @@ func purgedAll(s *suite) {
 		return
 	}
 	const now = 1_800_000_000
-	ev := purge.Evidence{Now: now}
+	ev := purge.Snapshot{Now: now}
 	for n := range 25 {
 		s.create(job(n))
 		ev.Jobs = append(ev.Jobs, job(n))
@@ -364,7 +364,7 @@ func purgedAll(s *suite) {
 		s.must("open again", s.Reopen())
 		jobs, tombs, watermark, err := s.Stored()
 		s.must("look", err)
-		ev = purge.Evidence{Now: now, Tombstones: tombs, Watermark: watermark}
+		ev = purge.Snapshot{Now: now, Tombstones: tombs, Watermark: watermark}
 		for n := range 25 {
 			if slices.Contains(jobs, job(n).ID) {
 				ev.Jobs = append(ev.Jobs, job(n))

@@ -20,11 +20,11 @@ import (
 // returns the same. The expiration of r may be the one that SetExpiration set.
 //
 // Some errors, alone or joined, are only reports. The job then holds its resources
-// anyway, since its processes may be running there, and [Pool.Holder] has it:
+// anyway, since its processes may be running there, and [Pool.Allocation] has it:
 //
 //   - Other jobs hold some of them too. A resource that several jobs hold is free when
-//     the last of them has freed it. [Holder].Conflicts lists it until then.
-//   - Some are not in the inventory. They are in [Holder].Gone, and Free accepts them.
+//     the last of them has freed it. [Allocation].Conflicts lists it until then.
+//   - Some are not in the inventory. They are in [Allocation].Gone, and Free accepts them.
 //     If their rank joins the inventory, the job holds them there.
 //   - r does not have all freed ranks. The others are ignored.
 //   - Ranks are on other hosts than in the inventory.

@@ -38,7 +38,7 @@ func TestAllocationBudget(t *testing.T) {
 			require.ErrorIs(t, err, pool.ErrBusy)
 		})
 		require.ErrorIs(t, p.Feasible(more), pool.ErrInfeasible)
-		budget(2, "Holder", func() { p.Holder(2) })
+		budget(2, "Allocation", func() { p.Allocation(2) })
 	}
 }
 

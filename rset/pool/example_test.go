@@ -121,7 +121,7 @@ func ExamplePool_Adopt() {
 	p := examplePool()
 	r, _ := p.Inventory().Restrict(idset.Of(1, 2))
 	fmt.Println(p.Adopt(1, r, idset.Of(1)))
-	for h := range p.Holders() {
+	for h := range p.Allocations() {
 		fmt.Println(uint64(h.ID), h.R, "holds", h.Held)
 	}
 	// Another job that claims the same is held too, and told.

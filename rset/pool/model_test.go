@@ -342,7 +342,7 @@ func (m *machine) adopted(t *rapid.T, p *pool.Pool, id jobid.ID, r *rset.R, free
 			missing = append(missing, x)
 		}
 		for _, other := range m.n.owners(x) {
-			if _, ok := p.Holder(other); ok && other != id {
+			if _, ok := p.Allocation(other); ok && other != id {
 				both[other] = append(both[other], x)
 			}
 		}
@@ -350,7 +350,7 @@ func (m *machine) adopted(t *rapid.T, p *pool.Pool, id jobid.ID, r *rset.R, free
 	err := p.Adopt(id, r, freed)
 	require.Equal(t, len(missing) > 0, strings.Contains(fmt.Sprint(err), notInside))
 	require.Equal(t, len(both) > 0, strings.Contains(fmt.Sprint(err), heldTwice))
-	h, ok := p.Holder(id)
+	h, ok := p.Allocation(id)
 	require.True(t, ok)
 	require.ElementsMatch(t, missing, things(h.Gone))
 	require.Len(t, h.Conflicts, len(both))
@@ -594,7 +594,7 @@ func (m *machine) Check(t *rapid.T) {
 	for id, l := range m.ledgers {
 		held, err := m.n.jobs[id].r.Restrict(l.Held())
 		require.NoError(t, err)
-		h, _ := m.p.Holder(id)
+		h, _ := m.p.Allocation(id)
 		sum, err := rset.UnionDisjoint(h.Held, h.Gone)
 		require.NoError(t, err)
 		require.True(t, rset.SameResources(held, sum), "the ledger and the pool differ")

@@ -128,7 +128,7 @@ func (n *naivePool) text() string {
 func textOf(p *pool.Pool) string {
 	owners := map[thing][]jobid.ID{}
 	var lines []string
-	for h := range p.Holders() {
+	for h := range p.Allocations() {
 		for _, x := range things(h.Held) {
 			owners[x] = append(owners[x], h.ID)
 		}

@@ -159,7 +159,7 @@ func TestAnAllocationEndsWithItsDurationOrWithThePool(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.now, float64(r.Start()))
 		require.Equal(t, c.want, float64(r.Expiration()), c)
-		h, _ := p.Holder(1)
+		h, _ := p.Allocation(1)
 		require.Equal(t, r.Start(), h.Since)
 		require.Equal(t, r.Expiration(), h.Expiration)
 	}

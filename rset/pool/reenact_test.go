@@ -42,7 +42,7 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	require.ErrorContains(t, err, heldTwice)
 	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank3/core[0-3]")
 	var seen []string
-	for h := range p.Holders() {
+	for h := range p.Allocations() {
 		for _, c := range h.Conflicts {
 			seen = append(seen, fmt.Sprintf("%d with %d: %s", h.ID, c.Other, c.Overlap))
 		}
@@ -55,7 +55,7 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	// Neither of the two frees what the other one holds.
 	free(t, p, 1, nil, "", true)
 	require.Equal(t, "rank3/core[4-7],gpu[0-1]", p.Available().String())
-	h, ok := p.Holder(3)
+	h, ok := p.Allocation(3)
 	require.True(t, ok)
 	require.Empty(t, h.Conflicts)
 	free(t, p, 3, other, "3", true)
@@ -89,7 +89,7 @@ func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
 	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core[80-95] n0"), nil))
 	err := p.Adopt(2, parseR(t, "rank0/core[0-95] n0"), nil)
 	require.EqualError(t, err, "pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank0/core[80-95]")
-	h, _ := p.Holder(2)
+	h, _ := p.Allocation(2)
 	require.Len(t, h.Conflicts, 1)
 	require.Equal(t, jobid.ID(1), h.Conflicts[0].Other)
 	require.Equal(t, "rank0/core[80-95]", h.Conflicts[0].Overlap.String())
@@ -136,7 +136,7 @@ func TestReenact1043AJobPastItsExpirationHoldsWhatItHeld(t *testing.T) {
 	require.Equal(t, late, at) // the job may end at any moment
 	_, err = p.Alloc(2, byNode(t, "1", "1"), at)
 	require.ErrorIs(t, err, pool.ErrBusy)
-	h, ok := p.Holder(1)
+	h, ok := p.Allocation(1)
 	require.True(t, ok)
 	require.True(t, rset.SameResources(r, h.Held))
 }
@@ -154,7 +154,7 @@ func TestReenact1266FinalReleasesWhatNoFragmentNamed(t *testing.T) {
 	rest, err := p.Free(2, r, false)
 	require.NoError(t, err)
 	require.Nil(t, rest)
-	h, ok := p.Holder(2)
+	h, ok := p.Allocation(2)
 	require.True(t, ok)
 	require.True(t, h.Held.IsEmpty())
 	rest, err = p.Free(2, new(rset.R), true)
@@ -173,12 +173,12 @@ func TestReenact3392ShrinkBelowWhatIsUsed(t *testing.T) {
 	r := alloc(t, p, 1, byNode(t, "3", "4"))
 	require.NoError(t, p.Update(pool.Change{Shrink: idset.Of(1, 2, 3)}))
 	require.NoError(t, p.Check())
-	h, _ := p.Holder(1)
+	h, _ := p.Allocation(1)
 	require.Equal(t, "rank0/core[0-3]", h.Held.String())
 	require.Equal(t, "rank[1-2]/core[0-3]", h.Gone.String())
 	require.ErrorIs(t, p.Feasible(byNode(t, "2", "1")), pool.ErrInfeasible)
 	free(t, p, 1, r, "0-1", false)
-	h, _ = p.Holder(1)
+	h, _ = p.Allocation(1)
 	require.Equal(t, "rank2/core[0-3]", h.Gone.String())
 	require.Equal(t, "rank2/core[0-3]", free(t, p, 1, nil, "", true).String())
 	require.Equal(t, "rank0/core[0-3]", p.Available().String())
@@ -223,7 +223,7 @@ func TestHelloMayBeRepeatedAfterTheExpirationChanged(t *testing.T) {
 	require.NoError(t, p.Adopt(1, r, nil))
 	require.NoError(t, p.Adopt(1, updated, nil))
 	require.Equal(t, before, textOf(p))
-	h, _ := p.Holder(1)
+	h, _ := p.Allocation(1)
 	require.EqualValues(t, 5000, h.Expiration)
 	// Another time is neither.
 	other, err := r.WithTimes(r.Start(), 6000)

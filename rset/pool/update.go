@@ -30,7 +30,7 @@ type Change struct {
 // before Grow, so a rank in both is replaced.
 //
 // Jobs keep what they hold on a rank that goes down. What they hold on a rank that leaves
-// is gone: see Holder.Gone. Free accepts it. If the rank comes back before
+// is gone: see Allocation.Gone. Free accepts it. If the rank comes back before
 // that, the job holds it again.
 //
 // It is an error to name ranks that are not in the inventory, ranks to add that are in it

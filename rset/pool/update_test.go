@@ -105,7 +105,7 @@ func TestARankMayBeReplaced(t *testing.T) {
 	require.Equal(t, "rank2/core0", p.Down().String())
 	require.Equal(t, "n0,m[1-2]", p.Inventory().Nodelist().String())
 	require.Equal(t, "0", p.Inventory().Property("a").String())
-	h, _ := p.Holder(1)
+	h, _ := p.Allocation(1)
 	require.Equal(t, "rank0/core[0-2] rank1/core2", h.Held.String())
 	require.Equal(t, "rank1/core[0-1]", h.Gone.String())
 	rest, err := p.Free(1, h.R, true)
@@ -175,7 +175,7 @@ func TestAJobHasResourcesOnce(t *testing.T) {
 	require.ErrorIs(t, p.Adopt(1, parseR(t, "rank1/core0"), nil), pool.ErrExists)
 	require.ErrorIs(t, p.SetExpiration(2, 5), pool.ErrNotFound)
 	require.ErrorContains(t, p.SetExpiration(1, -5), badArg)
-	_, ok := p.Holder(2)
+	_, ok := p.Allocation(2)
 	require.False(t, ok)
 	require.Equal(t, before, textOf(p))
 }
@@ -187,7 +187,7 @@ func TestFreedRanksThatAJobNeverHadAreToldAndTheRestIsHeld(t *testing.T) {
 		"pool: invalid argument: freed: ranks 0 are not in the allocation")
 	require.ErrorContains(t, err, notInside)
 	require.ErrorContains(t, err, badArg)
-	h, ok := p.Holder(1)
+	h, ok := p.Allocation(1)
 	require.True(t, ok)
 	require.Equal(t, "rank1/core[0-3]", h.Held.String())
 	require.Equal(t, "rank4/core[0-3]", h.Gone.String())
@@ -207,11 +207,11 @@ func TestConflictsOfSeveralJobsAreCounted(t *testing.T) {
 	require.NotContains(t, err.Error(), heldTwice)
 	require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank9/core[0-3]")}))
 	require.NoError(t, p.Check())
-	h, _ := p.Holder(5)
+	h, _ := p.Allocation(5)
 	require.Equal(t, "rank9/core3", h.Conflicts[0].Overlap.String())
 	require.Equal(t, "rank9/core[4-5]", h.Gone.String())
 	// The iteration may end early.
-	for h := range p.Holders() {
+	for h := range p.Allocations() {
 		require.Equal(t, jobid.ID(1), h.ID)
 		break
 	}

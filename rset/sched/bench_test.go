@@ -35,7 +35,7 @@ func saturated(t require.TestingT, policy sched.Policy, jobs, nodes int) (step f
 			text = specOf(t, jobspec.Job{Nodes: size, Exclusive: true, Duration: time.Duration(hours) * time.Hour})
 			specs[[2]int64{size, hours}] = text
 		}
-		require.NoError(t, s.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: next, Priority: 16}, Jobspec: text}))
+		require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: next, Priority: 16}, Jobspec: text}))
 		next++
 	}
 	var running []alloc.Response
@@ -56,7 +56,7 @@ func saturated(t require.TestingT, policy sched.Policy, jobs, nodes int) (step f
 		a := running[i]
 		running[i] = running[len(running)-1]
 		running = running[:len(running)-1]
-		if err := s.Take(alloc.Free{ID: a.ID, R: a.R, Final: true}); err != nil {
+		if err := s.Handle(alloc.Free{ID: a.ID, R: a.R, Final: true}); err != nil {
 			require.NoError(t, err)
 		}
 		for s.Len() < jobs {
@@ -160,7 +160,7 @@ func cluster(b *testing.B, policy sched.Policy, nodes, jobs int) time.Duration {
 	var spent time.Duration
 	timed := func(m alloc.Message) {
 		start := bomb.ProcessorTime()
-		err := s.Take(m)
+		err := s.Handle(m)
 		out := s.Decide(now)
 		spent += bomb.ProcessorTime() - start
 		require.NoError(b, err)

@@ -39,7 +39,7 @@ type holding struct {
 
 func (p *pair) take(m alloc.Message) {
 	for _, s := range p.s {
-		require.NoError(p.t, s.Take(m))
+		require.NoError(p.t, s.Handle(m))
 	}
 }
 
@@ -48,7 +48,7 @@ func (p *pair) frees(h *holding, n int) {
 	for i, s := range p.s {
 		fragment, err := h.r[i].Restrict(idset.Of(h.ranks[i][:n]...))
 		require.NoError(p.t, err)
-		require.NoError(p.t, s.Take(alloc.Free{ID: h.id, R: fragment, Final: n == len(h.ranks[i])}))
+		require.NoError(p.t, s.Handle(alloc.Free{ID: h.id, R: fragment, Final: n == len(h.ranks[i])}))
 		h.ranks[i] = h.ranks[i][n:]
 	}
 	if len(h.ranks[0]) == 0 {
@@ -72,7 +72,7 @@ func (p *pair) restart(nodes *rset.R) {
 		require.NoError(p.t, p.s[i].Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: idset.Difference(nodes.Ranks(), idset.Of(p.down[i]...))}}))
 		for _, h := range p.running {
 			free := idset.Difference(h.r[i].Ranks(), idset.Of(h.ranks[i]...))
-			require.NoError(p.t, p.s[i].Take(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: h.id}, R: h.r[i], Free: free}))
+			require.NoError(p.t, p.s[i].Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: h.id}, R: h.r[i], Free: free}))
 		}
 		_, err := p.s[i].EndHello()
 		require.NoError(p.t, err)

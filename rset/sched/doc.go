@@ -3,15 +3,15 @@
 //
 //	s := sched.New(sched.Config{Policy: sched.EASY{}})
 //	err := s.Acquire(a)     // 1. each response to resource.acquire
-//	err = s.Take(h)         // 2. each response to the hello, which is an alloc.HelloResponse
+//	err = s.Handle(h)       // 2. each response to the hello, which is an alloc.HelloResponse
 //	r, err := s.EndHello()  // 3. after the last of them: send the alloc.Ready
-//	err = s.Take(m)         // 4. from then on: requests, cancels, priorities, frees, …
+//	err = s.Handle(m)       // 4. from then on: requests, cancels, priorities, frees, …
 //	for _, r := range s.Decide(now) {
 //		… // 5. after each of these, or after several: send the response
 //	}
 //
 // A Scheduler is for one session: for the next one make another, or take
-// [Scheduler.Next] in the program of the manager. What [Scheduler.Take]
+// [Scheduler.Next] in the program of the manager. What [Scheduler.Handle]
 // returns is the answer to an alloc.Expiration and an alloc.Feasibility. Another error is
 // for people; the session goes on. RFC 27 and 28 end it after a failure, a line with an
 // errnum, in place of a response to hello, ready or resource.acquire.
@@ -29,7 +29,7 @@
 //     ends an allocation.
 //   - A free or an expiration of what a job does not hold is an error.
 //   - A hello may tell of two jobs that hold the same, or of resources that are not in the
-//     inventory. Take reports it. They are free when the last of the jobs has freed them.
+//     inventory. Handle reports it. They are free when the last of the jobs has freed them.
 //   - If the resources of a job of the hello are not known, EndHello fails, and nothing
 //     starts until all responses have come again. Call [Scheduler.Missed] for a line that
 //     cannot be parsed.

@@ -48,7 +48,7 @@ func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error 
 				err = s.Acquire(a)
 			}
 		default:
-			err = s.Take(m)
+			err = s.Handle(m)
 		}
 		if err != nil { // EINVAL
 			add(alloc.Line{Topic: cmp.Or(l.Topic, "sched.error"), Errnum: 22, Errstr: sched.Reason(err)}.AppendText(b))
@@ -105,7 +105,7 @@ func ExamplePolicy() {
 	try(s.EndHello())
 	for i, hours := range []int{4, 3, 2, 1} {
 		text := try(try(jobspec.New(jobspec.Job{Nodes: 2, Exclusive: true, Duration: time.Duration(hours) * time.Hour, Command: []string{"app"}})).MarshalJSON())
-		check(s.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(25165824 * (i + 1)), Priority: 16}, Jobspec: text}))
+		check(s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(25165824 * (i + 1)), Priority: 16}, Jobspec: text}))
 	}
 	for _, r := range s.Decide(1.7e9) {
 		fmt.Println(r.ID, r.R)

@@ -52,6 +52,6 @@ func (s *Scheduler) Check() error {
 
 // Held returns what a job holds.
 func (s *Scheduler) Held(id jobid.ID) *rset.R {
-	h, _ := s.pool.Holder(id)
+	h, _ := s.pool.Allocation(id)
 	return h.Held
 }

@@ -110,7 +110,7 @@ func replay(t *testing.T, policy uint8, text []byte) string {
 		case 2:
 			s.Missed(alloc.Line{Topic: []string{"", alloc.TopicHello, alloc.TopicFree}[rest.next(3)]})
 		default:
-			err = s.Take(rest.message(t))
+			err = s.Handle(rest.message(t))
 		}
 		require.NoError(t, s.Check())
 		now += eventlog.Timestamp(rest.next(20))

@@ -190,12 +190,12 @@ func specOf(t require.TestingT, j jobspec.Job) []byte {
 
 func (d *driven) decide(now eventlog.Timestamp, ended, came []*task) {
 	for _, j := range ended {
-		require.NoError(d.t, d.Take(alloc.Free{ID: j.id, R: d.has[j.id], Final: true}))
+		require.NoError(d.t, d.Handle(alloc.Free{ID: j.id, R: d.has[j.id], Final: true}))
 	}
 	for _, j := range came {
 		d.jobs[j.id] = j
 		text := specOf(d.t, jobspec.Job{Nodes: int64(j.nodes), Exclusive: true, Duration: time.Duration(j.limit) * time.Second})
-		require.NoError(d.t, d.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority}, Jobspec: text}))
+		require.NoError(d.t, d.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: j.id, Priority: j.priority}, Jobspec: text}))
 	}
 	for _, a := range d.Decide(now) {
 		require.Equal(d.t, alloc.ResponseSuccess, a.Type, a.Note)

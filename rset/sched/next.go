@@ -10,7 +10,7 @@ import (
 
 // Next returns the Scheduler of the next session with a manager in the same program, which
 // has said hello already: with the configuration and the inventory as they are, and with the
-// jobs of the hello alone. It ends this session. The error joins what Take and EndHello
+// jobs of the hello alone. It ends this session. The error joins what Handle and EndHello
 // return; if EndHello failed, nothing starts, and the manager has to say hello again. Without
 // an inventory it is ErrNotReady, and the Scheduler is the same.
 func (s *Scheduler) Next(hello alloc.Announcement) (*Scheduler, error) {
@@ -25,13 +25,13 @@ func (s *Scheduler) Next(hello alloc.Announcement) (*Scheduler, error) {
 	}})
 	next.now, next.scheduling = s.now, s.scheduling
 	for _, h := range hello.Responses {
-		err = errors.Join(err, next.Take(h))
+		err = errors.Join(err, next.Handle(h))
 	}
 	_, fault := next.EndHello()
 	return next, errors.Join(err, fault)
 }
 
-// End ends the session, such as when the manager refuses a response: from then on Take drops
+// End ends the session, such as when the manager refuses a response: from then on Handle drops
 // messages, and Decide returns nothing. It reports whether the session had not ended.
 func (s *Scheduler) End() bool {
 	ended := s.ended

@@ -14,7 +14,7 @@ import (
 type Policy interface {
 	// Schedule starts jobs. It is called in Decide, if a job came or something else
 	// changed. What it does must follow from the Pass alone, or the same input no longer has
-	// the same output. It must not keep the Pass. Acquire, Take, EndHello and Decide of the
+	// the same output. It must not keep the Pass. Acquire, Handle, EndHello and Decide of the
 	// Scheduler panic.
 	Schedule(p *Pass)
 }

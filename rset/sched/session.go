@@ -49,13 +49,13 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 	return nil
 }
 
-// Take takes a message of the manager. It retains an R, and nothing else. The error is ErrNotReady,
+// Handle takes a message of the manager. It retains an R, and nothing else. The error is ErrNotReady,
 // ErrExists, ErrNoR or ErrLimit; that of Pool.Free for an alloc.Free, of
 // Pool.SetExpiration for an alloc.Expiration, and of jobspec.Parse, pool.NewRequest and
 // Pool.Feasible for an alloc.Feasibility; or there is one for a message that only a
 // scheduler sends. Then nothing has changed. What Pool.Adopt reports of an
 // alloc.HelloResponse, ErrExists excepted, leaves the job with its resources.
-func (s *Scheduler) Take(m alloc.Message) error {
+func (s *Scheduler) Handle(m alloc.Message) error {
 	s.enter()
 	if s.ended {
 		return nil
@@ -117,7 +117,7 @@ func (s *Scheduler) adopt(h alloc.HelloResponse) error {
 		return refuse(ErrNoR, "job %v has no R, and there is no store to look it up in", h.ID)
 	}
 	err := s.pool.Adopt(h.ID, h.R, h.Free)
-	held, ok := s.pool.Holder(h.ID)
+	held, ok := s.pool.Allocation(h.ID)
 	if !ok || errors.Is(err, pool.ErrExists) {
 		return err // nothing, or something else than the hello says
 	}

@@ -77,10 +77,10 @@ func TestALieChangesNothing(t *testing.T) {
 			for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
 				s := begun(t, sched.Config{Policy: policy, MaxJobs: 3}, nodes)
 				for _, m := range []alloc.Message{ask(t, 1, 3), ask(t, 2, 4), ask(t, 3, 2)} {
-					require.NoError(t, s.Take(m))
+					require.NoError(t, s.Handle(m))
 				}
 				require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-				err := s.Take(c.m)
+				err := s.Handle(c.m)
 				if c.err == errAny {
 					require.Error(t, err)
 				} else {
@@ -88,7 +88,7 @@ func TestALieChangesNothing(t *testing.T) {
 				}
 				require.Empty(t, s.Decide(1001))
 				require.Equal(t, 2, s.Len())
-				require.NoError(t, s.Take(alloc.Free{ID: 1, R: s.Held(1), Final: true}))
+				require.NoError(t, s.Handle(alloc.Free{ID: 1, R: s.Held(1), Final: true}))
 				require.Equal(t, []jobid.ID{2}, starts(t, s, 1002), "all is as it was")
 			}
 		})
@@ -104,7 +104,7 @@ func TestAnInventoryComesFirstAndOnce(t *testing.T) {
 	for _, m := range []alloc.Message{
 		holder(t, 1, nodes, 0), alloc.Free{ID: 1}, alloc.Expiration{ID: 1}, alloc.Feasibility{Jobspec: []byte("{}")}, ask(t, 1, 1),
 	} {
-		require.ErrorIs(t, s.Take(m), sched.ErrNotReady)
+		require.ErrorIs(t, s.Handle(m), sched.ErrNotReady)
 	}
 	require.ErrorIs(t, s.Acquire(pool.Acquire{}), sched.ErrNotReady)
 	_, err := s.EndHello()
@@ -118,7 +118,7 @@ func TestAnInventoryComesFirstAndOnce(t *testing.T) {
 	require.False(t, s.Ready())
 	_, err = s.EndHello()
 	require.NoError(t, err)
-	require.NoError(t, s.Take(ask(t, 1, 2)))
+	require.NoError(t, s.Handle(ask(t, 1, 2)))
 	require.Empty(t, starts(t, s, 1))
 	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(1)}}))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
@@ -128,27 +128,27 @@ func TestAnInventoryComesFirstAndOnce(t *testing.T) {
 func TestNothingStartsBeforeAllIsKnown(t *testing.T) {
 	nodes := machine(t, 2, 2)
 	for name, spoil := range map[string]func(s *sched.Scheduler) error{
-		"no R":                   func(s *sched.Scheduler) error { return s.Take(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 5}}) },
-		"too many":               func(s *sched.Scheduler) error { return s.Take(holder(t, 5, nodes, 0)) },
-		"a request of it waits":  func(s *sched.Scheduler) error { return s.Take(holder(t, 2, nodes, 0)) },
-		"other resources before": func(s *sched.Scheduler) error { return s.Take(holder(t, 1, nodes, 1)) },
+		"no R":                   func(s *sched.Scheduler) error { return s.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 5}}) },
+		"too many":               func(s *sched.Scheduler) error { return s.Handle(holder(t, 5, nodes, 0)) },
+		"a request of it waits":  func(s *sched.Scheduler) error { return s.Handle(holder(t, 2, nodes, 0)) },
+		"other resources before": func(s *sched.Scheduler) error { return s.Handle(holder(t, 1, nodes, 1)) },
 		"a line that is none":    func(s *sched.Scheduler) error { s.Missed(alloc.Line{Topic: alloc.TopicHello}); return errAny },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := sched.New(sched.Config{MaxJobs: 2})
 			require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
-			require.NoError(t, s.Take(holder(t, 1, nodes, 0)))
+			require.NoError(t, s.Handle(holder(t, 1, nodes, 0)))
 			r, err := s.EndHello()
 			require.NoError(t, err)
 			require.Zero(t, r.Limit)
-			require.NoError(t, s.Take(ask(t, 2, 2)))
+			require.NoError(t, s.Handle(ask(t, 2, 2)))
 			require.Error(t, spoil(s))
 			require.False(t, s.Ready())
 			_, err = s.EndHello()
 			require.ErrorIs(t, err, sched.ErrNotReady)
-			require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+			require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 			require.Empty(t, starts(t, s, 10))
-			require.ErrorIs(t, s.Take(ask(t, 3, 1)), sched.ErrNotReady)
+			require.ErrorIs(t, s.Handle(ask(t, 3, 1)), sched.ErrNotReady)
 			_, err = s.EndHello()
 			require.NoError(t, err, "another series of responses tells all")
 			require.Equal(t, []jobid.ID{2}, starts(t, s, 10))
@@ -173,17 +173,17 @@ func TestAHelloThatOverlapsFreesNothingEarly(t *testing.T) {
 	nodes := machine(t, 2, 2)
 	s := sched.New(sched.Config{Policy: sched.EASY{}})
 	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
-	require.NoError(t, s.Take(holder(t, 1, nodes, 0)))
-	require.NoError(t, s.Take(holder(t, 1, nodes, 0)), "what is said again is no lie")
-	require.ErrorContains(t, s.Take(holder(t, 2, nodes, 0)), "held twice")
+	require.NoError(t, s.Handle(holder(t, 1, nodes, 0)))
+	require.NoError(t, s.Handle(holder(t, 1, nodes, 0)), "what is said again is no lie")
+	require.ErrorContains(t, s.Handle(holder(t, 2, nodes, 0)), "held twice")
 	_, err := s.EndHello()
 	require.NoError(t, err)
-	require.NoError(t, s.Take(ask(t, 3, 2)))
+	require.NoError(t, s.Handle(ask(t, 3, 2)))
 	require.Empty(t, starts(t, s, 1))
 	require.False(t, s.ByCount())
-	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 	require.Empty(t, starts(t, s, 2))
-	require.NoError(t, s.Take(alloc.Free{ID: 2, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 2, Final: true}))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 3))
 	require.True(t, s.ByCount())
 }
@@ -193,9 +193,9 @@ func TestResourcesGoAwayWhileAllocated(t *testing.T) {
 	nodes := machine(t, 3, 2)
 	for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
 		s := begun(t, sched.Config{Policy: policy}, nodes)
-		require.NoError(t, s.Take(ask(t, 1, 2)))
-		require.NoError(t, s.Take(ask(t, 2, 3)))
-		require.NoError(t, s.Take(ask(t, 3, 2)))
+		require.NoError(t, s.Handle(ask(t, 1, 2)))
+		require.NoError(t, s.Handle(ask(t, 2, 3)))
+		require.NoError(t, s.Handle(ask(t, 3, 2)))
 		require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 		r := s.Held(1)
 		last, _ := r.Ranks().Max()
@@ -203,7 +203,7 @@ func TestResourcesGoAwayWhileAllocated(t *testing.T) {
 		out := s.Decide(1001)
 		require.Equal(t, alloc.Response{ID: 2, Type: alloc.ResponseDeny, Note: "unsatisfiable request for 3 whole nodes of 1 slot of 1 core: room for 2"}, out[0])
 		require.NoError(t, s.Check())
-		require.NoError(t, s.Take(alloc.Free{ID: 1, R: r, Final: true}))
+		require.NoError(t, s.Handle(alloc.Free{ID: 1, R: r, Final: true}))
 		require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
 	}
 }
@@ -212,18 +212,18 @@ func TestResourcesGoAwayWhileAllocated(t *testing.T) {
 func TestAPartOfANodeIsNoNode(t *testing.T) {
 	nodes := machine(t, 2, 2)
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Take(ask(t, 1, 2)))
-	require.NoError(t, s.Take(ask(t, 2, 1)))
+	require.NoError(t, s.Handle(ask(t, 1, 2)))
+	require.NoError(t, s.Handle(ask(t, 2, 1)))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(1)}}}})
 	require.NoError(t, err)
-	require.NoError(t, s.Take(alloc.Free{ID: 1, R: half}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: half}))
 	require.Empty(t, starts(t, s, 1001))
-	require.NoError(t, s.Take(alloc.Request{JobInfo: alloc.JobInfo{ID: 3, Priority: 20}, Jobspec: specOf(t, jobspec.Job{Slots: 1, Cores: 1})}))
+	require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: 3, Priority: 20}, Jobspec: specOf(t, jobspec.Job{Slots: 1, Cores: 1})}))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
-	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1003), "the other node")
-	require.NoError(t, s.Take(alloc.Free{ID: 3, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 3, Final: true}))
 	require.NoError(t, s.Check())
 }
 
@@ -237,11 +237,11 @@ func TestTheInventoryExpires(t *testing.T) {
 			s.PlanOnly()
 		}
 		for id, n := range []int64{1, 2, 1} {
-			require.NoError(t, s.Take(ask(t, jobid.ID(id+1), n)))
+			require.NoError(t, s.Handle(ask(t, jobid.ID(id+1), n)))
 		}
 		require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1000))
-		require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
-		require.NoError(t, s.Take(alloc.Free{ID: 3, Final: true}))
+		require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
+		require.NoError(t, s.Handle(alloc.Free{ID: 3, Final: true}))
 		require.Empty(t, starts(t, s, 1030))
 		forever := eventlog.Timestamp(0)
 		require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever}}))
@@ -260,7 +260,7 @@ func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 		take := func(id jobid.ID, nodes int64, takes time.Duration) {
 			q := ask(t, id, nodes)
 			q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: takes})
-			require.NoError(t, s.Take(q))
+			require.NoError(t, s.Handle(q))
 		}
 		take(1, 1, 10*time.Second)
 		take(2, 1, 20*time.Second)
@@ -278,11 +278,11 @@ func TestAMessageIsNotKept(t *testing.T) {
 	s := begun(t, sched.Config{}, machine(t, 2, 1))
 	for id := jobid.ID(1); id <= 2; id++ {
 		q := ask(t, id, 1)
-		require.NoError(t, s.Take(q))
+		require.NoError(t, s.Handle(q))
 		clear(q.Jobspec)
 	}
 	p := alloc.Prioritize{Jobs: []alloc.Priority{{ID: 2, Priority: 20}}}
-	require.NoError(t, s.Take(p))
+	require.NoError(t, s.Handle(p))
 	clear(p.Jobs)
 	require.Equal(t, []jobid.ID{2, 1}, starts(t, s, 1))
 }
@@ -302,20 +302,20 @@ func TestWhatIsNotToBeCounted(t *testing.T) {
 		return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}
 	}
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Take(hour(1, 2, 1, "")))
+	require.NoError(t, s.Handle(hour(1, 2, 1, "")))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-	require.NoError(t, s.Take(hour(2, 1, 1, `{"ranks":["0"]}`)))
-	require.NoError(t, s.Take(hour(3, 1, 2, "")))
+	require.NoError(t, s.Handle(hour(2, 1, 1, `{"ranks":["0"]}`)))
+	require.NoError(t, s.Handle(hour(3, 1, 2, "")))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 waits for rank 0")
 
 	s = begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Take(hour(1, 2, 1, "")))
+	require.NoError(t, s.Handle(hour(1, 2, 1, "")))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(1)}}}})
 	require.NoError(t, err)
-	require.NoError(t, s.Take(alloc.Free{ID: 1, R: half}))
-	require.NoError(t, s.Take(hour(2, 2, 1, "")))
-	require.NoError(t, s.Take(hour(3, 1, 2, "")))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: half}))
+	require.NoError(t, s.Handle(hour(2, 2, 1, "")))
+	require.NoError(t, s.Handle(hour(3, 1, 2, "")))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 waits for the nodes of 1")
 }
 
@@ -325,7 +325,7 @@ func TestTheTimeOfADecision(t *testing.T) {
 	for _, now := range []eventlog.Timestamp{5, -1, eventlog.Timestamp(math.NaN()), eventlog.Timestamp(math.Inf(1)), 1000} {
 		s := begun(t, sched.Config{}, nodes)
 		s.Decide(1000)
-		require.NoError(t, s.Take(ask(t, 1, 1)))
+		require.NoError(t, s.Handle(ask(t, 1, 1)))
 		out := s.Decide(now)
 		require.Len(t, out, 1)
 		require.Equal(t, eventlog.Timestamp(1000), out[0].R.Start())
@@ -340,7 +340,7 @@ func TestLimitsOfAConfig(t *testing.T) {
 		r, err := s.EndHello()
 		require.NoError(t, err)
 		require.Equal(t, want, r.Limit)
-		require.NoError(t, s.Take(ask(t, 1, 1)))
+		require.NoError(t, s.Handle(ask(t, 1, 1)))
 		require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
 	}
 }
@@ -348,9 +348,9 @@ func TestLimitsOfAConfig(t *testing.T) {
 // The responses of a decision are the caller's.
 func TestResponsesAreKept(t *testing.T) {
 	s := begun(t, sched.Config{}, machine(t, 2, 1))
-	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
 	first := s.Decide(1)
-	require.NoError(t, s.Take(ask(t, 2, 1)))
+	require.NoError(t, s.Handle(ask(t, 2, 1)))
 	s.Decide(1)
 	require.Equal(t, jobid.ID(1), first[0].ID)
 }
@@ -360,15 +360,15 @@ func TestTheSchedulingOfTheInventory(t *testing.T) {
 	nodes, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}]},"scheduling":{"a":1}}`))
 	require.NoError(t, err)
 	s := begun(t, sched.Config{}, nodes)
-	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
 	r := s.Decide(1)[0].R
 	require.Equal(t, `{"a":1}`, string(r.Scheduling()))
-	require.NoError(t, s.Take(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: r}))
+	require.NoError(t, s.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: r}))
 	_, err = s.EndHello()
 	require.NoError(t, err)
-	require.NoError(t, s.Take(ask(t, 2, 2)))
+	require.NoError(t, s.Handle(ask(t, 2, 2)))
 	require.Empty(t, starts(t, s, 2))
-	require.NoError(t, s.Take(alloc.Free{ID: 1, R: r, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: r, Final: true}))
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 3))
 }
 
@@ -377,7 +377,7 @@ func TestAPolicyMayBeAPointer(t *testing.T) {
 	for _, policy := range []sched.Policy{&sched.FIFO{}, &sched.EASY{}, &sched.Conservative{}} {
 		s := begun(t, sched.Config{Policy: policy}, machine(t, 2, 1))
 		require.True(t, s.Follows())
-		require.NoError(t, s.Take(ask(t, 1, 2)))
+		require.NoError(t, s.Handle(ask(t, 1, 2)))
 		require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
 	}
 	require.False(t, begun(t, sched.Config{Policy: new(keeps)}, machine(t, 2, 1)).Follows())
@@ -387,11 +387,11 @@ func TestAPolicyMayBeAPointer(t *testing.T) {
 func TestAPolicyThatCallsItsScheduler(t *testing.T) {
 	var s *sched.Scheduler
 	for name, call := range map[string]func(){
-		"Acquire": func() { _ = s.Acquire(pool.Acquire{}) }, "Take": func() { _ = s.Take(alloc.Cancel{ID: 1}) },
+		"Acquire": func() { _ = s.Acquire(pool.Acquire{}) }, "Handle": func() { _ = s.Handle(alloc.Cancel{ID: 1}) },
 		"EndHello": func() { _, _ = s.EndHello() }, "Decide": func() { s.Decide(1) },
 	} {
 		s = begun(t, sched.Config{Policy: code(func(*sched.Pass) { call() })}, machine(t, 1, 1))
-		require.NoError(t, s.Take(ask(t, 1, 1)))
+		require.NoError(t, s.Handle(ask(t, 1, 1)))
 		require.PanicsWithValue(t, "sched: a policy called its Scheduler", func() { s.Decide(1) }, name)
 	}
 }
@@ -402,14 +402,14 @@ func TestADecisionThatMakesNodesUniform(t *testing.T) {
 	s := begun(t, sched.Config{Policy: sched.Conservative{}, Annotate: true}, machine(t, 2, 1))
 	q := ask(t, 1, 1)
 	q.Jobspec = specOf(t, jobspec.Job{Slots: 1, Cores: 1, Duration: time.Minute})
-	require.NoError(t, s.Take(q))
+	require.NoError(t, s.Handle(q))
 	for id, nodes := range []int64{2, 1} {
-		require.NoError(t, s.Take(ask(t, jobid.ID(id+2), nodes)))
+		require.NoError(t, s.Handle(ask(t, jobid.ID(id+2), nodes)))
 	}
 	require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1))
 	require.False(t, s.ByCount())
 	require.Empty(t, s.Decide(1))
-	require.NoError(t, s.Take(ask(t, 4, 1)))
+	require.NoError(t, s.Handle(ask(t, 4, 1)))
 	require.Empty(t, starts(t, s, 1))
 	require.True(t, s.ByCount())
 }
@@ -418,7 +418,7 @@ func TestADecisionThatMakesNodesUniform(t *testing.T) {
 func TestAPassThatIsKept(t *testing.T) {
 	k := new(keeps)
 	s := begun(t, sched.Config{Policy: k}, machine(t, 1, 1))
-	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
 	s.Decide(1)
 	for _, use := range []func(){
 		func() { k.p.Now() }, func() { k.p.Pool() }, func() { k.p.Start(1) }, func() { k.p.Reserve(1) },
@@ -449,14 +449,14 @@ func TestTheDepthOfEASY(t *testing.T) {
 	for depth, want := range map[int][]jobid.ID{-1: {1, 5}, 0: {1, 5}, 1: {1}, 2: {1}, 3: {1, 5}} {
 		s := begun(t, sched.Config{Policy: sched.EASY{Depth: depth}}, machine(t, 4, 1))
 		for id, nodes := range []int64{3, 4, 2, 2, 1} {
-			require.NoError(t, s.Take(ask(t, jobid.ID(id+1), nodes)))
+			require.NoError(t, s.Handle(ask(t, jobid.ID(id+1), nodes)))
 		}
 		require.Equal(t, want, starts(t, s, 1000), "depth %d", depth)
 	}
 	for depth, want := range map[int][]jobid.ID{0: {1, 5}, 3: {1}, 4: {1, 5}} {
 		s := begun(t, sched.Config{Policy: sched.Conservative{Depth: depth}}, machine(t, 4, 1))
 		for id, nodes := range []int64{3, 4, 2, 2, 1} {
-			require.NoError(t, s.Take(ask(t, jobid.ID(id+1), nodes)))
+			require.NoError(t, s.Handle(ask(t, jobid.ID(id+1), nodes)))
 		}
 		require.Equal(t, want, starts(t, s, 1000), "depth %d", depth)
 	}
@@ -465,10 +465,10 @@ func TestTheDepthOfEASY(t *testing.T) {
 // At most eight jobs know their start.
 func TestAForecastIsForTheFirst(t *testing.T) {
 	s := begun(t, sched.Config{Annotate: true, Forecast: 5 * time.Second, Limit: 3}, machine(t, 1, 1))
-	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
 	s.Decide(1000)
 	for id := jobid.ID(2); id < 300; id++ {
-		require.NoError(t, s.Take(ask(t, id, 1)))
+		require.NoError(t, s.Handle(ask(t, id, 1)))
 	}
 	require.Empty(t, s.Decide(1001), "the first forecast was made for nobody")
 	at, ok := s.Deadline()
@@ -481,13 +481,13 @@ func TestAForecastIsForTheFirst(t *testing.T) {
 	}
 	_, ok = s.Deadline()
 	require.False(t, ok)
-	require.NoError(t, s.Take(ask(t, 300, 1)))
+	require.NoError(t, s.Handle(ask(t, 300, 1)))
 	s.Decide(1011)
 	_, ok = s.Deadline()
 	require.False(t, ok, "it is behind those that were told")
 	q := ask(t, 301, 1)
 	q.Priority = 17
-	require.NoError(t, s.Take(q))
+	require.NoError(t, s.Handle(q))
 	require.Len(t, s.Decide(1012), 9, "one is told that it is no longer known")
 }
 
@@ -501,12 +501,12 @@ func TestANodeThatGrowsUnderAJob(t *testing.T) {
 	nodes, err := rset.UnionDisjoint(small, rest)
 	require.NoError(t, err)
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Take(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 	require.False(t, s.ByCount(), "one node has less")
 	q := ask(t, 2, 1)
 	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
-	require.NoError(t, s.Take(q))
+	require.NoError(t, s.Handle(q))
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
 	require.True(t, s.Held(1).Ranks().Contains(0))
 
@@ -514,13 +514,13 @@ func TestANodeThatGrowsUnderAJob(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Shrink: idset.Of(0)}}))
 	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Grow: grown, Up: idset.Of(0)}}))
-	require.NoError(t, s.Take(ask(t, 3, 2)))
+	require.NoError(t, s.Handle(ask(t, 3, 2)))
 	q.ID, q.Jobspec = 4, specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: 30 * time.Second})
-	require.NoError(t, s.Take(q))
+	require.NoError(t, s.Handle(q))
 	require.Equal(t, []jobid.ID{4}, starts(t, s, 1001), "it ends before 1 does, and 3 waits for that")
 	require.False(t, s.ByCount())
-	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
-	require.NoError(t, s.Take(alloc.Free{ID: 4, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 4, Final: true}))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
 	require.True(t, s.ByCount())
 }
@@ -542,7 +542,7 @@ func told(t *testing.T, known map[jobid.ID]string, out []alloc.Response) {
 func TestAnEstimateIsForTheFirst(t *testing.T) {
 	s := begun(t, sched.Config{Policy: sched.Conservative{}, Annotate: true}, machine(t, 4, 1))
 	known := make(map[jobid.ID]string)
-	require.NoError(t, s.Take(ask(t, 1, 3)))
+	require.NoError(t, s.Handle(ask(t, 1, 3)))
 	told(t, known, s.Decide(1000))
 	for id := jobid.ID(2); id < 30; id++ {
 		nodes := int64(1)
@@ -551,19 +551,19 @@ func TestAnEstimateIsForTheFirst(t *testing.T) {
 		}
 		q := ask(t, id, nodes)
 		q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Hour})
-		require.NoError(t, s.Take(q))
+		require.NoError(t, s.Handle(q))
 		told(t, known, s.Decide(1000+eventlog.Timestamp(id)))
 		require.LessOrEqual(t, len(known), 8)
 	}
 	require.Len(t, known, 8)
-	require.NoError(t, s.Take(alloc.Expiration{ID: 1, Expiration: 2000}))
+	require.NoError(t, s.Handle(alloc.Expiration{ID: 1, Expiration: 2000}))
 	told(t, known, s.Decide(1100))
 	require.Len(t, known, 8)
 	require.Contains(t, known[2], `"t_estimate":2000.0`)
 	require.Contains(t, known[3], `"t_estimate":5600.0`)
 	for range 2 {
-		require.NoError(t, s.Take(alloc.Cancel{ID: 29}))
-		require.NoError(t, s.Take(alloc.Expiration{ID: 1, Expiration: 0}))
+		require.NoError(t, s.Handle(alloc.Cancel{ID: 29}))
+		require.NoError(t, s.Handle(alloc.Expiration{ID: 1, Expiration: 0}))
 		told(t, known, s.Decide(1101))
 		require.NotContains(t, known, jobid.ID(2), "no time is known")
 		require.LessOrEqual(t, len(known), 8)
@@ -588,7 +588,7 @@ func TestAJobStartsBeforeAReservationOfAnother(t *testing.T) {
 	})
 	s := begun(t, sched.Config{Policy: policy, Annotate: true}, machine(t, 4, 1))
 	for id := jobid.ID(1); id <= 3; id++ {
-		require.NoError(t, s.Take(ask(t, id, 1)))
+		require.NoError(t, s.Handle(ask(t, id, 1)))
 	}
 	behind := map[jobid.ID]string{1: jobid.ID(2).String(), 2: jobid.ID(3).String()}
 	for _, r := range s.Decide(1000) {
@@ -612,7 +612,7 @@ func TestAPolicyThatPanics(t *testing.T) {
 		}
 	})}, machine(t, 4, 1))
 	for id := jobid.ID(1); id <= 3; id++ {
-		require.NoError(t, s.Take(ask(t, id, 1)))
+		require.NoError(t, s.Handle(ask(t, id, 1)))
 	}
 	require.PanicsWithValue(t, "oh", func() { s.Decide(1) })
 	require.Panics(t, func() { kept.Now() }, "the pass is over")
@@ -626,10 +626,10 @@ func TestTheEndOfTime(t *testing.T) {
 	for _, now := range []eventlog.Timestamp{1e15, 1e300, math.MaxFloat64} {
 		for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
 			s := begun(t, sched.Config{Policy: policy, Annotate: true}, machine(t, 1, 1))
-			require.NoError(t, s.Take(ask(t, 1, 1)))
-			require.NoError(t, s.Take(ask(t, 2, 1)))
+			require.NoError(t, s.Handle(ask(t, 1, 1)))
+			require.NoError(t, s.Handle(ask(t, 2, 1)))
 			require.Equal(t, []jobid.ID{1}, starts(t, s, now))
-			require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+			require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 			require.Equal(t, []jobid.ID{2}, starts(t, s, now))
 		}
 	}
@@ -639,33 +639,33 @@ func TestTheEndOfTime(t *testing.T) {
 func TestAHelloThatPutsOffTheHead(t *testing.T) {
 	nodes := machine(t, 4, 1)
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Take(ask(t, 1, 1)))
-	require.NoError(t, s.Take(ask(t, 2, 4)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 2, 4)))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000), "2 is to start at 1060")
 	h := holder(t, 9, nodes, 3)
 	r, err := h.R.WithTimes(1, 9000)
 	require.NoError(t, err)
 	h.R = r
-	require.NoError(t, s.Take(h))
+	require.NoError(t, s.Handle(h))
 	_, err = s.EndHello()
 	require.NoError(t, err)
 	q := ask(t, 3, 1)
 	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
-	require.NoError(t, s.Take(q))
+	require.NoError(t, s.Handle(q))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 is to start at 9000")
 }
 
 // A part of a node and the rest of it are one node, also if both come before a decision.
 func TestANodeComesBackInParts(t *testing.T) {
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 2, 2))
-	require.NoError(t, s.Take(ask(t, 1, 1)))
-	require.NoError(t, s.Take(ask(t, 2, 2)))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
+	require.NoError(t, s.Handle(ask(t, 2, 2)))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 	held := s.Held(1)
 	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: held.Ranks(), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
 	require.NoError(t, err)
-	require.NoError(t, s.Take(alloc.Free{ID: 1, R: half}))
-	require.NoError(t, s.Take(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: half}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 	require.NoError(t, s.Check())
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1001))
 }
@@ -673,13 +673,13 @@ func TestANodeComesBackInParts(t *testing.T) {
 // Jobs that come together start in the order of the queue, not in that of their requests.
 func TestNewJobsStartInOrder(t *testing.T) {
 	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 3, 1))
-	require.NoError(t, s.Take(ask(t, 1, 2)))
-	require.NoError(t, s.Take(ask(t, 2, 3)))
+	require.NoError(t, s.Handle(ask(t, 1, 2)))
+	require.NoError(t, s.Handle(ask(t, 2, 3)))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 	for _, id := range []jobid.ID{4, 3} {
 		q := ask(t, id, 1)
 		q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: 30 * time.Second})
-		require.NoError(t, s.Take(q))
+		require.NoError(t, s.Handle(q))
 	}
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001))
 }

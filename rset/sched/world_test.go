@@ -42,8 +42,8 @@ func (j *judged) Hello(a alloc.Announcement) error {
 
 func (j *judged) Update(c pool.Change) error { return j.Acquire(pool.Acquire{Change: c}) }
 
-func (j *judged) Take(m alloc.Message) error {
-	err := j.Scheduler.Take(m)
+func (j *judged) Handle(m alloc.Message) error {
+	err := j.Scheduler.Handle(m)
 	return errors.Join(err, j.Check())
 }
 

@@ -90,7 +90,7 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, msg := range rd.Exec {
-		c.check(c.executor.Do(msg))
+		c.check(c.executor.Handle(msg))
 	}
 	for _, r := range rd.Raised {
 		if r.Severity == 0 {

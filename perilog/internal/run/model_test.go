@@ -111,7 +111,7 @@ func (m *modelRun) report(*rapid.T) {
 	answer := m.run.Report(now, rep)
 	require.Equal(m.t, m.naive.report(now, rep, line), answer, "%v", rep)
 	if answer != AckApplied {
-		require.Equal(m.t, before, m.told(), "only AnswerApplied changes something")
+		require.Equal(m.t, before, m.told(), "only AckApplied changes something")
 	}
 }
 

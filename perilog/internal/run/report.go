@@ -5,7 +5,7 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// ReportKind has the values of package perilog, which documents them. So has Answer below.
+// ReportKind has the values of package perilog, which documents them. So has Ack below.
 type ReportKind uint8
 
 // The kinds of reports.

@@ -30,8 +30,8 @@ func (h *holder) isOf(r *rset.R) bool {
 	return err == nil && rset.Equal(now, r)
 }
 
-// Holder is a job that has resources, and the part that it still holds.
-type Holder struct {
+// An Allocation is a job with its resources, and the part that it still holds.
+type Allocation struct {
 	ID         jobid.ID
 	R          *rset.R            // the allocation, as it was made or adopted
 	Held       *rset.R            // the part of R that it holds and that is in the inventory; without hosts, unless it is R itself
@@ -69,21 +69,21 @@ func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
 	return &c
 }
 
-// Holder returns a job that has resources, or false if the job has none. A job is a
+// Allocation returns a job that has resources, or false if the job has none. A job is a
 // holder until a final Free, even if it holds nothing.
-func (p *Pool) Holder(id jobid.ID) (Holder, bool) {
+func (p *Pool) Allocation(id jobid.ID) (Allocation, bool) {
 	h, ok := p.holder(id)
 	if !ok {
-		return Holder{}, false
+		return Allocation{}, false
 	}
 	return p.show(h), true
 }
 
-// Holders returns an iterator over the jobs that have resources, by id. The pool must not
+// Allocations returns an iterator over the jobs that have resources, by id. The pool must not
 // change meanwhile. A job that holds its whole allocation takes constant time; another job,
 // and every job while there is a conflict, takes time in proportion to its ranges.
-func (p *Pool) Holders() iter.Seq[Holder] {
-	return func(yield func(Holder) bool) {
+func (p *Pool) Allocations() iter.Seq[Allocation] {
+	return func(yield func(Allocation) bool) {
 		p.holders.Ascend(func(it jobItem[*holder]) bool { return yield(p.show(it.of)) })
 	}
 }
@@ -92,8 +92,8 @@ func (p *Pool) Holders() iter.Seq[Holder] {
 func (p *Pool) Len() int { return p.holders.Len() }
 
 // show returns a holder as others see it.
-func (p *Pool) show(h *holder) Holder {
-	out := Holder{
+func (p *Pool) show(h *holder) Allocation {
+	out := Allocation{
 		ID: h.id, R: h.r, Held: h.r, Gone: new(rset.R),
 		Since: h.since, Expiration: h.expiration, Conflicts: p.conflicts(h),
 	}
