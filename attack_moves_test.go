@@ -307,7 +307,7 @@ func (p *play) nodesWork() {
 // launched names a process.
 type launched struct {
 	job     jobid.ID
-	action  perilog.Key
+	action  jobstate.ActionKey
 	attempt uint32
 	rank    uint32
 }

@@ -373,7 +373,7 @@ func (p *play) judgeTime(r joblife.Record) {
 		if e.Timestamp != r.Time {
 			p.Fail("%s of %v is logged with the time %v at %v", e.Name, r.Job, e.Timestamp, r.Time)
 		}
-		key := launched{r.Job, perilog.Key{Kind: k, Description: description}, attempt, 0}
+		key := launched{r.Job, jobstate.ActionKey{Kind: k, Description: description}, attempt, 0}
 		d := p.times[key]
 		d.at = e.Timestamp
 		p.times[key] = d
@@ -387,7 +387,7 @@ func (p *play) judgeTime(r joblife.Record) {
 		logged(c.Kind, c.Description, c.Attempt)
 	case *jobstate.ActionFailContext:
 		for _, q := range p.w.Processes() {
-			if strings.HasSuffix(c.Cause, "timed-out") && q.Job == r.Job && q.Action == (perilog.Key{Kind: c.Kind, Description: c.Description}) &&
+			if strings.HasSuffix(c.Cause, "timed-out") && q.Job == r.Job && q.Action == (jobstate.ActionKey{Kind: c.Kind, Description: c.Description}) &&
 				q.Running && !q.Signal && len(q.Serves) == 1 && c.Ranks.Contains(q.Rank) {
 				p.Fail("%v of %v is given up on rank %d, and was not told to stop", q.Action, q.Job, q.Rank)
 			}
@@ -643,7 +643,7 @@ func respond(id jobid.ID, kind exec.ResponseType) joblife.ExecResponse {
 // A service is an action of a job that somebody else runs, and that may begin before the
 // job has its resources.
 type service struct {
-	key   perilog.Key
+	key   jobstate.ActionKey
 	ranks *idset.Set // that it names
 	gone  *idset.Set // of them, what had left the job before, or what it released
 	ended bool
@@ -663,7 +663,7 @@ func (p *play) serve() {
 		}
 	}
 	p.served++
-	s := &service{key: perilog.Key{Kind: jobstate.ActionEpilog, Description: fmt.Sprintf("dws%d.", p.served)}, ranks: idset.Range(0, nodes-1), gone: new(idset.Set)}
+	s := &service{key: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: fmt.Sprintf("dws%d.", p.served)}, ranks: idset.Range(0, nodes-1), gone: new(idset.Set)}
 	if p.P(0.3) && !v.Job().Started() && v.State() != jobstate.StateCleanup {
 		s.key.Kind = jobstate.ActionProlog
 	}

@@ -302,7 +302,7 @@ type (
 // An Action is an action of a job, on some ranks.
 type Action struct {
 	Job   jobid.ID
-	Key   perilog.Key
+	Key   jobstate.ActionKey
 	Ranks *idset.Set // nil: all that apply
 }
 

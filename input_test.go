@@ -130,7 +130,7 @@ func badSubmits(t *testing.T) []joblife.Input {
 func bad(t *testing.T, id jobid.ID) []joblife.Input {
 	nan := eventlog.Timestamp(math.NaN())
 	guest := joblife.Cred{UserID: 5, Guest: true}
-	key := joblife.Action{Job: id, Key: perilog.Key{Kind: jobstate.ActionProlog, Description: "no"}}
+	key := joblife.Action{Job: id, Key: jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "no"}}
 	response := func(r exec.Response) joblife.Input { return joblife.ExecResponse(r) }
 	sched := func(r alloc.Response) joblife.Input { return joblife.SchedResponse(r) }
 	list := append(badSubmits(t),

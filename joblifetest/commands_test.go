@@ -211,7 +211,7 @@ func playExec(l *line) {
 func (l *line) action() joblife.Action {
 	a := joblife.Action{Job: l.job()}
 	kind, description, _ := strings.Cut(l.word(), ":")
-	a.Key = perilog.Key{Kind: named(l, kind, jobstate.ActionProlog, jobstate.ActionEpilog, jobstate.ActionHousekeeping), Description: cmp.Or(description, "job-manager."+kind)}
+	a.Key = jobstate.ActionKey{Kind: named(l, kind, jobstate.ActionProlog, jobstate.ActionEpilog, jobstate.ActionHousekeeping), Description: cmp.Or(description, "job-manager."+kind)}
 	if a.Key.Kind == jobstate.ActionHousekeeping {
 		a.Key = perilog.Housekeeping()
 	}

@@ -122,7 +122,7 @@ func ExampleRs() {
 
 // What two nodes may report of a prolog. A test passes the reports to Step.
 func ExampleReports() {
-	prolog := perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	prolog := jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
 	l := joblife.Launch{Job: 7, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Range(0, 1)}}
 	for _, r := range joblifetest.Reports(l).Example(3) {
 		fmt.Println(r.Job, r.Action, "rank", r.Rank, r.Kind, r.Status)

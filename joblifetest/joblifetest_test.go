@@ -57,7 +57,7 @@ func TestEachRankReportsItsEnd(t *testing.T) {
 	require.True(t, again)
 }
 
-var prolog = perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+var prolog = jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
 
 // nodes returns an R of a core on each of some ranks.
 func nodes(t *testing.T, ranks ...uint32) *rset.R {

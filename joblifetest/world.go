@@ -49,14 +49,14 @@ type worldJob struct {
 
 // place is where a process of an action runs, or which rank it served.
 type place struct {
-	key  perilog.Key
+	key  jobstate.ActionKey
 	rank uint32
 }
 
 // A Process is a process of an action that was launched.
 type Process struct {
 	Job     jobid.ID
-	Action  perilog.Key
+	Action  jobstate.ActionKey
 	Attempt uint32
 	Rank    uint32
 	Running bool
@@ -316,7 +316,7 @@ func (w *World) start(id jobid.ID, r *rset.R) {
 	}
 	failed := idset.Difference(r.Ranks(), &j.excused)
 	for rank := range r.Ranks().All() {
-		if !slices.ContainsFunc(j.due(rank, jobstate.ActionProlog), func(key perilog.Key) bool { return !j.good[place{key, rank}] }) {
+		if !slices.ContainsFunc(j.due(rank, jobstate.ActionProlog), func(key jobstate.ActionKey) bool { return !j.good[place{key, rank}] }) {
 			failed.Remove(rank)
 		}
 	}
@@ -331,9 +331,9 @@ func (w *World) start(id jobid.ID, r *rset.R) {
 
 // due returns the actions on a rank that all configurations have: prologs, or what
 // follows the job.
-func (j *worldJob) due(rank uint32, kind jobstate.ActionKind) (keys []perilog.Key) {
+func (j *worldJob) due(rank uint32, kind jobstate.ActionKind) (keys []jobstate.ActionKey) {
 	for i, c := range j.actions {
-		var has []perilog.Key
+		var has []jobstate.ActionKey
 		list := c.Prologs
 		if kind == jobstate.ActionEpilog {
 			if list = c.Epilogs; c.Housekeeping != nil {
@@ -344,11 +344,11 @@ func (j *worldJob) due(rank uint32, kind jobstate.ActionKind) (keys []perilog.Ke
 			a := &list[n]
 			canceled := kind == jobstate.ActionEpilog && a.CancelOnException != nil && *a.CancelOnException // perhaps before it ran
 			if (a.Ranks == nil || a.Ranks.Contains(rank)) && !canceled {
-				has = append(has, perilog.Key{Kind: kind, Description: cmp.Or(a.Description, "job-manager."+kind.String())})
+				has = append(has, jobstate.ActionKey{Kind: kind, Description: cmp.Or(a.Description, "job-manager."+kind.String())})
 			}
 		}
 		if i > 0 {
-			has = slices.DeleteFunc(has, func(key perilog.Key) bool { return !slices.Contains(keys, key) })
+			has = slices.DeleteFunc(has, func(key jobstate.ActionKey) bool { return !slices.Contains(keys, key) })
 		}
 		keys = has
 	}

@@ -15,7 +15,7 @@ import (
 
 // A service is an action that somebody else runs.
 type service struct {
-	key   perilog.Key
+	key   jobstate.ActionKey
 	ranks *idset.Set // what it holds
 	named []string
 	ended bool
@@ -29,7 +29,7 @@ func (w *world) serve() {
 		return
 	}
 	w.served++
-	s := &service{key: perilog.Key{Kind: jobstate.ActionEpilog, Description: fmt.Sprintf("dws%d.", w.served)}, ranks: w.all()}
+	s := &service{key: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: fmt.Sprintf("dws%d.", w.served)}, ranks: w.all()}
 	if w.P(0.3) {
 		s.key.Kind = jobstate.ActionProlog
 	}
@@ -96,15 +96,15 @@ func (w *world) reload() {
 
 // always yields the actions of a kind that each configuration since alloc has for a
 // rank: whenever their phase began, they were due.
-func (w *world) always(k jobstate.ActionKind, rank uint32) (keys []perilog.Key) {
+func (w *world) always(k jobstate.ActionKind, rank uint32) (keys []jobstate.ActionKey) {
 	for i, c := range w.cfgs {
-		var has []perilog.Key
+		var has []jobstate.ActionKey
 		list := c.Epilogs
 		if k == jobstate.ActionProlog {
 			list = c.Prologs
 		}
 		for _, a := range list {
-			key := perilog.Key{Kind: k, Description: a.Description}
+			key := jobstate.ActionKey{Kind: k, Description: a.Description}
 			if key.Description == "" {
 				key.Description = "job-manager." + k.String()
 			}
@@ -115,7 +115,7 @@ func (w *world) always(k jobstate.ActionKind, rank uint32) (keys []perilog.Key) 
 		if i == 0 {
 			keys = has
 		}
-		keys = slices.DeleteFunc(keys, func(key perilog.Key) bool { return !slices.Contains(has, key) })
+		keys = slices.DeleteFunc(keys, func(key jobstate.ActionKey) bool { return !slices.Contains(has, key) })
 	}
 	return keys
 }

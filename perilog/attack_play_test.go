@@ -446,7 +446,7 @@ func (w *world) resolve(u perilog.Unresolved) {
 }
 
 // force ends an action by force, after the operator has ended its process.
-func (w *world) force(key perilog.Key, ranks *idset.Set) {
+func (w *world) force(key jobstate.ActionKey, ranks *idset.Set) {
 	status := int32(w.N(2))
 	if key.Kind == jobstate.ActionProlog {
 		status = 1

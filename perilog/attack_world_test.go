@@ -17,7 +17,7 @@ import (
 
 // place is where a process runs: of a single command, on its leader.
 type place struct {
-	key  perilog.Key
+	key  jobstate.ActionKey
 	rank uint32
 }
 
@@ -64,12 +64,12 @@ type world struct {
 	offline *idset.Set
 	freed   *idset.Set
 	final   bool
-	changed bool                             // the configuration
-	settled eventlog.Timestamp               // when Take was called last
-	times   map[launchKey]eventlog.Timestamp // of launches, by the log
-	kills   map[perilog.Key]time.Duration    // kill timeouts, by the log
-	taken   bool                             // the last report may have taken up what was lost
-	gone    *idset.Set                       // ranks the executor released
+	changed bool                                 // the configuration
+	settled eventlog.Timestamp                   // when Take was called last
+	times   map[launchKey]eventlog.Timestamp     // of launches, by the log
+	kills   map[jobstate.ActionKey]time.Duration // kill timeouts, by the log
+	taken   bool                                 // the last report may have taken up what was lost
+	gone    *idset.Set                           // ranks the executor released
 
 	cfgs       []*perilog.Config // since alloc
 	lateR      bool              // R comes with alloc
@@ -92,7 +92,7 @@ type reply struct {
 func newWorld(t *attack.Tape) *world {
 	w := &world{
 		Tape: t, now: 1000,
-		times: map[launchKey]eventlog.Timestamp{}, kills: map[perilog.Key]time.Duration{}, shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
+		times: map[launchKey]eventlog.Timestamp{}, kills: map[jobstate.ActionKey]time.Duration{}, shells: map[uint32]bool{}, done: map[place]*process{}, ran: map[place]bool{}, failed: map[uint32]bool{},
 		drained: new(idset.Set), toDrain: new(idset.Set), forced: new(idset.Set),
 		offline: new(idset.Set), freed: new(idset.Set), gone: new(idset.Set),
 		good: map[place]bool{}, told: new(idset.Set), wasOffline: new(idset.Set),
@@ -350,7 +350,7 @@ func (w *world) launch(l perilog.Launch) {
 }
 
 // holds reports whether an action holds a rank by the log.
-func (w *world) holds(key perilog.Key, rank uint32) bool {
+func (w *world) holds(key jobstate.ActionKey, rank uint32) bool {
 	for h := range w.job.Holders() {
 		if h.Description == key.Description && h.Kind.String() == key.Kind.String() && h.Ranks.Contains(rank) {
 			return true
@@ -361,13 +361,13 @@ func (w *world) holds(key perilog.Key, rank uint32) bool {
 
 // lets reports whether the configuration lets ranks go where housekeeping was given
 // up.
-func (w *world) lets(key perilog.Key) bool {
+func (w *world) lets(key jobstate.ActionKey) bool {
 	return key == perilog.Housekeeping() && (w.changed || w.cfg.Housekeeping.OnFailure == "release")
 }
 
 // overlap judges that nothing else runs on a rank of the job where an action is
 // launched.
-func (w *world) overlap(key perilog.Key, rank uint32) {
+func (w *world) overlap(key jobstate.ActionKey, rank uint32) {
 	if key.Kind != jobstate.ActionProlog && w.shells[rank] {
 		w.fail("PL-16: %v is launched on rank %d, where the job runs", key, rank)
 	}
@@ -461,7 +461,7 @@ func (w *world) judgeRank(rank uint32) {
 
 // launchKey names a launch.
 type launchKey struct {
-	action  perilog.Key
+	action  jobstate.ActionKey
 	attempt uint32
 }
 
@@ -472,14 +472,14 @@ func (w *world) judgeTime(rec perilog.LogEntry, settled eventlog.Timestamp) {
 	if ev.Decode(rec.Entry) != nil {
 		return
 	}
-	launched := func(key perilog.Key, attempt uint32) {
+	launched := func(key jobstate.ActionKey, attempt uint32) {
 		if w.times[launchKey{key, attempt}] = t; t < settled {
 			w.fail("%v was launched after %v, and the log says %v", key, settled, t)
 		}
 	}
 	switch c := ev.Context().(type) {
 	case *jobstate.ActionStartContext:
-		key := perilog.Key{Kind: c.Kind, Description: c.Description}
+		key := jobstate.ActionKey{Kind: c.Kind, Description: c.Description}
 		if c.Owned() {
 			w.kills[key] = c.KillTimeout
 		}
@@ -487,9 +487,9 @@ func (w *world) judgeTime(rec perilog.LogEntry, settled eventlog.Timestamp) {
 			launched(key, c.Attempt)
 		}
 	case *jobstate.ActionLaunchContext:
-		launched(perilog.Key{Kind: c.Kind, Description: c.Description}, c.Attempt)
+		launched(jobstate.ActionKey{Kind: c.Kind, Description: c.Description}, c.Attempt)
 	case *jobstate.ActionFailContext:
-		key := perilog.Key{Kind: c.Kind, Description: c.Description}
+		key := jobstate.ActionKey{Kind: c.Kind, Description: c.Description}
 		for at, p := range w.done { // of each rank the last one; what has exited obeyed
 			if !strings.HasSuffix(c.Cause, "timed-out") || at.key != key || !p.running || p.single || !c.Ranks.Contains(at.rank) {
 				continue

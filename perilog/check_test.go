@@ -16,15 +16,15 @@ func (j *Job) Check() error {
 		return err
 	}
 	for _, a := range j.actions {
-		held := j.holds.hold(a.Key) != nil
+		held := j.holds.hold(a.ActionKey) != nil
 		if j.holds.job.Closed() {
 			continue // an instance may have lost it, and nothing ends it
 		}
 		if (a.stage == stageActive) != held || (a.run != nil) != held {
-			return fmt.Errorf("perilog: %v is at stage %d, and held is %t", a.Key, a.stage, held)
+			return fmt.Errorf("perilog: %v is at stage %d, and held is %t", a.ActionKey, a.stage, held)
 		}
-		if held && !idset.Union(&j.holds.hold(a.Key).ranks, a.run.Open()).Equal(&j.holds.hold(a.Key).ranks) {
-			return fmt.Errorf("perilog: I3: %v goes on on ranks that it does not hold", a.Key)
+		if held && !idset.Union(&j.holds.hold(a.ActionKey).ranks, a.run.Open()).Equal(&j.holds.hold(a.ActionKey).ranks) {
+			return fmt.Errorf("perilog: I3: %v goes on on ranks that it does not hold", a.ActionKey)
 		}
 	}
 	freed := j.freed()

@@ -185,11 +185,11 @@ func (c *Config) actions(k jobstate.ActionKind) []ActionConfig {
 }
 
 // key returns the name of the action in a job's log.
-func (a *ActionConfig) key(k jobstate.ActionKind) Key {
+func (a *ActionConfig) key(k jobstate.ActionKind) jobstate.ActionKey {
 	if a.Description == "" {
-		return Key{Kind: k, Description: "job-manager." + k.String()}
+		return jobstate.ActionKey{Kind: k, Description: "job-manager." + k.String()}
 	}
-	return Key{Kind: k, Description: a.Description}
+	return jobstate.ActionKey{Kind: k, Description: a.Description}
 }
 
 func (a *ActionConfig) check(key string, bad func(key, reason string)) {

@@ -146,10 +146,10 @@ func TestTheTagsOfAConfigurationAgree(t *testing.T) {
 }
 
 func TestTheDefaultsOfAConfigurationAreThoseDocumented(t *testing.T) {
-	prolog := &action{Key: (&ActionConfig{}).key(jobstate.ActionProlog), config: &ActionConfig{}}
-	epilog := &action{Key: (&ActionConfig{}).key(jobstate.ActionEpilog), config: &ActionConfig{}}
-	require.Equal(t, "prolog job-manager.prolog", prolog.Key.String())
-	require.Equal(t, "epilog job-manager.epilog", epilog.Key.String())
+	prolog := &action{ActionKey: (&ActionConfig{}).key(jobstate.ActionProlog), config: &ActionConfig{}}
+	epilog := &action{ActionKey: (&ActionConfig{}).key(jobstate.ActionEpilog), config: &ActionConfig{}}
+	require.Equal(t, "prolog job-manager.prolog", prolog.ActionKey.String())
+	require.Equal(t, "epilog job-manager.epilog", epilog.ActionKey.String())
 	timeouts := func(a *action) [2]time.Duration {
 		timeout, kill := a.timeouts()
 		return [2]time.Duration{timeout, kill}

@@ -10,11 +10,10 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A Key names an action of a job, as the log does.
-type Key = jobstate.ActionKey
-
 // Housekeeping returns the key of a job's housekeeping.
-func Housekeeping() Key { return Key{Kind: jobstate.ActionHousekeeping, Description: "housekeeping"} }
+func Housekeeping() jobstate.ActionKey {
+	return jobstate.ActionKey{Kind: jobstate.ActionHousekeeping, Description: "housekeeping"}
+}
 
 // A LogKind is one of the logs of a job.
 type LogKind uint8
@@ -67,7 +66,7 @@ type Effects struct {
 // A Launch is a command to start on each of Ranks, which for a single command is only its
 // leader.
 type Launch struct {
-	Action  Key
+	Action  jobstate.ActionKey
 	Attempt uint32        // at least 1, greater than in any earlier launch
 	Ranks   *idset.Set    // not empty
 	Command []string      // from the configuration; nil if that has none
@@ -77,7 +76,7 @@ type Launch struct {
 
 // A Signal goes to the processes of an attempt on ranks, where they still run.
 type Signal struct {
-	Action  Key
+	Action  jobstate.ActionKey
 	Attempt uint32
 	Ranks   *idset.Set // not empty
 	Signal  int        // 15, SIGTERM, or 9, SIGKILL
@@ -91,7 +90,7 @@ type Drain struct {
 
 // An ActionResult says how an action ended on all of its ranks.
 type ActionResult struct {
-	Action     Key
+	Action     jobstate.ActionKey
 	Status     int32      // the worst wait status; 0: it succeeded on every rank
 	Tolerated  bool       // the job goes on though ranks failed
 	Groups     []Group    // in the order of causes and codes; a rank is in one
@@ -110,7 +109,7 @@ type Group struct {
 
 // A Report says what happened to an action on a rank.
 type Report struct {
-	Action  Key
+	Action  jobstate.ActionKey
 	Kind    ReportKind
 	Attempt uint32 // the Attempt of the Launch
 	Rank    uint32 // where it runs; for a single command, its leader

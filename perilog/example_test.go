@@ -50,7 +50,7 @@ func Example() {
 		act(t)
 	}
 	exited := func(t eventlog.Timestamp, rank uint32) {
-		epilog := perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+		epilog := jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 		job.Report(t, perilog.Report{Action: epilog, Attempt: 1, Kind: perilog.ReportExited, Rank: rank})
 		act(t)
 	}

@@ -3,6 +3,8 @@ package perilog
 import (
 	"fmt"
 	"slices"
+
+	"github.com/joblife/joblife/jobstate"
 )
 
 // Told returns what the log and the configuration tell of the actions: how far each is,
@@ -12,7 +14,7 @@ func (j *Job) Told() string {
 	var lines []string
 	tell := func(a *action) {
 		if due := j.isDue(a); due || a.stage != stageIdle {
-			lines = append(lines, fmt.Sprintln(a.Key, a.stage, due, a.began, a.finished, a.success, a.foreign))
+			lines = append(lines, fmt.Sprintln(a.ActionKey, a.stage, due, a.began, a.finished, a.success, a.foreign))
 			if a.run != nil {
 				lines = append(lines, fmt.Sprintln(a.mode()))
 			}
@@ -30,28 +32,28 @@ func (j *Job) Told() string {
 }
 
 // Active returns the actions that are not over.
-func (j *Job) Active() (list []Key) {
+func (j *Job) Active() (list []jobstate.ActionKey) {
 	for _, a := range j.actions {
 		if a.stage == stageActive {
-			list = append(list, a.Key)
+			list = append(list, a.ActionKey)
 		}
 	}
 	if j.hk != nil {
-		list = append(list, j.hk.Key)
+		list = append(list, j.hk.ActionKey)
 	}
 	return list
 }
 
 // Ran returns the actions that the logs have.
-func (j *Job) Ran() map[Key]bool {
-	ran := make(map[Key]bool)
+func (j *Job) Ran() map[jobstate.ActionKey]bool {
+	ran := make(map[jobstate.ActionKey]bool)
 	for _, a := range j.actions {
 		if a.stage != stageIdle {
-			ran[a.Key] = true
+			ran[a.ActionKey] = true
 		}
 	}
 	if j.hk != nil {
-		ran[j.hk.Key] = true
+		ran[j.hk.ActionKey] = true
 	}
 	return ran
 }

@@ -121,7 +121,7 @@ func TestNothingIsFreedWhileTheExecutorMayBeStartingTheJob(t *testing.T) {
 			require.Equal(t, perilog.ReasonStart, b.job.Unresolved()[1].Reason)
 		}
 		b.refuse("epilog-finish", `{"description":"dws","status":0}`, perilog.ErrOrder)
-		dws := perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}
+		dws := jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "dws"}
 		require.ErrorIs(t, b.job.ForceFinish(b.now, dws, nil, 0, "root"), perilog.ErrAction)
 		b.drained()
 		require.True(t, b.freed.IsEmpty(), "I3")

@@ -18,8 +18,8 @@ import (
 
 // The actions that the reference has.
 var (
-	prolog = perilog.Key{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
-	epilog = perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+	prolog = jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	epilog = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 )
 
 // perRank is an action on each rank, with a timeout of 100 s and a kill timeout of
@@ -165,7 +165,7 @@ func (b *bench) report(r perilog.Report) perilog.Ack {
 }
 
 // exited reports an exit of attempt 1 and takes what follows.
-func (b *bench) exited(key perilog.Key, rank uint32, status int32) perilog.Effects {
+func (b *bench) exited(key jobstate.ActionKey, rank uint32, status int32) perilog.Effects {
 	b.Helper()
 	a := b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportExited, Rank: rank, Status: status})
 	require.Equal(b, perilog.AckApplied, a)
@@ -173,7 +173,7 @@ func (b *bench) exited(key perilog.Key, rank uint32, status int32) perilog.Effec
 }
 
 // exitedAll reports that attempt 1 ended well on each rank.
-func (b *bench) exitedAll(key perilog.Key) {
+func (b *bench) exitedAll(key jobstate.ActionKey) {
 	b.Helper()
 	for rank := range b.spec.R.Ranks().All() {
 		b.exited(key, rank, 0)
@@ -191,7 +191,7 @@ func (b *bench) deafen() {
 }
 
 // says lets an action write a control line, and takes nothing.
-func (b *bench) says(key perilog.Key, rank uint32, object string) perilog.Ack {
+func (b *bench) says(key jobstate.ActionKey, rank uint32, object string) perilog.Ack {
 	b.Helper()
 	return b.report(perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportOutput, Rank: rank, Line: []byte(perilog.ControlPrefix + object)})
 }

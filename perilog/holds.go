@@ -79,7 +79,7 @@ type named struct {
 
 // activeAction is one start of a prolog or epilog that has not ended.
 type activeAction struct {
-	Key
+	jobstate.ActionKey
 	since eventlog.Timestamp
 	ranks idset.Set // what it holds still
 	names []int     // indices in Holds.named, ascending
@@ -312,7 +312,7 @@ func (h *Holds) failRanks(ranks *idset.Set, drain bool) {
 }
 
 func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
-	a := &activeAction{Key: c.ActionKey, since: t}
+	a := &activeAction{ActionKey: c.ActionKey, since: t}
 	if c.Ranks.All {
 		a.ranks.UnionWith(&h.all)
 		a.ranks.SubtractWith(&h.dropped)
@@ -338,7 +338,7 @@ func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 	h.scratch.want.UnionWith(c.Ranks)
 	names := c.Resources
 	for _, a := range h.actions {
-		if a.Key != c.ActionKey {
+		if a.ActionKey != c.ActionKey {
 			continue
 		}
 		h.endWanted(&a.ranks)
@@ -355,8 +355,8 @@ func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 }
 
 // actionFinish ends the oldest action of a key.
-func (h *Holds) actionFinish(key Key) {
-	i := slices.IndexFunc(h.actions, func(a *activeAction) bool { return a.Key == key })
+func (h *Holds) actionFinish(key jobstate.ActionKey) {
+	i := slices.IndexFunc(h.actions, func(a *activeAction) bool { return a.ActionKey == key })
 	a := h.actions[i] // jobstate ignores a finish of what is not active
 	h.actions = slices.Delete(h.actions, i, i+1)
 	h.scratch.ended.UnionWith(&a.ranks)
@@ -366,9 +366,9 @@ func (h *Holds) actionFinish(key Key) {
 }
 
 // hold returns the oldest active start of an action, nil if it has none.
-func (h *Holds) hold(key Key) *activeAction {
+func (h *Holds) hold(key jobstate.ActionKey) *activeAction {
 	for _, a := range h.actions {
-		if a.Key == key {
+		if a.ActionKey == key {
 			return a
 		}
 	}

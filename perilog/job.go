@@ -143,7 +143,7 @@ const (
 
 // action is a prolog or an epilog, or housekeeping, which this library runs.
 type action struct {
-	Key
+	jobstate.ActionKey
 	config *ActionConfig // nil: the configuration does not have it
 	stage  stage
 	run    *run.Run // from its start to its finish
@@ -213,12 +213,12 @@ func (j *Job) configure(begun []*action) {
 		list := j.cfg.actions(k)
 		for i := range list {
 			key := list[i].key(k)
-			if n := slices.IndexFunc(begun, func(a *action) bool { return a.Key == key }); n >= 0 {
+			if n := slices.IndexFunc(begun, func(a *action) bool { return a.ActionKey == key }); n >= 0 {
 				begun[n].config = cmp.Or(begun[n].config, &list[i])
 				j.actions = append(j.actions, begun[n])
 				begun = slices.Delete(begun, n, n+1)
 			} else if j.holds.hold(key) == nil { // else it is foreign
-				j.actions = append(j.actions, &action{Key: key, config: &list[i]})
+				j.actions = append(j.actions, &action{ActionKey: key, config: &list[i]})
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func (j *Job) Done() bool {
 }
 
 // action is find, of what can go on: after the job's log is closed, only housekeeping.
-func (j *Job) action(key Key) *action {
+func (j *Job) action(key jobstate.ActionKey) *action {
 	a := j.find(key)
 	if a != nil && j.holds.job.Closed() && key.Kind != jobstate.ActionHousekeeping {
 		return nil
@@ -301,12 +301,12 @@ func (j *Job) action(key Key) *action {
 }
 
 // find returns the action of a key, over or not, or nil.
-func (j *Job) find(key Key) *action {
-	if j.hk != nil && key == j.hk.Key {
+func (j *Job) find(key jobstate.ActionKey) *action {
+	if j.hk != nil && key == j.hk.ActionKey {
 		return &j.hk.action
 	}
 	for _, a := range j.actions {
-		if a.Key == key {
+		if a.ActionKey == key {
 			return a
 		}
 	}
@@ -356,7 +356,7 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 // timed calls f with the runs whose timers go on. Launches that were not taken have none.
 func (j *Job) timed(f func(*run.Run)) {
 	j.eachRun(func(a *action) {
-		if !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.Key }) {
+		if !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.ActionKey }) {
 			f(a.run)
 		}
 	})
@@ -442,7 +442,7 @@ func (j *Job) String() string {
 }
 
 func (a *action) appendText(dst []byte) []byte {
-	dst = fmt.Appendf(dst, "; %v: %s", a.Key, [...]string{"idle", "active", "finished"}[a.stage])
+	dst = fmt.Appendf(dst, "; %v: %s", a.ActionKey, [...]string{"idle", "active", "finished"}[a.stage])
 	if r := a.run; r != nil {
 		dst = fmt.Appendf(dst, " idle %v running %v lost %v open %v attempt %d", r.Idle(), r.Running(), r.Lost(), r.Open(), r.LastAttempt())
 	}

@@ -274,7 +274,7 @@ func (j *Job) change(ev *jobstate.Event) {
 }
 
 // active returns the action of a key if it runs, or nil.
-func (j *Job) active(key Key) *action {
+func (j *Job) active(key jobstate.ActionKey) *action {
 	if a := j.action(key); a != nil && a.stage == stageActive {
 		return a
 	}
@@ -282,11 +282,11 @@ func (j *Job) active(key Key) *action {
 }
 
 // adopt adds an action that only the log has; nil: another writer runs it, or too many were.
-func (j *Job) adopt(key Key, how *jobstate.ActionMode) *action {
+func (j *Job) adopt(key jobstate.ActionKey, how *jobstate.ActionMode) *action {
 	if !how.Owned() || j.adopted == maxAdopted {
 		return nil
 	}
-	a := &action{Key: key}
+	a := &action{ActionKey: key}
 	j.actions = append(j.actions, a)
 	j.adopted++
 	return a
@@ -363,7 +363,7 @@ func (a *action) single() bool { return !a.run.Spec().PerRank }
 // newRun returns the run of an action. Its start says how it runs, or else the configuration.
 func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run.Run {
 	spec := run.Spec{
-		Title: title(a.Key), Ranks: ranks,
+		Title: title(a.ActionKey), Ranks: ranks,
 		PerRank: how.PerRank, Leader: how.Leader.Value, Timeout: how.Timeout, KillTimeout: how.KillTimeout,
 		Hosts: j.hosts,
 	}
@@ -379,7 +379,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 }
 
 // title begins notes and reasons: with the kind, and the description where it tells more.
-func title(k Key) string {
+func title(k jobstate.ActionKey) string {
 	if k.Description == "job-manager."+k.Kind.String() || k.Kind == jobstate.ActionHousekeeping {
 		return k.Kind.String()
 	}
@@ -424,7 +424,7 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.attempts = a.run.LastAttempt()
 	spec := *a.run.Spec()
 	a.stage, a.run = stageFinished, nil
-	if h := j.holds.hold(a.Key); h != nil {
+	if h := j.holds.hold(a.ActionKey); h != nil {
 		spec.Ranks = h.ranks.Clone()
 		a.stage, a.run = stageActive, run.New(spec)
 		a.run.Launch(t, a.attempts+1, &h.ranks)

@@ -39,7 +39,7 @@ type housekeeping struct {
 
 // housekeepingAction returns the action of housekeeping before its start.
 func (j *Job) housekeepingAction() action {
-	a := action{Key: Housekeeping()}
+	a := action{ActionKey: Housekeeping()}
 	if c := j.cfg.Housekeeping; c != nil {
 		a.config = c.action()
 	}
@@ -55,7 +55,7 @@ func (j *Job) startHousekeeping() {
 	}
 	a := j.housekeepingAction()
 	s := &jobstate.ActionStartContext{
-		ActionKey: a.Key, Ranks: jobstate.Ranks{All: true},
+		ActionKey: a.ActionKey, Ranks: jobstate.Ranks{All: true},
 		OnFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain),
 	}
 	s.PerRank = true
@@ -156,7 +156,7 @@ func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
 
 // readyHousekeeping posts that ranks may go back.
 func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
-	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.hk.Key, Ranks: ranks, Status: status})
+	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.hk.ActionKey, Ranks: ranks, Status: status})
 }
 
 // drainedHousekeeping posts that drains are confirmed, and that the ranks may go back.

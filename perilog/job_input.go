@@ -150,7 +150,7 @@ func (j *Job) logged(a *action, rank uint32) bool {
 	if a.Kind == jobstate.ActionHousekeeping {
 		return j.hk.ready.Contains(rank) || j.hk.freed.Contains(rank)
 	}
-	h := j.holds.hold(a.Key)
+	h := j.holds.hold(a.ActionKey)
 	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single() && !h.ranks.Contains(rank)
 }
 
@@ -204,7 +204,7 @@ const maxOperator = 64
 // status is at least 0; for a prolog at least 1, since its ranks count as reported
 // failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a
 // whole. The error wraps ErrAction, and then nothing has changed.
-func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, status int32, operator string) error {
+func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set, status int32, operator string) error {
 	j.enter(now)
 	a := j.action(key)
 	switch {
@@ -240,7 +240,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key Key, ranks *idset.Set, sta
 }
 
 // finishForeign posts the finish of a foreign action.
-func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator string) error {
+func (j *Job) finishForeign(key jobstate.ActionKey, ranks *idset.Set, status int32, operator string) error {
 	switch {
 	case j.holds.job.Closed():
 		return actionError(key, "cannot be finished: the job's log is closed")
@@ -263,7 +263,7 @@ func (j *Job) finishForeign(key Key, ranks *idset.Set, status int32, operator st
 	return nil
 }
 
-func actionError(key Key, reason string) error {
+func actionError(key jobstate.ActionKey, reason string) error {
 	return fmt.Errorf("%w: %v %s", ErrAction, key, reason)
 }
 
@@ -287,7 +287,7 @@ func (r Reason) String() string {
 
 // An Unresolved is an action that does not end by itself.
 type Unresolved struct {
-	Action  Key // zero for ReasonStart
+	Action  jobstate.ActionKey // zero for ReasonStart
 	Reason  Reason
 	Ranks   *idset.Set         // the ranks where it is unresolved; a copy, not nil
 	Since   eventlog.Timestamp // when the action started
@@ -302,20 +302,20 @@ func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
 	lost := func(a *action, since eventlog.Timestamp) {
 		for attempt, ranks := range a.run.LostBy() {
-			list = append(list, Unresolved{Action: a.Key, Reason: ReasonLost, Ranks: ranks, Since: since, Attempt: attempt})
+			list = append(list, Unresolved{Action: a.ActionKey, Reason: ReasonLost, Ranks: ranks, Since: since, Attempt: attempt})
 		}
 	}
-	seen := make(map[Key]bool)
+	seen := make(map[jobstate.ActionKey]bool)
 	for _, h := range j.holds.actions {
 		if j.holds.job.Closed() {
 			break // an instance lost an epilog and closed the log, so nothing can end it
 		}
-		if a := j.active(h.Key); a != nil && !seen[h.Key] {
+		if a := j.active(h.ActionKey); a != nil && !seen[h.ActionKey] {
 			lost(a, h.since)
 		} else {
-			list = append(list, Unresolved{Action: h.Key, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
+			list = append(list, Unresolved{Action: h.ActionKey, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
 		}
-		seen[h.Key] = true
+		seen[h.ActionKey] = true
 	}
 	if j.start() == startPending && j.executor == executorUnknown {
 		list = append(list, Unresolved{Reason: ReasonStart, Ranks: j.holds.Held(), Since: j.holds.allocTime})
@@ -323,7 +323,7 @@ func (j *Job) Unresolved() []Unresolved {
 	if h := j.hk; h != nil {
 		add := func(reason Reason, ranks *idset.Set) {
 			if !ranks.IsEmpty() {
-				list = append(list, Unresolved{Action: h.Key, Reason: reason, Ranks: ranks, Since: h.began})
+				list = append(list, Unresolved{Action: h.ActionKey, Reason: reason, Ranks: ranks, Since: h.began})
 			}
 		}
 		lost(&h.action, h.began)
@@ -350,7 +350,7 @@ func (j *Job) failedHousekeeping() *idset.Set {
 // Reattach marks a lost action as running on ranks where the caller knows that it
 // runs; nil means all ranks where it was lost. Its timeout counts from its launch.
 // The error wraps ErrAction, and then nothing has changed.
-func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
+func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lost(key, ranks)
 	if err != nil {
@@ -367,7 +367,7 @@ func (j *Job) Reattach(now eventlog.Timestamp, key Key, ranks *idset.Set) error 
 //
 // The error wraps ErrAction, and then nothing has changed. Rerun refuses the prolog
 // of a job that is ending, and an action that is no longer in the configuration.
-func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
+func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)
 	switch {
@@ -389,8 +389,8 @@ func (j *Job) Rerun(now eventlog.Timestamp, key Key, ranks *idset.Set) error {
 }
 
 // lostOrFailed is lost, for Rerun.
-func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
-	if j.hk != nil && key == j.hk.Key && ranks != nil && j.hk.stage == stageActive {
+func (j *Job) lostOrFailed(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Set, error) {
+	if j.hk != nil && key == j.hk.ActionKey && ranks != nil && j.hk.stage == stageActive {
 		able := idset.Union(j.hk.run.Lost(), j.failedHousekeeping())
 		able.UnionWith(&j.hk.draining)
 		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
@@ -402,7 +402,7 @@ func (j *Job) lostOrFailed(key Key, ranks *idset.Set) (*action, *idset.Set, erro
 
 // lost returns the action of a key and the ranks, on all of which it must be lost; nil
 // means all ranks where it is.
-func (j *Job) lost(key Key, ranks *idset.Set) (*action, *idset.Set, error) {
+func (j *Job) lost(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Set, error) {
 	a := j.action(key)
 	switch {
 	case j.stopped():

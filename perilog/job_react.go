@@ -69,11 +69,11 @@ func (j *Job) prologsDone() error {
 		return fmt.Errorf("%w: every rank has failed", ErrOrder)
 	}
 	if i := slices.IndexFunc(h.actions, isProlog); i >= 0 {
-		return fmt.Errorf("%w: %v has not ended", ErrOrder, h.actions[i].Key)
+		return fmt.Errorf("%w: %v has not ended", ErrOrder, h.actions[i].ActionKey)
 	}
 	for _, a := range j.actions {
 		if a.Kind == jobstate.ActionProlog && !(a.stage == stageFinished && a.success) && (a.stage != stageIdle || j.isDue(a)) {
-			return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.Key)
+			return fmt.Errorf("%w: %v has not succeeded", ErrOrder, a.ActionKey)
 		}
 	}
 	return nil
@@ -329,7 +329,7 @@ func (j *Job) startAll(k jobstate.ActionKind) {
 
 // startAction posts the start of an action, which has the first launch if that is on all ranks.
 func (j *Job) startAction(a *action) {
-	c := &jobstate.ActionStartContext{ActionKey: a.Key, Resources: a.config.Resources}
+	c := &jobstate.ActionStartContext{ActionKey: a.ActionKey, Resources: a.config.Resources}
 	c.PerRank = a.config.PerRank
 	c.Timeout, c.KillTimeout = a.timeouts()
 	if !c.PerRank {
@@ -375,7 +375,7 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 
 func (j *Job) relaunch(a *action, ranks *idset.Set) {
 	attempt := a.run.LastAttempt() + 1
-	c := &jobstate.ActionLaunchContext{ActionKey: a.Key, Attempt: attempt, Ranks: ranks}
+	c := &jobstate.ActionLaunchContext{ActionKey: a.ActionKey, Attempt: attempt, Ranks: ranks}
 	if a.foreign {
 		c.ActionMode = a.mode()
 	}
@@ -384,7 +384,7 @@ func (j *Job) relaunch(a *action, ranks *idset.Set) {
 }
 
 func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
-	l := Launch{Action: a.Key, Attempt: attempt, Ranks: ranks, Timeout: a.run.Spec().Timeout}
+	l := Launch{Action: a.ActionKey, Attempt: attempt, Ranks: ranks, Timeout: a.run.Spec().Timeout}
 	if a.config != nil {
 		l.Command = a.config.Command
 	}
@@ -418,7 +418,7 @@ func (j *Job) progress(a *action) {
 
 func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
 	j.postAction(a, &jobstate.ActionFailContext{
-		ActionKey: a.Key, Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
+		ActionKey: a.ActionKey, Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
 	})
 }
 
@@ -430,7 +430,7 @@ func (j *Job) takeRun(a *action, drains func(*run.Failure) bool) {
 	}
 	for _, s := range signals {
 		j.open()
-		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.Key, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
+		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.ActionKey, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
 	}
 }
 
@@ -443,7 +443,7 @@ func (j *Job) release(a *action) {
 	if len(ends) == 0 {
 		return
 	}
-	c := &jobstate.ActionReleaseContext{ActionKey: a.Key, Ranks: new(idset.Set)}
+	c := &jobstate.ActionReleaseContext{ActionKey: a.ActionKey, Ranks: new(idset.Set)}
 	for _, e := range ends {
 		c.Ranks.Insert(e.Rank)
 		c.Status = max(c.Status, e.Status)
@@ -471,7 +471,7 @@ func (j *Job) finish(a *action) {
 		j.raise(a.Kind, 0, o.Note, nil)
 	}
 	out := ActionResult{
-		Action: a.Key, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
+		Action: a.ActionKey, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
 		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
 	}
 	for _, g := range o.Groups {
@@ -479,7 +479,7 @@ func (j *Job) finish(a *action) {
 	}
 	j.open()
 	j.effects.Results = append(j.effects.Results, out)
-	j.post(&jobstate.ActionFinishContext{ActionKey: a.Key, Status: status})
+	j.post(&jobstate.ActionFinishContext{ActionKey: a.ActionKey, Status: status})
 }
 
 // tolerates reports whether the job may go on without the ranks that failed in this and in

@@ -24,14 +24,16 @@ func TestAnActionIsDueIfItIsConfiguredWhenItsPhaseBegins(t *testing.T) {
 	pro, epi, hk := []perilog.ActionConfig{named("a")}, []perilog.ActionConfig{named("a")}, &perilog.HousekeepingConfig{}
 	all := perilog.Config{Prologs: pro, Epilogs: epi, Housekeeping: hk}
 	other := perilog.Config{Prologs: []perilog.ActionConfig{named("b")}, Epilogs: []perilog.ActionConfig{named("b")}, Housekeeping: hk}
-	key := func(k jobstate.ActionKind, name string) perilog.Key { return perilog.Key{Kind: k, Description: name} }
+	key := func(k jobstate.ActionKind, name string) jobstate.ActionKey {
+		return jobstate.ActionKey{Kind: k, Description: name}
+	}
 	prologA, epilogA, epilogB := key(jobstate.ActionProlog, "a"), key(jobstate.ActionEpilog, "a"), key(jobstate.ActionEpilog, "b")
 	started := func(b *bench) { b.take(); b.apply("start", ""); b.take() }
 	for name, c := range map[string]struct {
 		before, after perilog.Config
-		until         func(*bench)  // what comes before the change
-		rest          func(*bench)  // and what after it, beside the ends of actions
-		runs          []perilog.Key // all that runs in the job's life
+		until         func(*bench)         // what comes before the change
+		rest          func(*bench)         // and what after it, beside the ends of actions
+		runs          []jobstate.ActionKey // all that runs in the job's life
 	}{
 		"prologs are added after they began": {
 			perilog.Config{}, perilog.Config{Prologs: pro},
@@ -40,27 +42,27 @@ func TestAnActionIsDueIfItIsConfiguredWhenItsPhaseBegins(t *testing.T) {
 		"prologs are added while another runs": {
 			perilog.Config{Prologs: pro}, other,
 			func(b *bench) { b.take(); b.apply("memo", `{"a":1}`); b.take() },
-			func(b *bench) { b.exited(prologA, 0, 0); b.exited(prologA, 1, 0); b.run() }, []perilog.Key{prologA, epilogB},
+			func(b *bench) { b.exited(prologA, 0, 0); b.exited(prologA, 1, 0); b.run() }, []jobstate.ActionKey{prologA, epilogB},
 		},
 		"a prolog that runs is removed": {
 			all, perilog.Config{}, func(b *bench) { b.take() },
-			func(b *bench) { b.exited(prologA, 0, 0); b.exited(prologA, 1, 0); b.run() }, []perilog.Key{prologA, perilog.Housekeeping()},
+			func(b *bench) { b.exited(prologA, 0, 0); b.exited(prologA, 1, 0); b.run() }, []jobstate.ActionKey{prologA, perilog.Housekeeping()},
 		},
 		"epilogs are added while the job runs": {
 			perilog.Config{}, perilog.Config{Epilogs: epi}, started,
 			func(b *bench) { b.apply("finish", `{"status":0}`); b.apply("release", `{"ranks":"all","final":true}`) },
-			[]perilog.Key{epilogA},
+			[]jobstate.ActionKey{epilogA},
 		},
 		"epilogs are replaced while the job runs": {
 			all, other, func(b *bench) { b.take(); b.exited(prologA, 0, 0); b.exited(prologA, 1, 0); started(b) },
 			func(b *bench) { b.apply("finish", `{"status":0}`); b.apply("release", `{"ranks":"all","final":true}`) },
-			[]perilog.Key{prologA, epilogB, perilog.Housekeeping()},
+			[]jobstate.ActionKey{prologA, epilogB, perilog.Housekeeping()},
 		},
 		"epilogs are removed while they run": {
-			perilog.Config{Epilogs: epi}, perilog.Config{}, func(b *bench) { b.run(); b.take() }, nil, []perilog.Key{epilogA},
+			perilog.Config{Epilogs: epi}, perilog.Config{}, func(b *bench) { b.run(); b.take() }, nil, []jobstate.ActionKey{epilogA},
 		},
 		"epilogs are replaced while they run": {
-			perilog.Config{Epilogs: epi}, other, func(b *bench) { b.run(); b.take() }, nil, []perilog.Key{epilogA},
+			perilog.Config{Epilogs: epi}, other, func(b *bench) { b.run(); b.take() }, nil, []jobstate.ActionKey{epilogA},
 		},
 		"epilogs are added after the last release": {
 			perilog.Config{}, perilog.Config{Epilogs: epi},
@@ -93,7 +95,7 @@ func TestAnActionIsDueIfItIsConfiguredWhenItsPhaseBegins(t *testing.T) {
 		},
 		"housekeeping is added after alloc": {
 			perilog.Config{}, all, func(b *bench) { b.take(); b.apply("memo", `{"a":1}`); b.take() },
-			func(b *bench) { b.run() }, []perilog.Key{epilogA},
+			func(b *bench) { b.run() }, []jobstate.ActionKey{epilogA},
 		},
 		"housekeeping is added after a named resource went back": {
 			perilog.Config{}, all, func(b *bench) {
@@ -108,7 +110,7 @@ func TestAnActionIsDueIfItIsConfiguredWhenItsPhaseBegins(t *testing.T) {
 		},
 		"housekeeping is removed": {
 			all, perilog.Config{}, func(b *bench) { b.apply("exception", cancel); b.take() }, nil,
-			[]perilog.Key{prologA, epilogA, perilog.Housekeeping()},
+			[]jobstate.ActionKey{prologA, epilogA, perilog.Housekeeping()},
 		},
 	} {
 		for _, live := range []bool{true, false} {
@@ -145,7 +147,7 @@ func TestAnActionIsDueIfItIsConfiguredWhenItsPhaseBegins(t *testing.T) {
 }
 
 // toEnd lets all actions end well, and returns which ran in the job's life.
-func (b *bench) toEnd(t *testing.T) map[perilog.Key]bool {
+func (b *bench) toEnd(t *testing.T) map[jobstate.ActionKey]bool {
 	t.Helper()
 	for range 20 {
 		b.drained()
@@ -188,7 +190,7 @@ func TestNothingIsAskedForAgainAsAPrologIsAddedWhileTheJobStarts(t *testing.T) {
 func TestAForeignPrologThatIsForcedBeforeAllocBeginsNoEpilog(t *testing.T) {
 	l := early(t, &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
 	l.apply("prolog-start", `{"description":"dws"}`)
-	require.NoError(t, l.job.ForceFinish(l.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"))
+	require.NoError(t, l.job.ForceFinish(l.now, jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"))
 	for _, r := range l.job.Take(l.now).Post {
 		require.NotEqual(t, "epilog-start", r.Entry.Name)
 	}
@@ -214,7 +216,7 @@ func TestAPhaseThatWasCutShortBeginsAfterACrash(t *testing.T) {
 		Housekeeping: &perilog.HousekeepingConfig{},
 	}
 	for name, live := range map[string]func(*bench){
-		"a prolog fails":      func(b *bench) { b.exited(perilog.Key{Kind: jobstate.ActionProlog, Description: "b"}, 0, 256) },
+		"a prolog fails":      func(b *bench) { b.exited(jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "b"}, 0, 256) },
 		"it is canceled":      func(b *bench) { b.apply("exception", cancel) },
 		"canceled in a hurry": func(b *bench) {},
 		"it runs":             func(b *bench) { b.toStart(); b.run() },
@@ -259,7 +261,7 @@ func TestAPhaseThatWasCutShortBeginsAfterACrash(t *testing.T) {
 func (b *bench) toStart() {
 	for _, name := range []string{"a", "b"} {
 		for rank := range uint32(2) {
-			b.exited(perilog.Key{Kind: jobstate.ActionProlog, Description: name}, rank, 0)
+			b.exited(jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: name}, rank, 0)
 		}
 	}
 	require.True(b, b.last.Start)

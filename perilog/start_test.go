@@ -17,7 +17,7 @@ import (
 // These tests ask one question, live and after a crash: did the job start, and may it
 // still?
 
-var dws = perilog.Key{Kind: jobstate.ActionEpilog, Description: "dws"}
+var dws = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "dws"}
 
 // asked returns a job on n nodes that the executor was asked to start, after a prolog.
 func asked(t *testing.T, n int) *bench {
@@ -251,7 +251,7 @@ func TestAnActionOfOursThatHasEndedDoesNotBeginAgain(t *testing.T) {
 func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
 	two := perRank()
 	two.Description = "second"
-	second := perilog.Key{Kind: jobstate.ActionProlog, Description: "second"}
+	second := jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "second"}
 	config := perilog.Config{
 		Prologs:  []perilog.ActionConfig{perRank(), two},
 		Tolerate: perilog.Tolerate{Count: 1, Drop: true},
@@ -261,7 +261,7 @@ func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
 		b.take()
 		b.says(prolog, 0, `{"version":1,"failed":true}`)
 		b.says(second, 1, `{"version":1,"failed":true}`)
-		for _, key := range []perilog.Key{prolog, second} {
+		for _, key := range []jobstate.ActionKey{prolog, second} {
 			b.exited(key, 0, 0)
 			require.False(t, b.exited(key, 1, 0).Start, "I11: no job starts on nothing")
 		}
@@ -281,7 +281,7 @@ func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
 	t.Run("one is tolerated in both", func(t *testing.T) {
 		b := newBench(t, 3, config)
 		b.take()
-		for _, key := range []perilog.Key{prolog, second} {
+		for _, key := range []jobstate.ActionKey{prolog, second} {
 			b.says(key, 0, `{"version":1,"failed":true}`)
 			b.exitedAll(key)
 		}
@@ -413,7 +413,7 @@ func TestPL15AShutdownLaunchesNothingAndLosesNothing(t *testing.T) {
 func TestAForeignPrologIsNotFinishedBeforeTheJobIsValidated(t *testing.T) {
 	b := submitted(t, perilog.Config{}, perilog.JobConfig{ID: 1, R: allocation(t, 1)})
 	b.apply("prolog-start", `{"description":"dws"}`)
-	require.ErrorIs(t, b.job.ForceFinish(b.now, perilog.Key{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
+	require.ErrorIs(t, b.job.ForceFinish(b.now, jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "dws"}, nil, 1, "root"), perilog.ErrAction)
 	b.take()
 }
 

@@ -222,8 +222,8 @@ func (d *deadlines) check(*rapid.T) {
 }
 
 func (d *deadlines) play() {
-	key := func() perilog.Key {
-		return rapid.SampledFrom([]perilog.Key{prolog, epilog, perilog.Housekeeping()}).Draw(d.t, "action")
+	key := func() jobstate.ActionKey {
+		return rapid.SampledFrom([]jobstate.ActionKey{prolog, epilog, perilog.Housekeeping()}).Draw(d.t, "action")
 	}
 	some := func() *idset.Set {
 		return rapid.SampledFrom([]*idset.Set{nil, ranks("0"), ranks("1"), ranks("0-1")}).Draw(d.t, "ranks")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 )
@@ -25,7 +26,7 @@ type event struct {
 	kind    int
 	job     jobid.ID
 	ends    seconds // when the job was to end
-	action  perilog.Key
+	action  jobstate.ActionKey
 	attempt uint32
 	ranks   []uint32
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/perilog"
 )
 
 // metrics are what is measured as a cluster lives. Times are in seconds.
@@ -100,7 +99,7 @@ func (c *metrics) ends(j *job) {
 	c.over = c.last
 }
 
-func spentActing(k perilog.Key) int {
+func spentActing(k jobstate.ActionKey) int {
 	if k.Kind == jobstate.ActionProlog {
 		return spentProlog
 	}

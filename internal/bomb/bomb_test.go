@@ -252,7 +252,7 @@ func prepared() *perilog.Job {
 
 // say reports a line that the prolog wrote.
 func say(j *perilog.Job, line []byte) perilog.Ack {
-	key := perilog.Key{Kind: jobstate.ActionProlog, Description: "p"}
+	key := jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "p"}
 	return j.Report(1e9, perilog.Report{Action: key, Attempt: 1, Kind: perilog.ReportOutput, Line: line})
 }
 

@@ -63,7 +63,7 @@ func said(e exec.Effects) string {
 
 var (
 	shell  = exec.Task{Job: 1}
-	epilog = perilog.Key{Kind: jobstate.ActionEpilog, Description: "e"}
+	epilog = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "e"}
 )
 
 func is(state exec.TaskState, status int32) exec.TaskStatus {
@@ -443,7 +443,7 @@ func TestAnErrorChangesNothing(t *testing.T) {
 	s := b.hello(0)
 	b.start(exec.Start{})
 	b.says("start ƒ2 on 0")
-	long := perilog.Key{Kind: jobstate.ActionEpilog, Description: strings.Repeat("x", 5000)}
+	long := jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: strings.Repeat("x", 5000)}
 	for want, err := range map[string][]error{
 		"exec: ": {
 			b.Handle(exec.Start{ID: 2}), b.Handle(exec.Hello{Service: "x"}), b.Handle(nil),
@@ -452,7 +452,7 @@ func TestAnErrorChangesNothing(t *testing.T) {
 			b.Recover(2, perilog.Unresolved{Reason: perilog.ReasonLost, Action: epilog}), b.Recover(2, perilog.Unresolved{Reason: perilog.ReasonLost}),
 			b.Update(s, is("", 0)), b.Update(s, is("Running", 0)), b.Update(s, is(exec.TaskReleased, 0x137f)), b.Update(s, is(exec.TaskReleased, -1)),
 			b.Update(s, exec.TaskStatus{Task: exec.Task{Attempt: 1}, State: exec.TaskRunning}),
-			b.Update(s, exec.TaskStatus{Task: exec.Task{Action: perilog.Key{Kind: 9}, Attempt: 1}, State: exec.TaskRunning}),
+			b.Update(s, exec.TaskStatus{Task: exec.Task{Action: jobstate.ActionKey{Kind: 9}, Attempt: 1}, State: exec.TaskRunning}),
 			b.Update(s, exec.TaskStatus{Task: exec.Task{Action: long, Attempt: 1}, State: exec.TaskRunning}),
 			second(b.Hello(0, []exec.TaskStatus{is(exec.TaskReleased, 0), is(exec.TaskReleased, 0)})),
 			second(b.Hello(0, []exec.TaskStatus{is(exec.TaskReleased, 0), is("", 0)})), second(b.Hello(1<<31, nil)),

@@ -22,11 +22,11 @@ const (
 // A Task is what a node runs: the shell of a job, or an attempt of an action.
 type Task struct {
 	Job     jobid.ID
-	Action  perilog.Key // zero: the shell
-	Attempt uint32      // at least 1; of a shell 0
+	Action  jobstate.ActionKey // zero: the shell
+	Attempt uint32             // at least 1; of a shell 0
 }
 
-func (t Task) isShell() bool { return t.Action == perilog.Key{} }
+func (t Task) isShell() bool { return t.Action == jobstate.ActionKey{} }
 
 // String returns a text such as "ƒuZZybuNNy" or "ƒuZZybuNNy epilog scrub 2".
 func (t Task) String() string {

@@ -515,7 +515,7 @@ func (w *world) lie(n *worldNode) {
 		Status: int32(rapid.IntRange(0, 3).Draw(w.t, "status")), Note: "a lie",
 	}
 	if rapid.Bool().Draw(w.t, "action") {
-		st.Task.Action = perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+		st.Task.Action = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 		st.Task.Attempt = uint32(rapid.IntRange(1, 2).Draw(w.t, "attempt"))
 	}
 	w.note("node %d lies: %v is %v", n.rank, st.Task, st.State)

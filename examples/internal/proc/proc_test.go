@@ -317,7 +317,7 @@ func TestARecordWithoutAShimIsLost(t *testing.T) {
 func TestAnyTaskHasARecord(t *testing.T) {
 	dir := t.TempDir()
 	n := open(t, dir)
-	for _, key := range []perilog.Key{{}, {Kind: jobstate.ActionEpilog, Description: "a/../b\x00\n"}, perilog.Housekeeping()} {
+	for _, key := range []jobstate.ActionKey{{}, {Kind: jobstate.ActionEpilog, Description: "a/../b\x00\n"}, perilog.Housekeeping()} {
 		task := exec.Task{Job: 1 << 62, Action: key}
 		if key.Kind != 0 {
 			task.Attempt = 3

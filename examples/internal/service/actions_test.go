@@ -342,7 +342,7 @@ func TestARestartLosesActions(t *testing.T) {
 						require.NotEmpty(t, c.holders())
 						key := perilog.Housekeeping()
 						if kind != "housekeeping" {
-							key = perilog.Key{Kind: jobstate.ActionKind(i + 1), Description: "job-manager." + kind}
+							key = jobstate.ActionKey{Kind: jobstate.ActionKind(i + 1), Description: "job-manager." + kind}
 						}
 						c.do(joblife.ForceFinish{Action: joblife.Action{Job: 16, Key: key}, Status: 1, Operator: "me"})
 						c.pump()
@@ -404,7 +404,7 @@ func TestARestartLeavesWhatIsHeld(t *testing.T) {
 // Ranks whose drain is refused after a restart stay with their action. An operator may finish
 // it meanwhile, or some of it.
 func TestARestartDrainsFirst(t *testing.T) {
-	epilog := perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+	epilog := jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 	for _, finish := range [][]joblife.Action{nil, {{Job: 16, Key: epilog}, {Job: 17, Key: epilog, Ranks: idset.Of(2)}}} {
 		c := ran(t, actions(false, true, false), "0-1")
 		c.submit(17, "2-3")
@@ -454,7 +454,7 @@ func FuzzRexecResponse(f *testing.F) {
 			c.spawn(p)
 			c.pump()
 		}
-		of := c.processes.running[place{16, perilog.Key{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
+		of := c.processes.running[place{16, jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, 1, 0}]
 		before := *of
 		if c.Respond(c.now, Response{Tag: p.tag, Payload: text}) != nil {
 			require.Equal(t, before, *of)

@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
@@ -25,7 +26,7 @@ import (
 // A place is where an attempt of an action runs.
 type place struct {
 	job     jobid.ID
-	action  perilog.Key
+	action  jobstate.ActionKey
 	attempt uint32
 	rank    uint32
 }
