@@ -190,9 +190,9 @@ func (b *bookings) rest(id jobid.ID, r *rset.R) *rset.R {
 }
 
 type quarantine struct {
-	jobs   []quarantined  // by id
-	bytes  int            // of their records
-	claims []alloc.Holder // what they hold, as far as it is known
+	jobs     []quarantined // by id
+	bytes    int           // of their records
+	holdings []holding     // what they hold, as far as it is known
 }
 
 type quarantined struct {
@@ -223,40 +223,46 @@ func (q *quarantine) has(id jobid.ID) bool {
 	return slices.ContainsFunc(q.jobs, func(q quarantined) bool { return q.id == id })
 }
 
-// holder returns what a scheduler has to know of a job, and false if it holds nothing.
-func (j *job) holder() (alloc.Holder, bool) {
+// A holding is what a job holds, as a scheduler has to know it.
+type holding struct {
+	alloc.HelloResponse
+	bypass bool // the scheduler never knew the job
+}
+
+// holding returns what a scheduler has to know of a job, and false if it holds nothing.
+func (j *job) holding() (holding, bool) {
 	if j.r == nil {
-		return alloc.Holder{}, false
+		return holding{}, false
 	}
 	free := j.life.Freed()
 	if free.Len() == j.r.Len() {
-		return alloc.Holder{}, false
+		return holding{}, false
 	}
-	h := holderOf(j.job(), j.expiring(j.r))
+	h := holdingOf(j.job(), j.expiring(j.r))
 	if !free.IsEmpty() {
 		h.Free = free
 	}
 	return h, true
 }
 
-// holders returns what a scheduler has to know of all jobs, by id.
-func (q *quarantine) holders(t *jobTable) []alloc.Holder {
-	list := slices.Clone(q.claims)
+// allHoldings returns what a scheduler has to know of all jobs, by id.
+func (q *quarantine) allHoldings(t *jobTable) []holding {
+	list := slices.Clone(q.holdings)
 	for _, j := range t.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-		if h, ok := j.holder(); ok {
+		if h, ok := j.holding(); ok {
 			list = append(list, h)
 		}
 	}
-	slices.SortFunc(list, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
-func holderOf(s *jobstate.Job, r *rset.R) alloc.Holder {
-	return alloc.Holder{JobInfo: infoOf(s), R: r, Bypass: s.HasFlag(flagBypass)}
+func holdingOf(s *jobstate.Job, r *rset.R) holding {
+	return holding{alloc.HelloResponse{JobInfo: infoOf(s), R: r}, s.HasFlag(flagBypass)}
 }
 
-// allocation returns what a holder has not freed.
-func allocation(h alloc.Holder) *rset.R {
+// held returns what a job has not freed.
+func (h holding) held() *rset.R {
 	r, err := h.R.Without(h.Free)
 	if err != nil {
 		return h.R

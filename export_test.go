@@ -160,8 +160,8 @@ func (m *Manager) auditBookings(bad func(format string, args ...any)) {
 		kind     string
 	}
 	holds := make(map[place]jobid.ID)
-	for _, h := range m.quarantine.holders(&m.jobTable) {
-		for e := range allocation(h).Entries() {
+	for _, h := range m.quarantine.allHoldings(&m.jobTable) {
+		for e := range h.held().Entries() {
 			for rank := range e.Ranks.All() {
 				for kind, ids := range e.Children {
 					for id := range ids.All() {

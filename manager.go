@@ -271,8 +271,8 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 // quarantined ones of which R is known. The Manager must not change meanwhile.
 func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 	return func(yield func(jobid.ID, *rset.R) bool) {
-		for _, h := range m.quarantine.holders(&m.jobTable) {
-			if !h.Bypass && !yield(h.ID, allocation(h)) {
+		for _, h := range m.quarantine.allHoldings(&m.jobTable) {
+			if !h.bypass && !yield(h.ID, h.held()) {
 				return
 			}
 		}

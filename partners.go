@@ -16,7 +16,7 @@ import (
 )
 
 func (in SchedHello) dispatch(m *machine) error {
-	m.sched.hello(in.PartialOK, m.quarantine.holders(&m.jobTable))
+	m.sched.hello(in.PartialOK, m.quarantine.allHoldings(&m.jobTable))
 	return nil
 }
 

@@ -593,6 +593,12 @@ func TestAJobThatBypassesTheScheduler(t *testing.T) {
 	require.ErrorContains(t, s.try(joblife.Alloc{ID: id}), "an allocation has at least one rank")
 	require.NoError(t, s.ask(joblife.Alloc{Tag: 7, ID: id, R: r}).Err)
 	require.Equal(t, jobstate.StateRun, s.state(id))
+	s.feed(joblife.SchedHello{PartialOK: true})
+	var rd joblife.Ready
+	require.True(t, s.m.Ready(&rd))
+	require.Len(t, rd.Hello.Responses, 1)
+	require.Equal(t, other, rd.Hello.Responses[0].ID)
+	require.NoError(t, s.m.Done(rd.Seq))
 	s.restart()
 	s.finish(id, 0)
 	require.Equal(t, jobstate.StateInactive, s.state(id))

@@ -17,7 +17,6 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 )
 
 // Recovered is what a restart leaves to the caller.
@@ -448,21 +447,21 @@ func (j *job) snapshot() []Record {
 // free.
 func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
 	for _, j := range live {
-		if h, ok := j.holder(); ok {
-			m.bookings.add(j.id, allocation(h))
+		if h, ok := j.holding(); ok {
+			m.bookings.add(j.id, h.held())
 		}
 	}
-	var claims []alloc.Holder
+	var held []holding
 	for _, q := range out.Quarantined {
-		if h, ok := jobs[q.Job].claim(q.Job); ok {
-			claims = append(claims, h)
+		if h, ok := jobs[q.Job].holding(q.Job); ok {
+			held = append(held, h)
 		}
 	}
 	faults := make(map[jobid.ID]error)
 	for _, j := range live {
-		if h, ok := j.holder(); ok {
-			if faults[j.id] = m.bookings.conflict(j.id, allocation(h)); faults[j.id] != nil {
-				claims = append(claims, h)
+		if h, ok := j.holding(); ok {
+			if faults[j.id] = m.bookings.conflict(j.id, h.held()); faults[j.id] != nil {
+				held = append(held, h)
 			}
 		}
 	}
@@ -476,36 +475,36 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 		}
 		return err != nil
 	})
-	m.book(claims)
+	m.bookAside(held)
 	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
 	for i := range out.Quarantined {
 		q := &out.Quarantined[i]
-		if n := slices.IndexFunc(m.quarantine.claims, func(h alloc.Holder) bool { return h.ID == q.Job && !h.Bypass }); n >= 0 {
-			q.R = m.quarantine.claims[n].R
+		if n := slices.IndexFunc(m.quarantine.holdings, func(h holding) bool { return h.ID == q.Job && !h.bypass }); n >= 0 {
+			q.R = m.quarantine.holdings[n].R
 		}
 	}
 	return live
 }
 
-// claim returns what a job with damaged records may hold, as far as they can be read.
-func (s *stored) claim(id jobid.ID) (alloc.Holder, bool) {
+// holding returns what a job with damaged records may hold, as far as they can be read.
+func (s *stored) holding(id jobid.ID) (holding, bool) {
 	r, err := rset.Parse(s.r)
 	j, _ := jobstate.Replay(id, s.log) // up to the fault
 	over := j.Closed() || j.WasAllocated() && !j.HasResources()
 	if err != nil || r.IsEmpty() || over {
-		return alloc.Holder{}, false
+		return holding{}, false
 	}
-	return holderOf(j, r.WithoutLocal()), true
+	return holdingOf(j, r.WithoutLocal()), true
 }
 
-// book keeps what quarantined jobs claim, without what other jobs hold.
-func (m *machine) book(claims []alloc.Holder) {
-	slices.SortFunc(claims, func(a, b alloc.Holder) int { return cmp.Compare(a.ID, b.ID) })
-	for _, h := range claims {
-		if h.R, h.Free = m.bookings.rest(h.ID, allocation(h)), nil; !h.R.IsEmpty() {
+// bookAside books what quarantined jobs hold, without what other jobs hold.
+func (m *machine) bookAside(list []holding) {
+	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.ID, b.ID) })
+	for _, h := range list {
+		if h.R, h.Free = m.bookings.rest(h.ID, h.held()), nil; !h.R.IsEmpty() {
 			m.bookings.add(h.ID, h.R)
-			m.quarantine.claims = append(m.quarantine.claims, h)
+			m.quarantine.holdings = append(m.quarantine.holdings, h)
 		}
 	}
 }

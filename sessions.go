@@ -108,10 +108,16 @@ func (s *scheduler) forget(j *job) {
 }
 
 // hello begins a session, which learns what is held.
-func (s *scheduler) hello(partialOK bool, holders []alloc.Holder) {
+func (s *scheduler) hello(partialOK bool, held []holding) {
 	s.lost()
 	s.queue.Hello(nil) // which forgets nothing more
-	a := alloc.Announce(holders, partialOK)
+	var list []alloc.HelloResponse
+	for _, h := range held {
+		if !h.bypass {
+			list = append(list, h.HelloResponse)
+		}
+	}
+	a := alloc.Announce(list, partialOK)
 	s.out.Hello = &a
 	for _, e := range a.Failed {
 		s.fault("", e.ID, e.Err)
@@ -120,7 +126,7 @@ func (s *scheduler) hello(partialOK bool, holders []alloc.Holder) {
 	for _, j := range s.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		j.hidden = j.r != nil
 	}
-	for _, h := range holders {
+	for _, h := range held {
 		if j := s.jobs[h.ID]; j != nil {
 			j.hidden = false
 		}

@@ -84,9 +84,8 @@ func ExampleQueue_Prioritize() {
 // The responses to a hello: what jobs hold, and which have given back some of it.
 func ExampleAnnounce() {
 	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-1"}}]}}`))
-	a := alloc.Announce([]alloc.Holder{
+	a := alloc.Announce([]alloc.HelloResponse{
 		{JobInfo: alloc.JobInfo{ID: 9, Priority: 16, UserID: 1000, Submit: 50}, R: r, Free: idset.Of(1)},
-		{JobInfo: alloc.JobInfo{ID: 4, Priority: 16, UserID: 1000, Submit: 60}, R: r, Bypass: true},
 	}, true)
 	var lines []byte
 	for _, job := range a.Responses {

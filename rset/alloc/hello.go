@@ -56,14 +56,6 @@ func (m HelloResponse) append(dst []byte) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// A Holder is a job that holds resources, for [Announce].
-type Holder struct {
-	JobInfo
-	R      *rset.R    // the allocation as it was made
-	Free   *idset.Set // ranks of R that have been freed; nil: none
-	Bypass bool       // R did not come from the scheduler
-}
-
 // An Announcement is the response to the hello of a scheduler.
 type Announcement struct {
 	Responses []HelloResponse // by id; the failure NoData follows them
@@ -77,25 +69,23 @@ type HelloFailure struct {
 }
 
 // Announce returns the response to the hello of a scheduler, with each job once. The
-// caller knows the holders; a Queue does not. partialOK is Hello.PartialOK. Announce
-// retains R and Free of the holders. For n jobs it takes n log n steps.
+// caller knows which jobs hold resources; a Queue does not. Leave out jobs whose R did not
+// come from the scheduler. partialOK is Hello.PartialOK. Announce retains R and Free of the
+// jobs. For n jobs it takes n log n steps.
 //
-// Jobs with Bypass are left out: the scheduler never knew them. A job that has freed some
-// ranks is announced with R and Free if the scheduler said partial-ok. Otherwise its R is
-// cut to what it holds. A scheduler that uses this R is right; a
-// scheduler that looks R up elsewhere treats the freed ranks as held until the job ends.
+// A job that has freed some ranks is announced with R and Free if the scheduler said
+// partial-ok. Otherwise its R is cut to what it holds. A scheduler that uses this R is
+// right; a scheduler that looks R up elsewhere treats the freed ranks as held until the job
+// ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
 // id occurred before; or if it has freed all its ranks and the scheduler did not say
 // partial-ok, because no response can express that.
-func Announce(holders []Holder, partialOK bool) Announcement {
-	sorted := slices.Clone(holders)
-	slices.SortStableFunc(sorted, func(a, b Holder) int { return cmp.Compare(a.ID, b.ID) })
+func Announce(jobs []HelloResponse, partialOK bool) Announcement {
+	sorted := slices.Clone(jobs)
+	slices.SortStableFunc(sorted, func(a, b HelloResponse) int { return cmp.Compare(a.ID, b.ID) })
 	var out Announcement
 	for i, h := range sorted {
-		if h.Bypass {
-			continue
-		}
 		m, err := announce(h, partialOK)
 		if i > 0 && sorted[i-1].ID == h.ID {
 			err = errTwice
@@ -109,7 +99,7 @@ func Announce(holders []Holder, partialOK bool) Announcement {
 	return out
 }
 
-func announce(h Holder, partialOK bool) (HelloResponse, error) {
+func announce(h HelloResponse, partialOK bool) (HelloResponse, error) {
 	m := HelloResponse{JobInfo: h.JobInfo, R: h.R}
 	if h.R.IsEmpty() {
 		return m, errNoR

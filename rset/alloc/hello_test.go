@@ -29,14 +29,14 @@ func announced(t *testing.T, a alloc.Announcement) (lines []string) {
 	return lines
 }
 
-func holder(t *testing.T, id jobid.ID, free *idset.Set) alloc.Holder {
-	return alloc.Holder{JobInfo: alloc.JobInfo{ID: id, Priority: 16, UserID: 1, Submit: 5}, R: parseR(t, textR), Free: free}
+func holder(t *testing.T, id jobid.ID, free *idset.Set) alloc.HelloResponse {
+	return alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: id, Priority: 16, UserID: 1, Submit: 5}, R: parseR(t, textR), Free: free}
 }
 
 // PR-9: each job that holds resources once, with R and the free ranks.
 func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 	t.Log("PR-9")
-	holders := []alloc.Holder{holder(t, 30, nil), holder(t, 10, idset.Of(0, 2)), holder(t, 20, new(idset.Set))}
+	holders := []alloc.HelloResponse{holder(t, 30, nil), holder(t, 10, idset.Of(0, 2)), holder(t, 20, new(idset.Set))}
 	a := alloc.Announce(holders, true)
 	require.Equal(t, []string{
 		"10 rank[0-3]/core[0-7] free 0,2",
@@ -44,6 +44,7 @@ func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 		"30 rank[0-3]/core[0-7] free ",
 	}, announced(t, a))
 	require.Empty(t, a.Failed)
+	require.Equal(t, alloc.Announcement{}, alloc.Announce(nil, false))
 	require.Equal(t, a, alloc.Announce(holders, true), "a second hello has the same answer")
 	require.Equal(t, jobid.ID(30), holders[0].ID, "the caller's slice keeps its order")
 	require.Equal(t, alloc.JobInfo{ID: 10, Priority: 16, UserID: 1, Submit: 5}, a.Responses[0].JobInfo)
@@ -53,14 +54,14 @@ func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 // that is held is left out.
 func TestWithoutPartialOKAJobIsAnnouncedWithWhatItHolds(t *testing.T) {
 	t.Log("PR-9")
-	a := alloc.Announce([]alloc.Holder{holder(t, 1, idset.Of(0, 2)), holder(t, 2, nil)}, false)
+	a := alloc.Announce([]alloc.HelloResponse{holder(t, 1, idset.Of(0, 2)), holder(t, 2, nil)}, false)
 	require.Equal(t, []string{"1 rank[1,3]/core[0-7] free ", "2 rank[0-3]/core[0-7] free "}, announced(t, a))
 	require.Empty(t, a.Failed)
 }
 
 // A rack's ssd may be held after all ranks were given back.
 func TestAJobWithoutRanksLeftNeedsPartialOK(t *testing.T) {
-	holders := []alloc.Holder{holder(t, 1, idset.Of(0, 1, 2, 3)), holder(t, 2, nil)}
+	holders := []alloc.HelloResponse{holder(t, 1, idset.Of(0, 1, 2, 3)), holder(t, 2, nil)}
 	require.Len(t, alloc.Announce(holders, true).Responses, 2)
 	a := alloc.Announce(holders, false)
 	require.Len(t, a.Responses, 1)
@@ -68,20 +69,11 @@ func TestAJobWithoutRanksLeftNeedsPartialOK(t *testing.T) {
 	require.EqualError(t, a.Failed[0].Err, "alloc: hello: job ƒ2: all ranks are freed, and the scheduler did not say partial-ok")
 }
 
-// HK-6: jobs whose R did not come from the scheduler.
-func TestJobsThatBypassedTheSchedulerAreNotAnnounced(t *testing.T) {
-	t.Log("HK-6")
-	h := holder(t, 1, nil)
-	h.Bypass = true
-	require.Equal(t, alloc.Announcement{}, alloc.Announce([]alloc.Holder{h}, true))
-	require.Equal(t, alloc.Announcement{}, alloc.Announce(nil, false))
-}
-
 // One job that cannot be told is named; the others are told.
 func TestAJobThatCannotBeAnnouncedIsNamed(t *testing.T) {
 	none, empty := holder(t, 3, nil), holder(t, 4, nil)
 	none.R, empty.R = nil, new(rset.R)
-	holders := []alloc.Holder{none, empty, holder(t, 5, idset.Of(3, 4)), holder(t, 1, nil), holder(t, 1, idset.Of(0)), holder(t, 6, nil)}
+	holders := []alloc.HelloResponse{none, empty, holder(t, 5, idset.Of(3, 4)), holder(t, 1, nil), holder(t, 1, idset.Of(0)), holder(t, 6, nil)}
 	for _, partialOK := range []bool{true, false} {
 		a := alloc.Announce(holders, partialOK)
 		require.Equal(t, []string{"1 rank[0-3]/core[0-7] free ", "6 rank[0-3]/core[0-7] free "}, announced(t, a))

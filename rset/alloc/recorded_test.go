@@ -82,7 +82,7 @@ func checkAllocation(t *testing.T, job alloc.JobInfo, text, context json.RawMess
 	require.True(t, rset.Equal(r, answer.R))
 	require.Equal(t, string(annotations.Annotations), string(answer.Annotations))
 
-	a := alloc.Announce([]alloc.Holder{{JobInfo: job, R: r}}, false)
+	a := alloc.Announce([]alloc.HelloResponse{{JobInfo: job, R: r}}, false)
 	require.Len(t, a.Responses, 1)
 	b, err = alloc.Append(nil, a.Responses[0])
 	require.NoError(t, err)
