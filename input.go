@@ -26,7 +26,7 @@ import (
 
 // A Cred says who asks.
 type Cred struct {
-	UserID uint32
+	UserID uint32 // of the user; 0 is root
 	// Guest is set if it is not the instance's owner. A guest may act only on its own jobs.
 	Guest bool
 }
@@ -69,12 +69,14 @@ type (
 		Err error
 	}
 	// DependencyAdd makes a job wait until DependencyRemove with the same description.
-	// Adding one twice, or removing one that is not there, changes nothing. A dependency
+	// Adding one twice changes nothing. A dependency
 	// that was satisfied cannot be added again, nor any to a job that has left DEPEND.
 	DependencyAdd struct {
 		ID          jobid.ID
-		Description string
+		Description string // its name; not empty
 	}
+	// DependencyRemove says that a dependency is satisfied. The Description is that of its
+	// DependencyAdd; one that the job does not wait for changes nothing.
 	DependencyRemove struct {
 		ID          jobid.ID
 		Description string
@@ -92,7 +94,7 @@ type (
 		ID       jobid.ID
 		Priority uint32
 	}
-	// UpdateJobspec sets values of the jobspec by dotted paths.
+	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none.
 	UpdateJobspec struct {
 		Tag     uint64
 		By      Cred
@@ -147,7 +149,7 @@ type (
 		Note       string
 		WaitStatus jobstate.Optional[int32]
 	}
-	// Post logs an event as it is, to help a job that is stuck, or for a service that runs
+	// Post logs an event by its Name and Context (RFC 21) as it is, to help a job that is stuck, or for a service that runs
 	// actions of its own. Only the owner may do so.
 	Post struct {
 		Tag     uint64
@@ -176,9 +178,8 @@ type (
 	}
 	// WaitCancel ends all waits with a tag, without an answer. There may be none.
 	WaitCancel struct{ Tag uint64 }
-	// EnableQueue lets a queue take jobs, or not; StartQueue lets it send them to the
-	// scheduler, or not. Reason is for people. A volatile start or stop is in no record, so
-	// a restart undoes it. Only the owner may do so.
+	// EnableQueue lets a queue take jobs, or not. The Queue "" is the anonymous one. Reason is
+	// for people. Only the owner may do so.
 	EnableQueue struct {
 		Tag    uint64
 		By     Cred
@@ -186,6 +187,9 @@ type (
 		Enable bool
 		Reason string
 	}
+	// StartQueue lets a queue send its jobs to the scheduler, or stops that; requests that
+	// have no response are recalled. The Queue "" is the anonymous one. Reason is for people. A
+	// Volatile start or stop is in no record, so a restart undoes it. Only the owner may do so.
 	StartQueue struct {
 		Tag      uint64
 		By       Cred
@@ -209,13 +213,13 @@ type (
 	PurgeIDs struct {
 		Tag   uint64
 		By    Cred
-		IDs   []jobid.ID
+		IDs   []jobid.ID // one that appears twice counts once
 		Force bool
 	}
 	// Unlinked reports which jobs of a Ready.Unlink the store has removed, all at once or
 	// in parts. Those in Failed could not be removed; the Manager names them again later.
 	Unlinked struct {
-		IDs    []jobid.ID
+		IDs    []jobid.ID // those that are gone
 		Failed map[jobid.ID]error
 	}
 	// Reload replaces Actions, Queues, Limits and Private of the configuration; other
@@ -266,7 +270,7 @@ type (
 	// instead, even if the job is over: without a start, epilogs may not run.
 	ExecRefused struct {
 		ID   jobid.ID
-		Note string
+		Note string // why, for the job's user; may be empty
 	}
 	// ExecLost ends the session. Jobs may run on.
 	ExecLost struct{}
@@ -291,7 +295,7 @@ type (
 	// Rerun launches an action again: see [perilog.Job.Rerun].
 	Rerun struct{ Action }
 	// ForceFinish ends an action: see [perilog.Job.ForceFinish]. Status is a wait status, and
-	// Operator, 1 to 64 bytes, is for the log.
+	// Operator, 1 to 64 bytes, is who does it, for the log.
 	ForceFinish struct {
 		Action
 		Status   int32

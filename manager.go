@@ -279,12 +279,12 @@ func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 	}
 }
 
-// A QueueStatus is the state of a queue. A reason is "" while the queue is enabled or started.
+// A QueueStatus is the state of a queue.
 type QueueStatus struct {
-	Enabled       bool   `json:"enable"`
-	Started       bool   `json:"start"`
-	DisableReason string `json:"disable_reason,omitempty"`
-	StopReason    string `json:"stop_reason,omitempty"`
+	Enabled       bool   `json:"enable"`                   // it takes jobs
+	Started       bool   `json:"start"`                    // it sends them to the scheduler
+	DisableReason string `json:"disable_reason,omitempty"` // "" while it is enabled
+	StopReason    string `json:"stop_reason,omitempty"`    // "" while it is started
 }
 
 // Queue returns the state of a queue by its name, "" for the anonymous one, and false

@@ -136,20 +136,24 @@ func (b *batch) keep(data []byte) []byte {
 	return b.text[n:len(b.text):len(b.text)]
 }
 
-// A Launch, a Signal, a Drain and an ActionResult are those of package perilog, with their job.
+// What package perilog wants done, and what became of it, with the job.
 type (
+	// A Launch is a command to start on ranks of a job.
 	Launch struct {
 		Job jobid.ID
 		perilog.Launch
 	}
+	// A Signal goes to the processes of an action of a job.
 	Signal struct {
 		Job jobid.ID
 		perilog.Signal
 	}
+	// A Drain asks to take ranks out of service, on account of a job.
 	Drain struct {
 		Job jobid.ID
 		perilog.Drain
 	}
+	// An ActionResult says how an action of a job ended.
 	ActionResult struct {
 		Job jobid.ID
 		perilog.ActionResult

@@ -34,7 +34,7 @@ type Embedder interface {
 
 // A Site is what surrounds an embedder in one life: its store, and all that it acts on.
 type Site struct {
-	Now    time.Time
+	Now    time.Time      // when this life began
 	Config joblife.Config // of the Manager
 
 	r       *runner

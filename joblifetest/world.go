@@ -57,12 +57,12 @@ type place struct {
 type Process struct {
 	Job     jobid.ID
 	Action  jobstate.ActionKey
-	Attempt uint32
-	Rank    uint32
-	Running bool
-	Signal  bool  // it was told to end
-	Status  int32 // once it has ended: a wait status
-	Serves  []uint32
+	Attempt uint32   // of its Launch
+	Rank    uint32   // where it runs
+	Running bool     // it has not ended
+	Signal  bool     // it was told to end
+	Status  int32    // once it has ended: a wait status
+	Serves  []uint32 // the ranks of a single command
 }
 
 type process struct {

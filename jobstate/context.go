@@ -46,8 +46,8 @@ const LogVersion = 1
 
 // SubmitContext is the context of submit.
 type SubmitContext struct {
-	UserID  uint32
-	Urgency uint8 // at most UrgencyExpedite
+	UserID  uint32 // who submitted it
+	Urgency uint8  // at most UrgencyExpedite
 	Flags   Flags
 	Version int // LogVersion; 0: absent, the log follows the older rules
 	Extra   json.RawMessage
@@ -55,13 +55,13 @@ type SubmitContext struct {
 
 // DependencyAddContext is the context of dependency-add.
 type DependencyAddContext struct {
-	Description string
+	Description string // such as "begin-time=1600000000"
 	Extra       json.RawMessage
 }
 
 // DependencyRemoveContext is the context of dependency-remove.
 type DependencyRemoveContext struct {
-	Description string
+	Description string // as it was added
 	Extra       json.RawMessage
 }
 
@@ -97,8 +97,8 @@ type PriorityContext struct {
 
 // UrgencyContext is the context of urgency.
 type UrgencyContext struct {
-	UserID  uint32
-	Urgency uint8 // at most UrgencyExpedite
+	UserID  uint32 // who changed it
+	Urgency uint8  // at most UrgencyExpedite
 	Extra   json.RawMessage
 }
 
@@ -110,8 +110,8 @@ type AllocContext struct {
 
 // ReleaseContext is the context of release.
 type ReleaseContext struct {
-	Ranks Ranks
-	Final bool
+	Ranks Ranks // that the executor has released
+	Final bool  // it holds no rank any more
 	Extra json.RawMessage
 }
 
@@ -123,7 +123,7 @@ type FinishContext struct {
 
 // ExceptionContext is the context of exception.
 type ExceptionContext struct {
-	Type       string
+	Type       string           // such as "cancel" or "timeout"
 	Severity   uint8            // 0 is fatal, at most MaxSeverity
 	Note       string           // may be empty
 	UserID     Optional[uint32] // absent if it is -1, which flux-core wrote before 0.41
@@ -139,8 +139,8 @@ type MemoContext struct {
 
 // Optional is a value that may be absent. The zero Optional is absent.
 type Optional[T any] struct {
-	Value T
-	Set   bool
+	Value T    // the zero value if it is absent
+	Set   bool // it is present
 }
 
 // Some returns a present value.

@@ -133,10 +133,10 @@ type ActionLaunchContext struct {
 type ActionFailContext struct {
 	ActionKey
 	Ranks  *idset.Set // not empty
-	Cause  string
-	Status int32  // a wait status
-	Note   string // "" is absent
-	Drain  bool   // the writer drains the ranks
+	Cause  string     // such as "failed", "timed-out" or "offline"
+	Status int32      // a wait status
+	Note   string     // "" is absent
+	Drain  bool       // the writer drains the ranks
 	Extra  json.RawMessage
 }
 

@@ -65,7 +65,7 @@ type Summary struct {
 	Inactive eventlog.Timestamp // when it became so
 	Result   Result             // 0: it is not known
 	Ran      bool               // it started
-	UserID   uint32
+	UserID   uint32             // whose job it is
 }
 
 // Job returns a job that says what the summary does. What the summary does not know reads
@@ -98,11 +98,11 @@ type dependency struct{ satisfied bool }
 // Exception is an exception of a job, with the fields of its event.
 type Exception struct {
 	Time       eventlog.Timestamp
-	Type       string
-	Severity   uint8 // 0 is fatal
-	Note       string
-	UserID     Optional[uint32]
-	WaitStatus Optional[int32]
+	Type       string           // such as "cancel" or "timeout"
+	Severity   uint8            // 0 is fatal
+	Note       string           // in words; may be empty
+	UserID     Optional[uint32] // who raised it
+	WaitStatus Optional[int32]  // of the task that caused it
 }
 
 // ActiveAction is a prolog or an epilog that is active.

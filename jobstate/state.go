@@ -23,9 +23,9 @@ const (
 
 // The virtual states of RFC 21, each a mask of states.
 const (
-	StatePending = StateDepend | StatePriority | StateSched
-	StateRunning = StateRun | StateCleanup
-	StateActive  = StatePending | StateRunning
+	StatePending = StateDepend | StatePriority | StateSched // has no resources yet
+	StateRunning = StateRun | StateCleanup                  // may have resources
+	StateActive  = StatePending | StateRunning              // is not over; NEW is not in it
 )
 
 // numStates is the number of states, masks not counted.

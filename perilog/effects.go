@@ -91,13 +91,13 @@ type Drain struct {
 // An ActionResult says how an action ended on all of its ranks.
 type ActionResult struct {
 	Action     jobstate.ActionKey
-	Status     int32      // the worst wait status; 0: it succeeded on every rank
-	Tolerated  bool       // the job goes on though ranks failed
-	Groups     []Group    // in the order of causes and codes; a rank is in one
-	Failed     *idset.Set // the ranks on which it failed; may be empty
-	Note       string     // one line for the job's user; "" after success
-	Detail     string     // for administrators: what the ranks reported, one line for each; at most 8 KiB
-	Start, End eventlog.Timestamp
+	Status     int32              // the worst wait status; 0: it succeeded on every rank
+	Tolerated  bool               // the job goes on though ranks failed
+	Groups     []Group            // in the order of causes and codes; a rank is in one
+	Failed     *idset.Set         // the ranks on which it failed; may be empty
+	Note       string             // one line for the job's user; "" after success
+	Detail     string             // for administrators: what the ranks reported, one line for each; at most 8 KiB
+	Start, End eventlog.Timestamp // of the action on all ranks
 }
 
 // A Group is a set of ranks on which an action ended the same way.

@@ -16,12 +16,12 @@ type HolderKind uint8
 
 // The kinds of holders.
 const (
-	HolderJob HolderKind = 1 + iota
-	HolderExecutor
-	HolderProlog
-	HolderEpilog
-	HolderDrain        // of ranks that failed; it ends when the drain is confirmed
-	HolderHousekeeping // of a [Job] only
+	HolderJob          HolderKind = 1 + iota // from alloc until CLEANUP begins
+	HolderExecutor                           // from start until it releases the rank
+	HolderProlog                             // from its start until it releases the rank, or its finish
+	HolderEpilog                             // in the same way
+	HolderDrain                              // of ranks that failed; it ends when the drain is confirmed
+	HolderHousekeeping                       // of a [Job] only
 )
 
 // String returns "job", "executor", "prolog", "epilog", "drain" or

@@ -40,7 +40,8 @@ func (c Config) check() error {
 	return nil
 }
 
-// ResultCounts are numbers of jobs by result.
+// ResultCounts are numbers of jobs by result: Completed, Failed, Canceled, Timeout, or
+// Unknown.
 type ResultCounts struct {
 	Unknown, Completed, Failed, Canceled, Timeout int
 }

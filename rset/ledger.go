@@ -48,8 +48,8 @@ func NewLedger(r *R, named ...string) *Ledger {
 // and [Rebuild] makes a [Ledger] from it.
 type Released struct {
 	Ranks *idset.Set // nil: none
-	Named []string
-	Final bool // the final fragment was given
+	Named []string   // the named resources
+	Final bool       // the final fragment was given
 }
 
 // Rebuild returns the ledger of r and the named resources as it was before a restart; done

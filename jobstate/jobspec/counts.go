@@ -2,7 +2,8 @@ package jobspec
 
 import "slices"
 
-// Counts is the size of a job. In the zero Counts nothing is known.
+// Counts is the size of a job: how many Nodes, Slots, Cores, GPUs and Tasks it has in
+// all. In the zero Counts nothing is known.
 type Counts struct {
 	Nodes, Slots, Cores, GPUs, Tasks Quantity
 }
@@ -10,8 +11,8 @@ type Counts struct {
 // Resources is the size of the resource set that a job got (RFC 20).
 type Resources struct {
 	Nodes int64 // how many ranks
-	Cores int64
-	GPUs  int64
+	Cores int64 // on all ranks
+	GPUs  int64 // on all ranks
 	Slots int64 // execution.nslots, 0 if the resource set does not say
 }
 

@@ -32,7 +32,7 @@ func (t ResponseType) valid() bool { return t > 0 && int(t) < len(typeNames) }
 
 // An Exception is an exception that the service raises on a job (RFC 21).
 type Exception struct {
-	Type     string
+	Type     string // such as "exec"
 	Severity uint8  // at most 7; 0 is fatal
 	Note     string // optional
 }

@@ -25,7 +25,7 @@ const NoData = 61
 
 // A Line is the envelope of a message on a stream of JSON lines.
 type Line struct {
-	Topic   string
+	Topic   string          // such as TopicAlloc
 	Payload json.RawMessage // an object; empty: none
 	Errnum  int             // of a failure; 0: no failure
 	Errstr  string          // of a failure, for people; may be empty

@@ -37,7 +37,7 @@ func (p Phase) String() string { return guard.Name("Phase", p, "offline", "greet
 // Phase returns the phase of the session with the scheduler.
 func (q *Queue) Phase() Phase { return max(q.phase, PhaseOffline) }
 
-// Stats is the number of jobs in each state.
+// Stats is the number of jobs in each State: Pending, Blocked, Sent, Recalled and Canceled.
 type Stats struct {
 	Pending, Blocked, Sent, Recalled, Canceled int
 }

@@ -10,7 +10,7 @@ import (
 
 // A Kind is the children of one type, such as "core".
 type Kind struct {
-	Name string
+	Name string     // the type
 	IDs  *idset.Set // never changed
 	N    int        // how many
 }
@@ -34,7 +34,7 @@ const (
 	maxKinds = 4
 )
 
-// A Part is children of each rank of a range, which are never none.
+// A Part is What each of the ranks First to Last has, which is never nothing.
 type Part struct {
 	First, Last uint32
 	What        *Set
