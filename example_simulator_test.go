@@ -8,7 +8,6 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -26,7 +25,7 @@ type simulator struct {
 
 // start starts a simulator, perhaps after a crash: jobs go on meanwhile.
 func start(now time.Time, store []byte) *simulator {
-	config := joblife.Config{Hooks: []joblife.Hooks{{Restored: execute, Event: execute}}}
+	config := joblife.Config{Epoch: time.Unix(1_690_000_000, 0), Hooks: []joblife.Hooks{{Restored: execute, Event: execute}}}
 	m, left, err := joblife.Restore(now, config, joblife.ReadRecords(bytes.NewReader(store)))
 	check(err)
 	fmt.Println("active:", left.Jobs, "running:", left.Running)
@@ -92,7 +91,7 @@ func Example_simulator() {
 	s := start(time.Unix(1_700_000_000, 0), nil)
 	for i, nodes := range []int64{2, 3, 1, 4} {
 		job := jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Duration(i+1) * time.Hour, Command: []string{"app"}}
-		s.step(joblife.Submit{ID: jobid.ID(i + 1), Spec: try(jobspec.New(job)), Urgency: jobstate.UrgencyDefault})
+		s.step(joblife.Submit{Spec: try(jobspec.New(job)), Urgency: jobstate.UrgencyDefault})
 	}
 	for at, ok := s.m.Deadline(); ok; at, ok = s.m.Deadline() {
 		s = start(at, s.store) // after a crash
@@ -101,9 +100,9 @@ func Example_simulator() {
 	fmt.Println("over:", s.m.Stats().States[jobstate.StateInactive], "at", s.now.UTC())
 	// Output:
 	// active: [] running: []
-	// active: [ƒ2 ƒ3 ƒ4 ƒ5] running: [ƒ2]
-	// active: [ƒ3 ƒ4 ƒ5] running: [ƒ3 ƒ4]
-	// active: [ƒ4 ƒ5] running: [ƒ4]
-	// active: [ƒ5] running: [ƒ5]
+	// active: [ƒPb5K9oRrm5 ƒPb5K9oRrm6 ƒPb5K9oRrm7 ƒPb5K9oRrm8] running: [ƒPb5K9oRrm5]
+	// active: [ƒPb5K9oRrm6 ƒPb5K9oRrm7 ƒPb5K9oRrm8] running: [ƒPb5K9oRrm6 ƒPb5K9oRrm7]
+	// active: [ƒPb5K9oRrm7 ƒPb5K9oRrm8] running: [ƒPb5K9oRrm7]
+	// active: [ƒPb5K9oRrm8] running: [ƒPb5K9oRrm8]
 	// over: 4 at 2023-11-15 06:13:20 +0000 UTC
 }

@@ -73,7 +73,7 @@ type (
 	// that was satisfied cannot be added again, nor any to a job that has left DEPEND.
 	DependencyAdd struct {
 		ID          jobid.ID
-		Description string // its name; not empty
+		Description string // such as "begin-time=1600000000"
 	}
 	// DependencyRemove says that a dependency is satisfied. The Description is that of its
 	// DependencyAdd; one that the job does not wait for changes nothing.

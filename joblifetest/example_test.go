@@ -22,6 +22,7 @@ func TestScheduler(t *testing.T) { rapid.Check(t, checkScheduler) }
 // An embedder's test tells the World what the Manager wants done, and what became of it.
 // This executor releases a node where the job still runs.
 func ExampleWorld() {
+	const id = 6731191091817518
 	m, _ := joblife.New(joblife.Config{})
 	w := joblifetest.NewWorld(perilog.Config{})
 	step := func(in joblife.Input) {
@@ -35,21 +36,20 @@ func ExampleWorld() {
 			}
 		}
 	}
-	text, _ := joblifetest.Jobspecs(1).Example(1).MarshalJSON()
 	for _, in := range []joblife.Input{
-		joblife.Submit{ID: 1, Jobspec: text, Urgency: 16}, joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
+		joblife.Submit{ID: id, Spec: joblifetest.Jobspecs(1).Example(1), Urgency: 16}, joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
 	} {
 		step(in)
 	}
 	node, _ := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	w.Allocated(1, node)
-	step(joblife.SchedResponse{ID: 1, R: node})
-	step(joblife.ExecResponse{ID: 1, Type: exec.ResponseStart})
-	// w.Ended(1, nil) belongs here.
-	step(joblife.ExecResponse{ID: 1, Type: exec.ResponseFinish})
-	step(joblife.ExecResponse{ID: 1, Type: exec.ResponseRelease, Final: true})
+	w.Allocated(id, node)
+	step(joblife.SchedResponse{ID: id, R: node})
+	step(joblife.ExecResponse{ID: id, Type: exec.ResponseStart})
+	// w.Ended(id, nil) belongs here.
+	step(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish})
+	step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
 	fmt.Println(errors.Join(w.Err(), joblifetest.Check(m)))
-	// Output: joblifetest: job ƒ2: I3: rank 0 is freed, and the job runs there
+	// Output: joblifetest: job ƒuZZybuNNy: I3: rank 0 is freed, and the job runs there
 }
 
 // Any generated log is valid.
@@ -123,14 +123,14 @@ func ExampleRs() {
 // What two nodes may report of a prolog. A test passes the reports to Step.
 func ExampleReports() {
 	prolog := jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
-	l := joblife.Launch{Job: 7, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Range(0, 1)}}
+	l := joblife.Launch{Job: 6731191091817518, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: idset.Range(0, 1)}}
 	for _, r := range joblifetest.Reports(l).Example(3) {
 		fmt.Println(r.Job, r.Action, "rank", r.Rank, r.Kind, r.Status)
 	}
 	// Output:
-	// ƒ8 prolog job-manager.prolog rank 1 started 0
-	// ƒ8 prolog job-manager.prolog rank 0 launch failed 32512
-	// ƒ8 prolog job-manager.prolog rank 1 exited 0
+	// ƒuZZybuNNy prolog job-manager.prolog rank 1 started 0
+	// ƒuZZybuNNy prolog job-manager.prolog rank 0 launch failed 32512
+	// ƒuZZybuNNy prolog job-manager.prolog rank 1 exited 0
 }
 
 // Up to four jobs for two nodes.

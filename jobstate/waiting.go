@@ -3,7 +3,7 @@ package jobstate
 import "strings"
 
 // Waiting returns what the job waits for, according to its log, in words: "dependencies
-// after-start=ƒ9, begin-time=1600000000", "resources", "epilog job-manager.epilog",
+// after-start=ƒuZZybuNNy, begin-time=1600000000", "resources", "epilog job-manager.epilog",
 // "nothing".
 func (j *Job) Waiting() string {
 	switch j.State() {

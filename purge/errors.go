@@ -34,7 +34,7 @@ var (
 	errRecord    = errors.New("malformed record")
 )
 
-// jobError says why an operation on a job is refused: "purge: ƒ2d: job is active: RUN".
+// jobError says why an operation on a job is refused: "purge: ƒuZZybuNNy: job is active: RUN".
 func jobError(id jobid.ID, category error, detail string) error {
 	return fmt.Errorf("purge: %v: %w%s", id, category, detail)
 }

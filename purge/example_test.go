@@ -12,12 +12,15 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// ended returns jobs 1 to n, one of which ended every second from 1000 on.
+// first is the first id of the examples.
+const first jobid.ID = 6731191091817518
+
+// ended returns n jobs, one of which ended every second from 1000 on.
 func ended(n int) purge.Snapshot {
 	var ev purge.Snapshot
 	for i := range n {
 		ev.Jobs = append(ev.Jobs, purge.Record{
-			ID: jobid.ID(i + 1), Inactive: 1000 + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
+			ID: first + jobid.ID(i), Inactive: 1000 + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
 		})
 	}
 	return ev
@@ -41,13 +44,13 @@ func Example() {
 	p := must(purge.CarryOut(context.Background(), x, newMemory()))
 	fmt.Println(len(p.Jobs), "jobs went,", x.Len(), "stay")
 	// Output:
-	// would purge [ƒ2 ƒ3]
+	// would purge [ƒuZZybuNNy ƒuZZybuNNz]
 	// 2 jobs went, 8 stay
 }
 
 func ExampleIndex_Plan() {
 	x := must(purge.Recover(purge.Config{}, ended(5)))
-	must(x.Pin(2, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 17"}))
+	must(x.Pin(first+1, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 17"}))
 	p := must(x.Plan(1010, purge.Limits{MaxAge: jobstate.Some(9 * time.Second), MaxCount: jobstate.Some(3), Batch: 1}))
 	for _, c := range p.Jobs {
 		fmt.Println(c.ID, "goes by", c.Reason)
@@ -58,9 +61,9 @@ func ExampleIndex_Plan() {
 		fmt.Println(k.ID, "stays for", k.Pins)
 	}
 	// Output:
-	// ƒ2 goes by age,count
+	// ƒuZZybuNNy goes by age,count
 	// more: true
-	// ƒ3 stays for [housekeeping "rank 17"]
+	// ƒuZZybuNNz stays for [housekeeping "rank 17"]
 }
 
 // A caller whose store does not block does the steps of CarryOut.
@@ -74,42 +77,42 @@ func ExampleIndex_Unlinked() {
 	fmt.Println("remove", p.IDs())
 	_, _, done := x.Unlinked(p.IDs()[:1], nil) // the store says what it has removed
 	fmt.Println(done)
-	_, stay, done := x.Unlinked(nil, map[jobid.ID]error{2: errors.New("in use")})
+	_, stay, done := x.Unlinked(nil, map[jobid.ID]error{first + 1: errors.New("in use")})
 	fmt.Println(done, stay, x.Stats().Purged.Completed)
 	// Output:
-	// store watermark 0000000000000002
-	// store 1 0 1000.0 completed ran
-	// store 2 0 1001.0 completed ran
-	// remove [ƒ2 ƒ3]
+	// store watermark 0017e9fb8df16c2f
+	// store 6731191091817518 0 1000.0 completed ran
+	// store 6731191091817519 0 1001.0 completed ran
+	// remove [ƒuZZybuNNy ƒuZZybuNNz]
 	// false
-	// true map[ƒ3:in use] 1
+	// true map[ƒuZZybuNNz:in use] 1
 }
 
 func ExampleIndex_PlanIDs() {
 	x := must(purge.Recover(purge.Config{
-		Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == 7 },
+		Active: func(id jobid.ID) (jobstate.State, bool) { return jobstate.StateRun, id == first+3 },
 	}, ended(3)))
-	_, err := x.PlanIDs(2, 7)
+	_, err := x.PlanIDs(first, first+3)
 	fmt.Println(err)
-	_, err = x.PlanIDs(9)
+	_, err = x.PlanIDs(first + 4)
 	fmt.Println(err, errors.Is(err, purge.ErrUnknown))
 	// Output:
-	// purge: ƒ8: job is active: RUN
-	// purge: ƒA: no such job true
+	// purge: ƒuZZybuNP2: job is active: RUN
+	// purge: ƒuZZybuNP3: no such job true
 }
 
 func ExampleIndex_Ended() {
 	x := must(purge.Recover(purge.Config{}, purge.Snapshot{
-		Tombstones: []purge.Record{{ID: 5, Inactive: 1000, Result: jobstate.ResultCanceled}},
+		Tombstones: []purge.Record{{ID: first, Inactive: 1000, Result: jobstate.ResultCanceled}},
 	}))
-	if j, ok := x.Ended(5); ok {
+	if j, ok := x.Ended(first); ok {
 		fmt.Println(j.Result, j.Ran)
 	}
-	_, err := x.PlanIDs(5)
+	_, err := x.PlanIDs(first)
 	fmt.Println(err)
 	// Output:
 	// CANCELED false
-	// purge: ƒ6: job was purged: canceled
+	// purge: ƒuZZybuNNy: job was purged: canceled
 }
 
 func ExampleIndex_AcceptClock() {

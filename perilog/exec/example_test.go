@@ -12,9 +12,9 @@ func Example() {
 	var service exec.Hello
 	for _, text := range []string{
 		`{"topic":"job-manager.exec-hello","payload":{"service":"job-exec"}}`,
-		`{"topic":"job-exec.start","payload":{"id":1,"type":"start","data":{}}}`,
-		`{"topic":"job-exec.start","payload":{"id":1,"type":"finish","data":{"status":0}}}`,
-		`{"topic":"job-exec.start","payload":{"id":1,"type":"release","data":{"ranks":"all","final":true}}}`,
+		`{"topic":"job-exec.start","payload":{"id":6731191091817518,"type":"start","data":{}}}`,
+		`{"topic":"job-exec.start","payload":{"id":6731191091817518,"type":"finish","data":{"status":0}}}`,
+		`{"topic":"job-exec.start","payload":{"id":6731191091817518,"type":"release","data":{"ranks":"all","final":true}}}`,
 	} {
 		line, err := alloc.ParseLine([]byte(text))
 		if err != nil {
@@ -25,7 +25,7 @@ func Example() {
 		case exec.TopicHello:
 			service, _ = exec.Parse[exec.Hello](line.Payload)
 			out, _ := alloc.Line{Topic: line.Topic}.AppendText(nil)
-			start, _ := exec.Append(nil, exec.Start{ID: 1, UserID: 1000, Jobspec: []byte(`{"version":1}`)})
+			start, _ := exec.Append(nil, exec.Start{ID: 6731191091817518, UserID: 1000, Jobspec: []byte(`{"version":1}`)})
 			out, _ = alloc.Line{Topic: service.StartTopic(), Payload: start}.AppendText(out)
 			fmt.Print(string(out))
 		case service.StartTopic():
@@ -35,8 +35,8 @@ func Example() {
 	}
 	// Output:
 	// {"topic":"job-manager.exec-hello"}
-	// {"topic":"job-exec.start","payload":{"id":1,"userid":1000,"jobspec":{"version":1},"reattach":false}}
-	// ƒ2 start false <nil>
-	// ƒ2 finish false <nil>
-	// ƒ2 release true <nil>
+	// {"topic":"job-exec.start","payload":{"id":6731191091817518,"userid":1000,"jobspec":{"version":1},"reattach":false}}
+	// ƒuZZybuNNy start false <nil>
+	// ƒuZZybuNNy finish false <nil>
+	// ƒuZZybuNNy release true <nil>
 }

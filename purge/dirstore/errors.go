@@ -28,7 +28,7 @@ type JobError struct {
 	Err error
 }
 
-// Error returns the text `dirstore: ƒ2: damaged: it has no eventlog`.
+// Error returns the text `dirstore: ƒuZZybuNNy: damaged: it has no eventlog`.
 func (e *JobError) Error() string { return fmt.Sprintf("dirstore: %v: %v", e.ID, e.Err) }
 
 // Unwrap returns the cause.

@@ -12,6 +12,9 @@ import (
 	"github.com/joblife/joblife/purge/dirstore"
 )
 
+// first is the first id of the examples.
+const first jobid.ID = 6731191091817518
+
 // must ends an example that fails.
 func must(err error) {
 	if err != nil {
@@ -39,7 +42,7 @@ func event(name string) []byte {
 func Example() {
 	s, dir := temp()
 	defer os.RemoveAll(filepath.Dir(dir))
-	const id jobid.ID = 6731191091817518
+	const id = first
 	must(s.Add(dirstore.Stored{ID: id, Eventlog: event("submit"), Jobspec: []byte(`{"version":1}`)}))
 	must(s.PutR(id, []byte(`{"version":1}`)))
 	must(s.Append(id, event("clean")))
@@ -66,10 +69,10 @@ func Example() {
 func ExampleStore_Jobs() {
 	s, dir := temp()
 	defer os.RemoveAll(filepath.Dir(dir))
-	for id := range jobid.ID(3) {
-		must(s.Add(dirstore.Stored{ID: id + 1, Eventlog: event("submit")}))
+	for i := range jobid.ID(3) {
+		must(s.Add(dirstore.Stored{ID: first + i, Eventlog: event("submit")}))
 	}
-	must(os.Remove(filepath.Join(dir, jobid.ID(2).KVSPath(), "eventlog")))
+	must(os.Remove(filepath.Join(dir, (first + 1).KVSPath(), "eventlog")))
 	for j, err := range s.Jobs() {
 		var broken *dirstore.JobError
 		if errors.As(err, &broken) {
@@ -81,7 +84,7 @@ func ExampleStore_Jobs() {
 	}
 	must(s.Close())
 	// Output:
-	// ƒ2 {"timestamp":1699996421.5,"name":"submit"}
-	// quarantine: ƒ3 damaged: it has no eventlog
-	// ƒ4 {"timestamp":1699996421.5,"name":"submit"}
+	// ƒuZZybuNNy {"timestamp":1699996421.5,"name":"submit"}
+	// quarantine: ƒuZZybuNNz damaged: it has no eventlog
+	// ƒuZZybuNP1 {"timestamp":1699996421.5,"name":"submit"}
 }

@@ -120,20 +120,21 @@ func ExamplePool_Plan() {
 func ExamplePool_Adopt() {
 	p := examplePool()
 	r, _ := p.Inventory().Restrict(idset.Of(1, 2))
-	fmt.Println(p.Adopt(1, r, idset.Of(1)))
+	const first, second jobid.ID = 6731191091817518, 6731191091817519
+	fmt.Println(p.Adopt(first, r, idset.Of(1)))
 	for h := range p.Allocations() {
-		fmt.Println(uint64(h.ID), h.R, "holds", h.Held)
+		fmt.Println(h.ID, h.R, "holds", h.Held)
 	}
-	// Another job that claims the same is held too, and told.
-	err := p.Adopt(2, r, nil)
+	// Another job that holds the same is adopted too, and reported.
+	err := p.Adopt(second, r, nil)
 	fmt.Println(err)
 	fmt.Println(p.Allocated())
 	fmt.Println(p.Available())
 	fmt.Println(p.Check())
 	// Output:
 	// <nil>
-	// 1 rank[1-2]/core[0-7],gpu[0-1] holds rank2/core[0-7],gpu[0-1]
-	// pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank2/core[0-7],gpu[0-1]
+	// ƒuZZybuNNy rank[1-2]/core[0-7],gpu[0-1] holds rank2/core[0-7],gpu[0-1]
+	// pool: resources are held twice: jobs ƒuZZybuNNz and ƒuZZybuNNy both hold rank2/core[0-7],gpu[0-1]
 	// rank[1-2]/core[0-7],gpu[0-1]
 	// rank[0,3]/core[0-7],gpu[0-1]
 	// <nil>
