@@ -13,7 +13,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/purge"
 )
 
 // Dependencies returns hooks for the dependency schemes of flux-core (RFC 26), which
@@ -170,9 +169,9 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 }
 
 // unmet returns why a job that is over does not satisfy a scheme, "" if it does. All but
-// afterany need a job that had resources (flux-core#6555). A record does not tell whether an
+// afterany need a job that had resources (flux-core#6555). A summary does not tell whether an
 // exception ended the job: one that ended as canceled or timeout counts as such.
-func unmet(r purge.Record, byException bool, s scheme, id string) string {
+func unmet(r jobstate.Summary, byException bool, s scheme, id string) string {
 	completed := r.Result == jobstate.ResultCompleted
 	switch {
 	case s == afterAny:
@@ -229,7 +228,7 @@ func (d *dependencies) event(e *HookEvent) {
 	if !j.WasAllocated() {
 		note = "job never started"
 	}
-	rec, _ := purge.RecordOf(j)
+	rec, _ := j.Summary()
 	_, fatal := j.Cause()
 	byException := fatal && !j.Finished()
 	d.release(e, func(w dependent) bool { return unmet(rec, byException, w.scheme, "") == "" }, note)

@@ -8,7 +8,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/purge"
 )
 
 // Hooks are functions that a Manager calls as jobs go on. Each may be nil. The Manager
@@ -75,7 +74,7 @@ func (e *HookEvent) Lookup(id jobid.ID) (View, bool) { return e.m.view(id) }
 
 // Ended returns what is known of an inactive job, or of a purged one that has a
 // tombstone, and false for others.
-func (e *HookEvent) Ended(id jobid.ID) (purge.Record, bool) { return e.m.index.Ended(id) }
+func (e *HookEvent) Ended(id jobid.ID) (jobstate.Summary, bool) { return e.m.index.Ended(id) }
 
 // Post queues an input behind the current event. The Manager dispatches it before it
 // decides anything else. If the input is refused, that is a [Fault].
@@ -100,7 +99,7 @@ type inbox struct {
 	staged  []timer // inputs for later that this input brought
 }
 
-func (m *machine) removed(rec purge.Record) {
+func (m *machine) removed(rec jobstate.Summary) {
 	for i := range m.cfg.Hooks {
 		if h := &m.cfg.Hooks[i]; h.Removed != nil {
 			m.callEvent(h, &HookEvent{Job: View{rec: rec}, m: m, hook: h}, h.Removed)

@@ -378,12 +378,12 @@ func (j *job) request() []byte {
 }
 
 // A View shows a job until the next Step; the zero View is invalid. What it returns must
-// not be changed. Of an inactive job the Manager keeps what a purge.Record does; the store
+// not be changed. Of an inactive job the Manager keeps what a jobstate.Summary does; the store
 // has the rest.
 type View struct {
 	specs *specs
-	j     *job         // nil: the job is inactive
-	rec   purge.Record // of an inactive job
+	j     *job             // nil: the job is inactive
+	rec   jobstate.Summary // of an inactive job
 }
 
 // ID returns the id.
@@ -425,8 +425,7 @@ func (v View) Result() (jobstate.Result, bool) {
 // jobstate.Summary has.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
-		r := &v.rec
-		return jobstate.Summary{ID: r.ID, Inactive: r.Inactive, Result: r.Result, Ran: r.Ran, UserID: r.UserID}.Job()
+		return v.rec.Job()
 	}
 	return v.j.job()
 }

@@ -448,12 +448,9 @@ func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 }
 
 func (m *machine) ended(j *job) {
-	rec, err := purge.RecordOf(j.job())
-	if err == nil {
-		err = m.index.Add(rec)
-	}
-	if err != nil {
-		panic("joblife: an inactive job that cannot be kept: " + err.Error())
+	rec, ok := j.job().Summary()
+	if err := m.index.Add(rec); !ok || err != nil {
+		panic("joblife: an inactive job that cannot be kept: " + fmt.Sprint(rec, err))
 	}
 	if j.housekept {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added

@@ -134,7 +134,7 @@ func (p *purger) raiseFloor(id jobid.ID) {
 
 // unlinked takes an outcome, which ends the batch when it is whole. It calls removed with each
 // job that is gone.
-func (p *purger) unlinked(in Unlinked, removed func(purge.Record)) {
+func (p *purger) unlinked(in Unlinked, removed func(jobstate.Summary)) {
 	invalid := slices.AppendSeq(slices.Clone(in.IDs), maps.Keys(in.Failed))
 	invalid = slices.DeleteFunc(invalid, func(id jobid.ID) bool { return p.invalid[id] == nil })
 	slices.Sort(invalid)
@@ -154,7 +154,7 @@ func (p *purger) unlinked(in Unlinked, removed func(purge.Record)) {
 			continue
 		}
 		p.record(Record{Job: c.ID, Kind: RecordUnlinked})
-		removed(c.Record)
+		removed(c.Summary)
 	}
 	switch n := len(plan.Jobs) - len(failed); {
 	case p.byID != nil:

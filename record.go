@@ -12,8 +12,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 )
 
 // A RecordKind says what a [Record] is. The zero RecordKind is invalid.
@@ -25,7 +25,7 @@ const (
 	RecordJobspec                            // the jobspec as it was submitted, before the event submit
 	RecordR                                  // the allocation, before the event alloc; with the key scheduling, if there is room
 	RecordHousekeeping                       // a line of the log of the job's housekeeping
-	RecordInactive                           // in snapshots: an inactive job, in the text of purge.Record
+	RecordInactive                           // in snapshots: an inactive job, in the text of jobstate.Summary
 	RecordTombstone                          // what remains of a job that is being purged, in that text; empty: it expired
 	RecordUnlinked                           // the job is gone from the store; no Data
 	RecordWatermark                          // ids up to it do not come back, in the text of purge.AppendWatermark; Job is 0
@@ -218,7 +218,7 @@ func (r *Record) read(e eventlog.Entry) error {
 	return nil
 }
 
-func textOf(rec purge.Record) []byte {
+func textOf(rec jobstate.Summary) []byte {
 	b, err := rec.MarshalText()
 	if err != nil {
 		panic("joblife: a record that cannot be written: " + err.Error())

@@ -48,8 +48,8 @@ type Quarantined struct {
 // stored is what the records have of a job.
 type stored struct {
 	spec, r, log, keep []byte
-	rec                *purge.Record // it is inactive
-	tomb               *purge.Record
+	rec                *jobstate.Summary // it is inactive
+	tomb               *jobstate.Summary
 	damaged            error    // a record of it cannot be read
 	bad                []Record // those records
 	unlinked           bool
@@ -173,7 +173,7 @@ func (l *loader) read(r Record) error {
 			s.damaged = fmt.Errorf("%w: a record of housekeeping after the end of job %v: those of housekeeping come first", ErrInvalid, r.Job)
 		}
 	case RecordInactive, RecordTombstone:
-		rec := new(purge.Record)
+		rec := new(jobstate.Summary)
 		if r.Kind == RecordTombstone && len(r.Data) == 0 {
 			s.tomb = nil
 		} else if err := rec.UnmarshalText(r.Data); err != nil {
@@ -200,7 +200,7 @@ func (l *loader) close(s *stored, id jobid.ID) {
 	if err != nil {
 		return // reported when all is read
 	}
-	if rec, err := purge.RecordOf(job); err == nil {
+	if rec, ok := job.Summary(); ok {
 		l.logs = append(l.logs, s.log[:0])
 		*s = stored{rec: &rec, tomb: s.tomb}
 	}
@@ -280,7 +280,7 @@ func (m *machine) resumeAll(live []*job, out *Recovered) {
 
 // revive folds the log of a job. It returns the job if something is left to do for it, and
 // the record of an inactive job.
-func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
+func (m *machine) revive(id jobid.ID, s *stored) (*job, *jobstate.Summary, error) {
 	if len(s.log) == 0 {
 		return nil, nil, nil // the submission was cut short: nobody knows of it
 	}
@@ -315,10 +315,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *purge.Record, error) {
 	if state.State() != jobstate.StateInactive {
 		return j, nil, nil
 	}
-	rec, err := purge.RecordOf(state)
-	if err != nil {
-		return nil, nil, err
-	}
+	rec, _ := state.Summary()
 	if j.life.Done() {
 		m.move(j, 0)
 		return nil, &rec, nil

@@ -59,23 +59,6 @@ type rare struct {
 	summary       *Summary // all that is known of the job; nil: it was folded
 }
 
-// A Summary is what is known of an inactive job whose log is not at hand, as of a purge.Record.
-type Summary struct {
-	ID       jobid.ID
-	Inactive eventlog.Timestamp // when it became so
-	Result   Result             // 0: it is not known
-	Ran      bool               // it started
-	UserID   uint32             // whose job it is
-}
-
-// Job returns a job that says what the summary does. What the summary does not know reads
-// as if it had never been: the times at which it entered other states, exceptions, and so on.
-func (s Summary) Job() *Job {
-	j := &Job{id: s.ID, userid: s.UserID, state: StateInactive, success: s.Result == ResultCompleted, rare: &rare{summary: &s}}
-	j.entered[StateInactive.index()] = s.Inactive
-	return j
-}
-
 // seldom returns the rare part, for a change.
 func (j *Job) seldom() *rare {
 	if j.rare == nil {

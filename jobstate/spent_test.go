@@ -83,8 +83,14 @@ func TestSpentOfClocksThatWereSetBack(t *testing.T) {
 // What a summary knows, its job tells as any other; it tells nothing else.
 func TestAJobOfASummary(t *testing.T) {
 	for _, result := range []jobstate.Result{0, jobstate.ResultCompleted, jobstate.ResultFailed, jobstate.ResultCanceled, jobstate.ResultTimeout} {
-		for _, ran := range []bool{false, true} {
-			j := jobstate.Summary{ID: 7, Inactive: 30, Result: result, Ran: ran, UserID: 5}.Job()
+		for came := range 3 {
+			ran := came == 2
+			summary := jobstate.Summary{ID: 7, Inactive: 30, Result: result, Ran: ran, UserID: 5, Unstarted: came == 1}
+			j := summary.Job()
+			again, ok := j.Summary()
+			require.True(t, ok)
+			require.Equal(t, summary, again)
+			require.Equal(t, came > 0, j.WasAllocated())
 			got, ok := j.Result()
 			require.Equal(t, result != 0, ok)
 			require.Equal(t, result, got)

@@ -20,14 +20,14 @@ type churn struct {
 	next int
 }
 
-func churnJob(i int) purge.Record {
-	return purge.Record{
+func churnJob(i int) jobstate.Summary {
+	return jobstate.Summary{
 		ID: jobid.ID(i + 1), Inactive: start + eventlog.Timestamp(i)/64, Result: jobstate.ResultCompleted, Ran: true,
 	}
 }
 
 func newChurn(t testing.TB, n int) *churn {
-	jobs := make([]purge.Record, n)
+	jobs := make([]jobstate.Summary, n)
 	for i := range jobs {
 		jobs[i] = churnJob(i)
 	}
@@ -78,7 +78,7 @@ func TestAllocations(t *testing.T) {
 	text, err := churnJob(5).MarshalText()
 	require.NoError(t, err)
 	room := make([]byte, 0, 100)
-	var j purge.Record
+	var j jobstate.Summary
 	for name, f := range map[string]func(){
 		"Lookup": func() { _, _ = c.x.Lookup(jobid.ID(c.next)) },
 		"Ended":  func() { c.x.Ended(jobid.ID(c.next)) },

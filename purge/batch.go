@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -89,9 +90,9 @@ func (x *Index) addTombstones(b *batch) {
 		count = x.cfg.TombstoneCount.Value
 	}
 	last := b.Jobs[max(0, len(b.Jobs)-count):]
-	b.Tombstones = make([]Record, len(last))
+	b.Tombstones = make([]jobstate.Summary, len(last))
 	for i, c := range last {
-		b.Tombstones[i] = c.Record
+		b.Tombstones[i] = c.Summary
 	}
 	over, most := x.ended.len()+len(last)-count, len(b.Jobs)+MaxBatch
 	if n := min(over, most); n > 0 {

@@ -17,10 +17,10 @@ import (
 const start eventlog.Timestamp = 1_700_000_000
 
 // makeJobs returns jobs 1 to n, one a second.
-func makeJobs(n int) []purge.Record {
-	jobs := make([]purge.Record, n)
+func makeJobs(n int) []jobstate.Summary {
+	jobs := make([]jobstate.Summary, n)
 	for i := range jobs {
-		jobs[i] = purge.Record{
+		jobs[i] = jobstate.Summary{
 			ID: jobid.ID(i + 1), Inactive: start + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
 		}
 	}
@@ -244,7 +244,7 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 		}
 		for id, j := range m.jobs { // what was running ends
 			if j == nil {
-				done := purge.Record{ID: id, Inactive: start + 50, Result: jobstate.ResultFailed}
+				done := jobstate.Summary{ID: id, Inactive: start + 50, Result: jobstate.ResultFailed}
 				m.jobs[id] = &done
 				require.NoError(t, x.Add(done))
 			}
@@ -277,7 +277,7 @@ func crashed(t *testing.T, cfg purge.Config, diesAt int) int {
 		m.jobs[id] = nil
 		issued[id] = true
 		x.RaiseWatermark(id)
-		j := purge.Record{ID: id, Inactive: now, Result: jobstate.ResultCompleted, Ran: true}
+		j := jobstate.Summary{ID: id, Inactive: now, Result: jobstate.ResultCompleted, Ran: true}
 		if m.step() != nil {
 			restart()
 			continue

@@ -40,8 +40,8 @@ func BenchmarkPass(b *testing.B) {
 }
 
 // shuffled returns n jobs in an order that is neither.
-func shuffled(n int) []purge.Record {
-	jobs := make([]purge.Record, n)
+func shuffled(n int) []jobstate.Summary {
+	jobs := make([]jobstate.Summary, n)
 	state := uint64(1)
 	for i := range jobs {
 		jobs[i] = churnJob(i)

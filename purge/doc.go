@@ -15,9 +15,9 @@
 //
 // and, between ticks:
 //
-//	rec, err := purge.RecordOf(job)            // a job became inactive
-//	err = x.Add(rec)
-//	rec, ok := x.Ended(id)                     // does a dependency hold?
+//	rec, ok := job.Summary()                   // a job became inactive
+//	err := x.Add(rec)
+//	rec, ok = x.Ended(id)                      // does a dependency hold?
 //	_, err = x.ClaimIDs(now, id)               // an operator names a job
 //
 // The duties of the caller:
@@ -33,9 +33,9 @@
 //
 // A job is resident while the index holds it. A pin keeps it from being purged and says
 // why. A batch is a claimed plan, one at a time. Its jobs are leaving until their outcomes
-// are there, and stuck after the store could not remove them. A tombstone is the [Record]
-// that remains of a purged job and answers dependencies (RFC 26). The watermark is the
-// greatest id ever handed out (I9).
+// are there, and stuck after the store could not remove them. A tombstone is the
+// [jobstate.Summary] that remains of a purged job and answers dependencies (RFC 26). The
+// watermark is the greatest id ever handed out (I9).
 //
 // # Ownership, cost and limits
 //

@@ -7,6 +7,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -53,7 +54,7 @@ func pinnedError(id jobid.ID, pins []Pin) error {
 	return jobError(id, ErrPinned, text)
 }
 
-func purgedError(tomb Record) error {
+func purgedError(tomb jobstate.Summary) error {
 	at, _ := place(tomb.Result)
 	return jobError(tomb.ID, ErrPurged, ": "+resultNames[at])
 }

@@ -19,7 +19,7 @@ const first jobid.ID = 6731191091817518
 func ended(n int) purge.Snapshot {
 	var ev purge.Snapshot
 	for i := range n {
-		ev.Jobs = append(ev.Jobs, purge.Record{
+		ev.Jobs = append(ev.Jobs, jobstate.Summary{
 			ID: first + jobid.ID(i), Inactive: 1000 + eventlog.Timestamp(i), Result: jobstate.ResultCompleted, Ran: true,
 		})
 	}
@@ -103,7 +103,7 @@ func ExampleIndex_PlanIDs() {
 
 func ExampleIndex_Ended() {
 	x := must(purge.Recover(purge.Config{}, purge.Snapshot{
-		Tombstones: []purge.Record{{ID: first, Inactive: 1000, Result: jobstate.ResultCanceled}},
+		Tombstones: []jobstate.Summary{{ID: first, Inactive: 1000, Result: jobstate.ResultCanceled}},
 	}))
 	if j, ok := x.Ended(first); ok {
 		fmt.Println(j.Result, j.Ran)

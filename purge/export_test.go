@@ -3,6 +3,7 @@ package purge
 import (
 	"fmt"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -71,7 +72,7 @@ func (x *Index) Check() error {
 	left := 0
 	for i, at := range x.batch.slots {
 		c, where := x.batch.Jobs[i], x.jobs.where(at)
-		if x.jobs.record(at) != c.Record || where != whereLeaving && where != whereTold {
+		if x.jobs.record(at) != c.Summary || where != whereLeaving && where != whereTold {
 			return fmt.Errorf("%v is in the batch and at %x", c.ID, where)
 		}
 		if where == whereLeaving {
@@ -104,7 +105,7 @@ func (t *table) check(what string, orders map[meta]func(func(slot) bool), others
 	}
 	n := others
 	for where, each := range orders {
-		var last *Record
+		var last *jobstate.Summary
 		var err error
 		each(func(at slot) bool {
 			n++

@@ -101,11 +101,11 @@ type Snapshot struct {
 	Now eventlog.Timestamp
 	// Jobs are the inactive jobs, in any order. A job that is also in
 	// Tombstones was being purged when the process ended; it is resident.
-	Jobs []Record
+	Jobs []jobstate.Summary
 	// Active are the ids of all other jobs that the store has.
 	Active []jobid.ID
 	// Tombstones are the tombstones, in any order.
-	Tombstones []Record
+	Tombstones []jobstate.Summary
 	// Watermark is the watermark in the store; 0 if there is none.
 	Watermark jobid.ID
 }
@@ -135,7 +135,7 @@ func Recover(cfg Config, ev Snapshot) (*Index, error) {
 	if err := x.fill(&x.ended, wherePurged, &x.buried, ev.Tombstones); err != nil {
 		return nil, err
 	}
-	for _, known := range [][]Record{ev.Jobs, ev.Tombstones} {
+	for _, known := range [][]jobstate.Summary{ev.Jobs, ev.Tombstones} {
 		for _, j := range known {
 			x.RaiseWatermark(j.ID)
 			if ev.Now == 0 {
@@ -152,11 +152,11 @@ func Recover(cfg Config, ev Snapshot) (*Index, error) {
 // fill puts records into the table and an order, which is empty. It sorts them
 // first, so that neighbors in time are neighbors in memory and the tree grows at its
 // end, and counts them. The tombstone of a resident job is left out.
-func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []Record) error {
+func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobstate.Summary) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
 	for _, r := range sorted {
-		if err := r.check(); err != nil {
+		if err := check(r); err != nil {
 			return err
 		}
 		if at, ok := x.jobs.byID[r.ID]; ok {
@@ -177,8 +177,8 @@ func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []Recor
 //
 // It returns an error if the record is not valid or the job is resident, of category
 // ErrPurged if it has a tombstone. Add costs O(log n).
-func (x *Index) Add(r Record) error {
-	if err := r.check(); err != nil {
+func (x *Index) Add(r jobstate.Summary) error {
+	if err := check(r); err != nil {
 		return err
 	}
 	if at, ok := x.jobs.byID[r.ID]; ok {
@@ -197,8 +197,8 @@ func (x *Index) Add(r Record) error {
 func (x *Index) Len() int { return x.jobs.len() - x.ended.len() }
 
 // Tombstones yields the tombstones, oldest first. The index must not change meanwhile.
-func (x *Index) Tombstones() iter.Seq[Record] {
-	return func(yield func(Record) bool) {
+func (x *Index) Tombstones() iter.Seq[jobstate.Summary] {
+	return func(yield func(jobstate.Summary) bool) {
 		x.ended.each(func(at slot) bool { return yield(x.jobs.record(at)) })
 	}
 }
@@ -206,11 +206,11 @@ func (x *Index) Tombstones() iter.Seq[Record] {
 // All yields the resident jobs, oldest first, including those that are pinned,
 // leaving or stuck. The index must not change meanwhile. All takes memory for
 // the jobs that cannot be purged now.
-func (x *Index) All() iter.Seq[Record] {
-	return func(yield func(Record) bool) { x.all(yield) }
+func (x *Index) All() iter.Seq[jobstate.Summary] {
+	return func(yield func(jobstate.Summary) bool) { x.all(yield) }
 }
 
-func (x *Index) all(yield func(Record) bool) {
+func (x *Index) all(yield func(jobstate.Summary) bool) {
 	rest := make([]slot, 0, x.Len()-x.free.len())
 	x.pinned.each(func(at slot) bool {
 		rest = append(rest, at)
@@ -239,20 +239,20 @@ func (x *Index) Stats() Stats {
 }
 
 // Lookup returns a resident job, and false for other ids. It costs O(1).
-func (x *Index) Lookup(id jobid.ID) (Record, bool) {
+func (x *Index) Lookup(id jobid.ID) (jobstate.Summary, bool) {
 	at, ok := x.jobs.job(id)
 	if !ok {
-		return Record{}, false
+		return jobstate.Summary{}, false
 	}
 	return x.jobs.record(at), true
 }
 
 // Ended returns the record of a job that is resident or has a tombstone, as for a dependency
 // on it. It returns false for other ids.
-func (x *Index) Ended(id jobid.ID) (Record, bool) {
+func (x *Index) Ended(id jobid.ID) (jobstate.Summary, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {
-		return Record{}, false
+		return jobstate.Summary{}, false
 	}
 	return x.jobs.record(at), true
 }

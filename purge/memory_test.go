@@ -23,8 +23,8 @@ var (
 // memory is a store of which every change is durable at once, and which can die
 // before any change.
 type memory struct {
-	jobs      map[jobid.ID]*purge.Record // nil of an active job
-	tombs     map[jobid.ID]purge.Record
+	jobs      map[jobid.ID]*jobstate.Summary // nil of an active job
+	tombs     map[jobid.ID]jobstate.Summary
 	watermark jobid.ID
 	stuck     map[jobid.ID]bool // Unlink cannot remove them
 
@@ -35,7 +35,7 @@ type memory struct {
 }
 
 func newMemory() *memory {
-	return &memory{jobs: map[jobid.ID]*purge.Record{}, tombs: map[jobid.ID]purge.Record{}, stuck: map[jobid.ID]bool{}}
+	return &memory{jobs: map[jobid.ID]*jobstate.Summary{}, tombs: map[jobid.ID]jobstate.Summary{}, stuck: map[jobid.ID]bool{}}
 }
 
 // step reports whether the next change is made.
@@ -101,7 +101,7 @@ func (m *memory) Obstruct(id jobid.ID) (func(), error) {
 	return func() { delete(m.stuck, id) }, nil
 }
 
-func (m *memory) Create(jobs ...purge.Record) error {
+func (m *memory) Create(jobs ...jobstate.Summary) error {
 	for _, j := range jobs {
 		if err := m.step(); err != nil {
 			return err
@@ -111,7 +111,7 @@ func (m *memory) Create(jobs ...purge.Record) error {
 	return nil
 }
 
-func (m *memory) Stored() ([]jobid.ID, []purge.Record, jobid.ID, error) {
+func (m *memory) Stored() ([]jobid.ID, []jobstate.Summary, jobid.ID, error) {
 	return slices.Collect(maps.Keys(m.jobs)), slices.Collect(maps.Values(m.tombs)), m.watermark, nil
 }
 
@@ -147,7 +147,7 @@ func (b broken) Prepare(ctx context.Context, p purge.Plan) error {
 	case "forgets the watermark":
 		p.Watermark = 0
 	case "keeps the first tombstone":
-		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(j purge.Record) bool { _, ok := b.tombs[j.ID]; return ok })
+		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(j jobstate.Summary) bool { _, ok := b.tombs[j.ID]; return ok })
 	case "forgets a result":
 		p.Tombstones = slices.Clone(p.Tombstones)
 		for i := range p.Tombstones {

@@ -61,12 +61,12 @@ func (w *world) check(t *rapid.T) {
 	require.Equal(t, w.n.stats(), w.x.Stats())
 	require.Equal(t, len(w.n.jobs), w.x.Len())
 	require.Equal(t, w.n.high, w.x.Watermark())
-	var all []purge.Record
+	var all []jobstate.Summary
 	for _, j := range w.n.jobs {
-		all = append(all, j.Record)
+		all = append(all, j.Summary)
 	}
 	require.Equal(t, all, slices.Collect(w.x.All()))
-	tombs := append([]purge.Record(nil), w.n.tombs...)
+	tombs := append([]jobstate.Summary(nil), w.n.tombs...)
 	slices.SortFunc(tombs, byTime)
 	require.Equal(t, tombs, slices.Collect(w.x.Tombstones()))
 }
@@ -106,12 +106,12 @@ func drawLimits(t *rapid.T) purge.Limits {
 	return l
 }
 
-func drawJob(t *rapid.T, base eventlog.Timestamp) purge.Record {
+func drawJob(t *rapid.T, base eventlog.Timestamp) jobstate.Summary {
 	if rapid.IntRange(0, 50).Draw(t, "odd job") == 0 {
 		base += 100 // its clock jumped
 	}
 	came := rapid.IntRange(0, 2).Draw(t, "how far it came")
-	return purge.Record{
+	return jobstate.Summary{
 		ID:       drawID(t),
 		Inactive: base + eventlog.Timestamp(rapid.IntRange(-10, 2).Draw(t, "time")),
 		Result: rapid.SampledFrom([]jobstate.Result{
@@ -268,11 +268,11 @@ func (w *world) planIDs(t *rapid.T) {
 			require.Equal(t, err, again)
 			return
 		}
-		if c := (purge.Candidate{Record: w.n.find(id).Record, Reason: purge.ReasonID}); !slices.Contains(want.Jobs, c) {
+		if c := (purge.Candidate{Summary: w.n.find(id).Summary, Reason: purge.ReasonID}); !slices.Contains(want.Jobs, c) {
 			want.Jobs = append(want.Jobs, c)
 		}
 	}
-	slices.SortFunc(want.Jobs, func(a, b purge.Candidate) int { return byTime(a.Record, b.Record) })
+	slices.SortFunc(want.Jobs, func(a, b purge.Candidate) int { return byTime(a.Summary, b.Summary) })
 	require.NoError(t, err)
 	same(t, want, p)
 	if rapid.Bool().Draw(t, "dry run") {
@@ -360,9 +360,9 @@ func (w *world) due(t *rapid.T) {
 
 func (w *world) look(t *rapid.T) {
 	id := drawID(t)
-	var resident, ended purge.Record
+	var resident, ended jobstate.Summary
 	if j := w.n.find(id); j != nil {
-		resident, ended = j.Record, j.Record
+		resident, ended = j.Summary, j.Summary
 	} else if tomb := w.n.tomb(id); tomb != nil {
 		ended = *tomb
 	}
@@ -400,7 +400,7 @@ func (w *world) clock(t *rapid.T) {
 func (w *world) restart(t *rapid.T) {
 	var ev purge.Snapshot
 	for _, j := range rapid.Permutation(w.n.jobs).Draw(t, "order") {
-		ev.Jobs = append(ev.Jobs, j.Record)
+		ev.Jobs = append(ev.Jobs, j.Summary)
 		j.pins, j.leaving, j.tries, j.until = map[purge.Pin]bool{}, false, 0, 0
 	}
 	ev.Tombstones = slices.Clone(w.n.tombs)

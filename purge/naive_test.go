@@ -13,7 +13,7 @@ import (
 
 // naiveJob is a resident job of a naive index.
 type naiveJob struct {
-	purge.Record
+	jobstate.Summary
 	pins    map[purge.Pin]bool
 	leaving bool
 	tries   int                // how often the store failed to remove it
@@ -24,15 +24,15 @@ type naiveJob struct {
 // of it.
 type naive struct {
 	jobs    []*naiveJob
-	tombs   []purge.Record
+	tombs   []jobstate.Summary
 	clock   eventlog.Timestamp
 	high    jobid.ID
-	purged  []purge.Record
+	purged  []jobstate.Summary
 	count   int // of tombstones
 	tombAge jobstate.Optional[time.Duration]
 }
 
-func byTime(a, b purge.Record) int {
+func byTime(a, b jobstate.Summary) int {
 	return cmp.Or(cmp.Compare(a.Inactive, b.Inactive), cmp.Compare(a.ID, b.ID))
 }
 
@@ -45,7 +45,7 @@ func (n *naive) find(id jobid.ID) *naiveJob {
 	return nil
 }
 
-func (n *naive) tomb(id jobid.ID) *purge.Record {
+func (n *naive) tomb(id jobid.ID) *jobstate.Summary {
 	for i := range n.tombs {
 		if n.tombs[i].ID == id {
 			return &n.tombs[i]
@@ -54,9 +54,9 @@ func (n *naive) tomb(id jobid.ID) *purge.Record {
 	return nil
 }
 
-func (n *naive) add(j purge.Record) {
-	n.jobs = append(n.jobs, &naiveJob{Record: j, pins: map[purge.Pin]bool{}})
-	slices.SortFunc(n.jobs, func(a, b *naiveJob) int { return byTime(a.Record, b.Record) })
+func (n *naive) add(j jobstate.Summary) {
+	n.jobs = append(n.jobs, &naiveJob{Summary: j, pins: map[purge.Pin]bool{}})
+	slices.SortFunc(n.jobs, func(a, b *naiveJob) int { return byTime(a.Summary, b.Summary) })
 	n.high = max(n.high, j.ID)
 }
 
@@ -91,7 +91,7 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 			continue
 		}
 		if len(j.pins) > 0 {
-			waiting = append(waiting, purge.Pinned{Record: j.Record, Pins: sortedPins(j.pins)})
+			waiting = append(waiting, purge.Pinned{Summary: j.Summary, Pins: sortedPins(j.pins)})
 			continue
 		}
 		if len(p.Jobs) == batch {
@@ -101,7 +101,7 @@ func (n *naive) plan(now eventlog.Timestamp, l purge.Limits, batch int) (p purge
 		}
 		p.Pinned = append(p.Pinned, waiting...)
 		waiting = nil
-		p.Jobs = append(p.Jobs, purge.Candidate{Record: j.Record, Reason: why})
+		p.Jobs = append(p.Jobs, purge.Candidate{Summary: j.Summary, Reason: why})
 		there--
 	}
 	p.Pinned = append(p.Pinned, waiting...)
@@ -142,7 +142,7 @@ func (n *naive) tombstones(p *purge.Plan, at eventlog.Timestamp) {
 	}
 	for i, c := range p.Jobs {
 		if i >= len(p.Jobs)-n.count {
-			p.Tombstones = append(p.Tombstones, c.Record)
+			p.Tombstones = append(p.Tombstones, c.Summary)
 		}
 	}
 	old := slices.Clone(n.tombs)
@@ -168,14 +168,14 @@ func (n *naive) commit(p purge.Plan, now eventlog.Timestamp, failed map[jobid.ID
 			continue
 		}
 		n.jobs = slices.DeleteFunc(n.jobs, func(j *naiveJob) bool { return j.ID == c.ID })
-		n.purged = append(n.purged, c.Record)
+		n.purged = append(n.purged, c.Summary)
 	}
 	for _, j := range p.Tombstones {
 		if failed[j.ID] == nil {
 			n.tombs = append(n.tombs, j)
 		}
 	}
-	n.tombs = slices.DeleteFunc(n.tombs, func(j purge.Record) bool { return slices.Contains(p.Expired, j.ID) })
+	n.tombs = slices.DeleteFunc(n.tombs, func(j jobstate.Summary) bool { return slices.Contains(p.Expired, j.ID) })
 }
 
 // observe tells the time.

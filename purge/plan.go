@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -39,13 +40,13 @@ func (r Reason) String() string {
 
 // A Candidate is a job that a plan removes.
 type Candidate struct {
-	Record
+	jobstate.Summary
 	Reason Reason
 }
 
 // Pinned is a job that would be purged if it had no pins.
 type Pinned struct {
-	Record
+	jobstate.Summary
 	Pins []Pin // in their order
 }
 
@@ -68,7 +69,7 @@ type Plan struct {
 	Watermark jobid.ID
 	// Make Tombstones durable BEFORE you remove the jobs from the store. Expired are the
 	// older tombstones that expire with this plan. Both are oldest first.
-	Tombstones []Record
+	Tombstones []jobstate.Summary
 	Expired    []jobid.ID
 }
 
@@ -84,7 +85,7 @@ func (p Plan) IDs() []jobid.ID {
 func (p Plan) without(failed map[jobid.ID]error) Plan {
 	if len(failed) > 0 {
 		p.Jobs = slices.DeleteFunc(slices.Clone(p.Jobs), func(c Candidate) bool { return failed[c.ID] != nil })
-		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(r Record) bool { return failed[r.ID] != nil })
+		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(r jobstate.Summary) bool { return failed[r.ID] != nil })
 	}
 	return p
 }
@@ -159,7 +160,7 @@ func (x *Index) addPinned(p *Plan, r rule) {
 	gone := 0
 	x.pinned.each(func(at slot) bool {
 		j := x.jobs.record(at)
-		for gone < len(p.Jobs) && compare(p.Jobs[gone].Record, j) < 0 {
+		for gone < len(p.Jobs) && compare(p.Jobs[gone].Summary, j) < 0 {
 			gone++
 		}
 		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 || len(p.Pinned) == r.limits.batch() {
@@ -227,7 +228,7 @@ func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 		}
 		p.Jobs = append(p.Jobs, Candidate{x.jobs.record(at), ReasonID})
 	}
-	slices.SortFunc(p.Jobs, func(a, b Candidate) int { return compare(a.Record, b.Record) })
+	slices.SortFunc(p.Jobs, func(a, b Candidate) int { return compare(a.Summary, b.Summary) })
 	p.Jobs = slices.Compact(p.Jobs)
 	return p, nil
 }

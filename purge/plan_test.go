@@ -88,8 +88,8 @@ func TestAPinnedOldestJobBlocksNothing(t *testing.T) {
 	require.Equal(t, []jobid.ID{2, 4}, p.IDs(), "younger ones go in place of pinned ones")
 	require.True(t, p.More)
 	require.Equal(t, []purge.Pinned{
-		{Record: makeJobs(1)[0], Pins: []purge.Pin{{Kind: purge.PinHousekeeping}}},
-		{Record: makeJobs(3)[2], Pins: []purge.Pin{{Kind: purge.PinWaiter, By: "client 7"}, {Kind: purge.PinDependency, By: "ƒD"}}},
+		{Summary: makeJobs(1)[0], Pins: []purge.Pin{{Kind: purge.PinHousekeeping}}},
+		{Summary: makeJobs(3)[2], Pins: []purge.Pin{{Kind: purge.PinWaiter, By: "client 7"}, {Kind: purge.PinDependency, By: "ƒD"}}},
 	}, p.Pinned)
 	l := purge.PurgeAll()
 	l.Batch = purge.NoBatch
@@ -174,7 +174,7 @@ func TestAClockThatStepsIsAnErrorUntilItIsAccepted(t *testing.T) {
 
 func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
 	const jumped = start + 1e9
-	future := purge.Record{ID: 50, Inactive: jumped, Result: jobstate.ResultCompleted}
+	future := jobstate.Summary{ID: 50, Inactive: jumped, Result: jobstate.ResultCompleted}
 	for _, restart := range []bool{false, true} {
 		x, m := populated(t, purge.Config{}, 10)
 		require.NoError(t, x.Observe(start+10))
@@ -235,10 +235,10 @@ func TestARestartRefusesImpossibleRecords(t *testing.T) {
 		ev   purge.Snapshot
 		want string
 	}{
-		{purge.Snapshot{Jobs: []purge.Record{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
-		{purge.Snapshot{Tombstones: []purge.Record{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
-		{purge.Snapshot{Jobs: []purge.Record{jobs[0], bad, jobs[2]}}, "malformed record"},
-		{purge.Snapshot{Jobs: []purge.Record{jobs[0], timeless, jobs[2]}}, "malformed record"},
+		{purge.Snapshot{Jobs: []jobstate.Summary{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
+		{purge.Snapshot{Tombstones: []jobstate.Summary{jobs[0], jobs[1], jobs[0]}}, "job was added before"},
+		{purge.Snapshot{Jobs: []jobstate.Summary{jobs[0], bad, jobs[2]}}, "malformed record"},
+		{purge.Snapshot{Jobs: []jobstate.Summary{jobs[0], timeless, jobs[2]}}, "malformed record"},
 	} {
 		_, err := purge.Recover(purge.Config{}, c.ev)
 		require.ErrorContains(t, err, c.want)
@@ -252,7 +252,7 @@ func TestARestartRefusesImpossibleRecords(t *testing.T) {
 		require.ErrorContains(t, err, "purge: invalid limits: ")
 	}
 	var x purge.Index
-	for _, j := range []purge.Record{bad, timeless, {ID: 4}, {ID: 4, Inactive: eventlog.Timestamp(math.Inf(1))}} {
+	for _, j := range []jobstate.Summary{bad, timeless, {ID: 4}, {ID: 4, Inactive: eventlog.Timestamp(math.Inf(1))}} {
 		require.ErrorContains(t, x.Add(j), "malformed record")
 	}
 	require.Zero(t, x.Watermark(), "what was refused was not seen")

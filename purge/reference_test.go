@@ -38,7 +38,7 @@ func (in *instance) finish(n int) []jobid.ID {
 	var ids []jobid.ID
 	for range n {
 		in.now += 0.125
-		j := purge.Record{ID: in.x.Watermark() + 1, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}
+		j := jobstate.Summary{ID: in.x.Watermark() + 1, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}
 		require.NoError(in.t, in.m.Create(j))
 		require.NoError(in.t, in.x.Add(j))
 		ids = append(ids, j.ID)
@@ -164,6 +164,6 @@ func (in *instance) byID() {
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	delete(in.active, running)
-	require.NoError(t, in.x.Add(purge.Record{ID: running, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}))
+	require.NoError(t, in.x.Add(jobstate.Summary{ID: running, Inactive: in.now, Result: jobstate.ResultCompleted, Ran: true}))
 	require.Equal(t, 1, in.force(count(0)))
 }

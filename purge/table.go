@@ -4,6 +4,7 @@ import (
 	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -63,7 +64,7 @@ func (t *table) job(id jobid.ID) (slot, bool) {
 }
 
 // put takes a record that it does not hold, and returns its slot.
-func (t *table) put(r Record, where meta) slot {
+func (t *table) put(r jobstate.Summary, where meta) slot {
 	at := t.empty
 	if t.empties > 0 {
 		t.empties--
@@ -129,9 +130,9 @@ func (t *table) shrink(orders ...*order) {
 
 func (t *table) len() int { return len(t.byID) }
 
-func (t *table) record(at slot) Record {
+func (t *table) record(at slot) jobstate.Summary {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
-	return Record{
+	return jobstate.Summary{
 		ID: c.rows[i].id, Inactive: c.rows[i].time, UserID: c.users[i],
 		Result: resultAt(int(c.metas[i] & metaResult)), Ran: c.metas[i]&metaRan != 0,
 		Unstarted: c.metas[i]&metaUnstarted != 0,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -28,4 +29,8 @@ func ParseWatermark(text []byte) (jobid.ID, error) {
 		return 0, syntax(text, len(watermarkPrefix), "not 16 digits")
 	}
 	return jobid.ID(id), nil
+}
+
+func syntax(text []byte, at int, reason string) error {
+	return fmt.Errorf("purge: offset %d: %s: %w: %s", at, guard.Quote(text), errRecord, reason)
 }

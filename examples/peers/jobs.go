@@ -98,11 +98,11 @@ func machines(jobs int) []side {
 
 // purges add jobs in any order, and purge the oldest half in batches.
 func purges(n int) []side {
-	records := make([]purge.Record, n)
+	records := make([]jobstate.Summary, n)
 	const start = 1.6e9
 	for i := range records {
 		k := i * 7919 % n // 7919 is a prime
-		records[i] = purge.Record{ID: jobid.ID(k + 1), Inactive: eventlog.Timestamp(start + k/3), Result: jobstate.ResultCompleted}
+		records[i] = jobstate.Summary{ID: jobid.ID(k + 1), Inactive: eventlog.Timestamp(start + k/3), Result: jobstate.ResultCompleted}
 	}
 	const batch = 100
 	return []side{
@@ -126,19 +126,19 @@ func purges(n int) []side {
 			return [2]sum{order, sum(x.Len())}
 		}},
 		{name: "tidwall/btree", run: func() any {
-			tree := btree.NewBTreeGOptions(func(a, b purge.Record) bool {
+			tree := btree.NewBTreeGOptions(func(a, b jobstate.Summary) bool {
 				return cmp.Or(cmp.Compare(a.Inactive, b.Inactive), cmp.Compare(a.ID, b.ID)) < 0
 			}, btree.Options{NoLocks: true})
-			byID := make(map[jobid.ID]purge.Record)
+			byID := make(map[jobid.ID]jobstate.Summary)
 			for _, r := range records {
 				tree.Set(r)
 				byID[r.ID] = r
 			}
 			var order sum
-			due := make([]purge.Record, 0, batch)
+			due := make([]jobstate.Summary, 0, batch)
 			for len(byID) > n/2 {
 				due = due[:0]
-				tree.Scan(func(r purge.Record) bool {
+				tree.Scan(func(r jobstate.Summary) bool {
 					due = append(due, r)
 					return len(due) < min(batch, len(byID)-n/2)
 				})

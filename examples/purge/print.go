@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/purge"
 )
@@ -39,18 +40,18 @@ const shown = 8
 // printPlan prints the jobs of a plan, and those that only their pins keep.
 func (s *session) printPlan(p purge.Plan) {
 	var rows []table.Row
-	row := func(r purge.Record, why string) {
+	row := func(r jobstate.Summary, why string) {
 		age := fsd.Duration(1e9 * max(0, float64(s.now-r.Inactive))).Format(3)
 		rows = append(rows, table.Row{r.ID.String(), r.Inactive.Time().UTC().Format(time.DateTime), age, r.Result, why})
 	}
 	for _, c := range p.Jobs[:min(shown, len(p.Jobs))] {
-		row(c.Record, c.Reason.String())
+		row(c.Summary, c.Reason.String())
 	}
 	if more := len(p.Jobs) - shown; more > 0 {
 		rows = append(rows, table.Row{fmt.Sprintf("%d more", more)})
 	}
 	for _, k := range p.Pinned {
-		row(k.Record, "stays: "+k.Pins[0].String())
+		row(k.Summary, "stays: "+k.Pins[0].String())
 	}
 	printTable(s.out, table.Row{"id", "ended", "age", "result", "why"}, rows)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/bar"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -25,7 +26,7 @@ type session struct {
 	store  *boltstore.Store
 	index  *purge.Index
 	now    eventlog.Timestamp
-	last   []purge.Record // of the last batch that went
+	last   []jobstate.Summary // of the last batch that went
 }
 
 // show is a whole session: a restart, and what the options ask for.

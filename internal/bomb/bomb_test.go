@@ -484,7 +484,7 @@ func table(t *testing.T) []row {
 			_, _ = fsd.Parse(s)
 			_, _ = jobid.Parse(s)
 			_, _ = purge.ParseWatermark(text)
-			_ = new(purge.Record).UnmarshalText(text)
+			_ = new(jobstate.Summary).UnmarshalText(text)
 			_ = new(eventlog.Timestamp).UnmarshalText(text)
 			_ = new(eventlog.Timestamp).UnmarshalJSON(text)
 			_ = new(jobid.ID).UnmarshalJSON(text)

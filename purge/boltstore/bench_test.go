@@ -127,10 +127,10 @@ func BenchmarkLongStores(b *testing.B) {
 			b.Run(name, func(b *testing.B) {
 				for b.Loop() {
 					ids := make([]jobid.ID, batch)
-					tombs := make([]purge.Record, batch)
+					tombs := make([]jobstate.Summary, batch)
 					for i := range ids {
 						ids[i] = next + jobid.ID(i)
-						tombs[i] = purge.Record{ID: ids[i], Inactive: 1, Result: jobstate.ResultFailed, Ran: true}
+						tombs[i] = jobstate.Summary{ID: ids[i], Inactive: 1, Result: jobstate.ResultFailed, Ran: true}
 					}
 					next += batch
 					if next > n {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -45,7 +46,7 @@ func sample(t testing.TB) string {
 		mixed(0, joblife.RecordQueue, `{"name":"batch"}`),
 	}))
 	require.NoError(t, s.PutAside(7))
-	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 4, Tombstones: []purge.Record{{ID: 3, Inactive: 1}, {ID: 4, Inactive: 2}}}))
+	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 4, Tombstones: []jobstate.Summary{{ID: 3, Inactive: 1}, {ID: 4, Inactive: 2}}}))
 	_, err := s.Unlink(t.Context(), []jobid.ID{3, 4})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())

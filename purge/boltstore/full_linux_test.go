@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -41,10 +42,10 @@ func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
 	s, err = boltstore.Open(path)
 	require.NoError(t, err)
 	for first := jobid.ID(1); first < 400; first += 100 {
-		ids, tombs := make([]jobid.ID, 100), make([]purge.Record, 100)
+		ids, tombs := make([]jobid.ID, 100), make([]jobstate.Summary, 100)
 		for i := range ids {
 			ids[i] = first + jobid.ID(i)
-			tombs[i] = purge.Record{ID: ids[i], Inactive: 1}
+			tombs[i] = jobstate.Summary{ID: ids[i], Inactive: 1}
 		}
 		require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: last + first, Tombstones: tombs}))
 		_, err := s.Unlink(t.Context(), ids)

@@ -138,7 +138,7 @@ func removeJob(b *bolt.Bucket, id jobid.ID, do func(key, value []byte) error) er
 func (s *Store) Snapshot() (ev purge.Snapshot, damaged []error, err error) {
 	list, err := s.instance()
 	for _, r := range list {
-		var tomb purge.Record
+		var tomb jobstate.Summary
 		switch {
 		case err != nil:
 		case r.Kind == joblife.RecordWatermark:
@@ -164,8 +164,8 @@ func (s *Store) Snapshot() (ev purge.Snapshot, damaged []error, err error) {
 		if err != nil {
 			damaged = append(damaged, err)
 		}
-		r, active := purge.RecordOf(j)
-		if err != nil || active != nil {
+		r, over := j.Summary()
+		if err != nil || !over {
 			ev.Active = append(ev.Active, stored.ID)
 		} else {
 			ev.Jobs = append(ev.Jobs, r)

@@ -32,7 +32,7 @@ type subject struct {
 	t    *testing.T
 }
 
-func (s *subject) Create(jobs ...purge.Record) error {
+func (s *subject) Create(jobs ...jobstate.Summary) error {
 	var list []joblife.Record
 	for _, j := range jobs {
 		list = append(list, job(j.ID, clean(s.t), nil, nil)...)
@@ -40,7 +40,7 @@ func (s *subject) Create(jobs ...purge.Record) error {
 	return s.Append(list)
 }
 
-func (s *subject) Stored() (jobs []jobid.ID, tombs []purge.Record, watermark jobid.ID, err error) {
+func (s *subject) Stored() (jobs []jobid.ID, tombs []jobstate.Summary, watermark jobid.ID, err error) {
 	ev, _, err := s.Snapshot()
 	for _, j := range ev.Jobs {
 		jobs = append(jobs, j.ID)
@@ -135,8 +135,8 @@ func TestAJobReadsBackAsItWasWritten(t *testing.T) {
 func TestASnapshotIsWhatARestartNeeds(t *testing.T) {
 	s, path := open(t)
 	require.NoError(t, s.Append(slices.Concat(job(1, []byte(life+cleanLine), nil, nil), job(2, []byte(life), nil, nil), job(3, []byte(cleanLine), nil, nil))))
-	tomb := purge.Record{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
-	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 5, Tombstones: []purge.Record{tomb}}))
+	tomb := jobstate.Summary{ID: 5, Inactive: 4, Result: jobstate.ResultCompleted, Ran: true}
+	require.NoError(t, s.Prepare(t.Context(), purge.Plan{Watermark: 5, Tombstones: []jobstate.Summary{tomb}}))
 	require.NoError(t, s.Close())
 	s, err := boltstore.OpenReadOnly(path)
 	require.NoError(t, err)
@@ -144,8 +144,8 @@ func TestASnapshotIsWhatARestartNeeds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, damaged, 1, "a log cannot begin with clean")
 	require.Equal(t, purge.Snapshot{
-		Jobs:   []purge.Record{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1}},
-		Active: []jobid.ID{2, 3}, Tombstones: []purge.Record{tomb}, Watermark: 5,
+		Jobs:   []jobstate.Summary{{ID: 1, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1}},
+		Active: []jobid.ID{2, 3}, Tombstones: []jobstate.Summary{tomb}, Watermark: 5,
 	}, ev)
 	require.Error(t, s.Prepare(t.Context(), purge.Plan{Watermark: 9}))
 	require.NoError(t, s.Close())

@@ -12,8 +12,8 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/disk"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/dirstore"
 	"github.com/joblife/joblife/purge/storetest"
 )
@@ -36,7 +36,7 @@ type subject struct {
 	disk *disk.Disk
 }
 
-func (s *subject) Create(jobs ...purge.Record) error {
+func (s *subject) Create(jobs ...jobstate.Summary) error {
 	for _, j := range jobs {
 		text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: j.Inactive, Name: "clean"})
 		if err == nil {
@@ -49,7 +49,7 @@ func (s *subject) Create(jobs ...purge.Record) error {
 	return nil
 }
 
-func (s *subject) Stored() (jobs []jobid.ID, _ []purge.Record, _ jobid.ID, err error) {
+func (s *subject) Stored() (jobs []jobid.ID, _ []jobstate.Summary, _ jobid.ID, err error) {
 	jobs, errs := list(s.Store)
 	for _, err := range errs {
 		var bad *dirstore.JobError

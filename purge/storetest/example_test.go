@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/storetest"
@@ -14,7 +15,7 @@ import (
 // store keeps everything in maps, which survive what this example calls a crash.
 type store struct {
 	jobs  map[jobid.ID]bool
-	tombs map[jobid.ID]purge.Record
+	tombs map[jobid.ID]jobstate.Summary
 	mark  jobid.ID
 }
 
@@ -36,7 +37,7 @@ func (s *store) Unlink(_ context.Context, ids []jobid.ID) (map[jobid.ID]error, e
 	return nil, nil
 }
 
-func (s *store) Create(jobs ...purge.Record) error {
+func (s *store) Create(jobs ...jobstate.Summary) error {
 	for _, j := range jobs {
 		s.jobs[j.ID] = true
 	}
@@ -45,7 +46,7 @@ func (s *store) Create(jobs ...purge.Record) error {
 
 func (s *store) Reopen() error { return nil }
 
-func (s *store) Stored() ([]jobid.ID, []purge.Record, jobid.ID, error) {
+func (s *store) Stored() ([]jobid.ID, []jobstate.Summary, jobid.ID, error) {
 	return slices.Collect(maps.Keys(s.jobs)), slices.Collect(maps.Values(s.tombs)), s.mark, nil
 }
 
@@ -57,7 +58,7 @@ func (t) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)
 
 func Example() {
 	storetest.Run(t{}, func() storetest.Subject {
-		return &store{jobs: map[jobid.ID]bool{}, tombs: map[jobid.ID]purge.Record{}}
+		return &store{jobs: map[jobid.ID]bool{}, tombs: map[jobid.ID]jobstate.Summary{}}
 	})
 	fmt.Println("it is a store")
 	// Output: it is a store

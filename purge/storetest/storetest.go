@@ -24,11 +24,11 @@ type Subject interface {
 	// Unlink is that of [purge.Store]. The suite tests the rest of a Subject that is one.
 	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
 	// Create stores some data of jobs that became inactive.
-	Create(jobs ...purge.Record) error
+	Create(jobs ...jobstate.Summary) error
 	// Stored returns the jobs of which anything is stored and the tombstones, both
 	// in any order, and the watermark, 0 if there is none. The watermark may be greater
 	// than the one that was stored, but not than the ids that the store was given.
-	Stored() (jobs []jobid.ID, tombstones []purge.Record, watermark jobid.ID, err error)
+	Stored() (jobs []jobid.ID, tombstones []jobstate.Summary, watermark jobid.ID, err error)
 	// Reopen opens the store again, as after a crash: changes that were not durable may be lost.
 	Reopen() error
 }
@@ -67,15 +67,15 @@ type suite struct {
 	ctx  context.Context
 
 	jobs      []jobid.ID
-	tombs     map[jobid.ID]purge.Record
+	tombs     map[jobid.ID]jobstate.Summary
 	dropped   map[jobid.ID]bool // tombstones that may be there
 	watermark jobid.ID          // the greatest that was stored
 	greatest  jobid.ID          // the greatest id that the store was told
 }
 
 // job returns a job that differs from those with other numbers in everything.
-func job(n int) purge.Record {
-	return purge.Record{
+func job(n int) jobstate.Summary {
+	return jobstate.Summary{
 		ID:       jobid.ID(1000 + 7*n),
 		Inactive: 1_700_000_000.25 + 3*eventlog.Timestamp(n),
 		Result:   jobstate.Result(1) << (n % 4),
@@ -92,7 +92,7 @@ func (s *suite) must(what string, err error) {
 	}
 }
 
-func (s *suite) create(jobs ...purge.Record) {
+func (s *suite) create(jobs ...jobstate.Summary) {
 	s.Helper()
 	s.must("create jobs", s.Create(jobs...))
 	for _, j := range jobs {
@@ -116,7 +116,7 @@ func (s *suite) mark(id jobid.ID) {
 }
 
 // tombstones stores and drops tombstones.
-func (s *suite) tombstones(put []purge.Record, drop ...jobid.ID) {
+func (s *suite) tombstones(put []jobstate.Summary, drop ...jobid.ID) {
 	s.Helper()
 	s.prepare(purge.Plan{Tombstones: put, Expired: drop})
 }
@@ -131,7 +131,7 @@ func (s *suite) prepare(p purge.Plan) {
 	s.must("prepare", store.Prepare(s.ctx, p))
 	s.watermark, s.greatest = max(s.watermark, p.Watermark), max(s.greatest, p.Watermark)
 	if s.tombs == nil {
-		s.tombs, s.dropped = make(map[jobid.ID]purge.Record), make(map[jobid.ID]bool)
+		s.tombs, s.dropped = make(map[jobid.ID]jobstate.Summary), make(map[jobid.ID]bool)
 	}
 	for _, j := range p.Tombstones {
 		s.tombs[j.ID] = j
@@ -191,7 +191,7 @@ var checks = [...]check{
 	{"an empty store has nothing", func(*suite) {}},
 	{"calls with nothing do nothing", func(s *suite) {
 		s.create(job(1))
-		s.tombstones([]purge.Record{job(2)})
+		s.tombstones([]jobstate.Summary{job(2)})
 		s.tombstones(nil)
 		s.unlink()
 		s.mark(0)
@@ -212,7 +212,7 @@ var checks = [...]check{
 		least.ID, greatest.ID = 0, math.MaxUint64
 		s.create(least, greatest, job(3))
 		s.look()
-		s.tombstones([]purge.Record{least, greatest})
+		s.tombstones([]jobstate.Summary{least, greatest})
 		s.mark(math.MaxUint64)
 		s.unlink(0, math.MaxUint64)
 	}},
@@ -235,7 +235,7 @@ var checks = [...]check{
 		s.create(job(1)) // nothing of the first one is in the way
 	}},
 	{"a large batch is one call", func(s *suite) {
-		var put []purge.Record
+		var put []jobstate.Summary
 		var ids []jobid.ID
 		for n := range purge.MaxBatch {
 			put = append(put, job(n))
@@ -248,34 +248,34 @@ var checks = [...]check{
 	}},
 	{"tombstones stay when jobs go", func(s *suite) {
 		s.create(job(1), job(2))
-		s.tombstones([]purge.Record{job(1)})
+		s.tombstones([]jobstate.Summary{job(1)})
 		s.unlink(job(1).ID)
 		s.reopen()
-		s.tombstones([]purge.Record{job(2)})
+		s.tombstones([]jobstate.Summary{job(2)})
 		s.unlink(job(2).ID)
 	}},
 	{"the last tombstone of an id stays", func(s *suite) {
 		first, second := job(1), job(1)
 		second.Result, second.Ran, second.Inactive = jobstate.ResultTimeout, !first.Ran, 1_800_000_000
-		s.tombstones([]purge.Record{first, job(2)})
-		s.tombstones([]purge.Record{first})
-		s.tombstones([]purge.Record{second})
+		s.tombstones([]jobstate.Summary{first, job(2)})
+		s.tombstones([]jobstate.Summary{first})
+		s.tombstones([]jobstate.Summary{second})
 		s.reopen()
-		s.tombstones([]purge.Record{second})
+		s.tombstones([]jobstate.Summary{second})
 	}},
 	{"a dropped tombstone harms no other", func(s *suite) {
 		s.create(job(1))
-		s.tombstones([]purge.Record{job(1), job(2), job(3)})
-		s.tombstones([]purge.Record{job(4)}, job(2).ID, job(50).ID)
+		s.tombstones([]jobstate.Summary{job(1), job(2), job(3)})
+		s.tombstones([]jobstate.Summary{job(4)}, job(2).ID, job(50).ID)
 		s.look()
 		s.tombstones(nil, job(3).ID)
 		s.reopen()
-		s.tombstones([]purge.Record{job(2)}) // it is back
+		s.tombstones([]jobstate.Summary{job(2)}) // it is back
 	}},
 	{"slices are not kept", func(s *suite) {
 		s.create(job(1), job(2))
-		put, drop, ids := []purge.Record{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
-		s.tombstones([]purge.Record{job(2), job(3)})
+		put, drop, ids := []jobstate.Summary{job(1)}, []jobid.ID{job(3).ID}, []jobid.ID{job(1).ID}
+		s.tombstones([]jobstate.Summary{job(2), job(3)})
 		s.tombstones(put, drop...)
 		s.unlink(ids...)
 		if put[0] != job(1) || drop[0] != job(3).ID || ids[0] != job(1).ID {
@@ -286,12 +286,12 @@ var checks = [...]check{
 	}},
 	{"a context that is done harms nothing", func(s *suite) {
 		s.create(job(1), job(2))
-		s.tombstones([]purge.Record{job(5), job(6)})
+		s.tombstones([]jobstate.Summary{job(5), job(6)})
 		s.mark(10)
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
 		if store, ok := s.Subject.(purge.Store); ok {
-			_ = store.Prepare(ctx, purge.Plan{Watermark: 9, Tombstones: []purge.Record{job(5)}})
+			_ = store.Prepare(ctx, purge.Plan{Watermark: 9, Tombstones: []jobstate.Summary{job(5)}})
 		}
 		_, _ = s.Unlink(ctx, []jobid.ID{job(1).ID})
 		s.unlink(job(1).ID) // whether it was done or not
@@ -372,7 +372,7 @@ func purgedAll(s *suite) {
 		}
 	}
 	s.jobs, s.watermark = nil, job(24).ID
-	s.tombs, s.dropped = make(map[jobid.ID]purge.Record), make(map[jobid.ID]bool)
+	s.tombs, s.dropped = make(map[jobid.ID]jobstate.Summary), make(map[jobid.ID]bool)
 	for n := range 25 {
 		s.tombs[job(n).ID] = job(n)
 		s.dropped[job(n).ID] = n < 10 // 25 jobs, 15 tombstones

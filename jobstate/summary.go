@@ -1,0 +1,162 @@
+package jobstate
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A Summary is what is known of an inactive job whose log is not at hand. It is also what
+// remains of a purged job: its tombstone.
+type Summary struct {
+	ID       jobid.ID
+	Inactive eventlog.Timestamp // the time of the clean event
+	Result   Result             // 0 if it is not known, for example of a damaged job
+	Ran      bool               // the job started
+	UserID   uint32             // whose job it is
+
+	Unstarted bool // the job had resources and did not start; false if Ran
+}
+
+// Summary returns the summary of an inactive job, and false for another one.
+func (j *Job) Summary() (Summary, bool) {
+	at, ok := j.Entered(StateInactive)
+	if !ok {
+		return Summary{}, false
+	}
+	result, _ := j.Result() // an inactive job has one
+	return Summary{
+		ID: j.id, Inactive: at, Result: result, Ran: j.Started(), UserID: j.userid, Unstarted: j.wasAllocated && !j.Started(),
+	}, true
+}
+
+// Job returns a job that says what the summary does. What the summary does not know reads
+// as if it had never been: the times at which it entered other states, exceptions, and so on.
+func (s Summary) Job() *Job {
+	j := &Job{
+		id: s.ID, userid: s.UserID, state: StateInactive, success: s.Result == ResultCompleted,
+		wasAllocated: s.Ran || s.Unstarted, rare: &rare{summary: &s},
+	}
+	j.entered[StateInactive.index()] = s.Inactive
+	return j
+}
+
+// summaryResults are the results in tombstones: RFC 43 has a bit for each.
+var summaryResults = [...]string{"unknown", "completed", "failed", "canceled", "timeout"}
+
+var errSummary = errors.New("malformed record")
+
+func resultPlace(r Result) (int, bool) {
+	at := bits.Len(uint(r))
+	return at, at < len(summaryResults) && 1<<at>>1 == r
+}
+
+// The last field of a tombstone. No word begins with another, so text that was cut short
+// is never another tombstone.
+const (
+	wordRan       = "ran"
+	wordUnstarted = "unstarted"
+	wordNever     = "never-ran"
+)
+
+// AppendText appends the tombstone to dst, such as "6731191091817518 1000 1699996421.5
+// failed ran": id, user, time, result and how far the job came. Equal summaries have equal
+// text. Text that was cut short is not a valid tombstone. After an error, for a summary
+// that is not valid, dst is returned as it was. AppendText allocates only to grow dst.
+func (s Summary) AppendText(dst []byte) ([]byte, error) {
+	at, ok := resultPlace(s.Result)
+	if !ok || !guard.IsTime(s.Inactive) || s.Ran && s.Unstarted {
+		return dst, fmt.Errorf("jobstate: %v: %w", s.ID, errSummary)
+	}
+	dst = s.ID.AppendFormat(dst, jobid.FormatDec)
+	dst = append(dst, ' ')
+	dst = strconv.AppendUint(dst, uint64(s.UserID), 10)
+	dst = append(dst, ' ')
+	dst, _ = s.Inactive.AppendText(dst) // it is finite
+	dst = append(dst, ' ')
+	dst = append(dst, summaryResults[at]...)
+	switch {
+	case s.Ran:
+		return append(dst, " "+wordRan...), nil
+	case s.Unstarted:
+		return append(dst, " "+wordUnstarted...), nil
+	}
+	return append(dst, " "+wordNever...), nil
+}
+
+// MarshalText is AppendText into a new slice.
+func (s Summary) MarshalText() ([]byte, error) { return s.AppendText(nil) }
+
+// String returns the tombstone, or "invalid record " and the id.
+func (s Summary) String() string {
+	text, err := s.AppendText(nil)
+	if err != nil {
+		return "invalid record " + s.ID.String()
+	}
+	return string(text)
+}
+
+// maxTombstone is the length of the longest: 20 and 10 digits, a number of 24 bytes, and words.
+const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
+
+// UnmarshalText sets s to a tombstone. It accepts exactly the texts that
+// AppendText writes. The error names the offset; s is unchanged.
+func (s *Summary) UnmarshalText(text []byte) error {
+	if len(text) > maxTombstone {
+		return summaryError(text, maxTombstone, "too long")
+	}
+	fields := bytes.SplitN(text, []byte{' '}, 6)
+	if len(fields) != 5 {
+		return summaryError(text, len(text), "not five fields")
+	}
+	var out Summary
+	at := 0
+	id, err := strconv.ParseUint(string(fields[0]), 10, 64)
+	if err != nil {
+		return summaryError(text, at, "not an id")
+	}
+	out.ID = jobid.ID(id)
+	at += len(fields[0]) + 1
+	user, err := strconv.ParseUint(string(fields[1]), 10, 32)
+	if err != nil {
+		return summaryError(text, at, "not a user")
+	}
+	out.UserID = uint32(user)
+	at += len(fields[1]) + 1
+	if err := out.Inactive.UnmarshalText(fields[2]); err != nil || !guard.IsTime(out.Inactive) {
+		return summaryError(text, at, "not a time")
+	}
+	at += len(fields[2]) + 1
+	result := slices.Index(summaryResults[:], string(fields[3]))
+	if result < 0 {
+		return summaryError(text, at, "not a result")
+	}
+	out.Result = 1 << result >> 1
+	at += len(fields[3]) + 1
+	switch string(fields[4]) {
+	case wordRan:
+		out.Ran = true
+	case wordUnstarted:
+		out.Unstarted = true
+	case wordNever:
+	default:
+		return summaryError(text, at, "not ran, unstarted or never-ran")
+	}
+	var room [maxTombstone]byte
+	if canonical, _ := out.AppendText(room[:0]); !bytes.Equal(canonical, text) {
+		return summaryError(text, 0, "not in canonical form")
+	}
+	*s = out
+	return nil
+}
+
+func summaryError(text []byte, at int, reason string) error {
+	return fmt.Errorf("jobstate: offset %d: %s: %w: %s", at, guard.Quote(text), errSummary, reason)
+}
