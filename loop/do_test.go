@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -254,5 +255,98 @@ func TestTheEndHandsOutWhatFollowsAFunction(t *testing.T) {
 		require.ErrorIs(t, stop(), context.Canceled)
 		require.Equal(t, 1, s.empty)
 		require.EqualValues(t, 2, s.seq)
+	})
+}
+
+// At the end the Loop takes all that comes, since what Begin waits for may be behind it.
+func TestTheEndWaitsForWhatIsFarBehind(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		k := newMessages(t, time.Now())
+		s := k.s
+		s.put(submit(1))
+		ctx, cancel := context.WithCancel(ctx)
+		var err error
+		require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
+			require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
+				cancel()
+				for range 300 { // more than are taken at once
+					s.put(joblife.Tick{})
+				}
+				k.commit(nil)
+				return nil
+			}))
+			return nil
+		}))
+		ended := make(chan bool)
+		go func() { err = s.l.Run(ctx); close(ended) }()
+		select {
+		case <-ended:
+			require.ErrorIs(t, err, context.Canceled)
+			require.EqualValues(t, 1, s.seq)
+		case <-time.After(time.Hour):
+			t.Error("it hangs")
+			_ = s.l.Do(func(*joblife.Manager) func() { return nil }) // wakes it
+			<-ended
+		}
+	})
+}
+
+// A panic ends the Loop also while a store works that waits for a function of Do.
+func TestAPanicDoesNotWaitForMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		k := newMessages(t, time.Now())
+		k.s.put(submit(1))
+		var text string
+		ended := make(chan bool)
+		go func() { text = panics(func() { _ = k.s.l.Run(ctx) }); close(ended) }()
+		synctest.Wait()
+		require.Equal(t, 1, k.begun)
+		require.NoError(t, k.s.l.Do(func(*joblife.Manager) func() { panic("mine") }))
+		synctest.Wait()
+		select {
+		case <-ended:
+		default:
+			t.Error("it hangs")
+			k.done(nil, nil)
+			<-ended
+		}
+		require.Equal(t, "mine", text)
+		require.ErrorIs(t, k.s.l.Put(), loop.ErrEnded)
+		k.done(nil, nil) // too late, and harms nobody
+	})
+}
+
+// A Shutdown is complete when what was decided is durable.
+func TestAShutdownWhileTheStoreWorks(t *testing.T) {
+	k := newMessages(t, start)
+	k.s.put(submit(1), joblife.Shutdown{})
+	require.NoError(t, k.s.l.Advance(start))
+	require.Equal(t, 1, k.begun)
+	k.commit(nil)
+	require.NoError(t, k.s.l.Advance(start))
+	require.EqualValues(t, 1, k.s.seq)
+	require.ErrorIs(t, k.s.l.Put(), loop.ErrEnded)
+}
+
+// Functions that never end do not keep the Loop from its end.
+func TestTheEndDoesNotWaitForEver(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := newSite(t, time.Now(), &disk{takes: time.Second}, config(), 0)
+		s.mute = true
+		id := jobid.ID(1)
+		var next func(*joblife.Manager) func()
+		next = func(*joblife.Manager) func() {
+			if id++; id < 50 {
+				require.NoError(t, s.l.Step(submit(id)))
+				time.AfterFunc(time.Second/10, func() { _ = s.l.Do(next) })
+			}
+			return nil
+		}
+		s.put(submit(1))
+		require.NoError(t, s.l.Do(next))
+		stop := s.run(ctx)
+		time.Sleep(time.Second / 2)
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.Less(t, id, jobid.ID(10))
 	})
 }

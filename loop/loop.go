@@ -21,7 +21,8 @@ type Config struct {
 	// Append and Unlink of rd, which is valid until done, and returns. Any goroutine then
 	// calls done, with what the Store's methods would return. What Begin waits for may come
 	// by Do, even after ctx has ended. So the next commit takes all that comes meanwhile: the
-	// caller has to limit it.
+	// caller has to limit it, and at the end to Step no more. After a panic or another error
+	// Run returns without done.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
 	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal,
 	// Answers, Results and Faults. Its records are durable, and the Store has removed the
@@ -140,7 +141,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 	cause := errPanic
 	defer func() {
-		if l.writing { // even in a panic, so that a restart has the Store for itself
+		if l.writing && l.cfg.Begin == nil { // even in a panic, so that a restart has the Store for itself
 			<-l.written
 		}
 		l.end(cause)
@@ -195,7 +196,7 @@ func (l *Loop) Advance(now time.Time) (err error) {
 		}
 		cause = errPanic
 	}
-	if over = l.m.Stopped(); over {
+	if over = l.m.Stopped() && !l.writing; over {
 		cause = nil
 	}
 	l.pause()

@@ -304,6 +304,7 @@ func answer(list *[]*call) {
 // stop hands out what the Manager has decided.
 func (l *Loop) stop() error {
 	l.stopping = true
+	l.signal() // what came may have been told before
 	for more := true; more; {
 		for l.writing {
 			select {
@@ -311,15 +312,9 @@ func (l *Loop) stop() error {
 				if err := l.stored(o); err != nil {
 					return err
 				}
-			case <-l.wake: // what Begin waits for may have come
-				l.take()
-				for _, r := range l.batch {
-					if r.do == nil {
-						continue
-					}
-					if err := l.request(r); err != nil {
-						return err
-					}
+			case <-l.wake:
+				if err := l.functions(); err != nil {
+					return err
 				}
 			}
 		}
@@ -327,6 +322,26 @@ func (l *Loop) stop() error {
 		if more, err = l.send(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// functions calls those of Do at the end, if what Begin waits for may be among them.
+func (l *Loop) functions() error {
+	if l.cfg.Begin == nil {
+		return nil
+	}
+	l.take()
+	for _, r := range l.batch {
+		if r.do == nil {
+			continue
+		}
+		if err := l.request(r); err != nil {
+			return err
+		}
+	}
+	if len(l.batch) > 0 {
+		l.signal() // there may be more
 	}
 	return nil
 }
