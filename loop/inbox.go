@@ -210,6 +210,8 @@ func (l *Loop) Step(in joblife.Input) error {
 	if err := checkTag(in); err != nil {
 		return err
 	}
+	l.steps++
+	l.size += sizeOf(reflect.ValueOf(in))
 	err := l.step(in)
 	l.broken = cmp.Or(l.broken, fatal(err))
 	return err
