@@ -2,9 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,4 +100,57 @@ func TestCallsGoToWhomTheyConcern(t *testing.T) {
 	s.say(2, "{"+tells(16, "finish", `{"status":15}`)+"}")
 	s.say(2, "{"+tells(16, "release", `{"ranks":"all","final":true}`)+"}")
 	require.Contains(t, s.hears(0), `{"topic":"rexec.exec",`, "the bridge")
+}
+
+// A process that is interrupted while the peer commits still hears the peer, whatever else it
+// says, and takes no more requests.
+func TestAnInterruptWhileThePeerCommits(t *testing.T) {
+	path, stop := serveLive(t, "-store=lines")
+	conn, say, read := linestest.Dial(t, path)
+	commit := ""
+	for said := false; commit == ""; {
+		m, err := parseMessage([]byte(read()))
+		require.NoError(t, err)
+		switch m.Topic {
+		case "kvs.lookup":
+			say(fmt.Sprintf(`{"topic":"kvs.lookup","matchtag":%d,"errnum":2}`+"\n", *m.Matchtag))
+			if !said {
+				say(submit(1, 16))
+				said = true
+			}
+		case "kvs.commit":
+			commit = fmt.Sprintf(`{"topic":"kvs.commit","matchtag":%d}`+"\n", *m.Matchtag)
+		}
+	}
+	ended := make(chan error)
+	go func() { ended <- stop() }()
+	time.Sleep(100 * time.Millisecond)
+	say(submit(2, 17))
+	time.Sleep(100 * time.Millisecond)
+	say(noSuch)
+	time.Sleep(100 * time.Millisecond)
+	say(commit)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	require.Equal(t, `{"topic":"job-manager.submit","matchtag":1,"payload":{"errors":[]}}`+"\n", read())
+	require.Empty(t, read())
+	require.NoError(t, <-ended)
+}
+
+// serveLive serves a socket by the system's clock, until stop is called.
+func serveLive(t *testing.T, args ...string) (path string, stop func() error) {
+	t.Helper()
+	path = linestest.SocketPath(t)
+	var o options
+	_, ok := o.program().Parse(args, io.Discard, io.Discard)
+	require.True(t, ok)
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	ended := make(chan error, 1)
+	go func() { ended <- o.accept(ctx, l, func() {}, io.Discard) }()
+	return path, func() error {
+		cancel()
+		return <-ended
+	}
 }

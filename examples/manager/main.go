@@ -225,6 +225,7 @@ func (p *process) run(ctx context.Context) error {
 		p.ran(err)
 	}
 	<-p.over.Done()
+	close(p.ended)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.end()
@@ -237,7 +238,7 @@ func (p *process) pulse() {
 	for p.put(input{}) {
 		select {
 		case <-t.C:
-		case <-p.over.Done():
+		case <-p.ended:
 		}
 	}
 }
@@ -262,7 +263,7 @@ func (p *process) put(in input) bool {
 	select {
 	case <-done:
 		return true
-	case <-p.over.Done():
+	case <-p.ended: // until then the store may wait for the peer
 		return false
 	}
 }

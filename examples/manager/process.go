@@ -29,6 +29,7 @@ type process struct {
 	over   context.Context // ends with the process
 	cancel func()
 	opened chan bool // closed when there is a service
+	ended  chan bool // closed when the Loop runs no more
 
 	mu     sync.Mutex // where no Loop runs
 	inside bool       // the Loop has called
@@ -62,7 +63,7 @@ const (
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan bool), warned: make(map[string]bool),
+		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan bool), ended: make(chan bool), warned: make(map[string]bool),
 	}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	var err error
@@ -170,6 +171,7 @@ func (p *process) serve(m message, l lines.Line, err error) {
 	case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 		p.stats.refused++
 		p.printf("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
+	case p.over.Err() != nil: // it ends, and hears only what the store waits for
 	case !p.hasRoom(m, l):
 		p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
 	case p.service == nil:
