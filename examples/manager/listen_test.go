@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/linestest"
+	"github.com/joblife/joblife/examples/internal/service"
 )
 
 // noSuch asks for what there is not: the answer tells that all before was handled.
@@ -153,4 +155,29 @@ func serveLive(t *testing.T, args ...string) (path string, stop func() error) {
 		cancel()
 		return <-ended
 	}
+}
+
+// Where there is nobody to ask each call fails, however many there are at once: they take one
+// place in the inbox.
+func TestCallsThatThereIsNobodyFor(t *testing.T) {
+	s := newSocket(t, 3)
+	s.scheduler(1, "")
+	s.executor(2)
+	s.say(0, `{"topic":"job-manager.config-reload","payload":{"job-manager":{"prolog":{"command":["prepare"],"per-rank":true}}}}`)
+	s.say(0, submit(1, 16))
+	give := strings.NewReplacer(`"rank":"0"`, `"rank":"0-99"`, `["n0"]`, `["n[0-99]"]`).Replace("{" + gives(16, 0) + "}")
+	s.p.do(func() {
+		s.p.handle(s.clients[1], lines.Line{Number: 1, Text: []byte(give)})
+		for _, c := range s.clients {
+			s.p.leave(c)
+		}
+	})
+	c := s.connect(nil)
+	require.Contains(t, names(t, s.say(c, eventlogOf(1, 16))), "prolog-finish")
+
+	s.leave(c)
+	for n := range uint64(100) {
+		s.p.call(service.Call{Tag: 1<<40 + n, Topic: "rexec.exec"})
+	}
+	require.Equal(t, 1, s.p.service.Loop.Stats().Waiting)
 }

@@ -43,6 +43,7 @@ type process struct {
 
 	clients []*client // by age
 	calls   calls
+	nobody  []call          // calls that there was nobody for
 	writing bool            // the peer commits
 	warned  map[string]bool // what reading the store has warned of; it may be read twice
 	client  *client         // whose line is being handled, and
@@ -380,7 +381,15 @@ func (p *process) call(c service.Call) {
 		out.client, out.sender = p.find(c.To)
 	}
 	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
-		_ = p.enter(func() { p.lost(out, errno.NoSys, "there is nobody to ask") })
+		if p.nobody = append(p.nobody, out); len(p.nobody) == 1 { // all in one function: an inbox has its end
+			_ = p.enter(func() {
+				list := p.nobody
+				p.nobody = nil
+				for _, c := range list {
+					p.lost(c, errno.NoSys, "there is nobody to ask")
+				}
+			})
+		}
 	}
 }
 
