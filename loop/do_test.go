@@ -106,6 +106,11 @@ func TestAFunctionFindsThatTheClockIsWrong(t *testing.T) {
 	}))
 	require.ErrorIs(t, s.l.Advance(start), joblife.ErrClock)
 	require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
+
+	s = newSite(t, start.Add(time.Hour), new(disk), config(), 0)
+	s.did = func() { require.ErrorIs(t, s.l.Step(submit(1)), joblife.ErrClock) } // of Effects
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() { return func() {} }))
+	require.ErrorIs(t, s.l.Advance(start), joblife.ErrClock)
 }
 
 // messages is a store that works by messages.
@@ -115,8 +120,10 @@ type messages struct {
 	begun int
 }
 
-func newMessages(t *testing.T, now time.Time) *messages {
-	s := newSite(t, now, new(disk), config(), 0)
+func newMessages(t *testing.T, now time.Time, hooks ...joblife.Hooks) *messages {
+	cfg := config()
+	cfg.Hooks = hooks
+	s := newSite(t, now, new(disk), cfg, 0)
 	k := &messages{s: s}
 	var err error
 	s.l, err = loop.New(s.m, loop.Config{
@@ -162,6 +169,14 @@ func TestBeginUnderAdvance(t *testing.T) {
 	require.ErrorIs(t, s.l.Advance(start), errBroken)
 	require.EqualValues(t, 1, s.seq)
 	require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
+}
+
+func TestBeginIsForWhatIsToStore(t *testing.T) {
+	k := newMessages(t, start)
+	k.s.put(joblife.WaitEmpty{Tag: 7, States: jobstate.StateActive})
+	require.NoError(t, k.s.l.Advance(start))
+	require.Equal(t, []joblife.Answer{{Tag: 7}}, k.s.answers)
+	require.Zero(t, k.begun)
 }
 
 // Run takes what comes while the store works, however much, since the store may wait for it,
@@ -288,6 +303,40 @@ func TestTheEndWaitsForWhatIsFarBehind(t *testing.T) {
 			_ = s.l.Do(func(*joblife.Manager) func() { return nil }) // wakes it
 			<-ended
 		}
+	})
+}
+
+// It does so if what was told before it looked.
+func TestTheEndLooksAtFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		k := newMessages(t, time.Now(), joblife.Hooks{Event: func(e *joblife.HookEvent) {
+			if e.Entry.Name == "submit" {
+				e.PostAt(e.Entry.Timestamp+3600, joblife.Tick{}) // a deadline to wait for
+			}
+		}})
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		reads, last := 0, 0
+		k.s.l.SetClock(func() time.Time {
+			if reads++; k.begun > 0 && ctx.Err() == nil && reads == last+2 { // in wait
+				cancel()
+				time.Sleep(time.Second)
+				k.commit(nil)
+			} else if k.begun > 0 && last == 0 {
+				last = reads
+			}
+			return time.Now()
+		})
+		k.s.put(submit(1))
+		ended := make(chan error, 1)
+		go func() { ended <- k.s.l.Run(ctx) }()
+		time.Sleep(time.Minute)
+		require.Error(t, ctx.Err())
+		if len(ended) == 0 {
+			t.Error("it hangs")
+			k.done(nil, nil)
+		}
+		require.ErrorIs(t, <-ended, context.Canceled)
 	})
 }
 

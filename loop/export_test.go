@@ -18,3 +18,6 @@ func (c *Clock) Next(t time.Time, elapsed time.Duration) time.Time { return c.ne
 
 // SetClock has Run read another clock.
 func (l *Loop) SetClock(read func() time.Time) { l.system.read = read }
+
+// Calls returns how many calls wait for an answer of the Manager.
+func (l *Loop) Calls() int { return len(l.calls) }

@@ -182,6 +182,24 @@ func TestMemoryIsBoundedWhileTheStoreHangs(t *testing.T) {
 	})
 }
 
+// So are their bytes.
+func TestBytesAreBoundedWhileTheStoreHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), 0)
+		s.mute = true
+		stop := s.run(ctx)
+		s.put(submit(1))
+		synctest.Wait()
+		in := joblife.Raise{ID: 99, Type: "x", Note: string(make([]byte, 1<<20))}
+		n := 0
+		for ; s.l.Put(in) == nil && n < 200; n++ {
+			synctest.Wait()
+		}
+		require.InDelta(t, 64+64, n, 2)
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
 func TestTheInboxIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // what has room does not wait
@@ -274,6 +292,8 @@ func TestACallerThatLeaves(t *testing.T) {
 			require.True(t, ok, "it counts")
 		}))
 		require.Empty(t, s.answers, "its answer is nobody's")
+		synctest.Wait()
+		require.Zero(t, s.l.Calls())
 		require.ErrorIs(t, stop(), context.Canceled)
 	})
 }

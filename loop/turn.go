@@ -181,7 +181,6 @@ func (l *Loop) send() (bool, error) {
 	case len(l.rd.Append)+len(l.rd.Unlink) == 0, l.cfg.Store == nil && l.cfg.Begin == nil: // of a volatile job nothing is stored
 		return true, l.stored(outcome{})
 	case l.cfg.Begin != nil:
-		l.writing = false // unless Begin panics
 		var once sync.Once
 		l.cfg.Begin(&l.rd, func(failed map[jobid.ID]error, err error) {
 			once.Do(func() {
@@ -189,7 +188,6 @@ func (l *Loop) send() (bool, error) {
 				l.signal()
 			})
 		})
-		l.writing = true
 		return true, nil
 	case l.inline:
 		return true, l.stored(l.store())
