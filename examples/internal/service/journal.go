@@ -138,7 +138,7 @@ func (s *journal) backlog(l *listener) {
 			stored = s.lookup(id)
 		} else {
 			stored.Jobspec, _ = v.Jobspec().MarshalJSON() // which never fails
-			if v.R() != nil {
+			if v.R() != nil && isAllocated(logs[id]) {
 				stored.R = v.R().AppendJSON(nil)
 			}
 		}
@@ -152,6 +152,17 @@ func (s *journal) backlog(l *listener) {
 	}
 	s.quick.answer(l.Request, json.RawMessage(`{"id":-1,"events":[]}`))
 	s.flush()
+}
+
+// isAllocated reports whether a log has an alloc: the R of one that is not durable yet is
+// nobody's.
+func isAllocated(log []byte) bool {
+	for line := range bytes.Lines(log) {
+		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventAlloc {
+			return true
+		}
+	}
+	return false
 }
 
 // lookup returns what the store has of a job.

@@ -189,3 +189,31 @@ func TestStopAndDisconnect(t *testing.T) {
 	require.Empty(t, d.exec.hello.Service)
 	require.Contains(t, d.ask(8, "exec-hello", `{"service":"y"}`), "exec-hello a8: -\n> y.start")
 }
+
+// The history of a stream has no R of an alloc that is not durable.
+func TestTheHistoryHasWhatIsDurable(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	d.submit(0, 1)
+	d.send("a", 3, "memo", `{"id":1,"memo":{"a":1}}`)
+	o := d.storing()
+	d.send("a", 4, "events-journal", `{}`)
+	d.send("a", 5, "memo", `{"id":1,"memo":{"a":2}}`)
+	d.commit(o)
+	for o = new(parcel); o.Seq == 0; {
+		require.True(t, d.Next(o))
+	}
+	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 1))}))
+	d.commit(o)
+	for len(d.next) > 0 && d.next[0].Seq == 0 {
+		for _, a := range d.next[0].Answers {
+			require.NotContains(t, text(t, a.Payload), `"R"`)
+		}
+		d.next = d.next[1:]
+	}
+	require.Len(t, d.next, 1)
+	o = new(parcel)
+	require.True(t, d.Next(o))
+	d.commit(o)
+	require.Contains(t, d.flush(), `"R"`)
+}
