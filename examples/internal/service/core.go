@@ -246,6 +246,21 @@ type core struct {
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64
+	held    int // bytes of answers that are not durable, as hold counts them
+}
+
+// maxHeld limits the answers with logs that wait for the store, in bytes.
+const maxHeld = 64 << 20
+
+// hold counts the bytes of an answer until it goes out. It refuses if there is no room beside
+// others.
+func (c *core) hold(n int) error {
+	if c.held > 0 && c.held+n > maxHeld {
+		return fail(errno.Again, "answers with %d bytes wait", c.held)
+	}
+	c.held += n
+	c.then = append(c.then, func() { c.held -= n })
+	return nil
 }
 
 // A waiting is what gets the response to a Call; of a stream, each one.

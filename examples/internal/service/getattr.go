@@ -33,18 +33,25 @@ func (c *core) getattr(r *Request, p struct {
 	}
 	answer := make(map[string]any)
 	var failed error
+	size := 0
 	if strict.Elements(p.Attrs, func(attr json.RawMessage) error {
 		var name string
 		if json.Unmarshal(attr, &name) != nil || string(attr) == "null" {
 			failed = fail(errno.Protocol, "attribute list contains non-string")
 		} else if answer[name] == nil {
 			answer[name], failed = job.get(name)
+			switch text := answer[name].(type) {
+			case json.RawMessage:
+				size += len(text)
+			case []json.RawMessage:
+				size += len(job.log) + 24*len(text)
+			}
 		}
 		return failed
 	}) != nil {
 		return nil, cmp.Or(failed, errProtocol)
 	}
-	return answer, nil
+	return answer, c.hold(size)
 }
 
 // attributes are what getattr knows of a job. What is not known is nil.
