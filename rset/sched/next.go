@@ -14,6 +14,7 @@ import (
 // return; if EndHello failed, nothing starts, and the manager has to say hello again. Without
 // an inventory it is ErrNotReady, and the Scheduler is the same.
 func (s *Scheduler) Next(hello alloc.Announcement) (*Scheduler, error) {
+	s.enter()
 	if s.pool == nil {
 		return s, errNoInventory()
 	}
@@ -32,8 +33,10 @@ func (s *Scheduler) Next(hello alloc.Announcement) (*Scheduler, error) {
 }
 
 // End ends the session, such as when the manager refuses a response: from then on Handle drops
-// messages, and Decide returns nothing. It reports whether the session had not ended.
+// messages, EndHello fails, and Decide returns nothing. It reports whether the session had not
+// ended.
 func (s *Scheduler) End() bool {
+	s.enter()
 	ended := s.ended
 	s.ended, s.ready, s.out = true, false, nil
 	return !ended

@@ -62,3 +62,13 @@ func TestAHelloThatIsWrongStartsNothing(t *testing.T) {
 	require.NoError(t, s.Handle(ask(t, 2, 1)))
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
 }
+
+// A hello that was on its way when the session ended does not begin it again.
+func TestASessionThatHasEndedIsNotReady(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 2, 1))
+	s.End()
+	_, err := s.EndHello()
+	require.ErrorIs(t, err, sched.ErrNotReady)
+	require.ErrorContains(t, err, "the session is over: ")
+	require.False(t, s.Ready())
+}

@@ -129,13 +129,15 @@ func (s *Scheduler) adopt(h alloc.HelloResponse) error {
 }
 
 // EndHello ends the responses to a hello, and returns the message to send then. The error is
-// ErrNotReady if there is no inventory, or if it is not known what a job of the hello has;
-// then say hello again.
+// ErrNotReady if there is no inventory, if it is not known what a job of the hello has, or
+// after End; then say hello again.
 func (s *Scheduler) EndHello() (alloc.Ready, error) {
 	s.enter()
 	unknown := s.unknown
 	s.unknown, s.ready = 0, false
 	switch {
+	case s.ended:
+		return alloc.Ready{}, refuse(ErrNotReady, "not ready: the session is over: take the Scheduler that Next returns")
 	case s.pool == nil:
 		return alloc.Ready{}, refuse(ErrNotReady, "not ready: there is no inventory, resource.acquire comes first")
 	case unknown > 0:
