@@ -2,10 +2,15 @@ package sched_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -71,4 +76,111 @@ func TestASessionThatHasEndedIsNotReady(t *testing.T) {
 	require.ErrorIs(t, err, sched.ErrNotReady)
 	require.ErrorContains(t, err, "the session is over: ")
 	require.False(t, s.Ready())
+}
+
+// Whatever was said in the session before, the next Scheduler says what a new one says that
+// was told of the same inventory and the same jobs.
+func TestTheNextSessionIsAsTheFirst(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rest := script(rapid.SliceOfN(rapid.Byte(), 50, 600).Draw(rt, "script"))
+		said := ""
+		cfg := sched.Config{
+			MaxJobs: 6, Limit: rest.next(3), Annotate: true, Forecast: 10 * time.Second,
+			Fit:  []pool.Fit{pool.FitBest, pool.FitWorst}[rest.next(2)],
+			Logf: func(format string, args ...any) { said += fmt.Sprintf(format+"\n", args...) },
+			Policy: []sched.Policy{
+				sched.FIFO{}, sched.EASY{}, sched.Conservative{}, sched.EASY{Depth: 2}, sched.Conservative{Depth: 3}, plainly{},
+			}[rest.next(6)],
+		}
+		nodes := machine(t, 4, 2)
+		s, fresh := begun(t, cfg, nodes), sched.New(cfg)
+		require.NoError(t, fresh.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+		now := eventlog.Timestamp(1)
+		acquire := func() {
+			c := rest.change(t)
+			require.Equal(t, s.Acquire(pool.Acquire{Change: c}) == nil, fresh.Acquire(pool.Acquire{Change: c}) == nil)
+		}
+		for range rest.next(60) {
+			switch rest.next(8) {
+			case 0:
+				_, _ = s.EndHello()
+			case 1:
+				acquire()
+			case 2:
+				s.End()
+			default:
+				_ = s.Handle(rest.message(t))
+			}
+			now += eventlog.Timestamp(rest.next(20))
+			s.Decide(now)
+		}
+
+		var hello alloc.Announcement
+		for range rest.next(4) {
+			hello.Responses = append(hello.Responses, alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: jobid.ID(rest.next(8))}, R: rest.resources(t)})
+		}
+		next, err := s.Next(hello)
+		_ = s.Handle(ask(t, 9, 1))
+		require.Empty(t, s.Decide(now), "the session is over")
+		var errs []error
+		for _, h := range hello.Responses {
+			errs = append(errs, fresh.Handle(h))
+		}
+		_, fault := fresh.EndHello()
+		require.Equal(t, fmt.Sprint(errors.Join(errors.Join(errs...), fault)), fmt.Sprint(err))
+		both := []*sched.Scheduler{next, fresh}
+		require.Equal(t, fresh.Pool().Inventory().String(), next.Pool().Inventory().String())
+		require.Equal(t, fresh.Pool().Inventory().Expiration(), next.Pool().Inventory().Expiration())
+		for len(rest) > 0 {
+			var m alloc.Message
+			var c pool.Change
+			kind := rest.next(8)
+			switch kind {
+			case 0:
+			case 1:
+				c = rest.change(t)
+			default:
+				m = rest.message(t)
+			}
+			now += eventlog.Timestamp(rest.next(20))
+			var texts [2]string
+			for i, s := range both {
+				said, err = "", nil
+				switch kind {
+				case 0:
+					_, err = s.EndHello()
+				case 1:
+					err = s.Acquire(pool.Acquire{Change: c})
+				default:
+					err = s.Handle(m)
+				}
+				at, due := s.Deadline()
+				texts[i] = fmt.Sprintln(err, s.Len(), s.Ready(), at, due)
+				for _, r := range s.Decide(now) {
+					b, fail := alloc.Append(nil, r)
+					require.NoError(t, fail)
+					texts[i] += string(b) + "\n"
+				}
+				texts[i] += said
+				require.NoError(t, s.Check())
+			}
+			require.Equal(rt, texts[1], texts[0])
+		}
+	})
+}
+
+// change returns a change of the inventory, possible or not.
+func (s *script) change(t *testing.T) pool.Change {
+	ranks := idset.Of(uint32(s.next(5)))
+	until := eventlog.Timestamp(s.next(5) * 100)
+	c := []pool.Change{
+		{Up: ranks}, {Down: ranks}, {Shrink: ranks}, {Expiration: &until},
+		{AddProperties: map[string]*idset.Set{"p": ranks}}, {RemoveProperties: map[string]*idset.Set{"p": ranks}},
+	}[s.next(6)]
+	if s.next(6) == 0 {
+		grow, err := machine(t, 5, 1+s.next(2)).Restrict(ranks)
+		require.NoError(t, err)
+		c = pool.Change{Grow: grow}
+	}
+	return c
 }
