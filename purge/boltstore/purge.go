@@ -21,11 +21,14 @@ import (
 // written again after a purge.
 const ballastSize = 1 << 20
 
-// fillBallast writes the ballast if it is not there and there is room.
+// fillBallast writes the ballast if it is not there, or not all of it, and there is room.
 func (s *Store) fillBallast() {
-	f, err := os.OpenFile(s.ballast, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if info, err := os.Stat(s.ballast); err == nil && info.Size() >= ballastSize {
+		return
+	}
+	f, err := os.OpenFile(s.ballast, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return // it is there, or the disk is full
+		return // the disk is full
 	}
 	_, err = f.Write(make([]byte, ballastSize))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {

@@ -220,3 +220,15 @@ func TestAnyGoroutineMayRead(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// A program that was killed may have left a part of the ballast, which keeps no room.
+func TestABallastThatIsTooShortIsWrittenAnew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	require.NoError(t, os.WriteFile(path+".ballast", []byte("x"), 0o600))
+	s, err := boltstore.Open(path)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	info, err := os.Stat(path + ".ballast")
+	require.NoError(t, err)
+	require.EqualValues(t, 1<<20, info.Size())
+}
