@@ -16,12 +16,31 @@ import (
 	"github.com/joblife/joblife/purge/boltstore"
 )
 
-func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
-	dir := t.TempDir()
-	if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir).CombinedOutput(); err != nil {
+// disk returns the folder of a disk with so much room.
+func disk(t *testing.T, size string) (dir string) {
+	dir = t.TempDir()
+	if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("mount: %v: %s", err, text)
 	}
 	t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
+	return dir
+}
+
+// What a full disk leaves of a new file is not taken for one that is damaged.
+func TestANewFileOnAFullDisk(t *testing.T) {
+	for _, size := range []string{"4k", "12k", "20k"} {
+		dir := disk(t, size)
+		_, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
+		require.True(t, logfile.IsFull(err), "%s: %v", size, err)
+		require.NoError(t, exec.Command("mount", "-o", "remount,size=4m", dir).Run())
+		s, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
+		require.NoError(t, err, size)
+		require.NoError(t, s.Close())
+	}
+}
+
+func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
+	dir := disk(t, "4m")
 	path := filepath.Join(dir, "jobs.db")
 	s, err := boltstore.Open(path)
 	require.NoError(t, err)

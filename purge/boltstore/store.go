@@ -141,6 +141,9 @@ func open(path string, o *bolt.Options) (*Store, error) {
 	if s.db, err = bolt.Open(path, 0o600, o); errors.Is(err, bolterrors.ErrTimeout) {
 		err = logfile.ErrLocked
 	}
+	if err != nil && !o.ReadOnly && s.info != nil && s.info.Size() == 0 {
+		err = errors.Join(err, os.Truncate(path, 0)) // a part of a new file would be a damaged one
+	}
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %s: %w", path, err)
 	}
