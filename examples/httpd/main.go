@@ -48,6 +48,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/proc"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/purge"
@@ -56,9 +57,6 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
 )
-
-// inventory is the nodes with their cores, as R (RFC 20).
-const inventory = `{"version":1,"execution":{"R_lite":[{"rank":"0-%d","children":{"core":"0-%d"}}]}}`
 
 // uid is who asks.
 var uid = uint32(os.Getuid())
@@ -120,7 +118,9 @@ func run(ctx context.Context, dir string, nodes, cores int, config joblife.Confi
 	for _, q := range left.Quarantined {
 		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
 	}
-	inventory, err := rset.Parse(fmt.Appendf(nil, inventory, nodes-1, cores-1))
+	inventory, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cores-1))},
+	}}})
 	if err != nil {
 		return err
 	}

@@ -303,6 +303,17 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 	}
 }
 
+func TestOneNodeWithOneCore(t *testing.T) {
+	d := begin(t, "{}")
+	d.kill()
+	d.args = append(d.args, "-nodes", "1", "-cores", "1")
+	d.start()
+	require.Contains(t, d.log(d.submit(1, "true")), `"status":0`)
+	text, err := json.Marshal(d.ask("GET", "/resources", "")["all"])
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"R_lite":[{"children":{"core":"0"},"rank":"0"}]`)
+}
+
 func TestASecondManagerIsRefused(t *testing.T) {
 	d := begin(t, "{}")
 	out, err := proctest.Command(nil, d.args...).CombinedOutput()
