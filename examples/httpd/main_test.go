@@ -322,6 +322,9 @@ func TestASecondManagerIsRefused(t *testing.T) {
 	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, "m"), "-nodes", "0").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "must be 1 to 1024")
+	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, strings.Repeat("x", 100))).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "httpd: the path has ", "it has no flag for the path of the socket")
 	d.ask("GET", "/resources", "")
 	require.NoError(t, d.cmd.Process.Signal(syscall.SIGTERM))
 }

@@ -52,7 +52,7 @@ func TestASocketInUseIsLeftAlone(t *testing.T) {
 	l, err := Listen(path)
 	require.NoError(t, err)
 	_, err = Listen(path)
-	require.EqualError(t, err, "-listen: another process listens on "+path+": end it, or choose another path")
+	require.EqualError(t, err, "another process listens on "+path+": end it, or choose another path")
 	require.NoError(t, l.Close())
 	_, err = os.Lstat(path)
 	require.ErrorIs(t, err, os.ErrNotExist, "the socket is removed")

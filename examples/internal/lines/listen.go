@@ -14,30 +14,30 @@ const maxPath = 103
 // place of one without a listener.
 func Listen(path string) (net.Listener, error) {
 	if len(path) > maxPath {
-		return nil, fmt.Errorf("-listen: the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)
+		return nil, fmt.Errorf("the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)
 	}
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist):
 	case err != nil:
-		return nil, fmt.Errorf("-listen: %w", err)
+		return nil, err
 	case info.Mode()&os.ModeSocket == 0:
-		return nil, fmt.Errorf("-listen: %s exists and is not a socket: choose another path", path)
+		return nil, fmt.Errorf("%s exists and is not a socket: choose another path", path)
 	default:
 		if conn, err := net.Dial("unix", path); err == nil {
 			_ = conn.Close()
-			return nil, fmt.Errorf("-listen: another process listens on %s: end it, or choose another path", path)
+			return nil, fmt.Errorf("another process listens on %s: end it, or choose another path", path)
 		}
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("-listen: %w", err)
+			return nil, err
 		}
 	}
 	l, err := net.Listen("unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("-listen: %w", err)
+		return nil, err
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		_ = l.Close()
-		return nil, fmt.Errorf("-listen: %w", err)
+		return nil, err
 	}
 	return l, nil
 }

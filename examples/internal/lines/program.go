@@ -76,6 +76,8 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 		if l, err = Listen(p.Options.Socket); err == nil {
 			ready := func() { fmt.Fprintf(stdout, "%s: listening on unix:%s\n", p.Name, p.Options.Socket) }
 			err = p.Accept(ctx, l, ready, stderr)
+		} else {
+			err = fmt.Errorf("-listen: %w", err)
 		}
 	case !Piped(stdin):
 		p.usage(stdout)
