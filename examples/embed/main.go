@@ -7,8 +7,9 @@
 //
 // Each argument is a job that runs on each of -n nodes. An interrupt cancels the jobs. After
 // kill -9 jobs, prologs and epilogs run on, and the next start finds them, or their status. A
-// node whose prolog or epilog failed is out of service until the next start. The exit status
-// is 0 when all jobs are over, 1 for a fault, 2 for bad arguments. It needs a Unix system.
+// node whose prolog or epilog failed is out of service until the next start, or longer if it
+// still runs then. The exit status is 0 when all jobs are over, 1 for a fault, 2 for bad
+// arguments. It needs a Unix system.
 //
 // This file has the restart and the [loop.Loop] that runs the [joblife.Manager], nodes.go the
 // inputs and the scheduler. The executor and its nodes are those of package proc, whose
@@ -27,6 +28,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/proc"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
@@ -82,12 +84,12 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 	if err != nil {
 		return err
 	}
-	scheduler := &scheduler{sched.New(sched.Config{}), put}
-	if err := scheduler.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: r.Ranks()}}); err != nil {
-		return err
-	}
 	cluster, err := proc.NewCluster(dir, size, put, func(err error) { warn(err) })
 	if err != nil {
+		return err
+	}
+	scheduler, busy := &scheduler{sched.New(sched.Config{}), put}, cluster.GivenUp(m)
+	if err := scheduler.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: idset.Difference(r.Ranks(), busy), Shrink: busy}}); err != nil {
 		return err
 	}
 	cluster.Recover(left)

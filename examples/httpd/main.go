@@ -22,7 +22,7 @@
 // All that an answer says is durable. After kill -9 or an interrupt jobs, prologs and epilogs
 // run on, and the next start finds them, or their status. An inactive job stays until there
 // are 100 000 younger ones. A node whose prolog or epilog failed is drained until the next
-// start.
+// start, or longer if it still runs then.
 //
 // A job runs the command of its first task once on each of its nodes, in the folder and with
 // the environment of httpd, and its output is that of httpd. It needs a Unix system.
@@ -127,10 +127,11 @@ func run(ctx context.Context, dir string, nodes, cores int, config joblife.Confi
 	s := &server{store: store, scheduler: sched.New(sched.Config{Policy: sched.EASY{}})}
 	ctx, s.end = context.WithCancelCause(ctx)
 	s.announce()
-	if err := s.scheduler.Acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: inventory.Ranks()}}); err != nil {
+	if s.cluster, err = proc.NewCluster(dir, nodes, s.put, warn); err != nil {
 		return err
 	}
-	if s.cluster, err = proc.NewCluster(dir, nodes, s.put, warn); err != nil {
+	up := idset.Difference(inventory.Ranks(), s.cluster.GivenUp(m))
+	if err := s.scheduler.Acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: up}}); err != nil {
 		return err
 	}
 	s.cluster.Recover(left)

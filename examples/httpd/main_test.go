@@ -263,6 +263,32 @@ func TestANodeWhoseEpilogFailedIsDrained(t *testing.T) {
 	d.log(job)
 }
 
+// An epilog that does not end in time leaves its node to people. A restart puts the node in
+// service if nothing of the epilog runs any more.
+func TestANodeIsDrainedWhileAnEpilogThatWasGivenUpRuns(t *testing.T) {
+	d := begin(t, "{}")
+	d.kill()
+	d.args[len(d.args)-1] = fmt.Sprintf(`{"epilogs":[{"command":["sh","-c",%q],"per-rank":true,"timeout":"0.1s","kill-timeout":"0.1s"}]}`,
+		"trap '' TERM; "+d.in("e")+d.until("end")+"true")
+	d.start()
+	require.Contains(t, d.log(d.submit(1, "true")), `"cause":"timed-out"`)
+	d.holders()
+	for range 2 {
+		d.kill()
+		d.start()
+		require.Equal(t, "0", d.ask("GET", "/resources", "")["down"])
+	}
+	d.touch("end")
+	require.Eventually(t, func() bool {
+		left, err := filepath.Glob(filepath.Join(d.dir, "m", "node-*", "*"))
+		return err == nil && len(left) == 0
+	}, 10*time.Second, 10*time.Millisecond)
+	d.kill()
+	d.start()
+	require.Equal(t, "", d.ask("GET", "/resources", "")["down"])
+	require.Equal(t, "e\n", trace(t, d.dir))
+}
+
 func TestBadRequestsChangeNothing(t *testing.T) {
 	d := begin(t, "{}")
 	for _, c := range []struct {

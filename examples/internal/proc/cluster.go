@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/alloc"
@@ -55,6 +56,25 @@ func (c *Cluster) Recover(left joblife.Recovered) {
 	for _, q := range left.Quarantined {
 		c.executor.Keep(q.Job)
 	}
+}
+
+// GivenUp returns the ranks where an action runs for which m does not wait any more. They were
+// drained, and a restart must not put them in service. Call it before m is asked for more.
+func (c *Cluster) GivenUp(m *joblife.Manager) *idset.Set {
+	held := make(map[jobid.ID]*idset.Set)
+	for h := range m.Holders() {
+		held[h.Job] = idset.Union(held[h.Job], h.Ranks)
+	}
+	ranks := new(idset.Set)
+	for rank, node := range c.nodes {
+		for _, st := range node.Tasks() {
+			if st.State == exec.TaskRunning && st.Task.Action != (jobstate.ActionKey{}) && !held[st.Task.Job].Contains(uint32(rank)) {
+				ranks.Insert(uint32(rank))
+				c.warn(fmt.Errorf("node %d is drained: %v was given up, and still runs", rank, st.Task))
+			}
+		}
+	}
+	return ranks
 }
 
 // Connect lets the nodes say what they run. Call it when the Ready of an ExecHello is done:
