@@ -66,7 +66,7 @@ func content(path string) (all map[jobid.ID]string, damage []string, err error) 
 			return nil, damage, err
 		}
 		if r.Kind == joblife.RecordInactive {
-			damage = append(damage, string(r.Data))
+			damage = append(damage, fmt.Sprintf("%v: %s", r.Job, r.Data))
 		}
 		all[r.Job] += fmt.Sprintf("%v %s\n", r.Kind, r.Data)
 	}
@@ -89,7 +89,7 @@ func harm(t *testing.T, path string, want map[jobid.ID]string, text []byte) (tol
 		}
 		differs++
 		require.True(t, slices.ContainsFunc(damage, func(s string) bool {
-			return strings.Contains(s, fmt.Sprintf("boltstore: %v: ", id))
+			return strings.HasPrefix(s, fmt.Sprintf("%v: damaged: ", id))
 		}), "%v: %s", id, damage)
 	}
 	require.Len(t, all, len(want))
@@ -184,7 +184,7 @@ func TestADamagedJobIsToldAndStopsNoOther(t *testing.T) {
 	defer s.Close()
 	_, err = s.Read(30)
 	require.ErrorIs(t, err, boltstore.ErrDamaged)
-	require.ErrorContains(t, err, "boltstore: ƒX: damaged: the check digits of")
+	require.ErrorContains(t, err, "boltstore: ƒX: damaged: the check digits of its jobspec do not match")
 	_, err = s.Read(31)
 	require.NoError(t, err)
 	ev, damaged, err := s.Snapshot()
@@ -208,7 +208,7 @@ func TestADamagedJobIsToldAndStopsNoOther(t *testing.T) {
 	require.NoError(t, err)
 	i := slices.IndexFunc(left.Quarantined, func(q joblife.Quarantined) bool { return q.Job == 30 })
 	require.GreaterOrEqual(t, i, 0)
-	require.ErrorContains(t, left.Quarantined[i].Err, "check digits")
+	require.ErrorContains(t, left.Quarantined[i].Err, `"damaged: the check digits of its jobspec do not match"`)
 	require.NoError(t, s.PutAside(30))
 	for r, err := range s.Records() {
 		require.NoError(t, err)

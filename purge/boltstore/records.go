@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -181,7 +182,7 @@ func (j stored) records(list []joblife.Record) []joblife.Record {
 		list = append(list, joblife.Record{Job: j.ID, Kind: kind, Data: data})
 	}
 	if j.err != nil {
-		add(joblife.RecordInactive, []byte(j.err.Error()))
+		add(joblife.RecordInactive, []byte(strings.TrimPrefix(j.err.Error(), fmt.Sprintf("boltstore: %v: ", j.ID))))
 	}
 	for line := range bytes.Lines(j.housekeeping) {
 		add(joblife.RecordHousekeeping, line)

@@ -70,6 +70,9 @@ var (
 
 const format = "1"
 
+// kindNames are for people.
+var kindNames = map[byte]string{kindEvents: "log", kindHousekeeping: "housekeeping", kindJobspec: "jobspec", kindR: "R"}
+
 // The kinds of keys.
 const (
 	kindEvents       = 'e'
@@ -288,6 +291,9 @@ func read(c *bolt.Cursor, key, value []byte) (j stored, next, nextValue []byte) 
 	for ; key != nil && keyID(key) == j.ID; key, value = c.Next() {
 		data, err := unseal(key, value)
 		if err != nil {
+			if name := kindNames[key[8]]; !errors.Is(err, errKey) && name != "" {
+				err = damaged("the check digits of its %s do not match", name)
+			}
 			j.err = fmt.Errorf("boltstore: %v: %w", j.ID, err)
 			continue
 		}
