@@ -62,12 +62,14 @@ func answer(do func(*http.Request) (any, error)) http.HandlerFunc {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
-	case errors.Is(err, joblife.ErrUnknown), errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, joblife.ErrUnknown):
 		status = http.StatusNotFound
 	case errors.Is(err, joblife.ErrInactive):
 		status = http.StatusConflict
 	case errors.As(err, new(*http.MaxBytesError)):
 		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, boltstore.ErrDamaged):
+		status = http.StatusInternalServerError
 	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded):
 		status = http.StatusServiceUnavailable
 	}
@@ -97,6 +99,9 @@ func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job,
 	id, err := jobid.Parse(r.PathValue("id"))
 	if err == nil {
 		stored, err = s.store.Read(id)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
 	}
 	if err == nil {
 		job, err = jobstate.Replay(id, stored.Eventlog)

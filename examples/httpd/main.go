@@ -76,6 +76,10 @@ func main() {
 		return d.Decode(&config.Actions)
 	})
 	flag.Parse()
+	if flag.NArg() > 0 {
+		warn(fmt.Errorf("%q: there is no argument but flags", flag.Arg(0)))
+		os.Exit(2)
+	}
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if err := run(ctx, *dir, *nodes, *cores, config); err != nil && ctx.Err() == nil {
 		warn(err)

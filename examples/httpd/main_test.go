@@ -301,7 +301,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 413, "too large"},
 		{"GET", "/jobs", "", 405, ""},
 		{"GET", "/jobs/x", "", 400, "jobid"},
-		{"GET", "/jobs/ƒuZZybuNNy", "", 404, ""},
+		{"GET", "/jobs/ƒuZZybuNNy", "", 404, "unknown job: ƒuZZybuNNy"},
 		{"GET", "/jobs/ƒuZZybuNNy/log", "", 404, ""},
 		{"GET", "/jobs/x/log", "", 400, "jobid"},
 		{"DELETE", "/jobs/ƒuZZybuNNy", "", 404, "unknown"},
@@ -348,6 +348,9 @@ func TestASecondManagerIsRefused(t *testing.T) {
 	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, "m"), "-nodes", "0").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "must be 1 to 1024")
+	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, "none"), "jobs").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "no argument")
 	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, strings.Repeat("x", 100))).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "httpd: the path has ", "it has no flag for the path of the socket")
