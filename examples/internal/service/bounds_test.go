@@ -89,13 +89,13 @@ func TestALongHistoryComesInParts(t *testing.T) {
 		d.cancel(3)
 		d.cancel(7)
 		d.send("r", 5, "events-journal", `{"full":true}`)
-		r, parts := newReaders(), 0
-		for o := (parcel{}); d.Next(&o); {
+		r, parts, rounds := newReaders(), 0, 0
+		for o := (parcel{}); d.Next(&o); rounds++ {
 			d.store(&o)
 			if r.hear(t, &o); len(o.Answers) > 0 && r.ends["r5"] == 0 {
 				parts++
 			}
-			if id := 1 + rng.Uint64N(20); rng.IntN(2) == 0 && parts < 9 { // some while the Out is with the store
+			if id := 1 + rng.Uint64N(20); rng.IntN(2) == 0 && rounds < 20 { // some while the Out is with the store
 				d.send("b", 1, "memo", fmt.Sprintf(`{"id":%d,"memo":{"k":%d}}`, id, parts))
 				d.send("b", 2, "raise", fmt.Sprintf(`{"id":%d,"severity":%d,"type":"x"}`, id, rng.IntN(3)))
 				d.send("b", 3, "submit", submissionOf(jobid.ID(17+rng.Uint64N(9)), ownUser, 0, sleep))
