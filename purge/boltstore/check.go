@@ -34,6 +34,7 @@ const (
 type checker struct {
 	file     io.ReaderAt
 	pageSize uint64
+	root     uint64 // the page of the buckets, which a new file has none of
 	used     []bool // by page
 	names    []string
 	// last is the key before, in the bucket at hand. It may come again if a branch has it.
@@ -73,6 +74,7 @@ func check(file io.ReaderAt, size int64) error {
 	}
 	c.used = make([]bool, pages)
 	c.used[0], c.used[1] = true, true
+	c.root = root
 	if err := c.tree(root, c.bucket); err != nil {
 		return err
 	}
@@ -173,7 +175,11 @@ func (c *checker) tree(id uint64, do func(flags uint32, key, value []byte) error
 	if err != nil {
 		return err
 	}
-	if _, err := c.elements(page, do); err != nil {
+	end, err := c.elements(page, do)
+	if err == nil && end == headerLen && id != c.root { // an empty bucket is inside its value
+		err = damaged("no keys")
+	}
+	if err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
 	return nil
