@@ -125,3 +125,22 @@ func TestAnInvalidTombstoneIsRefusedWhereItIsWrong(t *testing.T) {
 	require.EqualError(t, new(jobstate.Summary).UnmarshalText([]byte("1 0 2.0 \x00 ran")),
 		`jobstate: offset 8: "1 0 2.0 \x00 ran": malformed record: not a result`)
 }
+
+// FuzzTombstone: the text of a Summary, which stores keep as the tombstone of a job.
+func FuzzTombstone(f *testing.F) {
+	for _, s := range []string{"6731191091817518 0 1699996421.5 failed ran", "0 0 1.0 unknown never-ran", "1 0 1e400 failed ran", ""} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var j jobstate.Summary
+		if err := j.UnmarshalText(text); err != nil {
+			require.ErrorContains(t, err, "malformed record")
+			require.Zero(t, j)
+			return
+		}
+		again, err := j.MarshalText()
+		require.NoError(t, err)
+		require.Equal(t, text, again, "equal jobs have equal bytes")
+		require.True(t, j.Inactive > 0 && !math.IsInf(float64(j.Inactive), 0), "package purge can have it in an index")
+	})
+}

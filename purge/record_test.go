@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -37,25 +36,6 @@ func TestAWatermarkIsWholeOrNothing(t *testing.T) {
 		require.ErrorContains(t, err, "malformed record")
 		require.ErrorContains(t, err, fmt.Sprintf("offset %d:", want), text)
 	}
-}
-
-func FuzzTombstone(f *testing.F) {
-	for _, s := range []string{"6731191091817518 0 1699996421.5 failed ran", "0 0 1.0 unknown never-ran", "1 0 1e400 failed ran", ""} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var j jobstate.Summary
-		if err := j.UnmarshalText(text); err != nil {
-			require.ErrorContains(t, err, "malformed record")
-			require.Zero(t, j)
-			return
-		}
-		again, err := j.MarshalText()
-		require.NoError(t, err)
-		require.Equal(t, text, again, "equal jobs have equal bytes")
-		var x purge.Index
-		require.NoError(t, x.Add(j), "what was read can be in an index")
-	})
 }
 
 func FuzzWatermark(f *testing.F) {
