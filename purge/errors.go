@@ -55,8 +55,7 @@ func pinnedError(id jobid.ID, pins []Pin) error {
 }
 
 func purgedError(tomb jobstate.Summary) error {
-	at, _ := place(tomb.Result)
-	return jobError(tomb.ID, ErrPurged, ": "+resultNames[at])
+	return jobError(tomb.ID, ErrPurged, ": "+resultNames[place(tomb.Result)])
 }
 
 func clockError(now, last eventlog.Timestamp) error {

@@ -51,8 +51,7 @@ func (c ResultCounts) Total() int { return c.Unknown + c.Completed + c.Failed + 
 
 // add counts n more jobs with a result.
 func (c *ResultCounts) add(r jobstate.Result, n int) {
-	at, _ := place(r)
-	*[...]*int{&c.Unknown, &c.Completed, &c.Failed, &c.Canceled, &c.Timeout}[at] += n
+	*[...]*int{&c.Unknown, &c.Completed, &c.Failed, &c.Canceled, &c.Timeout}[place(r)] += n
 }
 
 // Stats are the counts of an [Index]. Resident plus Purged grows by one with every

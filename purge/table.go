@@ -77,8 +77,7 @@ func (t *table) put(r jobstate.Summary, where meta) slot {
 		t.used++
 	}
 	c, i := t.chunks[at/chunkSize], at%chunkSize
-	result, _ := place(r.Result)
-	m := meta(result) | where
+	m := meta(place(r.Result)) | where
 	if r.Ran {
 		m |= metaRan
 	}
