@@ -92,14 +92,23 @@ func DescribeAll(m *Manager) string {
 func Audit(m *Manager) error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	n := 0
+	n, acting := 0, 0
 	for i, l := range m.lists {
 		for pos, j := range l {
 			n++
+			if j.acting {
+				acting++
+			}
+			if j.acting != j.life.Running() {
+				bad("%v acts: %v", j.id, j.acting)
+			}
 			if int(j.pos) != pos || stateIndex(j.state) != i || m.jobs[j.id] != j {
 				bad("list %d: %v is at %d, and says %d of %v", i, j.id, pos, j.pos, j.state)
 			}
 		}
+	}
+	if acting != m.acting {
+		bad("%d jobs act, and the count is %d", acting, m.acting)
 	}
 	if n != len(m.jobs) {
 		bad("%d jobs in lists, %d in all", n, len(m.jobs))

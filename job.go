@@ -37,6 +37,7 @@ type job struct {
 	start     start
 	ranked    bool // there is a computed priority
 	dirty     bool
+	acting    bool // an action of it runs
 	drains    bool // m.drains has it
 	housekept bool // it has housekeeping
 	public    bool // its submit was handed out and done, or comes from a restart

@@ -36,6 +36,7 @@ type machine struct {
 	exec   executor
 	purger purger
 	drains []*job // those that wait for drains
+	acting int    // how many jobs are acting
 
 	bookings   bookings
 	quarantine quarantine
@@ -495,7 +496,16 @@ func (m *machine) emit(j *job) {
 		}
 	}
 	m.timers.schedule(j)
-	if m.jobs[j.id] != j || !j.life.Done() {
+	over := m.jobs[j.id] != j || j.life.Done()
+	if acts := !over && j.life.Running(); acts != j.acting {
+		j.acting = acts
+		if acts {
+			m.acting++
+		} else {
+			m.acting--
+		}
+	}
+	if m.jobs[j.id] != j || !over {
 		return
 	}
 	m.move(j, 0)

@@ -141,9 +141,9 @@ func (m *Manager) Abandon(seq uint64) error {
 }
 
 // Stopped reports whether a [Shutdown] is complete: no action runs any more, or its deadline
-// has passed. It costs what Stats does.
+// has passed.
 func (m *Manager) Stopped() bool {
-	return m.shutdown.begun && (m.shutdown.over(m.now) || m.actors() == 0)
+	return m.shutdown.begun && (m.shutdown.over(m.now) || m.acting == 0)
 }
 
 func (m *Manager) outstanding(seq uint64) error {
@@ -312,12 +312,12 @@ type Stats struct {
 	MaxID        jobid.ID // the greatest id that was given; 0: none
 }
 
-// Stats returns the counts. It costs a look at each job that has resources.
+// Stats returns the counts.
 func (m *Manager) Stats() Stats {
 	s := Stats{
 		States: make(map[jobstate.State]int), Queue: m.sched.queue.Stats(), Waits: m.waits.n,
 		Quarantined: len(m.quarantine.jobs), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
-		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive), Actions: m.actors(),
+		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive), Actions: m.acting,
 	}
 	for i, l := range m.lists {
 		if state := jobstate.State(1 << i); state != jobstate.StateInactive && len(l) > 0 {
@@ -328,16 +328,4 @@ func (m *Manager) Stats() Stats {
 		s.States[jobstate.StateInactive] = n
 	}
 	return s
-}
-
-// actors returns the number of jobs of which an action runs.
-func (m *machine) actors() (n int) {
-	for _, state := range []jobstate.State{jobstate.StateRun, jobstate.StateCleanup, jobstate.StateInactive} {
-		for _, j := range m.lists[stateIndex(state)] {
-			if j.life.Running() {
-				n++
-			}
-		}
-	}
-	return n
 }
