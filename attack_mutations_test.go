@@ -38,7 +38,7 @@ var mutants = []struct{ name, file, from, to string }{
 			a = j.life.Report(m.now, in.Report)
 		}`},
 	{"an id comes back", "machine.go", "_, ended := m.index.Ended(id)", "ended := false"},
-	{"a late allocation is kept", "sessions.go", "if msg.Kind == alloc.SendAlloc {", "if msg.Kind == alloc.SendFree {\ncontinue\n}\nif msg.Kind == alloc.SendAlloc {"},
+	{"a late allocation is kept", "sessions.go", "if msg.Topic == alloc.TopicAlloc {", "if msg.Topic == alloc.TopicFree {\ncontinue\n}\nif msg.Topic == alloc.TopicAlloc {"},
 }
 
 const (

@@ -40,7 +40,7 @@ func (s *scheduler) send(sends []alloc.Send, err error) {
 	}
 	for _, msg := range sends {
 		var jobspec json.RawMessage
-		if msg.Kind == alloc.SendAlloc {
+		if msg.Topic == alloc.TopicAlloc {
 			j := s.jobs[msg.Job.ID]
 			jobspec = j.request()
 			s.debug(j, eventAllocRequest)

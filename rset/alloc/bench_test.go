@@ -79,7 +79,7 @@ func steps(q *alloc.Queue, n int) map[string]func(i int) []alloc.Send {
 			next++
 			id := idOf(2*n + next)
 			sends := keep(q.Add(dst, alloc.JobInfo{ID: id, Priority: 1 << 20}))
-			if len(sends) == 1 && sends[0].Kind == alloc.SendCancel {
+			if len(sends) == 1 && sends[0].Topic == alloc.TopicCancel {
 				out, _, err := q.Response(dst, alloc.Response{ID: sends[0].Job.ID, Type: alloc.ResponseCancel})
 				keep(out, err)
 			}

@@ -7,7 +7,7 @@
 //	sends, response, err := q.Ready(sends[:0], ready)
 //	sends, err = q.Add(sends, alloc.JobInfo{ID: id, Priority: 16, UserID: 1000})
 //	for _, s := range sends { // 2. send what a call returns, in this order
-//		line, err := alloc.AppendMessage(nil, s.Kind.String(), s.Message(jobspecs[s.Job.ID]))
+//		line, err := alloc.AppendMessage(nil, s.Topic, s.Message(jobspecs[s.Job.ID]))
 //		…
 //	}
 //	sends, outcome, err := q.Response(sends[:0], r)

@@ -267,23 +267,23 @@ type peer struct {
 func (p *peer) hear(t require.TestingT, sends []alloc.Send) {
 	for _, s := range sends {
 		_, has := p.has[s.Job.ID]
-		switch s.Kind {
-		case alloc.SendAlloc:
+		switch s.Topic {
+		case alloc.TopicAlloc:
 			require.False(t, has, "two requests for %d", s.Job.ID)
 			require.NotZero(t, s.Job.Priority, "a blocked job")
 			p.has[s.Job.ID] = s.Job.Priority
 			require.True(t, p.limit == 0 || len(p.has) <= p.limit, "over the limit")
-		case alloc.SendCancel:
+		case alloc.TopicCancel:
 			require.True(t, has && !p.taken[s.Job.ID], "one cancel for a request")
 			p.taken[s.Job.ID] = true
-		case alloc.SendPrioritize:
+		case alloc.TopicPrioritize:
 			require.NotEmpty(t, s.Jobs)
 			for _, j := range s.Jobs {
 				old, has := p.has[j.ID]
 				require.True(t, has && !p.taken[j.ID] && old != j.Priority && j.Priority > 0)
 				p.has[j.ID] = j.Priority
 			}
-		case alloc.SendFree:
+		case alloc.TopicFree:
 			require.True(t, s.R.Len() > 0)
 		}
 	}

@@ -58,38 +58,22 @@ func (j *job) blocked() bool { return j.Priority == 0 || j.stopped }
 // NewQueue returns an empty queue without a scheduler.
 func NewQueue(c Config) *Queue { return &Queue{cfg: c} }
 
-// A SendKind says which message a [Send] is.
-type SendKind uint8
-
-// The kinds of messages. The zero SendKind is invalid.
-const (
-	SendAlloc      SendKind = iota + 1 // a Request for Send.Job
-	SendCancel                         // a Cancel of the request for Send.Job
-	SendPrioritize                     // a Prioritize of Send.Jobs
-	SendFree                           // a Free of Send.R, the final one of Send.Job
-)
-
-// String returns the topic, or "SendKind(200)" for an unknown kind.
-func (k SendKind) String() string {
-	return guard.Name("SendKind", k, TopicAlloc, TopicCancel, TopicPrioritize, TopicFree)
-}
-
-// A Send is one message to send to the scheduler.
+// A Send is one message to send to the scheduler, without the jobspec of a request.
 type Send struct {
-	Kind SendKind
-	Job  JobInfo    // zero for SendPrioritize
-	Jobs []Priority // for SendPrioritize; the caller may keep it
-	R    *rset.R    // for SendFree: resources that came for a canceled job
+	Topic string     // TopicAlloc, TopicCancel, TopicPrioritize or TopicFree
+	Job   JobInfo    // zero for TopicPrioritize
+	Jobs  []Priority // for TopicPrioritize; the caller may keep it
+	R     *rset.R    // for TopicFree, of a canceled job that got resources: all of them
 }
 
-// Message returns the message. Only SendAlloc uses the jobspec.
+// Message returns the message. Only a request has the jobspec.
 func (s Send) Message(jobspec json.RawMessage) Message {
-	switch s.Kind {
-	case SendAlloc:
+	switch s.Topic {
+	case TopicAlloc:
 		return Request{JobInfo: s.Job, Jobspec: jobspec}
-	case SendCancel:
+	case TopicCancel:
 		return Cancel{ID: s.Job.ID}
-	case SendPrioritize:
+	case TopicPrioritize:
 		return Prioritize{Jobs: s.Jobs}
 	}
 	return Free{ID: s.Job.ID, R: s.R, Final: true}
@@ -145,7 +129,7 @@ func (q *Queue) add(j JobInfo, stopped bool) error {
 }
 
 // Cancel removes a job at once, as after a fatal exception, and takes back its
-// request. If the scheduler has allocated meanwhile, its response becomes a SendFree.
+// request. If the scheduler has allocated meanwhile, the queue sends a Free of them.
 // Until the response comes, the id cannot be added again. Cancel does not concern a
 // job that has resources: the response that allocated them removed it from the queue.
 // A job that the queue does not have is an error.
@@ -157,7 +141,7 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	switch j.state {
 	case stateSent:
 		q.move(j, stateCanceled)
-		dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+		dst = append(dst, Send{Topic: TopicCancel, Job: j.JobInfo})
 	case stateRecalled:
 		q.move(j, stateCanceled)
 	default:
@@ -199,7 +183,7 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		case j.blocked():
 			j.state = stateRecalled
 			q.in[stateRecalled].insert(j)
-			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+			dst = append(dst, Send{Topic: TopicCancel, Job: j.JobInfo})
 		default:
 			q.in[stateSent].insert(j)
 			j.mark = q.marks
@@ -224,7 +208,7 @@ func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
 		}
 	}
 	for part := range slices.Chunk(pairs, cmp.Or(q.pairs, maxPairs)) {
-		dst = append(dst, Send{Kind: SendPrioritize, Jobs: part})
+		dst = append(dst, Send{Topic: TopicPrioritize, Jobs: part})
 	}
 	return dst
 }
@@ -255,7 +239,7 @@ func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, er
 		switch {
 		case j.state == stateSent && stopped:
 			q.move(j, stateRecalled)
-			dst = append(dst, Send{Kind: SendCancel, Job: j.JobInfo})
+			dst = append(dst, Send{Topic: TopicCancel, Job: j.JobInfo})
 		case j.state == statePending, j.state == stateClaimed, j.state == stateBlocked:
 			q.in[j.state].remove(j)
 			q.enter(j)
@@ -273,7 +257,7 @@ const (
 	OutcomeAnnotated                    // the job has new annotations and stays
 	OutcomeDenied                       // the job can never run and left the queue
 	OutcomeRequeued                     // the request is canceled; the job waits again, its annotations are void
-	OutcomeReturned                     // the job was canceled and got resources: a SendFree returns them
+	OutcomeReturned                     // the job was canceled and got resources: a Free returns them
 	OutcomeDropped                      // nothing to do: the job was canceled
 )
 
@@ -310,7 +294,7 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	case a.Type == ResponseSuccess && canceled:
 		out = OutcomeReturned
 		r, _ := a.R.Restrict(a.R.Ranks()) // drops the key scheduling
-		dst = append(dst, Send{Kind: SendFree, Job: j.JobInfo, R: r})
+		dst = append(dst, Send{Topic: TopicFree, Job: j.JobInfo, R: r})
 	case a.Type == ResponseSuccess:
 		out = OutcomeAllocated
 	case !canceled:

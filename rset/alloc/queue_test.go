@@ -23,21 +23,21 @@ const (
 func told(sends []alloc.Send) string {
 	var parts []string
 	for _, s := range sends {
-		switch s.Kind {
-		case alloc.SendAlloc:
+		switch s.Topic {
+		case alloc.TopicAlloc:
 			parts = append(parts, fmt.Sprintf("alloc %d@%d", s.Job.ID, s.Job.Priority))
-		case alloc.SendCancel:
+		case alloc.TopicCancel:
 			parts = append(parts, fmt.Sprintf("cancel %d", s.Job.ID))
-		case alloc.SendPrioritize:
+		case alloc.TopicPrioritize:
 			words := []string{"prioritize"}
 			for _, p := range s.Jobs {
 				words = append(words, fmt.Sprintf("%d@%d", p.ID, p.Priority))
 			}
 			parts = append(parts, strings.Join(words, " "))
-		case alloc.SendFree:
+		case alloc.TopicFree:
 			parts = append(parts, fmt.Sprintf("free %d %v", s.Job.ID, s.R))
 		default:
-			parts = append(parts, s.Kind.String())
+			parts = append(parts, s.Topic)
 		}
 	}
 	return strings.Join(parts, ", ")
@@ -235,7 +235,7 @@ func TestTheZeroQueueWorks(t *testing.T) {
 
 func TestOperationsAppendToWhatTheyAreGiven(t *testing.T) {
 	d := online(t, 0)
-	first := []alloc.Send{{Kind: alloc.SendFree}}
+	first := []alloc.Send{{Topic: alloc.TopicFree}}
 	sends, err := d.Add(first, alloc.JobInfo{ID: 1, Priority: 1})
 	require.NoError(t, err)
 	require.Equal(t, "free 0 , alloc 1@1", told(sends))
@@ -247,21 +247,19 @@ func TestOperationsAppendToWhatTheyAreGiven(t *testing.T) {
 
 func TestSendsBecomeLines(t *testing.T) {
 	for want, s := range map[string]alloc.Send{
-		`{"topic":"sched.cancel","payload":{"id":7}}`:             {Kind: alloc.SendCancel, Job: alloc.JobInfo{ID: 7}},
-		`{"topic":"sched.prioritize","payload":{"jobs":[[7,1]]}}`: {Kind: alloc.SendPrioritize, Jobs: []alloc.Priority{{7, 1}}},
+		`{"topic":"sched.cancel","payload":{"id":7}}`:             {Topic: alloc.TopicCancel, Job: alloc.JobInfo{ID: 7}},
+		`{"topic":"sched.prioritize","payload":{"jobs":[[7,1]]}}`: {Topic: alloc.TopicPrioritize, Jobs: []alloc.Priority{{7, 1}}},
 	} {
-		b, err := alloc.AppendMessage([]byte("x"), s.Kind.String(), s.Message(nil))
+		b, err := alloc.AppendMessage([]byte("x"), s.Topic, s.Message(nil))
 		require.NoError(t, err)
 		require.Equal(t, "x"+want+"\n", string(b))
-		require.Contains(t, want, s.Kind.String())
+		require.Contains(t, want, s.Topic)
 	}
-	_, err := alloc.Append(nil, alloc.Send{Kind: alloc.SendAlloc}.Message(nil))
+	_, err := alloc.Append(nil, alloc.Send{Topic: alloc.TopicAlloc}.Message(nil))
 	require.ErrorIs(t, err, alloc.ErrMessage, "a request without jobspec")
-	require.Equal(t, "sched.free", alloc.SendFree.String())
 }
 
 func TestEveryNameIsTotal(t *testing.T) {
 	require.Equal(t, "[Phase(0) offline greeting online Phase(4)]", fmt.Sprint([]alloc.Phase{0, 1, 2, 3, 4}))
 	require.Equal(t, "[Outcome(0) allocated annotated denied requeued returned dropped Outcome(7)]", fmt.Sprint([]alloc.Outcome{0, 1, 2, 3, 4, 5, 6, 7}))
-	require.Equal(t, "[SendKind(0) sched.alloc sched.cancel sched.prioritize sched.free SendKind(5)]", fmt.Sprint([]alloc.SendKind{0, 1, 2, 3, 4, 5}))
 }

@@ -150,7 +150,7 @@ func (q *Queue) recall(dst []Send) []Send {
 			return dst
 		}
 		q.move(last, stateRecalled)
-		dst = append(dst, Send{Kind: SendCancel, Job: last.JobInfo})
+		dst = append(dst, Send{Topic: TopicCancel, Job: last.JobInfo})
 		q.balance()
 	}
 }
@@ -167,7 +167,7 @@ func (q *Queue) fill(dst []Send) []Send {
 	for next.len() > 0 && (q.limit == 0 || q.outstanding() < q.limit) {
 		j := next.first()
 		q.move(j, stateSent)
-		dst = append(dst, Send{Kind: SendAlloc, Job: j.JobInfo})
+		dst = append(dst, Send{Topic: TopicAlloc, Job: j.JobInfo})
 	}
 	return dst
 }
