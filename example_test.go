@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
@@ -18,6 +19,7 @@ func Example() {
 		return
 	}
 	var rd joblife.Ready
+	var id jobid.ID
 	step := func(in joblife.Input) {
 		if err := m.Step(now, in); err != nil {
 			fmt.Println(err)
@@ -29,15 +31,18 @@ func Example() {
 					fmt.Println()
 				}
 			}
+			for _, a := range rd.Answers {
+				id = a.Job
+			}
 			if err := m.Done(rd.Seq); err != nil {
 				fmt.Println(err)
 			}
 		}
 	}
 	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
-	step(joblife.Submit{ID: 1, Spec: spec, Urgency: jobstate.UrgencyDefault})
-	step(joblife.Raise{ID: 1, Type: "cancel"})
-	v, _ := m.Job(1)
+	step(joblife.Submit{Tag: 1, Spec: spec, Urgency: jobstate.UrgencyDefault})
+	step(joblife.Raise{ID: id, Type: "cancel"})
+	v, _ := m.Job(id)
 	result, _ := v.Result()
 	fmt.Println(v.State(), result)
 	// Output:

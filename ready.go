@@ -29,7 +29,8 @@ type Ready struct {
 	Append []Record
 
 	// Hello responds to the hello of a scheduler: its Responses, then the failure
-	// alloc.NoData. Nil: none asked.
+	// alloc.NoData. Nil: none asked. It is the session mark: Sched of this Ready and of
+	// later ones is for the scheduler that asked, and for none before it.
 	Hello *alloc.Announcement
 	// Sched has messages for the scheduler (RFC 27): ReadyResponse, Request, Cancel,
 	// Prioritize, Free, Expiration.

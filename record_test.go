@@ -535,7 +535,7 @@ func recordsOf(r io.Reader) (list []joblife.Record, a *archive.Archive, err erro
 	return list, a, err
 }
 
-// dump returns an archive of jobs: the bodies of their logs, from id 1 on.
+// dump returns an archive of jobs: the bodies of their logs, from ƒuZZybuNNy on.
 func dump(spec string, logs ...string) io.Reader {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -543,9 +543,9 @@ func dump(spec string, logs ...string) io.Reader {
 		_ = w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Mode: 0o600})
 		_, _ = io.WriteString(w, text)
 	}
-	put("checkpoint/job-manager", `{"max_jobid":1000}`)
+	put("checkpoint/job-manager", `{"max_jobid":6731191091817600}`)
 	for i, names := range logs {
-		dir := strings.ReplaceAll(jobid.ID(i+1).KVSPath(), ".", "/")
+		dir := strings.ReplaceAll(jobid.ID(6731191091817518+i).KVSPath(), ".", "/")
 		var log strings.Builder
 		for n, name := range strings.Fields(names) {
 			context := map[string]string{
@@ -592,13 +592,13 @@ func ExampleRestore() {
 		fmt.Printf("%v %s", r.Job, r.Data)
 	}
 	_ = m.Done(rd.Seq)
-	fmt.Println(m.Step(time.Unix(1_700_000_001, 0), joblife.Submit{ID: 999, Jobspec: text}))
+	fmt.Println(m.Step(time.Unix(1_700_000_001, 0), joblife.Submit{ID: 6731191091817599, Jobspec: text}))
 	// Output:
-	// jobs [ƒ2 ƒ3] running [ƒ3] inactive 1
-	// ƒ4 jobstate: job ƒ4: line 5: offset 260: "clean" in SCHED: event is not legal in this state
-	// ƒ2 {"timestamp":1700000000.0,"name":"flux-restart"}
-	// ƒ2 {"timestamp":1700000000.0,"name":"priority","context":{"priority":16}}
-	// joblife: invalid request: id ƒJE was given before
+	// jobs [ƒuZZybuNNy ƒuZZybuNNz] running [ƒuZZybuNNz] inactive 1
+	// ƒuZZybuNP1 jobstate: job ƒuZZybuNP1: line 5: offset 260: "clean" in SCHED: event is not legal in this state
+	// ƒuZZybuNNy {"timestamp":1700000000.0,"name":"flux-restart"}
+	// ƒuZZybuNNy {"timestamp":1700000000.0,"name":"priority","context":{"priority":16}}
+	// joblife: invalid request: id ƒuZZybuNQN was given before
 }
 
 // EL-4, SM-5: what an instance has dumped goes on, or is listed.

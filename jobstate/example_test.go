@@ -21,7 +21,7 @@ const exampleLog = `{"timestamp":1.5,"name":"submit","context":{"userid":5588,"u
 
 // The loop of a reader that wants each event as well as the job.
 func Example() {
-	job := jobstate.NewJob(1234)
+	job := jobstate.NewJob(6731191091817518)
 	var ev jobstate.Event
 	for entry, err := range eventlog.Entries([]byte(exampleLog)) {
 		if err != nil {
@@ -48,7 +48,7 @@ func Example() {
 }
 
 func ExampleReplay() {
-	j, err := jobstate.Replay(1234, []byte(exampleLog))
+	j, err := jobstate.Replay(6731191091817518, []byte(exampleLog))
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -65,7 +65,7 @@ func ExampleReplay() {
 // A tool has each line decoded once, for the job and for itself.
 func ExampleJob_ReplayWith() {
 	var ev jobstate.Event
-	j, epilogs := jobstate.NewJob(1234), 0
+	j, epilogs := jobstate.NewJob(6731191091817518), 0
 	err := j.ReplayWith(&ev, []byte(exampleLog), func(ev *jobstate.Event) error {
 		if key, ok := ev.Action(); ok && key.Kind == jobstate.ActionEpilog {
 			epilogs++
@@ -88,7 +88,7 @@ func ExampleValidate() {
 
 // A manager posts an event: it encodes, decodes and folds it, and then logs it.
 func ExampleNewEntry() {
-	job, _ := jobstate.Replay(1234, []byte(exampleLog))
+	job, _ := jobstate.Replay(6731191091817518, []byte(exampleLog))
 	entry, err := jobstate.NewEntry(1552593986.335602, &jobstate.ActionFinishContext{
 		ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "scrub"},
 	})

@@ -21,7 +21,7 @@ func Example() {
 		return
 	}
 	config := perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"scrub"}, PerRank: true, Timeout: fsd.Duration(10 * time.Minute)}}}
-	job, err := perilog.NewJob(&config, perilog.JobConfig{ID: 1, R: r})
+	job, err := perilog.NewJob(&config, perilog.JobConfig{ID: 6731191091817518, R: r})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -123,7 +123,7 @@ func ExampleHolds() {
 {"timestamp":9.8,"name":"epilog-release","context":{"description":"scrub","ranks":"0,2-3","status":0}}
 {"timestamp":9.9,"name":"free"}
 `
-	if err := show(1234, []byte(log), []byte(r)); err != nil {
+	if err := show(6731191091817518, []byte(log), []byte(r)); err != nil {
 		fmt.Println(err)
 	}
 	// Output:
