@@ -101,7 +101,7 @@ func ExampleCheck() {
 func ExampleJobspecs() {
 	for seed := range 3 {
 		j := joblifetest.Jobspecs(4).Example(seed)
-		fmt.Println(j.Tasks()[0].Command, "for", j.Duration(), "on", j.Counts().Cores, "cores")
+		fmt.Println(j.Command(), "for", j.Duration(), "on", j.Counts().Cores, "cores")
 	}
 	// Output:
 	// [sleep] for 1s on 2 cores

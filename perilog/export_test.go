@@ -69,3 +69,6 @@ var (
 	ErrOwn    = errOwn
 	ErrR      = errR
 )
+
+// Final reports whether the final fragment was given back.
+func (j *Job) Final() bool { return j.final }

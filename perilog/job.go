@@ -282,9 +282,6 @@ func (j *Job) freed() *idset.Set {
 	return new(idset.Set)
 }
 
-// Final reports whether the final fragment was given back.
-func (j *Job) Final() bool { return j.final }
-
 // Done reports whether nothing is left to do: the job is inactive, and its
 // housekeeping has freed everything.
 func (j *Job) Done() bool {

@@ -137,7 +137,6 @@ func TestAccessorsChangeNothing(t *testing.T) {
 		b.job.Draining()
 		b.job.Starting()
 		b.job.Freed()
-		b.job.Final()
 		b.job.PrologTime()
 		b.job.Done()
 		for range b.job.Holders() {

@@ -119,14 +119,14 @@ func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
 	slot := &s.vertices[t.slot]
 	var base Quantity
 	switch t.rule {
-	case TasksTotal:
+	case tasksTotal:
 		return Known(t.count), true
-	case TasksPerSlot:
+	case tasksPerSlot:
 		base = slot.total
 		if r != nil && s.onlySlot() {
 			base = base.or(r.of("slot"))
 		}
-	case TasksPerResource:
+	case tasksPerResource:
 		var ok bool
 		if base, _, ok = s.sum(t.resource, t.slot+1, slot.end); !ok {
 			return Quantity{}, false

@@ -32,7 +32,7 @@ func TestNewMakesTheFourFormsOfRFC25(t *testing.T) {
 		require.Equal(t, tt.text, print(t, s))
 		require.Equal(t, tt.job.Duration, s.Duration())
 		require.Equal(t, []string{tt.job.Queue, tt.job.Cwd}, []string{s.Queue(), s.Cwd()})
-		require.Equal(t, app, s.Tasks()[0].Command)
+		require.Equal(t, app, s.Command())
 	}
 }
 
@@ -75,7 +75,7 @@ func TestNewPrintsWhatParseReads(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(text), string(printed), "New prints the canonical form")
 		require.Equal(t, j.Duration, again.Duration())
-		require.Equal(t, j.Command, again.Tasks()[0].Command)
+		require.Equal(t, j.Command, again.Command())
 		shape, err := again.Shape()
 		require.NoError(t, err)
 		cores, _ := shape.Cores.Fixed()

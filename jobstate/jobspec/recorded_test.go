@@ -147,7 +147,7 @@ func TestRecordedJobspecsKeepTheRulesAndPrintTheSame(t *testing.T) {
 			require.NoError(t, err)
 			_, err = s.Shape()
 			require.NoError(t, err)
-			require.Len(t, s.Tasks(), 1)
+			require.NotEmpty(t, s.Command())
 			require.JSONEq(t, string(j.Jobspec), print(t, s))
 			again, err := jobspec.Parse([]byte(print(t, s)))
 			require.NoError(t, err)

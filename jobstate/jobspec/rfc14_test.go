@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 func TestRFC14TheFourKeysAreRequired(t *testing.T) {
@@ -141,21 +140,20 @@ func TestRFC14TasksAreAListOfAtLeastOne(t *testing.T) {
 }
 
 func TestRFC14TasksAreDecoded(t *testing.T) {
-	s := parse(t, text(
-		`[{"type":"slot","count":10,"label":"read","with":[{"type":"core","count":2}]},{"type":"slot","count":1,"label":"db","with":[{"type":"core","count":6}]}]`,
-		`[{"command":["read-db","\u00e9\n"],"slot":"read","count":{"per_resource":{"type":"core","count":3}},"distribution":"block"},
+	const tasks = `[{"command":["read-db","\u00e9\n"],"slot":"read","count":{"per_resource":{"type":"core","count":3}},"distribution":"block"},
 		  {"command":["/opt/db"],"slot":"db","count":{"total":1},"attributes":{"environment":{"FOO":null}}},
 		  {"command":["log"],"slot":"db","count":{"per_slot":2}},
-		  {"command":["x"],"slot":"db","count":{"site":{"any":1}}}]`, ""))
-	want := []jobspec.Task{
-		{Command: []string{"read-db", "é\n"}, Slot: "read", Rule: jobspec.TasksPerResource, Count: 3, Resource: "core", Distribution: "block"},
-		{Command: []string{"/opt/db"}, Slot: "db", Rule: jobspec.TasksTotal, Count: 1},
-		{Command: []string{"log"}, Slot: "db", Rule: jobspec.TasksPerSlot, Count: 2},
-		{Command: []string{"x"}, Slot: "db", Rule: jobspec.TasksOther},
-	}
-	require.Equal(t, want, s.Tasks())
-	s.Tasks()[0].Command[0] = "changed"
-	require.Equal(t, want, s.Tasks(), "each call returns tasks of its own")
+		  {"command":["x"],"slot":"db","count":{"site":{"any":1}}}]`
+	s := parse(t, text(
+		`[{"type":"slot","count":10,"label":"read","with":[{"type":"core","count":2}]},{"type":"slot","count":1,"label":"db","with":[{"type":"core","count":6}]}]`,
+		tasks, ""))
+	want := []string{"read-db", "é\n"}
+	require.Equal(t, want, s.Command())
+	s.Command()[0] = "changed"
+	require.Equal(t, want, s.Command(), "each call returns one of its own")
+	all, ok := s.Lookup("tasks")
+	require.True(t, ok)
+	require.JSONEq(t, tasks, string(all))
 }
 
 func TestRFC14AttributesAreUserAndSystem(t *testing.T) {

@@ -2,58 +2,34 @@ package jobspec
 
 import "github.com/joblife/joblife/internal/jsonobj"
 
-// TaskRule says what Task.Count refers to. The zero TaskRule is invalid.
-type TaskRule uint8
+// taskRule says what task.count refers to. The zero taskRule is invalid.
+type taskRule uint8
 
 // The rules of RFC 14.
 const (
-	TasksPerSlot     TaskRule = 1 + iota // tasks in each slot
-	TasksPerResource                     // tasks for each resource of a type in the slot
-	TasksTotal                           // tasks in total
-	TasksOther                           // an extension that this package does not know
+	tasksPerSlot     taskRule = 1 + iota // tasks in each slot
+	tasksPerResource                     // tasks for each resource of a type in the slot
+	tasksTotal                           // tasks in total
+	tasksOther                           // an extension that this package does not know
 )
 
-// Task is a program that the job runs.
-type Task struct {
-	// Command is the executable and its arguments, at least one.
-	Command []string
-	// Slot is the label of the slot that the task runs in.
-	Slot string
-	// Rule and Count say how many tasks there are. Count is 0 for TasksOther.
-	Rule  TaskRule
-	Count int64
-	// Resource is the type that TasksPerResource counts.
-	Resource string
-	// Distribution is a hint for the launcher, empty if there is none.
-	Distribution string
-}
-
-// task is a Task without its command.
+// task is a program that the job runs.
 type task struct {
-	command      []byte // the array
-	slot         int    // index of the vertex
-	rule         TaskRule
-	count        int64
-	resource     string
-	distribution string
+	command  []byte // the array
+	slot     int    // index of the vertex
+	rule     taskRule
+	count    int64  // 0 for tasksOther
+	resource string // the type that tasksPerResource counts
 }
 
-// Tasks returns the programs that the job runs, at least one. It decodes them at each
-// call. The caller owns them.
-func (s *Spec) Tasks() []Task {
-	out := make([]Task, len(s.tasks))
-	for i, t := range s.tasks {
-		out[i] = Task{
-			Slot:         s.vertices[t.slot].Label,
-			Rule:         t.rule,
-			Count:        t.count,
-			Resource:     t.resource,
-			Distribution: t.distribution,
-		}
-		d := jsonobj.NewDoc(t.command) // which readTask has read before
-		for a := d.Array(); a.Next(); {
-			out[i].Command = append(out[i].Command, a.Text())
-		}
+// Command returns the program of the first task and its arguments, at least one. It decodes
+// them at each call, and the caller owns them. Few jobs have more tasks: see [Spec.Lookup]
+// of "tasks".
+func (s *Spec) Command() []string {
+	var out []string
+	d := jsonobj.NewDoc(s.tasks[0].command) // which readTask has read before
+	for a := d.Array(); a.Next(); {
+		out = append(out, a.Text())
 	}
 	return out
 }
@@ -93,7 +69,7 @@ func (s *Spec) readTask(v jsonobj.Value) {
 			number = m
 			t.readCount(m)
 		case "distribution":
-			t.distribution = m.Text()
+			m.Text()
 		case "attributes":
 			m.IsObject()
 		default:
@@ -103,7 +79,7 @@ func (s *Spec) readTask(v jsonobj.Value) {
 	if o.Require("command", "slot", "count"); v.Failed() {
 		return
 	}
-	if t.rule == TasksPerResource {
+	if t.rule == tasksPerResource {
 		if _, found, _ := s.sum(t.resource, t.slot+1, s.vertices[t.slot].end); !found {
 			number.Member("per_resource").Member("type").Fail(errInSlot)
 			return
@@ -141,14 +117,14 @@ func (t *task) readCount(v jsonobj.Value) {
 		n++
 		switch m := o.Value(); string(o.Key()) {
 		case "per_slot":
-			t.rule, t.count = TasksPerSlot, count(m)
+			t.rule, t.count = tasksPerSlot, count(m)
 		case "total":
-			t.rule, t.count = TasksTotal, count(m)
+			t.rule, t.count = tasksTotal, count(m)
 		case "per_resource":
-			t.rule = TasksPerResource
+			t.rule = tasksPerResource
 			t.resource, t.count = readTypeAndCount(m)
 		default:
-			t.rule = TasksOther
+			t.rule = tasksOther
 		}
 	}
 	if n != 1 {

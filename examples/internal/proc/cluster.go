@@ -169,7 +169,7 @@ func (c *Cluster) args(cmd exec.Command) []string {
 	case cmd.Start != nil:
 		spec, err := jobspec.Parse(cmd.Start.Jobspec)
 		if c.check(err); err == nil {
-			return spec.Tasks()[0].Command
+			return spec.Command()
 		}
 	}
 	return nil
