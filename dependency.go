@@ -151,7 +151,7 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 		return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
 	case !live:
 		byException := rec.Unstarted || rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout
-		if why := unmet(rec, byException, s, dep.Value); why != "" {
+		if why := unsatisfied(rec, byException, s, dep.Value); why != "" {
 			return errors.New("dependency: " + why)
 		}
 	}
@@ -168,10 +168,10 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 	return nil
 }
 
-// unmet returns why a job that is over does not satisfy a scheme, "" if it does. All but
-// afterany need a job that had resources (flux-core#6555). A summary does not tell whether an
+// unsatisfied returns why a job that is over does not satisfy a scheme, "" if it does. All but
+// afterany need a job that had resources (flux-core#6555). A summary does not say whether an
 // exception ended the job: one that ended as canceled or timeout counts as such.
-func unmet(r jobstate.Summary, byException bool, s scheme, id string) string {
+func unsatisfied(r jobstate.Summary, byException bool, s scheme, id string) string {
 	completed := r.Result == jobstate.ResultCompleted
 	switch {
 	case s == afterAny:
@@ -231,7 +231,7 @@ func (d *dependencies) event(e *HookEvent) {
 	rec, _ := j.Summary()
 	_, fatal := j.Cause()
 	byException := fatal && !j.Finished()
-	d.release(e, func(w dependent) bool { return unmet(rec, byException, w.scheme, "") == "" }, note)
+	d.release(e, func(w dependent) bool { return unsatisfied(rec, byException, w.scheme, "") == "" }, note)
 	d.leave(e)
 }
 

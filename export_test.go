@@ -81,8 +81,8 @@ func DescribeAll(m *Manager) string {
 	}
 	p := &m.purger
 	_, busy := m.index.Claimed()
-	fmt.Fprintf(&b, "%v %d offline %v purges %d %v %v %d %v\n", m.sched.queue.Phase(), len(m.out.Append), m.offline, p.asked.len(), busy, p.own, p.gone, p.limits)
-	m.bookings.Each(func(job jobid.ID, rank uint32, kind string, id uint32) {
+	fmt.Fprintf(&b, "%v %d offline %v purges %d %v %v %d %v\n", m.sched.queue.Phase(), len(m.out.Append), m.offline, p.asked.len(), busy, p.asking, p.gone, p.limits)
+	m.allocations.Each(func(job jobid.ID, rank uint32, kind string, id uint32) {
 		fmt.Fprintf(&b, "%v has rank%d/%s%d\n", job, rank, kind, id)
 	})
 	return b.String()
@@ -144,7 +144,7 @@ func Audit(m *Manager) error {
 	for id := range queued {
 		bad("%v is queued, and is no job", id)
 	}
-	m.auditBookings(bad)
+	m.auditAllocations(bad)
 	if m.dirty.len()+m.posts.len() > 0 {
 		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
 	}
@@ -161,9 +161,9 @@ func Audit(m *Manager) error {
 	return errors.Join(errs...)
 }
 
-// auditBookings tells where the bookings are not what jobs hold, resource by resource, and
+// auditAllocations tells where the allocations are not what jobs hold, resource by resource, and
 // where two hold the same.
-func (m *Manager) auditBookings(bad func(format string, args ...any)) {
+func (m *Manager) auditAllocations(bad func(format string, args ...any)) {
 	type place struct {
 		rank, id uint32
 		kind     string
@@ -185,14 +185,14 @@ func (m *Manager) auditBookings(bad func(format string, args ...any)) {
 		}
 	}
 	next := uint32(0)
-	m.bookings.tree.Ascend(func(s stretch) bool {
+	m.allocations.tree.Ascend(func(s stretch) bool {
 		if s.first < next || s.last < s.first {
 			bad("ranks %d to %d are booked, and those up to %d before", s.first, s.last, next)
 		}
 		next = s.last + 1
 		return true
 	})
-	m.bookings.Each(func(job jobid.ID, rank uint32, kind string, id uint32) {
+	m.allocations.Each(func(job jobid.ID, rank uint32, kind string, id uint32) {
 		p := place{rank, id, kind}
 		if holds[p] != job {
 			bad("%v is booked for %v, and %v holds it", p, job, holds[p])
@@ -204,15 +204,15 @@ func (m *Manager) auditBookings(bad func(format string, args ...any)) {
 	}
 }
 
-// NewBookings returns an index of who holds what, for tests of it alone.
-func NewBookings() *bookings { b := newBookings(); return &b }
+// NewAllocations returns an index of who holds what, for tests of it alone.
+func NewAllocations() *allocations { b := newAllocations(); return &b }
 
-func (b *bookings) Add(id jobid.ID, r *rset.R)             { b.add(id, r) }
-func (b *bookings) Remove(id jobid.ID, first, last uint32) { b.remove(id, first, last) }
-func (b *bookings) Conflict(id jobid.ID, r *rset.R) error  { return b.conflict(id, r) }
+func (b *allocations) Add(id jobid.ID, r *rset.R)             { b.add(id, r) }
+func (b *allocations) Remove(id jobid.ID, first, last uint32) { b.remove(id, first, last) }
+func (b *allocations) Conflict(id jobid.ID, r *rset.R) error  { return b.conflict(id, r) }
 
 // Each calls f with all that is booked.
-func (b *bookings) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {
+func (b *allocations) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {
 	b.tree.Ascend(func(s stretch) bool {
 		for h := range s.shares {
 			for _, k := range h.what.Kinds() {

@@ -245,9 +245,9 @@ type (
 	// SchedReady lets requests be sent. The ReadyResponse is the first of Ready.Sched.
 	SchedReady alloc.Ready
 	// SchedResponse responds to a Request. The error is ErrConflict if another job holds some
-	// of the resources: whatever the scheduler believes, nothing is booked twice. If a
+	// of the resources: whatever the scheduler believes, nothing is allocated twice. If a
 	// response is refused, end the session: pass SchedLost, and have the scheduler say hello
-	// again, which tells it what is held.
+	// again, which gets what is held.
 	SchedResponse alloc.Response
 	// SchedLost ends the session.
 	SchedLost struct{}
@@ -362,7 +362,7 @@ type Config struct {
 	Epoch     time.Time
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name. Without them there
-	// is the anonymous queue "". A queue takes and starts jobs until it is told not to.
+	// is the anonymous queue "". A queue takes and starts jobs until EnableQueue or StartQueue stops that.
 	// A queue that a Reload adds takes jobs but is stopped, as in flux-core, even if there
 	// was one of that name before.
 	Queues []string

@@ -48,7 +48,7 @@ type job struct {
 
 type rare struct {
 	keep   []byte  // the log of its housekeeping, as far as it is durable
-	notes  []byte  // all annotations, if the log does not tell; nil: it does
+	notes  []byte  // all annotations, unless they are those of the log, which nil means
 	alarms []timer // what hooks asked for a later time
 	doomed *Raise  // what a hook raised while the job was in NEW
 	timer  due
@@ -79,11 +79,11 @@ type start uint8
 const (
 	startNone   start = iota
 	startWanted       // to be sent when the executor says hello
-	startSent         // sent, perhaps in an earlier life
-	startAsk          // perhaps sent in an earlier life: the executor has to say, and must not start it now
+	startSent         // sent, perhaps before a restart
+	startAsk          // perhaps sent before a restart: the executor has to say, and must not start it now
 )
 
-// job returns the job as its log tells.
+// job returns the job as its log says.
 func (j *job) job() *jobstate.Job { return j.life.State() }
 
 // current returns the allocation without dropped ranks, as the last update extends it; nil: none.
@@ -117,7 +117,7 @@ type jobTable struct {
 	specs   specs
 
 	posts fifo[post] // inputs to dispatch
-	dirty fifo[*job] // then, jobs to settle
+	dirty fifo[*job] // then, jobs for which to decide
 }
 
 // view returns a job, durable or not.
@@ -157,7 +157,7 @@ func (s *specs) of(j *job) *jobspec.Spec {
 
 func (s *specs) handedOut() { s.parsed, s.asked = s.asked, s.parsed }
 
-// done forgets jobspecs that the text of the job tells.
+// done forgets jobspecs that the text of the job has.
 func (s *specs) done() {
 	for _, j := range s.asked {
 		j.forgetSpec()
@@ -165,7 +165,7 @@ func (s *specs) done() {
 	s.asked = clearTo(s.asked)
 }
 
-// forgetSpec drops the jobspec if the text tells it.
+// forgetSpec drops the jobspec if the text has it.
 func (j *job) forgetSpec() {
 	if j.spec != nil && j.spec.Original() == j.spec {
 		j.spec = nil
@@ -174,7 +174,7 @@ func (j *job) forgetSpec() {
 
 func stateIndex(s jobstate.State) int { return bits.TrailingZeros8(uint8(s)) }
 
-// touch notes that a job must be settled before the Step ends.
+// touch notes that decisions for a job are due before the Step ends.
 func (t *jobTable) touch(j *job) {
 	if !j.dirty {
 		j.dirty = true
@@ -422,7 +422,7 @@ func (v View) Result() (jobstate.Result, bool) {
 	return v.j.job().Result()
 }
 
-// Job returns the job as its log tells, never nil. For an inactive job it knows only what a
+// Job returns the job as its log says, never nil. For an inactive job it knows only what a
 // jobstate.Summary has.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {

@@ -38,8 +38,8 @@ type machine struct {
 	drains []*job // those that wait for drains
 	acting int    // how many jobs are acting
 
-	bookings   bookings
-	quarantine quarantine
+	allocations allocations
+	quarantine  quarantine
 
 	scratch perilog.Scratch
 	text    []byte         // scratch of entry
@@ -50,7 +50,7 @@ type machine struct {
 func (m *machine) begin(cfg Config) (err error) {
 	m.core = newCore(cfg.Volatile)
 	m.cfg, m.offline = cfg, cfg.Offline
-	m.timers, m.bookings = newTimers(), newBookings()
+	m.timers, m.allocations = newTimers(), newAllocations()
 	m.sched, m.exec.core, m.purger.core = newScheduler(&m.core), &m.core, &m.core
 	if err := m.configure(cfg); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (m *machine) run() {
 				m.fault(p.hook, p.job, err)
 			}
 		case m.dirty.len() > 0:
-			if j := m.dirty.first(); !m.settle(j) {
+			if j := m.dirty.first(); !m.proceed(j) {
 				m.dirty.pop()
 				j.dirty = false
 			}
@@ -337,8 +337,8 @@ func must(err error) {
 	}
 }
 
-// settle takes the next decisions for a job, and reports whether there may be more.
-func (m *machine) settle(j *job) bool {
+// proceed takes the next decisions for a job, and reports whether there may be more.
+func (m *machine) proceed(j *job) bool {
 	if m.log(j) || m.decide(j) {
 		return true
 	}
@@ -426,7 +426,7 @@ func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 	case jobstate.EventException:
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
 		if j.r != nil && j.life.Freed().Len() == j.r.Len() { // it was revoked
-			m.bookings.removeR(j.id, j.r) // now, since a hook may give it to another job
+			m.allocations.removeR(j.id, j.r) // now, since a hook may give it to another job
 		}
 	case jobstate.EventStart:
 		j.start = startSent // perhaps posted by an operator
@@ -485,14 +485,14 @@ func (m *machine) emit(j *job) {
 		m.exec.start(j)
 	}
 	if f := todo.Free; !f.IsEmpty() {
-		m.bookings.removeR(j.id, f.R)
+		m.allocations.removeR(j.id, f.R)
 		if !j.hidden {
 			m.sched.free(j.id, f.R, f.Final)
 		}
 	}
 	if j.r != nil && j.job().HasFlag(flagBypass) { // nothing goes back
 		for first, last := range j.life.Freed().Ranges() {
-			m.bookings.remove(j.id, first, last)
+			m.allocations.remove(j.id, first, last)
 		}
 	}
 	m.timers.schedule(j)

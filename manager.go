@@ -44,7 +44,7 @@ func New(cfg Config) (*Manager, error) {
 
 // Step dispatches one input at the time now, and decides what follows. After an error nothing
 // has changed. Without an error the input is accepted, but not durable before the next Ready
-// is done: tell nobody until then. That Ready has the answer if the input has a Tag.
+// is done: answer nobody until then. That Ready has the answer if the input has a Tag.
 //
 // now must not be before that of the last Step; it is rounded to an [eventlog.Timestamp].
 // After the deadline of a Shutdown the error is perilog.ErrStopped. Step panics if a hook

@@ -35,7 +35,7 @@ func (in SchedResponse) dispatch(m *machine) error {
 		}
 	}
 	if r.Type == alloc.ResponseSuccess {
-		if err := m.bookings.conflict(r.ID, r.R); err != nil {
+		if err := m.allocations.conflict(r.ID, r.R); err != nil {
 			return err
 		}
 	}
@@ -75,7 +75,7 @@ func (in Alloc) dispatch(m *machine) error {
 	case j.state != jobstate.StateSched || !j.job().HasFlag(flagBypass):
 		return fmt.Errorf("%w: %v is not in SCHED with the flag %s", ErrInvalid, in.ID, flagBypass)
 	}
-	if err := m.bookings.conflict(in.ID, in.R); err != nil {
+	if err := m.allocations.conflict(in.ID, in.R); err != nil {
 		return err
 	}
 	if err := m.give(j, in.R, jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)}); err != nil {
@@ -103,23 +103,23 @@ func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 
 // give gives a job its R, without the properties that only the scheduler's instance uses.
 func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
-	own := r.WithoutLocal()
+	plain := r.WithoutLocal()
 	if notes, err := j.merged(c.Annotations); err == nil { // else the log has only memos
 		c.Annotations = notes
 	}
 	e, err := m.entry(m.now, &c)
 	var record []byte
 	if err == nil && !m.volatile {
-		record, err = m.recordR(own, r.Scheduling())
+		record, err = m.recordR(plain, r.Scheduling())
 	}
 	if err == nil {
-		err = j.life.SetR(own)
+		err = j.life.SetR(plain)
 	}
 	if err != nil {
 		return err
 	}
-	j.r = own
-	m.bookings.add(j.id, own)
+	j.r = plain
+	m.allocations.add(j.id, plain)
 	if j.rare != nil {
 		j.rare.notes = nil // the log has them now
 	}

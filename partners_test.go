@@ -241,7 +241,7 @@ func TestBypassingJobsThatHoldTheSameAreQuarantined(t *testing.T) {
 func TestBookingsAreWhatJobsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type place struct{ rank, core uint32 }
-		b := joblife.NewBookings()
+		b := joblife.NewAllocations()
 		holds := make(map[jobid.ID]map[place]bool)
 		some := func(most uint32) *idset.Set {
 			first := rapid.Uint32Range(0, most).Draw(t, "first")

@@ -21,10 +21,10 @@ type purger struct {
 	limits  purge.Limits // of the configuration
 	idFloor jobid.ID     // ids up to it do not come back: all that are not known any more, as is recorded
 
-	asked fifo[Purge] // requests, the first of which is being carried out
-	own   bool        // the batch is for the first of asked
-	gone  int         // how many jobs went for it
-	byID  *PurgeIDs   // the request by id that the batch is for
+	asked  fifo[Purge] // requests, the first of which is being carried out
+	asking bool        // the batch is for the first of asked
+	gone   int         // how many jobs went for it
+	byID   *PurgeIDs   // the request by id that the batch is for
 
 	rest              eventlog.Timestamp // until when the age of jobs is not looked at
 	clockSuspectUntil eventlog.Timestamp // the clock has jumped: until then the limits purge nothing
@@ -164,9 +164,9 @@ func (p *purger) unlinked(in Unlinked, removed func(jobstate.Summary)) {
 		}
 		p.answer(Answer{Tag: p.byID.Tag, Count: n, Err: errors.Join(errs...)})
 		p.byID = nil
-	case p.own:
+	case p.asking:
 		p.gone += n
-		p.own = false
+		p.asking = false
 	}
 	p.next()
 }
@@ -200,7 +200,7 @@ func (p *purger) next() {
 		}
 		in := p.asked.first()
 		plan, err := p.index.Claim(p.now, in.Limits)
-		if p.own = len(plan.Jobs) > 0; p.own {
+		if p.asking = len(plan.Jobs) > 0; p.asking {
 			p.remove(plan)
 			return
 		}

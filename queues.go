@@ -66,8 +66,8 @@ func noQueue(category error, name string) error {
 	return fmt.Errorf("%w: '%s' is not a valid queue", category, plain(name))
 }
 
-// owned returns a queue that by may change.
-func (q queues) owned(by Cred, name string) (*queue, error) {
+// forOwner returns a queue to change, which only the owner may do.
+func (q queues) forOwner(by Cred, name string) (*queue, error) {
 	if err := owner(by); err != nil {
 		return nil, err
 	}

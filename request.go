@@ -338,7 +338,7 @@ func (in WaitCancel) dispatch(m *machine) error {
 }
 
 func (in EnableQueue) dispatch(m *machine) error {
-	q, err := m.queues.owned(in.By, in.Queue)
+	q, err := m.queues.forOwner(in.By, in.Queue)
 	if err != nil {
 		return err
 	}
@@ -349,7 +349,7 @@ func (in EnableQueue) dispatch(m *machine) error {
 }
 
 func (in StartQueue) dispatch(m *machine) error {
-	q, err := m.queues.owned(in.By, in.Queue)
+	q, err := m.queues.forOwner(in.By, in.Queue)
 	if err != nil {
 		return err
 	}

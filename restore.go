@@ -39,7 +39,7 @@ type Recovered struct {
 type Quarantined struct {
 	Job jobid.ID
 	Err error // with the line of the log, if it is at fault
-	// R is what the Manager tells schedulers that the job holds, so that they give it to
+	// R is what the job holds, as schedulers get it, so that they give it to
 	// no other. It lacks what other jobs hold. It is nil if the records have no R, or say
 	// that it was freed: if they are damaged, look after the nodes before the hello.
 	R *rset.R
@@ -439,13 +439,13 @@ func (j *job) snapshot() []Record {
 	return recordsOf(j.id, j.text, r, j.rareCopy().keep, j.log)
 }
 
-// separate books what jobs hold by their records, and returns those jobs. It quarantines
+// separate adds what jobs hold by their records, and returns those jobs. It quarantines
 // jobs that hold the same resources: when one of them ended, those of the other would be
 // free.
 func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
 	for _, j := range live {
 		if h, ok := j.holding(); ok {
-			m.bookings.add(j.id, h.held())
+			m.allocations.add(j.id, h.held())
 		}
 	}
 	var held []holding
@@ -457,7 +457,7 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	faults := make(map[jobid.ID]error)
 	for _, j := range live {
 		if h, ok := j.holding(); ok {
-			if faults[j.id] = m.bookings.conflict(j.id, h.held()); faults[j.id] != nil {
+			if faults[j.id] = m.allocations.conflict(j.id, h.held()); faults[j.id] != nil {
 				held = append(held, h)
 			}
 		}
@@ -465,14 +465,14 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	live = slices.DeleteFunc(live, func(j *job) bool {
 		err := faults[j.id]
 		if err != nil {
-			m.bookings.removeR(j.id, j.r)
+			m.allocations.removeR(j.id, j.r)
 			m.move(j, 0)
 			jobs[j.id].rec = nil
 			m.setAside(j.id, jobs[j.id], err, out)
 		}
 		return err != nil
 	})
-	m.bookAside(held)
+	m.addAside(held)
 	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
 	for i := range out.Quarantined {
@@ -495,12 +495,12 @@ func (s *stored) holding(id jobid.ID) (holding, bool) {
 	return holdingOf(j, r.WithoutLocal()), true
 }
 
-// bookAside books what quarantined jobs hold, without what other jobs hold.
-func (m *machine) bookAside(list []holding) {
+// addAside adds what quarantined jobs hold, without what other jobs hold.
+func (m *machine) addAside(list []holding) {
 	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.ID, b.ID) })
 	for _, h := range list {
-		if h.R, h.Free = m.bookings.rest(h.ID, h.held()), nil; !h.R.IsEmpty() {
-			m.bookings.add(h.ID, h.R)
+		if h.R, h.Free = m.allocations.rest(h.ID, h.held()), nil; !h.R.IsEmpty() {
+			m.allocations.add(h.ID, h.R)
 			m.quarantine.holdings = append(m.quarantine.holdings, h)
 		}
 	}

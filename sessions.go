@@ -212,7 +212,7 @@ func (s *scheduler) unannotate(j *job) {
 	}
 }
 
-// setNotes sets the annotations of a job, and tells readers of them.
+// setNotes sets the annotations of a job, which readers of the journal get.
 func (s *scheduler) setNotes(j *job, notes []byte) {
 	j.setNotes(notes)
 	if len(notes) == 0 {

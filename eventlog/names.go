@@ -13,7 +13,7 @@ var frequent = logline.NewNames(
 	"shell.init", "shell.start", "shell.task-exit", "shell-exit",
 )
 
-// names remembers the unknown names that an iterator met last, so that a log of few names
+// names remembers the unknown names that an iterator read last, so that a log of few names
 // takes one allocation a name, not one an entry.
 type names struct {
 	slots [32]string

@@ -186,7 +186,7 @@ func (s *Set) setBits(bits *roaring.Bitmap) {
 		s.big = new(big)
 	}
 	s.big.list, s.big.bits = nil, bits
-	s.settle()
+	s.represent()
 }
 
 func (s *Set) combineLists(op operation, t *Set) {

@@ -68,7 +68,7 @@ const (
 type big struct {
 	list   []run           // spare capacity is zero
 	bits   *roaring.Bitmap // nil: list is used
-	budget int             // until the next settle
+	budget int             // until the next represent
 	bytes  int             // of bits, when it was last looked at
 }
 
@@ -78,7 +78,7 @@ func (r run) containers() int {
 
 // store makes rs the run list of a set that had none or another. rs may have
 // come from s.list() by changes in place. Whether a bitmap were better is for
-// changed or settle to say.
+// changed or represent to say.
 func (s *Set) store(rs []run) {
 	switch {
 	case s.big != nil:
@@ -102,18 +102,18 @@ func (s *Set) changed(cost int) {
 	}
 	if b.bits == nil && len(b.list) <= maxShort {
 		if len(b.list) <= minListed {
-			s.settle()
+			s.represent()
 		}
 		return
 	}
 	if b.budget -= cost; b.budget <= 0 {
-		s.settle()
+		s.represent()
 	}
 }
 
-// settle gives the set the representation that suits it. Its cost follows runs and
+// represent gives the set the representation that suits it. Its cost follows runs and
 // containers, but looks at no more runs of a bitmap than at its containers.
-func (s *Set) settle() {
+func (s *Set) represent() {
 	b := s.big
 	if b == nil {
 		return
@@ -192,5 +192,5 @@ func (s *Set) setList(rs []run) {
 	if s.big != nil && cap(rs) > 2*len(rs) {
 		s.big.list = slices.Clone(rs)
 	}
-	s.settle()
+	s.represent()
 }

@@ -81,8 +81,8 @@ type ActionMode struct {
 	Timeout, KillTimeout time.Duration
 }
 
-// Owned reports whether this library runs the action, that is, whether PerRank or Leader is set.
-func (a *ActionMode) Owned() bool { return a.PerRank || a.Leader.Set }
+// Given reports whether PerRank or Leader is set: then this library runs the action.
+func (a *ActionMode) Given() bool { return a.PerRank || a.Leader.Set }
 
 // OnFailure says what happens to a rank where housekeeping failed. The zero value, "",
 // means that the event does not have the key.

@@ -51,7 +51,7 @@ type Event struct {
 // The Event aliases e until the next Decode. After an error it holds no entry. The
 // error names what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or
 // name that no event can have. Decode allocates the strings of a context. For the events of
-// actions it allocates nothing once it has met their descriptions, if the ranks are few ranges.
+// actions it allocates nothing once it has read their descriptions, if the ranks are few ranges.
 func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
 
 // decode is Decode without a copy.

@@ -147,7 +147,7 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 		return
 	}
 	level := LevelNote // RFC 21 has it hold the free, which is still to come
-	if v.freed || c.Owned() {
+	if v.freed || c.Given() {
 		level = LevelError
 	}
 	v.add(level, "starts after the final release: its ranks may be in use by others")

@@ -249,7 +249,7 @@ func (c *ActionStartContext) members(o *jsonobj.Reader, x *codec) (event string)
 	x.resources(o, &c.Resources)
 	c.ActionMode.members(o, x)
 	integer(o, x, "attempt", optional, &c.Attempt, 1, math.MaxUint32)
-	if c.Attempt > 0 && !c.Owned() {
+	if c.Attempt > 0 && !c.Given() {
 		x.fail(o.Value(), "", errAttempt)
 	}
 	if c.Kind == ActionHousekeeping {

@@ -20,7 +20,7 @@ type scratch struct {
 	ranks  *idset.Set // what the key ranks names
 	failed *FailedRanks
 	names  []string
-	texts  [8]string // the last texts met
+	texts  [8]string // the last texts read
 	next   uint8     // which of texts is replaced next
 }
 
@@ -33,7 +33,7 @@ func (m *scratch) failedRanks() *FailedRanks {
 	return m.failed
 }
 
-// text reads a string, and allocates it unless it is one of the last that were met.
+// text reads a string, and allocates it unless it is one of the last that were read.
 func (m *scratch) text(v jsonobj.Value) string { return m.intern(v.TextBytes()) }
 
 // intern is text for the content of a string.

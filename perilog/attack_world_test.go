@@ -480,7 +480,7 @@ func (w *world) judgeTime(rec perilog.LogEntry, settled eventlog.Timestamp) {
 	switch c := ev.Context().(type) {
 	case *jobstate.ActionStartContext:
 		key := jobstate.ActionKey{Kind: c.Kind, Description: c.Description}
-		if c.Owned() {
+		if c.Given() {
 			w.kills[key] = c.KillTimeout
 		}
 		if c.Attempt > 0 {

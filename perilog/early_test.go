@@ -192,7 +192,7 @@ func TestAnActionThatOthersHaveFinishedBeforeRIsOursAgain(t *testing.T) {
 			want          error
 		}{
 			{"prolog-finish", `{"description":"job-manager.prolog","status":0}`, nil},
-			{"prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrOwn},
+			{"prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrPosted},
 		} {
 			_, err = job.Apply(11, eventlog.Entry{Timestamp: 11, Name: event.name, Context: []byte(event.context)})
 			require.ErrorIs(t, err, event.want, "%s, reload: %v", event.name, reload)

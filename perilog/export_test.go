@@ -66,7 +66,7 @@ func (e Effects) IsEmpty() bool {
 // The categories of errors on which only tests branch.
 var (
 	ErrConfig = errConfig
-	ErrOwn    = errOwn
+	ErrPosted = errPosted
 	ErrR      = errR
 )
 

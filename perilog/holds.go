@@ -171,7 +171,7 @@ const (
 func traitsOf(c jobstate.Context) traits {
 	switch c := c.(type) {
 	case *jobstate.ActionStartContext:
-		if c.Owned() {
+		if c.Given() {
 			return namesRanks | startsAction | saysMode
 		}
 		return namesRanks | startsAction

@@ -36,8 +36,8 @@ var (
 // Categories of errors: an event that the Job posts itself; an R that is empty, too large,
 // repeated or missing.
 var (
-	errOwn = errors.New("perilog: the job posts this event itself")
-	errR   = errors.New("perilog: invalid R")
+	errPosted = errors.New("perilog: the job posts this event itself")
+	errR      = errors.New("perilog: invalid R")
 )
 
 // A JobConfig is what [NewJob] and [RecoverJob] need to know of a job.
@@ -70,7 +70,7 @@ type Job struct {
 	holds    Holds
 	now      eventlog.Timestamp
 	actions  []*action // configured prologs and epilogs, in order, then those that only the log knows
-	*nodes             // those of holds.scratch until ownNodes gives it some
+	*nodes             // those of holds.scratch until unshareNodes gives it some
 	*buffers           // those of holds.scratch until open gives it some
 
 	stopAt    eventlog.Timestamp // 0: no deadline
@@ -91,7 +91,7 @@ type nodes struct {
 	final   bool             // the last fragment went back
 	hk      *housekeeping
 	offline *idset.Set
-	*drains // those of holds.scratch until ownDrains gives it some
+	*drains // those of holds.scratch until unshareDrains gives it some
 }
 
 // drains are the drains of ranks that failed. Jobs without failed ranks share an empty value.
@@ -101,15 +101,15 @@ type drains struct {
 	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
 }
 
-// ownNodes gives j nodes of its own before their first change.
-func (j *Job) ownNodes() {
+// unshareNodes gives j nodes of its own before their first change.
+func (j *Job) unshareNodes() {
 	if s := j.holds.scratch; j.nodes == &s.noNodes {
 		j.nodes = &nodes{drains: &s.noDrains}
 	}
 }
 
-// ownBoth gives j nodes and an allocation of its own, in one piece if it has neither.
-func (j *Job) ownBoth() {
+// unshareAll gives j nodes and an allocation of its own, in one piece if it has neither.
+func (j *Job) unshareAll() {
 	h := &j.holds
 	if j.nodes == &h.scratch.noNodes && h.allocation == &h.scratch.noAllocation {
 		both := new(struct {
@@ -119,12 +119,12 @@ func (j *Job) ownBoth() {
 		both.drains = j.drains
 		j.nodes, h.allocation = &both.nodes, &both.allocation
 	}
-	j.ownNodes()
+	j.unshareNodes()
 }
 
-// ownDrains gives j drains of its own before their first change.
-func (j *Job) ownDrains() {
-	j.ownNodes()
+// unshareDrains gives j drains of its own before their first change.
+func (j *Job) unshareDrains() {
+	j.unshareNodes()
 	unshare(&j.drains, &j.holds.scratch.noDrains)
 }
 
@@ -201,7 +201,7 @@ func (j *Job) SetConfig(c *Config) error {
 
 func (j *Job) setOffline(ranks *idset.Set) {
 	if j.offline != nil || !ranks.IsEmpty() {
-		j.ownNodes()
+		j.unshareNodes()
 		j.offline = ranks.Clone()
 	}
 }
@@ -450,18 +450,18 @@ func (a *action) appendText(dst []byte) []byte {
 // stays small. The zero Scratch is ready for use. What Take and Decide return is then valid
 // until the next input or Take of any of these Jobs.
 type Scratch struct {
-	event, own   jobstate.Event // of Apply, and of what a Job posts
-	ended        idset.Set      // ranks on which the current event ends a hold
-	want         idset.Set      // ranks that the current event names
-	none         rset.R         // the empty one
-	checked      *Config        // the last valid configuration, which does not change
-	noNodes      nodes          // of Jobs without an allocation: never changed
-	noDrains     drains         // of Jobs on which no rank failed: never changed
-	noFailures   failures       // of Jobs on which no rank failed: never changed
-	noAllocation allocation     // of Jobs without an allocation: never changed
-	noEffects    buffers        // of Jobs without effects: never changed
-	free         []*buffers
-	taken        *buffers // those that Take returned last
+	event, posted jobstate.Event // of Apply, and of what a Job posts
+	ended         idset.Set      // ranks on which the current event ends a hold
+	want          idset.Set      // ranks that the current event names
+	none          rset.R         // the empty one
+	checked       *Config        // the last valid configuration, which does not change
+	noNodes       nodes          // of Jobs without an allocation: never changed
+	noDrains      drains         // of Jobs on which no rank failed: never changed
+	noFailures    failures       // of Jobs on which no rank failed: never changed
+	noAllocation  allocation     // of Jobs without an allocation: never changed
+	noEffects     buffers        // of Jobs without effects: never changed
+	free          []*buffers
+	taken         *buffers // those that Take returned last
 }
 
 // checkConfig checks a configuration once for all Jobs that have it.

@@ -26,7 +26,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", errR)
 	}
-	j.ownBoth()
+	j.unshareAll()
 	h, size := &j.holds, 0
 	h.setR(r)
 	for first, last := range h.all.Ranges() {
@@ -184,7 +184,7 @@ func (j *Job) postAction(a *action, c jobstate.Context) {
 
 // postEntry folds and logs an entry.
 func (j *Job) postEntry(log LogKind, e eventlog.Entry) {
-	ev := &j.holds.scratch.own
+	ev := &j.holds.scratch.posted
 	if err := ev.Decode(e); err != nil {
 		panic("perilog: an event that cannot be read: " + err.Error())
 	}
@@ -215,7 +215,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	if j.r == nil && traitsOf(ev.Context()).has(namesRanks) {
 		e := ev.Entry()
 		e.Context = bytes.Clone(e.Context)
-		j.ownNodes()
+		j.unshareNodes()
 		j.early = append(j.early, e)
 		if _, ok := ev.Action(); ok {
 			j.configure(nil) // the ranks of what was started are not known yet, so it is foreign
@@ -239,11 +239,11 @@ func (j *Job) refold() {
 	h.actions, h.failures = nil, &h.scratch.noFailures
 	j.configure(nil)
 	for _, e := range early {
-		if err := h.scratch.own.Decode(e); err != nil {
+		if err := h.scratch.posted.Decode(e); err != nil {
 			panic("perilog: an event that was read cannot be read: " + err.Error())
 		}
-		h.change(&h.scratch.own)
-		j.change(&h.scratch.own)
+		h.change(&h.scratch.posted)
+		j.change(&h.scratch.posted)
 	}
 	j.eachRun(func(a *action) { a.run.Lose() })
 }
@@ -283,7 +283,7 @@ func (j *Job) active(key jobstate.ActionKey) *action {
 
 // adopt adds an action that only the log has; nil: another writer runs it, or too many were.
 func (j *Job) adopt(key jobstate.ActionKey, how *jobstate.ActionMode) *action {
-	if !how.Owned() || j.adopted == maxAdopted {
+	if !how.Given() || j.adopted == maxAdopted {
 		return nil
 	}
 	a := &action{ActionKey: key}
@@ -303,14 +303,14 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	if a == nil || a.stage == stageActive { // a foreign start of the same name
 		return
 	}
-	a.stage, a.began, a.foreign = stageActive, t, !c.Owned()
+	a.stage, a.began, a.foreign = stageActive, t, !c.Given()
 	ranks := j.holds.hold(key).ranks.Clone()
 	a.run = j.newRun(a, &c.ActionMode, ranks)
 	switch {
 	case c.Attempt > 0:
 		j.launched(a)
 		a.run.Launch(t, c.Attempt, ranks)
-	case !c.Owned():
+	case !c.Given():
 		a.run.Launch(t, a.attempts+1, ranks) // by another writer
 	}
 }
@@ -328,7 +328,7 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 	if a == nil || a.stage != stageActive {
 		return
 	}
-	if a.foreign && c.Owned() {
+	if a.foreign && c.Given() {
 		last := a.attempts + 1
 		if a.run != nil {
 			last = a.run.LastAttempt()
@@ -369,7 +369,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 	}
 	if a.config != nil {
 		spec.Kill, spec.IgnoreControl = a.config.Kill, a.config.IgnoreControl
-		if !how.Owned() {
+		if !how.Given() {
 			spec.PerRank, spec.Leader = a.config.PerRank, a.config.Leader
 			spec.Timeout, spec.KillTimeout = a.timeouts()
 		}
@@ -411,7 +411,7 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 		a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
 	}
 	if c.Drain {
-		j.ownDrains()
+		j.unshareDrains()
 		reason := run.DrainReason(title(c.ActionKey), cause, j.State().ID().String())
 		j.due = append(j.due, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
 	}
@@ -435,7 +435,7 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 // foldException cancels what a fatal exception cancels, and drains ranks that the job drops.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
-		j.ownDrains()
+		j.unshareDrains()
 		reason := c.Type + " dropped the node for job " + j.State().ID().String()
 		j.due = append(j.due, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
 	}

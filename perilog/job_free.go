@@ -73,7 +73,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 		h = &housekeeping{action: j.housekeepingAction(), releaseAfter: c.ReleaseAfter, onFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain)}
 		h.stage, h.began = stageActive, t
 		h.run = j.newRun(&h.action, &c.ActionMode, j.holds.all.Clone())
-		j.ownNodes()
+		j.unshareNodes()
 		j.hk = h
 		return
 	}

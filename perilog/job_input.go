@@ -100,14 +100,14 @@ func (j *Job) admit(ev *jobstate.Event) error {
 			return fmt.Errorf("%w: clean while the job waits for %s", ErrOrder, s.Waiting())
 		}
 	case jobstate.EventDrained:
-		return fmt.Errorf("%w: use Drained", errOwn)
+		return fmt.Errorf("%w: use Drained", errPosted)
 	}
 	key, ok := ev.Action()
 	does := traitsOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
 	case a != nil && (a.stage != stageFinished || does.has(startsAction)), does.has(saysMode):
-		return fmt.Errorf("%w: %v", errOwn, key)
+		return fmt.Errorf("%w: %v", errPosted, key)
 	case key.Kind == jobstate.ActionProlog && does.has(startsAction) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
 	case j.mayBeStarting() && !does.has(startsAction):

@@ -208,14 +208,14 @@ const maxNodelist = 64 << 10
 // fragments, failures and new launches.
 func (j *Job) Take(now eventlog.Timestamp) Effects {
 	if j.advance(now); !j.stopped() {
-		j.settle()
+		j.prepare()
 	}
 	for _, s := range j.effects.Signal {
 		j.Signaled(now, s)
 	}
-	settled := j.decided
+	returned := j.decided
 	out := j.close()
-	out.Post = out.Post[settled:]
+	out.Post = out.Post[returned:]
 	if out.Free.R == nil {
 		out.Free.R = &j.holds.scratch.none
 	}
@@ -231,8 +231,8 @@ func (j *Job) Signaled(now eventlog.Timestamp, s Signal) {
 	}
 }
 
-// settle decides what follows, and what goes out with it.
-func (j *Job) settle() {
+// prepare decides what follows, and what goes out with it.
+func (j *Job) prepare() {
 	j.react()
 	if j.mayStart() {
 		j.open()

@@ -219,10 +219,10 @@ func (b *bench) launched() string {
 func TestALaunchThatTheJobDidNotLogIsRefused(t *testing.T) {
 	b := newBench(t, 1, perilog.Config{})
 	b.take()
-	b.refuse("epilog-start", `{"description":"x","per-rank":true,"attempt":1}`, perilog.ErrOwn)
-	b.refuse("epilog-start", `{"description":"x","leader":0}`, perilog.ErrOwn)
+	b.refuse("epilog-start", `{"description":"x","per-rank":true,"attempt":1}`, perilog.ErrPosted)
+	b.refuse("epilog-start", `{"description":"x","leader":0}`, perilog.ErrPosted)
 	b.apply("epilog-start", `{"description":"x"}`)
-	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrOwn)
+	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrPosted)
 	require.Empty(t, b.job.Active())
 }
 
@@ -245,7 +245,7 @@ func TestAnActionOfOursThatHasEndedDoesNotBeginAgain(t *testing.T) {
 	require.True(t, b.exited(prolog, 0, 0).Start)
 	b.apply("start", "")
 	b.apply("prolog-finish", `{"description":"job-manager.prolog","status":256}`)
-	b.refuse("prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrOwn)
+	b.refuse("prolog-start", `{"description":"job-manager.prolog"}`, perilog.ErrPosted)
 }
 
 func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {

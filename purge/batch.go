@@ -141,10 +141,10 @@ func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, sta
 		return Plan{}, nil, false
 	}
 	for _, id := range ids {
-		x.tell(id, failed[id])
+		x.note(id, failed[id])
 	}
 	for id, cause := range failed {
-		x.tell(id, cause)
+		x.note(id, cause)
 	}
 	if b.left > 0 {
 		return Plan{}, nil, false
@@ -162,13 +162,13 @@ func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, sta
 	return b.Plan, b.failed, true
 }
 
-// tell notes the outcome of a job, if it is in the batch. The first one counts.
-func (x *Index) tell(id jobid.ID, cause error) {
+// note notes the outcome of a job, if it is in the batch. The first one counts.
+func (x *Index) note(id jobid.ID, cause error) {
 	at, ok := x.jobs.job(id)
 	if !ok || x.jobs.where(at) != whereLeaving {
 		return
 	}
-	x.jobs.move(at, whereTold)
+	x.jobs.move(at, whereAnswered)
 	b := x.batch
 	b.left--
 	if cause != nil {

@@ -72,7 +72,7 @@ func (x *Index) Check() error {
 	left := 0
 	for i, at := range x.batch.slots {
 		c, where := x.batch.Jobs[i], x.jobs.where(at)
-		if x.jobs.record(at) != c.Summary || where != whereLeaving && where != whereTold {
+		if x.jobs.record(at) != c.Summary || where != whereLeaving && where != whereAnswered {
 			return fmt.Errorf("%v is in the batch and at %x", c.ID, where)
 		}
 		if where == whereLeaving {

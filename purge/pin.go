@@ -61,7 +61,7 @@ func (x *Index) Pin(id jobid.ID, p Pin) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if where := x.jobs.where(at); where == whereLeaving || where == whereTold {
+	if where := x.jobs.where(at); where == whereLeaving || where == whereAnswered {
 		return false, jobError(id, ErrLeaving, "")
 	}
 	pins := x.pins[id]

@@ -223,7 +223,7 @@ func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 		switch x.jobs.where(at) {
 		case wherePinned:
 			return Plan{}, pinnedError(id, x.pins[id])
-		case whereLeaving, whereTold:
+		case whereLeaving, whereAnswered:
 			return Plan{}, jobError(id, ErrLeaving, "")
 		}
 		p.Jobs = append(p.Jobs, Candidate{x.jobs.record(at), ReasonID})

@@ -39,12 +39,12 @@ const (
 
 // Where a job is. An empty slot has 0.
 const (
-	whereFree    meta = 1 << 4 // it may be purged
-	wherePinned  meta = 2 << 4
-	whereLeaving meta = 3 << 4 // it is in the batch
-	whereTold    meta = 4 << 4 // it is in the batch, and the store has told its outcome
-	whereWaiting meta = 5 << 4 // the store could not remove it; it is tried again later
-	wherePurged  meta = 6 << 4 // it is gone: this is its tombstone
+	whereFree     meta = 1 << 4 // it may be purged
+	wherePinned   meta = 2 << 4
+	whereLeaving  meta = 3 << 4 // it is in the batch
+	whereAnswered meta = 4 << 4 // it is in the batch, and its outcome is known
+	whereWaiting  meta = 5 << 4 // the store could not remove it; it is tried again later
+	wherePurged   meta = 6 << 4 // it is gone: this is its tombstone
 )
 
 // A table holds the records of resident jobs and tombstones, and finds them by id.

@@ -41,7 +41,7 @@ type Reader struct {
 	first   int64 // where the Decoder began
 	offset  int64 // where the next line begins
 	history int64 // where the history ends
-	told    bool  // that it ended
+	marked  bool  // ErrEndOfHistory was returned
 	twice   bool
 	err     error // that reading ended with
 
@@ -195,7 +195,7 @@ func (r *Reader) more() error {
 	case err == nil:
 		r.lines.rest = r.buf[r.next:r.fed]
 		return nil
-	case err == io.EOF && !r.told:
+	case err == io.EOF && !r.marked:
 		err = ErrEndOfHistory
 	case err != io.EOF && err != ErrEndOfHistory:
 		failure := newError("read", r.name, r.offset, nil, err)
@@ -204,7 +204,7 @@ func (r *Reader) more() error {
 		}
 		return failure
 	}
-	r.told = true
+	r.marked = true
 	return err
 }
 
@@ -215,7 +215,7 @@ func (r *Reader) look() error {
 	for more := true; ; {
 		unread := r.buf[r.next:r.end]
 		lines := unread
-		if !r.told {
+		if !r.marked {
 			lines = unread[:min(int64(len(unread)), max(r.history-r.offset, 0))]
 		}
 		if i := bytes.LastIndexByte(lines, '\n'); i >= 0 {

@@ -10,7 +10,7 @@
 // the corpus is skipped and says so.
 //
 // Each reader asserts how much it read, and each listed difference how often it
-// was met, so that a comparison cannot pass by comparing nothing.
+// was seen, so that a comparison cannot pass by comparing nothing.
 //
 // Only tests import this package.
 package refdata

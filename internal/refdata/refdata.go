@@ -125,7 +125,7 @@ func ExpectDifferences(t testing.TB, want map[string]int) *Differences {
 		}
 		for reason, n := range d.want {
 			if n == 0 || d.got[reason] != n {
-				t.Errorf("difference %q: met %d times, listed %d", reason, d.got[reason], n)
+				t.Errorf("difference %q: seen %d times, listed %d", reason, d.got[reason], n)
 			}
 		}
 	})

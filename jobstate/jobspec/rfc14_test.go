@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
 )
 
 func TestRFC14TheFourKeysAreRequired(t *testing.T) {

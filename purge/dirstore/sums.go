@@ -56,8 +56,8 @@ func readSums(fsys folder, dir string) (c sums, err error) {
 	case err != nil:
 		return sums{}, fmt.Errorf("%s: %w", sumsKey, cause(err))
 	}
-	var own uint32
-	_, err = fmt.Sscanf(string(text), "eventlog %d %x jobspec %x R %x %x", &c.size, &c.eventlog, &c.jobspec, &c.r, &own)
+	var self uint32
+	_, err = fmt.Sscanf(string(text), "eventlog %d %x jobspec %x R %x %x", &c.size, &c.eventlog, &c.jobspec, &c.r, &self)
 	if err != nil || string(c.text()) != string(text) {
 		return sums{there: true, bad: true}, nil
 	}

@@ -95,7 +95,7 @@ func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	if err := q.add(j, false); err != nil {
 		return dst, err
 	}
-	return q.settle(dst), nil
+	return q.update(dst), nil
 }
 
 // AddStopped adds a job that is stopped: it gets no request before [Queue.Start], so
@@ -147,7 +147,7 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	default:
 		q.drop(j)
 	}
-	return q.settle(dst), nil
+	return q.update(dst), nil
 }
 
 // Prioritize sets the priorities of jobs. The queue sends the changed priorities of
@@ -156,7 +156,7 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 // the request instead. A job that the queue does not have, or that is named
 // twice, is an error. For k of n jobs it takes k log n steps.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
-	q.marks += 2 // marks-1: named in this call; marks: and told to the scheduler
+	q.marks += 2 // marks-1: named in this call; marks: and changed for the scheduler
 	for _, p := range jobs {
 		j, err := q.get(p.ID)
 		if err == nil && j.mark == q.marks-1 {
@@ -167,7 +167,7 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		}
 		j.mark = q.marks - 1
 	}
-	told := 0
+	changed := 0
 	for _, p := range jobs {
 		j := q.jobs[p.ID]
 		if j.Priority == p.Priority {
@@ -187,21 +187,21 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 		default:
 			q.in[stateSent].insert(j)
 			j.mark = q.marks
-			told++
+			changed++
 		}
 	}
 	dst = q.recall(dst)
-	dst = q.tell(dst, jobs, told)
+	dst = q.reprioritize(dst, jobs, changed)
 	return q.fill(dst), nil
 }
 
-// tell appends messages with the new priorities of the jobs that Prioritize marked, told
+// reprioritize appends messages with the new priorities of the jobs that Prioritize marked, changed
 // in number, unless their requests were recalled since.
-func (q *Queue) tell(dst []Send, jobs []Priority, told int) []Send {
-	if told == 0 {
+func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
+	if changed == 0 {
 		return dst
 	}
-	pairs := make([]Priority, 0, told)
+	pairs := make([]Priority, 0, changed)
 	for _, p := range jobs {
 		if j := q.jobs[p.ID]; j.mark == q.marks && j.state == stateSent {
 			pairs = append(pairs, p)
@@ -245,7 +245,7 @@ func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, er
 			q.enter(j)
 		}
 	}
-	return q.settle(dst), nil
+	return q.update(dst), nil
 }
 
 // An Outcome says what a response of the scheduler means for the job.
@@ -290,7 +290,7 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	case a.Type == ResponseCancel && !canceled:
 		q.in[j.state].remove(j)
 		q.enter(j)
-		return q.settle(dst), OutcomeRequeued, nil
+		return q.update(dst), OutcomeRequeued, nil
 	case a.Type == ResponseSuccess && canceled:
 		out = OutcomeReturned
 		r, _ := a.R.Restrict(a.R.Ranks()) // drops the key scheduling
@@ -301,7 +301,7 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 		out = OutcomeDenied
 	}
 	q.drop(j)
-	return q.settle(dst), out, nil
+	return q.update(dst), out, nil
 }
 
 // Hello handles the hello of a scheduler. The new scheduler replaces the one before,
@@ -327,7 +327,7 @@ func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 	}
 	q.phase, q.limit = PhaseOnline, m.Limit
 	a := ReadyResponse{Count: uint32(q.in[statePending].len())}
-	return q.settle(dst), a, nil
+	return q.update(dst), a, nil
 }
 
 // Lost handles the loss of the scheduler: a disconnect, or a failure in place of a

@@ -17,7 +17,7 @@ const (
 	stateSent                      // the scheduler, which has its request
 	stateRecalled                  // the response to a request that was taken back
 	stateCanceled                  // as stateRecalled, but the job left the queue
-	stateClaimed                   // pending, with a place among the requests: see settle.go
+	stateClaimed                   // pending, with a place among the requests: see requests.go
 	states                         // the number of states, the invalid one included
 )
 

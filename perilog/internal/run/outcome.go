@@ -76,12 +76,12 @@ func (r *Run) groups() []Group {
 		}
 		groups[k].Ranks.Insert(rank)
 	}
-	told := r.spec.PerRank || r.lead.status == 0 && len(r.slots) > 0
+	known := r.spec.PerRank || r.lead.status == 0 && len(r.slots) > 0
 	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
 		add(rank, s)
-		told = told || s.cause == r.lead.cause || s.status != 0 && r.lead.cause == CauseCanceled
+		known = known || s.cause == r.lead.cause || s.status != 0 && r.lead.cause == CauseCanceled
 	})
-	if !told {
+	if !known {
 		for i := range groups {
 			groups[i].Ranks.Remove(r.spec.Leader)
 		}

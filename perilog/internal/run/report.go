@@ -124,7 +124,7 @@ func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, deta
 		r.rankEnded(rank, p, cause, status)
 	} else {
 		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
-		if p.cause != 0 { // CauseControl, which stands also where no rank is left to tell of it
+		if p.cause != 0 { // CauseControl, which stands also where no rank is left
 			cause, status = p.cause, orStatus(status, statusFailed)
 		}
 		p.cause, p.status = cause, status
@@ -159,13 +159,13 @@ func (r *Run) orphan(cause Cause, status int32) {
 // rankEnded ends a rank and reports it. What a control line said before stands: the node
 // failed even if the command then succeeds there. If it does not, that is a second failure.
 func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
-	told := s.cause == CauseControl || s.cause == CauseReported && (cause == CauseOK || cause == CauseCanceled)
-	if told {
+	reported := s.cause == CauseControl || s.cause == CauseReported && (cause == CauseOK || cause == CauseCanceled)
+	if reported {
 		cause, status = s.cause, orStatus(status, statusFailed)
 	}
 	r.endSlot(s, cause, status)
 	r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
-	if cause == CauseOK || cause == CauseCanceled || told {
+	if cause == CauseOK || cause == CauseCanceled || reported {
 		return
 	}
 	// The end of a single command says nothing about any node.

@@ -295,7 +295,7 @@ func (r *Run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 			r.launchOf(s).alive--
 		}
 		r.enter(s, stageRunning)
-		*s = slot{attempt: attempt, stage: stageRunning, cause: s.cause, drained: s.drained} // what was told of it stands
+		*s = slot{attempt: attempt, stage: stageRunning, cause: s.cause, drained: s.drained} // what control lines said of it stands
 		l.alive++
 	})
 	if l.alive == 0 {
@@ -388,7 +388,7 @@ func (r *Run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
 		if r.canceled && l.phase == phaseRunning {
 			l.phase = phaseCanceling
 		}
-		if l.phase != phaseRunning { // it was not told to stop with the others
+		if l.phase != phaseRunning { // it was launched after the others were stopped
 			l.deadline = 0
 			r.signal(l.attempt, idset.Of(rank), sigterm)
 		}

@@ -15,10 +15,10 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// bookings knows which job holds which resources: jobs with an allocation, bypass or not,
+// allocations knows which job holds which resources: jobs with an allocation, bypass or not,
 // jobs whose housekeeping goes on, and quarantined ones. No two hold the same, except while
 // Restore looks for those that do.
-type bookings struct {
+type allocations struct {
 	tree  *btree.BTreeG[stretch] // by their first ranks; disjoint
 	found []stretch              // scratch of within
 }
@@ -36,13 +36,13 @@ type share struct {
 	what *children.Set
 }
 
-func newBookings() bookings {
-	return bookings{tree: btree.NewG(16, func(a, b stretch) bool { return a.first < b.first })}
+func newAllocations() allocations {
+	return allocations{tree: btree.NewG(16, func(a, b stretch) bool { return a.first < b.first })}
 }
 
 // within returns the stretches that have some of a range of ranks, in order. The result is
 // valid until the next call.
-func (b *bookings) within(first, last uint32) []stretch {
+func (b *allocations) within(first, last uint32) []stretch {
 	b.found = b.found[:0]
 	b.tree.DescendLessOrEqual(stretch{first: first}, func(s stretch) bool {
 		if s.last >= first {
@@ -86,8 +86,8 @@ func (s *stretch) without(id jobid.ID) bool {
 	return i >= 0
 }
 
-// add books resources for a job, whoever holds some of them.
-func (b *bookings) add(id jobid.ID, r *rset.R) {
+// add adds resources of a job, whoever holds some of them.
+func (b *allocations) add(id jobid.ID, r *rset.R) {
 	for p := range r.Parts() {
 		mine, at := share{id, p.What}, p.First
 		for _, s := range b.within(p.First, p.Last) {
@@ -106,7 +106,7 @@ func (b *bookings) add(id jobid.ID, r *rset.R) {
 }
 
 // remove removes the share of a job from a range of ranks, where it has one.
-func (b *bookings) remove(id jobid.ID, first, last uint32) {
+func (b *allocations) remove(id jobid.ID, first, last uint32) {
 	for _, s := range b.within(first, last) {
 		if rest := s; rest.without(id) {
 			b.replace(s, first, last, rest)
@@ -114,7 +114,7 @@ func (b *bookings) remove(id jobid.ID, first, last uint32) {
 	}
 }
 
-func (b *bookings) removeR(id jobid.ID, r *rset.R) {
+func (b *allocations) removeR(id jobid.ID, r *rset.R) {
 	for p := range r.Parts() {
 		b.remove(id, p.First, p.Last)
 	}
@@ -122,7 +122,7 @@ func (b *bookings) removeR(id jobid.ID, r *rset.R) {
 
 // replace puts another stretch in the place of what s has of a range of ranks; without
 // shares, nothing.
-func (b *bookings) replace(s stretch, first, last uint32, as stretch) {
+func (b *allocations) replace(s stretch, first, last uint32, as stretch) {
 	as.first, as.last = max(first, s.first), min(last, s.last)
 	if rest := s; s.first < as.first {
 		rest.last = as.first - 1
@@ -140,7 +140,7 @@ func (b *bookings) replace(s stretch, first, last uint32, as stretch) {
 }
 
 // overlaps returns what other jobs hold of some resources, by job; nil if nothing.
-func (b *bookings) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
+func (b *allocations) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	var parts map[jobid.ID][]children.Part
 	for p := range r.Parts() {
 		for _, s := range b.within(p.First, p.Last) {
@@ -167,7 +167,7 @@ func (b *bookings) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	return out
 }
 
-func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
+func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
 	both := b.overlaps(id, r)
 	if both == nil {
 		return nil
@@ -181,7 +181,7 @@ func (b *bookings) conflict(id jobid.ID, r *rset.R) error {
 }
 
 // rest returns the resources without what other jobs hold of them.
-func (b *bookings) rest(id jobid.ID, r *rset.R) *rset.R {
+func (b *allocations) rest(id jobid.ID, r *rset.R) *rset.R {
 	both := b.overlaps(id, r)
 	for _, other := range slices.Sorted(maps.Keys(both)) {
 		r, _, _ = rset.Subtract(r, both[other]) // fails only on hosts, and there are none

@@ -90,7 +90,7 @@ func (q *Queue) move(j *job, to state) {
 }
 
 // enter makes a job without a request pending or blocked, and puts it into that list. It
-// is in no list before. Claims are out of balance until settle.
+// is in no list before. Claims are out of balance until update.
 func (q *Queue) enter(j *job) {
 	j.state = statePending
 	if j.blocked() {
@@ -172,5 +172,5 @@ func (q *Queue) fill(dst []Send) []Send {
 	return dst
 }
 
-// settle appends what to send after a change.
-func (q *Queue) settle(dst []Send) []Send { return q.fill(q.recall(dst)) }
+// update appends what to send after a change.
+func (q *Queue) update(dst []Send) []Send { return q.fill(q.recall(dst)) }
