@@ -30,11 +30,9 @@ const (
 	maxArgument    = 1 << 16 // bytes
 )
 
-// A Config says which prologs, epilogs and housekeeping the jobs of an instance have.
-// The zero Config has none. Two prologs, or two epilogs, must not have the same
-// description. The zero Tolerate tolerates no failed rank. The tags serve libraries for
-// TOML, YAML and JSON. [Config.Check] checks the values. A running action keeps the
-// configuration that its start event recorded.
+// A Config says which prologs, epilogs and housekeeping the jobs of an instance have; the
+// zero Config has none. Two prologs, or two epilogs, must not have the same description.
+// The tags serve libraries for TOML, YAML and JSON; [Config.Check] checks the values.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`
@@ -58,11 +56,10 @@ type ActionConfig struct {
 	// which chooses what to run if it is empty.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
-	// PerRank runs the command on each rank. Otherwise a single command runs on rank
-	// Leader, which need not be a rank of the job, and serves all ranks. Its end is the end
-	// of the action on all ranks, except those that a control line released earlier. If it
-	// fails, the Job drains the ranks that control lines named as failed, and Leader if the
-	// action holds it and the command may still run there.
+	// PerRank runs the command on each rank. Otherwise a single command on rank Leader,
+	// which need not be a rank of the job, serves all ranks and ends for all but those that
+	// a control line released. If it fails, the Job drains the ranks that control lines
+	// named, and Leader if the action holds it and the command may still run there.
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 
@@ -117,16 +114,14 @@ type HousekeepingConfig struct {
 	OnFailure jobstate.OnFailure `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
 }
 
-// Tolerate says how many ranks of a job may fail in its prologs before the job
+// Tolerate says how many ranks of a job may fail in its prologs, together, before the job
 // fails. The zero value tolerates no failure.
 //
-// The ranks that failed in any prolog of the job count together. A failure is
-// tolerated only if a control line or an operator reported the rank as failed, or its
-// node is offline or was lost. Any other failure, such as an exit with 1, fails the
-// job unless AnyFailure is set, whatever was reported before. Without Drop the job
-// also fails if the prolog timed out or lost its node, since it may still run. Any
-// number of the ranks in Ranks may fail. Of the others, as many as the greater of Count
-// and Fraction may fail. A job always fails if all of its ranks failed.
+// A failure is tolerated only if a control line or an operator reported the rank, or its
+// node is offline or lost. Any other one, such as an exit with 1, fails the job unless
+// AnyFailure is set. Without Drop, so does a prolog that timed out or lost its node: it may
+// still run. Any number of Ranks may fail; of the others, as many as the greater of Count
+// and Fraction. A job fails if all of its ranks failed.
 type Tolerate struct {
 	Count      int        `json:"count,omitempty" toml:"count,omitempty" yaml:"count,omitempty"`
 	Fraction   float64    `json:"fraction,omitempty" toml:"fraction,omitempty" yaml:"fraction,omitempty"` // of the job's ranks, from 0 to 1

@@ -10,26 +10,22 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Holds knows what holds which ranks of one job. A holder is the job itself, the executor,
-// a prolog, an epilog, or a drain that is not confirmed. Holds folds the events of the
-// job's log into a [jobstate.Job] and into the ranks and named resources of each holder.
+// Holds knows what holds which ranks of one job, by the events of its log.
 //
 //   - The job holds its ranks from alloc until CLEANUP begins.
-//   - The executor holds ranks from start until it releases them, and all named
-//     resources until its final release.
-//   - A prolog or epilog holds the ranks and named resources that its start
-//     names, until a partial release or its finish. Two live starts of one kind
-//     and description are two holds, and the older one ends first.
+//   - The executor holds ranks from start until it releases them, and all named resources
+//     until its final release.
+//   - A prolog or epilog holds the ranks and named resources that its start names, until a
+//     partial release or its finish. Two live starts of one kind and description are two
+//     holds; the older one ends first.
 //   - A drain holds the ranks that failed, until it is confirmed.
 //
-// A rank leaves when an event ends the last hold on it. Before CLEANUP, only a rank that
-// the job has dropped leaves; one that the executor released leaves at finish. A named
-// resource that an action held leaves in the same way. The event free comes when nothing is
-// held: all other ranks and resources leave. The event clean ends every hold. What has left
-// never comes back: a later action does not hold it.
+// A rank leaves when the last hold on it ends, and so does a named resource that an action
+// held. Before CLEANUP only dropped ranks leave; those that the executor released leave at
+// finish. At free, when nothing is held, the others leave. The event clean ends every hold.
+// What has left never comes back: a later action does not hold it.
 //
-// The zero Holds is not valid. One goroutine at a time may use a Holds, and it
-// must not be copied.
+// The zero Holds is not valid, and a Holds must not be copied.
 type Holds struct {
 	job         *jobstate.Job
 	scratch     *Scratch
@@ -128,11 +124,10 @@ func (h *Holds) setNames(names []string) {
 	}
 }
 
-// Apply folds one entry of the job's log. It refuses and ignores what
-// [jobstate.Job.Apply] refuses and ignores; after an error nothing has changed. If
-// an event names ranks or resources that are not the job's or have left, Apply
-// ignores those. Apply keeps no reference to e. The time of a release is
-// proportional to the ranges that it names and to the active actions.
+// Apply folds one entry of the job's log, as [jobstate.Job.Apply] does, and returns its
+// errors; then nothing has changed. Ranks and resources that are not the job's or have left
+// are ignored. It keeps no reference to e. A release costs the ranges that it names and the
+// active actions.
 func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
 	if err := h.scratch.event.Decode(e); err != nil {
 		return 0, err

@@ -54,17 +54,15 @@ type JobConfig struct {
 
 // A Job is one job and its nodes: it folds the job's log, runs the configured prologs,
 // epilogs and housekeeping, and frees each rank when nothing holds it. It only decides;
-// Take returns what is to be done. The package documentation shows the loop.
+// Take returns what is to be done.
 //
-// All prologs start with the event alloc, and so does housekeeping. When a prolog
-// fails, the Job logs the start of every epilog, a fatal exception, which ends the job,
-// and then the finish of that prolog. Otherwise epilogs start at the event finish; or,
-// if a prolog started but the job did not, when CLEANUP begins. If neither started, no
-// epilog runs. Epilogs hold their ranks from their start. They are launched when no
-// prolog is active. [Job.SetConfig] says which configuration counts.
+// All prologs, and housekeeping, start with the event alloc. When a prolog fails, the Job
+// logs the start of every epilog, a fatal exception, and then the finish of that prolog.
+// Otherwise epilogs start at the event finish; or, if a prolog started but the job did not,
+// when CLEANUP begins. If neither started, no epilog runs. Epilogs hold their ranks from
+// their start, and are launched when no prolog is active.
 //
-// A Job must not be copied, and one goroutine at a time may use it. The caller passes
-// the time; a time before the latest one counts as the latest one.
+// A Job must not be copied. A time before the latest one counts as the latest one.
 type Job struct {
 	cfg      *Config
 	holds    Holds
@@ -177,15 +175,15 @@ func NewJob(c *Config, s JobConfig) (*Job, error) {
 	return j, nil
 }
 
-// SetConfig replaces the configuration, and keeps c. An action is due if it is
-// configured when its phase begins. Prologs and housekeeping begin with alloc, epilogs
-// when they are due. A phase has begun when the log has another event after that and
-// the starts that followed. If there were no prologs, an added one is due until the
-// executor is asked. What has begun goes on as it is.
+// SetConfig replaces the configuration, and keeps c. An action is due if it is configured
+// when its phase begins: prologs and housekeeping with alloc, epilogs when they are due. A
+// phase has begun when the log has another event after that and the starts that followed.
+// If there were no prologs, an added one is due until the executor is asked. What has begun
+// goes on as it is.
 //
-// [RecoverJob] with c does the same. Of what has begun it knows what the start says; the
-// rest, such as the command, comes from c, or from the first later configuration that has
-// the action. The error is that of [Config.Check], and then nothing has changed.
+// [RecoverJob] with c does the same: what a start does not say, such as the command, comes
+// from c, or from the first later configuration that has the action. The error is that of
+// [Config.Check], and then nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err
@@ -395,11 +393,10 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	}
 }
 
-// Shutdown stops the work of the Job: it launches no more actions and does not start
-// the job. Until the deadline the Job still logs the ends of running actions; 0, or another
-// value that is no time, means no deadline. After it the Job refuses all inputs, and
-// Take returns nothing new. An action that has not ended is active in the log, and
-// [RecoverJob] finds it. A second call changes the deadline.
+// Shutdown ends launches and does not start the job. Until the deadline the Job logs the
+// ends of running actions; a value that is no time, such as 0, means no deadline. After it
+// the Job refuses all inputs, and Take returns nothing new: [RecoverJob] finds what has not
+// ended. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	if j.stopping, j.stopAt = true, 0; guard.IsTime(deadline) {

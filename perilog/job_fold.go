@@ -43,21 +43,19 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	return nil
 }
 
-// RecoverJob folds the logs of a job after a restart. hkLog is the log of its
-// housekeeping, and may be empty.
+// RecoverJob folds the logs of a job after a restart. hkLog is that of its housekeeping,
+// and may be empty.
 //
-// An action that was launched and has not ended is lost: its processes may still run. The
-// action keeps its holds until its process reports again, or [Job.Reattach], [Job.Rerun] or
-// [Job.ForceFinish] resolves it. [Job.Unresolved] lists such actions. The next Take asks
-// again for each drain that is not confirmed. It signals again each action that was being
-// stopped; the kill timeout starts anew. It starts the configured actions whose phase has
-// not begun: see [Job.SetConfig]. An action in the log keeps the timeouts and ranks that
-// its start recorded, whatever the configuration says now.
+// An action that was launched and has not ended is lost: its processes may still run. It
+// keeps its holds until its process reports again, or [Job.Reattach], [Job.Rerun] or
+// [Job.ForceFinish] resolves it: see [Job.Unresolved]. The next Take asks again for each
+// drain that is not confirmed, signals again what was being stopped, whose kill timeout
+// starts anew, and starts the configured actions whose phase has not begun: see
+// [Job.SetConfig]. An action keeps the timeouts and ranks that its start recorded.
 //
-// RecoverJob accepts events that Apply would have refused as too early: what was
-// freed in the log is freed. It returns the errors of NewJob. Any other error names
-// the line and wraps an error of package eventlog or jobstate. For a torn last line
-// the error wraps [eventlog.ErrTorn], and the Job has the entries before that line;
+// RecoverJob accepts events that Apply would have refused as too early: what was freed in
+// the log is freed. It returns the errors of NewJob, or one of package eventlog or jobstate
+// that names the line. After [eventlog.ErrTorn] the Job has the entries before that line;
 // the caller may only read it.
 func RecoverJob(now eventlog.Timestamp, c *Config, s JobConfig, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)

@@ -17,21 +17,20 @@ import (
 const maxFrame = 256
 
 // Apply accepts an event from the embedder, such as alloc, start, finish, release or an
-// exception. The Job itself posts the events of its own actions, and drained, free and
-// clean.
+// exception. The Job posts drained, free, clean and the events of its actions itself.
 //
-// An accepted event is in Post of the next Take, before the events that follow from
-// it. Do not append it to the log yourself. An event that package jobstate ignores is
-// in Post too, unless it repeats the entry before it exactly.
+// An accepted event is in Post of the next Take, before what follows from it: do not log it
+// yourself. An event that package jobstate ignores is in Post too, unless it repeats the
+// entry before it exactly.
 //
-// Apply refuses what [jobstate.Job.Apply] refuses, and eventlog.AppendEntry. It returns
+// Apply refuses what [jobstate.Job.Apply] and eventlog.AppendEntry refuse. It returns
 // ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
 // more, and for a free or clean while something is held. It refuses an alloc before the job
 // has an R, an event of an action that the Job runs, and a launch. After an error nothing
-// has changed, and the event must not be logged. Apply keeps no reference to e.
+// has changed. Apply keeps no reference to e.
 //
-// No order of events frees a rank early (I3): before an event that ends a hold on
-// ranks, the Job logs the starts of the epilogs that must run there.
+// No order of events frees a rank early (I3): before an event that ends a hold on ranks,
+// the Job logs the starts of the epilogs that must run there.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
@@ -116,15 +115,13 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	return nil
 }
 
-// Report tells the Job what happened to an action on a rank. Reports may come in any
-// order and more than once. A report that does not apply changes nothing, and the
-// answer says why. Send the answer after the Post of the next Take is durable.
+// Report passes what happened to an action on a rank. Reports may come in any order and
+// more than once; one that does not apply changes nothing, and the Ack says why. Send the
+// Ack after the Post of the next Take is durable. It allocates only for a failure.
 //
-// A report about a lost action reattaches the action on that rank. So a process that
-// survived a restart of the manager repeats its last report until the answer is
-// [AckEnded], [AckStale] or [AckUnknown].
-//
-// A report allocates only if it is a failure.
+// A report about a lost action reattaches it on that rank. So a process that survived a
+// restart of the manager repeats its last report until the Ack is [AckEnded], [AckStale] or
+// [AckUnknown].
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Ack {
 	if j.advance(now); j.stopped() {
 		return AckRepeated
@@ -195,15 +192,14 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 const maxOperator = 64
 
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the
-// operator. On these ranks the action may be running, lost, or waiting for the node;
-// housekeeping may also have failed there. nil means all such ranks, even those where it
-// runs: to end only what [Job.Unresolved] lists, pass its Ranks. The action continues on
-// the other ranks. If a single command is lost, the rank of its leader, as Unresolved lists
-// it, means all ranks. ForceFinish sends no signal and drains nothing.
+// operator. There the action may be running, lost, or waiting for the node; housekeeping
+// may also have failed. nil means all such ranks: to end only what [Job.Unresolved] lists,
+// pass its Ranks. If a single command is lost, the rank of its leader means all ranks.
+// ForceFinish sends no signal and drains nothing.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported
-// failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a
-// whole. The error wraps ErrAction, and then nothing has changed.
+// failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a whole.
+// The error wraps ErrAction, and then nothing has changed.
 func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set, status int32, operator string) error {
 	j.enter(now)
 	a := j.action(key)
@@ -361,12 +357,11 @@ func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *id
 }
 
 // Rerun launches a lost action again on ranks; nil means all ranks where it was lost.
-// Housekeeping can also run again on ranks where it failed, while they are held or
-// being drained. A job whose prolog was lost starts only after a Rerun or a report
-// that the prolog succeeded. On ranks that the job dropped, Rerun ends the action.
-//
-// The error wraps ErrAction, and then nothing has changed. Rerun refuses the prolog
-// of a job that is ending, and an action that is no longer in the configuration.
+// Housekeeping can also run again where it failed, while the ranks are held or being
+// drained. A job whose prolog was lost starts only after a Rerun or a report that it
+// succeeded. On dropped ranks, Rerun ends the action. It refuses the prolog of a job that
+// is ending, and an action that is not configured any more. The error wraps ErrAction, and
+// then nothing has changed.
 func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)

@@ -257,10 +257,9 @@ func (j *Job) isMoot(l Launch) bool {
 }
 
 // Decide posts the next events that follow from the inputs, and returns what was posted
-// since the last Decide or Take, inputs included. It returns nothing when nothing follows
-// any more. Free and clean come last, so that an embedder can answer the other events with
-// inputs that delay them. An embedder without such answers calls only Take, which decides
-// everything at once. The slice is valid until the next input.
+// since the last Decide or Take, inputs included; nothing when nothing follows any more.
+// Free and clean come last, so that an embedder can delay them by inputs. Others call only
+// Take, which decides everything at once. The slice is valid until the next input.
 func (j *Job) Decide(now eventlog.Timestamp) []LogEntry {
 	if j.advance(now); len(j.effects.Post) == j.decided && !j.stopped() {
 		j.follow()

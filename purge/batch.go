@@ -20,13 +20,13 @@ type batch struct {
 	failed map[jobid.ID]error // the jobs that it could not remove; nil if there are none
 }
 
-// Claim plans a batch as Plan does, and reserves its jobs until Unlinked has all of
-// their outcomes: they cannot be pinned. Call it BEFORE the store removes the
-// jobs. If no job is due, the plan has no jobs and nothing is claimed. The index keeps the
-// slices of the plan: do not change them.
+// Claim plans a batch as Plan does, and reserves its jobs, which cannot be pinned until
+// Unlinked has all of their outcomes. Call it BEFORE the store removes them. If no job is
+// due, nothing is claimed. The index keeps the slices of the plan: do not change them.
+// Claim takes O(log n) for each job.
 //
 // It returns an error if limits make no sense or another batch is claimed; or of category
-// ErrClock. It takes O(log n) for each job.
+// ErrClock.
 func (x *Index) Claim(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := cmp.Or(l.Check(), x.checkIdle(), x.checkClock(now)); err != nil {
 		return Plan{}, err
@@ -125,16 +125,16 @@ func (x *Index) Claimed() (Plan, bool) {
 	return x.batch.Plan, true
 }
 
-// Unlinked passes what the store says of the batch: which jobs it has removed, and which it
-// could not remove and why. It may come in parts; repetitions and other ids change nothing.
+// Unlinked passes which jobs of the batch the store has removed, and which it could not
+// remove and why. It may come in parts; repetitions and other ids change nothing.
 //
-// When the store has spoken of every job, done is true, and the jobs that are gone have
-// left the index. Unlinked returns the plan as Claim did, and the jobs that stay: plans by
-// limits leave those out for a while, first for a minute, then for twice as long each time,
-// at most for an hour. See [Index.Observe] and Stats.Stuck.
+// When every job has an outcome, done is true, and those that are gone have left the index.
+// Unlinked returns the plan as Claim did, and the jobs that stay: plans by limits leave
+// those out for a minute, then for twice as long each time, at most for an hour. See
+// [Index.Observe] and Stats.Stuck.
 //
-// Unlinked takes O(log n) for each job. When only an eighth of the jobs is left, it also
-// moves those to new memory.
+// Unlinked takes O(log n) for each job. When an eighth of the jobs is left, those move to
+// new memory.
 func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, stay map[jobid.ID]error, done bool) {
 	b := x.batch
 	if b == nil {

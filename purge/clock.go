@@ -11,12 +11,11 @@ import (
 // weekend needs no help.
 const maxJump = 7 * 24 * time.Hour
 
-// Observe passes the time to the index. Call it at every tick, so that the index
-// can distinguish a clock that jumped from a quiet night. Stuck jobs whose wait
-// is over can be planned again.
+// Observe passes the time, so that the index can distinguish a clock that jumped from a
+// quiet night. Call it at every tick. Stuck jobs whose wait is over can be planned again.
 //
-// The error has category ErrClock: now is not a valid time, is before the last
-// time that the index was told, or is more than a week after it.
+// The error has category ErrClock: now is not a valid time, is before the last one, or is
+// more than a week after it.
 func (x *Index) Observe(now eventlog.Timestamp) error {
 	if err := x.checkClock(now); err != nil {
 		return err

@@ -112,11 +112,9 @@ type Snapshot struct {
 // New returns an empty index. It returns an error if cfg makes no sense.
 func New(cfg Config) (*Index, error) { return Recover(cfg, Snapshot{}) }
 
-// Recover returns an index of the jobs and tombstones that a restart finds. Its
-// watermark is the greatest id in ev. For n jobs it takes O(n log n), or O(n)
-// if they are in the order of the index.
-//
-// Pins are not stored: their owners pin the jobs again before the first batch.
+// Recover returns an index of what a restart finds. Its watermark is the greatest id in ev.
+// For n jobs it takes O(n log n), or O(n) if they are in the order of the index. Pins are
+// not stored: their owners pin the jobs again before the first batch.
 //
 // The error has category ErrClock if Snapshot.Now is neither 0 nor a valid time. Another
 // error names a record that is not valid, or is there twice.
@@ -170,12 +168,12 @@ func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobst
 	return nil
 }
 
-// Add takes a job that became inactive, and raises the watermark to its id. Its time may
-// be before the times of others, equal to one, or ahead of the clock: then the job delays
-// no other, age does not purge it before that time, and PlanIDs does.
+// Add takes a job that became inactive, and raises the watermark to its id. If its time is
+// ahead of the clock, the job delays no other, age does not purge it before that time, and
+// PlanIDs does. Add costs O(log n).
 //
 // It returns an error if the record is not valid or the job is resident, of category
-// ErrPurged if it has a tombstone. Add costs O(log n).
+// ErrPurged if it has a tombstone.
 func (x *Index) Add(r jobstate.Summary) error {
 	if err := check(r); err != nil {
 		return err

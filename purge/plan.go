@@ -205,11 +205,10 @@ func (x *Index) Due(l Limits) eventlog.Timestamp {
 	return min(at, goes)
 }
 
-// PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An
-// id that appears twice counts once. It plans all of them or none: the error is about
-// the first job that cannot be purged, of category ErrUnknown, ErrActive, ErrPurged,
-// ErrPinned or ErrLeaving. There is another error for more than MaxBatch ids. It takes
-// O(1) for each id, and sorts them.
+// PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An id that
+// appears twice counts once. The error is about the first job that cannot be purged, of
+// category ErrUnknown, ErrActive, ErrPurged, ErrPinned or ErrLeaving, or for more than
+// MaxBatch ids. It takes O(1) for each id, and sorts them.
 func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, excess("ids", len(ids), MaxBatch)

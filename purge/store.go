@@ -9,46 +9,44 @@ import (
 )
 
 // A Store keeps the data of jobs. [CarryOut] calls, for each batch, Prepare and then
-// Unlink. When a call returns nil, its change is durable: it survives a crash at any later
-// moment. Repeating a call, also after a crash, has no further effect.
+// Unlink. When a call returns nil, its change survives a crash at any later moment.
+// Repeating a call, also after a crash, has no further effect. Package purge/storetest
+// tests stores.
 //
 // A store need not look at ctx: CarryOut does so before every call. A call may return the
 // error of a ctx that is done, whether or not it made its change.
-//
-// Package purge/storetest tests stores.
 type Store interface {
-	// Prepare stores what is to remain of the jobs of a plan. Its watermark goes first: if
-	// the machine stopped after the greatest id was unlinked and before that is stored, the
-	// id would come back. Prepare never lowers the stored watermark.
+	// Prepare stores what is to remain of the jobs of a plan. Its watermark goes first:
+	// otherwise an id could come back after a crash. Prepare never lowers the stored
+	// watermark.
 	//
 	// It stores Tombstones, one for each id; a later record of an id replaces the earlier
-	// one. The tombstones in Expired have expired: the store may remove them now, later or
-	// never, and may not have them. No id is in both.
+	// one. Those in Expired the store may remove now, later or never, and may not have. No
+	// id is in both.
 	//
 	// If it fails, it may have done any part of that, and no other tombstone is harmed. It
 	// keeps none of the slices.
 	Prepare(ctx context.Context, p Plan) error
 
-	// Unlink removes everything that is stored of the jobs, except the watermark
-	// and tombstones. A job of which nothing is stored is no error.
+	// Unlink removes everything that is stored of the jobs, except the watermark and
+	// tombstones. A job of which nothing is stored is no error.
 	//
 	// A job that cannot be removed does not stop the others: it is in failed, with the
-	// cause, and the others are gone. failed is nil or empty if all are gone. If err is not
-	// nil, the store failed as a whole: failed means nothing, and any of these jobs may be
-	// gone, complete or in part. No other job is harmed.
+	// cause. failed is nil or empty if all are gone. If err is not nil, the store failed as
+	// a whole: failed means nothing, and any of these jobs may be gone, complete or in
+	// part. No other job is harmed.
 	//
 	// After a restart, a job of which only a part is left must not be listed; its id comes
 	// again in a later Unlink, or the store cleans up. Unlink does not keep the slice.
 	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
 }
 
-// CarryOut has a store carry out the plan that x has claimed, and tells x. It returns the
-// plan with those jobs that are gone, which has none if nothing was claimed.
+// CarryOut has a store carry out the plan that x has claimed, if any, and passes x the
+// outcome. It returns the plan with those jobs that are gone.
 //
-// If the store could not remove some of the jobs, the others are gone, and the error joins
-// one for each job that is not: these stay in the index, and later plans have them again.
-// After any other error, of the store or of ctx, no job has left the index, even if the
-// store has removed some: a later plan has them again.
+// If the store could not remove some jobs, the error joins one for each: these stay in the
+// index, and later plans have them again. After any other error, of the store or of ctx, no
+// job has left the index, even if the store has removed some: a later plan has them again.
 func CarryOut(ctx context.Context, x *Index, s Store) (Plan, error) {
 	p, ok := x.Claimed()
 	if !ok {

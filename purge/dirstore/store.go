@@ -63,12 +63,12 @@ func create(dir string, open func(dir string) (folder, error)) (*Store, error) {
 	return s, nil
 }
 
-// Open opens a store, and removes jobs that were being added or removed when a crash
-// came: the next Unlink tries again what cannot be removed. It works on a full disk.
+// Open opens a store, and removes jobs that were being added or removed when a crash came:
+// the next Unlink tries again what cannot be removed. It works on a full disk, and reads
+// the names of all jobs, but no job.
 //
-// The error is [ErrNotStore] if the directory is not a store, fs.ErrNotExist if there is no
-// directory, logfile.ErrLocked if the store is open elsewhere. Open reads the names of all
-// jobs, but no job.
+// The error is [ErrNotStore] if the directory is not a store, fs.ErrNotExist if there is
+// none, logfile.ErrLocked if the store is open elsewhere.
 func Open(dir string) (*Store, error) { return open(dir, openFolder) }
 
 func open(dir string, open func(dir string) (folder, error)) (*Store, error) {

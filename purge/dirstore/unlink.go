@@ -12,15 +12,15 @@ import (
 )
 
 // Unlink removes jobs as purge.Store says: the caller has stored a watermark that covers
-// their ids. It moves the jobs into the trash and makes the move durable: from then on they
-// are gone, also after a crash. Then it removes their files.
+// their ids. It moves the jobs into the trash and makes that durable with one fsync: from
+// then on they are gone, also after a crash. Then it removes their files.
 //
-// A job that cannot be moved is in failed, and the others are still removed. Unlink
-// does not remove a file that the store did not make: it stays in the folder trash. Unlink
-// follows no symbolic link. A file that cannot be removed from the trash is no error: the
-// next Unlink and the next Open try again.
+// A job that cannot be moved is in failed, and the others are still removed. A file that
+// the store did not make stays in the folder trash, and no symbolic link is followed. What
+// cannot be removed from the trash is no error: the next Unlink and the next Open try
+// again.
 //
-// Unlink makes one fsync. It works on a full disk. On Windows no file of the jobs may be open.
+// Unlink works on a full disk. On Windows no file of the jobs may be open.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
 	if err := s.check(op); err != nil {

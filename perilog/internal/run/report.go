@@ -41,12 +41,11 @@ const (
 )
 
 // Report applies a report. Reports may come in any order, twice, and about anything: one
-// that makes no sense gets an answer and changes nothing. A report about a process that was
-// lost in a restart reattaches it on that rank: so it is AckApplied, whatever it says.
+// that makes no sense changes nothing. A report about a process that was lost in a restart
+// reattaches it, so it is AckApplied, whatever it says.
 //
-// Report ignores the wait status of a process that was stopped or continued. An exit
-// after SIGTERM counts as timed out or canceled, whatever its status: the command
-// did not do the whole work.
+// Report ignores the wait status of a process that was stopped or continued. An exit after
+// SIGTERM counts as timed out or canceled: the command did not do the whole work.
 func (r *Run) Report(now eventlog.Timestamp, rep Report) Ack {
 	r.advance(now)
 	p := r.process(rep.Rank)
