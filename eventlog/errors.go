@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
@@ -47,12 +48,6 @@ func (e *SyntaxError) Error() string {
 // [ErrLimit], and the cause.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
-// A cause is an error of a category, whose text it does not repeat.
-type cause struct{ category, err error }
-
-func (c *cause) Error() string   { return c.err.Error() }
-func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
-
 // The causes without a value in their text. That in a field follows the field's name.
 var (
 	errEmptyLine    = errors.New("empty line")
@@ -72,7 +67,7 @@ var (
 
 // syntaxError returns the error of a line, at an offset in it.
 func syntaxError(category error, offset int, err error) *SyntaxError {
-	return &SyntaxError{Line: 1, Offset: int64(offset), Err: &cause{category, err}}
+	return &SyntaxError{Line: 1, Offset: int64(offset), Err: guard.Wrap(category, err)}
 }
 
 // at returns e, which is of one line, with its place in a log.
@@ -109,7 +104,7 @@ func jsonCategory(err, other error) error {
 // refuse returns the error of an Entry that cannot be written, such as
 // `eventlog: name: must not be empty`. The field is "entry" for the whole.
 func refuse(category error, field string, err error) error {
-	return fmt.Errorf("eventlog: %s: %w", field, &cause{category, err})
+	return fmt.Errorf("eventlog: %s: %w", field, guard.Wrap(category, err))
 }
 
 func refuseJSON(field string, err error) error {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
@@ -39,10 +40,7 @@ const (
 
 // String returns "prolog", "epilog" or "housekeeping"; another value prints as ActionKind(n).
 func (k ActionKind) String() string {
-	if name := k.event("prolog", "epilog", "housekeeping"); name != "" {
-		return name
-	}
-	return label(nil, "ActionKind", int(k))
+	return guard.Name("ActionKind", k, "prolog", "epilog", "housekeeping")
 }
 
 // event returns the name that fits the kind, "" for an invalid kind.
@@ -182,10 +180,8 @@ const (
 	FailedDrop                         // neither the job nor the executor holds the ranks after this
 )
 
-var failedTexts = []string{FailedKeep: "keep", FailedDrop: "drop"}
-
 // String returns "keep" or "drop"; another value prints as FailedAction(n).
-func (a FailedAction) String() string { return label(failedTexts, "FailedAction", int(a)) }
+func (a FailedAction) String() string { return guard.Name("FailedAction", a, "keep", "drop") }
 
 func (*ActionStartContext) context()   {}
 func (*ActionLaunchContext) context()  {}

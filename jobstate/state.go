@@ -3,7 +3,8 @@ package jobstate
 import (
 	"cmp"
 	"math/bits"
-	"strconv"
+
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // State is a job state of RFC 21, or a mask of several, with the values that Flux
@@ -31,14 +32,6 @@ const (
 // numStates is the number of states, masks not counted.
 const numStates = 7
 
-// label returns the name of a number, Kind(n) for one without a name.
-func label(list []string, kind string, n int) string {
-	if n < len(list) && list[n] != "" {
-		return list[n]
-	}
-	return kind + "(" + strconv.Itoa(n) + ")"
-}
-
 // stateNames has the long and the short name of each state and of the masks with a name.
 var stateNames = map[State][2]string{
 	StateNew: {"NEW", "N"}, StateDepend: {"DEPEND", "D"}, StatePriority: {"PRIORITY", "P"}, StateSched: {"SCHED", "S"},
@@ -47,7 +40,7 @@ var stateNames = map[State][2]string{
 }
 
 // String returns the name, such as RUN or PENDING. A value without a name prints as State(n).
-func (s State) String() string { return cmp.Or(stateNames[s][0], label(nil, "State", int(s))) }
+func (s State) String() string { return cmp.Or(stateNames[s][0], guard.Name("State", s)) }
 
 // Short returns the short name, such as R or PD, empty for a value without a name.
 func (s State) Short() string { return stateNames[s][1] }
@@ -76,4 +69,4 @@ const (
 var resultTexts = []string{ResultCompleted: "COMPLETED", ResultFailed: "FAILED", ResultCanceled: "CANCELED", ResultTimeout: "TIMEOUT"}
 
 // String returns the name. A value without a name prints as Result(n).
-func (r Result) String() string { return label(resultTexts, "Result", int(r)) }
+func (r Result) String() string { return guard.Name("Result", r, resultTexts[1:]...) }

@@ -1,6 +1,9 @@
 package jobstate
 
-import "github.com/joblife/joblife/internal/logline"
+import (
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/logline"
+)
 
 // The names of the events that RFC 21 defines.
 const (
@@ -229,4 +232,4 @@ var outcomeTexts = []string{
 func (o Outcome) Ignored() bool { return o > Applied && o <= ignoredFreed }
 
 // String returns "applied", or the reason why the event was ignored.
-func (o Outcome) String() string { return label(outcomeTexts, "Outcome", int(o)) }
+func (o Outcome) String() string { return guard.Name("Outcome", o, outcomeTexts[1:]...) }

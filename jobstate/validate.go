@@ -23,10 +23,8 @@ const (
 	LevelError
 )
 
-var levelTexts = []string{LevelNote: "note", LevelError: "error"}
-
 // String returns "note" or "error"; another value prints as Level(n).
-func (l Level) String() string { return label(levelTexts, "Level", int(l)) }
+func (l Level) String() string { return guard.Name("Level", l, "note", "error") }
 
 const maxFindings = 1000
 

@@ -165,6 +165,15 @@ func (d *Disk) look(op, name string) (dir *node, base string, n *node, err error
 	return dir, base, n, nil
 }
 
+// lookDir is look for a directory, which must be there.
+func (d *Disk) lookDir(op, name string) (*node, error) {
+	_, _, n, err := d.look(op, name)
+	if err == nil && (n == nil || !n.mode.IsDir()) {
+		err = notThere("open", name)
+	}
+	return n, err
+}
+
 func notThere(op, name string) error { return pathError(op, name, fs.ErrNotExist) }
 
 // Count returns how many calls of an operation there were.
@@ -300,12 +309,9 @@ func (d *Disk) move(m move) {
 // SyncDir makes the names in a directory durable, and the moves of the same names before
 // that: they reach the disk in their order.
 func (d *Disk) SyncDir(name string) error {
-	_, _, n, err := d.look("syncdir", name)
+	n, err := d.lookDir("syncdir", name)
 	if err != nil {
 		return err
-	}
-	if n == nil {
-		return notThere("open", name)
 	}
 	done, touched := make([]bool, len(d.moves)), map[place]bool{}
 	for i, m := range slices.Backward(d.moves) {
@@ -364,10 +370,10 @@ func (d *Disk) OpenFile(name string, flag int, perm fs.FileMode) (logfile.File, 
 	return &handle{d: d, n: n, name: name, epoch: d.epoch, inPlace: flag&os.O_APPEND == 0}, nil
 }
 
-// Stat is Lstat: there are no links.
+// Stat describes a file or directory.
 func (d *Disk) Stat(name string) (fs.FileInfo, error) { return d.stat("statname", name) }
 
-// Lstat describes a file or directory.
+// Lstat is Stat: there are no links.
 func (d *Disk) Lstat(name string) (fs.FileInfo, error) { return d.stat("lstat", name) }
 
 func (d *Disk) stat(op, name string) (fs.FileInfo, error) {
@@ -386,19 +392,13 @@ func (d *Disk) SameFile(a, b fs.FileInfo) bool { return a.(info).n == b.(info).n
 
 // OpenDir returns an error unless the name is the name of a directory.
 func (d *Disk) OpenDir(name string) error {
-	_, _, n, err := d.look("opendir", name)
-	if err == nil && (n == nil || !n.mode.IsDir()) {
-		err = notThere("open", name)
-	}
+	_, err := d.lookDir("opendir", name)
 	return err
 }
 
 // ReadDir returns what a directory has.
 func (d *Disk) ReadDir(name string) (list []fs.DirEntry, err error) {
-	_, _, n, err := d.look("readdir", name)
-	if err == nil && (n == nil || !n.mode.IsDir()) {
-		err = notThere("open", name)
-	}
+	n, err := d.lookDir("readdir", name)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@
 package guard
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -32,9 +33,10 @@ func Clip[T string | []byte](s T) string { return string([]byte(s[:min(len(s), M
 // neither newlines nor invalid UTF-8.
 func Quote[T string | []byte](s T) string { return strconv.Quote(string(s[:min(len(s), MaxQuoted)])) }
 
-// Name returns the name of a constant that counts from 1; another value prints as kind(n).
+// Name returns the name of a constant that counts from 1. A value without a name, or with an
+// empty one, prints as kind(n).
 func Name[T ~uint8](kind string, n T, names ...string) string {
-	if n == 0 || int(n) > len(names) {
+	if n == 0 || int(n) > len(names) || names[n-1] == "" {
 		return kind + "(" + strconv.Itoa(int(n)) + ")"
 	}
 	return names[n-1]
@@ -56,15 +58,15 @@ func Duration(seconds float64) time.Duration {
 	return longest
 }
 
-// A cause is an error that belongs to a category, without the category's text.
-type cause struct {
-	category error
-	text     string
-}
+// A cause is an error that belongs to a category, without the category's text: what is
+// around it names the category.
+type cause struct{ category, err error }
 
-func (c *cause) Error() string { return c.text }
-func (c *cause) Unwrap() error { return c.category }
+func (c *cause) Error() string   { return c.err.Error() }
+func (c *cause) Unwrap() []error { return []error{c.category, c.err} }
 
-// Cause returns an error with a text that wraps a category, which the text does not
-// repeat: what is around it names the category.
-func Cause(category error, text string) error { return &cause{category, text} }
+// Cause returns an error with a text that wraps a category.
+func Cause(category error, text string) error { return Wrap(category, errors.New(text)) }
+
+// Wrap returns an error with the text of err that wraps a category too.
+func Wrap(category, err error) error { return &cause{category, err} }

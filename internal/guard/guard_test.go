@@ -42,7 +42,7 @@ func TestACauseHasItsOwnTextAndACategory(t *testing.T) {
 }
 
 func TestAValueWithoutANamePrintsAsItsNumber(t *testing.T) {
-	for n, want := range []string{"Kind(0)", "a", "b", "Kind(3)"} {
-		require.Equal(t, want, guard.Name("Kind", uint8(n), "a", "b"))
+	for n, want := range []string{"Kind(0)", "a", "Kind(2)", "b", "Kind(4)"} {
+		require.Equal(t, want, guard.Name("Kind", uint8(n), "a", "", "b"))
 	}
 }
