@@ -3,14 +3,11 @@ package idset
 import (
 	"iter"
 	"math/bits"
-
-	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // All returns an iterator over the ids in ascending order. If the set changes
 // meanwhile, the iteration goes on with the smallest id that is then in the set
-// above the one last yielded. A loop over it does not allocate, or once if the set has
-// hundreds of ranges and ids above 65535.
+// above the one last yielded. A loop over it does not allocate.
 func (s *Set) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) { s.all(yield) }
 }
@@ -26,9 +23,10 @@ func (s *Set) Ranges() iter.Seq2[uint32, uint32] {
 
 func (s *Set) all(yield func(uint32) bool) {
 	from := uint32(0)
-	if bits := s.bits(); bits != nil {
+	var f flat
+	if b := s.bits(); b != nil && f.load(b) {
 		var ok bool
-		if from, ok = s.allBits(bits, yield); !ok {
+		if from, ok = s.allFlat(&f, yield); !ok {
 			return
 		}
 	}
@@ -45,38 +43,13 @@ func (s *Set) all(yield func(uint32) bool) {
 	})
 }
 
-// allBits yields the ids of a bitmap, as long as the set does not change. It returns where
+// allFlat yields the ids of a flat, as long as the set does not change. It returns where
 // All goes on, or false if there is nothing more to yield.
-func (s *Set) allBits(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
-	var f flat
-	if !f.load(b) {
-		return s.allMany(b, yield)
-	}
+func (s *Set) allFlat(f *flat, yield func(uint32) bool) (from uint32, ok bool) {
 	gen := s.gen
-	for i, word := range f[:] {
+	for i, word := range f {
 		for ; word != 0; word &= word - 1 {
 			id := uint32(i*wordBits + bits.TrailingZeros64(word))
-			if !yield(id) {
-				return 0, false
-			}
-			if s.gen != gen {
-				return id + 1, true
-			}
-		}
-	}
-	return 0, false
-}
-
-// allMany is allBits for a bitmap that is not flat.
-func (s *Set) allMany(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
-	many := new(struct { // one allocation
-		it  roaring.ManyIntIterator
-		ids [256]uint32
-	})
-	many.it.Initialize(b)
-	gen := s.gen
-	for n := many.it.NextMany(many.ids[:]); n > 0; n = many.it.NextMany(many.ids[:]) {
-		for _, id := range many.ids[:n] {
 			if !yield(id) {
 				return 0, false
 			}

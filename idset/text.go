@@ -1,10 +1,6 @@
 package idset
 
-import (
-	"strconv"
-
-	"github.com/RoaringBitmap/roaring/v2"
-)
+import "strconv"
 
 // String returns the canonical text, "0-3,7": consecutive ids as ranges, no
 // brackets. Equal sets have equal texts. The empty set is "".
@@ -40,8 +36,6 @@ func (s *Set) append(dst []byte) []byte {
 		for _, r := range s.list() {
 			dst = p.add(dst, r)
 		}
-	} else if flat, ok := p.appendFlat(dst, bits); ok {
-		dst = flat
 	} else {
 		for first, end := range bits.Ranges() {
 			dst = p.add(dst, run{first, uint32(end - 1)})
@@ -65,19 +59,6 @@ const (
 	blockBytes = 256
 	runBytes   = len(",2147483646-2147483647") + 8
 )
-
-// appendFlat prints the runs of a bitmap. It reports false if the bitmap is not flat.
-func (p *printer) appendFlat(dst []byte, b *roaring.Bitmap) ([]byte, bool) {
-	var f flat
-	if !f.load(b) {
-		return nil, false
-	}
-	runs := f.runs()
-	for r, ok := runs.next(); ok; r, ok = runs.next() {
-		dst = p.add(dst, r)
-	}
-	return dst, true
-}
 
 // add prints a run and a comma. It returns dst, to which it may have appended the block.
 func (p *printer) add(dst []byte, r run) []byte {
@@ -131,7 +112,7 @@ func (s *Set) Slice(most int) ([]uint32, error) {
 		return nil, tooMany(n, "ids", most)
 	}
 	ids := make([]uint32, 0, n)
-	for first, last := range s.Ranges() { // All may allocate
+	for first, last := range s.Ranges() {
 		for id := first; id <= last; id++ {
 			ids = append(ids, id)
 		}

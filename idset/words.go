@@ -22,43 +22,6 @@ func (f *flat) load(b *roaring.Bitmap) bool {
 	return true
 }
 
-// runs returns what goes over the runs of a flat.
-func (f *flat) runs() flatRuns { return flatRuns{words: f, rest: f[0]} }
-
-// flatRuns goes over the runs of a flat, in ascending order.
-type flatRuns struct {
-	words *flat
-	at    int
-	rest  uint64 // what of words[at] is still to come
-}
-
-func (f *flatRuns) next() (run, bool) {
-	for f.rest == 0 {
-		if f.at+1 >= len(f.words) {
-			return run{}, false
-		}
-		f.at++
-		f.rest = f.words[f.at]
-	}
-	low := bits.TrailingZeros64(f.rest)
-	first := uint32(f.at*wordBits + low)
-	ones := bits.TrailingZeros64(^(f.rest >> low))
-	if low+ones < wordBits {
-		f.rest &= f.rest + 1<<low // the carry clears the run and nothing else
-		return run{first, first + uint32(ones) - 1}, true
-	}
-	for f.at++; f.at < len(f.words) && f.words[f.at] == ^uint64(0); f.at++ {
-	}
-	last := uint32(f.at*wordBits) - 1
-	f.rest = 0
-	if f.at < len(f.words) {
-		ones = bits.TrailingZeros64(^f.words[f.at])
-		last += uint32(ones)
-		f.rest = f.words[f.at] >> ones << ones
-	}
-	return run{first, last}, true
-}
-
 // setFlat makes the ids of a flat, so many in so many runs, the content of a set that
 // has none.
 func (s *Set) setFlat(f *flat, ids, runs int) {
@@ -73,9 +36,14 @@ func (s *Set) setFlat(f *flat, ids, runs int) {
 	b.done()
 }
 
+// addFlat adds the runs of a flat, word by word: add joins those that touch.
 func (b *listBuilder) addFlat(f *flat) {
-	runs := f.runs()
-	for r, ok := runs.next(); ok; r, ok = runs.next() {
-		b.add(r)
+	for i, word := range f {
+		for word != 0 {
+			low := bits.TrailingZeros64(word)
+			first, n := uint32(i*wordBits+low), bits.TrailingZeros64(^(word >> low))
+			b.add(run{first, first + uint32(n) - 1})
+			word &= word + 1<<low // the carry clears the run and nothing else
+		}
 	}
 }
