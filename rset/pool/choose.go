@@ -47,13 +47,13 @@ type search struct {
 // documentation of the package; the order of nodes is the order of the index. The grants
 // are valid until the next search in the pool.
 func (s *search) choose() (c choice, ok bool) {
-	c.grants = s.p.grants[:0]
+	c.grants = s.p.memory.grants[:0]
 	if s.q.nodes.IsZero() {
 		ok = s.bySlot(&c)
 	} else {
 		ok = s.byNode(&c)
 	}
-	s.p.grants = c.grants
+	s.p.memory.grants = c.grants
 	return c, ok
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -77,48 +76,33 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 		return 0, err
 	}
 	s.self = old
-	f := forecast{search: s}
+	m := &p.memory
+	f := forecast{search: s, touched: m.touched[:0], gained: m.gained[:0]}
 	start, err := f.earliest(now)
+	m.touched, m.gained = f.touched, f.gained
 	if err != nil {
 		return 0, err
 	}
-	if old != nil && old.q == q && old.start == start && f.holds(old) {
-		return start, nil
-	}
 	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where()}
 	p.Unplan(id)
+	var alone []claim // of nodes without others
 	for _, g := range pl.grants {
+		if len(alone) == 0 || alone[0].slots != g.slots {
+			alone = []claim{{pl, g.slots}}
+		}
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
+			if len(s.claims) == 0 {
+				s.claims = alone
+				return
+			}
 			i, _ := s.findClaim(id)
-			s.claims = slices.Insert(slices.Clone(s.claims), i, claim{pl, g.slots})
+			s.claims = slices.Insert(slices.Clone(s.claims), i, alone[0])
 		})
 	}
 	p.planned.ReplaceOrInsert(jobItem[*plan]{id, pl})
 	p.starts.ReplaceOrInsert(event{at: start, id: id, plan: pl})
 	p.addEnd(event{at: pl.end, id: id, plan: pl})
 	return start, nil
-}
-
-// holds reports whether a plan still has its room, and a new one could not get more.
-func (f *forecast) holds(pl *plan) bool {
-	_, nodes := pl.q.nodes.Fixed()
-	_, slots := pl.q.slots.Fixed()
-	if !slots || !nodes && !pl.q.nodes.IsZero() {
-		return false // there may be room for more nodes or slots than before
-	}
-	for _, g := range pl.grants {
-		ok := f.eligible == nil || f.eligible.ContainsAll(idset.Range(g.first, g.last))
-		f.p.within(g.first, g.last, func(_, _ uint32, sp *span) {
-			if ok = ok && sp != nil && sp.up; ok {
-				i, found := sp.findClaim(pl.id)
-				ok = found && sp.claims[i].plan == pl && f.room(&sp.state, f.from, f.to) >= g.slots
-			}
-		})
-		if !ok {
-			return false
-		}
-	}
-	return true
 }
 
 // findClaim returns the index of the claim of a job, or where it would be, and whether it
@@ -131,6 +115,7 @@ func (s *state) findClaim(id jobid.ID) (int, bool) {
 // first, so that other jobs can use what is free now.
 func (f *forecast) where() []grant {
 	slices.SortFunc(f.gained, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
+	f.later = f.p.memory.later[:0]
 	for _, sp := range slices.Compact(f.gained) {
 		room := f.room(&sp.state, f.from, f.to)
 		f.among(sp, func(first, last uint32) bool {
@@ -138,12 +123,13 @@ func (f *forecast) where() []grant {
 			return true
 		})
 	}
+	f.p.memory.later = f.later
 	c, ok := f.choose()
 	if !ok {
 		panic("pool: broken invariant: there is no room where there was")
 	}
 	slices.SortFunc(c.grants, func(a, b grant) int { return cmp.Compare(a.first, b.first) })
-	var out []grant
+	out := c.grants[:0]
 	for _, g := range c.grants {
 		g.free, g.room = nil, 0
 		if k := len(out) - 1; k >= 0 && out[k].last+1 == g.first && out[k].slots == g.slots {
@@ -152,7 +138,7 @@ func (f *forecast) where() []grant {
 			out = append(out, g)
 		}
 	}
-	return out
+	return slices.Clone(out)
 }
 
 // Unplan ends the plan of a job, and reports whether it had one.

@@ -279,30 +279,6 @@ func TestAForecastWaitsForBothHoldersOfAConflict(t *testing.T) {
 	require.EqualValues(t, 300, at)
 }
 
-// Planned again, a job stays where it is as long as it can start there then.
-func TestAPlanMovesToWhereThereIsRoom(t *testing.T) {
-	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
-	whole := needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9})
-	alloc(t, p, 1, whole)
-	alloc(t, p, 2, whole)
-	plan := func() uint32 {
-		at, err := p.Plan(3, whole, 100)
-		require.NoError(t, err)
-		require.EqualValues(t, 200, at)
-		require.NoError(t, p.Check())
-		require.Len(t, p.Claims(), 1)
-		return p.Claims()[0].Rank
-	}
-	first := plan()
-	require.Equal(t, first, plan())
-	require.NoError(t, p.SetExpiration(jobid.ID(first+1), 300))
-	require.Equal(t, 1-first, plan())
-	require.NoError(t, p.SetExpiration(jobid.ID(first+1), 200))
-	require.Equal(t, 1-first, plan())
-	require.NoError(t, p.Update(pool.Change{Down: idset.Of(1 - first)}))
-	require.Equal(t, first, plan())
-}
-
 // needs returns the request of a job in numbers.
 func needs(t require.TestingT, j jobspec.Job) *pool.Request {
 	j.Command = []string{"app"}

@@ -33,6 +33,12 @@ const (
 	FitWorst
 )
 
+// memory is what a search or a forecast had, for the next one. It means nothing between them.
+type memory struct {
+	grants, later   []grant
+	touched, gained []*span
+}
+
 // What the zero Config means.
 const (
 	defaultMaxJobs       = 1 << 20
@@ -51,10 +57,9 @@ type Pool struct {
 	properties int        // the number of different ones
 	known      known      // what was found out about requests
 	expiration eventlog.Timestamp
-	grants     []grant // memory for those of a search
+	memory     memory
 
 	tally
-	alike     bool                            // all nodes of the inventory have the same
 	whole     *btree.BTreeG[fitItem]          // the inventory as if it were up and idle; never changed, only replaced
 	spans     *btree.BTreeG[rankItem]         // all ranks
 	fit       *btree.BTreeG[fitItem]          // the spans that are up and have something free
@@ -107,10 +112,8 @@ func (p *Pool) setInventory(r *rset.R) {
 	p.ranks = r.Ranks()
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
 	p.setProperties(r, countProperties(r))
-	p.whole, p.alike = newFitTree(p.cfg.Fit), true
-	spans := spansOf(r)
-	for _, sp := range spans {
-		p.alike = p.alike && sp.all.Equal(spans[0].all)
+	p.whole = newFitTree(p.cfg.Fit)
+	for _, sp := range spansOf(r) {
 		sp.up = true
 		p.whole.ReplaceOrInsert(sp.item())
 	}
@@ -147,7 +150,7 @@ func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
 	c.planned, c.starts, c.ends = p.planned.Clone(), p.starts.Clone(), p.ends.Clone()
-	c.known, c.grants = known{}, nil
+	c.known, c.memory = known{}, memory{}
 	return &c
 }
 
@@ -183,12 +186,9 @@ func (p *Pool) Down() *rset.R {
 	})
 }
 
-// Idle returns how many nodes are up and idle, and how many cores are up and free. uniform
-// reports whether one node is as good as another: the nodes of the inventory have the same,
-// and jobs have whole ones. It takes constant time.
-func (p *Pool) Idle() (nodes, cores int64, uniform bool) {
-	return p.idle, p.cores, p.alike && p.parts == 0
-}
+// Idle returns how much is up and free: nodes that are idle, those of them on which no job is
+// planned, and cores. It takes constant time.
+func (p *Pool) Idle() (nodes, spare, cores int64) { return p.idle, p.spare, p.cores }
 
 func (p *Pool) each(f func(sp *span)) {
 	p.spans.Ascend(func(it rankItem) bool {

@@ -84,6 +84,15 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 // Duration returns the time limit of the job; 0 means no limit.
 func (q *Request) Duration() time.Duration { return q.duration }
 
+// Least returns the least with which the job can start: how many idle nodes, 0 if it may share
+// all of its nodes, and how many free cores, 0 if it asks for whole nodes and not for cores.
+func (q *Request) Least() (nodes, cores int64) {
+	if q.exclusive {
+		nodes = q.leastNodes()
+	}
+	return nodes, q.leastCores()
+}
+
 // String returns the request in one line for people, such as "4 nodes of 2
 // slots of 4 cores, 1 gpu". It is "" for the zero Request.
 func (q *Request) String() string {

@@ -7,14 +7,11 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// PlanOnly makes a scheduler reserve by Pool.Plan alone.
-func (s *Scheduler) PlanOnly() { s.shared++ }
-
 // Follows reports whether the policy is asked only for what is new.
 func (s *Scheduler) Follows() bool { return s.follows }
 
-// ByCount reports whether the last pass counted nodes.
-func (s *Scheduler) ByCount() bool { return s.byCount }
+// Anew makes the next decision begin anew.
+func (s *Scheduler) Anew() { s.full = true }
 
 // Check returns an error if a scheduler breaks a rule of its own.
 func (s *Scheduler) Check() error {

@@ -2,11 +2,14 @@ package sched_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -44,16 +47,23 @@ func (s *script) resources(t *testing.T) *rset.R {
 	return r
 }
 
+// request returns a request, possible or not.
+func (s *script) request(t *testing.T, id jobid.ID) alloc.Request {
+	j := jobspec.Job{Slots: int64(1 + s.next(8)), Duration: time.Duration(s.next(3)*s.next(50)) * time.Second}
+	if s.next(4) > 0 {
+		j = jobspec.Job{Nodes: int64(1 + s.next(5)), Exclusive: s.next(4) > 0, Duration: j.Duration}
+	}
+	j.GPUs = int64(s.next(5) / 4)
+	constraints := []string{"", "", "", "", `{"ranks":["0-2"]}`, `{"properties":["p"]}`}[s.next(6)]
+	return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: uint32(s.next(3))}, Jobspec: specOf(t, j, constraints)}
+}
+
 // message returns a message about one of eight jobs, true or not.
 func (s *script) message(t *testing.T) alloc.Message {
 	id := jobid.ID(s.next(8))
 	switch s.next(10) {
 	default:
-		j := jobspec.Job{Slots: int64(1 + s.next(8)), Duration: time.Duration(s.next(3)*s.next(50)) * time.Second}
-		if s.next(4) > 0 {
-			j = jobspec.Job{Nodes: int64(1 + s.next(5)), Exclusive: s.next(4) > 0, Duration: j.Duration}
-		}
-		return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: uint32(s.next(3))}, Jobspec: specOf(t, j)}
+		return s.request(t, id)
 	case 4:
 		return alloc.Cancel{ID: id}
 	case 5:
@@ -81,18 +91,120 @@ func FuzzScheduler(f *testing.F) {
 		f.Add(uint8(i), text)
 	}
 	f.Fuzz(func(t *testing.T, policy uint8, text []byte) {
-		require.Equal(t, replay(t, policy, text), replay(t, policy, text))
+		said := ""
+		cfg := sched.Config{MaxJobs: 6, Annotate: true, Forecast: 10 * time.Second, Policy: policies[policy%6].Policy}
+		cfg.Logf = func(format string, args ...any) { said += fmt.Sprintf(format+"\n", args...) }
+		first := replay(t, cfg, text) + said
+		said = ""
+		require.Equal(t, first, replay(t, cfg, text)+said)
 	})
 }
 
+// A definition is what a policy is called, as a user of the package writes it: it looks at all
+// jobs, and asks for each.
+type definition struct {
+	sched.Policy
+	reserves int // for how many jobs that wait; FIFO: 0, and it ends there
+	depth    int
+}
+
+var policies = []definition{
+	{sched.FIFO{}, 0, 0}, {sched.EASY{}, 1, 0}, {sched.EASY{Depth: 2}, 1, 3},
+	{sched.Conservative{}, math.MaxInt, 0}, {sched.Conservative{Depth: 3}, math.MaxInt, 3}, {fromOutside{}, 1, 0},
+}
+
+func (d definition) Schedule(p *sched.Pass) {
+	waits, reserved := 0, 0
+	for j := range p.Jobs() {
+		if d.depth > 0 && waits == d.depth {
+			return
+		}
+		if p.Start(j.ID) {
+			continue
+		}
+		if waits++; d.reserves == 0 {
+			return
+		}
+		if reserved < d.reserves && (waits <= 4 || d.reserves > 1) {
+			if _, ok := p.Reserve(j.ID); ok {
+				reserved++
+			}
+		}
+	}
+}
+
+// What a policy passes over could not start: nodes that are shared, jobs with gpus, constraints
+// or without an end, and ranks that go and come make no difference.
+func TestAPolicyPassesOverNothing(t *testing.T) {
+	for _, d := range policies[:5] {
+		t.Run(fmt.Sprintf("%T%v", d.Policy, d.Policy), func(t *testing.T) {
+			passed := 0
+			rapid.Check(t, func(rt *rapid.T) {
+				rest := script(rapid.SliceOfN(rapid.Byte(), 300, 900).Draw(rt, "script"))
+				cfg := sched.Config{Policy: d.Policy, Fit: []pool.Fit{pool.FitBest, pool.FitWorst}[rest.next(2)]}
+				asks := cfg
+				asks.Policy = d
+				both := []*sched.Scheduler{begun(t, cfg, mixed(t)), begun(t, asks, mixed(t))}
+				now, last := eventlog.Timestamp(1), jobid.ID(0)
+				var running []alloc.Response
+				for len(rest) > 0 {
+					now += eventlog.Timestamp(rest.next(20))
+					var c pool.Change
+					var m alloc.Message = alloc.Cancel{ID: last + 1 - jobid.ID(rest.next(4))}
+					switch k := rest.next(20); {
+					case k < 8:
+						last++
+						m = rest.request(t, last)
+					case k < 15 && len(running) > 0:
+						at := rest.next(len(running))
+						r := running[at]
+						if m = (alloc.Free{ID: r.ID, R: r.R, Final: true}); rest.next(3) == 0 {
+							first, _ := r.R.Ranks().Min()
+							part, err := both[0].Held(r.ID).Restrict(idset.Of(first))
+							if err == nil {
+								m = alloc.Free{ID: r.ID, R: part}
+							}
+						} else {
+							running = slices.Delete(running, at, at+1)
+						}
+					case k == 15 && len(running) > 0:
+						m = alloc.Expiration{ID: running[0].ID, Expiration: now + eventlog.Timestamp(rest.next(100))}
+					case k == 16:
+						m = alloc.Prioritize{Jobs: []alloc.Priority{{ID: last - jobid.ID(rest.next(3)), Priority: uint32(rest.next(3))}}}
+					case k > 17:
+						if c = rest.change(t); c.Expiration != nil || c.Shrink != nil && len(rest) > 100 {
+							c = pool.Change{} // else little starts from then on
+						}
+					}
+					var said [2][]alloc.Response
+					for i, s := range both {
+						_ = s.Handle(m)
+						_ = s.Acquire(pool.Acquire{Change: c})
+						s.Anew()
+						said[i] = s.Decide(now)
+						require.NoError(t, s.Check())
+					}
+					require.Equal(rt, said[1], said[0])
+					for _, r := range said[0] {
+						if r.Type == alloc.ResponseSuccess {
+							running = append(running, r)
+							for w := range both[0].Jobs() {
+								if w.ID < r.ID && w.Priority == 2 {
+									passed++
+								}
+							}
+						}
+					}
+				}
+			})
+			require.True(t, d.reserves == 0 || passed > 10, passed)
+		})
+	}
+}
+
 // replay returns what a scheduler says.
-func replay(t *testing.T, policy uint8, text []byte) string {
-	cfg := sched.Config{MaxJobs: 6, Annotate: true, Forecast: 10 * time.Second, Policy: []sched.Policy{
-		sched.FIFO{}, sched.EASY{}, sched.Conservative{}, sched.EASY{Depth: 2}, sched.Conservative{Depth: 3}, plainly{},
-	}[policy%6]}
-	said := ""
-	cfg.Logf = func(format string, args ...any) { said += fmt.Sprintf(format+"\n", args...) }
-	s := begun(t, cfg, machine(t, 4, 2))
+func replay(t *testing.T, cfg sched.Config, text []byte) (said string) {
+	s := begun(t, cfg, mixed(t))
 	now := eventlog.Timestamp(1)
 	for rest := script(text); len(rest) > 0; {
 		var err error
@@ -100,13 +212,7 @@ func replay(t *testing.T, policy uint8, text []byte) string {
 		case 0:
 			_, err = s.EndHello()
 		case 1:
-			ranks := idset.Of(uint32(rest.next(5)))
-			some := []pool.Change{{Up: ranks}, {Down: ranks}, {Shrink: ranks}, {Grow: machine(t, 5, 1+rest.next(2))}}[rest.next(4)]
-			if some.Grow != nil {
-				some.Grow, err = some.Grow.Restrict(ranks)
-				require.NoError(t, err)
-			}
-			err = s.Acquire(pool.Acquire{Change: some})
+			err = s.Acquire(pool.Acquire{Change: rest.change(t)})
 		case 2:
 			s.Missed(alloc.Line{Topic: []string{"", alloc.TopicHello, alloc.TopicFree}[rest.next(3)]})
 		default:

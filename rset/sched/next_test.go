@@ -86,11 +86,9 @@ func TestTheNextSessionIsAsTheFirst(t *testing.T) {
 		said := ""
 		cfg := sched.Config{
 			MaxJobs: 6, Limit: rest.next(3), Annotate: true, Forecast: 10 * time.Second,
-			Fit:  []pool.Fit{pool.FitBest, pool.FitWorst}[rest.next(2)],
-			Logf: func(format string, args ...any) { said += fmt.Sprintf(format+"\n", args...) },
-			Policy: []sched.Policy{
-				sched.FIFO{}, sched.EASY{}, sched.Conservative{}, sched.EASY{Depth: 2}, sched.Conservative{Depth: 3}, plainly{},
-			}[rest.next(6)],
+			Fit:    []pool.Fit{pool.FitBest, pool.FitWorst}[rest.next(2)],
+			Logf:   func(format string, args ...any) { said += fmt.Sprintf(format+"\n", args...) },
+			Policy: policies[rest.next(6)].Policy,
 		}
 		nodes := machine(t, 4, 2)
 		s, fresh := begun(t, cfg, nodes), sched.New(cfg)

@@ -2,7 +2,6 @@ package sched
 
 import (
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
@@ -63,15 +62,11 @@ func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
 	if j == nil || j.state != waits {
 		return 0, false
 	}
-	at, ok := s.plan(j)
-	if ok {
-		s.tellStart(j, at)
-	}
-	return at, ok
+	return s.reserve(j)
 }
 
-// plan reserves resources for a job in the pool.
-func (s *Scheduler) plan(j *job) (eventlog.Timestamp, bool) {
+// reserve reserves resources for a job, and tells it when it is to start.
+func (s *Scheduler) reserve(j *job) (eventlog.Timestamp, bool) {
 	at, err := s.pool.Plan(j.ID, j.Request, s.now)
 	if err != nil {
 		s.cfg.Logf("%v has no earliest time: %v", named(j.ID), err)
@@ -82,6 +77,7 @@ func (s *Scheduler) plan(j *job) (eventlog.Timestamp, bool) {
 		s.reserved = append(s.reserved, j)
 	}
 	s.until = min(s.until, at)
+	s.tellStart(j, at)
 	return at, true
 }
 
@@ -111,12 +107,11 @@ func (s *Scheduler) stands(behind key) bool {
 
 // sieve returns what holds back the jobs that cannot start.
 func (s *Scheduler) sieve() sieve {
-	nodes, cores, _ := s.pool.Idle()
-	f := sieve{nodes: nodes, cores: cores, spare: math.MaxInt64, now: s.now, until: s.until}
-	if s.byCount && s.head != nil {
-		f.spare = nodes - s.kept
+	nodes, spare, cores := s.pool.Idle()
+	if s.head == nil { // there may be several reservations, which begin at different times
+		spare = nodes
 	}
-	return f
+	return sieve{nodes, cores, spare, s.now, s.until}
 }
 
 // FIFO starts jobs in the order of the queue, and none before one that has to wait.
@@ -157,7 +152,7 @@ func (e EASY) Schedule(p *Pass) {
 		slices.SortFunc(s.fresh, func(a, b *job) int { return a.key().compare(b.key()) })
 		for _, j := range s.fresh {
 			if f := s.sieve(); e.covers(s, j) && f.passes(j.need) {
-				s.backfill(j)
+				s.start(j)
 			}
 		}
 		return
@@ -165,10 +160,12 @@ func (e EASY) Schedule(p *Pass) {
 	s.release()
 	j := s.queue.first(nil)
 	for i := 0; j != nil && e.covers(s, j); {
-		s.backfill(j)
-		if j.state == waits {
+		if !s.start(j) {
 			if s.head == nil && i < maxHeads {
-				s.reserve(j)
+				s.head = j
+				if _, ok := s.reserve(j); !ok {
+					s.head = nil
+				}
 			}
 			i++
 		}
@@ -184,28 +181,6 @@ func (e EASY) Schedule(p *Pass) {
 // covers reports whether a job is considered.
 func (e EASY) covers(s *Scheduler, j *job) bool {
 	return e.Depth <= 0 || s.queue.rank(j.key()) <= e.Depth
-}
-
-// backfill starts a job, if it does not delay the head.
-func (s *Scheduler) backfill(j *job) {
-	if s.start(j) && s.byCount && s.head != nil && s.now+j.takes <= s.until {
-		s.kept = max(0, s.kept-j.nodes) // it gives them back in time
-	}
-}
-
-// reserve makes a job the head, if it has an earliest time.
-func (s *Scheduler) reserve(j *job) {
-	at, kept, ok := eventlog.Timestamp(0), int64(0), false
-	if s.byCount {
-		at, kept, ok = s.pool.EarliestIdle(j.nodes, s.now)
-	}
-	if !ok { // the pool says why
-		if at, ok = s.plan(j); !ok {
-			return
-		}
-	}
-	s.head, s.kept, s.until = j, kept, at
-	s.tellStart(j, at)
 }
 
 // Conservative is backfill with a reservation for each job that has to wait, in the order of
@@ -237,13 +212,8 @@ func (c Conservative) Schedule(p *Pass) {
 			}
 		}
 		s.looked, s.looks = j.key(), true
-		if j == may {
-			s.start(j)
-		}
-		if j.state == waits {
-			if at, ok := s.plan(j); ok {
-				s.tellStart(j, at)
-			}
+		if j != may || !s.start(j) {
+			s.reserve(j)
 		}
 	}
 }

@@ -22,8 +22,8 @@ func (k key) compare(l key) int {
 
 // A need is the least that a job needs.
 type need struct {
-	nodes int64              // that are idle; 0: not known
-	cores int64              // that are free; 0: not known
+	nodes int64              // that are idle
+	cores int64              // that are free
 	takes eventlog.Timestamp // how long, in seconds; never: it has no limit
 }
 
@@ -38,8 +38,8 @@ const never = eventlog.Timestamp(math.MaxFloat64)
 // A sieve holds back jobs that cannot start. Not all that pass it can.
 type sieve struct {
 	nodes, cores int64              // that there are
-	spare        int64              // nodes of these that are not kept for the head
-	now, until   eventlog.Timestamp // a job that ends by then may have nodes that are kept
+	spare        int64              // nodes of these that are not reserved for the head
+	now, until   eventlog.Timestamp // a job that ends by then may have nodes that are reserved
 }
 
 func (s *sieve) passes(n need) bool {

@@ -59,7 +59,7 @@ type Scheduler struct {
 	unknown    int                // jobs of this hello whose resources are not known
 	jobs       map[jobid.ID]*job  // that wait or have resources
 	queue      queue              // of those that wait
-	wants      wants
+	requests   requests
 	out        []alloc.Response
 
 	view    Pass
@@ -75,10 +75,6 @@ type Scheduler struct {
 	looked   key                // how far Conservative has looked
 	looks    bool               // it has
 	estimates
-
-	byCount bool  // one node is as good as another, now and for all jobs that wait
-	kept    int64 // byCount: how many of the idle nodes the head needs when it starts
-	shared  int   // jobs that wait for something else than a number of whole nodes
 }
 
 // A Job waits for resources.
@@ -90,7 +86,7 @@ type Job struct {
 // A job waits or has resources.
 type job struct {
 	Job
-	want
+	need
 	state    state
 	planned  bool               // in the pool
 	estimate eventlog.Timestamp // the start that was told; 0: none
@@ -201,9 +197,6 @@ func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 func (s *Scheduler) pass() {
 	if !s.full && len(s.fresh) == 0 {
 		return
-	}
-	if _, _, uniform := s.pool.Idle(); s.byCount != (uniform && s.shared == 0) {
-		s.byCount, s.full = !s.byCount, true
 	}
 	if !s.follows {
 		s.release()

@@ -170,16 +170,13 @@ func (s *Scheduler) request(m alloc.Request) error {
 	case len(s.jobs) >= s.cfg.MaxJobs:
 		return s.tooMany(m.ID)
 	}
-	want, err := s.understand(m.Jobspec)
+	q, err := s.understand(m.Jobspec)
 	if err != nil {
 		s.denied(m.ID, err)
 		return nil
 	}
-	j := &job{Job: Job{JobInfo: m.JobInfo, Request: want.request}, want: want, state: waits}
+	j := &job{Job: Job{JobInfo: m.JobInfo, Request: q}, need: needOf(q), state: waits}
 	s.jobs[j.ID] = j
-	if j.nodes == 0 {
-		s.shared++
-	}
 	s.queue.insert(j.entry())
 	if !s.full {
 		s.fresh = append(s.fresh, j)
@@ -191,12 +188,12 @@ func (s *Scheduler) request(m alloc.Request) error {
 func (j *job) entry() entry { return entry{j.key(), j.need, j} }
 
 // understand returns what a jobspec asks for, if the inventory has it.
-func (s *Scheduler) understand(text []byte) (want, error) {
-	w, err := s.wants.of(text)
+func (s *Scheduler) understand(text []byte) (*pool.Request, error) {
+	q, err := s.requests.of(text)
 	if err == nil {
-		err = s.pool.Feasible(w.request)
+		err = s.pool.Feasible(q)
 	}
-	return w, err
+	return q, err
 }
 
 // cancel takes back a request. It never touches an allocation, since a job that was
@@ -223,9 +220,6 @@ func (s *Scheduler) forget(j *job) {
 func (s *Scheduler) leave(j *job) {
 	s.unplan(j)
 	s.queue.remove(j.key())
-	if j.nodes == 0 {
-		s.shared--
-	}
 }
 
 func (s *Scheduler) prioritize(m alloc.Prioritize) {

@@ -180,12 +180,10 @@ func TestAHelloThatOverlapsFreesNothingEarly(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Handle(ask(t, 3, 2)))
 	require.Empty(t, starts(t, s, 1))
-	require.False(t, s.ByCount())
 	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 	require.Empty(t, starts(t, s, 2))
 	require.NoError(t, s.Handle(alloc.Free{ID: 2, Final: true}))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 3))
-	require.True(t, s.ByCount())
 }
 
 // A job keeps what leaves, and frees it.
@@ -208,55 +206,28 @@ func TestResourcesGoAwayWhileAllocated(t *testing.T) {
 	}
 }
 
-// A fragment may be a part of a node. It is free, and the node is not.
-func TestAPartOfANodeIsNoNode(t *testing.T) {
-	nodes := machine(t, 2, 2)
-	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Handle(ask(t, 1, 2)))
-	require.NoError(t, s.Handle(ask(t, 2, 1)))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(1)}}}})
-	require.NoError(t, err)
-	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: half}))
-	require.Empty(t, starts(t, s, 1001))
-	require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: 3, Priority: 20}, Jobspec: specOf(t, jobspec.Job{Slots: 1, Cores: 1})}))
-	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
-	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
-	require.Equal(t, []jobid.ID{2}, starts(t, s, 1003), "the other node")
-	require.NoError(t, s.Handle(alloc.Free{ID: 3, Final: true}))
-	require.NoError(t, s.Check())
-}
-
 // What could start only when all expires has no earliest time, and delays none.
 func TestTheInventoryExpires(t *testing.T) {
-	for _, planOnly := range []bool{false, true} {
-		nodes, err := machine(t, 2, 1).WithTimes(0, 1030)
-		require.NoError(t, err)
-		s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-		if planOnly {
-			s.PlanOnly()
-		}
-		for id, n := range []int64{1, 2, 1} {
-			require.NoError(t, s.Handle(ask(t, jobid.ID(id+1), n)))
-		}
-		require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1000))
-		require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
-		require.NoError(t, s.Handle(alloc.Free{ID: 3, Final: true}))
-		require.Empty(t, starts(t, s, 1030))
-		forever := eventlog.Timestamp(0)
-		require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever}}))
-		require.Equal(t, []jobid.ID{2}, starts(t, s, 1040))
+	nodes, err := machine(t, 2, 1).WithTimes(0, 1030)
+	require.NoError(t, err)
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
+	for id, n := range []int64{1, 2, 1} {
+		require.NoError(t, s.Handle(ask(t, jobid.ID(id+1), n)))
 	}
+	require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1000))
+	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
+	require.NoError(t, s.Handle(alloc.Free{ID: 3, Final: true}))
+	require.Empty(t, starts(t, s, 1030))
+	forever := eventlog.Timestamp(0)
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever}}))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1040))
 }
 
 // A job past its expiration is taken to end now, so the head may need less of what is idle
 // as time passes, though nothing is freed.
 func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
-	for i, policy := range []sched.Policy{sched.EASY{}, sched.EASY{}, sched.Conservative{}} {
+	for _, policy := range []sched.Policy{sched.EASY{}, sched.Conservative{}} {
 		s := begun(t, sched.Config{Policy: policy}, machine(t, 4, 1))
-		if i == 1 {
-			s.PlanOnly()
-		}
 		take := func(id jobid.ID, nodes int64, takes time.Duration) {
 			q := ask(t, id, nodes)
 			q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: takes})
@@ -285,38 +256,6 @@ func TestAMessageIsNotKept(t *testing.T) {
 	require.NoError(t, s.Handle(p))
 	clear(p.Jobs)
 	require.Equal(t, []jobid.ID{2, 1}, starts(t, s, 1))
-}
-
-// A node is not as good as another if a job may have only some, or if a part of one is free.
-// Either way the head keeps what it needs, and no more.
-func TestWhatIsNotToBeCounted(t *testing.T) {
-	nodes := machine(t, 3, 2)
-	hour := func(id jobid.ID, nodes int64, hours time.Duration, constraints string) alloc.Request {
-		spec, err := jobspec.Parse(specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: hours * time.Hour}))
-		if constraints != "" {
-			spec, err = spec.Update("attributes.system.constraints", []byte(constraints))
-		}
-		require.NoError(t, err)
-		text, err := spec.MarshalJSON()
-		require.NoError(t, err)
-		return alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: text}
-	}
-	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Handle(hour(1, 2, 1, "")))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-	require.NoError(t, s.Handle(hour(2, 1, 1, `{"ranks":["0"]}`)))
-	require.NoError(t, s.Handle(hour(3, 1, 2, "")))
-	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 waits for rank 0")
-
-	s = begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Handle(hour(1, 2, 1, "")))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(1)}}}})
-	require.NoError(t, err)
-	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: half}))
-	require.NoError(t, s.Handle(hour(2, 2, 1, "")))
-	require.NoError(t, s.Handle(hour(3, 1, 2, "")))
-	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 waits for the nodes of 1")
 }
 
 // The time does not go back, and what is no time is none.
@@ -397,24 +336,6 @@ func TestAPolicyThatCallsItsScheduler(t *testing.T) {
 	}
 }
 
-// Without a change nothing is decided anew, also if the last decision made nodes as good as
-// one another.
-func TestADecisionThatMakesNodesUniform(t *testing.T) {
-	s := begun(t, sched.Config{Policy: sched.Conservative{}, Annotate: true}, machine(t, 2, 1))
-	q := ask(t, 1, 1)
-	q.Jobspec = specOf(t, jobspec.Job{Slots: 1, Cores: 1, Duration: time.Minute})
-	require.NoError(t, s.Handle(q))
-	for id, nodes := range []int64{2, 1} {
-		require.NoError(t, s.Handle(ask(t, jobid.ID(id+2), nodes)))
-	}
-	require.Equal(t, []jobid.ID{1, 3}, starts(t, s, 1))
-	require.False(t, s.ByCount())
-	require.Empty(t, s.Decide(1))
-	require.NoError(t, s.Handle(ask(t, 4, 1)))
-	require.Empty(t, starts(t, s, 1))
-	require.True(t, s.ByCount())
-}
-
 // A policy has a Pass for as long as it schedules.
 func TestAPassThatIsKept(t *testing.T) {
 	k := new(keeps)
@@ -490,40 +411,6 @@ func TestAForecastIsForTheFirst(t *testing.T) {
 	q.Priority = 17
 	require.NoError(t, s.Handle(q))
 	require.Len(t, s.Decide(1012), 9, "one is told that it is no longer known")
-}
-
-// A node that comes back with more than a job has of it is not in use as a whole.
-func TestANodeThatGrowsUnderAJob(t *testing.T) {
-	small, err := machine(t, 1, 1).Restrict(idset.Of(0))
-	require.NoError(t, err)
-	big := machine(t, 3, 2)
-	rest, err := big.Restrict(idset.Range(1, 2))
-	require.NoError(t, err)
-	nodes, err := rset.UnionDisjoint(small, rest)
-	require.NoError(t, err)
-	s := begun(t, sched.Config{Policy: sched.EASY{}}, nodes)
-	require.NoError(t, s.Handle(ask(t, 1, 1)))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-	require.False(t, s.ByCount(), "one node has less")
-	q := ask(t, 2, 1)
-	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
-	require.NoError(t, s.Handle(q))
-	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
-	require.True(t, s.Held(1).Ranks().Contains(0))
-
-	grown, err := big.Restrict(idset.Of(0))
-	require.NoError(t, err)
-	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Shrink: idset.Of(0)}}))
-	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Grow: grown, Up: idset.Of(0)}}))
-	require.NoError(t, s.Handle(ask(t, 3, 2)))
-	q.ID, q.Jobspec = 4, specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: 30 * time.Second})
-	require.NoError(t, s.Handle(q))
-	require.Equal(t, []jobid.ID{4}, starts(t, s, 1001), "it ends before 1 does, and 3 waits for that")
-	require.False(t, s.ByCount())
-	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
-	require.NoError(t, s.Handle(alloc.Free{ID: 4, Final: true}))
-	require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
-	require.True(t, s.ByCount())
 }
 
 // told returns the jobs that know their start, after the responses.
@@ -654,21 +541,6 @@ func TestAHelloThatPutsOffTheHead(t *testing.T) {
 	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
 	require.NoError(t, s.Handle(q))
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001), "2 is to start at 9000")
-}
-
-// A part of a node and the rest of it are one node, also if both come before a decision.
-func TestANodeComesBackInParts(t *testing.T) {
-	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 2, 2))
-	require.NoError(t, s.Handle(ask(t, 1, 1)))
-	require.NoError(t, s.Handle(ask(t, 2, 2)))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
-	held := s.Held(1)
-	half, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: held.Ranks(), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	require.NoError(t, err)
-	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: half}))
-	require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
-	require.NoError(t, s.Check())
-	require.Equal(t, []jobid.ID{2}, starts(t, s, 1001))
 }
 
 // Jobs that come together start in the order of the queue, not in that of their requests.
