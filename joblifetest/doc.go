@@ -8,6 +8,8 @@
 //		})
 //	}
 //
+// [NewScheduler] makes one of a policy of package sched.
+//
 // [RunScheduler], [RunHooks] and [RunEmbedder] play random workloads, inject the faults
 // below, and end with the first fault that they find and all that happened before. The
 // comment of each says what it asks for. Stores have their own suite,

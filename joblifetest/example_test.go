@@ -17,7 +17,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-func TestScheduler(t *testing.T) { rapid.Check(t, checkScheduler) }
+func TestPolicy(t *testing.T) { rapid.Check(t, checkPolicy) }
 
 // An embedder's test tells the World what the Manager wants done, and what became of it.
 // This executor releases a node where the job still runs.

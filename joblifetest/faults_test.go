@@ -1,7 +1,7 @@
 package joblifetest
 
 import (
-	"cmp"
+	"bytes"
 	"flag"
 	"maps"
 	"slices"
@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // find returns the first error of random runs, which take at most two seconds of the
@@ -48,50 +49,47 @@ func find(t *testing.T, run func(*rapid.T) error) (found error) {
 	return found
 }
 
-// backfill is first with a depth: so many jobs that have to wait get a plan, and those
-// behind them what is left. With a depth of 0 nobody passes.
-type backfill struct {
-	*first
-	depth   int
-	planned []jobid.ID
-}
-
-func (b *backfill) Decide(now eventlog.Timestamp) []alloc.Response {
-	for _, id := range b.planned {
-		b.pool.Unplan(id)
-	}
-	b.planned = nil
-	return b.decide(now, func(id jobid.ID, need *pool.Request) bool {
-		if len(b.planned) < b.depth {
-			if _, err := b.pool.Plan(id, need, now); err == nil {
-				b.planned = append(b.planned, id)
-			}
-		}
-		return b.depth != 0
-	})
-}
-
 // bad is a scheduler with a fault.
 type bad struct {
-	*backfill
-	fault string
+	*session
+	fault   string
+	nodes   *rset.R
+	waiting map[jobid.ID]alloc.Request
+	out     []alloc.Response
 }
 
 func newBad(fault string) func(*rset.R) Scheduler {
+	cfg := sched.Config{Policy: sched.EASY{}}
+	switch fault {
+	case "lets all start that fit":
+		cfg.Policy = policy(func(p *sched.Pass) {
+			for j := range p.Jobs() {
+				p.Start(j.ID)
+			}
+		})
+	case "gives whole nodes": // to one job at a time, as the pool gives less
+		cfg.Policy = policy(func(p *sched.Pass) {
+			for j := range p.Jobs() {
+				p.Start(j.ID)
+				break
+			}
+		})
+	}
 	return func(nodes *rset.R) Scheduler {
-		f := &backfill{first: &first{nodes: nodes}}
-		if f.depth = 1; fault == "lets all start that fit" {
-			f.depth = -1
-		}
-		if fault == "gives whole nodes" {
-			f.depth = 0
-		}
-		return &bad{backfill: f, fault: fault}
+		return &bad{session: NewScheduler(cfg)(nodes).(*session), fault: fault, nodes: nodes}
 	}
 }
 
+type policy func(*sched.Pass)
+
+func (f policy) Schedule(p *sched.Pass) { f(p) }
+
 func (b *bad) Hello(a alloc.Announcement) error {
-	before := b.pool
+	said := func(id jobid.ID) bool {
+		return slices.ContainsFunc(a.Responses, func(h alloc.HelloResponse) bool { return h.ID == id })
+	}
+	asked := b.waiting
+	b.waiting, b.out = make(map[jobid.ID]alloc.Request), nil
 	switch b.fault {
 	case "forgets who holds what":
 		a.Responses = nil
@@ -104,55 +102,49 @@ func (b *bad) Hello(a alloc.Announcement) error {
 				h.Free = h.R.Ranks()
 			}
 		}
+	case "keeps what was lost on its way":
+		for h := range b.Pool().Allocations() {
+			if !said(h.ID) {
+				a.Responses = append(a.Responses, alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: h.ID}, R: h.R})
+			}
+		}
 	}
-	asked := b.waiting
-	err := b.first.Hello(a)
-	if b.fault == "answers what an earlier session asked" && asked != nil {
-		b.waiting = asked
-	}
-	if b.fault == "never hands out what hello says is free" {
-		return nil
-	}
-	if err != nil || b.fault != "keeps what was lost on its way" || before == nil {
-		return err
-	}
-	for h := range before.Allocations() {
-		_ = b.pool.Adopt(h.ID, h.R, nil) // unless it is known
+	_ = b.session.Hello(a) // it is careless, too
+	if b.fault == "answers what an earlier session asked" {
+		for _, id := range slices.Sorted(maps.Keys(asked)) {
+			_ = b.Handle(asked[id])
+		}
 	}
 	return nil
 }
 
 func (b *bad) Update(c pool.Change) error {
-	if b.fault == "gives nodes that are down" {
+	switch b.fault {
+	case "gives nodes that are down":
 		return nil
-	}
-	if b.fault == "does not see nodes come back" {
+	case "does not see nodes come back":
 		c.Up = nil
 	}
-	return b.first.Update(c)
+	return b.session.Update(c)
 }
 
 func (b *bad) Handle(msg alloc.Message) error {
-	switch msg := msg.(type) {
+	switch m := msg.(type) {
 	case alloc.Free:
-		if b.fault == "keeps what is freed" || b.fault == "ignores frees that are not final" && !msg.Final {
+		if b.fault == "keeps what is freed" || b.fault == "ignores frees that are not final" && !m.Final {
 			return nil
 		}
-		if b.fault == "frees all at once" && !msg.Final {
-			_, _ = b.pool.Free(msg.ID, nil, true)
-			return nil
+		if b.fault == "frees all at once" {
+			msg = alloc.Free{ID: m.ID, Final: true}
 		}
 	case alloc.Request:
-		if b.fault == "forgets a request" {
-			clear(b.waiting)
+		if b.fault == "forgets a request" && len(b.waiting) > 0 {
+			return nil
 		}
-		if b.fault == "ignores constraints" {
-			i := strings.Index(string(msg.Jobspec), `"constraints":`)
-			if i >= 0 {
-				msg.Jobspec = []byte(strings.Replace(string(msg.Jobspec), `"constraints":`, `"wishes":`, 1))
-			}
+		if b.waiting[m.ID] = m; b.fault == "ignores constraints" {
+			m.Jobspec = bytes.Replace(m.Jobspec, []byte(`"constraints":`), []byte(`"wishes":`), 1)
+			msg = m
 		}
-		return b.first.Handle(msg)
 	case alloc.Prioritize:
 		if b.fault == "ignores prioritize" {
 			return nil
@@ -162,19 +154,19 @@ func (b *bad) Handle(msg alloc.Message) error {
 			return nil
 		}
 	case alloc.Cancel:
-		_, waits := b.waiting[msg.ID]
+		_, waits := b.waiting[m.ID]
 		switch {
 		case b.fault == "ignores cancel":
 			return nil
 		case b.fault == "answers a cancel that comes too late" && !waits:
-			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseCancel})
+			b.out = append(b.out, alloc.Response{ID: m.ID, Type: alloc.ResponseCancel})
 		case b.fault == "gives to a canceled job" && waits:
-			delete(b.waiting, msg.ID)
-			b.out = append(b.out, alloc.Response{ID: msg.ID, Type: alloc.ResponseSuccess, R: b.nodes})
+			delete(b.waiting, m.ID)
+			b.out = append(b.out, alloc.Response{ID: m.ID, Type: alloc.ResponseSuccess, R: b.nodes})
 			return nil
 		}
 	}
-	_ = b.first.Handle(msg) // it is careless, too
+	_ = b.session.Handle(msg)
 	return nil
 }
 
@@ -212,24 +204,10 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 	if b.fault == "never answers" {
 		return nil
 	}
-	if all := b.waiting; b.fault == "gives whole nodes" && len(all) > 1 {
-		var out []alloc.Response
-		for len(all) > 0 { // one by one, as the pool gives less
-			next := slices.MinFunc(slices.Collect(maps.Values(all)), func(a, b alloc.Request) int {
-				return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
-			})
-			b.waiting = map[jobid.ID]alloc.Request{next.ID: next}
-			out = append(out, b.Decide(now)...)
-			if len(b.waiting) > 0 {
-				break
-			}
-			delete(all, next.ID)
-		}
-		b.waiting = all
-		return out
-	}
-	out := b.backfill.Decide(now)
+	out := append(b.out, b.session.Decide(now)...)
+	b.out = nil
 	for i := range out {
+		delete(b.waiting, out[i].ID)
 		r := out[i].R
 		if r == nil {
 			continue
@@ -262,8 +240,11 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 		case "gives whole nodes":
 			r, _ = b.nodes.Restrict(r.Ranks())
 			r, _ = r.WithTimes(out[i].R.Start(), out[i].R.Expiration())
-			_, _ = b.pool.Free(out[i].ID, nil, true)
-			_ = b.pool.Adopt(out[i].ID, r, nil)
+			_ = b.session.Handle(alloc.Free{ID: out[i].ID, Final: true})
+			_ = b.session.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: out[i].ID}, R: r})
+			_, _ = b.EndHello()
+			out[i].R = r
+			return append(out, b.Decide(now)...)
 		case "gives a node twice":
 			if i > 0 && out[i-1].R != nil {
 				r = out[i-1].R
@@ -272,17 +253,6 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 		out[i].R = r
 	}
 	return out
-}
-
-// The schedulers on a pool that are right: FIFO, EASY and conservative backfill.
-func TestAGoodSchedulerPasses(t *testing.T) {
-	for name, depth := range map[string]int{"FIFO": 0, "EASY": 1, "conservative": 99} {
-		t.Run(name, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				RunScheduler(t, func(nodes *rset.R) Scheduler { return &backfill{first: &first{nodes: nodes}, depth: depth} }, SchedulerConfig{})
-			})
-		})
-	}
 }
 
 // stories are messages that a story has, in this order: those that it is about.

@@ -2,7 +2,6 @@ package joblifetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,10 +10,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/perilog/exec"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
-	"github.com/joblife/joblife/rset/sched"
 )
 
 func (r *runner) do(rd *joblife.Ready) error {
@@ -247,21 +244,3 @@ func (r *runner) update(ranks *idset.Set, what string) error {
 	}
 	return r.decide()
 }
-
-// fifo is the scheduler of runs that are not about one. Each session has its own.
-type fifo struct {
-	*sched.Scheduler
-	nodes *rset.R
-}
-
-func (f *fifo) Hello(a alloc.Announcement) error {
-	f.Scheduler = sched.New(sched.Config{})
-	err := f.Acquire(pool.Acquire{Resources: f.nodes, Change: pool.Change{Up: f.nodes.Ranks()}})
-	for _, h := range a.Responses {
-		err = errors.Join(err, f.Handle(h))
-	}
-	_, fault := f.EndHello()
-	return errors.Join(err, fault)
-}
-
-func (f *fifo) Update(c pool.Change) error { return f.Acquire(pool.Acquire{Change: c}) }

@@ -19,6 +19,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // epoch returns when the ids of generated jobs begin.
@@ -114,7 +115,7 @@ func clock(t eventlog.Timestamp) string {
 func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 	w := NewWorld(actions)
 	return &runner{
-		t: t, cfg: joblife.Config{Epoch: epoch(), Actions: actions}, w: w, s: &fifo{nodes: nodes}, now: epoch().Add(time.Hour),
+		t: t, cfg: joblife.Config{Epoch: epoch(), Actions: actions}, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
 		newEmbedder: newLoop, judge: &judge{w: w, nodes: nodes, off: new(idset.Set)}, asked: new(idset.Set),
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
 	}

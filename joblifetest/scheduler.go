@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // A Scheduler is what [RunScheduler] tests. It decides when it is asked.
@@ -54,6 +55,29 @@ type SchedulerConfig struct {
 	// NoConstraints is for a scheduler that does not know those of RFC 31. No job has any.
 	NoConstraints bool
 }
+
+// NewScheduler is for RunScheduler: it makes a scheduler of package sched on the nodes, to test
+// a policy.
+func NewScheduler(cfg sched.Config) func(nodes *rset.R) Scheduler {
+	return func(nodes *rset.R) Scheduler {
+		s := &session{sched.New(cfg), pool.Change{Up: nodes.Ranks()}}
+		_ = s.Acquire(pool.Acquire{Resources: nodes}) // without an inventory each hello fails
+		return s
+	}
+}
+
+// A session is a sched.Scheduler, which has one session, and then that of the next.
+type session struct {
+	*sched.Scheduler
+	allUp pool.Change
+}
+
+func (s *session) Hello(a alloc.Announcement) (err error) {
+	s.Scheduler, err = s.Next(a)
+	return errors.Join(err, s.Update(s.allUp))
+}
+
+func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Change: c}) }
 
 // RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
 // and injects the faults that the package documentation lists. It also takes nodes down,
