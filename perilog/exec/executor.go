@@ -85,11 +85,12 @@ type Executor struct {
 	_        guard.NoCopy
 	now      eventlog.Timestamp
 	jobs     map[jobid.ID]*job
-	nodes    map[uint32]*node
-	online   idset.Set // the ranks of nodes with a session
-	heardOf  idset.Set // the ranks of nodes that said hello once: nothing ran there before
-	sessions uint64
-	tasks    int
+	onRank   map[uint32][]*group
+	tasks    int               // of all ranks
+	online   idset.Set         // the ranks of nodes with a session
+	heardOf  idset.Set         // the ranks of nodes that said hello once: nothing ran there before
+	sessions map[uint32]uint64 // the number of the latest, by rank
+	session  uint64            // the number of the latest of all
 	kept     map[jobid.ID]bool
 	timers   *btree.BTreeG[*job] // of jobs that have a timer
 	changed  []*job
@@ -181,16 +182,16 @@ func (x *Executor) start(m Start) error {
 		x.touch(j)
 		return nil
 	}
-	ranks := m.R.Ranks()
-	if err := x.admit(Task{Job: m.ID}, true, ranks); err != nil {
+	ranks, first := m.R.Ranks(), statePending
+	if m.Reattach {
+		first = stateAsked
+	}
+	g := &group{Task: Task{Job: m.ID}, start: &m, ran: m.Started}
+	if err := x.admit(g, ranks); err != nil {
 		return err
 	}
 	m.Jobspec = bytes.Clone(m.Jobspec)
-	g := &group{Task: Task{Job: m.ID}, start: &m, ran: m.Started}
-	if g.from = statePending; m.Reattach {
-		g.from = stateAsked
-	}
-	j := x.add(g, ranks)
+	j := x.add(g, ranks, first)
 	j.shells, j.reattach, j.started = g, m.Reattach, m.Started
 	x.setTimer(j, m.R.Expiration())
 	x.begin(g)
@@ -201,52 +202,11 @@ func (x *Executor) start(m Start) error {
 // neither does an attempt below the latest on any of the ranks. A later attempt replaces
 // an earlier one, which is killed first if it still runs.
 func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
-	task := Task{Job: id, Action: l.Action, Attempt: l.Attempt}
-	if err := x.admit(task, false, l.Ranks); err != nil || !x.supersede(task, l.Ranks) {
-		return err
-	}
 	l.Ranks, l.Command = l.Ranks.Clone(), slices.Clone(l.Command)
 	if l.Serves != nil {
 		l.Serves = l.Serves.Clone()
 	}
-	g := &group{Task: task, launch: &l, from: statePending}
-	x.add(g, l.Ranks)
-	x.begin(g)
-	return nil
-}
-
-// supersede removes earlier attempts of an action from ranks. It returns false if one of
-// the ranks has this attempt or a later one.
-func (x *Executor) supersede(task Task, ranks *idset.Set) bool {
-	j := x.jobs[task.Job]
-	if j == nil {
-		return true
-	}
-	var earlier []*group
-	for _, g := range j.groups {
-		switch {
-		case g.Action != task.Action || g.replaced || !g.ranks.Intersects(ranks):
-		case g.Attempt >= task.Attempt:
-			return false
-		default:
-			earlier = append(earlier, g)
-		}
-	}
-	for _, g := range earlier {
-		old := idset.Intersect(&g.ranks, ranks)
-		ended := idset.Intersect(old, idset.Union(&g.sets[stateExited], &g.sets[stateOver]))
-		x.command(Command{Kind: CommandForget, Task: g.Task}, ended)
-		if live := idset.Difference(old, ended); !live.IsEmpty() { // in a group of its own, and killed
-			killed := &group{Task: g.Task, launch: g.launch, replaced: true, forget: true}
-			x.add(killed, live)
-			for s := range g.sets {
-				killed.sets[s] = *idset.Intersect(&g.sets[s], live)
-			}
-			x.signal(killed, live, sigkill)
-		}
-		x.remove(g, old)
-	}
-	return true
+	return x.place(&group{Task: Task{Job: id, Action: l.Action, Attempt: l.Attempt}, launch: &l}, l.Ranks, statePending)
 }
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager:
@@ -255,15 +215,33 @@ func (x *Executor) supersede(task Task, ranks *idset.Set) bool {
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
-	task := Task{Job: id, Action: u.Action, Attempt: u.Attempt}
-	if u.Reason != perilog.ReasonLost || x.find(task) != nil {
+	if u.Reason != perilog.ReasonLost {
 		return nil
 	}
-	if err := x.admit(task, false, u.Ranks); err != nil {
+	return x.place(&group{Task: Task{Job: id, Action: u.Action, Attempt: u.Attempt}}, u.Ranks, stateAsked)
+}
+
+// place places an action on ranks, where it replaces earlier attempts. It does nothing if
+// one of the ranks has this attempt or a later one.
+func (x *Executor) place(g *group, ranks *idset.Set, first state) error {
+	if err := x.admit(g, ranks); err != nil {
 		return err
 	}
-	g := &group{Task: task, from: stateAsked}
-	x.add(g, u.Ranks)
+	same := x.attempts(g.Task)
+	for _, other := range same {
+		if other.Attempt >= g.Attempt && idset.Difference(&other.ranks, &other.replaced).Intersects(ranks) {
+			return nil
+		}
+	}
+	for _, earlier := range same {
+		old := idset.Intersect(&earlier.ranks, ranks)
+		old.SubtractWith(&earlier.replaced)
+		x.forget(earlier, idset.Intersect(old, &earlier.sets[stateOver]))
+		old.IntersectWith(&earlier.ranks)
+		earlier.replaced.UnionWith(old)
+		x.signal(earlier, old, sigkill)
+	}
+	x.add(g, ranks, first)
 	x.begin(g)
 	return nil
 }
@@ -299,8 +277,10 @@ func (x *Executor) stop(j *job) {
 // Signal sends a signal to the processes of an action. Where the action was not sent to its
 // node, it does not start, and counts as ended by the signal.
 func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
-	if g := x.find(Task{Job: id, Action: s.Action, Attempt: s.Attempt}); g != nil {
-		x.signal(g, s.Ranks, s.Signal)
+	for _, g := range x.attempts(Task{Job: id, Action: s.Action}) {
+		if g.Attempt == s.Attempt {
+			x.signal(g, idset.Difference(s.Ranks, &g.replaced), s.Signal)
+		}
 	}
 }
 
@@ -312,7 +292,7 @@ func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 	if j := x.jobs[id]; j != nil {
 		for _, g := range j.groups {
-			g.forget = g.forget || housekeeping || g.Action.Kind != jobstate.ActionHousekeeping
+			g.forgettable = g.forgettable || housekeeping || g.Action.Kind != jobstate.ActionHousekeeping
 		}
 		x.touch(j)
 	}
@@ -335,12 +315,14 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 		}
 		has[tasks[i].Task] = true
 	}
-	x.sessions++
-	n := x.node(rank)
-	n.session = x.sessions
+	if x.sessions == nil {
+		x.sessions = make(map[uint32]uint64)
+	}
+	x.session++
+	x.sessions[rank] = x.session
 	x.online.Insert(rank)
 	x.heardOf.Insert(rank)
-	for _, g := range n.groups {
+	for _, g := range x.onRank[rank] {
 		if !has[g.Task] && g.sets[stateSent].Contains(rank) {
 			x.move(g, rank, statePending) // its start did not arrive
 		}
@@ -348,26 +330,21 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	for i := range tasks {
 		x.heard(rank, &tasks[i])
 	}
-	for _, g := range slices.Clone(n.groups) {
+	for _, g := range slices.Clone(x.onRank[rank]) {
 		if !has[g.Task] {
 			x.lacks(g, rank)
 		}
 	}
-	return Session{rank, x.sessions}, nil
+	return Session{rank, x.session}, nil
 }
 
-// begun returns the node of a session, or nil if it is over.
-func (x *Executor) begun(s Session) *node {
-	if n := x.nodes[s.rank]; s.n != 0 && n != nil && n.session == s.n {
-		return n
-	}
-	return nil
-}
+// lasts reports whether a session is not over.
+func (x *Executor) lasts(s Session) bool { return s.n != 0 && x.sessions[s.rank] == s.n }
 
 // Update takes what a node says of one task. A repetition changes nothing. The first end
 // of a task counts: if its node then says that it runs, it is killed.
 func (x *Executor) Update(s Session, st TaskStatus) error {
-	if x.begun(s) == nil {
+	if !x.lasts(s) {
 		return fmt.Errorf("%w: of rank %d", ErrSession, s.rank)
 	}
 	if err := st.check(); err != nil {
@@ -379,10 +356,9 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 
 // Close ends a session. The tasks of the node go on. A session that is over changes nothing.
 func (x *Executor) Close(s Session) {
-	if n := x.begun(s); n != nil {
-		n.session = 0
+	if x.lasts(s) {
 		x.online.Remove(s.rank)
-		x.trim(s.rank)
+		delete(x.sessions, s.rank)
 	}
 }
 
@@ -390,24 +366,19 @@ func (x *Executor) Close(s Session) {
 // let run on, since it is powered off or fenced. Its shells are lost, which ends their jobs;
 // its actions are unreachable. What it says if it comes back does not count.
 func (x *Executor) Fail(rank uint32, note string) {
-	n := x.nodes[rank]
-	if n == nil {
-		return
-	}
-	x.Close(Session{rank, n.session})
+	x.Close(Session{rank, x.sessions[rank]})
 	note = clean(note)
-	for _, g := range slices.Clone(n.groups) {
+	for _, g := range slices.Clone(x.onRank[rank]) {
 		switch s := g.state(rank); {
-		case s == stateOver:
-		case s == stateExited:
+		case s >= stateExited:
 			x.move(g, rank, stateOver)
 		case !g.isShell():
 			x.move(g, rank, stateOver)
-			x.report(g, rank, perilog.ReportUnreachable, 0, note)
+			x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportUnreachable, Detail: note})
 		case s == stateAbsent || s == statePending && x.heardOf.Contains(rank):
 			x.failed(g, rank, note)
 		default:
-			x.lose(g, rank, note)
+			x.lost(g, rank, note)
 		}
 	}
 }
@@ -432,8 +403,8 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 		}
 		x.respond(j)
 		for _, g := range slices.Clone(j.groups) {
-			if g.forget && g.open == 0 { // it is released, since the response comes first
-				x.drop(g)
+			if g.forgettable && !g.has(statePending, stateExited) { // it is released, since the response comes first
+				x.forget(g, g.ranks.Clone())
 			}
 		}
 	}
@@ -444,12 +415,6 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 		out.Deadline = x.next().due
 	}
 	return out
-}
-
-// drop forgets a task on all of its ranks.
-func (x *Executor) drop(g *group) {
-	x.command(Command{Kind: CommandForget, Task: g.Task}, &g.ranks)
-	x.remove(g, g.ranks.Clone())
 }
 
 // next returns the job with the next timer, or nil.
@@ -463,11 +428,6 @@ func (x *Executor) next() *job {
 
 // setTimer replaces the timer of a job; 0 means never.
 func (x *Executor) setTimer(j *job, at eventlog.Timestamp) {
-	if x.timers == nil {
-		x.timers = btree.NewG(32, func(a, b *job) bool {
-			return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) < 0
-		})
-	}
 	if j.due > 0 {
 		x.timers.Delete(j)
 	}
@@ -482,23 +442,23 @@ func (x *Executor) respond(j *job) {
 	if g == nil {
 		return
 	}
-	if g.ran && !g.sets[stateAbsent].IsEmpty() { // it must not start: it may have other prologs by now
+	if g.ran { // where it is absent it must not start: it may have other prologs by now
 		for rank := range g.sets[stateAbsent].Clone().All() {
 			x.failed(g, rank, "the node does not have it")
 		}
 	}
-	unheard := !g.sets[statePending].IsEmpty() || !g.sets[stateSent].IsEmpty() || !g.sets[stateAsked].IsEmpty()
-	ended := !unheard && g.sets[stateRunning].IsEmpty()
+	heard := !g.has(statePending, stateAsked)
+	ended := heard && !g.has(stateRunning, stateRunning)
 	if ended && !g.ran {
 		x.out.Refused = append(x.out.Refused, Refused{ID: j.id, Note: j.cause.Note})
-		x.drop(g)
+		x.forget(g, g.ranks.Clone())
 		return
 	}
 	say := func(r Response) {
 		r.ID = j.id
 		x.out.Responses = append(x.out.Responses, r)
 	}
-	if !unheard && !j.told.start && !j.told.finish && (g.found || !j.reattach || !j.started) {
+	if heard && !j.told.start && !j.told.finish && (g.found || !j.reattach || !j.started) {
 		j.told.start = true // which it needs for epilogs, unless the log has it
 		r := Response{Type: ResponseStart}
 		if j.reattach {
@@ -522,7 +482,7 @@ func (x *Executor) respond(j *job) {
 	if j.told.final || j.unused.IsEmpty() {
 		return
 	}
-	r := Response{Type: ResponseRelease, Ranks: j.unused.Clone(), Final: g.open == 0}
+	r := Response{Type: ResponseRelease, Ranks: j.unused.Clone(), Final: !g.has(statePending, stateExited)}
 	if r.Ranks.Equal(&g.ranks) {
 		r.Ranks = nil
 	}

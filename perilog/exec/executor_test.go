@@ -388,7 +388,7 @@ func TestActionsAreReportedWhenNothingOfThemIsLeft(t *testing.T) {
 	b.says("forget ƒ2 epilog e 1 on 0; signal ƒ2 epilog e 1 on 1 9; start ƒ2 epilog e 2 on 0")
 	b.launch(1, 0)
 	b.update(1, attempt(1, exec.TaskReleased, 9))
-	b.says("start ƒ2 epilog e 2 on 1; forget ƒ2 epilog e 1 on 1")
+	b.says("forget ƒ2 epilog e 1 on 1; start ƒ2 epilog e 2 on 1")
 }
 
 func TestALostActionIsReportedOrMissing(t *testing.T) {
@@ -586,7 +586,7 @@ func TestAnAttemptStartsWhenTheEarlierOneHasEnded(t *testing.T) {
 	b.update(0, attempt(1, exec.TaskExited, 9))
 	b.says("signal ƒ2 epilog e 1 on 0 9")
 	b.update(0, attempt(1, exec.TaskReleased, 9))
-	b.says("start ƒ2 epilog e 2 on 0")
+	b.says("forget ƒ2 epilog e 1 on 0; start ƒ2 epilog e 2 on 0")
 	b.Close(b.sessions[1])
 	b.sessions[1] = b.hello(1, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 1 9")
@@ -595,7 +595,7 @@ func TestAnAttemptStartsWhenTheEarlierOneHasEnded(t *testing.T) {
 	lines := attempt(1, exec.TaskLost, 0)
 	lines.Lines = []string{"perilog-control: late"}
 	b.update(1, lines)
-	b.says("start ƒ2 epilog e 3 on 1; forget ƒ2 epilog e 1 on 0-1")
+	b.says("forget ƒ2 epilog e 1 on 1; start ƒ2 epilog e 3 on 1")
 	b.update(1, lines)
 	b.says("forget ƒ2 epilog e 1 on 1")
 }
@@ -608,14 +608,14 @@ func TestALostAttemptEndsBeforeTheNext(t *testing.T) {
 	b.launch(2, 0, 1, 2)
 	b.says("")
 	b.hello(0)
-	b.says("start ƒ2 epilog e 2 on 0")
+	b.says("forget ƒ2 epilog e 1 on 0; start ƒ2 epilog e 2 on 0")
 	b.sessions[1] = b.hello(1, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 1 9")
 	b.hello(2)
 	b.Fail(2, "power")
-	b.says("start ƒ2 epilog e 2 on 2; report epilog e 2 unreachable 0 power")
+	b.says("forget ƒ2 epilog e 1 on 2; start ƒ2 epilog e 2 on 2; report epilog e 2 unreachable 0 power")
 	b.Fail(1, "power")
-	b.says("forget ƒ2 epilog e 1 on 0; report epilog e 1 unreachable 0 power")
+	b.says("report epilog e 1 unreachable 0 power")
 	lost.Ranks = nil
 	require.ErrorContains(t, b.Recover(2, lost), "no ranks")
 	require.NoError(t, b.Check())
@@ -643,7 +643,7 @@ func TestAnAttemptThatIsStoppedEndsAfterTheEarlierOne(t *testing.T) {
 	b.launch(5, 0)
 	b.take()
 	b.update(0, attempt(3, exec.TaskReleased, 9))
-	b.says("start ƒ2 epilog e 5 on 0; forget ƒ2 epilog e 3 on 0")
+	b.says("forget ƒ2 epilog e 3 on 0; start ƒ2 epilog e 5 on 0")
 }
 
 // After a restart of the manager, only a node knows of the attempt before the lost one: the
@@ -666,7 +666,7 @@ func TestAnEarlierAttemptOfALostOneEndsBeforeTheNext(t *testing.T) {
 	b.says("signal ƒ3 epilog e 4 on 0 9")
 	four.State = exec.TaskLost
 	b.update(0, four)
-	b.says("start ƒ3 epilog e 6 on 0; forget ƒ3 epilog e 4 on 0; forget ƒ3 epilog e 5 on 0")
+	b.says("forget ƒ3 epilog e 4 on 0; forget ƒ3 epilog e 5 on 0; start ƒ3 epilog e 6 on 0")
 }
 
 // RFC 32: the response to a start that reattaches is never "start", and there is none if

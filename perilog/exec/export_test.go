@@ -27,12 +27,12 @@ func (x *Executor) Check() error {
 				all.UnionWith(&g.sets[s])
 				n += g.sets[s].Len()
 			}
-			if n != g.ranks.Len() || !all.Equal(&g.ranks) || n == 0 || g.open != n-g.sets[stateOver].Len() {
-				return fmt.Errorf("%v is on %v, and has %v in states, %d of them open", g.Task, &g.ranks, all, g.open)
+			if n != g.ranks.Len() || !all.Equal(&g.ranks) || n == 0 {
+				return fmt.Errorf("%v is on %v, and has %v in states", g.Task, &g.ranks, all)
 			}
 			tasks += n
 			for rank := range g.ranks.All() {
-				if n := x.nodes[rank]; n == nil || !slices.Contains(n.groups, g) {
+				if !slices.Contains(x.onRank[rank], g) {
 					return fmt.Errorf("node %d does not know of %v", rank, g.Task)
 				}
 			}
@@ -41,9 +41,14 @@ func (x *Executor) Check() error {
 	if tasks != x.tasks {
 		return fmt.Errorf("%d tasks are counted, and there are %d", x.tasks, tasks)
 	}
-	for rank, n := range x.nodes {
-		if tasks -= len(n.groups); (n.session != 0) != x.online.Contains(rank) || n.session == 0 && len(n.groups) == 0 {
-			return fmt.Errorf("node %d is online or forgotten by mistake", rank)
+	for rank, groups := range x.onRank {
+		if tasks -= len(groups); len(groups) == 0 {
+			return fmt.Errorf("node %d has no tasks", rank)
+		}
+	}
+	for rank := range x.sessions {
+		if !x.online.Contains(rank) || len(x.sessions) != x.online.Len() {
+			return fmt.Errorf("%v are online, and have %d sessions", &x.online, len(x.sessions))
 		}
 	}
 	timed := 0

@@ -2,6 +2,7 @@ package exec
 
 import (
 	"math"
+	"slices"
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
@@ -23,6 +24,9 @@ const (
 )
 
 var typeNames = [...]string{"", "start", "reattached", "release", "exception", "finish"}
+
+// typeKeys has the keys that the data of a type must have.
+var typeKeys = [len(typeNames)][]string{ResponseRelease: {"ranks", "final"}, ResponseException: {"severity", "type"}, ResponseFinish: {"status"}}
 
 // String returns the name on the wire, such as "release"; another value prints as
 // ResponseType(n).
@@ -60,12 +64,7 @@ func (m *Response) read(o *jsonobj.Reader) {
 		case "id":
 			m.ID = readID(o.Value())
 		case "type":
-			text := string(o.Value().TextBytes())
-			for t := ResponseStart; t.valid(); t++ {
-				if typeNames[t] == text {
-					m.Type = t
-				}
-			}
+			m.Type = ResponseType(max(0, slices.Index(typeNames[:], o.Value().Text())))
 			if m.Type == 0 {
 				o.Value().Fail(errType)
 			}
@@ -93,14 +92,7 @@ func (m *Response) read(o *jsonobj.Reader) {
 			m.Status = int32(v.Int(math.MinInt32, math.MaxInt32))
 		}
 	}
-	switch m.Type {
-	case ResponseRelease:
-		d.Require("ranks", "final")
-	case ResponseException:
-		d.Require("severity", "type")
-	case ResponseFinish:
-		d.Require("status")
-	}
+	d.Require(typeKeys[m.Type]...)
 }
 
 func (m Response) write(w *jsonobj.Writer) {

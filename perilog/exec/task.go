@@ -1,8 +1,11 @@
 package exec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/google/btree"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -97,7 +100,7 @@ const (
 	stateAsked                // perhaps sent in an earlier life: the node's hello tells
 	stateAbsent               // a shell that was asked for, and the node never had it
 	stateRunning
-	stateExited // something of it may be left
+	stateExited // a shell of which something may be left
 	stateOver
 	states
 )
@@ -105,20 +108,18 @@ const (
 // A group is a task on all of its ranks.
 type group struct {
 	Task
-	ranks    idset.Set
-	sets     [states]idset.Set // which share no rank, and together are ranks
-	open     int               // ranks that are not over
-	from     state             // where its ranks begin
-	start    *Start            // of shells
-	launch   *perilog.Launch   // of an action, unless it was recovered
-	ran      bool              // perhaps, on some rank
-	found    bool              // a node has named it
-	status   int32             // the greatest wait status
-	forget   bool              // when it has ended
-	replaced bool              // by a later attempt, which starts when this one has ended: no reports
-	signaled idset.Set         // the ranks that were sent a signal
-	killed   idset.Set         // those of them that were sent SIGKILL
-	lines    map[uint32]int    // how many control lines are reported, by rank
+	ranks       idset.Set
+	sets        [states]idset.Set // which share no rank, and together are ranks
+	start       *Start            // of shells
+	launch      *perilog.Launch   // of an action, unless it was recovered
+	ran         bool              // perhaps, on some rank
+	found       bool              // a node has named it
+	status      int32             // the greatest wait status
+	forgettable bool              // when it has ended
+	replaced    idset.Set         // where a later attempt starts when this one has ended: no reports
+	signaled    idset.Set         // the ranks that were sent a signal
+	killed      idset.Set         // those of them that were sent SIGKILL
+	lines       map[uint32]int    // how many control lines are reported, by rank
 }
 
 func (g *group) state(rank uint32) state {
@@ -128,6 +129,16 @@ func (g *group) state(rank uint32) state {
 		}
 	}
 	return stateOver
+}
+
+// has reports whether a rank is in one of these states.
+func (g *group) has(first, last state) bool {
+	for s := first; s <= last; s++ {
+		if !g.sets[s].IsEmpty() {
+			return true
+		}
+	}
+	return false
 }
 
 // signal is the one to repeat on a rank.
@@ -166,31 +177,6 @@ func (j *job) fail(kind, note string) {
 	}
 }
 
-// A node is a rank with a session or with tasks.
-type node struct {
-	session uint64 // 0: none
-	groups  []*group
-}
-
-func (x *Executor) node(rank uint32) *node {
-	if x.nodes == nil {
-		x.nodes = make(map[uint32]*node)
-	}
-	n := x.nodes[rank]
-	if n == nil {
-		n = new(node)
-		x.nodes[rank] = n
-	}
-	return n
-}
-
-// trim forgets a node of which nothing is left.
-func (x *Executor) trim(rank uint32) {
-	if n := x.nodes[rank]; n.session == 0 && len(n.groups) == 0 {
-		delete(x.nodes, rank)
-	}
-}
-
 func (x *Executor) touch(j *job) {
 	if !j.changed {
 		j.changed = true
@@ -198,34 +184,35 @@ func (x *Executor) touch(j *job) {
 	}
 }
 
-// admit returns an error for a task that is not what it should be, or for which there is no
+// admit returns an error for a group that is not what it should be, or for which there is no
 // room.
-func (x *Executor) admit(t Task, shell bool, ranks *idset.Set) error {
-	if err := t.check(); err != nil {
+func (x *Executor) admit(g *group, ranks *idset.Set) error {
+	if err := g.check(); err != nil {
 		return fmt.Errorf("exec: %w", err)
 	}
-	if n := ranks.Len(); n == 0 || t.isShell() != shell {
-		return fmt.Errorf("exec: %v has no ranks or no action", t)
+	if n := ranks.Len(); n == 0 || g.isShell() != (g.start != nil) {
+		return fmt.Errorf("exec: %v has no ranks or no action", g.Task)
 	} else if n > maxTasks-x.tasks {
 		return fmt.Errorf("exec: %d tasks, and %d more: at most %d are taken", x.tasks, n, maxTasks)
 	}
 	return nil
 }
 
-func (x *Executor) find(t Task) *group {
+// attempts returns the groups of an action.
+func (x *Executor) attempts(t Task) (list []*group) {
 	if j := x.jobs[t.Job]; j != nil {
 		for _, g := range j.groups {
-			if g.Task == t && !g.replaced {
-				return g
+			if g.Action == t.Action {
+				list = append(list, g)
 			}
 		}
 	}
-	return nil
+	return list
 }
 
-// at returns the group of a task on a rank, which may be replaced there.
-func (x *Executor) at(t Task, rank uint32) *group {
-	for _, g := range x.nodes[rank].groups {
+// on returns the group of a task on a rank, or nil.
+func (x *Executor) on(rank uint32, t Task) *group {
+	for _, g := range x.onRank[rank] {
 		if g.Task == t {
 			return g
 		}
@@ -233,9 +220,12 @@ func (x *Executor) at(t Task, rank uint32) *group {
 	return nil
 }
 
-func (x *Executor) add(g *group, ranks *idset.Set) *job {
+func (x *Executor) add(g *group, ranks *idset.Set, first state) *job {
 	if x.jobs == nil {
-		x.jobs = make(map[jobid.ID]*job)
+		x.jobs, x.onRank = make(map[jobid.ID]*job), make(map[uint32][]*group)
+		x.timers = btree.NewG(32, func(a, b *job) bool {
+			return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.id, b.id)) < 0
+		})
 	}
 	j := x.jobs[g.Job]
 	if j == nil {
@@ -244,27 +234,29 @@ func (x *Executor) add(g *group, ranks *idset.Set) *job {
 	}
 	j.groups = append(j.groups, g)
 	g.ranks.UnionWith(ranks)
-	g.sets[g.from].UnionWith(ranks)
-	g.open = ranks.Len()
-	x.tasks += g.open
+	g.sets[first].UnionWith(ranks)
+	x.tasks += ranks.Len()
 	for rank := range ranks.All() {
-		n := x.node(rank)
-		n.groups = append(n.groups, g)
+		x.onRank[rank] = append(x.onRank[rank], g)
 	}
 	return j
 }
 
-// remove removes ranks from a group, and what is empty then.
+// forget lets nodes delete the records of a task, and removes it there with what is empty then.
+func (x *Executor) forget(g *group, ranks *idset.Set) {
+	x.command(Command{Kind: CommandForget, Task: g.Task}, ranks)
+	x.remove(g, ranks)
+}
+
 func (x *Executor) remove(g *group, ranks *idset.Set) {
 	isG := func(other *group) bool { return other == g }
 	for rank := range ranks.All() {
-		n := x.nodes[rank]
-		n.groups = slices.DeleteFunc(n.groups, isG)
-		x.trim(rank)
+		if x.onRank[rank] = slices.DeleteFunc(x.onRank[rank], isG); len(x.onRank[rank]) == 0 {
+			delete(x.onRank, rank)
+		}
 	}
 	x.tasks -= ranks.Len()
 	g.ranks.SubtractWith(ranks)
-	g.open -= idset.Difference(ranks, &g.sets[stateOver]).Len()
 	for s := range g.sets {
 		g.sets[s].SubtractWith(ranks)
 	}
@@ -283,24 +275,27 @@ func (x *Executor) remove(g *group, ranks *idset.Set) {
 }
 
 func (x *Executor) move(g *group, rank uint32, to state) {
-	g.sets[g.state(rank)].Remove(rank)
+	was := g.state(rank)
+	if was == to {
+		return
+	}
+	g.sets[was].Remove(rank)
 	g.sets[to].Insert(rank)
-	if to == stateOver {
-		g.open--
-	}
 	j := x.jobs[g.Job]
-	if g == j.shells && to == stateOver {
-		j.unused.Insert(rank)
+	if g == j.shells || g.forgettable {
+		x.touch(j)
 	}
-	if g.replaced && to == stateOver && x.online.Contains(rank) { // what waits for it may begin
-		for _, later := range slices.Clone(j.groups) {
-			if s := later.state(rank); later.Action == g.Action && (s == statePending || s == stateAsked) {
+	switch {
+	case to != stateOver:
+	case g == j.shells:
+		j.unused.Insert(rank)
+	case g.replaced.Contains(rank): // what waits for its end may begin
+		x.forget(g, idset.Of(rank))
+		for _, later := range x.attempts(g.Task) {
+			if s := later.state(rank); x.online.Contains(rank) && (s == statePending || s == stateAsked) {
 				x.lacks(later, rank)
 			}
 		}
-	}
-	if g == j.shells || g.forget {
-		x.touch(j)
 	}
 }
 
@@ -324,173 +319,140 @@ func (x *Executor) begin(g *group) {
 	}
 	send := idset.Intersect(&g.sets[statePending], &x.online)
 	send.SubtractWith(x.blocked(g))
-	for rank := range send.All() {
-		x.move(g, rank, stateSent)
-	}
+	g.sets[statePending].SubtractWith(send)
+	g.sets[stateSent].UnionWith(send)
 	x.send(g, send)
 }
 
-// blocked returns the ranks where an earlier attempt has not ended.
+// blocked returns the ranks where an attempt waits for the end of another.
 func (x *Executor) blocked(g *group) *idset.Set {
 	ranks := new(idset.Set)
-	for _, old := range x.jobs[g.Job].groups {
-		if old.replaced && old.Action == g.Action {
-			ranks.UnionWith(idset.Difference(&old.ranks, &old.sets[stateOver]))
+	for _, other := range x.attempts(g.Task) {
+		if other != g {
+			ranks.UnionWith(idset.Intersect(&other.ranks, &other.replaced))
 		}
 	}
+	ranks.SubtractWith(&g.replaced)
 	return ranks
 }
 
 // lacks notes that a node has no record of a task.
 func (x *Executor) lacks(g *group, rank uint32) {
 	switch s := g.state(rank); {
-	case s == stateOver, s == stateSent: // by this hello
-	case s == stateExited, g.replaced:
+	case s == stateOver, s == stateSent, s == stateAbsent: // by this hello
+	case s == stateExited, g.replaced.Contains(rank):
 		x.move(g, rank, stateOver)
-	case (s == statePending || s == stateAsked) && x.blocked(g).Contains(rank):
-	case s == statePending:
-		if g.signaled.Contains(rank) {
-			x.neverRun(g, rank)
-			return
-		}
+	case s == stateRunning, s == stateAsked && g.isShell() && x.jobs[g.Job].started:
+		x.lost(g, rank, "the node does not have it")
+	case x.blocked(g).Contains(rank):
+	case s == stateAsked && !g.isShell():
+		x.out.Missing = append(x.out.Missing, x.named(g, perilog.Report{Rank: rank}))
+		x.remove(g, idset.Of(rank))
+	case g.signaled.Contains(rank):
+		x.neverRan(g, rank)
+	case s == stateAsked:
+		x.move(g, rank, stateAbsent)
+	default:
 		x.move(g, rank, stateSent)
 		x.send(g, idset.Of(rank))
-	case s == stateAsked && !g.isShell():
-		x.out.Missing = append(x.out.Missing, Report{Job: g.Job, Report: perilog.Report{Action: g.Action, Attempt: g.Attempt, Rank: rank}})
-		x.remove(g, idset.Of(rank))
-	case s == stateAsked && !x.jobs[g.Job].started && g.signaled.Contains(rank):
-		x.neverRun(g, rank)
-	case s == stateAsked && !x.jobs[g.Job].started:
-		x.move(g, rank, stateAbsent)
-	case s != stateAbsent:
-		x.lose(g, rank, "the node does not have it")
 	}
 }
 
-// neverRun ends a task that was stopped before it was started.
-func (x *Executor) neverRun(g *group, rank uint32) {
+// neverRan ends a task that was stopped before it was started.
+func (x *Executor) neverRan(g *group, rank uint32) {
 	x.move(g, rank, stateOver)
-	if !g.isShell() {
-		x.report(g, rank, perilog.ReportExited, int32(g.signal(rank)), "stopped before it was started")
-	}
+	x.report(g, perilog.Report{
+		Rank: rank, Kind: perilog.ReportExited, Status: int32(g.signal(rank)), Detail: "stopped before it was started",
+	})
 }
 
-// lose ends a task of which the status is not known.
-func (x *Executor) lose(g *group, rank uint32, note string) {
-	x.move(g, rank, stateOver)
+// failed ends a task that could not be started.
+func (x *Executor) failed(g *group, rank uint32, note string) {
+	x.abort(g, "could not be started", statusFailed, perilog.Report{Rank: rank, Kind: perilog.ReportLaunchFailed, Detail: note})
+}
+
+// lost ends a task of which the status is not known.
+func (x *Executor) lost(g *group, rank uint32, note string) {
 	g.ran = true
-	g.status = max(g.status, statusLost)
+	x.abort(g, "is lost", statusLost, perilog.Report{Rank: rank, Kind: perilog.ReportExited, Status: statusLost, Detail: note})
+}
+
+// abort ends a task, and the job if it is one of its shells.
+func (x *Executor) abort(g *group, what string, status int32, r perilog.Report) {
+	x.move(g, r.Rank, stateOver)
+	x.report(g, r)
 	if !g.isShell() {
-		x.report(g, rank, perilog.ReportExited, statusLost, note)
 		return
 	}
-	x.abort(x.jobs[g.Job], rank, "is lost", note)
-}
-
-func (x *Executor) report(g *group, rank uint32, kind perilog.ReportKind, status int32, detail string) {
-	if g.replaced {
-		return
+	if r.Detail != "" {
+		what += ": " + r.Detail
 	}
-	x.out.Reports = append(x.out.Reports, Report{Job: g.Job, Report: perilog.Report{
-		Action: g.Action, Attempt: g.Attempt, Rank: rank, Kind: kind, Status: status, Detail: detail,
-	}})
+	j := x.jobs[g.Job]
+	j.fail("exec", fmt.Sprintf("rank %d: the job shell %s", r.Rank, what))
+	g.status = max(g.status, status)
+	x.stop(j)
 }
 
-// heard takes what a node says of a task.
+// named names the action of a report.
+func (x *Executor) named(g *group, r perilog.Report) Report {
+	r.Action, r.Attempt = g.Action, g.Attempt
+	return Report{Job: g.Job, Report: r}
+}
+
+// report reports on an action that no other attempt replaces.
+func (x *Executor) report(g *group, r perilog.Report) {
+	if !g.isShell() && !g.replaced.Contains(r.Rank) {
+		x.out.Reports = append(x.out.Reports, x.named(g, r))
+	}
+}
+
+// heard takes what a node says of a task. A signal that the node may have missed is sent again.
 func (x *Executor) heard(rank uint32, st *TaskStatus) {
-	g := x.at(st.Task, rank)
+	g := x.on(rank, st.Task)
 	if g == nil {
 		x.stray(rank, st)
 		return
 	}
-	said := st.State
+	g.found = true
+	for i := g.lines[rank]; i < len(st.Lines); i++ {
+		if g.lines == nil {
+			g.lines = make(map[uint32]int)
+		}
+		g.lines[rank] = i + 1
+		x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportOutput, Line: []byte(st.Lines[i])})
+	}
+	said, was, note := st.State, g.state(rank), clean(st.Note)
 	if said == TaskExited && !g.isShell() {
 		said = TaskRunning // its end is reported when nothing of it is left
 	}
-	g.found = true
-	x.reportLines(g, rank, st.Lines)
-	was, note := g.state(rank), clean(st.Note)
-	if was >= stateExited {
-		x.afterEnd(g, rank, was, said)
+	switch ended := was >= stateExited; {
+	case ended && said == TaskRunning, was == stateOver && said == TaskExited:
+		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: sigkill}, idset.Of(rank))
 		return
-	}
-	switch said {
-	case TaskRunning:
-		x.runs(g, rank, was)
-	case TaskExited, TaskReleased:
+	case ended && said != TaskExited:
+		x.move(g, rank, stateOver)
+	case said == TaskRunning:
+		g.ran = true
+		x.move(g, rank, stateRunning)
+		if was == stateAsked {
+			x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportStarted})
+		}
+	case ended:
+	case said == TaskFailed:
+		x.failed(g, rank, note)
+	case said == TaskLost:
+		x.lost(g, rank, note)
+	default:
 		g.ran = true
 		g.status = max(g.status, st.Status)
 		if x.move(g, rank, stateExited); said == TaskReleased {
 			x.move(g, rank, stateOver)
 		}
-		if !g.isShell() {
-			x.report(g, rank, perilog.ReportExited, st.Status, note)
-		}
-	case TaskFailed:
-		x.failed(g, rank, note)
-	case TaskLost:
-		x.lose(g, rank, note)
+		x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportExited, Status: st.Status, Detail: note})
 	}
-}
-
-// afterEnd takes what a node says of a task that has ended there.
-func (x *Executor) afterEnd(g *group, rank uint32, was state, now TaskState) {
-	switch {
-	case now == TaskRunning, now == TaskExited && was == stateOver:
-		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: sigkill}, idset.Of(rank))
-	case now == TaskExited && g.signaled.Contains(rank):
-		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal(rank)}, idset.Of(rank))
-	case now != TaskExited && was == stateExited:
-		x.move(g, rank, stateOver)
-	}
-}
-
-// runs notes that a task runs. A signal that its node may have missed is sent again.
-func (x *Executor) runs(g *group, rank uint32, was state) {
-	g.ran = true
-	if was != stateRunning {
-		x.move(g, rank, stateRunning)
-	}
-	if was == stateAsked && !g.isShell() {
-		x.report(g, rank, perilog.ReportStarted, 0, "")
-	}
-	if g.signaled.Contains(rank) {
+	if (said == TaskRunning || said == TaskExited && was == stateExited) && g.signaled.Contains(rank) {
 		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal(rank)}, idset.Of(rank))
 	}
-}
-
-func (x *Executor) failed(g *group, rank uint32, note string) {
-	x.move(g, rank, stateOver)
-	if !g.isShell() {
-		x.report(g, rank, perilog.ReportLaunchFailed, 0, note)
-		return
-	}
-	g.status = max(g.status, statusFailed)
-	x.abort(x.jobs[g.Job], rank, "could not be started", note)
-}
-
-// abort ends a job because of one of its shells.
-func (x *Executor) abort(j *job, rank uint32, what, note string) {
-	if note != "" {
-		what += ": " + note
-	}
-	j.fail("exec", fmt.Sprintf("rank %d: the job shell %s", rank, what))
-	x.stop(j)
-}
-
-// reportLines reports the control lines that are new.
-func (x *Executor) reportLines(g *group, rank uint32, lines []string) {
-	if g.isShell() || g.replaced || len(lines) <= g.lines[rank] {
-		return
-	}
-	for _, line := range lines[g.lines[rank]:] {
-		x.report(g, rank, perilog.ReportOutput, 0, "")
-		x.out.Reports[len(x.out.Reports)-1].Line = []byte(line)
-	}
-	if g.lines == nil {
-		g.lines = make(map[uint32]int)
-	}
-	g.lines[rank] = len(lines)
 }
 
 // stray ends a task that nothing asked for: its job is over, it was given up, or its node
@@ -503,8 +465,9 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	case st.Task.isShell():
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigkill}, idset.Of(rank))
 	case x.precedes(st.Task, rank):
-		g := &group{Task: st.Task, from: stateRunning, replaced: true, forget: true}
-		x.add(g, idset.Of(rank))
+		g := &group{Task: st.Task}
+		x.add(g, idset.Of(rank), stateRunning)
+		g.replaced.Insert(rank)
 		x.signal(g, &g.ranks, sigkill)
 	default: // an action that was given up, on a node that is drained
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigterm}, idset.Of(rank))
@@ -514,14 +477,16 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 // precedes reports whether a later attempt of an action waits for the node, or will. It
 // waits for one at a time, since each starts when the earlier one has ended.
 func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
-	for _, g := range x.nodes[rank].groups {
+	for _, g := range x.onRank[rank] {
 		if g.Job != t.Job || g.Action != t.Action {
 			continue
 		}
 		switch s := g.state(rank); {
-		case g.replaced && (s == stateRunning || s == stateExited):
-			return false
-		case !g.replaced && (s == statePending || s == stateAsked):
+		case g.replaced.Contains(rank):
+			if s == stateRunning {
+				return false
+			}
+		case s == statePending, s == stateAsked:
 			precedes = g.Attempt > t.Attempt
 		}
 	}
@@ -533,19 +498,16 @@ func (x *Executor) signal(g *group, ranks *idset.Set, signal int) {
 	if signal == sigkill {
 		g.killed.UnionWith(idset.Intersect(&g.ranks, ranks))
 	}
-	unheard := idset.Union(&g.sets[stateAsked], idset.Difference(&g.sets[statePending], &x.heardOf))
-	if !g.replaced { // it ends after the earlier attempt
-		unheard.UnionWith(idset.Intersect(&g.sets[statePending], x.blocked(g)))
-	}
+	unheard := idset.Difference(&g.sets[statePending], &x.heardOf)
+	unheard.UnionWith(idset.Intersect(&g.sets[statePending], x.blocked(g))) // it ends after the earlier attempt
+	unheard.UnionWith(&g.sets[stateAsked])
 	never := idset.Difference(idset.Union(&g.sets[statePending], &g.sets[stateAbsent]), unheard)
-	never.IntersectWith(ranks)
-	for rank := range never.All() {
-		x.neverRun(g, rank)
+	for rank := range idset.Intersect(never, ranks).All() {
+		x.neverRan(g, rank)
 	}
-	live := idset.Union(&g.sets[stateSent], &g.sets[stateRunning])
-	live.UnionWith(&g.sets[stateExited])
-	live.IntersectWith(ranks)
+	live := idset.Intersect(&g.ranks, ranks)
+	live.SubtractWith(&g.sets[stateOver])
 	g.signaled.UnionWith(live)
-	g.signaled.UnionWith(idset.Intersect(unheard, ranks))
+	live.SubtractWith(unheard)
 	x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: signal}, live)
 }
