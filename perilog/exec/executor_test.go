@@ -222,7 +222,7 @@ func TestWhatAShellLeavesIsStoppedToo(t *testing.T) {
 	b.says("start ƒ2 on 0-1; signal ƒ2 on 0-1 15; signal ƒ2 on 0 15")
 	b.sessions[0] = b.hello(0) // it has forgotten
 	b.update(1, is(exec.TaskExited, 0))
-	b.says("start; finish 0; release 0 final=false")
+	b.says("signal ƒ2 on 1 15; start; finish 0; release 0 final=false")
 	require.NotZero(t, b.deadline, "for SIGKILL")
 	b.update(0, is(exec.TaskExited, 0))
 	b.says("signal ƒ2 on 0 9")
@@ -573,6 +573,20 @@ func TestASignalIsRepeatedWhereItWasSent(t *testing.T) {
 	b.take()
 	b.hello(0, attempt(1, exec.TaskRunning, 0))
 	b.says("signal ƒ2 epilog e 1 on 0 9")
+}
+
+// A shell that ended while its node was away may have left processes that missed the signal.
+func TestWhatAShellLeftWhileItsNodeWasAwayIsStopped(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 0)})
+	b.update(0, is(exec.TaskRunning, 0))
+	b.Close(b.sessions[0])
+	b.Kill(1)
+	b.take()
+	b.now = b.deadline
+	b.take()
+	b.hello(0, is(exec.TaskExited, 0))
+	b.says("signal ƒ2 on 0 9; finish 0")
 }
 
 // A node that runs an earlier attempt does not run the next one: else its rank would be

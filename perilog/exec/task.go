@@ -450,7 +450,7 @@ func (x *Executor) heard(rank uint32, st *TaskStatus) {
 		}
 		x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportExited, Status: st.Status, Detail: note})
 	}
-	if (said == TaskRunning || said == TaskExited && was == stateExited) && g.signaled.Contains(rank) {
+	if (said == TaskRunning || said == TaskExited) && g.signaled.Contains(rank) {
 		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal(rank)}, idset.Of(rank))
 	}
 }
