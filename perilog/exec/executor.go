@@ -448,7 +448,7 @@ func (x *Executor) respond(j *job) {
 		}
 	}
 	heard := !g.has(statePending, stateAsked)
-	ended := heard && !g.has(stateRunning, stateRunning)
+	ended := heard && g.sets[stateRunning].IsEmpty()
 	if ended && !g.ran {
 		x.out.Refused = append(x.out.Refused, Refused{ID: j.id, Note: j.cause.Note})
 		x.forget(g, g.ranks.Clone())

@@ -414,12 +414,14 @@ func (x *Executor) heard(rank uint32, st *TaskStatus) {
 		return
 	}
 	g.found = true
-	for i := g.lines[rank]; i < len(st.Lines); i++ {
+	if n := g.lines[rank]; n < len(st.Lines) {
 		if g.lines == nil {
 			g.lines = make(map[uint32]int)
 		}
-		g.lines[rank] = i + 1
-		x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportOutput, Line: []byte(st.Lines[i])})
+		g.lines[rank] = len(st.Lines)
+		for _, line := range st.Lines[n:] {
+			x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportOutput, Line: []byte(line)})
+		}
 	}
 	said, was, note := st.State, g.state(rank), clean(st.Note)
 	if said == TaskExited && !g.isShell() {

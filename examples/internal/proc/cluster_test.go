@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -43,6 +44,18 @@ func (l *clusterLine) finished(status int32) (n int) {
 		}
 	}
 	return n
+}
+
+// reported returns the lines of the reports of a kind.
+func (l *clusterLine) reported(kind perilog.ReportKind) (lines []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, in := range l.inputs {
+		if r, ok := in.(joblife.Report); ok && r.Kind == kind {
+			lines = append(lines, string(r.Line))
+		}
+	}
+	return lines
 }
 
 // Tasks end in any goroutine while the manager asks for others, stops them and forgets them
@@ -79,6 +92,36 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// Each life of a manager hears a control line once, while its action runs.
+func TestEachLifeHearsAControlLineOnce(t *testing.T) {
+	dir := t.TempDir()
+	command := []string{"sh", "-c", "echo perilog-control: 1; while ! test -e " + dir + "/go; do sleep .01; done"}
+	ask := &joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{
+		Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Command: command,
+	}}}}
+	lost := []joblife.Unresolved{{Job: 7, Unresolved: perilog.Unresolved{Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Reason: perilog.ReasonLost}}}
+	for life := range 2 {
+		l := new(clusterLine)
+		c, err := NewCluster(dir, 1, l.put, func(err error) { t.Error(err) })
+		require.NoError(t, err)
+		if life > 0 {
+			c.Recover(joblife.Recovered{Unresolved: lost})
+		}
+		require.NoError(t, c.Connect())
+		if life == 0 {
+			c.Do(ask)
+		}
+		await(t, "the line is not heard", func() bool { return len(l.reported(perilog.ReportOutput)) > 0 })
+		if life > 0 {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+		}
+		await(t, "it does not end", func() bool { return life == 0 || len(l.reported(perilog.ReportExited)) > 0 })
+		require.Equal(t, []string{"perilog-control: 1"}, l.reported(perilog.ReportOutput))
+		c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 7, Final: true}}}) // forgets what has ended
+	}
+	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).Tasks()) == 0 })
 }
 
 // Tasks of an earlier life end while the next one opens its nodes.

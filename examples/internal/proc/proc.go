@@ -14,9 +14,10 @@
 // Tasks of the next life, running or with its status. Nothing runs twice: the record is on the
 // disk before the shim starts.
 //
-// The shim holds a lock on the record (flock) as long as it lives, so that no other process
-// with its pid is taken for it. It gets signals through a pipe with a name, and passes them to
-// the process group of the command. When the command has ended, the shim ends what it left:
+// Two pipes with names lead to a shim. It gets signals through one, and passes them to the
+// process group of the command. It holds the other as long as it lives, so that no other
+// process with its pid is taken for it, and tells there that the record has a new control line
+// of an action (see package perilog). When the command has ended, the shim ends what it left:
 // SIGTERM, and SIGKILL after a second. If the shim is killed, the next look at the record
 // kills what it leaves, and the task is lost.
 //

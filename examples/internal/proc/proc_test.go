@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -34,6 +35,9 @@ func TestMain(m *testing.M) {
 	}
 	Shim()
 	if dir := os.Getenv("PROC_DIR"); dir != "" {
+		if os.Getenv("PROC_ACTION") != "" {
+			task = action
+		}
 		os.Exit(program(dir, os.Getenv("PROC_COMMAND")))
 	}
 	mark := fmt.Sprint("test-", os.Getpid())
@@ -68,7 +72,18 @@ func processes(token string) []*os.Process {
 	return found
 }
 
-var task = exec.Task{Job: 7}
+var (
+	task   = exec.Task{Job: 7}
+	action = exec.Task{Job: 7, Action: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "e"}, Attempt: 1}
+)
+
+// runAction makes the task of a test an action.
+func runAction(t *testing.T) {
+	t.Setenv("PROC_ACTION", "1")
+	shell := task
+	task = action
+	t.Cleanup(func() { task = shell })
+}
 
 // program starts a task, and waits to be killed.
 func program(dir, command string) int {
@@ -213,6 +228,54 @@ func TestATaskRunsOnceWhereverTheProgramIsKilled(t *testing.T) {
 	}
 }
 
+// An action writes control lines before and after the program is killed. Each is there once.
+func TestControlLinesOutliveTheProgram(t *testing.T) {
+	runAction(t)
+	dir := filepath.Join(t.TempDir(), "node")
+	life(t, dir, "echo plain; echo perilog-control: 1; printf 'perilog-con'; sleep .05; echo trol: 2;"+
+		"while ! test -e "+dir+".go; do sleep .01; done; echo perilog-control: 3; echo; printf 'perilog-control: 4'; exit 3", "")
+	n := open(t, dir)
+	var st exec.TaskStatus
+	await(t, "there are no lines", func() bool {
+		st, _ = n.Status(task)
+		return len(st.Lines) == 2
+	})
+	require.Equal(t, exec.TaskRunning, st.State)
+	require.Equal(t, []string{"perilog-control: 1", "perilog-control: 2"}, st.Lines)
+	require.NoError(t, os.WriteFile(dir+".go", nil, 0o600))
+	st = n.ends()
+	require.Equal(t, exec.TaskReleased, st.State)
+	require.Equal(t, []string{"perilog-control: 1", "perilog-control: 2", "perilog-control: 3", "perilog-control: 4"}, st.Lines)
+}
+
+// What an action writes is bounded, and what is beyond is not understood: it is a failure.
+func TestControlLinesAreBounded(t *testing.T) {
+	runAction(t)
+	n := open(t, t.TempDir())
+	n.start(`i=0; while test $i -lt 1100; do echo "perilog-control: $i"; i=$((i+1)); done; printf 'perilog-control:%05000d\n' 1`)
+	st := n.ends()
+	require.Len(t, st.Lines, maxLines)
+	require.Equal(t, "perilog-control: 1022", st.Lines[maxLines-2])
+	require.Equal(t, "perilog-control: too many lines", st.Lines[maxLines-1])
+	n.start("printf 'perilog-control:%05000d\n' 1; head -c 3000000 /dev/zero; echo; echo perilog-control: 2")
+	st = n.ends()
+	require.Len(t, st.Lines, 2)
+	require.Len(t, st.Lines[0], maxLine)
+	var x exec.Executor
+	_, err := x.Hello(0, []exec.TaskStatus{st})
+	require.NoError(t, err)
+}
+
+// A process that outlives the output of its action, and one that holds it for ever, delay no end.
+func TestAnActionEndsWhoeverHoldsItsOutput(t *testing.T) {
+	runAction(t)
+	n := open(t, t.TempDir())
+	n.start("exec >&-; exit 3")
+	n.status(exec.TaskReleased, 3<<8)
+	n.start("echo perilog-control: 1; setsid sleep 60 & exit 4")
+	require.Equal(t, []string{"perilog-control: 1"}, n.ends().Lines)
+}
+
 func TestATaskThatEndedWhileNobodyLookedKeepsItsStatus(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "node")
 	life(t, dir, "exit 5", "")
@@ -342,11 +405,13 @@ func TestATornRecordStartedNothing(t *testing.T) {
 	dir := t.TempDir()
 	rec, err := create(dir, task, []string{"x"})
 	require.NoError(t, err)
-	require.NoError(t, rec.file.Truncate(lineLength+9))
+	require.NoError(t, rec.file.Truncate(headLength+9))
+	shim, err := os.OpenFile(path(dir, task)+".news", os.O_RDWR, 0)
+	require.NoError(t, err)
 	n := open(t, dir)
 	require.Empty(t, n.Tasks())
-	require.ErrorIs(t, errors.Join(n.damaged...), errTorn, "it is locked, so something may run")
-	require.NoError(t, rec.file.Close())
+	require.ErrorIs(t, errors.Join(n.damaged...), errTorn, "it has a shim, so something may run")
+	require.NoError(t, errors.Join(rec.file.Close(), shim.Close()))
 	require.Empty(t, open(t, dir).Tasks())
 	_, err = os.Stat(path(dir, task) + ".task")
 	require.ErrorIs(t, err, os.ErrNotExist)
@@ -359,7 +424,7 @@ func TestWhatCannotBeStartedFails(t *testing.T) {
 	require.Equal(t, "no such file or directory", n.ends().Note)
 	require.ErrorContains(t, n.Do(start, nil), "no command")
 	require.Equal(t, "no command", n.ends().Note)
-	require.ErrorContains(t, n.Do(start, []string{strings.Repeat("x", maxRecord)}), "too long")
+	require.ErrorContains(t, n.Do(start, []string{strings.Repeat("x", maxBody)}), "too long")
 	n.status(exec.TaskFailed, 0)
 	require.NoError(t, os.Remove(n.dir))
 	require.Error(t, n.Do(start, []string{"true"}))
@@ -379,10 +444,10 @@ func TestAFullDiskDelaysAStatus(t *testing.T) {
 
 // A record that can be read is one that was written.
 func FuzzRead(f *testing.F) {
-	good := append(line(stateExited, 256), `{"Task":{"Job":1},"Token":"`+strings.Repeat("x", minToken)+`","Args":["true"]}`...)
+	good := append(head(stateExited, 256), `{"Task":{"Job":1},"Token":"`+strings.Repeat("x", minToken)+"\",\"Args\":[\"true\"]}\nperilog-control: x\n"...)
 	f.Add(good)
-	f.Add(good[:lineLength])
-	f.Add(append(line("no such state", -1), `{}`...))
+	f.Add(good[:headLength])
+	f.Add(append(head("no such state", -1), `{}`...))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		file, err := os.CreateTemp(t.TempDir(), "")
 		require.NoError(t, err)
@@ -394,7 +459,7 @@ func FuzzRead(f *testing.F) {
 			require.True(t, errors.Is(err, errTorn) || errors.Is(err, errDamaged), err)
 			return
 		}
-		require.Equal(t, string(line(rec.state, rec.n)), string(text[:lineLength]))
+		require.Equal(t, string(head(rec.state, rec.n)), string(text[:headLength]))
 		require.NotEmpty(t, rec.status().State)
 		require.Contains(t, states, rec.state)
 		require.NotEmpty(t, rec.Args)
@@ -421,19 +486,22 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 		return err
 	})).status(exec.TaskLost, 0)
 	for name, change := range map[string]func(f *os.File) error{
-		"the task is cut off": func(f *os.File) error { return f.Truncate(lineLength + 9) },
+		"the task is cut off": func(f *os.File) error { return f.Truncate(headLength + 9) },
 		"another format": func(f *os.File) error {
 			_, err := f.WriteAt(fmt.Appendf(nil, "%-*s", 300, `{"version":2}`), 0)
 			return err
 		},
 		"there is no token": func(f *os.File) error { // an empty one would be that of each task
-			if err := f.Truncate(lineLength); err != nil {
+			if err := f.Truncate(headLength); err != nil {
 				return err
 			}
-			_, err := f.WriteAt([]byte(`{"Task":{"Job":7},"Args":["x"]}`), lineLength)
+			_, err := f.WriteAt([]byte(`{"Task":{"Job":7},"Args":["x"]}`+"\n"), headLength)
 			return err
 		},
-		"it is too long": func(f *os.File) error { return f.Truncate(maxRecord + 1) },
+		"it is too long": func(f *os.File) error {
+			_, err := f.WriteAt(bytes.Repeat([]byte(" "), maxBody+1), headLength)
+			return err
+		},
 	} {
 		dir := damage(t, stateRunning, change)
 		n := open(t, dir)
@@ -442,7 +510,7 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 		require.ErrorIs(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}), os.ErrExist, name)
 		require.FileExists(t, path(dir, task)+".task", name)
 	}
-	for _, text := range []string{"", string(line(stateStarting, 0)[:9]), strings.Repeat("\x00", 500)} {
+	for _, text := range []string{"", string(head(stateStarting, 0)[:9]), strings.Repeat("\x00", 500)} {
 		dir := damage(t, stateStarting, func(f *os.File) error {
 			if err := f.Truncate(0); err != nil {
 				return err
@@ -488,7 +556,7 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 	require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: other}, []string{"sleep", "60"}))
 	mark := token(t, dir)
 	await(t, "it does not start", func() bool { return len(processes(mark)) > 0 })
-	require.NoError(t, os.Truncate(path(dir, task)+".task", lineLength+9))
+	require.NoError(t, os.Truncate(path(dir, task)+".task", headLength+9))
 	next := open(t, dir)
 	require.ErrorIs(t, errors.Join(next.damaged...), errDamaged)
 	require.Len(t, next.Tasks(), 1)
@@ -504,7 +572,7 @@ func TestAFullDiskStartsNothing(t *testing.T) {
 	var old syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
 	ossignal.Ignore(syscall.SIGXFSZ)
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: lineLength + 9, Max: old.Max}))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: headLength + 9, Max: old.Max}))
 	err := n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"touch", out})
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
 	require.ErrorIs(t, err, syscall.EFBIG)

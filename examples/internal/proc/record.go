@@ -33,17 +33,23 @@ const (
 var states = []string{stateStarting, stateRunning, stateExited, stateReleased, stateFailed, stateLost}
 
 const (
-	lineLength = 64 // of the state, with its newline
+	headLength = 64 // of the state, with its newline
 	minToken   = 26 // which crypto/rand.Text gives
-	maxRecord  = 1 << 20
+	maxBody    = 1 << 20
+
+	maxLines = 1 << 10 // control lines, as package exec takes them
+	maxLine  = 4 << 10 // bytes
 )
 
-// A record is the file of a task: its state, then the task.
+// A record is the file of a task: a line with its state, one with the task, and the control
+// lines of an action.
 type record struct {
 	file  *os.File
 	state string
 	n     int // what the state is with
 	body
+	lines []string
+	size  int64 // where the next line begins
 }
 
 type body struct {
@@ -57,9 +63,9 @@ func path(dir string, task exec.Task) string {
 	return filepath.Join(dir, fmt.Sprintf("%x", sha256.Sum256([]byte(task.String())))[:32])
 }
 
-func line(state string, n int) []byte {
+func head(state string, n int) []byte {
 	text := fmt.Sprintf("%s %d", state, n)
-	return fmt.Appendf(nil, "%-*s\n", lineLength-1, fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text))
+	return fmt.Appendf(nil, "%-*s\n", headLength-1, fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text))
 }
 
 // create makes the record of a new task, durably. The error is os.ErrExist if there is one.
@@ -69,27 +75,24 @@ func create(dir string, task exec.Task, args []string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxRecord-lineLength {
+	if len(text) > maxBody {
 		return nil, fmt.Errorf("the task %v is too long", task)
 	}
+	text = append(append(head(r.state, 0), text...), '\n')
+	r.size = int64(len(text))
 	name := path(dir, task)
 	if r.file, err = os.OpenFile(name+".task", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
-	if err = r.lock(); err == nil {
-		_, err = r.file.Write(append(line(r.state, 0), text...))
-	}
-	if err == nil {
-		err = r.file.Sync()
-	}
-	if err == nil {
-		err = syscall.Mkfifo(name+".signals", 0o600)
-	}
-	if err == nil {
-		err = syncDir(dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, r.file.Close(), remove(name))
+	for _, step := range []func() error{
+		func() error { _, err := r.file.Write(text); return err }, r.file.Sync,
+		func() error { return syscall.Mkfifo(name+".signals", 0o600) },
+		func() error { return syscall.Mkfifo(name+".news", 0o600) },
+		func() error { return syncDir(dir) },
+	} {
+		if err := step(); err != nil {
+			return nil, errors.Join(err, r.file.Close(), remove(name))
+		}
 	}
 	return r, nil
 }
@@ -101,61 +104,66 @@ var (
 
 // read reads a record. If only its state is damaged, it returns the record and errDamaged.
 func read(f *os.File) (*record, error) {
-	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxRecord+1))
+	text, err := io.ReadAll(io.NewSectionReader(f, 0, headLength+maxBody+1))
 	if err != nil {
 		return nil, err
 	}
 	r := &record{file: f}
-	head := text[:min(lineLength, len(text))]
-	if len(head) < lineLength || bytes.Count(head, []byte{0}) == lineLength {
+	first := text[:min(headLength, len(text))]
+	if len(first) < headLength || bytes.Count(first, []byte{0}) == headLength {
 		return nil, errTorn
 	}
-	if len(text) <= maxRecord {
-		err = json.Unmarshal(text[lineLength:], &r.body)
-	}
-	whole := err == nil && len(r.Token) >= minToken && len(r.Args) > 0
-	_, err = fmt.Sscanf(strings.TrimSpace(string(head[9:])), "%s %d", &r.state, &r.n)
-	switch known := err == nil && bytes.Equal(line(r.state, r.n), head) && slices.Contains(states, r.state); {
-	case whole && known:
-		return r, nil
-	case whole:
-		return r, errDamaged
-	case known && r.state == stateStarting:
+	body, _, whole := bytes.Cut(text[headLength:], []byte{'\n'})
+	whole = whole && json.Unmarshal(body, &r.body) == nil && len(r.Token) >= minToken && len(r.Args) > 0
+	_, err = fmt.Sscanf(strings.TrimSpace(string(first[9:])), "%s %d", &r.state, &r.n)
+	known := err == nil && bytes.Equal(head(r.state, r.n), first) && slices.Contains(states, r.state)
+	switch {
+	case !whole && known && r.state == stateStarting:
 		return nil, errTorn
+	case !whole:
+		return nil, errDamaged
 	}
-	return nil, errDamaged
+	r.size = int64(headLength + len(body) + 1)
+	if err := r.readLines(); err != nil || known {
+		return r, err
+	}
+	return r, errDamaged
+}
+
+// readLines reads the control lines that are new. A line that is being written has no end yet.
+func (r *record) readLines() error {
+	text, err := io.ReadAll(io.NewSectionReader(r.file, r.size, maxLines*(maxLine+1)))
+	for err == nil {
+		line, rest, whole := bytes.Cut(text, []byte{'\n'})
+		if !whole || len(line) > maxLine || len(r.lines) == maxLines {
+			break
+		}
+		r.lines, r.size, text = append(r.lines, string(line)), r.size+int64(len(line)+1), rest
+	}
+	return err
+}
+
+// writeLine writes a control line. It can be repeated after an error.
+func (r *record) writeLine(line string) error {
+	_, err := r.file.WriteAt([]byte(line+"\n"), r.size)
+	if err == nil {
+		r.lines, r.size = append(r.lines, line), r.size+int64(len(line)+1)
+	}
+	return err
 }
 
 // set changes the state, durably. After an error, only this record has the new state.
 func (r *record) set(state string, n int) error {
 	r.state, r.n = state, n
-	if _, err := r.file.WriteAt(line(state, n), 0); err != nil {
+	if _, err := r.file.WriteAt(head(state, n), 0); err != nil {
 		return err
 	}
 	return r.file.Sync()
 }
 
-// lock locks the record, and returns syscall.EWOULDBLOCK if it is locked.
-func (r *record) lock() error {
-	return again(func() error { return syscall.Flock(int(r.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) })
-}
-
-// await waits until the record can be locked, and locks it.
-func (r *record) await() error {
-	return again(func() error { return syscall.Flock(int(r.file.Fd()), syscall.LOCK_EX) })
-}
-
-func again(call func() error) error {
-	for {
-		if err := call(); err != syscall.EINTR {
-			return err
-		}
-	}
-}
-
 // status is what a node says of the task.
 func (r *record) status() exec.TaskStatus {
-	st := running(r.Task)
+	st := exec.TaskStatus{Task: r.Task, State: exec.TaskRunning, Lines: r.lines}
 	switch r.state {
 	case stateReleased:
 		st.State, st.Status = exec.TaskReleased, int32(r.n)
@@ -169,7 +177,7 @@ func (r *record) status() exec.TaskStatus {
 
 // remove removes the files of a task. The record goes last.
 func remove(name string) error {
-	for _, suffix := range []string{".signals", ".task"} {
+	for _, suffix := range []string{".signals", ".news", ".task"} {
 		if err := os.Remove(name + suffix); err != nil && !os.IsNotExist(err) {
 			return err
 		}

@@ -5,6 +5,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	osexec "os/exec"
@@ -22,6 +23,7 @@ import (
 type Runner struct {
 	dir  string
 	said func(exec.Task)
+	do   sync.Mutex // of Do, which may take long
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
@@ -65,10 +67,14 @@ func (r *Runner) find(name string) error {
 	if err != nil {
 		return err
 	}
-	locked := (&record{file: f}).lock()
+	news, err := os.OpenFile(name+".news", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, f.Close())
+	}
+	lives := shimLives(news)
 	rec, err := read(f)
 	for range 100 { // a shim may be writing
-		if locked == nil || err == nil {
+		if !lives || err == nil {
 			break
 		}
 		time.Sleep(time.Millisecond)
@@ -78,28 +84,49 @@ func (r *Runner) find(name string) error {
 		rec.state, err = stateRunning, nil // perhaps
 	}
 	switch {
-	case locked == nil && (errors.Is(err, errTorn) || err == nil && rec.state == stateStarting):
+	case !lives && (errors.Is(err, errTorn) || err == nil && rec.state == stateStarting):
 		err = remove(name) // nothing was started
-	case err == nil && locked != nil && !errors.Is(locked, syscall.EWOULDBLOCK):
-		err = locked
 	case err == nil:
 		st := rec.status()
 		if r.tasks[rec.Task] = st; st.State == exec.TaskRunning {
-			go r.watch(rec)
+			go r.watch(rec, news)
 			return nil
 		}
 	}
+	_ = news.Close() // there may be none
 	return errors.Join(err, f.Close())
 }
 
-func running(task exec.Task) exec.TaskStatus {
-	return exec.TaskStatus{Task: task, State: exec.TaskRunning}
+// shimLives reports whether a shim has the other end of its pipe of news.
+func shimLives(news *os.File) bool {
+	n := 0
+	if conn, err := news.SyscallConn(); err == nil {
+		_ = conn.Read(func(fd uintptr) bool {
+			n, _ = syscall.Read(int(fd), make([]byte, maxLines))
+			return true
+		})
+	}
+	return n != 0 // it is -1 if nothing is new
 }
 
-// watch waits for the end of a shim.
-func (r *Runner) watch(rec *record) {
+// watch waits for control lines and for the end of a shim, which closes its pipe of news.
+func (r *Runner) watch(rec *record, news *os.File) {
 	defer rec.file.Close()
-	_ = persist(rec.await) // which has no error: until then it runs, for all we know
+	defer news.Close()
+	for {
+		_, err := news.Read(make([]byte, maxLines))
+		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrInvalid) {
+			break
+		}
+		if err == nil {
+			err = rec.readLines()
+		}
+		if err != nil { // until then it runs, for all we know
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		r.change(rec.status())
+	}
 	if last, err := read(rec.file); err == nil {
 		rec = last
 	} else {
@@ -109,6 +136,11 @@ func (r *Runner) watch(rec *record) {
 	if err != nil {
 		st.Note = err.Error()
 	}
+	r.change(st)
+}
+
+// change notes what became of a task, and says so.
+func (r *Runner) change(st exec.TaskStatus) {
 	r.mu.Lock()
 	r.tasks[st.Task] = st
 	r.mu.Unlock()
@@ -155,6 +187,8 @@ func (r *Runner) Status(task exec.Task) (exec.TaskStatus, bool) {
 // Do obeys a command for a node. Args are the program and its arguments, for a start. What
 // cannot be started is said.
 func (r *Runner) Do(c exec.Command, args []string) (err error) {
+	r.do.Lock()
+	defer r.do.Unlock()
 	switch c.Kind {
 	case exec.CommandStart:
 		err = r.start(c.Task, args)
@@ -172,67 +206,63 @@ func (r *Runner) Do(c exec.Command, args []string) (err error) {
 }
 
 func (r *Runner) start(task exec.Task, args []string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.tasks[task]; ok {
+	if _, ok := r.Status(task); ok {
 		return nil
 	}
-	rec, err := r.spawn(task, args)
-	st := running(task)
+	st := exec.TaskStatus{Task: task, State: exec.TaskRunning}
+	rec, news, err := r.spawn(task, args)
 	if err != nil {
 		st.State, st.Note = exec.TaskFailed, err.Error()
 	}
+	r.mu.Lock()
 	r.tasks[task] = st
+	r.mu.Unlock()
 	go func() {
 		if r.said(task); rec != nil {
-			r.watch(rec)
+			r.watch(rec, news)
 		}
 	}()
 	return err
 }
 
-// spawn starts the shim of a task, and returns the record, to be watched.
-func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err error) {
+// spawn starts the shim of a task, and returns what watch needs.
+func (r *Runner) spawn(task exec.Task, args []string) (rec *record, news *os.File, err error) {
 	if len(args) == 0 {
-		return nil, errors.New("no command")
+		return nil, nil, errors.New("no command")
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	crash("before the record")
-	rec, err := create(r.dir, task, args)
-	if err != nil {
-		return nil, err
+	if rec, err = create(r.dir, task, args); err != nil {
+		return nil, nil, err
 	}
-	defer rec.file.Close() // which leaves the lock to the shim
 	crash("after the record")
 	name := path(r.dir, task)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, remove(name))
-		}
-	}()
-	signals, err := os.OpenFile(name+".signals", os.O_RDWR, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer signals.Close()
-	f, err := os.OpenFile(name+".task", os.O_RDWR, 0) // a lock of its own
-	if err != nil {
-		return nil, err
-	}
 	cmd := osexec.Command(self)
 	cmd.Args = []string{shimName}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{rec.file, signals}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, errors.Join(err, f.Close())
+	cmd.ExtraFiles = []*os.File{rec.file}
+	for _, pipe := range []string{".signals", ".news"} {
+		f, openErr := os.OpenFile(name+pipe, os.O_RDWR, 0)
+		defer f.Close()
+		cmd.ExtraFiles, err = append(cmd.ExtraFiles, f), errors.Join(err, openErr)
+	}
+	if err == nil {
+		news, err = os.OpenFile(name+".news", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		_ = news.Close() // there may be none
+		return nil, nil, errors.Join(err, rec.file.Close(), remove(name))
 	}
 	crash("after the shim")
 	go func() { _ = cmd.Wait() }() // the record tells
-	return &record{file: f, state: rec.state, body: rec.body}, nil
+	return rec, news, nil
 }
 
 // signal writes to the pipe of a shim. A task that has ended has none that listens.

@@ -3,19 +3,25 @@
 package proc
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	osexec "os/exec"
 	ossignal "os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
 )
 
 // The files that a shim has open.
 const (
 	recordFile  = 3
 	signalsFile = 4
+	newsFile    = 5
 )
 
 const grace = time.Second // from SIGTERM to SIGKILL, for what a command leaves
@@ -25,9 +31,10 @@ func Shim() {
 	if len(os.Args) != 1 || os.Args[0] != shimName {
 		return
 	}
-	syscall.CloseOnExec(recordFile)
-	syscall.CloseOnExec(signalsFile)
-	s := shim{}
+	for fd := recordFile; fd <= newsFile; fd++ {
+		syscall.CloseOnExec(fd)
+	}
+	s := shim{news: os.NewFile(newsFile, "news"), told: make(chan struct{})}
 	if err := s.run(os.NewFile(recordFile, "record"), os.NewFile(signalsFile, "signals")); err != nil {
 		os.Exit(1)
 	}
@@ -39,10 +46,11 @@ type shim struct {
 	group int        // the pid of the command
 	ended bool       // it has, and its pid may be that of another process
 	token string
+	news  *os.File      // a byte for each control line
+	told  chan struct{} // is closed at the end of the output of an action
 }
 
 func (s *shim) run(file, signals *os.File) error {
-	defer file.Close()                                                                                         // which ends the lock
 	ossignal.Notify(make(chan os.Signal, 1), syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE) // which are for the command
 	adoptOrphans()
 	crash("shim before running")
@@ -69,6 +77,10 @@ func (s *shim) run(file, signals *os.File) error {
 	}
 	crash("shim after status")
 	s.clear()
+	select {
+	case <-s.told:
+	case <-time.After(grace): // nobody reads our output
+	}
 	return persist(func() error { return rec.set(stateReleased, status) })
 }
 
@@ -93,12 +105,56 @@ func (s *shim) start(rec *record) error {
 		return err
 	}
 	defer null.Close()
+	out := os.Stdout
+	if rec.Task.Action == (jobstate.ActionKey{}) {
+		close(s.told)
+	} else {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		defer w.Close()
+		out = w
+		go s.relay(rec, r)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.group, err = syscall.ForkExec(name, rec.Args, &syscall.ProcAttr{
-		Env: append(os.Environ(), env+"="+rec.Token), Files: []uintptr{null.Fd(), 1, 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Env: append(os.Environ(), env+"="+rec.Token), Files: []uintptr{null.Fd(), out.Fd(), 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	return err
+}
+
+// relay passes the output of an action on, and keeps its control lines first. A line that is
+// cut is not understood, and neither is the last one that there is room for.
+func (s *shim) relay(rec *record, out *os.File) {
+	defer close(s.told)
+	buf, line := make([]byte, 32<<10), []byte(nil)
+	for {
+		n, err := out.Read(buf)
+		for _, part := range bytes.SplitAfter(buf[:n], []byte{'\n'}) {
+			text, whole := bytes.CutSuffix(part, []byte{'\n'})
+			line = append(line, text[:min(len(text), maxLine-len(line))]...)
+			if whole || err != nil {
+				s.control(rec, string(line))
+				line = line[:0]
+			}
+		}
+		if _, _ = os.Stdout.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (s *shim) control(rec *record, line string) {
+	if !strings.HasPrefix(line, perilog.ControlPrefix) || len(rec.lines) == maxLines {
+		return
+	}
+	if len(rec.lines) == maxLines-1 {
+		line = perilog.ControlPrefix + " too many lines"
+	}
+	_ = persist(func() error { return rec.writeLine(line) })
+	_, _ = s.news.Write([]byte{0}) // there is room for all of them
 }
 
 // obey passes signals on: each byte is one.
