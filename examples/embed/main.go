@@ -88,6 +88,7 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 	if err != nil {
 		return err
 	}
+	defer cluster.Wait()
 	scheduler, busy := &scheduler{sched.New(sched.Config{}), put}, cluster.GivenUp(m)
 	if err := scheduler.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: idset.Difference(r.Ranks(), busy), Shrink: busy}}); err != nil {
 		return err

@@ -230,9 +230,10 @@ func TestJobsSurviveKill9(t *testing.T) {
 	for what, n := range map[string]int{"p": 4, "a": 1, "b": 2, "c": 2, "e": 4} {
 		require.Equal(t, n, strings.Count(trace(t, d.dir), what+"\n"), what)
 	}
-	left, err := filepath.Glob(filepath.Join(d.dir, "m", "node-*", "*"))
-	require.NoError(t, err)
-	require.Empty(t, left, "the nodes have forgotten all of it")
+	require.Eventually(t, func() bool {
+		left, err := filepath.Glob(filepath.Join(d.dir, "m", "node-*", "*"))
+		return err == nil && len(left) == 0
+	}, 10*time.Second, 5*time.Millisecond, "the nodes forget all of it")
 }
 
 func TestAStreamTakesAsLongAsItsJob(t *testing.T) {

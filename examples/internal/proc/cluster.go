@@ -27,12 +27,14 @@ type Cluster struct {
 	executor exec.Executor
 	sessions []exec.Session
 	timer    *time.Timer
+	todo     [][]func() // what each node has to do, in order
+	busy     sync.WaitGroup
 }
 
 // NewCluster returns n nodes with what they run. Each has a folder in dir. Put puts inputs in
 // the line of a manager, and warn gets what goes wrong.
 func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
-	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), sessions: make([]exec.Session, n)}
+	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), sessions: make([]exec.Session, n), todo: make([][]func(), n)}
 	c.timer = time.AfterFunc(time.Hour, func() { c.Do(new(joblife.Ready)) })
 	c.mu.Lock() // a task of an earlier life may end at any time
 	defer c.mu.Unlock()
@@ -140,8 +142,12 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 func (c *Cluster) act() {
 	todo := c.executor.Take(eventlog.FromTime(time.Now()))
 	for _, cmd := range todo.Commands {
+		args := c.args(cmd)
 		for rank := range cmd.Ranks.All() {
-			c.check(c.nodes[rank].Do(cmd, c.args(cmd)))
+			c.todo[rank] = append(c.todo[rank], func() { c.check(c.nodes[rank].Do(cmd, args)) })
+			if len(c.todo[rank]) == 1 {
+				c.busy.Go(func() { c.obey(rank) })
+			}
 		}
 	}
 	for _, r := range todo.Responses {
@@ -160,6 +166,23 @@ func (c *Cluster) act() {
 		c.timer.Reset(time.Until(todo.Deadline.Time()))
 	}
 }
+
+// obey does what a node has to do. A start waits for a disk, and the manager does not.
+func (c *Cluster) obey(rank uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.todo[rank]) > 0 {
+		do := c.todo[rank][0]
+		c.mu.Unlock()
+		do()
+		c.mu.Lock()
+		c.todo[rank] = c.todo[rank][1:]
+	}
+}
+
+// Wait waits until the nodes have done what they were asked before. What they were not when
+// the program ended, they are asked in its next life.
+func (c *Cluster) Wait() { c.busy.Wait() }
 
 // args returns the program that a command starts.
 func (c *Cluster) args(cmd exec.Command) []string {

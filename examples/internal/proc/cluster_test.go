@@ -5,6 +5,7 @@ package proc
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -92,6 +93,25 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 		}
 		return true
 	})
+}
+
+// Neither the manager nor another node waits for a node with a slow disk, which does all in order.
+func TestASlowNodeDelaysNoOther(t *testing.T) {
+	l := new(clusterLine)
+	c, err := NewCluster(t.TempDir(), 2, l.put, func(err error) { t.Error(err) })
+	require.NoError(t, err)
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	require.NoError(t, c.Connect())
+	c.nodes[0].do.Lock()
+	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
+	c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
+	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].Tasks()) == 1 })
+	require.Empty(t, c.nodes[0].Tasks())
+	c.nodes[0].do.Unlock()
+	await(t, "the job does not end", func() bool { return l.finished(3<<8) == 1 })
+	c.Wait()
+	require.Empty(t, slices.Concat(c.nodes[0].Tasks(), c.nodes[1].Tasks()))
 }
 
 // Each life of a manager hears a control line once, while its action runs.
