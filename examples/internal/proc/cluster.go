@@ -21,7 +21,7 @@ import (
 type Cluster struct {
 	put   func(...joblife.Input)
 	warn  func(error)
-	nodes []*Runner
+	nodes []*runner
 
 	mu       sync.Mutex // what nodes say comes from any goroutine
 	executor exec.Executor
@@ -34,13 +34,13 @@ type Cluster struct {
 // NewCluster returns n nodes with what they run. Each has a folder in dir. Put puts inputs in
 // the line of a manager, and warn gets what goes wrong.
 func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
-	c := &Cluster{put: put, warn: warn, nodes: make([]*Runner, n), sessions: make([]exec.Session, n), todo: make([][]func(), n)}
+	c := &Cluster{put: put, warn: warn, nodes: make([]*runner, n), sessions: make([]exec.Session, n), todo: make([][]func(), n)}
 	c.timer = time.AfterFunc(time.Hour, func() { c.Do(new(joblife.Ready)) })
 	c.mu.Lock() // a task of an earlier life may end at any time
 	defer c.mu.Unlock()
 	for rank := range c.nodes {
 		var err error
-		c.nodes[rank], err = Open(filepath.Join(dir, fmt.Sprint("node-", rank)), func(task exec.Task) { c.said(rank, task) }, warn)
+		c.nodes[rank], err = newRunner(filepath.Join(dir, fmt.Sprint("node-", rank)), func(task exec.Task) { c.said(rank, task) }, warn)
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (c *Cluster) GivenUp(m *joblife.Manager) *idset.Set {
 	}
 	ranks := new(idset.Set)
 	for rank, node := range c.nodes {
-		for _, st := range node.Tasks() {
+		for _, st := range node.list() {
 			if st.State == exec.TaskRunning && st.Task.Action != (jobstate.ActionKey{}) && !held[st.Task.Job].Contains(uint32(rank)) {
 				ranks.Insert(uint32(rank))
 				c.warn(fmt.Errorf("node %d is drained: %v was given up, and still runs", rank, st.Task))
@@ -85,7 +85,7 @@ func (c *Cluster) Connect() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for rank, node := range c.nodes {
-		s, helloErr := c.executor.Hello(uint32(rank), node.Tasks())
+		s, helloErr := c.executor.Hello(uint32(rank), node.list())
 		c.sessions[rank], err = s, errors.Join(err, helloErr)
 	}
 	c.act()
@@ -97,7 +97,7 @@ func (c *Cluster) Connect() (err error) {
 func (c *Cluster) said(rank int, task exec.Task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	st, ok := c.nodes[rank].Status(task)
+	st, ok := c.nodes[rank].last(task)
 	if !ok {
 		return
 	}
@@ -144,7 +144,7 @@ func (c *Cluster) act() {
 	for _, cmd := range todo.Commands {
 		args := c.args(cmd)
 		for rank := range cmd.Ranks.All() {
-			c.todo[rank] = append(c.todo[rank], func() { c.check(c.nodes[rank].Do(cmd, args)) })
+			c.todo[rank] = append(c.todo[rank], func() { c.check(c.nodes[rank].do(cmd, args)) })
 			if len(c.todo[rank]) == 1 {
 				c.busy.Go(func() { c.obey(rank) })
 			}

@@ -87,7 +87,7 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 
 	await(t, "jobs do not end", func() bool {
 		for _, node := range c.nodes {
-			if len(node.Tasks()) > 0 {
+			if len(node.list()) > 0 {
 				return false
 			}
 		}
@@ -103,15 +103,15 @@ func TestASlowNodeDelaysNoOther(t *testing.T) {
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
 	require.NoError(t, err)
 	require.NoError(t, c.Connect())
-	c.nodes[0].do.Lock()
+	c.nodes[0].doing.Lock()
 	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
 	c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
-	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].Tasks()) == 1 })
-	require.Empty(t, c.nodes[0].Tasks())
-	c.nodes[0].do.Unlock()
+	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].list()) == 1 })
+	require.Empty(t, c.nodes[0].list())
+	c.nodes[0].doing.Unlock()
 	await(t, "the job does not end", func() bool { return l.finished(3<<8) == 1 })
 	c.Wait()
-	require.Empty(t, slices.Concat(c.nodes[0].Tasks(), c.nodes[1].Tasks()))
+	require.Empty(t, slices.Concat(c.nodes[0].list(), c.nodes[1].list()))
 }
 
 // Each life of a manager hears a control line once, while its action runs.
@@ -141,7 +141,7 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		require.Equal(t, []string{"perilog-control: 1"}, l.reported(perilog.ReportOutput))
 		c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 7, Final: true}}}) // forgets what has ended
 	}
-	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).Tasks()) == 0 })
+	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).list()) == 0 })
 }
 
 // Tasks of an earlier life end while the next one opens its nodes.
@@ -151,7 +151,7 @@ func TestTasksEndWhileAClusterBegins(t *testing.T) {
 	earlier := open(t, filepath.Join(dir, "node-0"))
 	for id := range jobid.ID(jobs) {
 		command := []string{"sh", "-c", "while ! test -e " + dir + "/go; do sleep .001; done; exit 3"}
-		require.NoError(t, earlier.Do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
+		require.NoError(t, earlier.do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	c, err := NewCluster(dir, 500, l.put, func(err error) { t.Error(err) })

@@ -2,17 +2,17 @@
 //
 //	func main() {
 //		proc.Shim() // before anything else
-//		runner, err := proc.Open(dir, said, warn)
-//		session, err := executor.Hello(rank, runner.Tasks()) // what earlier lives started
-//		runner.Do(command, args) // start, signal, forget
+//		cluster, err := proc.NewCluster(dir, n, put, warn)
+//		cluster.Recover(left) // of joblife.Restore
+//		cluster.Do(rd)        // each joblife.Ready
+//		err = cluster.Connect()
 //	}
 //
-// A Cluster is such nodes with their executor, for a manager in the same program.
-//
-// Each task has a shim, which is this program again: it starts the command, waits for it, and
+// A Cluster is nodes of this machine and the executor of a manager in the same program. Each
+// task has a shim, which is this program again: it starts the command, waits for it, and
 // writes its status to a record. A task that the program started before it was killed is in
-// Tasks of the next life, running or with its status. Nothing runs twice: the record is on the
-// disk before the shim starts.
+// the hello of its node in the next life, running or with its status. Nothing runs twice: the
+// record is on the disk before the shim starts.
 //
 // Two pipes with names lead to a shim. It gets signals through one, and passes them to the
 // process group of the command. It holds the other as long as it lives, so that no other

@@ -19,27 +19,27 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// A Runner runs the tasks of one node. Any goroutine may use it.
-type Runner struct {
-	dir  string
-	said func(exec.Task)
-	do   sync.Mutex // of Do, which may take long
+// A runner runs the tasks of one node. Any goroutine may use it.
+type runner struct {
+	dir   string
+	said  func(exec.Task)
+	doing sync.Mutex // of do, which may take long
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
 }
 
-// Open opens the folder of a node, and makes it if there is none. One Runner at a time uses
-// a folder. Tasks has the tasks of earlier lives; said is called by a goroutine of the Runner
-// when a task has changed, and Status tells how.
+// newRunner finds what runs in the folder of a node, and makes the folder if there is none.
+// One runner at a time uses it. Said is called by a goroutine of the runner when a task has
+// changed; last tells how.
 //
 // Warn gets each record that is damaged. It stays, so that its task does not start again, and
 // what its shim runs is killed; if it has none, look what runs, and remove the file.
-func Open(dir string, said func(exec.Task), warn func(error)) (*Runner, error) {
+func newRunner(dir string, said func(exec.Task), warn func(error)) (*runner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &Runner{dir: dir, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
+	r := &runner{dir: dir, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func Open(dir string, said func(exec.Task), warn func(error)) (*Runner, error) {
 }
 
 // find finds a task of an earlier life.
-func (r *Runner) find(name string) error {
+func (r *runner) find(name string) error {
 	f, err := os.OpenFile(name+".task", os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func shimLives(news *os.File) bool {
 }
 
 // watch waits for control lines and for the end of a shim, which closes its pipe of news.
-func (r *Runner) watch(rec *record, news *os.File) {
+func (r *runner) watch(rec *record, news *os.File) {
 	defer rec.file.Close()
 	defer news.Close()
 	for {
@@ -140,7 +140,7 @@ func (r *Runner) watch(rec *record, news *os.File) {
 }
 
 // change notes what became of a task, and says so.
-func (r *Runner) change(st exec.TaskStatus) {
+func (r *runner) change(st exec.TaskStatus) {
 	r.mu.Lock()
 	r.tasks[st.Task] = st
 	r.mu.Unlock()
@@ -164,8 +164,8 @@ func bury(rec *record) (exec.TaskStatus, error) {
 	return rec.status(), err
 }
 
-// Tasks returns all tasks that are not forgotten, in the order of their texts.
-func (r *Runner) Tasks() []exec.TaskStatus {
+// list returns all tasks that are not forgotten, in the order of their texts.
+func (r *runner) list() []exec.TaskStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]exec.TaskStatus, 0, len(r.tasks))
@@ -176,19 +176,19 @@ func (r *Runner) Tasks() []exec.TaskStatus {
 	return list
 }
 
-// Status returns what became of a task, and false if there is no record of it.
-func (r *Runner) Status(task exec.Task) (exec.TaskStatus, bool) {
+// last returns what became of a task, and false if there is no record of it.
+func (r *runner) last(task exec.Task) (exec.TaskStatus, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st, ok := r.tasks[task]
 	return st, ok
 }
 
-// Do obeys a command for a node. Args are the program and its arguments, for a start. What
+// do obeys a command for a node. Args are the program and its arguments, for a start. What
 // cannot be started is said.
-func (r *Runner) Do(c exec.Command, args []string) (err error) {
-	r.do.Lock()
-	defer r.do.Unlock()
+func (r *runner) do(c exec.Command, args []string) (err error) {
+	r.doing.Lock()
+	defer r.doing.Unlock()
 	switch c.Kind {
 	case exec.CommandStart:
 		err = r.start(c.Task, args)
@@ -205,8 +205,8 @@ func (r *Runner) Do(c exec.Command, args []string) (err error) {
 	return err
 }
 
-func (r *Runner) start(task exec.Task, args []string) error {
-	if _, ok := r.Status(task); ok {
+func (r *runner) start(task exec.Task, args []string) error {
+	if _, ok := r.last(task); ok {
 		return nil
 	}
 	st := exec.TaskStatus{Task: task, State: exec.TaskRunning}
@@ -226,7 +226,7 @@ func (r *Runner) start(task exec.Task, args []string) error {
 }
 
 // spawn starts the shim of a task, and returns what watch needs.
-func (r *Runner) spawn(task exec.Task, args []string) (rec *record, news *os.File, err error) {
+func (r *runner) spawn(task exec.Task, args []string) (rec *record, news *os.File, err error) {
 	if len(args) == 0 {
 		return nil, nil, errors.New("no command")
 	}
@@ -278,7 +278,7 @@ func signal(name string, sig syscall.Signal) error {
 	return err
 }
 
-func (r *Runner) forget(task exec.Task) error {
+func (r *runner) forget(task exec.Task) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if st, ok := r.tasks[task]; !ok || st.State == exec.TaskRunning {

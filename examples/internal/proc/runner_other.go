@@ -8,20 +8,22 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// A Runner does not exist on this system.
-type Runner struct{}
+// A runner does not exist on this system.
+type runner struct{}
 
-// Open returns errors.ErrUnsupported.
-func Open(string, func(exec.Task), func(error)) (*Runner, error) { return nil, errors.ErrUnsupported }
+// newRunner returns errors.ErrUnsupported.
+func newRunner(string, func(exec.Task), func(error)) (*runner, error) {
+	return nil, errors.ErrUnsupported
+}
 
-// Tasks returns nil.
-func (r *Runner) Tasks() []exec.TaskStatus { return nil }
+// list returns nil.
+func (r *runner) list() []exec.TaskStatus { return nil }
 
-// Status returns false.
-func (r *Runner) Status(exec.Task) (st exec.TaskStatus, ok bool) { return st, false }
+// last returns false.
+func (r *runner) last(exec.Task) (st exec.TaskStatus, ok bool) { return st, false }
 
-// Do returns errors.ErrUnsupported.
-func (r *Runner) Do(exec.Command, []string) error { return errors.ErrUnsupported }
+// do returns errors.ErrUnsupported.
+func (r *runner) do(exec.Command, []string) error { return errors.ErrUnsupported }
 
 // Shim returns.
 func Shim() {}
