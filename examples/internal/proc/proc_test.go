@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	osexec "os/exec"
 	ossignal "os/signal"
 	"path/filepath"
 	"slices"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/proctest"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
@@ -34,37 +34,7 @@ func TestMain(m *testing.M) {
 		}
 	}
 	Shim()
-	if dir := os.Getenv("PROC_DIR"); dir != "" {
-		if os.Getenv("PROC_ACTION") != "" {
-			task = action
-		}
-		os.Exit(program(dir, os.Getenv("PROC_COMMAND")))
-	}
-	mark := fmt.Sprint("test-", os.Getpid())
-	os.Setenv(env, mark)
-	status := m.Run()
-	if left := left(mark); len(left) > 0 {
-		fmt.Println("FAIL: processes are left:", left)
-		status = 1
-	}
-	os.Exit(status)
-}
-
-// left returns the processes that the tests have left, and ends them. A shim that has told
-// the end of its task needs a moment for its own.
-func left(mark string) (left []*os.Process) {
-	for range 1000 {
-		left, _ = marked(mark, 0)
-		left = slices.DeleteFunc(left, func(p *os.Process) bool { return p.Pid == os.Getpid() })
-		if len(left) == 0 {
-			return nil
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	for _, p := range left {
-		_ = p.Kill()
-	}
-	return left
+	proctest.Main(m, program)
 }
 
 func processes(token string) []*os.Process {
@@ -86,46 +56,40 @@ func runAction(t *testing.T) {
 }
 
 // program starts a task, and waits to be killed.
-func program(dir, command string) int {
-	r, err := newRunner(dir, func(exec.Task) {}, nil)
+func program() {
+	if os.Getenv("PROC_ACTION") != "" {
+		task = action
+	}
+	r, err := newRunner(os.Getenv("PROC_DIR"), func(exec.Task) {}, nil)
 	if err == nil {
-		err = r.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command})
+		err = r.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", os.Getenv("PROC_COMMAND")})
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	if err == nil {
+		fmt.Println("started")
+		time.Sleep(20 * time.Second)
 	}
-	fmt.Println("started")
-	time.Sleep(20 * time.Second)
-	return 2
+	fmt.Println("failed", err)
 }
 
 // life runs the program until it has started the task, or has crashed, and kills it.
 func life(t *testing.T, dir, command, crash string) {
 	t.Helper()
-	cmd := osexec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PROC_DIR="+dir, "PROC_COMMAND="+command, "PROC_CRASH="+crash)
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	require.NoError(t, err)
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr = out, out
-	require.NoError(t, cmd.Start())
+	out := filepath.Join(t.TempDir(), "out")
+	t.Setenv("PROC_DIR", dir)
+	t.Setenv("PROC_COMMAND", command)
+	t.Setenv("PROC_CRASH", crash)
+	cmd := proctest.Start(t, out)
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for range 1600 {
-		if text, err := os.ReadFile(out.Name()); err == nil && strings.Contains(string(text), "started") {
+	await(t, "the program does not end", func() bool {
+		if lines(t, out) > 0 {
 			_ = cmd.Process.Kill() // it may have been, and have ended
 		}
-		select {
-		case <-ended:
-			text, err := os.ReadFile(out.Name())
-			require.NoError(t, err)
-			require.Contains(t, []string{"", "started\n"}, string(text))
-			return
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-	t.Fatal("the program does not end")
+		return len(ended) > 0
+	})
+	text, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "failed")
 }
 
 // A node is a runner of the test's own process, and what has changed.
