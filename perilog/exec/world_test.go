@@ -63,6 +63,7 @@ type world struct {
 	holder  [worldRanks]jobid.ID
 	final   map[jobid.ID]int // frees in this life
 	said    map[jobid.ID]string
+	lines   map[exec.Task][worldRanks]int // how many control lines were reported in this life
 	// What the manager asked last.
 	reattach map[jobid.ID]bool
 	next     jobid.ID
@@ -118,6 +119,7 @@ func (w *world) begin() {
 		w.fail("restore: %v", err)
 	}
 	w.m, w.x, w.inputs, w.waiting = m, new(exec.Executor), nil, nil
+	w.lines = map[exec.Task][worldRanks]int{}
 	w.final, w.said, w.reattach = map[jobid.ID]int{}, map[jobid.ID]string{}, map[jobid.ID]bool{}
 	for _, n := range w.nodes {
 		w.disconnect(n)
@@ -320,11 +322,29 @@ func (w *world) take() {
 	}
 	for _, r := range todo.Reports {
 		w.note("report %v %+v", r.Job, r.Report)
+		w.judge(r)
 		w.inputs = append(w.inputs, joblife.Report{Job: r.Job, Report: r.Report})
 	}
 	for _, r := range todo.Missing {
 		w.note("missing %+v", r)
 		w.inputs = append(w.inputs, joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
+	}
+}
+
+func controlLine(n int) string { return fmt.Sprintf(`perilog-control: {"version":1,"note":"%d"}`, n) }
+
+// judge judges that each control line is reported once in a life, in order, and before the end.
+func (w *world) judge(r exec.Report) {
+	task := exec.Task{Job: r.Job, Action: r.Action, Attempt: r.Attempt}
+	heard := w.lines[task]
+	if n := heard[r.Rank]; r.Kind == perilog.ReportOutput {
+		if string(r.Line) != controlLine(n) {
+			w.fail("%v on rank %d: line %d is %s", task, r.Rank, n, r.Line)
+		}
+		heard[r.Rank]++
+		w.lines[task] = heard
+	} else if p := w.nodes[r.Rank].records[task]; r.Kind == perilog.ReportExited && p != nil && p.State == exec.TaskReleased && n != len(p.Lines) && !w.lies {
+		w.fail("%v on rank %d: %d lines are reported before the end, not %d", task, r.Rank, n, len(p.Lines))
 	}
 }
 
@@ -474,6 +494,13 @@ func (w *world) act() {
 	case what < 14:
 		if tasks := n.tasks(); len(tasks) > 0 {
 			p := n.records[tasks[rapid.IntRange(0, len(tasks)-1).Draw(w.t, "task")]]
+			if p.Task.Action.Kind != 0 && p.State == exec.TaskRunning && rapid.Bool().Draw(w.t, "writes") {
+				p.Lines = append(p.Lines, controlLine(len(p.Lines)))
+				if n.connected {
+					n.outbox = append(n.outbox, p.TaskStatus)
+				}
+				return
+			}
 			w.end(n, p, int32(rapid.IntRange(0, 2).Draw(w.t, "status"))<<8)
 		}
 	case what == 14:
