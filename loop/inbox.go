@@ -84,10 +84,15 @@ func setTag(in *joblife.Input, tag uint64) bool {
 // checkTag refuses a tag of the Loop: its answer would be somebody else's.
 func checkTag(in joblife.Input) error {
 	var tag uint64
-	if field, ok := tagged[reflect.TypeOf(in)]; ok {
-		tag = reflect.ValueOf(in).Field(field).Uint()
-	} else if in, ok := in.(joblife.WaitCancel); ok {
+	switch in := in.(type) {
+	case joblife.Report: // most inputs are
 		tag = in.Tag
+	case joblife.WaitCancel:
+		tag = in.Tag
+	default:
+		if field, ok := tagged[reflect.TypeOf(in)]; ok {
+			tag = reflect.ValueOf(in).Field(field).Uint()
+		}
 	}
 	if tag >= ownTags {
 		return fmt.Errorf("loop: %w: %T with Tag %d: those from 2^63 on are the Loop's", joblife.ErrInvalid, in, tag)
@@ -97,24 +102,31 @@ func checkTag(in joblife.Input) error {
 
 // sizeOf returns how many bytes an input has in strings, slices and jobspecs, which peers and
 // users set.
-func sizeOf(v reflect.Value) (n int) {
+func sizeOf(in joblife.Input) int {
+	if r, ok := in.(joblife.Report); ok { // most inputs are, and reflection costs as much as the rest of Put
+		return len(r.Action.Description) + len(r.Detail) + len(r.Line)
+	}
+	return sizeOfValue(reflect.ValueOf(in))
+}
+
+func sizeOfValue(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
 		return v.Len()
 	case reflect.Struct:
 		for i := range v.NumField() {
-			n += sizeOf(v.Field(i))
+			n += sizeOfValue(v.Field(i))
 		}
 	case reflect.Pointer: // of the rest nothing but a jobspec comes from users
 		if !v.IsNil() && v.Type() == reflect.TypeFor[*jobspec.Spec]() {
-			n = sizeOf(v.Elem())
+			n = sizeOfValue(v.Elem())
 		}
 	case reflect.Slice:
 		elem := v.Type().Elem()
 		n = v.Len() * int(elem.Size())
 		if k := elem.Kind(); k == reflect.String || k == reflect.Struct || k == reflect.Slice {
 			for i := range v.Len() {
-				n += sizeOf(v.Index(i))
+				n += sizeOfValue(v.Index(i))
 			}
 		}
 	}
@@ -128,21 +140,21 @@ func sizeOf(v reflect.Value) (n int) {
 // refuses, and Effects the answers to inputs with a Tag. A Tag from 2^63 on is
 // joblife.ErrInvalid: those are the Loop's.
 func (l *Loop) Put(inputs ...joblife.Input) error {
-	size := 0
+	var room [4]request
+	requests, size := room[:0], 0
 	for _, in := range inputs {
 		if err := checkTag(in); err != nil {
 			return err
 		}
-		size += sizeOf(reflect.ValueOf(in))
+		r := request{in: in, size: sizeOf(in)}
+		requests, size = append(requests, r), size+r.size
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.admit(len(inputs), size, 1); err != nil {
 		return err
 	}
-	for _, in := range inputs {
-		l.inbox = append(l.inbox, request{in: in, size: sizeOf(reflect.ValueOf(in))})
-	}
+	l.inbox = append(l.inbox, requests...)
 	return nil
 }
 
@@ -211,7 +223,7 @@ func (l *Loop) Step(in joblife.Input) error {
 		return err
 	}
 	l.steps++
-	l.size += sizeOf(reflect.ValueOf(in))
+	l.size += sizeOf(in)
 	err := l.step(in)
 	l.broken = cmp.Or(l.broken, fatal(err))
 	return err
@@ -225,7 +237,7 @@ func (l *Loop) Now() time.Time { return l.time() }
 func (l *Loop) ask(r request) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.size = sizeOf(reflect.ValueOf(r.in))
+	r.size = sizeOf(r.in)
 	if err := l.admit(1, r.size, 2); err != nil {
 		return err
 	}

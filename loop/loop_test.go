@@ -234,7 +234,8 @@ func TestTheInboxIsBounded(t *testing.T) {
 	for _, in := range []joblife.Input{
 		submit(1), joblife.Submit{Spec: spec}, joblife.UpdateJobspec{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
 		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
-		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.SetFlags{Flags: []string{"x"}},
+		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.Report{Report: perilog.Report{Detail: "x"}},
+		joblife.Report{Report: perilog.Report{Action: jobstate.ActionKey{Description: "x"}}}, joblife.SetFlags{Flags: []string{"x"}},
 		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},
 		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Operator: "x"},
 	} {
