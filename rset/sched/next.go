@@ -20,6 +20,7 @@ func (s *Scheduler) Next(hello alloc.Announcement) (*Scheduler, error) {
 	}
 	s.End()
 	next := New(s.cfg)
+	next.quiet = s.quiet
 	all := s.pool.Inventory()
 	err := next.Acquire(pool.Acquire{Resources: all, Change: pool.Change{
 		Up: idset.Difference(all.Ranks(), s.pool.Down().Ranks()),

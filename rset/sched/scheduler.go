@@ -51,6 +51,7 @@ type Scheduler struct {
 	_   guard.NoCopy
 	cfg Config
 
+	quiet      bool               // nobody is told in words
 	now        eventlog.Timestamp // of the last Decide; it never goes back
 	pool       *pool.Pool         // nil before the first Acquire
 	scheduling json.RawMessage    // the key of the inventory, nil if it has none
@@ -110,10 +111,10 @@ func New(cfg Config) *Scheduler {
 	if cfg.Policy == nil {
 		cfg.Policy = FIFO{}
 	}
-	if cfg.Logf == nil {
-		cfg.Logf = func(string, ...any) {}
+	s := &Scheduler{cfg: cfg, jobs: make(map[jobid.ID]*job), quiet: cfg.Logf == nil}
+	if s.quiet {
+		s.cfg.Logf = func(string, ...any) {}
 	}
-	s := &Scheduler{cfg: cfg, jobs: make(map[jobid.ID]*job)}
 	s.view.s = s
 	s.until = never
 	switch cfg.Policy.(type) {

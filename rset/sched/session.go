@@ -247,6 +247,7 @@ func (s *Scheduler) free(m alloc.Free) error {
 		delete(s.jobs, m.ID)
 	}
 	switch {
+	case s.quiet: // what a Logf gets would be allocated for each node that is freed
 	case !rest.IsEmpty():
 		s.cfg.Logf("%v done; the fragments left out %v, which is free now", named(m.ID), rest)
 	case m.Final:
