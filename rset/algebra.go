@@ -40,20 +40,6 @@ func Intersect(a, b *R) (*R, error) {
 	return r.cutMeta(a.orEmpty()), nil
 }
 
-// Difference returns the resources that are in a and not in b, a fragment of a. It
-// is an error if b has resources that a does not have, or if a rank has different hosts
-// in a and b. [Subtract] is the tolerant form.
-func Difference(a, b *R) (*R, error) {
-	rest, excess, err := Subtract(a, b)
-	switch {
-	case err != nil:
-		return nil, err
-	case !excess.IsEmpty():
-		return nil, fmt.Errorf("%w: %s", errNotFound, plain(excess.String()))
-	}
-	return rest, nil
-}
-
 // Subtract returns two sets: the resources that are in a and not in b, a fragment of
 // a, and those that are in b and not in a, without hosts. It is an error if a
 // rank has different hosts in a and b.

@@ -28,16 +28,13 @@ func Example() {
 	// {"version":1,"execution":{"R_lite":[{"rank":"1","children":{"core":"0-7"}},{"rank":"3","children":{"core":"0-7","gpu":"0-1"}}],"starttime":1700000000.0,"expiration":1700003600.0,"nodelist":["fluke[1,3]"]}}
 }
 
-func ExampleDifference() {
+func ExampleSubtract() {
 	all, _ := rset.Parse([]byte(fourNodes))
 	used, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1,3","children":{"core":"0-3"}}]}}`))
-	free, _ := rset.Difference(all, used)
-	fmt.Println(free)
-	_, err := rset.Difference(used, all)
-	fmt.Println(err)
+	free, unknown, err := rset.Subtract(all, used)
+	fmt.Println(free, unknown.IsEmpty(), err)
 	// Output:
-	// rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1]
-	// rset: no such resources: rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1]
+	// rank[0-1]/core[4-7] rank2/core[0-7] rank3/core[4-7],gpu[0-1] true <nil>
 }
 
 func ExampleLedger() {
