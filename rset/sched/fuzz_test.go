@@ -110,7 +110,7 @@ type definition struct {
 
 var policies = []definition{
 	{sched.FIFO{}, 0, 0}, {sched.EASY{}, 1, 0}, {sched.EASY{Depth: 2}, 1, 3},
-	{sched.Conservative{}, math.MaxInt, 0}, {sched.Conservative{Depth: 3}, math.MaxInt, 3}, {fromOutside{}, 1, 0},
+	{sched.Conservative{}, math.MaxInt, 0}, {sched.Conservative{Depth: 3}, math.MaxInt, 3}, {definition{reserves: 1}, 1, 0},
 }
 
 func (d definition) Schedule(p *sched.Pass) {

@@ -11,14 +11,16 @@ import (
 
 // A Policy says which of the jobs that wait start now.
 type Policy interface {
-	// Schedule starts jobs. It is called in Decide, if a job came or something else
-	// changed. What it does must follow from the Pass alone, or the same input no longer has
-	// the same output. It must not keep the Pass. Acquire, Handle, EndHello and Decide of the
-	// Scheduler panic.
+	// Schedule starts jobs. It is called in Decide if a job came or something else changed,
+	// and not because time has passed. What it does must follow from the Pass alone, or the
+	// same input no longer has the same output. It must not keep the Pass. Acquire, Handle,
+	// EndHello and Decide of the Scheduler panic.
+	//
+	// Package joblifetest tests a policy: RunScheduler with NewScheduler.
 	Schedule(p *Pass)
 }
 
-// A Pass is what a [Policy] sees and does: the jobs that wait, and the pool. It panics if it
+// A Pass is what a [Policy] sees and does: the jobs that wait and those that run, and the pool. It panics if it
 // is used outside of Policy.Schedule.
 type Pass struct{ s *Scheduler }
 
@@ -40,6 +42,19 @@ func (p *Pass) Pool() *pool.Pool { return p.scheduler().pool.Clone() }
 // start meanwhile.
 func (p *Pass) Jobs() iter.Seq[Job] {
 	return func(yield func(Job) bool) { p.scheduler().Jobs()(yield) }
+}
+
+// Running returns an iterator over the jobs that have resources, by id. The Request of a job
+// of the hello is nil. Jobs may start meanwhile.
+func (p *Pass) Running() iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		s := p.scheduler()
+		for h := range s.pool.Clone().Allocations() {
+			if !yield(s.jobs[h.ID].Job) {
+				return
+			}
+		}
+	}
 }
 
 // Start gives a job resources, and reports whether it did: they must be up and free, and

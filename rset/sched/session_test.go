@@ -48,6 +48,7 @@ func starts(t *testing.T, s *sched.Scheduler, now eventlog.Timestamp) (ids []job
 func TestALieChangesNothing(t *testing.T) {
 	nodes := machine(t, 4, 2)
 	part := func(ranks ...uint32) *rset.R { return holder(t, 1, nodes, ranks...).R }
+	beyond := holder(t, 1, machine(t, 9, 2), 0, 8).R
 	for name, c := range map[string]struct {
 		m   alloc.Message
 		err error
@@ -58,8 +59,11 @@ func TestALieChangesNothing(t *testing.T) {
 		"a free of a job that waits":           {alloc.Free{ID: 2, R: part(0), Final: true}, pool.ErrNotFound},
 		"a free of an unknown job":             {alloc.Free{ID: 9, Final: true}, pool.ErrNotFound},
 		"a free of what another holds":         {alloc.Free{ID: 1, R: part(3), Final: true}, errAny},
+		"a free of what does not exist":        {alloc.Free{ID: 1, R: beyond}, errAny},
 		"an expiration of an unknown job":      {alloc.Expiration{ID: 9, Expiration: 5}, pool.ErrNotFound},
 		"an expiration that is no time":        {alloc.Expiration{ID: 1, Expiration: eventlog.Timestamp(math.NaN())}, errAny},
+		"an expiration before time began":      {alloc.Expiration{ID: 1, Expiration: -1}, errAny},
+		"an expiration of a job that waits":    {alloc.Expiration{ID: 2, Expiration: 5}, pool.ErrNotFound},
 		"a cancel of an unknown job":           {alloc.Cancel{ID: 9}, nil},
 		"a cancel of a job that runs":          {alloc.Cancel{ID: 1}, nil},
 		"a priority of an unknown job":         {alloc.Prioritize{Jobs: []alloc.Priority{{ID: 9, Priority: 1}}}, nil},
@@ -344,6 +348,10 @@ func TestAPassThatIsKept(t *testing.T) {
 	s.Decide(1)
 	for _, use := range []func(){
 		func() { k.p.Now() }, func() { k.p.Pool() }, func() { k.p.Start(1) }, func() { k.p.Reserve(1) },
+		func() {
+			for range k.p.Running() {
+			}
+		},
 		func() { sched.FIFO{}.Schedule(k.p) }, func() { sched.EASY{}.Schedule(&sched.Pass{}) },
 		func() {
 			for range k.p.Jobs() {
@@ -462,6 +470,36 @@ func TestAnEstimateIsForTheFirst(t *testing.T) {
 type code func(p *sched.Pass)
 
 func (c code) Schedule(p *sched.Pass) { c(p) }
+
+// A policy sees whose jobs run, those of the hello too.
+func TestAPolicyWithALimitForEachUser(t *testing.T) {
+	nodes := machine(t, 8, 1)
+	s := sched.New(sched.Config{Policy: code(func(p *sched.Pass) {
+		runs := make(map[uint32]int)
+		for j := range p.Running() {
+			runs[j.UserID]++
+		}
+		for j := range p.Jobs() {
+			if runs[j.UserID] < 2 && p.Start(j.ID) {
+				runs[j.UserID]++
+			}
+		}
+	})})
+	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+	h := holder(t, 9, nodes, 7)
+	h.UserID = 1
+	require.NoError(t, s.Handle(h))
+	_, err := s.EndHello()
+	require.NoError(t, err)
+	for id, user := range []uint32{1, 1, 2, 2, 2} {
+		q := ask(t, jobid.ID(id+1), 1)
+		q.UserID = user
+		require.NoError(t, s.Handle(q))
+	}
+	require.Equal(t, []jobid.ID{1, 3, 4}, starts(t, s, 1000))
+	require.NoError(t, s.Handle(alloc.Free{ID: 9, Final: true}))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1001))
+}
 
 // A job is not before its own reservation, nor before one that is over.
 func TestAJobStartsBeforeAReservationOfAnother(t *testing.T) {

@@ -98,7 +98,7 @@ func TestTheWorldIsContent(t *testing.T) {
 		{Policy: sched.FIFO{}, Annotate: true, Forecast: time.Second},
 		{Policy: sched.EASY{}, Annotate: true}, {Policy: sched.EASY{Depth: 1}, Fit: pool.FitWorst},
 		{Policy: sched.Conservative{}, Annotate: true},
-		{Policy: fromOutside{}, Annotate: true},
+		{Policy: definition{reserves: 1}, Annotate: true},
 	} {
 		t.Run(fmt.Sprintf("%T%v", cfg.Policy, cfg.Policy), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) {
@@ -107,17 +107,5 @@ func TestTheWorldIsContent(t *testing.T) {
 				}, joblifetest.SchedulerConfig{})
 			})
 		})
-	}
-}
-
-// fromOutside is EASY as a user of the package writes it.
-type fromOutside struct{}
-
-func (fromOutside) Schedule(p *sched.Pass) {
-	reserved := false
-	for j := range p.Jobs() {
-		if !p.Start(j.ID) && !reserved {
-			_, reserved = p.Reserve(j.ID)
-		}
 	}
 }
