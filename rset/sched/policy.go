@@ -201,7 +201,7 @@ func (e EASY) covers(s *Scheduler, j *job) bool {
 // Conservative is backfill with a reservation for each job that has to wait, in the order of
 // the queue. A job starts now if that delays none before it. A job without an earliest time
 // gets no reservation, and delays none. Reservations are made only as far as a job behind
-// them might start.
+// them might start, and stand until more changes than new jobs behind them.
 type Conservative struct {
 	Depth int // how many jobs are considered; 0 or less means all, which is slow if many wait
 }
