@@ -110,7 +110,7 @@ func (s *Scheduler) release() {
 		s.unplan(j)
 	}
 	clear(s.reserved)
-	s.reserved, s.until, s.head, s.looks, s.full = s.reserved[:0], never, nil, false, true
+	s.reserved, s.until, s.head, s.looked, s.full = s.reserved[:0], never, nil, nil, true
 	s.before, s.told = append(s.before, s.told...), s.told[:0]
 }
 
@@ -210,13 +210,13 @@ type Conservative struct {
 func (c Conservative) Schedule(p *Pass) {
 	s := p.scheduler()
 	var j, may *job // the next one, and one from there on that may start
-	if s.looks && s.stands(s.looked) {
-		j = s.queue.after(s.looked, nil)
+	if s.looked != nil && s.stands(s.looked.key()) {
+		j = s.queue.after(s.looked.key(), nil)
 	} else {
 		s.release()
 		j = s.queue.first(nil)
 	}
-	for ; j != nil; j = s.queue.after(s.looked, nil) {
+	for ; j != nil; j = s.queue.after(j.key(), nil) {
 		if may == nil || may.key().compare(j.key()) < 0 {
 			f := s.sieve()
 			if may = j; !f.passes(j.need) {
@@ -226,8 +226,7 @@ func (c Conservative) Schedule(p *Pass) {
 				return
 			}
 		}
-		s.looked, s.looks = j.key(), true
-		if j != may || !s.start(j) {
+		if s.looked = j; j != may || !s.start(j) {
 			s.reserve(j)
 		}
 	}

@@ -73,8 +73,7 @@ type Scheduler struct {
 	reserved []*job             // in this pass or before, perhaps not any more
 	until    eventlog.Timestamp // the earliest start of these: before it they stand
 	head     *job               // with the reservation of EASY; nil: none
-	looked   key                // how far Conservative has looked
-	looks    bool               // it has
+	looked   *job               // how far Conservative has looked; nil: not at all
 	estimates
 }
 
