@@ -11,15 +11,13 @@
 // end. The exit status is 0; 1 if lines were refused or the peer failed; 2 for bad
 // usage.
 //
-// Package rset/sched does most of the work: the session, the queue and the policies. This
-// command adds lines, a socket, the clock, errnums, and what people are told.
+// Package rset/sched has the session, the queue and the policies. This command adds lines, a
+// socket, the clock, errnums, and what people are told.
 //
 //   - fifo: the first job of the queue starts as soon as it can, and no job before it. The
 //     first eight are told when that may be, at most once in each -forecast-period.
-//   - easy: EASY backfill. The first job that must wait gets a reservation at the
-//     earliest time it can start by the time limits of the running jobs. Other jobs
-//     start before it if they end by then or need none of its resources.
-//     -backfill-depth limits how many it considers.
+//   - easy: EASY backfill. Jobs behind the first that must wait start before it if that does
+//     not delay it. -backfill-depth limits how many are considered.
 //
 // The annotations are those of flux-core: sched.t_estimate for a job that was told its
 // start, with sched.reason_pending; sched.resource_summary for an allocation; and
@@ -49,11 +47,10 @@
 //	                       starttime and expiration, R that it holds, and what of it is gone
 //	                       from the inventory; and errnum 61 after them
 //
-// A line that is malformed or refused is answered with errnum, under its topic or
-// "sched.error", and reported on standard error. The answer has the id that the payload
-// has, beside errnum. The line changes nothing and ends nothing.
-// errnum is one of Linux: 2 unknown job, 11 not ready, 12 too many jobs, 16 busy with
-// another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 75
+// A line that is malformed or refused changes nothing and ends nothing. It is reported on
+// standard error, and answered with errnum under its topic or "sched.error", with the id that
+// the payload has. errnum is one of Linux: 2 unknown job, 11 not ready, 12 too many jobs, 16
+// busy with another session, 17 duplicate job, 22 refused, 38 unknown topic, 71 malformed, 75
 // unsatisfiable, 90 too long. A failure that answers hello, ready or acquire ends the
 // session, as the RFCs have it. So does one under job-manager.error: the manager has refused
 // what the scheduler believes. The next session's hello tells what is held.
@@ -61,11 +58,9 @@
 // What is not of the session is dropped: an event, and a message of sched.* before the end of
 // the hello, which was for another session.
 //
-// If a hello is malformed, has no R, or contradicts what is known, the scheduler does not
-// know what is held. It does not say ready, waits for another series of hellos, and starts
-// nothing before its end. A session that is not ready for five minutes ends. Two jobs that
-// hold the same, or resources that are not in the inventory, are answered with an errnum and
-// stop nothing.
+// While it is not known what a job of a hello holds, the scheduler does not say ready, waits
+// for another series of hellos, and starts nothing. A session that is not ready for five
+// minutes ends.
 //
 // A socket has one session at a time, with its own inventory and jobs. Only the user who
 // started it may connect.

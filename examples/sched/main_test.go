@@ -2,10 +2,8 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -21,6 +19,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/linestest"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 func TestUsageErrorsTellWhatToDo(t *testing.T) {
@@ -106,6 +105,7 @@ const (
 	helloDone = `{"topic":"job-manager.sched-hello","errnum":61}` + "\n"
 	request   = `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + oneCore + `}}` + "\n"
 	holding1  = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}` + "\n"
+	badHello  = `{"topic":"job-manager.sched-hello","payload":{}}` + "\n" // does not tell of which job
 	oneCore   = `{"version":1,"resources":[{"type":"slot","count":1,"label":"a","with":[{"type":"core","count":1}]}],"tasks":[{"command":["a"],"slot":"a","count":{"per_slot":1}}],"attributes":{"system":{"duration":10}}}`
 )
 
@@ -158,6 +158,7 @@ func TestEveryErrnumIsListed(t *testing.T) {
 	require.NoError(t, err)
 	doc, _, _ := strings.Cut(string(source), "package main")
 	doc = strings.ReplaceAll(doc, "\n//", "")
+	require.Equal(t, errno.NoMemory, errnumOf(sched.ErrLimit))
 	for errnum, what := range map[int]string{
 		errno.NoEntry: "unknown job", errno.Again: "not ready", errno.NoMemory: "too many jobs",
 		errno.Busy: "busy with another session", errno.Exists: "duplicate job", errno.Invalid: "refused",
@@ -173,13 +174,9 @@ func TestEveryErrnumIsListed(t *testing.T) {
 // holds resources, those would be given to another.
 func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 	for what, text := range map[string]string{
-		"no id":             strings.Replace(holding1, `"id"`, `"jobid"`, 1),
-		"no rank":           strings.Replace(holding1, `"0","children"`, `"","children"`, 1),
-		"free is not of R":  strings.Replace(holding1, `]}}}}`, `]}},"free":"1"}}`, 1),
-		"no payload":        `{"topic":"job-manager.sched-hello"}` + "\n",
-		"payload no object": `{"topic":"job-manager.sched-hello","payload":[]}` + "\n",
-		"no JSON":           holding1[:len(holding1)-3] + "\n",
-		"too long":          holding1[:len(holding1)-2] + strings.Repeat(" ", lines.Max) + "}\n",
+		"no id":    strings.Replace(holding1, `"id"`, `"jobid"`, 1),
+		"no JSON":  holding1[:len(holding1)-3] + "\n",
+		"too long": holding1[:len(holding1)-2] + strings.Repeat(" ", lines.Max) + "}\n",
 	} {
 		_, stdout, stderr := prog.Run(strings.NewReader(inventory+text+helloDone+request), "-now=1")
 		require.NotContains(t, stdout, `"type":0`, what)
@@ -193,8 +190,8 @@ func TestNothingStartsAfterAHelloThatCannotBeRead(t *testing.T) {
 	// Once it is known what is held, a line that cannot be read changes nothing.
 	_, stdout, _ := prog.Run(strings.NewReader(inventory+helloDone+"{\n"+request), "-now=1")
 	require.Contains(t, stdout, `"type":0`)
-	// But for a holding1, which begins another series.
-	_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+badHello+"\n"+request), "-now=1")
+	// But for a hello, which begins another series.
+	_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+badHello+request), "-now=1")
 	require.NotContains(t, stdout, `"type":0`)
 }
 
@@ -229,8 +226,7 @@ func TestWhatComesBeforeTheAnswerToTheHelloIsOfAnotherSession(t *testing.T) {
 
 // A session does not wait for ever.
 func TestASessionThatIsNotReadyEnds(t *testing.T) {
-	const bad = badHello + "\n"
-	for _, text := range []string{"", inventory, inventory + bad + helloDone, inventory + helloDone + bad} {
+	for _, text := range []string{"", inventory, inventory + badHello + helloDone, inventory + helloDone + badHello} {
 		in, feed := io.Pipe()
 		go func() { _, _ = io.WriteString(feed, text) }()
 		o := options{policy: "fifo", patience: 20 * time.Millisecond}
@@ -244,55 +240,32 @@ func TestASessionThatIsNotReadyEnds(t *testing.T) {
 	require.NoError(t, there.Close())
 }
 
-// An instance whose nodes are all excluded starts all the same.
+// An instance whose nodes are all excluded starts all the same, and a job that holds one of
+// them is known.
 func TestAnEmptyInventoryIsAnInventory(t *testing.T) {
 	const (
-		none  = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}}` + "\n"
-		check = `{"topic":"feasibility.check","payload":{"jobspec":` + oneCore + `}}` + "\n"
-		free  = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
+		none = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"nodelist":[""]}},"up":""}}` + "\n"
+		free = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"final":true}}` + "\n"
 	)
-	for _, policy := range []string{"fifo", "easy"} {
-		status, stdout, stderr := prog.Run(strings.NewReader(none+helloDone+request+check), "-now=1", "-policy="+policy)
-		require.Equal(t, lines.ExitOK, status, stderr)
-		require.Contains(t, stdout, alloc.TopicReady)
-		require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":2,`)
-		require.Contains(t, stdout, `{"topic":"feasibility.check","errnum":`)
-
-		// A job that holds what is excluded now is known, and may free it.
-		status, stdout, stderr = prog.Run(strings.NewReader(none+holding1+helloDone+free), "-now=1", "-policy="+policy)
-		require.Equal(t, lines.ExitFault, status, "the hello is reported")
-		require.Contains(t, stdout, alloc.TopicReady)
-		require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
-	}
+	status, stdout, stderr := prog.Run(strings.NewReader(none+holding1+helloDone+request+free), "-now=1")
+	require.Equal(t, lines.ExitFault, status, "the hello is reported")
+	require.Contains(t, stdout, alloc.TopicReady)
+	require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":2,`)
+	require.Contains(t, stderr, "1 adopted, 1 done, 0 running")
 }
 
 // Between hello and ready, flux-core takes back ranks and tells nobody. It frees the other
 // ranks later, the last of them as final. The scheduler goes on and has all ranks again.
 func TestAFragmentFreedBetweenHelloAndReadyIsNeverTold(t *testing.T) {
-	const (
-		nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}},"up":"all"}}` + "\n"
-		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}]}}}}` + "\n"
-		free  = `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"RANK","children":{"core":"0"}}]}},"final":FINAL}}` + "\n"
-	)
-	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"jobspec":` + threeCores + `}}` + "\n"
-	fragment := func(rank, final string) string {
-		return strings.NewReplacer("RANK", rank, "FINAL", final).Replace(free)
-	}
-	for _, policy := range []string{"fifo", "easy"} {
-		for _, frees := range []string{
-			fragment("1-2", "true"),
-			fragment("1", "false") + fragment("2", "true"),
-			strings.Replace(fragment("1", "true"), `{"rank":"1","children":{"core":"0"}}`, "", 1), // all of it untold
-		} {
-			status, stdout, stderr := prog.Run(strings.NewReader(nodes+hello+helloDone+request+frees), "-now=1", "-v", "-policy="+policy)
-			require.Equal(t, lines.ExitOK, status, stderr)
-			require.NotContains(t, stdout, "errnum")
-			require.Contains(t, stdout, `"id":2,"type":0`, "job 2 has what job 1 had")
-			require.Contains(t, stdout, `"resource_summary":"rank[0-2]/core0"`)
-			require.Contains(t, stderr, "the fragments left out rank", "an operator is told")
-			require.Contains(t, stderr, "1 adopted, 1 done, 1 running")
-		}
-	}
+	nodes := strings.NewReplacer(`"rank":"0"`, `"rank":"0-2"`, `"up":"0"`, `"up":"all"`).Replace(inventory)
+	hello := strings.Replace(holding1, `"rank":"0"`, `"rank":"0-2"`, 1)
+	free := `{"topic":"sched.free","payload":{"id":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"1-2","children":{"core":"0"}}]}},"final":true}}` + "\n"
+	three := strings.Replace(request, oneCore, threeCores, 1)
+	status, stdout, stderr := prog.Run(strings.NewReader(nodes+hello+helloDone+three+free), "-now=1", "-v")
+	require.Equal(t, lines.ExitOK, status, stderr)
+	require.Contains(t, stdout, `"resource_summary":"rank[0-2]/core0"`, "job 2 has what job 1 had")
+	require.Contains(t, stderr, "the fragments left out rank", "an operator is told")
+	require.Contains(t, stderr, "1 adopted, 1 done, 1 running")
 }
 
 // Users look for these words, and tests of flux-core too.
@@ -320,109 +293,13 @@ func TestWhatCanNeverBeMetIsAnUnsatisfiableRequest(t *testing.T) {
 	}
 }
 
-// The key scheduling is for schedulers below this one. What it says of an allocation is
-// what it says of the inventory.
-func TestAnAllocationHasTheSchedulingOfTheInventory(t *testing.T) {
-	const scheduling = `,"scheduling":{"graph":{"nodes":[1]}}}`
-	nodes := strings.Replace(inventory, `}]}},"up"`, `}]}`+scheduling+`,"up"`, 1)
-	request := `{"topic":"sched.alloc","payload":{"id":2,"priority":16,"userid":1,"t_submit":2,"jobspec":` + oneCore + `}}` + "\n"
-	for _, policy := range []string{"fifo", "easy"} {
-		_, stdout, _ := prog.Run(strings.NewReader(nodes+helloDone+request), "-now=1", "-policy="+policy)
-		require.Contains(t, stdout, scheduling+"}}\n")
-		_, r, _ := strings.Cut(stdout, `"R":`)
-		r = strings.TrimSuffix(r, "}}\n")
-
-		// The manager tells of it in the same words, to this scheduler and to the next.
-		hello := `{"topic":"job-manager.sched-hello","payload":{"id":2,"priority":16,"userid":1,"R":` + r + `}}` + "\n"
-		status, _, stderr := prog.Run(strings.NewReader(nodes+helloDone+request+hello+helloDone), "-now=1", "-policy="+policy)
-		require.Equal(t, lines.ExitOK, status, stderr)
-		status, _, stderr = prog.Run(strings.NewReader(nodes+hello+helloDone), "-now=1", "-policy="+policy)
-		require.Equal(t, lines.ExitOK, status, stderr)
-
-		_, stdout, _ = prog.Run(strings.NewReader(inventory+helloDone+request), "-now=1", "-policy="+policy)
-		require.NotContains(t, stdout, "scheduling")
-	}
-}
-
 func TestFitBestPacksAndFitWorstSpreads(t *testing.T) {
-	const nodes = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-1"}}]}},"up":"all"}}` + "\n"
-	var requests strings.Builder
-	for _, id := range []string{"1", "2"} {
-		requests.WriteString(`{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":16,"userid":1,"jobspec":` + oneCore + "}}\n")
-	}
+	nodes := strings.NewReplacer(`"rank":"0"`, `"rank":"0-1"`, `"core":"0"`, `"core":"0-1"`, `"up":"0"`, `"up":"all"`).Replace(inventory)
 	for args, want := range map[string]string{"-now=1": "rank0/core1", "-fit=best": "rank0/core1", "-fit=worst": "rank1/core0"} {
-		for _, policy := range []string{"fifo", "easy"} {
-			_, stdout, _ := prog.Run(strings.NewReader(nodes+helloDone+requests.String()), args, "-policy="+policy)
-			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":1,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core0"`)
-			require.Contains(t, stdout, `{"topic":"sched.alloc","payload":{"id":2,"type":0,"annotations":{"sched":{"resource_summary":"`+want)
-		}
+		_, stdout, _ := prog.Run(strings.NewReader(nodes+helloDone+strings.Replace(request, `"id":2`, `"id":1`, 1)+request), args)
+		require.Contains(t, stdout, `{"id":1,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core0"`)
+		require.Contains(t, stdout, `{"id":2,"type":0,"annotations":{"sched":{"resource_summary":"`+want)
 	}
-}
-
-// A forecast that is put off comes without another line.
-func TestAForecastIsPutOff(t *testing.T) {
-	request := func(id, priority string) string {
-		return `{"topic":"sched.alloc","payload":{"id":` + id + `,"priority":` + priority + `,"userid":1,"t_submit":1,"jobspec":` + oneCore + "}}\n"
-	}
-	play := func(s *session, text string) {
-		for i, text := range strings.Split(strings.TrimSpace(text), "\n") {
-			require.NoError(t, s.Take(lines.Line{Number: i + 1, Text: []byte(text)}))
-		}
-	}
-	var out bytes.Buffer
-	s := newSession(options{policy: "fifo", period: 5 * time.Second, Options: lines.Options{Now: 100}}, &out, io.Discard)
-	play(s, inventory+helloDone+request("1", "1"))
-	require.Contains(t, out.String(), `"id":1,"type":0`)
-	out.Reset()
-
-	// The first forecast was made for nobody. What comes within 5 seconds has to wait.
-	play(s, request("2", "1")+request("3", "1"))
-	require.NoError(t, s.wake())
-	require.Empty(t, out.String())
-	s.clock.Advance(105)
-	require.NoError(t, s.wake())
-	require.Equal(t, []string{"2 110", "3 120"}, estimates(t, &out))
-	s.clock.Advance(110)
-	require.NoError(t, s.wake(), "nothing has changed")
-	require.Empty(t, out.String())
-
-	// A better job without a time limit is told its time, and the others have none.
-	play(s, strings.Replace(request("4", "2"), `"duration":10`, `"duration":0`, 1))
-	require.Equal(t, []string{"2 null", "3 null", "4 110"}, estimates(t, &out))
-
-	// Nobody is told while it is not known what is held.
-	play(s, request("5", "3")+`{"topic":"job-manager.sched-hello","payload":{}}`)
-	out.Reset()
-	s.clock.Advance(115)
-	require.NoError(t, s.wake())
-	require.Empty(t, out.String())
-	play(s, helloDone+helloDone)
-	require.Equal(t, []string{"0 null", "0 null", "5 115", "4 125"}, estimates(t, &out))
-
-}
-
-// estimates returns the annotations of an output as "id t_estimate", and empties it.
-func estimates(t *testing.T, out *bytes.Buffer) (got []string) {
-	for text := range bytes.Lines(out.Bytes()) {
-		var m struct {
-			Payload struct {
-				ID          int
-				Annotations struct {
-					Sched struct {
-						Estimate *float64 `json:"t_estimate"`
-					}
-				}
-			}
-		}
-		require.NoError(t, json.Unmarshal(text, &m))
-		at := "null"
-		if e := m.Payload.Annotations.Sched.Estimate; e != nil {
-			at = fmt.Sprint(*e)
-		}
-		got = append(got, fmt.Sprint(m.Payload.ID, " ", at))
-	}
-	out.Reset()
-	return got
 }
 
 // By the time of the day, a clock makes it.
@@ -484,42 +361,18 @@ func TestWhatPeopleAsk(t *testing.T) {
 		hello = `{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":16,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"1-3","children":{"core":"0-1"}}],"nodelist":["n[1-3]"],"starttime":5,"expiration":50}},"free":"1"}}` + "\n"
 		ask   = `{"topic":"sched.resource-status"}` + "\n" + `{"topic":"sched.holders"}` + "\n"
 	)
-	for _, policy := range []string{"fifo", "easy"} {
-		_, stdout, _ := prog.Run(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10", "-policy="+policy)
-		_, answers, _ := strings.Cut(stdout, `{"topic":"sched.resource-status"`)
-		require.Equal(t, `,"payload":{`+
-			`"all":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0-2]"]}},`+
-			`"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}},{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0,2]"]}},`+
-			`"down":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n2"]}}}}
+	_, stdout, _ := prog.Run(strings.NewReader(nodes+hello+helloDone+request+ask), "-now=10")
+	_, answers, _ := strings.Cut(stdout, `{"topic":"sched.resource-status"`)
+	require.Equal(t, `,"payload":{`+
+		`"all":{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0-2]"]}},`+
+		`"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}},{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n[0,2]"]}},`+
+		`"down":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0,"nodelist":["n2"]}}}}
 {"topic":"sched.holders","payload":{"id":1,"starttime":5.0,"expiration":50.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"2","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}},"gone":{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-1"}}],"starttime":0.0,"expiration":0.0}}}}
 {"topic":"sched.holders","payload":{"id":2,"starttime":10.0,"expiration":20.0,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":10.0,"expiration":20.0,"nslots":1,"nodelist":["n0"]}},"gone":{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}}}
 {"topic":"sched.holders","errnum":61}
 `, answers)
 
-		_, stdout, _ = prog.Run(strings.NewReader(ask), "-now=10", "-policy="+policy)
-		require.Contains(t, stdout, `{"topic":"sched.resource-status","errnum":11,`)
-		require.Contains(t, stdout, `{"topic":"sched.holders","errnum":11,`)
-	}
-}
-
-func TestTooManyJobsAreRefused(t *testing.T) {
-	var out, told bytes.Buffer
-	s := newSession(options{policy: "easy", depth: 8, maxJobs: 2, Options: lines.Options{Now: 1e6}}, &out, &told)
-	for i, text := range []string{
-		`{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}`,
-		`{"topic":"job-manager.sched-hello","payload":{"id":1,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":1,"expiration":2000000}}}}`,
-		helloDone,
-		// The one that waits is the head, and has what job 1 has in a copy.
-		`{"topic":"sched.alloc","payload":{"id":2,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`,
-		`{"topic":"sched.alloc","payload":{"id":3,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`,
-		`{"topic":"job-manager.sched-hello","payload":{"id":4,"priority":1,"userid":1,"R":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}}}}`,
-		helloDone,
-	} {
-		require.NoError(t, s.Take(lines.Line{Number: i + 1, Text: []byte(text)}))
-	}
-	require.Equal(t, `sched: line 5: sched.alloc: job ƒ4: at most 2 jobs are allowed
-sched: line 6: job-manager.sched-hello: job ƒ5: at most 2 jobs are allowed
-sched: line 7: job-manager.sched-hello: not ready: the resources of 1 job are unknown; send the hello again, with R
-`, told.String())
-	require.Equal(t, 2, strings.Count(out.String(), `"errnum":12,`))
+	_, stdout, _ = prog.Run(strings.NewReader(ask), "-now=10")
+	require.Contains(t, stdout, `{"topic":"sched.resource-status","errnum":11,`)
+	require.Contains(t, stdout, `{"topic":"sched.holders","errnum":11,`)
 }

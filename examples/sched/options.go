@@ -27,7 +27,6 @@ type options struct {
 	fit    pool.Fit
 	period time.Duration // of forecasts; 0: none
 
-	maxJobs  int           // that wait or hold resources; 0: 2^20
 	patience time.Duration // with a hello, and with a peer that does not read
 }
 

@@ -24,13 +24,10 @@ import (
 // topicError answers a line that has no topic.
 const topicError = "sched.error"
 
-// refusal is an error that knows its errnum.
-type refusal struct {
-	errnum int
-	text   string
-}
-
-func (e *refusal) Error() string { return e.text }
+var (
+	errNoTopic     = errors.New("no such topic")
+	errNoInventory = errors.New("there is no inventory yet")
+)
 
 // errnums are those of errors.
 var errnums = []struct {
@@ -39,14 +36,10 @@ var errnums = []struct {
 }{
 	{alloc.ErrLimit, errno.Size}, {alloc.ErrMessage, errno.Protocol}, {pool.ErrAcquire, errno.Protocol},
 	{pool.ErrInfeasible, errno.Overflow}, {pool.ErrNotFound, errno.NoEntry}, {pool.ErrExists, errno.Exists},
-	{sched.ErrNotReady, errno.Again}, {sched.ErrExists, errno.Exists}, {sched.ErrNoR, errno.NoEntry}, {sched.ErrLimit, errno.NoMemory},
+	{errNoTopic, errno.NoSys}, {errNoInventory, errno.Again}, {sched.ErrNotReady, errno.Again}, {sched.ErrExists, errno.Exists}, {sched.ErrNoR, errno.NoEntry}, {sched.ErrLimit, errno.NoMemory},
 }
 
 func errnumOf(err error) int {
-	var r *refusal
-	if errors.As(err, &r) {
-		return r.errnum
-	}
 	if long := new(lines.LongError); errors.As(err, &long) {
 		return errno.Size
 	}
@@ -71,7 +64,7 @@ type session struct {
 	clock   *lines.Clock
 	greeted bool  // a hello was answered to its end
 	line    int   // the number of the line that is handled
-	failed  error // why out cannot be written to
+	failed  error // why the session ends
 	refused int   // lines
 	verbose bool
 }
@@ -79,8 +72,7 @@ type session struct {
 func newSession(o options, out, stderr io.Writer) *session {
 	s := &session{out: out, stderr: stderr, clock: o.NewClock(), stats: newStats(), verbose: o.Verbose}
 	cfg := sched.Config{
-		Policy: policies[o.policy](o), Fit: o.fit, MaxJobs: o.maxJobs, Limit: o.limit,
-		Annotate: true, Forecast: o.period,
+		Policy: policies[o.policy](o), Fit: o.fit, Limit: o.limit, Annotate: true, Forecast: o.period,
 	}
 	if o.Verbose {
 		cfg.Logf = s.errorf
@@ -194,17 +186,15 @@ func (s *session) Take(text lines.Line) error {
 	default:
 		s.Missed(l)
 	}
-	var fatal *fatalError
-	if errors.As(err, &fatal) {
-		return fmt.Errorf("line %d: %w", text.Number, err)
-	}
 	if err != nil {
 		l.Topic = cmp.Or(l.Topic, topicError)
 		s.refused++
 		s.errorf("%.256s: %s", l.Topic, textOf(err))
 		s.write(appendFailure(l, err))
 	}
-	s.decide()
+	if s.failed == nil {
+		s.decide()
+	}
 	return s.failed
 }
 
@@ -231,22 +221,11 @@ func appendFailure(m alloc.Line, why error) ([]byte, error) {
 	return b, err
 }
 
-// fatalError is a failure that RFC 27 and 28 let end a scheduler.
-type fatalError struct{ line alloc.Line }
-
-func (e *fatalError) Error() string {
-	text := fmt.Sprintf("%s failed: errnum %d", e.line.Topic, e.line.Errnum)
-	if e.line.Errstr != "" {
-		text += fmt.Sprintf(": %.256s", e.line.Errstr)
-	}
-	return text
-}
-
 // ofSession are the messages that a manager sends when the hello is over.
 var ofSession = []string{alloc.TopicAlloc, alloc.TopicCancel, alloc.TopicPrioritize, alloc.TopicFree, alloc.TopicExpiration}
 
 // dispatch does what a line says. err says that its message cannot be parsed. After an error
-// nothing has changed.
+// nothing has changed. A failure of the peer ends the session, as RFC 27 and 28 have it.
 func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
 	switch ours := strings.HasPrefix(l.Topic, "job-manager."); {
 	case l.Topic == alloc.TopicHello && l.Errnum == alloc.NoData:
@@ -257,9 +236,11 @@ func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
 		}
 		return err
 	case l.Errnum != 0 && (ours || l.Topic == pool.TopicAcquire):
-		return &fatalError{l}
+		reason := fmt.Sprintf("errnum %d: %.256s", l.Errnum, l.Errstr)
+		s.failed = fmt.Errorf("line %d: %s failed: %s", s.line, l.Topic, strings.TrimSuffix(reason, ": "))
+		return nil
 	case l.Errnum != 0:
-		return &refusal{errno.Invalid, "a request has no errnum"}
+		return errors.New("a request has no errnum")
 	case !s.greeted && slices.Contains(ofSession, l.Topic):
 		if s.verbose {
 			s.errorf("%s dropped: it is of another session", l.Topic)
@@ -279,12 +260,10 @@ func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
 			s.capacity = s.Pool().Inventory().Count("core")
 		}
 		return err
-	case l.Topic == topicStatus:
-		return s.onStatus()
-	case l.Topic == topicHolders:
-		return s.onHolders()
+	case l.Topic == topicStatus, l.Topic == topicHolders:
+		return s.answer(l.Topic)
 	}
-	return &refusal{errno.NoSys, "no such topic"}
+	return errNoTopic
 }
 
 // take takes a message, and responds to those that have a response of their own.

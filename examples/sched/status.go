@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/joblife/joblife/eventlog"
-	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -32,29 +31,22 @@ type holding struct {
 	Gone       *rset.R            `json:"gone"`       // that it holds and that left the inventory
 }
 
-var errNoInventory = &refusal{errno.Again, "there is no inventory yet"}
-
-// onStatus tells what there is, what jobs hold, and what is down.
-func (s *session) onStatus() error {
+// answer tells what there is, what jobs hold and what is down; or which jobs hold what, with a
+// line for each and an errnum after the last.
+func (s *session) answer(topic string) error {
 	p := s.Pool()
-	if p == nil {
+	switch {
+	case p == nil:
 		return errNoInventory
-	}
-	return s.reply(topicStatus, status{p.Inventory(), p.Allocated(), p.Down()})
-}
-
-// onHolders tells which jobs hold what: a line each, and an errnum after the last.
-func (s *session) onHolders() error {
-	p := s.Pool()
-	if p == nil {
-		return errNoInventory
+	case topic == topicStatus:
+		return s.reply(topic, status{p.Inventory(), p.Allocated(), p.Down()})
 	}
 	for h := range p.Allocations() {
-		if err := s.reply(topicHolders, holding{h.ID, h.Since, h.Expiration, h.Held, h.Gone}); err != nil {
+		if err := s.reply(topic, holding{h.ID, h.Since, h.Expiration, h.Held, h.Gone}); err != nil {
 			return err
 		}
 	}
-	s.write(alloc.Line{Topic: topicHolders, Errnum: alloc.NoData}.AppendText(nil))
+	s.write(alloc.Line{Topic: topic, Errnum: alloc.NoData}.AppendText(nil))
 	return nil
 }
 
