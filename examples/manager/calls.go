@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,9 +13,8 @@ type call struct {
 	sender *string // of the client, whom it is for; nil: the client itself
 	topic  string
 	stream bool
-	until  time.Time                    // it is lost then, unless it is a stream
-	tag    uint64                       // of the service, if then is nil
-	then   func(json.RawMessage, error) // takes the answer
+	until  time.Time           // it is lost then, unless it is a stream
+	then   func(message) error // takes the answer; nil: it has no matchtag, or does not come
 }
 
 // calls are the requests to clients, by matchtag.

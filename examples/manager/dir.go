@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,6 @@ const (
 // one after the other, so that after a crash those before any that is there are there too.
 type dirDisk struct {
 	path string
-	warn func(format string, args ...any)
 	log  *logfile.Log
 
 	mu   sync.Mutex // guards jobs, since Read comes from another goroutine
@@ -45,7 +45,7 @@ func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
-	d := &dirDisk{path: path, warn: warn}
+	d := &dirDisk{path: path}
 	jobs := filepath.Join(path, jobsName)
 	var err error
 	if d.jobs, err = dirstore.Open(jobs); errors.Is(err, fs.ErrNotExist) || errors.Is(err, dirstore.ErrNotStore) {
@@ -54,7 +54,7 @@ func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = d.openLog(); err != nil {
+	if err = d.openLog(warn); err != nil {
 		return nil, errors.Join(err, d.jobs.Close())
 	}
 	return d, nil
@@ -62,7 +62,7 @@ func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
 
 // openLog writes the log anew, without what is of no use, and opens it. The lock of the
 // jobs is the lock of the log.
-func (d *dirDisk) openLog() error {
+func (d *dirDisk) openLog(warn func(string, ...any)) error {
 	name, next := filepath.Join(d.path, logName), filepath.Join(d.path, newLogName)
 	switch done, err := logfile.Repair(name, logfile.RepairOptions{}); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -71,7 +71,7 @@ func (d *dirDisk) openLog() error {
 	case err != nil:
 		return err
 	case done.Side != "": // of a crash, or damage to the last line
-		d.warn("-store: %s: the last line was not whole; it is in %s", name, done.Side)
+		warn("-store: %s: the last line was not whole; it is in %s", name, done.Side)
 	}
 	records, err := d.useful(name)
 	if err != nil {
@@ -111,23 +111,15 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	replaced := make(map[string]int) // where the last of a name is
+	last := make(map[string]joblife.Record) // by what it replaces
 	expired := make(map[jobid.ID]bool)
-	there := make(map[jobid.ID]bool)
 	for r, err := range joblife.ReadRecords(f) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		key := ""
 		switch r.Kind {
 		case joblife.RecordHousekeeping:
-			has, known := there[r.Job]
-			if !known {
-				_, err := os.Lstat(filepath.Join(d.path, jobsName, r.Job.KVSPath()))
-				has = err == nil
-				there[r.Job] = has
-			}
-			if !has {
+			if _, err := os.Lstat(filepath.Join(d.path, jobsName, r.Job.KVSPath())); err != nil {
 				continue
 			}
 		case joblife.RecordQueue:
@@ -137,23 +129,23 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 			if err := json.Unmarshal(r.Data, &queue); err != nil {
 				return nil, err
 			}
-			key = "queue " + queue.Name
+			last["queue "+queue.Name] = r
+			continue
 		case joblife.RecordTombstone:
 			expired[r.Job] = len(r.Data) == 0
 		case joblife.RecordWatermark:
-			key = "watermark"
-			if at, ok := replaced[key]; ok && string(list[at].Data) > string(r.Data) { // they have one length
-				continue
+			if string(r.Data) > string(last["watermark"].Data) { // they have one length
+				last["watermark"] = r
 			}
-		}
-		if at, ok := replaced[key]; ok && key != "" {
-			list[at] = r
 			continue
 		}
-		replaced[key] = len(list)
 		list = append(list, r)
 	}
-	return slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] }), nil
+	list = slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] })
+	for _, key := range slices.Sorted(maps.Keys(last)) {
+		list = append(list, last[key])
+	}
+	return list, nil
 }
 
 // syncDir makes the names in a folder durable.
@@ -186,7 +178,6 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 					return
 				}
 				// A record that cannot be read has the job quarantined, with what is whole of it.
-				d.warn("%v", err)
 				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive, Data: []byte(err.Error())}, nil) {
 					return
 				}

@@ -81,15 +81,13 @@ func value(text []byte) json.RawMessage {
 	return b
 }
 
-func (*kvs) isLocal() bool { return false }
-
 // commit changes keys, all or none.
 func (s *kvs) commit(ops []op, then func(error)) {
 	s.call("kvs.commit", struct {
 		Namespace string `json:"namespace"`
 		Flags     int    `json:"flags"`
 		Ops       []op   `json:"ops"`
-	}{"primary", 0, ops}, false, func(_ json.RawMessage, err error) { then(err) })
+	}{"primary", 0, ops}, false, func(m message) { then(m.failure()) })
 }
 
 // look asks for what is at a key. Nothing is nil.
@@ -102,15 +100,15 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 		Namespace string `json:"namespace"`
 		Key       string `json:"key"`
 		Flags     int    `json:"flags"`
-	}{"primary", key, flags}, stream, func(payload json.RawMessage, err error) {
+	}{"primary", key, flags}, stream, func(m message) {
 		var answer struct {
 			Value *treeObj `json:"val"`
 		}
-		var failed *peerError
+		err := m.failure()
 		switch {
-		case errors.As(err, &failed) && failed.errnum == errno.NoEntry:
+		case m.Errnum == errno.NoEntry:
 			err = nil
-		case err == nil && (strict.Unmarshal(payload, &answer) != nil):
+		case err == nil && strict.Unmarshal(m.Payload, &answer) != nil:
 			err = errors.New("the answer has no object of RFC 11")
 		}
 		if err != nil {
@@ -120,11 +118,12 @@ func (s *kvs) look(key string, flags int, then func(*treeObj, error)) {
 	})
 }
 
-func (s *kvs) call(topic string, payload any, stream bool, then func(json.RawMessage, error)) {
+func (s *kvs) call(topic string, payload any, stream bool, then func(message)) {
+	c := call{client: s.peer, topic: topic, stream: stream, then: func(m message) error { then(m); return nil }}
 	if s.over {
-		then(nil, &peerError{topic, errno.Unreachable, "the input ended"})
-	} else if !s.p.ask(call{client: s.peer, topic: topic, stream: stream, then: then}, service.Any, payload) {
-		then(nil, &peerError{topic, errno.NoSys, "there is nobody to ask"})
+		s.p.lost(c, errno.Unreachable, "the input ended")
+	} else if !s.p.ask(c, service.Any, payload) {
+		s.p.lost(c, errno.NoSys, "there is nobody to ask")
 	}
 }
 
@@ -134,7 +133,7 @@ func (s *kvs) watch() {
 	s.look(keyInstance, kvsWatch|kvsWaitCreate, func(o *treeObj, err error) {
 		var failed *peerError
 		switch {
-		case errors.As(err, &failed) && failed.errnum == errno.Unreachable:
+		case errors.As(err, &failed) && failed.Errnum == errno.Unreachable:
 			return // the end
 		case err == nil && o != nil:
 			var text []byte
@@ -337,11 +336,15 @@ func (l *kvsLoader) next() {
 		l.queue = l.queue[:len(l.queue)-1]
 		do()
 	}
-	if then := l.then; l.err != nil || l.open == 0 && then != nil {
+	if then := l.then; then != nil && (l.err != nil || l.open == 0) {
 		l.then = nil
-		if then != nil {
-			then(l.all)
+		for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
+			if len(l.jobs[id].Eventlog) == 0 && l.err == nil {
+				l.s.p.printf("job %v has no eventlog: it was not submitted to its end", id)
+				delete(l.jobs, id)
+			}
 		}
+		then(l.all)
 	}
 }
 
@@ -437,38 +440,19 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 			return
 		}
 	}
-	expired := make(map[jobid.ID]bool)
-	for r, err := range joblife.ReadRecords(bytes.NewReader(l.tombs)) {
-		if err != nil {
-			yield(r, fmt.Errorf("%s: %w", keyTombstones, err))
-			return
-		}
-		expired[r.Job] = len(r.Data) == 0
+	tombs, err := l.s.tombstones(l.tombs)
+	if err != nil {
+		yield(joblife.Record{}, fmt.Errorf("%s: %w", keyTombstones, err))
+		return
 	}
-	var live []joblife.Record
-	for r := range joblife.ReadRecords(bytes.NewReader(l.tombs)) {
-		if expired[r.Job] {
-			l.s.tombs = []byte{} // without them
-			continue
-		}
-		live = append(live, r)
+	for _, r := range tombs {
 		if !give(r) || l.jobs[r.Job] == nil && !give(joblife.Record{Job: r.Job, Kind: joblife.RecordUnlinked}) {
-			return
-		}
-	}
-	if l.s.tombs != nil {
-		if l.s.tombs, l.err = joblife.AppendRecords(l.s.tombs, live); l.err != nil {
-			yield(joblife.Record{}, l.err)
 			return
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
 		j := l.jobs[id]
 		if slices.Contains(l.s.aside, id) {
-			continue
-		}
-		if len(j.Eventlog) == 0 {
-			l.s.p.warn("job %v has no eventlog: it was not submitted to its end", id)
 			continue
 		}
 		for line := range bytes.Lines(j.housekept) {
@@ -480,4 +464,22 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 			return
 		}
 	}
+}
+
+// tombstones returns those that have not expired. If some have, the next commit leaves them out.
+func (s *kvs) tombstones(text []byte) (list []joblife.Record, err error) {
+	expired := make(map[jobid.ID]bool)
+	for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
+		if err != nil {
+			return nil, err
+		}
+		expired[r.Job] = len(r.Data) == 0
+		list = append(list, r)
+	}
+	n := len(list)
+	list = slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] })
+	if len(list) < n {
+		s.tombs, err = joblife.AppendRecords([]byte{}, list)
+	}
+	return list, err
 }

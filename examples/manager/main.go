@@ -346,7 +346,7 @@ func (p *process) take(in input) {
 		p.do(func() { p.leave(c) })
 	case errors.Is(in.line.Err, io.EOF):
 		p.stop()
-		p.hangUp(c)
+		p.hangUp()
 	case in.line.Number > 0 && slices.Contains(p.clients, c): // or it was turned away
 		p.handle(c, in.line)
 	case in.line.Number > 0:
@@ -357,7 +357,7 @@ func (p *process) take(in input) {
 		p.clients = append(p.clients, c)
 		switch {
 		case p.started:
-		case !p.store.isLocal(): // it is the client's
+		case p.kvs != nil: // it is the client's
 			p.start()
 		case p.startBy.IsZero():
 			p.startBy = p.now().Add(bridgeIn)
@@ -375,14 +375,15 @@ func (p *process) stop() {
 	p.cancel()
 }
 
-// hangUp fails what the store waits for, since the input ended.
-func (p *process) hangUp(c *client) {
-	if k, ok := p.store.(*kvs); ok {
-		k.over = true
+// hangUp fails what the store waits for, since nobody answers any more.
+func (p *process) hangUp() {
+	if p.kvs == nil {
+		return
 	}
-	for _, lost := range p.calls.of(c) {
-		if lost.then != nil {
-			p.lost(lost, errno.Unreachable, "the input ended")
+	p.kvs.over = true
+	for _, c := range p.calls.of(p.kvs.peer) {
+		if strings.HasPrefix(c.topic, "kvs") {
+			p.lost(c, errno.Unreachable, "the input ended")
 		}
 	}
 }

@@ -87,6 +87,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{}`, `"job-manager.error","errnum":71,"errstr":"the line has no topic"`},
 		{`{"time":5}`, `"job-manager.error","errnum":71,"errstr":"the line has no topic"`},
 		{`{"topic":7}`, `"job-manager.error","errnum":71`},
+		{`{"matchtag":7,"sender":"A"}`, `{"topic":"job-manager.error","sender":"A","errnum":71`},
 		{`{"topic":"job-manager.raise","payload":{}} x`, `"job-manager.error","errnum":71`},
 		{"{\"topic\":\"job-manager.raise\xff\"}", `"job-manager.error","errnum":71,"errstr":"the line is not UTF-8"`},
 		{`{"topic":"job-manager.raise","sender":"A","matchtag":3,"userid":-1}`, `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},

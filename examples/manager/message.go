@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
@@ -68,7 +69,30 @@ func parseMessage(text []byte) (m message, err error) {
 	return m, err
 }
 
-// A output is a line of output.
+// failure returns the error that a response tells.
+func (m message) failure() error {
+	if m.Errnum == 0 {
+		return nil
+	}
+	return &peerError{m}
+}
+
+// A peerError is an error that a peer answered.
+type peerError struct{ message }
+
+func (e *peerError) Error() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s failed: errnum %d: %.256s", e.Topic, e.Errnum, e.Errstr), ": ")
+}
+
+// or returns what a line has at a key, or else what that means when it is not there.
+func or[T any](value *T, absent T) T {
+	if value != nil {
+		return *value
+	}
+	return absent
+}
+
+// An output is a line of output.
 type output struct {
 	Topic    string  `json:"topic,omitempty"`
 	Event    string  `json:"event,omitempty"`

@@ -136,7 +136,7 @@ func (p *played) Take(l lines.Line) error {
 
 func (p *played) End() error {
 	p.stop()
-	p.hangUp(p.client)
+	p.hangUp()
 	return p.end()
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ type process struct {
 	o      options
 	clock  *lines.Clock
 	store  store
+	kvs    *kvs // the store, if a peer has it
 	stderr io.Writer
 	live   bool            // the Loop runs; else each input is handled to its end
 	over   context.Context // ends with the process
@@ -43,12 +45,11 @@ type process struct {
 
 	clients []*client // by age
 	calls   calls
-	nobody  []call          // calls that there was nobody for
-	writing bool            // the peer commits
-	warned  map[string]bool // what reading the store has warned of; it may be read twice
-	client  *client         // whose line is being handled, and
-	line    int             // its number
-	failed  error           // why the process ends
+	nobody  []call  // calls that there was nobody for
+	writing bool    // the peer commits
+	client  *client // whose line is being handled, and
+	line    int     // its number
+	failed  error   // why the process ends
 	stats   stats
 }
 
@@ -64,7 +65,7 @@ const (
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan bool), ended: make(chan bool), warned: make(map[string]bool),
+		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan bool), ended: make(chan bool),
 	}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	var err error
@@ -93,9 +94,7 @@ func (p *process) now() time.Time { return p.clock.Time() }
 func (p *process) fail(err error) {
 	if p.failed == nil {
 		p.failed = err
-		if k, ok := p.store.(*kvs); ok {
-			p.hangUp(k.peer)
-		}
+		p.hangUp()
 		p.cancel()
 	}
 }
@@ -110,15 +109,6 @@ func (p *process) printf(format string, args ...any) {
 		}
 	}
 	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
-}
-
-// warn is printf for a store that is read: it says the same once.
-func (p *process) warn(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
-	if !p.warned[text] {
-		p.warned[text] = true
-		p.printf("%s", text)
-	}
 }
 
 // about calls what a line is about.
@@ -193,19 +183,15 @@ func (p *process) hasRoom(m message, l lines.Line) bool {
 // refuse answers a line that changes nothing.
 func (p *process) refuse(m message, errnum int, err error) {
 	p.stats.refused++
-	o := output{Topic: topicError, Sender: m.Sender, Errnum: errnum, Errstr: err.Error()}
-	if strings.HasPrefix(m.Topic, "job-manager.") {
-		o.Topic = m.Topic
-		if m.Matchtag != nil {
-			o.Matchtag = *m.Matchtag
-		}
+	topic, text := cmp.Or(m.Topic, topicError), strings.TrimPrefix(err.Error(), m.Topic+": ")
+	o := output{Topic: topicError, Sender: m.Sender, Errnum: errnum, Errstr: text}
+	switch {
+	case strings.HasPrefix(m.Topic, "job-manager."):
+		o.Topic, o.Matchtag = m.Topic, or(m.Matchtag, 0)
+	case m.Topic != "": // it answers a call
+		o.Errstr = topic + ": " + text
 	}
-	if m.Topic != "" && o.Topic == topicError && m.Topic != topicError {
-		o.Errstr = m.Topic + ": " + strings.TrimPrefix(o.Errstr, m.Topic+": ")
-		p.printf("%.256s", o.Errstr)
-	} else {
-		p.printf("%.256s: %.256s", o.Topic, o.Errstr)
-	}
+	p.printf("%.256s: %.256s", topic, text)
 	p.write(p.client, o)
 }
 
@@ -213,20 +199,11 @@ func (p *process) refuse(m message, errnum int, err error) {
 func (p *process) request(m message) {
 	p.stats.requests++
 	r := service.Request{
-		Topic: m.Topic, Sender: p.client.key(m.Sender), Matchtag: untagged,
-		UserID: p.o.owner, Rolemask: 1, Payload: m.Payload, Single: m.Streaming != nil && !*m.Streaming,
+		Topic: m.Topic, Sender: p.client.key(m.Sender), Matchtag: or(m.Matchtag, untagged),
+		UserID: or(m.UserID, p.o.owner), Rolemask: or(m.Rolemask, 1), Payload: m.Payload, Single: !or(m.Streaming, true),
 	}
 	if m.Topic == topicDisconnect && m.Sender == nil {
 		r.Sender = "" // whose it is, nobody knows
-	}
-	if m.Matchtag != nil {
-		r.Matchtag = *m.Matchtag
-	}
-	if m.UserID != nil {
-		r.UserID = *m.UserID
-	}
-	if m.Rolemask != nil {
-		r.Rolemask = *m.Rolemask
 	}
 	p.service.Request(r)
 	if m.Sender == nil && p.client.id > 0 {
@@ -241,47 +218,29 @@ func (p *process) respond(m message) {
 	c, known, err := p.calls.answered(p.client, m)
 	switch {
 	case err != nil:
-	case c.then != nil:
-		c.then(m.Payload, failureOf(m))
+	case known:
+		err = c.then(m)
 	case p.service == nil:
 		err = errors.New("the store is not read yet")
-	default:
-		if to, ok := p.service.Whom(m.Topic); ok && !known {
+	default: // it names a job
+		if to, ok := p.service.Whom(m.Topic); ok {
 			if client, sender := p.find(to); client != p.client || !m.isFrom(sender) {
 				err = errStranger
 				break
 			}
 		}
-		err = p.service.Respond(service.Response{
-			Topic: m.Topic, Tag: c.tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
-		})
+		err = p.answered(0, m)
 	}
 	if err != nil {
 		p.refuse(m, errno.Invalid, err)
 	}
 }
 
-// failureOf returns the error that a response tells.
-func failureOf(m message) error {
-	if m.Errnum == 0 {
-		return nil
-	}
-	return &peerError{m.Topic, m.Errnum, m.Errstr}
-}
-
-// A peerError is an error that a peer answered.
-type peerError struct {
-	topic  string
-	errnum int
-	text   string
-}
-
-func (e *peerError) Error() string {
-	text := fmt.Sprintf("%s failed: errnum %d", e.topic, e.errnum)
-	if e.text != "" {
-		text += fmt.Sprintf(": %.256s", e.text)
-	}
-	return text
+// answered gives the service the response to a call of its own.
+func (p *process) answered(tag uint64, m message) error {
+	return p.service.Respond(service.Response{
+		Topic: m.Topic, Tag: tag, Payload: m.Payload, Errnum: m.Errnum, Errstr: m.Errstr,
+	})
 }
 
 // settle does what the time has brought.
@@ -376,11 +335,14 @@ func (p *process) find(key string) (*client, *string) {
 
 // call sends a call of the service to whom takes it.
 func (p *process) call(c service.Call) {
-	out := call{client: p.bridge(), topic: c.Topic, tag: c.Tag, stream: c.Stream}
+	out := call{client: p.bridge(), topic: c.Topic, stream: c.Stream}
+	if c.Tag != 0 {
+		out.then = func(m message) error { return p.answered(c.Tag, m) }
+	}
 	if c.To != "" {
 		out.client, out.sender = p.find(c.To)
 	}
-	if !p.ask(out, c.Nodeid, c.Payload) && c.Tag != 0 {
+	if !p.ask(out, c.Nodeid, c.Payload) && out.then != nil {
 		if p.nobody = append(p.nobody, out); len(p.nobody) == 1 { // all in one function: an inbox has its end
 			_ = p.enter(func() {
 				list := p.nobody
@@ -452,7 +414,7 @@ func (p *process) ask(c call, nodeid int, payload any) bool {
 	if nodeid != service.Any {
 		o.Nodeid = &nodeid
 	}
-	if c.tag != 0 || c.then != nil {
+	if c.then != nil {
 		o.Matchtag = p.calls.add(c)
 	}
 	p.write(c.client, o)
@@ -461,12 +423,7 @@ func (p *process) ask(c call, nodeid int, payload any) bool {
 
 // lost answers a call that nobody will answer.
 func (p *process) lost(c call, errnum int, text string) {
-	if c.then != nil {
-		c.then(nil, &peerError{c.topic, errnum, text})
-		return
-	}
-	r := service.Response{Topic: c.topic, Tag: c.tag, Errnum: errnum, Errstr: text}
-	_ = p.service.Respond(r) // it has answered those of a session that is over
+	_ = c.then(message{Topic: c.topic, Errnum: errnum, Errstr: text}) // that of a session that is over has an answer
 }
 
 // leave takes back what a client asked for that is gone.
@@ -484,7 +441,7 @@ func (p *process) leave(c *client) {
 	for _, lost := range p.calls.of(c) {
 		p.lost(lost, errno.Unreachable, "the client is gone")
 	}
-	if k, ok := p.store.(*kvs); ok && k.peer == c {
+	if p.kvs != nil && p.kvs.peer == c {
 		p.fail(errors.New("-store: the client that has the KVS is gone, and no other can know what is in it: start again when it is back"))
 	}
 }

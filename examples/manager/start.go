@@ -84,9 +84,8 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 	}
 	p.service, p.last = s, p.now().Round(0)
 	close(p.opened)
-	clear(p.warned) // it is not read again
-	if k, ok := p.store.(*kvs); ok {
-		k.watch()
+	if p.kvs != nil {
+		p.kvs.watch()
 	}
 	if n := len(recovered.Jobs); n > 0 {
 		p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))

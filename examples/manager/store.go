@@ -25,8 +25,6 @@ type store interface {
 	// putAside removes a job from those that load finds, keeps it for people, and calls
 	// done, now or later. It is called after load, before the first write.
 	putAside(id jobid.ID, done func(error))
-	// isLocal reports whether the store works without a client.
-	isLocal() bool
 	close() error
 }
 
@@ -41,13 +39,14 @@ func openStore(p *process) (store, error) {
 		}
 		return local{boltDisk{s}}, nil
 	case "dir":
-		d, err := openDir(path, p.warn)
+		d, err := openDir(path, p.printf)
 		if err != nil {
 			return nil, err
 		}
 		return local{d}, nil
 	case "lines":
-		return &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}, nil
+		p.kvs = &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}
+		return p.kvs, nil
 	}
 	return make(memory), nil
 }
@@ -103,7 +102,6 @@ func (m memory) lookup(id jobid.ID) (service.Stored, error) {
 }
 
 func (memory) putAside(_ jobid.ID, done func(error)) { done(nil) }
-func (memory) isLocal() bool                         { return true }
 func (memory) close() error                          { return nil }
 
 // A disk keeps records in files. Read may be called while another call goes on.
@@ -130,7 +128,6 @@ func (s local) lookup(id jobid.ID) (service.Stored, error) {
 }
 
 func (s local) putAside(id jobid.ID, done func(error)) { done(s.PutAside(id)) }
-func (local) isLocal() bool                            { return true }
 func (s local) close() error                           { return s.Close() }
 
 // boltDisk is the disk of -store bolt.
