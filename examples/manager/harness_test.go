@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -128,9 +130,83 @@ func (l *life) end() string {
 	return l.stderr.String()
 }
 
-// A home is where jobs are from one life to the next.
+// A run is a manager on a pair of streams, which a Loop runs by the time of the day.
+type run struct {
+	t      testing.TB
+	kvs    *peer // that has its store; nil: it is local
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr strings.Builder
+	status chan int
+}
+
+func begun(t testing.TB, k *peer, args ...string) *run {
+	in, say := io.Pipe()
+	hear, out := io.Pipe()
+	r := &run{t: t, kvs: k, in: say, out: bufio.NewReader(hear), status: make(chan int, 1)}
+	go func() {
+		r.status <- lines.Run(context.Background(), program, args, in, out, &r.stderr)
+		_ = out.Close()
+	}()
+	return r
+}
+
+func (r *run) say(text string) {
+	_, err := io.WriteString(r.in, strings.TrimSuffix(text, "\n")+"\n")
+	require.NoError(r.t, err)
+}
+
+// ask gives lines to the process one after the other, and returns what it writes to each
+// until it has answered a request that comes after it.
+func (r *run) ask(texts ...string) (answers []string) {
+	r.t.Helper()
+	const last = `{"topic":"job-manager.getinfo","matchtag":4000`
+	for _, text := range texts {
+		if r.kvs != nil {
+			r.kvs.ingest(text)
+		}
+		r.say(text)
+		r.say(last + "}")
+		want := ""
+		if m, err := parseMessage([]byte(text)); err == nil && m.Matchtag != nil {
+			want = fmt.Sprintf(`{"topic":"%s","matchtag":%d`, m.Topic, *m.Matchtag)
+		}
+		var heard strings.Builder
+		for over := false; !over || !strings.Contains(heard.String(), want); {
+			line, err := r.out.ReadString('\n')
+			require.NoError(r.t, err, "%s%s", text, &heard)
+			switch {
+			case strings.HasPrefix(line, last):
+				over = true
+			case strings.HasPrefix(line, `{"topic":"kvs`):
+				_, _ = r.kvs.Write([]byte(line))
+				for len(r.kvs.queue) > 0 {
+					r.say(string(r.kvs.answer()))
+				}
+			default:
+				heard.WriteString(line)
+			}
+		}
+		answers = append(answers, heard.String())
+	}
+	return answers
+}
+
+// end ends the input, and returns standard error.
+func (r *run) end() string {
+	r.t.Helper()
+	require.NoError(r.t, r.in.Close())
+	_, err := io.Copy(io.Discard, r.out)
+	require.NoError(r.t, err)
+	status := <-r.status
+	stderr := r.stderr.String()
+	require.Equal(r.t, strings.Contains(stderr, " 0 lines refused"), status == lines.ExitOK, stderr)
+	return stderr
+}
+
+// A home is where jobs are from one run to the next.
 type home struct {
-	live     func(flags ...string) *life
+	run      func(flags ...string) *run
 	spoil    func(id jobid.ID)        // overwrites the log of a job, or adds what is no event
 	flip     func(id jobid.ID)        // changes a bit of the log
 	log      func(id jobid.ID) string // nil for bolt, which only programs read
@@ -162,7 +238,7 @@ func homes(t *testing.T) map[string]home {
 	}
 	return map[string]home{
 		"bolt": {
-			live: func(flags ...string) *life { return live(t, append(flags, "-store=bolt:"+db)...) },
+			run: func(flags ...string) *run { return begun(t, nil, append(flags, "-store=bolt:"+db)...) },
 			spoil: func(id jobid.ID) {
 				s, err := boltstore.Open(db)
 				require.NoError(t, err)
@@ -174,14 +250,14 @@ func homes(t *testing.T) map[string]home {
 			},
 		},
 		"dir": {
-			live:     func(flags ...string) *life { return live(t, append(flags, "-store=dir:"+folder)...) },
+			run:      func(flags ...string) *run { return begun(t, nil, append(flags, "-store=dir:"+folder)...) },
 			spoil:    func(id jobid.ID) { require.NoError(t, os.WriteFile(logOf(id), []byte("{\n"), 0o600)) },
 			flip:     func(id jobid.ID) { flip(t, logOf(id), `"urgency":16`) },
 			log:      func(id jobid.ID) string { return read(logOf(id)) },
 			putAside: func(id jobid.ID) string { return read(filepath.Join(folder, asideName, id.KVSPath(), "eventlog")) },
 		},
 		"lines": {
-			live:     func(flags ...string) *life { return k.served(flags...) },
+			run:      func(flags ...string) *run { return begun(t, k, append(flags, "-store=lines")...) },
 			spoil:    func(id jobid.ID) { k.keys[id.KVSPath()+keyEventlog] = "{\n" },
 			flip:     func(id jobid.ID) { k.flip(id) },
 			log:      func(id jobid.ID) string { return k.keys[id.KVSPath()+keyEventlog] },

@@ -74,26 +74,42 @@ func joined(t *testing.T) (*peer, *socket) {
 func (k *peer) serve(l *life) {
 	k.t.Helper()
 	for len(k.queue) > 0 && k.left != 0 {
-		m := k.queue[0]
-		k.queue = k.queue[1:]
-		o := output{Topic: m.Topic, Matchtag: *m.Matchtag}
-		if m.Topic == "kvs.lookup" {
-			o.Payload, o.Errnum = k.lookup(m.Payload)
-		} else {
-			if k.left--; k.left != 0 || k.apply {
-				k.commit(m.Payload)
-			}
-			if k.left == 0 {
-				return
-			}
+		if answer := k.answer(); answer != nil {
+			l.p.handle(l.c, lines.Line{Number: 1, Text: answer})
 		}
-		l.p.handle(l.c, lines.Line{Number: 1, Text: o.line()})
 	}
 }
 
-// ask asks a line, answers what comes of it, and returns the other lines. Before it the KVS has
-// what job-ingest puts there of a job, and what a scheduler does.
+// answer returns the answer to the oldest call, nil if it is not to have one.
+func (k *peer) answer() []byte {
+	m := k.queue[0]
+	k.queue = k.queue[1:]
+	o := output{Topic: m.Topic, Matchtag: *m.Matchtag}
+	if m.Topic == "kvs.lookup" {
+		o.Payload, o.Errnum = k.lookup(m.Payload)
+		return o.line()
+	}
+	if k.left--; k.left != 0 || k.apply {
+		k.commit(m.Payload)
+	}
+	if k.left == 0 {
+		return nil
+	}
+	return o.line()
+}
+
+// ask asks a line, answers what comes of it, and returns the other lines.
 func (k *peer) ask(l *life, text string) string {
+	k.ingest(text)
+	k.others = nil
+	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(text)})
+	k.serve(l)
+	return strings.Join(k.others, "")
+}
+
+// ingest puts there what job-ingest puts there of a job before it is submitted, and what a
+// scheduler does.
+func (k *peer) ingest(text string) {
 	var m struct {
 		Payload struct {
 			ID   jobid.ID
@@ -111,10 +127,6 @@ func (k *peer) ask(l *life, text string) string {
 	if m.Payload.R != nil {
 		k.keys[m.Payload.ID.KVSPath()+keyR] = string(m.Payload.R)
 	}
-	k.others = nil
-	l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(text)})
-	k.serve(l)
-	return strings.Join(k.others, "")
 }
 
 func (k *peer) lookup(payload json.RawMessage) (any, int) {

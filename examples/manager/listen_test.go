@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -107,7 +106,8 @@ func TestCallsGoToWhomTheyConcern(t *testing.T) {
 // A process that is interrupted while the peer commits still hears the peer, whatever else it
 // says, and takes no more requests.
 func TestAnInterruptWhileThePeerCommits(t *testing.T) {
-	path, stop := serveLive(t, "-store=lines")
+	path := linestest.SocketPath(t)
+	stop := prog.Start(t, path, "-store=lines")
 	conn, say, read := linestest.Dial(t, path)
 	commit := ""
 	for said := false; commit == ""; {
@@ -124,8 +124,11 @@ func TestAnInterruptWhileThePeerCommits(t *testing.T) {
 			commit = fmt.Sprintf(`{"topic":"kvs.commit","matchtag":%d}`+"\n", *m.Matchtag)
 		}
 	}
-	ended := make(chan error)
-	go func() { ended <- stop() }()
+	ended := make(chan int)
+	go func() {
+		status, _ := stop()
+		ended <- status
+	}()
 	time.Sleep(100 * time.Millisecond)
 	say(submit(2, 17))
 	time.Sleep(100 * time.Millisecond)
@@ -135,26 +138,7 @@ func TestAnInterruptWhileThePeerCommits(t *testing.T) {
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
 	require.Equal(t, `{"topic":"job-manager.submit","matchtag":1,"payload":{"errors":[]}}`+"\n", read())
 	require.Empty(t, read())
-	require.NoError(t, <-ended)
-}
-
-// serveLive serves a socket by the system's clock, until stop is called.
-func serveLive(t *testing.T, args ...string) (path string, stop func() error) {
-	t.Helper()
-	path = linestest.SocketPath(t)
-	var o options
-	_, ok := o.program().Parse(args, io.Discard, io.Discard)
-	require.True(t, ok)
-	l, err := net.Listen("unix", path)
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(cancel)
-	ended := make(chan error, 1)
-	go func() { ended <- o.accept(ctx, l, func() {}, io.Discard) }()
-	return path, func() error {
-		cancel()
-		return <-ended
-	}
+	require.Equal(t, lines.ExitOK, <-ended)
 }
 
 // Where there is nobody to ask each call fails, however many there are at once: they take one

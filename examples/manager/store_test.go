@@ -23,18 +23,18 @@ import (
 func TestJobsOutliveTheProcess(t *testing.T) {
 	for kind, h := range homes(t) {
 		t.Run(kind, func(t *testing.T) {
-			l := h.live("-now=1000")
+			l := h.run()
 			for _, a := range l.ask(submit(1, 16), submit(2, 17), submit(3, 18), raise(4, 17), raise(5, 18)) {
 				require.NotContains(t, a, "errnum")
 			}
-			require.Regexp(t, "3 jobs submitted, 2 over, [56] commits", l.end())
+			require.Contains(t, l.end(), "3 jobs submitted, 2 over, ")
 
-			l = h.live("-now=2000")
+			l = h.run()
 			require.Contains(t, l.ask(purgeOf(18))[0], `{"topic":"job-manager.purge-id","matchtag":8,"payload":{"count":1}}`+"\n")
 			l.end()
 
 			for range 2 {
-				l = h.live("-now=3000")
+				l = h.run()
 				answers := l.ask(eventlogOf(1, 16), eventlogOf(2, 17), eventlogOf(3, 18), submit(4, 18))
 				require.Regexp(t, "^submit validate depend priority flux-restart", names(t, answers[0]))
 				require.Contains(t, answers[0], `"jobspec":{`)
@@ -66,7 +66,7 @@ func TestAStoreThatCannotBeOpenedIsAFault(t *testing.T) {
 func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 	for kind, h := range homes(t) {
 		t.Run(kind, func(t *testing.T) {
-			l := h.live("-now=1000")
+			l := h.run()
 			l.ask(submit(1, 16), submit(2, 17), raise(3, 16)) // what is inactive is looked up in the store
 			require.Contains(t, l.end(), "2 jobs submitted")
 			h.spoil(17)
@@ -76,7 +76,7 @@ func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 				{"ƒJ", "", "is put aside: "},
 				{"ƒJ", "ƒJ", ""},
 			} {
-				l := h.live("-now=2000", "-put-aside="+c.id)
+				l := h.run("-put-aside=" + c.id)
 				answers := l.ask(eventlogOf(1, 16), eventlogOf(2, 17), submit(3, 17))
 				log := names(t, answers[0])
 				require.Regexp(t, "^submit validate", log)
@@ -103,13 +103,13 @@ func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 func TestADamagedJobKeepsItsNodes(t *testing.T) {
 	for kind, h := range homes(t) {
 		t.Run(kind, func(t *testing.T) {
-			l := h.live("-now=1000")
+			l := h.run()
 			answers := l.ask(schedHello, schedReady, submit(1, 16), "{"+gives(16, 0)+"}", eventlogOf(2, 16), submit(3, 15))
 			require.Regexp(t, "alloc$", names(t, answers[4]))
 			l.end()
 			h.flip(16)
 			for id := 17; id < 20; id++ {
-				l = h.live("-now=2000")
+				l = h.run()
 				answers = l.ask(schedHello, schedReady, submit(1, id), "{"+gives(id, 0)+"}", eventlogOf(2, id), eventlogOf(3, 16), eventlogOf(4, 15))
 				require.Contains(t, answers[0], `{"id":16,`, "hello tells what it holds")
 				require.Contains(t, answers[3], "errnum", "the node is not given again")
@@ -121,7 +121,7 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 				require.Equal(t, kind != "lines", strings.Contains(stderr, "check digits"), stderr)
 				require.Contains(t, stderr, "job ƒH keeps rank0/core0: look after its nodes first")
 			}
-			l = h.live("-now=2000", "-put-aside=16")
+			l = h.run("-put-aside=16")
 			answers = l.ask(schedHello, schedReady, submit(1, 20), "{"+gives(20, 0)+"}", eventlogOf(2, 20))
 			require.NotContains(t, answers[0], `{"id":16,`)
 			require.Regexp(t, "alloc$", names(t, answers[4]))
@@ -262,7 +262,7 @@ func TestNoGuestCanEndTheManager(t *testing.T) {
 		if kind != "bolt" && os.Getenv("JOBLIFE_DEEP") == "" {
 			continue
 		}
-		l := h.live("-now=1000")
+		l := h.run()
 		l.ask(submit(1, 16))
 		memo := fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":2,%s,"payload":{"id":16,"memo":{"a":"%s"}}}`+"\n", guest, strings.Repeat("x", 1_000_000))
 		raise := fmt.Sprintf(`{"topic":"job-manager.raise","matchtag":3,%s,"payload":{"id":16,"severity":%%d,"type":"x","note":"%s"}}`+"\n", guest, strings.Repeat("n", 1_000_000))
@@ -272,7 +272,7 @@ func TestNoGuestCanEndTheManager(t *testing.T) {
 			require.NotContains(t, l.ask(fmt.Sprintf(raise, 3))[0], `"errnum":1,`)
 		}
 		l.end()
-		l = h.live("-now=2000")
+		l = h.run()
 		require.Contains(t, l.ask(memo)[0], `"errnum":11`, "after a restart, too")
 		require.NotContains(t, l.ask(fmt.Sprintf(raise, 0))[0], "errnum")
 		require.True(t, strings.HasSuffix(names(t, l.ask(eventlogOf(4, 16))[0]), "exception clean"))

@@ -203,8 +203,9 @@ func SocketPath(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// Start runs a program on a socket, which is its user's alone, until the function that it
-// returns is called, which returns the exit status and standard error. Then there is none.
+// Start runs a program on a socket, which is its user's alone, by the time of the day, until
+// the function that it returns is called, which returns the exit status and standard error.
+// Then there is none.
 func (p Program) Start(t *testing.T, path string, args ...string) (stop func() (int, string)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -212,7 +213,7 @@ func (p Program) Start(t *testing.T, path string, args ...string) (stop func() (
 	status := make(chan int, 1)
 	var stderr bytes.Buffer
 	go func() {
-		status <- lines.Run(ctx, p, append([]string{"-listen=unix:" + path, "-now=1000"}, args...), strings.NewReader(""), w, &stderr)
+		status <- lines.Run(ctx, p, append([]string{"-listen=unix:" + path}, args...), strings.NewReader(""), w, &stderr)
 		_ = w.Close()
 	}()
 	text, err := bufio.NewReader(out).ReadString('\n')
