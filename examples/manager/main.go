@@ -108,7 +108,8 @@
 //     the scheduler do. It watches resource.R for when the instance expires. The first
 //     client of a socket has the KVS, and when it goes the process fails: no other is asked.
 //
-// All go through a transaction at a time, and what is asked meanwhile shares the next one.
+// A start waits a second for a store that is in use: a process that was killed, or its child,
+// may have the lock for a moment. All go through a transaction at a time, and what is asked meanwhile shares the next one.
 // If a store fails, the process says why and ends, and nothing is answered that was not
 // stored. If the input ends while the peer commits, that is a failure too.
 //

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
@@ -28,27 +30,37 @@ type store interface {
 	close() error
 }
 
+// lockedIn is how long a start waits for a store that is locked: a process that was killed may
+// not be gone yet, and its child has the lock until it begins its program.
+const lockedIn = time.Second
+
 // openStore opens the store that the command line names.
 func openStore(p *process) (store, error) {
 	kind, path, _ := strings.Cut(p.o.store, ":")
 	switch kind {
-	case "bolt":
-		s, err := boltstore.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		return local{boltDisk{s}}, nil
-	case "dir":
-		d, err := openDir(path, p.printf)
-		if err != nil {
-			return nil, err
-		}
-		return local{d}, nil
+	case "memory":
+		return make(memory), nil
 	case "lines":
 		p.kvs = &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}
 		return p.kvs, nil
 	}
-	return make(memory), nil
+	for until := time.Now().Add(lockedIn); ; time.Sleep(lockedIn / 50) {
+		d, err := openDisk(kind, path, p.printf)
+		switch {
+		case err == nil:
+			return local{d}, nil
+		case !errors.Is(err, logfile.ErrLocked) || time.Now().After(until):
+			return nil, err
+		}
+	}
+}
+
+func openDisk(kind, path string, warn func(string, ...any)) (disk, error) {
+	if kind == "dir" {
+		return openDir(path, warn)
+	}
+	s, err := boltstore.Open(path)
+	return boltDisk{s}, err
 }
 
 // memory is the store that ends with the process.

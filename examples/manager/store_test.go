@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 func TestJobsOutliveTheProcess(t *testing.T) {
@@ -61,6 +63,33 @@ func TestAStoreThatCannotBeOpenedIsAFault(t *testing.T) {
 	b, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, "precious", string(b))
+}
+
+// A process that was killed may hold the lock for a moment, or its child that has not begun its
+// program yet.
+func TestAStoreThatIsLockedForAMoment(t *testing.T) {
+	for kind, hold := range map[string]func(path string) (io.Closer, error){
+		"bolt": func(path string) (io.Closer, error) { return boltstore.Open(path) },
+		"dir":  func(path string) (io.Closer, error) { return openDir(path, t.Errorf) },
+	} {
+		path := filepath.Join(t.TempDir(), "jobs")
+		held, err := hold(path)
+		require.NoError(t, err)
+		time.AfterFunc(100*time.Millisecond, func() { _ = held.Close() })
+		status, _, stderr := prog.Run(strings.NewReader(submit(1, 16)), "-store="+kind+":"+path)
+		require.Equal(t, lines.ExitOK, status, stderr)
+	}
+}
+
+func TestAStoreThatIsInUseIsLeftAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs")
+	held, err := boltstore.Open(path)
+	require.NoError(t, err)
+	status, stdout, stderr := prog.Run(strings.NewReader(submit(1, 16)), "-store=bolt:"+path)
+	require.Equal(t, lines.ExitFault, status)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "in use")
+	require.NoError(t, held.Close())
 }
 
 func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
