@@ -10,9 +10,7 @@ require (
 	github.com/goccy/go-json v0.12.0
 	github.com/joblife/joblife v0.0.0
 	github.com/looplab/fsm v1.0.3
-	github.com/qmuntal/stateless v1.7.2
 	github.com/tidwall/btree v1.8.2
-	github.com/valyala/fastjson v1.6.10
 	k8s.io/utils v0.0.0-20261023123148-ca04ba58ecab
 )
 

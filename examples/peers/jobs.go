@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/looplab/fsm"
-	"github.com/qmuntal/stateless"
 	"github.com/tidwall/btree"
 
 	"github.com/joblife/joblife/eventlog"
@@ -30,7 +29,7 @@ type states struct {
 	ended int
 }
 
-// machines fold events into a state. The peers keep the state alone, in one machine
+// machines fold events into a state. The peer keeps the state alone, in one machine
 // that is set back for each job; joblife keeps all that a listing shows.
 func machines(jobs int) []side {
 	var entries []eventlog.Entry
@@ -59,40 +58,24 @@ func machines(jobs int) []side {
 
 	var j *jobstate.Job
 	var events fsm.Events
-	state := "NEW"
-	free := stateless.NewStateMachineWithExternalStorage(
-		func(context.Context) (stateless.State, error) { return state, nil },
-		func(_ context.Context, s stateless.State) error { state = s.(string); return nil },
-		stateless.FiringImmediate)
-	for i, e := range life {
-		from := "NEW"
-		if i > 0 {
-			from = life[i-1].state
-		}
+	from := "NEW"
+	for _, e := range life {
 		events = append(events, fsm.EventDesc{Name: e.name, Src: []string{from}, Dst: e.state})
-		if from == e.state {
-			free.Configure(from).PermitReentry(e.name)
-		} else {
-			free.Configure(from).Permit(e.name, e.state)
-		}
+		from = e.state
 	}
-	loop := fsm.NewFSM("NEW", events, nil)
-	ctx := context.Background()
+	machine := fsm.NewFSM("NEW", events, nil)
 	return []side{
 		{name: us, run: by(func() { j = jobstate.NewJob(1) }, func(i int) error {
 			_, err := j.Apply(entries[i])
 			return err
 		}, func() string { return j.State().String() })},
-		{name: "looplab/fsm", run: by(func() { loop.SetState("NEW") }, func(i int) error {
-			err := loop.Event(ctx, life[i].name)
-			if same := (fsm.NoTransitionError{}); errors.As(err, &same) {
+		{name: "looplab/fsm", run: by(func() { machine.SetState("NEW") }, func(i int) error {
+			err := machine.Event(context.Background(), life[i].name)
+			if errors.As(err, new(fsm.NoTransitionError)) {
 				return nil
 			}
 			return err
-		}, loop.Current)},
-		{name: "stateless", run: by(func() { state = "NEW" }, func(i int) error {
-			return free.Fire(life[i].name)
-		}, func() string { return state })},
+		}, machine.Current)},
 	}
 }
 

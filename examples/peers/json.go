@@ -10,7 +10,6 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	goccy "github.com/goccy/go-json"
-	"github.com/valyala/fastjson"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -131,14 +130,6 @@ func specBy(text []byte, unmarshal func([]byte, any) error) any {
 	return s
 }
 
-func (s *size) walkFast(list []*fastjson.Value, times int64) {
-	for _, v := range list {
-		n := times * v.GetInt64("count")
-		s.add(string(v.GetStringBytes("type")), n)
-		s.walkFast(v.GetArray("with"), n)
-	}
-}
-
 // jobspecText is a jobspec with the environment of a user.
 func jobspecText() []byte {
 	var env []string
@@ -152,53 +143,35 @@ func jobspecText() []byte {
 
 func jsonTasks(scale int) []task {
 	log, text := lives(1000/scale), jobspecText()
-	v2 := func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) }
-	var parser fastjson.Parser
-	logs := task{fmt.Sprintf("decode a log of %d events", 10*(1000/scale)), []side{
-		{name: us, run: func() any {
-			var t told
-			for e, err := range eventlog.Entries(log) {
-				must(err)
-				t.add(float64(e.Timestamp), e.Name, len(e.Context) > 0)
-			}
-			return t
-		}},
-		{name: "encoding/json", run: func() any { return linesBy[stdjson.RawMessage](log, stdjson.Unmarshal) }},
-		{name: "json/v2", run: func() any { return linesBy[jsontext.Value](log, v2) }},
-		{name: "sonic", run: func() any { return linesBy[stdjson.RawMessage](log, sonic.Unmarshal) }},
-		{name: "goccy/go-json", run: func() any { return linesBy[stdjson.RawMessage](log, goccy.Unmarshal) }},
-		{name: "fastjson", run: func() any {
-			var t told
-			for line := range bytes.Lines(log) {
-				v, err := parser.ParseBytes(line)
-				must(err)
-				t.add(v.GetFloat64("timestamp"), string(v.GetStringBytes("name")), v.Exists("context"))
-			}
-			return t
-		}},
-	}}
-	specs := task{fmt.Sprintf("decode a jobspec of %.1f kB", float64(len(text))/1e3), []side{
-		{name: us, run: func() any {
-			p, err := jobspec.Parse(text)
+	logs := task{fmt.Sprintf("decode a log of %d events", 10*(1000/scale)), []side{{name: us, run: func() any {
+		var t told
+		for e, err := range eventlog.Entries(log) {
 			must(err)
-			c, s := p.Counts(), size{duration: p.Duration().Seconds(), queue: p.Queue(), cwd: p.Cwd()}
-			for n, q := range map[*int64]jobspec.Quantity{&s.nodes: c.Nodes, &s.slots: c.Slots, &s.cores: c.Cores, &s.gpus: c.GPUs} {
-				*n, _ = q.Value()
-			}
-			return s
-		}},
-		{name: "encoding/json", run: func() any { return specBy(text, stdjson.Unmarshal) }},
-		{name: "json/v2", run: func() any { return specBy(text, v2) }},
-		{name: "sonic", run: func() any { return specBy(text, sonic.Unmarshal) }},
-		{name: "goccy/go-json", run: func() any { return specBy(text, goccy.Unmarshal) }},
-		{name: "fastjson", run: func() any {
-			v, err := parser.ParseBytes(text)
-			must(err)
-			sys := v.Get("attributes", "system")
-			s := size{duration: sys.GetFloat64("duration"), queue: string(sys.GetStringBytes("queue")), cwd: string(sys.GetStringBytes("cwd"))}
-			s.walkFast(v.GetArray("resources"), 1)
-			return s
-		}},
-	}}
+			t.add(float64(e.Timestamp), e.Name, len(e.Context) > 0)
+		}
+		return t
+	}}}}
+	specs := task{fmt.Sprintf("decode a jobspec of %.1f kB", float64(len(text))/1e3), []side{{name: us, run: func() any {
+		p, err := jobspec.Parse(text)
+		must(err)
+		c, s := p.Counts(), size{duration: p.Duration().Seconds(), queue: p.Queue(), cwd: p.Cwd()}
+		for n, q := range map[*int64]jobspec.Quantity{&s.nodes: c.Nodes, &s.slots: c.Slots, &s.cores: c.Cores, &s.gpus: c.GPUs} {
+			*n, _ = q.Value()
+		}
+		return s
+	}}}}
+	for _, peer := range []struct {
+		name      string
+		unmarshal func([]byte, any) error
+		lines     func([]byte, func([]byte, any) error) any
+	}{
+		{"encoding/json", stdjson.Unmarshal, linesBy[stdjson.RawMessage]},
+		{"json/v2", func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) }, linesBy[jsontext.Value]},
+		{"sonic", sonic.Unmarshal, linesBy[stdjson.RawMessage]},
+		{"goccy/go-json", goccy.Unmarshal, linesBy[stdjson.RawMessage]},
+	} {
+		logs.sides = append(logs.sides, side{name: peer.name, run: func() any { return peer.lines(log, peer.unmarshal) }})
+		specs.sides = append(specs.sides, side{name: peer.name, run: func() any { return specBy(text, peer.unmarshal) }})
+	}
 	return []task{logs, specs}
 }

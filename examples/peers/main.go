@@ -8,7 +8,7 @@
 package main
 
 import (
-	"bytes"
+	"bufio"
 	"flag"
 	"fmt"
 	"io"
@@ -38,12 +38,7 @@ const us = "joblife"
 func main() {
 	each := flag.Duration("t", time.Second, "how long to measure each side of each task")
 	flag.Parse()
-	info, err := os.Stderr.Stat()
-	p := &progress{w: io.Discard}
-	if err == nil && info.Mode()&os.ModeCharDevice != 0 {
-		p.w = os.Stderr
-	}
-	if err := compare(os.Stdout, tasks(1), *each, p); err != nil {
+	if err := compare(os.Stdout, tasks(1), *each); err != nil {
 		fmt.Fprintln(os.Stderr, "peers:", err)
 		os.Exit(1)
 	}
@@ -54,37 +49,34 @@ func tasks(scale int) []task {
 	return slices.Concat(jsonTasks(scale), setTasks(scale), jobTasks(scale))
 }
 
-// compare checks and measures the tasks, and prints the table.
-func compare(w io.Writer, all []task, each time.Duration, p *progress) error {
-	for i, t := range all {
-		p.show("checking %d of %d: %s", i+1, len(all), t.name)
+// compare checks all tasks, then measures one after the other and prints the table.
+func compare(w io.Writer, all []task, each time.Duration) error {
+	for _, t := range all {
 		if err := t.check(); err != nil {
-			p.clear()
 			return err
 		}
 	}
-	var out bytes.Buffer
-	row := func(cells ...any) { fmt.Fprintf(&out, "| %-34s | %-7s | %-13s | %-15s |\n", cells...) }
+	out := bufio.NewWriter(w)
+	row := func(cells ...any) { fmt.Fprintf(out, "| %-34s | %-7s | %-13s | %-15s |\n", cells...) }
 	row("task", us, "peer", us+" is")
 	row("---", "---", "---", "---")
-	for i, t := range all {
-		best := t.measure(each, func(side string) { p.show("%d of %d: %s: %s", i+1, len(all), t.name, side) })
+	for _, t := range all {
+		best := t.measure(each)
 		name, took := t.name, short(best[0])
 		for k, s := range t.sides[1:] {
 			row(name, took, s.name, verdict(best[0], best[k+1]))
 			name, took = "", ""
 		}
+		_ = out.Flush() // it says so at the end
 	}
-	p.clear()
-	fmt.Fprintf(&out, notes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	_, err := out.WriteTo(w)
-	return err
+	fmt.Fprintf(out, notes, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return out.Flush()
 }
 
 const notes = `
 %s, %s/%s; the best time of each, in turn in one process. joblife
 checks RFC 18 and RFC 25, duplicate keys and UTF-8 included, and can update a
-jobspec; json/v2 is the peer that checks most. The state machines know a state;
+jobspec; json/v2 is the peer that checks most. The state machine knows a state;
 joblife knows what a listing shows of a job. btree has a map beside it.
 `
 
@@ -92,11 +84,12 @@ joblife knows what a listing shows of a job. btree has a map beside it.
 func (t *task) check() error {
 	var want string
 	for i, s := range t.sides {
-		show := s.show
-		if show == nil {
-			show = func(a any) string { return fmt.Sprint(a) }
+		answer := s.run()
+		got := fmt.Sprint(answer)
+		if s.show != nil {
+			got = s.show(answer)
 		}
-		switch got := show(s.run()); {
+		switch {
 		case i == 0:
 			want = got
 		case got != want:
@@ -110,7 +103,7 @@ func (t *task) check() error {
 const shortest = 2 * time.Millisecond
 
 // measure returns the best time of each side.
-func (t *task) measure(each time.Duration, tell func(side string)) []time.Duration {
+func (t *task) measure(each time.Duration) []time.Duration {
 	best := make([]time.Duration, len(t.sides))
 	calls := make([]int, len(t.sides))
 	for i, s := range t.sides {
@@ -120,7 +113,6 @@ func (t *task) measure(each time.Duration, tell func(side string)) []time.Durati
 	}
 	for start := time.Now(); best[0] == 0 || time.Since(start) < each*time.Duration(len(t.sides)); {
 		for i, s := range t.sides {
-			tell(s.name)
 			runtime.GC() // nobody pays for the garbage of another
 			start := time.Now()
 			for range calls[i] {
@@ -163,18 +155,3 @@ func short(d time.Duration) string {
 	}
 	return d.Round(unit).String()
 }
-
-// progress is a line on a terminal.
-type progress struct {
-	w    io.Writer
-	last time.Time
-}
-
-func (p *progress) show(format string, args ...any) {
-	if time.Since(p.last) > 100*time.Millisecond {
-		p.last = time.Now()
-		fmt.Fprintf(p.w, "\r\x1b[Kpeers: "+format, args...)
-	}
-}
-
-func (p *progress) clear() { fmt.Fprint(p.w, "\r\x1b[K") }
