@@ -28,54 +28,38 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 	}
 	p.live = o.Now == 0
 	ready()
-	s := sessions{put: p.put, unread: lines.NewBudget(maxUnread), unsent: lines.NewBudget(maxUnsent)}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.all.Add(1)
-	go s.accept(l)
+	reading, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { p.welcome(reading, l, &all) })
 	err = p.run(ctx)
-	s.cancel()
+	cancel()
 	_ = l.Close() // which removes the socket
-	s.all.Wait()
+	all.Wait()
 	return err
 }
 
-// sessions are the goroutines of a socket.
-type sessions struct {
-	put    func(input) bool
-	unread *lines.Budget
-	unsent *lines.Budget
-	ctx    context.Context
-	cancel func()
-	all    sync.WaitGroup
-}
-
-// accept takes in clients.
-func (s *sessions) accept(l net.Listener) {
-	defer s.all.Done()
+// welcome takes in clients, and reads what they say until ctx is done.
+func (p *process) welcome(ctx context.Context, l net.Listener, all *sync.WaitGroup) {
+	unread, unsent := lines.NewBudget(maxUnread), lines.NewBudget(maxUnsent)
 	for id := 1; ; id++ {
 		conn, err := l.Accept()
-		in := input{line: lines.Line{Err: err}}
-		if err == nil {
-			in.client = newClient(id, conn, s.unsent)
-		}
-		if !s.put(in) && err == nil {
-			_ = conn.Close()
-			return
-		}
 		if err != nil {
+			p.put(input{line: lines.Line{Err: err}})
 			return
 		}
-		s.all.Add(2)
-		go func() {
-			defer s.all.Done()
-			_ = in.client.out.(*lines.Outbox).Run() // the reader tells of it
+		c := newClient(id, conn, unsent)
+		if !p.put(input{client: c}) {
 			_ = conn.Close()
-		}()
-		go func() {
-			defer s.all.Done()
-			defer context.AfterFunc(s.ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
-			in.client.read(s.ctx, conn, s.unread, s.put)
-		}()
+			return
+		}
+		all.Go(func() {
+			_ = c.out.(*lines.Outbox).Run() // the reader tells of it
+			_ = conn.Close()
+		})
+		all.Go(func() {
+			defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
+			c.read(ctx, conn, unread, p.put)
+		})
 	}
 }
 

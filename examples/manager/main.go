@@ -34,8 +34,7 @@
 //     Without them it is the owner. Who can write to the manager is trusted.
 //   - A job-manager.disconnect without a sender is ignored: nobody knows who is gone. When a
 //     connection ends, its senders are.
-//   - "streaming":false says that the sender takes one answer, so that a request with many
-//     fails. Without the key it takes many.
+//   - "streaming":false says that the sender takes one answer, so that a request with many fails.
 //   - With -now, "time" moves the clock, also in a line that has nothing else.
 //
 // What the manager asks of others has its own matchtags, and nodeid if one rank has to
@@ -46,11 +45,11 @@
 //	{"topic":"rexec.exec","matchtag":4,"nodeid":2,"stream":true,"payload":{…}}
 //	{"event":"job-exception","private":true,"payload":{…}}
 //
-// A line with a topic that does not begin with "job-manager." answers such a call. One
-// without a matchtag answers the client's oldest call of its topic, or is about the job in
-// its payload, as for sched.alloc and the executor's start. It counts only from the client
-// that was asked, in that session: if it names a sender, that is the one of the call. A
-// bridge names it, or drops what a scheduler says that it has told the manager is gone.
+// A line with another topic than "job-manager.*" answers such a call. One without a matchtag
+// answers the client's oldest call of its topic, or is about the job in its payload, as for
+// sched.alloc and the executor's start. It counts only from the client that was asked, in that
+// session, and from no sender but that of the call. A bridge names it, or drops what a
+// scheduler says that it has told the manager is gone.
 //
 // A line has at most 16 MiB. One that is malformed is answered with errnum 71, one that is
 // too long with 90, and a response that is out of place with 22, under job-manager.error or
@@ -60,28 +59,25 @@
 //
 // # Clients
 //
-// A socket has up to 1024 clients. Only the user who started the manager may connect. Their
-// senders are apart, even if they have one name. When a client goes, its senders are
-// disconnected. One that is 64 MiB behind with reading is cut off. On standard output the
-// manager waits for it then, and reads no more.
+// A socket has up to 1024 clients. Only the user who started the manager may connect. Two may
+// use one name for a sender. When a client goes, its senders are disconnected. One that is
+// 64 MiB behind with reading is cut off; on standard output the manager waits for it.
 //
 // Calls to the scheduler go to the client whose sched-hello was accepted last, and those to the
 // executor to that of exec-hello. All others go to the bridge to the rest of Flux: the client
-// that has been there longest and is neither scheduler nor executor itself, which a hello
-// without a sender says. It is there when it has said something else; until then, or for ten
-// seconds after the first client has come, the manager does not read its store, so that what an
-// earlier process left finds somebody to ask. Requests wait. Where there is nobody, the call fails with errnum 38, and if the one
-// who was asked goes away, with 113; without an answer for five minutes, with 110. Events go
-// to all clients but a scheduler.
+// that has been there longest and has not said such a hello for itself, without a sender. The
+// store is read when the bridge has spoken, or ten seconds after the first client has come, so
+// that what an earlier process left finds somebody to ask. Requests wait. Where there is
+// nobody, a call fails with errnum 38; if the one who was asked goes away, with 113; without an
+// answer for five minutes, with 110. Events go to all clients but a scheduler.
 //
-// A scheduler whose answer to sched.alloc is refused believes what is not so, and its session
-// ends; so does that of a scheduler or an executor that answers with an errnum. It is told
-// under job-manager.error, and a connection of its own is closed: the next hello tells what is
-// held.
+// A scheduler whose answer is refused believes what is not so, and its session ends; so does
+// that of a scheduler or an executor that answers with an errnum. It is told under
+// job-manager.error, and a connection of its own is closed: the next hello tells what is held.
 //
 // # Limits
 //
-// What users and clients may leave in memory has limits, beside those of package service:
+// Beside those of package service:
 //
 //   - What a scheduler or an executor is to be told waits until it has read what came before. If
 //     that is 65 536 messages and four for each job, its session ends.
@@ -104,18 +100,18 @@
 //     them, and PATH/records for what is of no job. It takes several fsyncs for each job.
 //   - -store lines asks the peer to commit to its KVS, and waits. It writes the keys of
 //     flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
-//     checkpoint.joblife. It does not write the jobspec and the R, since job-ingest and
-//     the scheduler do. It watches resource.R for when the instance expires. The first
-//     client of a socket has the KVS, and when it goes the process fails: no other is asked.
+//     checkpoint.joblife; the jobspec and the R are those of job-ingest and the scheduler. It
+//     watches resource.R for when the instance expires. The first client of a socket has the
+//     KVS, and when it goes the process fails: no other is asked.
 //
 // A start waits a second for a store that is in use: a process that was killed, or its child,
-// may have the lock for a moment. All go through a transaction at a time, and what is asked meanwhile shares the next one.
-// If a store fails, the process says why and ends, and nothing is answered that was not
-// stored. If the input ends while the peer commits, that is a failure too.
+// may have the lock for a moment. One transaction goes on at a time, and what is asked
+// meanwhile shares the next one. If a store fails, or the input ends while the peer commits,
+// the process says so and ends, and nothing is answered that was not stored.
 //
-// The next process goes on with the jobs. Requests wait until lines is read. -lost says what
-// becomes of a prolog, an epilog or housekeeping that was running. Give -config with named
-// queues, or their states are forgotten at the start.
+// The next process goes on with the jobs. -lost says what becomes of a prolog, an epilog or
+// housekeeping that was running. Give -config with named queues, or their states are forgotten
+// at the start.
 //
 // A job that cannot be read is told at each start, and stops no other. It stays in the store,
 // and nobody else gets the nodes of its R. If its R cannot be read either, the start says that
@@ -128,17 +124,14 @@
 //   - The answers of raise, memo, urgency, update and queue-* come after the commit;
 //     flux-core gives them before. A request to purge removes one batch, and waits for it.
 //   - Which jobs were waited for does not survive a restart.
-//   - list is ordered by priority, then by id.
-//   - sched-hello has the R of each job.
-//   - A line or a payload with a key twice is malformed, where flux-core takes the last of the
-//     two, and so is one with null for a text, a number or a truth.
+//   - list is ordered by priority, then by id. sched-hello has the R of each job.
+//   - A key that comes twice, and null for a text, a number or a truth, are malformed.
 //   - jobtap and jobtap-query answer 38: dependencies, limits, history, prologs, epilogs and
 //     updates are built in, and others cannot be loaded. set-batch-timeout changes nothing.
 //   - The store lines writes the checkpoint at each change, and not at the end; its
 //     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
-//   - A job that cannot be read goes to job-lost+found when an operator says so; flux-core
-//     moves it at the start.
-//   - A folder of the KVS with a jobspec and no eventlog stays: its submission is under way.
+//   - A job that cannot be read is moved when an operator says so, and not at the start. A
+//     folder of the KVS with a jobspec and no eventlog stays: its submission is under way.
 //
 // Package service and its package conf list more.
 package main

@@ -15,12 +15,9 @@ import (
 func (p *process) start() {
 	p.started = true
 	p.store.load(func(records iter.Seq2[joblife.Record, error]) {
-		p.unasked(func() { p.restore(records, nil) })
+		p.about(nil, 0, func() { p.restore(records, nil) }) // though a line had what it waited for
 	})
 }
-
-// unasked does what no line is about, although the answer in one may be what it waited for.
-func (p *process) unasked(do func()) { p.about(nil, 0, do) }
 
 // restore makes the service of the records, without the jobs that are gone. First it puts
 // aside what the operator says of the jobs that cannot be read: until each is moved, it
@@ -61,7 +58,7 @@ func (p *process) putAside(list []joblife.Quarantined, then func()) {
 	}
 	q := list[0]
 	p.store.putAside(q.Job, func(err error) {
-		p.unasked(func() {
+		p.about(nil, 0, func() {
 			if err != nil {
 				p.fail(fmt.Errorf("-store: put job %v aside: %w", q.Job, err))
 				return
