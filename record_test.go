@@ -327,6 +327,9 @@ func repeat(t *testing.T, jobs []recorded, restarts int, clean func(names string
 			skip = jobstate.EventEpilogFinish // the reference frees before it
 		}
 		log := logs[jobid.ID(j.ID)]
+		if restarts == 0 {
+			require.Equal(t, contexts(t, []byte(j.Eventlog), skip), contexts(t, log, skip), "job %v", j.ID)
+		}
 		if want, got := clean(names(t, []byte(j.Eventlog), skip)), clean(names(t, log, skip)); want != got {
 			t.Errorf("job %v:\n%s\nrepeated:\n%s\n%s", jobid.ID(j.ID), want, got, j.Eventlog)
 		}
@@ -484,6 +487,37 @@ func names(t *testing.T, log []byte, skip string) string {
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// contexts returns the events of a log with their contexts, keys in order. Of what it tells of
+// prologs and epilogs it returns no more than the names, and nothing that flux-core does not
+// tell. It leaves out events of the name skip.
+func contexts(t *testing.T, log []byte, skip string) string {
+	var list []string
+	for e, err := range eventlog.Entries(log) {
+		require.NoError(t, err)
+		var context map[string]any
+		if len(e.Context) > 0 {
+			require.NoError(t, json.Unmarshal(e.Context, &context))
+		}
+		action, rest, _ := strings.Cut(e.Name, "-")
+		switch own := action == "prolog" || action == "epilog"; {
+		case e.Name == skip || own && rest != "start" && rest != "finish" || e.Name == jobstate.EventDrained:
+			continue
+		case own:
+			context = map[string]any{"description": context["description"]}
+		case context["type"] == "prolog" || context["type"] == "epilog":
+			delete(context, "note") // which rank, and when it was
+		}
+		text := e.Name
+		if context != nil {
+			b, err := json.Marshal(context)
+			require.NoError(t, err)
+			text += " " + string(b)
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "\n")
 }
 
 func TestRealityRepeatsItself(t *testing.T) {
