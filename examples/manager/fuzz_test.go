@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -161,24 +160,6 @@ func FuzzLines(f *testing.F) {
 		}
 		for key, n := range c.ends {
 			require.True(t, n == 1 && expected[key], "%s: %d", key, n)
-		}
-	})
-}
-
-// Any bytes are a line.
-func FuzzMessage(f *testing.F) {
-	for _, text := range []string{
-		`{"topic":"job-manager.raise","matchtag":7,"sender":"A","userid":1,"rolemask":1,"payload":{"id":16}}`,
-		`{"topic":"sched.alloc","errnum":5,"errstr":"x"}`, `{"time":1e300}`, `{"topic":"a","payload":null}`, `[`,
-	} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if strings.ContainsRune(string(text), '\n') {
-			return
-		}
-		for line := range strings.Lines(live(t, "-now=1000").ask(string(text))[0]) {
-			require.True(t, json.Valid([]byte(line)), line)
 		}
 	})
 }

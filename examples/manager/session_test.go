@@ -86,6 +86,19 @@ func TestTheBridgeIsNoSchedulerAndNoExecutor(t *testing.T) {
 	require.Empty(t, s.hears(0))
 }
 
+// Where the lines have the time, each deadline is passed at its own time.
+func TestDeadlinesPassOneAfterTheOther(t *testing.T) {
+	l := live(t, "-now=1000")
+	for id := 16; id < 18; id++ {
+		begin := fmt.Sprintf(`"system":{"dependencies":[{"scheme":"begin-time","value":"%d"}],`, 1000+id)
+		require.Contains(t, l.ask(strings.Replace(submit(1, id), `"system":{`, begin, 1))[0], `"errors":[]`)
+	}
+	require.Empty(t, l.ask(`{"time":1030}`)[0])
+	for id := 16; id < 18; id++ {
+		require.Contains(t, l.ask(eventlogOf(1, id))[0], fmt.Sprintf(`{"timestamp":%d.0,"name":"dependency-remove"`, 1000+id))
+	}
+}
+
 // A call that nobody answers is lost after a time, and its answer counts no more.
 func TestNoCallWaitsForEver(t *testing.T) {
 	s := newSocket(t, 4)

@@ -238,7 +238,8 @@ func TestNothingIsAnsweredThatIsNotDurable(t *testing.T) {
 	require.Equal(t, 1, d.commits)
 }
 
-// A folder keeps neither tombstones that have expired, nor watermarks below the greatest.
+// A folder keeps neither tombstones that have expired, nor watermarks below the greatest, nor
+// what queues were, nor the housekeeping of jobs that are gone.
 func TestWhatAFolderKeeps(t *testing.T) {
 	tombstone := func(id jobid.ID, text string) joblife.Record {
 		return joblife.Record{Time: 1, Job: id, Kind: joblife.RecordTombstone, Data: []byte(text)}
@@ -246,6 +247,10 @@ func TestWhatAFolderKeeps(t *testing.T) {
 	mark := func(id jobid.ID) joblife.Record {
 		return joblife.Record{Time: 1, Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, id)}
 	}
+	queue := func(name string, n int) joblife.Record {
+		return joblife.Record{Time: 1, Kind: joblife.RecordQueue, Data: fmt.Appendf(nil, `{"name":"%s","n":%d}`, name, n)}
+	}
+	event := []byte(`{"timestamp":1.0,"name":"x"}` + "\n")
 	path := t.TempDir()
 	open := func() *dirDisk {
 		d, err := openDir(path, t.Errorf)
@@ -256,6 +261,9 @@ func TestWhatAFolderKeeps(t *testing.T) {
 	for _, list := range [][]joblife.Record{
 		{tombstone(2, "x"), {Time: 1, Job: 2, Kind: joblife.RecordUnlinked}, tombstone(3, "y"), tombstone(2, "")},
 		{mark(3)}, {mark(1 << 40)}, {mark(20)}, // an operator puts an old job aside
+		{queue("b", 1), queue("a", 2), queue("b", 3)},
+		{{Job: 4, Kind: joblife.RecordJobspec, Data: []byte("{}")}, {Job: 4, Kind: joblife.RecordEvent, Data: event}},
+		{{Time: 1, Job: 4, Kind: joblife.RecordHousekeeping, Data: event}}, {{Time: 1, Job: 5, Kind: joblife.RecordHousekeeping, Data: event}},
 	} {
 		require.NoError(t, d.Append(list))
 	}
@@ -267,7 +275,9 @@ func TestWhatAFolderKeeps(t *testing.T) {
 		require.NoError(t, err)
 		kept = append(kept, fmt.Sprintf("%d %s", r.Job, r.Data))
 	}
-	require.Equal(t, []string{"3 y", "0 " + string(mark(1<<40).Data)}, kept)
+	require.Equal(t, []string{
+		"3 y", "4 " + string(event), `0 {"name":"a","n":2}`, `0 {"name":"b","n":3}`, "0 " + string(mark(1<<40).Data), "4 {}", "4 " + string(event),
+	}, kept)
 }
 
 func TestATornLineOfTheOtherRecordsIsTold(t *testing.T) {

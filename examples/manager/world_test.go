@@ -369,47 +369,39 @@ func (h *hub) check(jobs int) {
 	require.NotContains(h.t, l.end(), "from before", "a job is not over")
 }
 
+// throughKills runs jobs on a store while processes are killed. Folders take their time.
+func throughKills(t *testing.T, n int, kills ...string) {
+	store, jobs := "bolt:", 300
+	if n%4 == 1 {
+		store, jobs = "dir:", 40
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed, store, kills)
+	h := newHub(t, "-store="+store+filepath.Join(t.TempDir(), "jobs"), seed)
+	h.play(jobs, kills...)
+	h.check(jobs)
+}
+
 // A manager, a scheduler and an executor run jobs, and each is killed now and then: what the
 // manager has answered is there afterwards.
 func TestJobsRunThroughKillsOfEachProcess(t *testing.T) {
-	for store, jobs := range map[string]int{"bolt": 300, "dir": 40} { // folders take their time
-		t.Run(store, func(t *testing.T) {
-			seed := uint64(time.Now().UnixNano())
-			t.Log("seed", seed)
-			h := newHub(t, "-store="+store+":"+filepath.Join(t.TempDir(), "jobs"), seed)
-			h.play(jobs, "sched", "manager", "executor", "manager", "sched", "executor")
-			h.check(jobs)
-			t.Log("kills", h.kills)
-		})
+	for n := range 2 {
+		throughKills(t, n, "sched", "manager", "executor", "manager", "sched", "executor")
 	}
 }
 
-// TestSoakKills runs jobs through many kills in any order, for as long as JOBLIFE_SOAK says.
+// TestSoakKills kills in any order, for as long as JOBLIFE_SOAK says.
 func TestSoakKills(t *testing.T) {
-	text := os.Getenv("JOBLIFE_SOAK")
-	if text == "" {
+	soak, err := time.ParseDuration(os.Getenv("JOBLIFE_SOAK"))
+	if err != nil {
 		t.Skip("JOBLIFE_SOAK is not set")
 	}
 	t.Parallel()
-	d, err := time.ParseDuration(text)
-	require.NoError(t, err)
-	end := time.Now().Add(d)
-	for n := 0; time.Now().Before(end); n++ {
-		seed := uint64(time.Now().UnixNano())
-		t.Log("seed", seed)
-		store, jobs := "bolt:", 500
-		if n%4 == 3 {
-			store, jobs = "dir:", 60
-		}
-		h := newHub(t, "-store="+store+filepath.Join(t.TempDir(), "jobs"), seed)
+	for n, begun := 0, time.Now(); time.Since(begun) < soak && !t.Failed(); n++ {
 		var kills []string
 		for range 20 {
-			kills = append(kills, []string{"manager", "sched", "executor"}[h.rng.IntN(3)])
+			kills = append(kills, []string{"manager", "sched", "executor"}[rand.IntN(3)])
 		}
-		h.play(jobs, kills...)
-		h.check(jobs)
-		if t.Failed() {
-			return
-		}
+		throughKills(t, n, kills...)
 	}
 }
