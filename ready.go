@@ -319,8 +319,8 @@ func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err
 		text, err = eventlog.AppendEntry(dst, *e)
 		return text, len(c) == 0, err
 	}
-	if f.time != e.Timestamp {
-		f.time = 0
+	if f.n == 0 || f.time != e.Timestamp {
+		f.n = 0
 		head, err := eventlog.AppendEntry(f.text[:0], eventlog.Entry{Timestamp: e.Timestamp, Name: "-"})
 		if err != nil {
 			return dst, false, err

@@ -221,6 +221,12 @@ func TestLinesAreThoseOfEventlog(t *testing.T) {
 	require.Equal(t, []bool{true, false}, same)
 }
 
+func TestARecordWithoutATimeIsNoLine(t *testing.T) {
+	text, err := joblife.AppendRecords([]byte("x"), []joblife.Record{{Job: 2, Kind: joblife.RecordTombstone}})
+	require.ErrorContains(t, err, "timestamp: must be greater than zero")
+	require.Equal(t, "x", string(text))
+}
+
 // recorded is a job that a Flux instance ran.
 type recorded struct {
 	ID       uint64          `json:"id"`
