@@ -85,20 +85,6 @@ func TestAFailureThatATerminalWouldObey(t *testing.T) {
 	}
 }
 
-// A key in another case is another key, and one that comes twice is refused.
-func TestKeysOfALineAreWhatTheyAre(t *testing.T) {
-	for text, want := range map[string]string{
-		strings.Replace(request, `"id":2`, `"ID":3,"id":2,"Id":4`, 1):       `"id":2,"type":0`,
-		strings.Replace(request, `"topic"`, `"Topic":"x","topic"`, 1):       `"id":2,"type":0`,
-		strings.Replace(request, `"id":2`, `"id":3,"id":2`, 1):              `"errnum":71`,
-		strings.Replace(request, `"topic"`, `"topic":"sched.x","topic"`, 1): `"errnum":71`,
-		strings.Replace(request, `"userid":1`, `"userid":null`, 1):          `"errnum":71`,
-	} {
-		_, stdout, _ := prog.Run(strings.NewReader(inventory+helloDone+text), "-now=1")
-		require.Contains(t, stdout, want, text)
-	}
-}
-
 // A machine of a core, a job that needs it, and one that has it.
 const (
 	inventory = `{"topic":"resource.acquire","payload":{"resources":{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}]}},"up":"0"}}` + "\n"
