@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -61,16 +62,17 @@ func (w *calls) overdue(now time.Time) (call, bool) {
 		case c.until.After(now):
 			return call{}, false
 		default:
-			delete(w.waiting, n)
-			w.tidy(c.question())
+			w.drop(n)
 			return c, true
 		}
 	}
 	return call{}, false
 }
 
-// tidy drops what is answered from the front of the order.
-func (w *calls) tidy(q question) {
+// drop takes out a call, and what was answered behind it in the order.
+func (w *calls) drop(n uint32) {
+	q := w.waiting[n].question()
+	delete(w.waiting, n)
 	list := w.order[q]
 	for len(list) > 0 && w.waiting[list[0]].topic == "" {
 		list = list[1:]
@@ -102,8 +104,7 @@ func (w *calls) answered(from *client, m message) (c call, ok bool, err error) {
 		return call{}, false, errStranger
 	}
 	if !c.stream || m.Errnum != 0 {
-		delete(w.waiting, n)
-		w.tidy(c.question())
+		w.drop(n)
 	}
 	return c, true, nil
 }
@@ -119,17 +120,11 @@ func (m message) isFrom(sender *string) bool {
 
 // of takes out all calls to a client, in their order.
 func (w *calls) of(c *client) (list []call) {
-	var tags []uint32
-	for n, o := range w.waiting {
-		if o.client == c {
-			tags = append(tags, n)
+	for _, n := range slices.Sorted(maps.Keys(w.waiting)) {
+		if o := w.waiting[n]; o.client == c {
+			list = append(list, o)
+			w.drop(n)
 		}
-	}
-	slices.Sort(tags)
-	for _, n := range tags {
-		list = append(list, w.waiting[n])
-		delete(w.waiting, n)
-		w.tidy(list[len(list)-1].question())
 	}
 	return list
 }

@@ -32,15 +32,11 @@ func (p *process) restore(records iter.Seq2[joblife.Record, error], gone []jobid
 		p.fail(fmt.Errorf("-store: %w", err))
 		return
 	}
-	var list []joblife.Quarantined
 	for _, q := range recovered.Quarantined {
 		if slices.Contains(p.o.aside, q.Job) && !slices.Contains(gone, q.Job) {
-			list, gone = append(list, q), append(gone, q.Job)
+			p.putAside(q, func() { p.restore(records, append(gone, q.Job)) })
+			return
 		}
-	}
-	if len(list) > 0 {
-		p.putAside(list, func() { p.restore(records, gone) })
-		return
 	}
 	for _, id := range p.o.aside {
 		if !slices.Contains(gone, id) {
@@ -50,13 +46,8 @@ func (p *process) restore(records iter.Seq2[joblife.Record, error], gone []jobid
 	p.begin(s, recovered)
 }
 
-// putAside puts jobs aside, one after the other, and goes on after the last.
-func (p *process) putAside(list []joblife.Quarantined, then func()) {
-	if len(list) == 0 {
-		then()
-		return
-	}
-	q := list[0]
+// putAside puts a job aside, and goes on.
+func (p *process) putAside(q joblife.Quarantined, then func()) {
 	p.store.putAside(q.Job, func(err error) {
 		p.about(nil, 0, func() {
 			if err != nil {
@@ -64,7 +55,7 @@ func (p *process) putAside(list []joblife.Quarantined, then func()) {
 				return
 			}
 			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
-			p.putAside(list[1:], then)
+			then()
 		})
 	})
 }
