@@ -26,14 +26,12 @@
 // stored; a failure comes at once.
 //
 //   - sender is whom the answer is for. Matchtags are those of one sender. A connection
-//     without it is one sender, but on standard input it may be anyone: an executor that
-//     says hello again has come back.
+//     without it is one sender, but on standard input it may be anyone.
 //   - A request without a matchtag is answered without one, and one with matchtag 0 is not
 //     answered. 4294967295 is for no use.
 //   - userid and rolemask say who asks: rolemask 1 is the owner of the instance, 2 a user.
 //     Without them it is the owner. Who can write to the manager is trusted.
-//   - A job-manager.disconnect without a sender is ignored: nobody knows who is gone. When a
-//     connection ends, its senders are.
+//   - A job-manager.disconnect without a sender is ignored.
 //   - "streaming":false says that the sender takes one answer, so that a request with many fails.
 //   - With -now, "time" moves the clock, also in a line that has nothing else.
 //
@@ -48,8 +46,7 @@
 // A line with another topic than "job-manager.*" answers such a call. One without a matchtag
 // answers the client's oldest call of its topic, or is about the job in its payload, as for
 // sched.alloc and the executor's start. It counts only from the client that was asked, in that
-// session, and from no sender but that of the call. A bridge names it, or drops what a
-// scheduler says that it has told the manager is gone.
+// session, and from no sender but that of the call.
 //
 // A line has at most 16 MiB. One that is malformed is answered with errnum 71, one that is
 // too long with 90, and a response that is out of place with 22, under job-manager.error or
@@ -59,9 +56,9 @@
 //
 // # Clients
 //
-// A socket has up to 1024 clients. Only the user who started the manager may connect. Two may
-// use one name for a sender. When a client goes, its senders are disconnected. One that is
-// 64 MiB behind with reading is cut off; on standard output the manager waits for it.
+// A socket has up to 1024 clients. Only the user who started the manager may connect. When a
+// client goes, its senders are disconnected. One that is 64 MiB behind with reading is cut off;
+// on standard output the manager waits for it.
 //
 // Calls to the scheduler go to the client whose sched-hello was accepted last, and those to the
 // executor to that of exec-hello. All others go to the bridge to the rest of Flux: the client
@@ -77,20 +74,18 @@
 //
 // # Limits
 //
-// Beside those of package service:
+// Beside those of package service, of package loop and of a configuration:
 //
-//   - What a scheduler or an executor is to be told waits until it has read what came before. If
-//     that is 65 536 messages and four for each job, its session ends.
-//   - What the clients of a socket have not read: 256 MiB in all. Each may always be 256 KiB
-//     behind; one that is more behind is cut off when there is no room.
-//   - Lines that are not handled yet: 64 MiB in all. One of at most 64 KiB always has room; one
-//     that finds none is skipped, and answered with errnum 90.
-//   - Requests that come while the store is read, or while the peer commits: 64 MiB, 4 KiB of
-//     them for each. More are answered with errnum 16. While a store on disk commits 16 384 lines
-//     are handled, and then no more are read until it is done: see package loop.
+//   - What waits for a scheduler or an executor until it has read what came before: 65 536
+//     messages and four for each job. Beyond that its session ends.
+//   - What clients have not read: 256 MiB in all, beside 256 KiB of each. Who is behind with more
+//     is cut off when there is no room.
+//   - Lines that are not handled: 64 MiB in all, beside 64 KiB of each client. One that finds no
+//     room is skipped, and answered with errnum 90.
+//   - Requests while the store is read, or while the peer commits: 64 MiB, with 4 KiB for each.
+//     More are answered with errnum 16.
 //   - The log of a job: 8 MiB by requests of guests, 16 MiB by others. More are answered with
-//     errnum 11, and the job can still be canceled. Notes of exceptions are cut after 4 KiB.
-//   - A configuration: 1 MiB, and 64 patterns; see package conf.
+//     errnum 11, and the job can still be canceled.
 //
 // # Stores
 //
@@ -105,19 +100,15 @@
 //     KVS, and when it goes the process fails: no other is asked.
 //
 // A start waits a second for a store that is in use: a process that was killed, or its child,
-// may have the lock for a moment. One transaction goes on at a time, and what is asked
-// meanwhile shares the next one. If a store fails, or the input ends while the peer commits,
-// the process says so and ends, and nothing is answered that was not stored.
-//
-// The next process goes on with the jobs. -lost says what becomes of a prolog, an epilog or
-// housekeeping that was running. Give -config with named queues, or their states are forgotten
-// at the start.
+// may have the lock for a moment. If a store fails, or the input ends while the peer commits,
+// the process says so and ends, and nothing is answered that was not stored. The next process
+// goes on with the jobs; -lost says what becomes of a prolog, an epilog or housekeeping that was
+// running. Give -config with named queues, or their states are forgotten.
 //
 // A job that cannot be read is told at each start, and stops no other. It stays in the store,
-// and nobody else gets the nodes of its R. If its R cannot be read either, the start says that
-// what it holds is not known: look after its nodes before a scheduler comes. In any case look
-// after them, and then start with -put-aside ID: the job goes to lost+found (a bucket, a folder,
-// or job-lost+found in the KVS), and its nodes are free. If it cannot be moved, the process ends.
+// and nobody else gets the nodes of its R, if that can be read. Look after its nodes, and then
+// start with -put-aside ID: the job goes to lost+found (a bucket, a folder, or job-lost+found in
+// the KVS), and its nodes are free. If it cannot be moved, the process ends.
 //
 // # Different on purpose
 //
@@ -126,8 +117,8 @@
 //   - Which jobs were waited for does not survive a restart.
 //   - list is ordered by priority, then by id. sched-hello has the R of each job.
 //   - A key that comes twice, and null for a text, a number or a truth, are malformed.
-//   - jobtap and jobtap-query answer 38: dependencies, limits, history, prologs, epilogs and
-//     updates are built in, and others cannot be loaded. set-batch-timeout changes nothing.
+//   - jobtap and jobtap-query answer 38: what others load as plugins is built in.
+//     set-batch-timeout changes nothing.
 //   - The store lines writes the checkpoint at each change, and not at the end; its
 //     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
 //   - A job that cannot be read is moved when an operator says so, and not at the start. A
