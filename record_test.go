@@ -585,7 +585,7 @@ func dump(spec string, logs ...string) io.Reader {
 	}
 	put("checkpoint/job-manager", `{"max_jobid":6731191091817600}`)
 	for i, names := range logs {
-		dir := strings.ReplaceAll(jobid.ID(6731191091817518+i).KVSPath(), ".", "/")
+		dir := strings.ReplaceAll((6731191091817518 + jobid.ID(i)).KVSPath(), ".", "/")
 		var log strings.Builder
 		for n, name := range strings.Fields(names) {
 			context := map[string]string{
