@@ -75,9 +75,9 @@ func (o *options) program() *lines.Program {
 			if err != nil {
 				return nil, err
 			}
-			q := &played{p, p.only(out)}
+			p.only(out)
 			p.start()
-			return q, nil
+			return p, nil
 		},
 	}
 }
@@ -123,18 +123,14 @@ reads and < what it writes:
 //go:embed testdata/sample.txt
 var sample string
 
-// played is a process in a transcript.
-type played struct {
-	*process
-	client *client
-}
-
-func (p *played) Take(l lines.Line) error {
-	p.handle(p.client, l)
+// Take takes a line of a transcript.
+func (p *process) Take(l lines.Line) error {
+	p.handle(p.clients[0], l)
 	return p.failed
 }
 
-func (p *played) End() error {
+// End ends the transcript.
+func (p *process) End() error {
 	p.stop()
 	p.hangUp()
 	return p.end()

@@ -39,13 +39,11 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 			continue
 		}
 		sessions.Wait() // for the last one to be gone
-		sessions.Add(1)
-		go func() {
-			defer sessions.Done()
+		sessions.Go(func() {
 			o.attend(ctx, conn, stderr)
 			busy.Store(false) // before the peer sees the connection closed
 			_ = conn.Close()
-		}()
+		})
 	}
 }
 
