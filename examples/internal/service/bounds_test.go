@@ -185,30 +185,31 @@ func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
 	require.Empty(t, d.next[0].Answers, "others go on after them")
 }
 
-// I12: while the store works, the logs in answers that wait for it take no memory out of
-// proportion.
-func TestAnswersWithLogsAreBounded(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.submit(0, 1)
-	d.remember(1)
-	d.cancel(1)
-	ask := func(n int) { d.send("a", uint32(n), "getattr", `{"id":1,"attrs":["eventlog"]}`) }
-	d.send("a", 9, "submit", submission1(2, ownUser))
-	o := d.storing()
-	for n := range 100 {
-		ask(n + 10)
-	}
-	refused := 0
-	for _, p := range d.next {
-		for _, a := range p.Answers {
-			require.Equal(t, errno.Again, a.Errnum)
-			refused++
+// I12: while the store works, the answers that wait for it take no memory out of proportion.
+func TestLargeAnswersAreBounded(t *testing.T) {
+	for topic, payload := range map[string]string{
+		"getattr": `{"id":1,"attrs":["eventlog"]}`, "list": `{"max_entries":0}`,
+	} {
+		d := newDesk(t, Config{})
+		d.submit(0, 1)
+		d.remember(1)
+		d.send("a", 9, "submit", submission1(2, ownUser))
+		o := d.storing()
+		for n := range uint32(100) {
+			d.send("a", n+10, topic, payload)
 		}
+		refused := 0
+		for _, p := range d.next {
+			for _, a := range p.Answers {
+				require.Equal(t, errno.Again, a.Errnum)
+				refused++
+			}
+		}
+		require.InDelta(t, 100-64, refused, 4, topic)
+		d.next = nil
+		d.commit(o)
+		require.Equal(t, 100-refused, strings.Count(d.flush(), topic+" a"))
+		require.NotContains(t, d.ask(8, topic, payload), "errnum")
+		require.Zero(t, d.core.held)
 	}
-	require.InDelta(t, 100-64, refused, 4)
-	d.next = nil
-	d.commit(o)
-	require.Equal(t, 100-refused, strings.Count(d.flush(), "getattr a"))
-	require.NotContains(t, d.ask(8, "getattr", `{"id":1,"attrs":["eventlog"]}`), "errnum")
-	require.Zero(t, d.held)
 }

@@ -249,7 +249,7 @@ type core struct {
 	held    int // bytes of answers that are not durable, as hold counts them
 }
 
-// maxHeld limits the answers with logs that wait for the store, in bytes.
+// maxHeld limits the answers with logs or lists that wait for the store, in bytes.
 const maxHeld = 64 << 20
 
 // hold counts the bytes of an answer until it goes out. It refuses if there is no room beside

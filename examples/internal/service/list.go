@@ -15,6 +15,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+// jobSize is how many bytes a job takes in an answer, beside what others say of it.
+const jobSize = 128
+
 // listed is an active job in the answer to list.
 type listed struct {
 	ID           jobid.ID           `json:"id"`
@@ -56,7 +59,7 @@ func (s *lists) stats(*Request) (any, error) {
 	out.Journal.Listeners, out.Journal.Events = len(s.journal.list), m.Events
 	out.Active, out.Inactive, out.Max = s.activeJobs(), m.States[jobstate.StateInactive], m.MaxID
 	out.Housekeeping = s.processes.stats()
-	return out, nil
+	return out, s.hold(jobSize * len(out.Housekeeping.Running))
 }
 
 // list lists the active jobs: those that wait for resources, in the order in which they get
@@ -87,7 +90,11 @@ func (s *lists) list(r *Request, p struct {
 			jobs = append(jobs, z.listing)
 		}
 	}
-	return map[string][]listed{"jobs": jobs}, nil
+	size := 0
+	for _, j := range jobs {
+		size += jobSize + len(j.Annotations) + len(strings.Join(j.Dependencies, ""))
+	}
+	return map[string][]listed{"jobs": jobs}, s.hold(size)
 }
 
 // query counts the jobs that concern the scheduler.
@@ -110,7 +117,8 @@ func (s *lists) resourceStatus(*Request) (any, error) {
 	if err != nil {
 		return nil, fail(errno.Invalid, "%v", err)
 	}
-	return map[string]*rset.R{"allocated": all}, nil
+	text := all.AppendJSON(nil)
+	return map[string]json.RawMessage{"allocated": text}, s.hold(len(text))
 }
 
 // union returns the union of sets of resources, without their times. It unites halves of the
@@ -175,7 +183,7 @@ func (s *lists) history(r *Request, p struct {
 	for i := range part.all(len(ids)) {
 		jobs = append(jobs, ids[i])
 	}
-	return map[string][]jobid.ID{"jobs": jobs}, nil
+	return map[string][]jobid.ID{"jobs": jobs}, s.hold(8 * len(jobs))
 }
 
 // A slice is an expression such as [-3:] or [::-1] of the language Python. A nil bound is
