@@ -134,16 +134,18 @@ func (s *journal) backlog(l *listener) {
 			size = 0
 		}
 		var stored Stored
-		if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil { // it may have ended since
+		if v, ok := s.m.Job(id); !ok || v.Jobspec() == nil || isUpdated(v.Job()) { // what the Manager has may not be durable, or gone
 			stored = s.lookup(id)
 		} else {
 			stored.Jobspec, _ = v.Jobspec().MarshalJSON() // which never fails
-			if v.R() != nil && isAllocated(logs[id]) {
+			if v.R() != nil {
 				stored.R = v.R().AppendJSON(nil)
 			}
 		}
 		if log, ok := logs[id]; ok {
-			stored.Eventlog = log
+			if stored.Eventlog = log; !isAllocated(log) { // the R of an alloc that is not durable yet is nobody's
+				stored.R = nil
+			}
 		}
 		if len(stored.Eventlog) > 0 { // or else it was purged
 			s.sendLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
@@ -154,8 +156,17 @@ func (s *journal) backlog(l *listener) {
 	s.flush()
 }
 
-// isAllocated reports whether a log has an alloc: the R of one that is not durable yet is
-// nobody's.
+// isUpdated reports whether a job has another jobspec or another R than the log says that it
+// began with.
+func isUpdated(j *jobstate.Job) bool {
+	for range j.Updates() {
+		return true
+	}
+	_, ok := j.Expiration()
+	return ok
+}
+
+// isAllocated reports whether a log has an alloc.
 func isAllocated(log []byte) bool {
 	for line := range bytes.Lines(log) {
 		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventAlloc {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -103,6 +104,28 @@ func TestJournalOfAShortJob(t *testing.T) {
 	})
 	require.Nil(t, d.view(1).R())
 	require.Equal(t, "1 annotations\n1 alloc +R\n1 exception\n1 free\n1 clean", told(t, d.flush(), "a5"))
+}
+
+// I4: what the history says of a job is durable, as its events are.
+func TestAHistoryIsDurable(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	d.submit(0, 1, 2)
+	d.run(1)
+	d.together(func() {
+		d.send("r", 5, "events-journal", `{}`)
+		d.send("a", 9, "memo", `{"id":1,"memo":{"a":1}}`)
+	})
+	o := d.storing()
+	require.NoError(t, d.step(joblife.SetExpiration{ID: 1, Expiration: 4e9}))
+	require.NoError(t, d.step(joblife.UpdateJobspec{ID: 2, Updates: []jobstate.Update{{Path: pathDuration, Value: json.RawMessage("77")}}}))
+	d.commit(o)
+	out := d.flush()
+	require.Equal(t, join("1 submit validate depend priority alloc start +jobspec +R", "2 submit validate depend priority +jobspec", "-1",
+		"1 memo", "1 resource-update", "2 jobspec-update", "2 priority"), told(t, out, "r5"))
+	history, _, _ := strings.Cut(out, `"id":-1`)
+	require.NotContains(t, history, `"expiration":4`)
+	require.NotContains(t, history, `"duration":77`)
 }
 
 func TestJournalErrors(t *testing.T) {

@@ -30,8 +30,9 @@
 // There are 128 streams of events, and 16 of one sender; 1024 requests that wait for jobs to
 // end, and as many that purge; 64 updates of one user that others have to check, and 8 MiB of
 // their jobspecs; before a commit one request about many jobs, or several about 65 536 in
-// all, and one answer of getattr, or several with 64 MiB in all. A request beyond that fails with errnum 11, as one beyond a limit of the Manager does,
-// such as [joblife.Config.MaxLog]. The history in a stream comes in parts of 4 MiB.
+// all, and one answer with logs or lists, or several with 64 MiB in all. A request beyond that
+// fails with errnum 11, as one beyond a limit of the Manager does, such as
+// [joblife.Config.MaxLog]. The history in a stream comes in parts of 4 MiB.
 //
 // # Prologs, epilogs and housekeeping
 //
@@ -135,7 +136,7 @@ func newService(now time.Time, cfg Config) *Service {
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
 	own := []joblife.Hooks{
-		s.limits.hooks(), s.bypass(), s.waits.hooks(), s.purges.hooks(), joblife.Dependencies(),
+		s.limits.hooks(), s.bypass(), s.waits.hooks(), s.empties.hooks(), s.purges.hooks(), joblife.Dependencies(),
 	}
 	c.Hooks = append(own, c.Hooks...)
 	c.Queues = cfg.queues()
@@ -368,6 +369,7 @@ func (s *Service) fill(rd *joblife.Ready) {
 	open := s.open
 	s.open = Out{} // where handlers add to
 	s.journal.emit(rd)
+	s.empties.count(rd)
 	s.open.add(s.due)
 	s.due = Out{}
 	for _, a := range rd.Answers {

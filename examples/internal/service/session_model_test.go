@@ -246,6 +246,7 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 		for name, full := range full {
 			p.check(t, p.desk, name, full)
 		}
+		require.Equal(t, p.activeJobs(), p.empties.pending)
 		for v := range p.m.Jobs(jobstate.StateRun) {
 			require.True(t, p.has[v.ID()], "seed %d: %v", seed, v.ID())
 			require.True(t, p.runs[v.ID()], "seed %d: %v", seed, v.ID())

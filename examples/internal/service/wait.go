@@ -204,7 +204,25 @@ type emptyWait struct {
 // The empties part has those requests.
 type empties struct {
 	*core
-	list []*emptyWait
+	list    []*emptyWait
+	pending int // jobs that are not over, as far as that is durable
+}
+
+// hooks count the jobs from before.
+func (s *empties) hooks() joblife.Hooks {
+	return joblife.Hooks{Name: "idle", Restored: func(*joblife.HookEvent) { s.pending++ }}
+}
+
+// count counts jobs by what a Ready tells.
+func (s *empties) count(rd *joblife.Ready) {
+	for _, e := range rd.Journal {
+		switch e.Entry.Name {
+		case jobstate.EventSubmit:
+			s.pending++
+		case jobstate.EventClean, jobstate.EventInvalidate:
+			s.pending--
+		}
+	}
 }
 
 // drain is answered when no job is active.
@@ -236,15 +254,14 @@ func (s *empties) await(w *emptyWait) error {
 		w.tag = tag
 		return joblife.WaitEmpty{Tag: tag, States: w.states}
 	}, func(joblife.Answer) {
-		n := s.m.Stats()
-		if w.states == jobstate.StateRunning && n.Queue.Sent+n.Queue.Recalled > 0 {
+		if q := s.m.Stats().Queue; w.states == jobstate.StateRunning && q.Sent+q.Recalled > 0 {
 			w.tag = 0
 			return
 		}
 		s.list = slices.DeleteFunc(s.list, func(o *emptyWait) bool { return o == w })
 		var payload any
 		if w.states == jobstate.StateRunning {
-			payload = map[string]int{"pending": s.activeJobs() - n.States[jobstate.StateRun] - n.States[jobstate.StateCleanup]}
+			payload = map[string]int{"pending": s.pending}
 		}
 		s.open.answer(w.Request, payload)
 	})

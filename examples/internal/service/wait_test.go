@@ -1,6 +1,7 @@
 package service
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -165,6 +166,22 @@ func TestDrainWaitsForTheStore(t *testing.T) {
 	require.False(t, d.Next(new(parcel)))
 	d.commit(o)
 	require.Equal(t, join("raise a9: -", "drain a2: -", `event job-exception {"id":1,"type":"cancel","severity":0}`, "drain b4: -"), d.flush())
+}
+
+// I4: idle counts no job whose submission is with the store.
+func TestIdleCountsWhatIsDurable(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	d.submit(0, 1)
+	require.Empty(t, d.ask(3, "idle", ``))
+	d.run(1)
+	d.respond("job-exec.start", `{"id":1,"type":"finish","data":{"status":0}}`)
+	require.NoError(t, d.Respond(d.now, Response{Topic: "job-exec.start", Payload: json.RawMessage(`{"id":1,"type":"release","data":{"ranks":"all","final":true}}`)}))
+	o := d.storing()
+	d.send("b", 1, "submit", strings.Replace(submission1(2, ownUser), `"urgency":16`, `"urgency":0`, 1))
+	d.commit(o)
+	require.Contains(t, d.flush(), `idle a3: {"pending":0}`)
+	require.Equal(t, 1, d.empties.pending)
 }
 
 // A Tick may end a job while the store is busy with what came before.
