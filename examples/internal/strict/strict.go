@@ -5,6 +5,7 @@ package strict
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,28 +34,83 @@ type Member struct {
 	End   int
 }
 
-// All yields the members of an object or the elements of an array, as far as the text is one.
+// All yields the members of an object or the elements of an array. Of a text that is not JSON
+// it yields some part.
 func All(text []byte) iter.Seq[Member] {
 	return func(yield func(Member) bool) {
-		s := scanner{text: text}
-		if s.space(); s.peek() == '{' || s.peek() == '[' {
-			s.members(1, yield)
+		var m Member
+		at := func(i int, c byte) bool { return i < len(text) && text[i] == c }
+		i := skip(text, 0)
+		object := at(i, '{')
+		for more := object || at(i, '['); more; more = at(i, ',') {
+			m.Key = skip(text, i+1)
+			m.Value = m.Key
+			if object {
+				colon := skip(text, valueEnd(text, m.Key))
+				if !at(colon, ':') {
+					return
+				}
+				m.Value = skip(text, colon+1)
+			}
+			m.End = valueEnd(text, m.Value)
+			if m.End == m.Value || !yield(m) {
+				return
+			}
+			i = skip(text, m.End)
+			m.Comma = i
 		}
 	}
 }
 
+// skip returns where the white space at i ends.
+func skip(text []byte, i int) int {
+	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// valueEnd returns where the value at i ends, in a text that is JSON.
+func valueEnd(text []byte, i int) int {
+	depth := 0
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[':
+			depth++
+			continue
+		case '}', ']':
+			if depth--; depth < 0 { // of what the value is in
+				return i
+			}
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		case ',', ':', ' ', '\n', '\t', '\r':
+			if depth == 0 { // behind a word or a number
+				return i
+			}
+			continue
+		default:
+			continue
+		}
+		if depth == 0 {
+			return min(i+1, len(text))
+		}
+	}
+	return len(text)
+}
+
 // Name returns the key of a member.
 func (m Member) Name(text []byte) (name string) {
-	s := scanner{text, m.Key}
-	if !s.quoted() {
-		return ""
+	key := text[m.Key:valueEnd(text, m.Key)]
+	if len(key) < 2 || bytes.IndexByte(key, '\\') >= 0 {
+		_ = json.Unmarshal(key, &name)
+		return name
 	}
-	key := text[m.Key:s.at]
-	if bytes.IndexByte(key, '\\') < 0 {
-		return string(key[1 : len(key)-1])
-	}
-	_ = json.Unmarshal(key, &name) // which is a string
-	return name
+	return string(key[1 : len(key)-1])
 }
 
 // Members calls f for each member of an object, and returns its first error. A text that is
@@ -81,20 +137,16 @@ func Elements(text []byte, f func(value json.RawMessage) error) error {
 }
 
 // check returns an error unless a text is JSON that begins so.
-func check(text []byte, open byte, err error) error {
-	switch s := (scanner{text: text}); {
-	case !s.whole():
-		return malformed(text)
-	case bytes.TrimLeft(text, " \n\t\r")[0] != open:
-		return err
+func check(text []byte, open byte, kind error) error {
+	if !json.Valid(text) {
+		var syntax *json.SyntaxError
+		errors.As(json.Unmarshal(text, new(any)), &syntax)
+		return fmt.Errorf("offset %d: %w", syntax.Offset, syntax)
+	}
+	if text[skip(text, 0)] != open {
+		return kind
 	}
 	return nil
-}
-
-func malformed(text []byte) error {
-	var syntax *json.SyntaxError
-	errors.As(json.Unmarshal(text, new(any)), &syntax)
-	return fmt.Errorf("offset %d: %w", syntax.Offset, syntax)
 }
 
 // A named is a member of an object: the first of its name.
@@ -106,27 +158,20 @@ type named struct {
 // read returns the members of an object, and how often it has each key. More than once is an
 // error, and the only one with which it returns anything.
 func read(text []byte) (list []named, keys map[string]int, err error) {
-	s := scanner{text: text}
-	if s.space(); s.peek() != '{' {
-		return nil, nil, check(text, '{', errObject)
+	if err := check(text, '{', errObject); err != nil {
+		return nil, nil, err
 	}
 	keys = make(map[string]int)
-	whole := s.members(1, func(m Member) bool {
+	for m := range All(text) {
 		name := m.Name(text)
 		switch keys[name]++; {
-		case keys[name] == 1:
+		case keys[name] > 1:
+			err = cmp.Or(err, fmt.Errorf("%.64q: %w", name, errTwice))
+		case len(list) == maxKeys:
+			return nil, nil, errKeys
+		default:
 			list = append(list, named{name, text[m.Value:m.End]})
-		case err == nil:
-			err = fmt.Errorf("%.64q: %w", name, errTwice)
 		}
-		return len(list) <= maxKeys
-	})
-	s.space()
-	switch {
-	case len(list) > maxKeys:
-		return nil, nil, errKeys
-	case !whole || s.at < len(text):
-		return nil, nil, malformed(text)
 	}
 	return list, keys, err
 }
