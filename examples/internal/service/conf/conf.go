@@ -24,6 +24,7 @@
 package conf
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife/examples/internal/service"
@@ -55,371 +58,267 @@ func Parse(old service.Config, text []byte) (service.Config, error) {
 	if len(text) > maxText {
 		return old, fmt.Errorf("the configuration has %d bytes, at most %d", len(text), maxText)
 	}
-	root := read(text)
-	if root.err != nil || text == nil {
+	root, err := members(text)
+	if err != nil || text == nil {
 		return old, errors.New("the configuration is not a JSON object")
 	}
-	cfg := old
-	var err error
+	cfg, f := old, new(fault)
 	var queue string
-	if cfg.Limits, queue, err = readPolicy("policy", root.take("policy")); err != nil {
-		return old, err
-	}
-	if cfg.Queues, err = readQueues(root.take("queues")); err != nil {
-		return old, err
-	}
+	cfg.Limits, queue = f.policy("policy", root["policy"])
+	cfg.Queues = f.queues(root["queues"])
 	if _, ok := cfg.Queues[queue]; queue != "" && !ok {
-		return old, fmt.Errorf("the [policy] config table defines a default queue %s that is not in [queues] table", queue)
+		f.fail("the [policy] config table defines a default queue %s that is not in [queues] table", queue)
 	}
 	cfg.Manager.QueuesStopped = true // as flux-core has them at first
 	cfg.Warnings = nil
-	imp := read(root.take("exec")).string("imp").Value
-	if err := readManager(&cfg, root.take("job-manager"), imp); err != nil {
+	imp := new(fault).read("%w", root["exec"]).string("imp").Value
+	f.manager(&cfg, root["job-manager"], imp)
+	if f.err != nil {
+		return old, f.err
+	}
+	if err := cfg.Manager.Actions.Check(); err != nil {
 		return old, err
 	}
 	return cfg, nil
 }
 
-// bad returns the error for a table of RFC 33.
-func bad(key string, err any) error {
-	return fmt.Errorf("error parsing [%s] config table: %v", key, err)
+// config is read for a table of RFC 33.
+func (f *fault) config(key string, value json.RawMessage) *table {
+	return f.read("error parsing ["+strings.ReplaceAll(key, "%", "%%")+"] config table: %w", value)
 }
 
-// readPolicy reads a table policy, and returns the default queue too.
-func readPolicy(key string, value json.RawMessage) (l service.Limits, queue string, err error) {
-	t := read(value)
+// policy reads a table policy, and returns the default queue too.
+func (f *fault) policy(key string, value json.RawMessage) (l service.Limits, queue string) {
+	t := f.config(key, value)
 	defaults, limits, access := t.take("jobspec"), t.take("limits"), t.take("access")
 	t.take("scheduler")
-	if err := t.end(); err != nil {
-		return l, "", bad(key, err)
+	t.end()
+	queue = f.defaults(key+".jobspec", defaults)
+	l = f.limits(key+".limits", limits)
+	t = f.config(key+".access", access) // job-ingest sees to who may submit
+	for _, key := range []string{"allow-user", "allow-group"} {
+		if list := t.take(key); list != nil {
+			if _, ok := stringsOf(list, ""); !ok {
+				t.fail("'%s' must be a string array", key)
+			}
+		}
 	}
-	if queue, err = readDefaults(key+".jobspec", defaults); err != nil {
-		return l, "", err
-	}
-	if l, err = readLimits(key+".limits", limits); err != nil {
-		return l, "", err
-	}
-	return l, queue, checkAccess(key+".access", access)
+	t.end()
+	return l, queue
 }
 
-// readDefaults checks what job-ingest sets in a jobspec, and returns the default queue.
-func readDefaults(key string, value json.RawMessage) (queue string, err error) {
-	top := read(value)
+// defaults checks what job-ingest sets in a jobspec, and returns the default queue.
+func (f *fault) defaults(key string, value json.RawMessage) (queue string) {
+	top := f.config(key, value)
 	defaults := top.table("defaults")
 	system := defaults.table("system")
 	length, name := system.take("duration"), system.take("queue")
 	for _, t := range []*table{system, defaults, top} {
-		if err := t.end(); err != nil {
-			return "", bad(key, err)
-		}
+		t.end()
 	}
-	var s *string
-	if length != nil {
-		if _, ok := fsdOf(length); !ok {
-			return "", bad(key, "'defaults.system.duration' is not a valid FSD")
-		}
+	fsdOf(length, top.fail, "'defaults.system.duration' is not a valid FSD")
+	if name != nil && (kind(name) != "string" || json.Unmarshal(name, &queue) != nil) {
+		top.fail("'defaults.system.queue' is not a string")
 	}
-	if name != nil {
-		if json.Unmarshal(name, &s) != nil || s == nil {
-			return "", bad(key, "'defaults.system.queue' is not a string")
-		}
-		return *s, nil
-	}
-	return "", nil
+	return queue
 }
 
-// fsdOf reads a string with a duration.
-func fsdOf(value json.RawMessage) (fsd.Duration, bool) {
-	var s *string
-	if json.Unmarshal(value, &s) != nil || s == nil {
-		return 0, false
-	}
-	d, err := fsd.Parse(*s)
-	return d, err == nil
-}
-
-func readLimits(key string, value json.RawMessage) (l service.Limits, err error) {
-	t := read(value)
-	sizes, length := t.take("job-size"), t.take("duration")
-	if err := t.end(); err != nil {
-		return l, bad(key, err)
-	}
-	if length != nil {
-		if l.Duration.Value, l.Duration.Set = fsdOf(length); !l.Duration.Set {
-			return l, bad(key, "'duration' is not a valid FSD")
-		}
-	}
-	t = read(sizes)
+func (f *fault) limits(key string, value json.RawMessage) (l service.Limits) {
+	t := f.config(key, value)
+	sizes := t.take("job-size")
+	l.Duration = fsdOf(t.take("duration"), t.fail, "'duration' is not a valid FSD")
+	t.end()
+	t = f.config(key+".job-size", sizes)
 	least, most := t.take("min"), t.take("max")
-	if err := t.end(); err != nil {
-		return l, bad(key+".job-size", err)
-	}
-	if l.Min, err = readSize(key+".min", least); err != nil {
-		return l, err
-	}
-	l.Max, err = readSize(key+".max", most)
-	return l, err
+	t.end()
+	l.Min, l.Max = f.size(key+".min", least), f.size(key+".max", most)
+	return l
 }
 
-func readSize(key string, value json.RawMessage) (service.Size, error) {
-	t := read(value)
+func (f *fault) size(key string, value json.RawMessage) service.Size {
+	t := f.config(key, value)
 	s := service.Size{Nodes: t.int("nnodes"), Cores: t.int("ncores"), GPUs: t.int("ngpus")}
-	if err := t.end(); err != nil {
-		return s, bad(key, err)
-	}
+	t.end()
 	if min(s.Nodes.Value, s.Cores.Value, s.GPUs.Value) < -1 {
-		return s, bad(key, "values must be >= -1")
+		t.fail("values must be >= -1")
 	}
-	return s, nil
+	return s
 }
 
-// checkAccess checks who may submit. job-ingest sees to it.
-func checkAccess(key string, value json.RawMessage) error {
-	t := read(value)
-	users, groups := t.take("allow-user"), t.take("allow-group")
-	if err := t.end(); err != nil {
-		return bad(key, err)
-	}
-	if _, ok := stringsOf(users, ""); users != nil && !ok {
-		return bad(key, "'allow-user' must be a string array")
-	}
-	if _, ok := stringsOf(groups, ""); groups != nil && !ok {
-		return bad(key, "'allow-group' must be a string array")
-	}
-	return nil
-}
-
-// readQueues reads the named queues.
-func readQueues(value json.RawMessage) (map[string]service.Queue, error) {
-	t := read(value)
+// queues reads the named queues.
+func (f *fault) queues(value json.RawMessage) map[string]service.Queue {
+	t := f.config("queues", nil)
+	list, err := members(value)
 	switch {
-	case t.err != nil:
-		return nil, bad("queues", "not a table")
-	case len(t.rest) > maxQueues:
-		return nil, bad("queues", fmt.Sprintf("more than %d queues", maxQueues))
+	case err != nil:
+		t.fail("not a table")
+	case len(list) > maxQueues:
+		t.fail("more than %d queues", maxQueues)
 	}
-	queues := make(map[string]service.Queue, len(t.rest))
-	for _, name := range slices.Sorted(maps.Keys(t.rest)) {
-		q, err := readQueue(name, t.rest[name])
-		if err != nil {
-			return nil, err
+	queues := make(map[string]service.Queue, len(list))
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		if f.err != nil {
+			break
 		}
-		queues[name] = q
+		if name == "" {
+			t.fail("a queue has no name")
+		}
+		queues[name] = f.queue("queues."+name, list[name])
 	}
-	return queues, nil
+	return queues
 }
 
-func readQueue(name string, value json.RawMessage) (q service.Queue, err error) {
-	key := "queues." + name
-	t := read(value)
+func (f *fault) queue(key string, value json.RawMessage) (q service.Queue) {
+	t := f.config(key, value)
 	policy, requires := t.take("policy"), t.take("requires")
-	switch err := t.end(); {
-	case err != nil:
-		return q, bad(key, err)
-	case name == "":
-		return q, bad("queues", "a queue has no name")
-	}
+	t.end()
 	var queue string
-	if q.Limits, queue, err = readPolicy(key+".policy", policy); err != nil {
-		return q, err
-	}
-	if queue != "" {
-		return q, bad(key, "'policy' must not define a default queue!")
+	if q.Limits, queue = f.policy(key+".policy", policy); queue != "" {
+		t.fail("'policy' must not define a default queue!")
 	}
 	if requires != nil {
 		var ok bool
 		if q.Requires, ok = stringsOf(requires, " \t!&'\"`|()"); !ok {
-			return q, bad(key, "'requires' must be an array of property strings (RFC 20)")
+			t.fail("'requires' must be an array of property strings (RFC 20)")
 		}
 	}
-	return q, nil
+	return q
 }
 
-// readManager reads the table job-manager. Imp is the program that runs commands of root.
-func readManager(cfg *service.Config, value json.RawMessage, imp string) error {
-	t := read(value)
-	age, count := t.string("inactive-age-limit"), t.int("inactive-num-limit")
-	if t.err != nil {
-		return fmt.Errorf("job-manager.max-inactive-*: %w", t.err)
-	}
+// manager reads the table job-manager. Imp is the program that runs commands of root.
+func (f *fault) manager(cfg *service.Config, value json.RawMessage, imp string) {
+	t := f.read("job-manager.max-inactive-*: %w", value)
 	limits := purge.Limits{MinAge: cfg.Manager.Limits.MinAge, Batch: cfg.Manager.Limits.Batch}
-	if age.Set {
-		d, err := fsd.Parse(age.Value)
-		if err != nil {
-			return errors.New("job-manager.inactive-age-limit: invalid FSD")
-		}
-		if d != fsd.Forever {
-			limits.MaxAge = jobstate.Some(time.Duration(d))
-		}
+	age, count := t.expect("inactive-age-limit", "string", "string"), t.int("inactive-num-limit")
+	if d := fsdOf(age, f.fail, "job-manager.inactive-age-limit: invalid FSD"); d.Set && d.Value != fsd.Forever {
+		limits.MaxAge = jobstate.Some(time.Duration(d.Value))
 	}
 	if count.Set && count.Value != -1 {
 		if limits.MaxCount = count; count.Value < 0 {
-			return errors.New("job-manager.inactive-num-limit: must be >= 0")
+			f.fail("job-manager.inactive-num-limit: must be >= 0")
 		}
 	}
 	cfg.Manager.Limits = limits
-	active := t.int("max-active-jobs")
-	if t.err != nil || active.Value < 0 {
-		return errors.New("job-manager.max-active-jobs: must be an integer >= 0")
+	cfg.MaxActive = 0
+	if v := t.take("max-active-jobs"); v != nil {
+		if n, err := strconv.ParseInt(string(v), 10, 32); err != nil || n < 0 {
+			f.fail("job-manager.max-active-jobs: must be an integer >= 0")
+		} else {
+			cfg.MaxActive = int(n)
+		}
 	}
-	cfg.MaxActive = active.Value
+	t.where = "job-manager.stop-queues-on-restart: %w"
 	cfg.StopQueues = t.bool("stop-queues-on-restart").Value
-	if t.err != nil {
-		return fmt.Errorf("job-manager.stop-queues-on-restart: %w", t.err)
-	}
 
-	var actions perilog.Config
-	var err error
-	deprecated := false
-	if actions.Housekeeping, deprecated, err = readHousekeeping(t.take("housekeeping"), imp); err != nil {
-		return err
+	a := perilog.Config{
+		Housekeeping: f.housekeeping(cfg, t.take("housekeeping"), imp),
+		Prologs:      f.action("prolog", t.take("prolog"), imp),
+		Epilogs:      f.action("epilog", t.take("epilog"), imp),
 	}
-	if deprecated {
+	t = f.read("perilog: error unpacking config: %w", t.take("perilog"))
+	a.WholeJob = !t.bool("partial-release").Value
+	cfg.LogIgnore = f.logIgnore(t.take("log-ignore"))
+	cfg.Manager.Actions = a
+}
+
+// command reads a command. Without one the program imp runs what has this name.
+func command(value json.RawMessage, name, imp string, fail func(string, ...any), malformed, missing string) []string {
+	if value == nil {
+		if imp == "" {
+			fail("%s", missing)
+		}
+		return []string{imp, "run", name}
+	}
+	list, ok := stringsOf(value, "")
+	if !ok || len(list) == 0 {
+		fail("%s", malformed)
+	}
+	return list
+}
+
+func (f *fault) housekeeping(cfg *service.Config, value json.RawMessage, imp string) *perilog.HousekeepingConfig {
+	if value == nil {
+		return nil
+	}
+	t := f.read("job-manager.housekeeping: %w", value)
+	argv, after := t.take("command"), t.expect("release-after", "string", "string")
+	if t.bool("use-systemd-unit").Value {
 		cfg.Warnings = append(cfg.Warnings, "job-manager.housekeeping.use-systemd-unit is deprecated - ignoring")
 	}
-	if actions.Prologs, err = readAction("prolog", t.take("prolog"), imp); err != nil {
-		return err
+	t.end()
+	h := &perilog.HousekeepingConfig{OnFailure: jobstate.OnFailureRelease}
+	if d := fsdOf(after, f.fail, "job-manager.housekeeping.release-after FSD parse error"); d.Set && d.Value != fsd.Forever {
+		h.ReleaseAfter = &d.Value
 	}
-	if actions.Epilogs, err = readAction("epilog", t.take("epilog"), imp); err != nil {
-		return err
-	}
-	partial, ignore, err := readPerilog(t.take("perilog"))
-	if err != nil {
-		return err
-	}
-	actions.WholeJob, cfg.LogIgnore = !partial, ignore
-	if err := actions.Check(); err != nil {
-		return err
-	}
-	cfg.Manager.Actions = actions
-	return nil
+	h.Command = command(argv, "housekeeping", imp, f.fail,
+		"error creating housekeeping command", "job-manager.housekeeping implies IMP but exec.imp is undefined")
+	return h
 }
 
-// readHousekeeping reads the table of housekeeping, and reports whether it has the key that is
-// deprecated.
-func readHousekeeping(value json.RawMessage, imp string) (h *perilog.HousekeepingConfig, deprecated bool, err error) {
+// action reads the table of the prolog or of the epilog.
+func (f *fault) action(name string, value json.RawMessage, imp string) []perilog.ActionConfig {
 	if value == nil {
-		return nil, false, nil
+		return nil
 	}
-	t := read(value)
-	command, after := t.take("command"), t.string("release-after")
-	deprecated = t.bool("use-systemd-unit").Value
-	if err := t.end(); err != nil {
-		return nil, false, fmt.Errorf("job-manager.housekeeping: %w", err)
-	}
-	h = &perilog.HousekeepingConfig{OnFailure: jobstate.OnFailureRelease}
-	if after.Set {
-		d, err := fsd.Parse(after.Value)
-		if err != nil {
-			return nil, false, errors.New("job-manager.housekeeping.release-after FSD parse error")
-		}
-		if d != fsd.Forever {
-			h.ReleaseAfter = &d
-		}
-	}
-	switch {
-	case command != nil:
-		var ok bool
-		if h.Command, ok = stringsOf(command, ""); !ok || len(h.Command) == 0 {
-			return nil, false, errors.New("error creating housekeeping command")
-		}
-	case imp == "":
-		return nil, false, errors.New("job-manager.housekeeping implies IMP but exec.imp is undefined")
-	default:
-		h.Command = []string{imp, "run", "housekeeping"}
-	}
-	return h, deprecated, nil
-}
-
-// readAction reads the table of the prolog or of the epilog.
-func readAction(name string, value json.RawMessage, imp string) ([]perilog.ActionConfig, error) {
-	if value == nil {
-		return nil, nil
-	}
-	bad := func(format string, args ...any) ([]perilog.ActionConfig, error) {
-		return nil, fmt.Errorf("[job-manager.%s]: %w", name, fmt.Errorf(format, args...))
-	}
-	t := read(value)
-	command, timeout, kill := t.take("command"), t.string("timeout"), t.seconds("kill-timeout")
-	perRank, cancel := t.bool("per-rank"), t.bool("cancel-on-exception")
-	if err := t.end(); err != nil {
-		return bad("%w", err)
-	}
-	a := perilog.ActionConfig{PerRank: perRank.Value, KillTimeout: kill}
-	if cancel.Set {
+	t := f.read("[job-manager."+name+"]: %w", value)
+	argv, timeout := t.take("command"), t.expect("timeout", "string", "string")
+	a := perilog.ActionConfig{KillTimeout: t.seconds("kill-timeout"), PerRank: t.bool("per-rank").Value}
+	if cancel := t.bool("cancel-on-exception"); cancel.Set {
 		a.CancelOnException = &cancel.Value
 	}
-	switch {
-	case command != nil && kind(command) != "array":
-		return bad("command must be an array")
-	case command != nil:
-		var ok bool
-		if a.Command, ok = stringsOf(command, ""); !ok || len(a.Command) == 0 {
-			return bad("malformed %s command", name)
-		}
-	case imp == "":
-		return bad("no command specified and exec.imp not defined")
-	default:
-		a.Command = []string{imp, "run", name}
+	t.end()
+	if argv != nil && kind(argv) != "array" {
+		t.fail("command must be an array")
 	}
-	if kill > 0 && name == "epilog" {
-		return bad("kill-timeout not allowed for epilog")
+	a.Command = command(argv, name, imp, t.fail, "malformed "+name+" command", "no command specified and exec.imp not defined")
+	if a.KillTimeout > 0 && name == "epilog" {
+		t.fail("kill-timeout not allowed for epilog")
 	}
-	if timeout.Set {
-		var err error
-		if a.Timeout, err = fsd.Parse(timeout.Value); err != nil {
-			return bad("invalid %s timeout", name)
-		}
-		if a.Timeout == 0 {
-			a.Timeout = fsd.Forever
-		}
+	if d := fsdOf(timeout, t.fail, "invalid "+name+" timeout"); d.Set {
+		a.Timeout = cmp.Or(d.Value, fsd.Forever)
 	}
-	return []perilog.ActionConfig{a}, nil
+	return []perilog.ActionConfig{a}
 }
 
-// readPerilog reads what prologs and epilogs have in common: whether an epilog releases nodes
-// one by one, and which lines of output are not logged.
-func readPerilog(value json.RawMessage) (partial bool, ignore []*regexp.Regexp, err error) {
-	t := read(value)
-	patterns, release := t.take("log-ignore"), t.bool("partial-release")
-	if t.err != nil {
-		return false, nil, fmt.Errorf("perilog: error unpacking config: %w", t.err)
+// logIgnore reads the patterns of the lines of output that are not logged.
+func (f *fault) logIgnore(value json.RawMessage) (ignore []*regexp.Regexp) {
+	if value == nil {
+		return nil
 	}
-	if patterns == nil {
-		return release.Value, nil, nil
+	t := &table{of: f, where: "[job-manager.perilog]: error parsing log-ignore: %w"}
+	if kind(value) != "array" {
+		t.fail("not an array")
 	}
-	bad := func(format string, args ...any) (bool, []*regexp.Regexp, error) {
-		return false, nil, fmt.Errorf("[job-manager.perilog]: error parsing log-ignore: "+format, args...)
-	}
-	if kind(patterns) != "array" {
-		return bad("not an array")
-	}
-	list, ok := stringsOf(patterns, "")
-	if !ok {
-		return bad("all entries must be a string value")
-	}
-	if len(list) > maxPatterns {
-		return bad("%d patterns, at most %d", len(list), maxPatterns)
+	list, ok := stringsOf(value, "")
+	switch {
+	case !ok:
+		t.fail("all entries must be a string value")
+	case len(list) > maxPatterns:
+		t.fail("%d patterns, at most %d", len(list), maxPatterns)
 	}
 	program := 0
 	for _, p := range list {
 		if len(p) > maxPattern {
-			return bad("a pattern of %d bytes, at most %d", len(p), maxPattern)
+			t.fail("a pattern of %d bytes, at most %d", len(p), maxPattern)
+		}
+		if f.err != nil {
+			return nil
 		}
 		tree, err := syntax.Parse(p, syntax.Perl)
 		if err == nil {
 			program += size(tree)
 		}
 		if program > maxProgram {
-			return bad("too many characters at %s", p)
+			t.fail("too many characters at %s", p)
+			return nil
 		}
 		re, err := regexp.Compile(p)
 		if err != nil {
-			return bad("Failed to compile regex: %s", p)
+			t.fail("Failed to compile regex: %s", p)
 		}
 		ignore = append(ignore, re)
 	}
-	return release.Value, ignore, nil
+	return ignore
 }
 
 // size returns how many characters a pattern has with all repetitions.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,35 +14,48 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
-// A table reads the keys of an object, each once. Its first error stays, in the words of
-// the library that flux-core reads with.
-type table struct {
-	rest map[string]json.RawMessage // what was not read
-	err  error
-}
+// A fault is the first thing that is wrong. What is read after it does not count.
+type fault struct{ err error }
 
-func (t *table) fail(format string, args ...any) {
-	if t.err == nil {
-		t.err = fmt.Errorf(format, args...)
+func (f *fault) fail(format string, args ...any) {
+	if f.err == nil {
+		f.err = fmt.Errorf(format, args...)
 	}
 }
+
+// A table reads the keys of an object, each once. Its errors have the words of the library that
+// flux-core reads with.
+type table struct {
+	of    *fault
+	where string                     // the format of its errors
+	rest  map[string]json.RawMessage // what was not read
+}
+
+func (t *table) fail(format string, args ...any) { t.of.fail(t.where, fmt.Errorf(format, args...)) }
 
 // read returns the table in a value. No value is an empty one.
-func read(value json.RawMessage) *table {
-	t := new(table)
+func (f *fault) read(where string, value json.RawMessage) *table {
+	t := &table{of: f, where: where}
+	var err error
+	if t.rest, err = members(value); err != nil {
+		t.fail("%w", err)
+	}
+	return t
+}
+
+// members returns what is in an object. No value is an empty one.
+func members(value json.RawMessage) (map[string]json.RawMessage, error) {
+	rest := make(map[string]json.RawMessage)
 	if value == nil {
-		return t
+		return rest, nil
 	}
 	if k := kind(value); k != "object" {
-		t.fail("Expected object, got %s", k)
-		return t
+		return nil, fmt.Errorf("Expected object, got %s", k)
 	}
-	t.rest = make(map[string]json.RawMessage)
-	t.err = strict.Members(value, func(key string, value json.RawMessage) error {
-		t.rest[key] = value
+	return rest, strict.Members(value, func(key string, value json.RawMessage) error {
+		rest[key] = value
 		return nil
 	})
-	return t
 }
 
 // kind returns the type of a JSON value.
@@ -76,7 +90,7 @@ func (t *table) take(key string) json.RawMessage {
 // expect is take for a value of one of these types.
 func (t *table) expect(key, what string, kinds ...string) json.RawMessage {
 	v := t.take(key)
-	if v == nil || t.err != nil {
+	if v == nil {
 		return nil
 	}
 	if k := kind(v); !slices.Contains(kinds, k) {
@@ -87,13 +101,7 @@ func (t *table) expect(key, what string, kinds ...string) json.RawMessage {
 }
 
 // table returns the table below a key.
-func (t *table) table(key string) *table {
-	below := read(t.take(key))
-	if t.err == nil {
-		t.err = below.err
-	}
-	return below
-}
+func (t *table) table(key string) *table { return t.of.read(t.where, t.take(key)) }
 
 // string returns the text of a key.
 func (t *table) string(key string) (s jobstate.Optional[string]) {
@@ -133,16 +141,10 @@ func (t *table) seconds(key string) (d fsd.Duration) {
 }
 
 // end refuses keys that were not read.
-func (t *table) end() error {
-	if len(t.rest) > 0 {
-		var names []string
-		for name := range t.rest {
-			names = append(names, name)
-		}
-		slices.Sort(names)
+func (t *table) end() {
+	if names := slices.Sorted(maps.Keys(t.rest)); len(names) > 0 {
 		t.fail("%d object item(s) left unpacked: %s", len(names), strings.Join(names, ", "))
 	}
-	return t.err
 }
 
 // stringsOf returns the elements of a list of strings without any of the characters, and
@@ -160,4 +162,20 @@ func stringsOf(value json.RawMessage, banned string) (list []string, ok bool) {
 		list = append(list, *s)
 	}
 	return list, true
+}
+
+// fsdOf returns the duration in a string, and fails in these words if there is none.
+func fsdOf(value json.RawMessage, fail func(string, ...any), words string) (d jobstate.Optional[fsd.Duration]) {
+	var text *string
+	if value == nil {
+		return d
+	}
+	err := json.Unmarshal(value, &text)
+	if err == nil && text != nil {
+		d.Value, err = fsd.Parse(*text)
+	}
+	if d.Set = err == nil && text != nil; !d.Set {
+		fail("%s", words)
+	}
+	return d
 }
