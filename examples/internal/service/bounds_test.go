@@ -47,12 +47,12 @@ func TestStreamsAreBounded(t *testing.T) {
 		for o := (parcel{}); d.Next(&o); {
 			size := 0
 			for _, a := range o.Answers {
-				text, _ := a.Payload.(json.RawMessage)
+				text := text(t, a.Payload)
 				size += len(text)
 				switch {
 				case a.Errnum == errno.Again:
 					refused++
-				case string(text) == `{"id":-1,"events":[]}`:
+				case text == `{"id":-1,"events":[]}`:
 					streams++
 				}
 			}

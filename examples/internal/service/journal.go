@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
@@ -148,7 +147,7 @@ func (s *journal) backlog(l *listener) {
 			}
 		}
 		if len(stored.Eventlog) > 0 { // or else it was purged
-			s.sendLog(l, id, stored.Eventlog, stored.Jobspec, stored.R)
+			s.sendLog(l, id, stored)
 		}
 		size += len(stored.Eventlog) + len(stored.Jobspec) + len(stored.R)
 	}
@@ -188,41 +187,27 @@ func (s *journal) lookup(id jobid.ID) Stored {
 	return stored
 }
 
+// jobEvents is an answer: events of a job.
+type jobEvents struct {
+	ID      jobid.ID          `json:"id"`
+	Events  []json.RawMessage `json:"events"`
+	Jobspec json.RawMessage   `json:"jobspec,omitempty"`
+	R       json.RawMessage   `json:"R,omitempty"`
+}
+
 // sendLog sends a listener the events of a job so far.
-func (s *journal) sendLog(l *listener, id jobid.ID, log, spec, r []byte) {
-	spec, r = redactSpec(spec), redactR(r)
-	text := beginEvents(make([]byte, 0, 64+len(log)+len(spec)+len(r)), id)
-	for line := range bytes.Lines(log) {
-		if l.allow != nil || l.deny != nil {
-			e, err := eventlog.Parse(line)
-			if err != nil {
-				s.quick.logf("events-journal: job %v: %v", id, err)
-			}
-			if err != nil || !l.wants(e.Name) {
-				continue
-			}
+func (s *journal) sendLog(l *listener, id jobid.ID, stored Stored) {
+	list := slices.DeleteFunc(events(stored.Eventlog), func(line json.RawMessage) bool {
+		if l.allow == nil && l.deny == nil {
+			return false
 		}
-		text = append(append(text, bytes.TrimSuffix(line, []byte("\n"))...), ',')
-	}
-	s.quick.answer(l.Request, endEvents(text, spec, r))
-}
-
-// beginEvents appends the beginning of an answer: the events follow, each with a comma.
-func beginEvents(text []byte, id jobid.ID) []byte {
-	text = strconv.AppendUint(append(text, `{"id":`...), uint64(id), 10)
-	return append(text, `,"events":[`...)
-}
-
-// endEvents appends the end of an answer.
-func endEvents(text, spec, r []byte) json.RawMessage {
-	text = append(bytes.TrimSuffix(text, []byte(",")), ']')
-	if len(spec) > 0 {
-		text = append(append(text, `,"jobspec":`...), spec...)
-	}
-	if len(r) > 0 {
-		text = append(append(text, `,"R":`...), r...)
-	}
-	return append(text, '}')
+		e, err := eventlog.Parse(line)
+		if err != nil {
+			s.quick.logf("events-journal: job %v: %v", id, err)
+		}
+		return err != nil || !l.wants(e.Name)
+	})
+	s.quick.answer(l.Request, jobEvents{id, list, redactSpec(stored.Jobspec), redactR(stored.R)})
 }
 
 // emit sends all listeners the events of a Ready.
@@ -235,9 +220,9 @@ func (s *journal) emit(rd *joblife.Ready) {
 	for _, r := range rd.Append {
 		switch r.Kind {
 		case joblife.RecordJobspec:
-			specs[r.Job] = redactSpec(r.Data)
+			specs[r.Job] = bytes.Clone(redactSpec(r.Data))
 		case joblife.RecordR:
-			rs[r.Job] = redactR(r.Data)
+			rs[r.Job] = bytes.Clone(redactR(r.Data))
 		}
 	}
 	for _, e := range rd.Journal {
@@ -259,19 +244,14 @@ func (s *journal) emit(rd *joblife.Ready) {
 
 // emitEntry tells all listeners of an event.
 func (s *journal) emitEntry(e joblife.JournalEntry, spec, r []byte) {
-	var text json.RawMessage
+	line, err := eventlog.AppendEntry(nil, e.Entry)
+	if err != nil {
+		s.open.logf("events-journal: job %v: %v", e.Job, err)
+		return
+	}
 	for _, l := range s.list {
-		if !l.live || !l.wants(e.Entry.Name) {
-			continue
+		if l.live && l.wants(e.Entry.Name) {
+			s.open.answer(l.Request, jobEvents{e.Job, events(line), spec, r})
 		}
-		if text == nil {
-			line, err := eventlog.AppendEntry(beginEvents(nil, e.Job), e.Entry)
-			if err != nil {
-				s.open.logf("events-journal: job %v: %v", e.Job, err)
-				return
-			}
-			text = endEvents(bytes.TrimSuffix(line, []byte("\n")), spec, r)
-		}
-		s.open.answer(l.Request, text)
 	}
 }

@@ -35,7 +35,7 @@ func (r readers) hear(t tester, o *parcel) {
 			ID     int64
 			Events []json.RawMessage
 		}
-		require.NoError(t, json.Unmarshal(a.Payload.(json.RawMessage), &p))
+		require.NoError(t, json.Unmarshal([]byte(text(t, a.Payload)), &p))
 		if p.ID == -1 {
 			r.ends[name]++
 			continue

@@ -57,7 +57,7 @@ func (d *simple) follow(a Answer) {
 	if a.Sender != "journal" {
 		return
 	}
-	require.NoError(d.t, json.Unmarshal(a.Payload.(json.RawMessage), &m))
+	require.NoError(d.t, json.Unmarshal([]byte(text(d.t, a.Payload)), &m))
 	for _, e := range m.Events {
 		if e.Name == "annotations" {
 			d.told[jobid.ID(m.ID)] = e.Context.Annotations
