@@ -112,6 +112,21 @@ type Call struct {
 	Stream bool
 }
 
+// asker returns the request that somebody waits with.
+func (r *Request) asker() *Request { return r }
+
+// takeOut takes out of a list what some requests wait with, and returns those.
+func takeOut[T interface{ asker() *Request }](list *[]T, which func(*Request) bool) (out []*Request) {
+	*list = slices.DeleteFunc(*list, func(w T) bool {
+		if !which(w.asker()) {
+			return false
+		}
+		out = append(out, w.asker())
+		return true
+	})
+	return out
+}
+
 // Any is the Nodeid of a Call that any rank may answer.
 const Any = -1
 

@@ -12,15 +12,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The jobs part has the requests that change jobs which are not over.
-type jobs struct {
-	*core
-	touched int // by requests about many jobs that are not durable
-}
-
-// active returns the job that a request changes. errnum and unknown are for a job that is
+// activeJob returns the job that a request changes. errnum and unknown are for a job that is
 // not there, denied is for one of another user: flux-core has other words in each request.
-func (s *jobs) active(r *Request, id jobid.ID, errnum int, unknown, denied string) (joblife.View, error) {
+func (s *Service) activeJob(r *Request, id jobid.ID, errnum int, unknown, denied string) (joblife.View, error) {
 	v, ok := s.m.Job(id)
 	switch {
 	case !ok:
@@ -34,7 +28,7 @@ func (s *jobs) active(r *Request, id jobid.ID, errnum int, unknown, denied strin
 }
 
 // ofUser returns the jobs of a user in some states, by id.
-func (s *jobs) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
+func (s *Service) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
 	for v := range s.m.Jobs(mask) {
 		if user == anyUser || v.UserID() == uint32(user) {
 			ids = append(ids, v.ID())
@@ -55,7 +49,7 @@ type tally struct {
 
 // each calls f for some jobs, and counts them and its errors. A dry run only counts the
 // jobs. It refuses if there is no room beside other requests: see maxMany.
-func (s *jobs) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, error) {
+func (s *Service) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, error) {
 	c := tally{Count: len(ids)}
 	if dryRun {
 		return c, nil
@@ -74,14 +68,14 @@ func (s *jobs) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, e
 }
 
 // urgency sets the urgency of a job that has no resources.
-func (s *jobs) urgency(r *Request, p struct {
+func (s *Service) urgency(r *Request, p struct {
 	ID      jobid.ID `json:"id"`
 	Urgency int      `json:"urgency"`
 }) (any, error) {
 	if p.Urgency < 0 || p.Urgency > jobstate.UrgencyExpedite {
 		return nil, fail(errno.Invalid, "urgency value is out of range")
 	}
-	v, err := s.active(r, p.ID, errno.Invalid, "unknown job", "guests can only reprioritize their own jobs")
+	v, err := s.activeJob(r, p.ID, errno.Invalid, "unknown job", "guests can only reprioritize their own jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -97,12 +91,12 @@ func (s *jobs) urgency(r *Request, p struct {
 }
 
 // memo merges values into the annotations of a job.
-func (s *jobs) memo(r *Request, p struct {
+func (s *Service) memo(r *Request, p struct {
 	ID       jobid.ID        `json:"id"`
 	Volatile bool            `json:"volatile,omitempty"`
 	Memo     json.RawMessage `json:"memo"`
 }) (any, error) {
-	_, err := s.active(r, p.ID, errno.NoEntry, "unknown job id", "guests can only add a memo to their own jobs")
+	_, err := s.activeJob(r, p.ID, errno.NoEntry, "unknown job id", "guests can only add a memo to their own jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +104,12 @@ func (s *jobs) memo(r *Request, p struct {
 }
 
 // postEvent logs an event as it is.
-func (s *jobs) postEvent(r *Request, p struct {
+func (s *Service) postEvent(r *Request, p struct {
 	ID      jobid.ID        `json:"id"`
 	Name    string          `json:"name"`
 	Context json.RawMessage `json:"context,omitempty"`
 }) (any, error) {
-	if _, err := s.active(r, p.ID, errno.NoEntry, "", ""); err != nil {
+	if _, err := s.activeJob(r, p.ID, errno.NoEntry, "", ""); err != nil {
 		return nil, fail(errno.NoEntry, "")
 	}
 	if s.step(joblife.Post{By: r.cred(), ID: p.ID, Name: p.Name, Context: p.Context}) != nil {
@@ -149,7 +143,7 @@ func (x *exception) input(r *Request, id jobid.ID) joblife.Raise {
 const notYourException = "guests can only raise exceptions on their own jobs"
 
 // raise raises an exception on a job.
-func (s *jobs) raise(r *Request, p struct {
+func (s *Service) raise(r *Request, p struct {
 	exception
 	ID         jobid.ID `json:"id"`
 	WaitStatus *int32   `json:"wait_status,omitempty"`
@@ -157,7 +151,7 @@ func (s *jobs) raise(r *Request, p struct {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if _, err := s.active(r, p.ID, errno.NoEntry, "unknown job id", notYourException); err != nil {
+	if _, err := s.activeJob(r, p.ID, errno.NoEntry, "unknown job id", notYourException); err != nil {
 		return nil, err
 	}
 	in := p.input(r, p.ID)
@@ -168,7 +162,7 @@ func (s *jobs) raise(r *Request, p struct {
 }
 
 // raiseAll raises an exception on all jobs of a user that are in some states.
-func (s *jobs) raiseAll(r *Request, p struct {
+func (s *Service) raiseAll(r *Request, p struct {
 	exception
 	DryRun bool   `json:"dry_run"`
 	UserID userID `json:"userid"`
@@ -213,14 +207,14 @@ func checkSignal(signum int) error {
 }
 
 // kill sends a signal to the shells of a job.
-func (s *jobs) kill(r *Request, p struct {
+func (s *Service) kill(r *Request, p struct {
 	ID     jobid.ID `json:"id"`
 	Signum int      `json:"signum"`
 }) (any, error) {
 	if err := checkSignal(p.Signum); err != nil {
 		return nil, err
 	}
-	v, err := s.active(r, p.ID, errno.Invalid, "unknown job id", "guests may only send signals to their own jobs")
+	v, err := s.activeJob(r, p.ID, errno.Invalid, "unknown job id", "guests may only send signals to their own jobs")
 	switch {
 	case err != nil:
 		return nil, err
@@ -231,7 +225,7 @@ func (s *jobs) kill(r *Request, p struct {
 }
 
 // killAll sends a signal to the shells of all jobs of a user.
-func (s *jobs) killAll(r *Request, p struct {
+func (s *Service) killAll(r *Request, p struct {
 	DryRun bool   `json:"dry_run"`
 	UserID userID `json:"userid"`
 	Signum int    `json:"signum"`
@@ -247,7 +241,7 @@ func (s *jobs) killAll(r *Request, p struct {
 
 // signal sends a signal to the shells of a job with the next Out. They do not answer, so
 // nobody learns whether it arrived.
-func (s *jobs) signal(id jobid.ID, signum int) error {
+func (s *Service) signal(id jobid.ID, signum int) error {
 	type payload struct {
 		Signum int `json:"signum"`
 	}

@@ -158,13 +158,13 @@ func TestWhatRequestsLog(t *testing.T) {
 func TestQueuesRefuseJobsInTheWordsOfFlux(t *testing.T) {
 	s := newDesk(t, Config{})
 	require.NoError(t, s.step(joblife.EnableQueue{Reason: "fubar"}))
-	require.EqualError(t, s.queues.admits(""), "job submission is disabled: fubar")
-	require.EqualError(t, s.queues.admits("batch"), "'batch' is not a valid queue")
+	require.EqualError(t, s.admits(""), "job submission is disabled: fubar")
+	require.EqualError(t, s.admits("batch"), "'batch' is not a valid queue")
 	s = newDesk(t, Config{Queues: map[string]Queue{"batch": {}}})
-	require.NoError(t, s.queues.admits("batch"))
+	require.NoError(t, s.admits("batch"))
 	require.NoError(t, s.step(joblife.EnableQueue{Queue: "batch", Reason: "fubar"}))
-	require.EqualError(t, s.queues.admits("batch"), "job submission to batch is disabled: fubar")
-	require.EqualError(t, s.queues.admits(""), "a named queue is required")
+	require.EqualError(t, s.admits("batch"), "job submission to batch is disabled: fubar")
+	require.EqualError(t, s.admits(""), "a named queue is required")
 }
 
 func TestRaisePublishesTheException(t *testing.T) {

@@ -97,17 +97,7 @@ func (s *journal) cancel(r *Request, p struct {
 	return nil, errLater
 }
 
-// remove takes out listeners.
-func (s *journal) remove(which func(*Request) bool) (out []*Request) {
-	s.list = slices.DeleteFunc(s.list, func(l *listener) bool {
-		if which(l.Request) {
-			out = append(out, l.Request)
-			return true
-		}
-		return false
-	})
-	return out
-}
+func (s *journal) remove(which func(*Request) bool) []*Request { return takeOut(&s.list, which) }
 
 // backlog sends a new reader the history, in parts, so that an Out stays small however long
 // the history is. What it lacks comes with the next Ready that is durable.

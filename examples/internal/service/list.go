@@ -30,21 +30,13 @@ type listed struct {
 	Dependencies []string           `json:"dependencies,omitempty"`
 }
 
-// The lists part has the requests that only look.
-type lists struct {
-	*core
-	waits     *waits
-	journal   *journal
-	processes *processes
-}
-
 // getinfo returns the greatest id of a job, above which job-ingest makes more.
-func (s *lists) getinfo(*Request) (any, error) {
+func (s *Service) getinfo(*Request) (any, error) {
 	return map[string]jobid.ID{"max_jobid": s.m.Stats().MaxID}, nil
 }
 
 // stats returns counts.
-func (s *lists) stats(*Request) (any, error) {
+func (s *Service) stats(*Request) (any, error) {
 	m := s.m.Stats()
 	var out struct {
 		Journal struct {
@@ -65,7 +57,7 @@ func (s *lists) stats(*Request) (any, error) {
 // list lists the active jobs: those that wait for resources, in the order in which they get
 // them, then the others in the same order, then jobs that are over and may still be waited
 // for.
-func (s *lists) list(r *Request, p struct {
+func (s *Service) list(r *Request, p struct {
 	Max int `json:"max_entries"` // 0: all
 }) (any, error) {
 	if p.Max < 0 {
@@ -97,8 +89,8 @@ func (s *lists) list(r *Request, p struct {
 	return map[string][]listed{"jobs": jobs}, s.hold(size)
 }
 
-// query counts the jobs that concern the scheduler.
-func (s *lists) query(*Request) (any, error) {
+// allocQuery counts the jobs that concern the scheduler.
+func (s *Service) allocQuery(*Request) (any, error) {
 	n := s.m.Stats()
 	return struct {
 		Queue   int `json:"queue_length"`
@@ -108,7 +100,7 @@ func (s *lists) query(*Request) (any, error) {
 }
 
 // resourceStatus tells what all jobs together hold of the scheduler's resources.
-func (s *lists) resourceStatus(*Request) (any, error) {
+func (s *Service) resourceStatus(*Request) (any, error) {
 	var list []*rset.R
 	for _, r := range s.m.Allocated() {
 		list = append(list, r)
@@ -165,7 +157,7 @@ func priority(v joblife.View) int64 {
 }
 
 // history lists jobs of the user who asks, the youngest first.
-func (s *lists) history(r *Request, p struct {
+func (s *Service) history(r *Request, p struct {
 	Slice string `json:"slice"`
 }) (any, error) {
 	part, ok := parseSlice(p.Slice)

@@ -16,14 +16,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// The queues part has the requests about queues, and takes jobs into them.
-type queues struct {
-	*core
-	sched *scheduler
-}
-
-// state returns the state of a queue.
-func (s *queues) state(name string) (joblife.QueueStatus, error) {
+// queueState returns the state of a queue.
+func (s *Service) queueState(name string) (joblife.QueueStatus, error) {
 	q, ok := s.m.Queue(name)
 	switch {
 	case ok:
@@ -35,8 +29,8 @@ func (s *queues) state(name string) (joblife.QueueStatus, error) {
 }
 
 // admits returns an error if a queue takes no jobs.
-func (s *queues) admits(name string) error {
-	q, err := s.state(name)
+func (s *Service) admits(name string) error {
+	q, err := s.queueState(name)
 	switch {
 	case err != nil || q.Enabled:
 		return err
@@ -46,24 +40,24 @@ func (s *queues) admits(name string) error {
 	return fail(errno.Invalid, "job submission to %s is disabled: %s", name, q.DisableReason)
 }
 
-// of returns the state of the queue that a request names, or of the anonymous one.
-func (s *queues) of(name *string) (joblife.QueueStatus, error) {
+// queueOf returns the state of the queue that a request names, or of the anonymous one.
+func (s *Service) queueOf(name *string) (joblife.QueueStatus, error) {
 	if name != nil && *name == "" {
 		return joblife.QueueStatus{}, fail(errno.Invalid, "'' is not a valid queue")
 	}
-	return s.state(deref(name))
+	return s.queueState(deref(name))
 }
 
-// list answers with the names of the named queues.
-func (s *queues) list(*Request) (any, error) {
+// queueList answers with the names of the named queues.
+func (s *Service) queueList(*Request) (any, error) {
 	return map[string]any{"queues": append([]string{}, s.cfg.queues()...)}, nil
 }
 
-// status answers with the state of a queue.
-func (s *queues) status(r *Request, p struct {
+// queueStatus answers with the state of a queue.
+func (s *Service) queueStatus(r *Request, p struct {
 	Name *string `json:"name,omitempty"`
 }) (any, error) {
-	q, err := s.of(p.Name)
+	q, err := s.queueOf(p.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +74,8 @@ func (s *queues) status(r *Request, p struct {
 	return answer, nil
 }
 
-// enable lets a queue take jobs, or not.
-func (s *queues) enable(r *Request, p struct {
+// queueEnable lets a queue take jobs, or not.
+func (s *Service) queueEnable(r *Request, p struct {
 	Name   *string `json:"name,omitempty"`
 	Enable bool    `json:"enable"`
 	Reason *string `json:"reason,omitempty"`
@@ -90,30 +84,30 @@ func (s *queues) enable(r *Request, p struct {
 	if !p.Enable && p.Reason == nil {
 		return nil, fail(errno.Invalid, "reason is required for disable")
 	}
-	return nil, s.each(p.Name, p.All, func(name string) joblife.Input {
+	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
 		return joblife.EnableQueue{By: r.cred(), Queue: name, Enable: p.Enable, Reason: deref(p.Reason)}
 	})
 }
 
-// start lets a queue send jobs to the scheduler, or not.
-func (s *queues) start(r *Request, p struct {
+// queueStart lets a queue send jobs to the scheduler, or not.
+func (s *Service) queueStart(r *Request, p struct {
 	Name     *string `json:"name,omitempty"`
 	Start    bool    `json:"start"`
 	Reason   *string `json:"reason,omitempty"`
 	All      bool    `json:"all"`
 	Volatile bool    `json:"nocheckpoint,omitempty"`
 }) (any, error) {
-	return nil, s.each(p.Name, p.All, func(name string) joblife.Input {
+	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
 		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason), Volatile: p.Volatile}
 	})
 }
 
-// each gives the Manager an input for a queue, or for each one.
-func (s *queues) each(name *string, all bool, in func(string) joblife.Input) error {
+// eachQueue gives the Manager an input for a queue, or for each one.
+func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Input) error {
 	names := s.cfg.queues()
 	switch {
 	case name != nil:
-		if _, err := s.of(name); err != nil {
+		if _, err := s.queueOf(name); err != nil {
 			return err
 		}
 		names = []string{*name}
@@ -130,9 +124,9 @@ func (s *queues) each(name *string, all bool, in func(string) joblife.Input) err
 	return nil
 }
 
-// stop stops the queues that a restart finds started.
-func (s *queues) stop() error {
-	return s.each(nil, true, func(name string) joblife.Input {
+// stopQueues stops the queues that a restart finds started.
+func (s *Service) stopQueues() error {
+	return s.eachQueue(nil, true, func(name string) joblife.Input {
 		q, _ := s.m.Queue(name)
 		if q.Started {
 			q.StopReason = "Automatically stopped due to restart"
@@ -160,7 +154,7 @@ type submission struct {
 
 // submit submits jobs that job-ingest has checked. A job that is refused stops no other, but
 // one that cannot be decoded stops all.
-func (s *queues) submit(r *Request, p struct {
+func (s *Service) submit(r *Request, p struct {
 	Jobs json.RawMessage `json:"jobs"`
 }) (any, error) {
 	var list []submission
@@ -193,7 +187,7 @@ func (s *queues) submit(r *Request, p struct {
 }
 
 // refusal returns the words for a job that was refused, as its user sees them.
-func (s *queues) refusal(j *submission, err error) string {
+func (s *Service) refusal(j *submission, err error) string {
 	if !errors.Is(err, joblife.ErrRefused) {
 		_, text := explain(err)
 		return text

@@ -15,8 +15,8 @@
 // # Reading the source
 //
 // service.go has the table of requests and what the loop calls, core.go what all parts share: the messages,
-// the Manager and what goes out. The others are parts with their own state, or hooks. A request
-// goes from the table to one function of a part, with its payload decoded; that gives the
+// the Manager and what goes out. The others are requests, parts with a state of their own, or
+// hooks. A request goes from the table to one function, with its payload decoded; that gives the
 // Manager inputs and returns what to answer.
 //
 // # What is left out
@@ -68,14 +68,12 @@ type Service struct {
 	waits     waits
 	empties   empties
 	purges    purges
-	jobs      jobs
-	queues    queues
 	limits    limits
-	updates   updates
-	lists     lists
 	sched     scheduler
 	exec      executor
 	processes processes
+	updates   []*update // that wait for a Response
+	touched   int       // jobs, by requests about many that are not durable
 }
 
 // Restore returns a service with the jobs of earlier records, if any: see [joblife.Restore].
@@ -100,7 +98,7 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 		err = s.processes.resolve(recovered.Unresolved)
 	}
 	if err == nil && before && cfg.StopQueues {
-		err = s.queues.stop()
+		err = s.stopQueues()
 	}
 	if err == nil {
 		s.Loop, err = loop.New(m, loop.Config{
@@ -119,15 +117,12 @@ func newService(now time.Time, cfg Config) *Service {
 	}
 	s := &Service{core: c}
 	c.flush, c.later = s.flush, func(f func()) { _ = s.Do(f) }
-	s.journal.core, s.empties.core, s.purges.core, s.jobs.core = c, c, c, c
+	s.journal.core, s.empties.core, s.purges.core = c, c, c
 	s.waits = newWaits(c)
 	s.processes = processes{core: c, running: make(map[place]*process)}
 	s.sched = scheduler{core: c, processes: &s.processes}
 	s.exec = executor{core: c, starts: make(map[jobid.ID]bool)}
-	s.queues = queues{core: c, sched: &s.sched}
 	s.limits = limits{core: c, jobs: make(map[uint32]int), known: make(map[jobid.ID]eventlog.Timestamp)}
-	s.updates = updates{core: c, queues: &s.queues, limits: &s.limits, sched: &s.sched}
-	s.lists = lists{core: c, waits: &s.waits, journal: &s.journal, processes: &s.processes}
 	s.handlers = s.table()
 	return s
 }
@@ -147,7 +142,7 @@ func (s *Service) manager(cfg Config) joblife.Config {
 func (s *Service) table() map[string]handler {
 	const guests, owner = true, false
 	return map[string]handler{
-		"alloc-query":           {guests, s.lists.query},
+		"alloc-query":           {guests, s.allocQuery},
 		"config-reload":         {owner, s.reload},
 		"disconnect":            {guests, s.disconnect},
 		"drain":                 {owner, s.empties.drain},
@@ -155,31 +150,31 @@ func (s *Service) table() map[string]handler {
 		"events-journal-cancel": {owner, with(s.journal.cancel)},
 		"exec-hello":            {owner, read("", exec.Parse, s.exec.serveHello)},
 		"getattr":               {guests, with(s.getattr)},
-		"getinfo":               {guests, s.lists.getinfo},
-		"history.get":           {guests, with(s.lists.history)},
+		"getinfo":               {guests, s.getinfo},
+		"history.get":           {guests, with(s.history)},
 		"housekeeping-kill":     {owner, with(s.processes.housekeepingKill)},
 		"idle":                  {owner, s.empties.idle},
-		"kill":                  {guests, with(s.jobs.kill)},
-		"killall":               {guests, read("error decoding request", unmarshal, s.jobs.killAll)},
-		"list":                  {owner, with(s.lists.list)},
-		"memo":                  {guests, with(s.jobs.memo)},
-		"post-event.post":       {owner, with(s.jobs.postEvent)},
+		"kill":                  {guests, with(s.kill)},
+		"killall":               {guests, read("error decoding request", unmarshal, s.killAll)},
+		"list":                  {owner, with(s.list)},
+		"memo":                  {guests, with(s.memo)},
+		"post-event.post":       {owner, with(s.postEvent)},
 		"purge":                 {owner, with(s.purges.purge)},
 		"purge-id":              {owner, with(s.purges.purgeID)},
-		"queue-enable":          {owner, with(s.queues.enable)},
-		"queue-list":            {guests, s.queues.list},
-		"queue-start":           {owner, with(s.queues.start)},
-		"queue-status":          {guests, with(s.queues.status)},
-		"raise":                 {guests, with(s.jobs.raise)},
-		"raiseall":              {guests, with(s.jobs.raiseAll)},
-		"resource-status":       {owner, s.lists.resourceStatus},
+		"queue-enable":          {owner, with(s.queueEnable)},
+		"queue-list":            {guests, s.queueList},
+		"queue-start":           {owner, with(s.queueStart)},
+		"queue-status":          {guests, with(s.queueStatus)},
+		"raise":                 {guests, with(s.raise)},
+		"raiseall":              {guests, with(s.raiseAll)},
+		"resource-status":       {owner, s.resourceStatus},
 		"sched-hello":           {owner, read("", alloc.Parse, s.sched.serveHello)},
 		"sched-ready":           {owner, read("", alloc.Parse, s.sched.serveReady)},
 		"set-batch-timeout":     {owner, with(setBatchTimeout)},
-		"stats-get":             {guests, s.lists.stats},
-		"submit":                {owner, with(s.queues.submit)},
-		"update":                {guests, with(s.updates.serve)},
-		"urgency":               {guests, with(s.jobs.urgency)},
+		"stats-get":             {guests, s.stats},
+		"submit":                {owner, with(s.submit)},
+		"update":                {guests, with(s.update)},
+		"urgency":               {guests, with(s.urgency)},
 		"wait":                  {owner, read("malformed wait request", unmarshal, s.waits.wait)},
 	}
 }
@@ -294,7 +289,7 @@ func (s *Service) Leave(is func(sender string) bool) error {
 	s.empties.remove(gone)
 	s.waits.remove(gone)
 	s.journal.remove(gone)
-	for _, u := range s.updates.list {
+	for _, u := range s.updates {
 		if gone(u.r) {
 			u.r.Matchtag = 0
 		}
@@ -311,7 +306,7 @@ func (s *Service) Stop() {
 	for _, l := range s.journal.remove(all) {
 		s.quick.fail(l, errNoData)
 	}
-	s.updates.end()
+	s.endUpdates()
 }
 
 // Deadline returns when the Loop has to Advance, and false for never.

@@ -42,7 +42,7 @@ type update struct {
 	updates []jobstate.Update // as asked
 	size    int               // bytes that were sent to others
 
-	// check sets these.
+	// checkUpdate sets these.
 	all        []jobstate.Update // with what follows from those asked
 	spec       *jobspec.Spec     // after all
 	above      bool              // the owner is above the limits
@@ -51,18 +51,9 @@ type update struct {
 	expiration jobstate.Optional[eventlog.Timestamp] // of a running job
 }
 
-// The updates part has the updates that wait for a Response.
-type updates struct {
-	*core
-	queues *queues
-	limits *limits
-	sched  *scheduler
-	list   []*update
-}
-
-// serve changes the duration or the queue of a job. First it asks others whether the job can
+// update changes the duration or the queue of a job. First it asks others whether the job can
 // still run, and the scheduler whether it lets the job run for longer.
-func (s *updates) serve(r *Request, p struct {
+func (s *Service) update(r *Request, p struct {
 	ID      jobid.ID        `json:"id"`
 	Updates json.RawMessage `json:"updates"`
 }) (any, error) {
@@ -70,7 +61,7 @@ func (s *updates) serve(r *Request, p struct {
 	if u.updates == nil {
 		return nil, fail(errno.Invalid, "one or more jobspec updates are invalid")
 	}
-	if err := s.check(u); err != nil {
+	if err := s.checkUpdate(u); err != nil {
 		return nil, err
 	}
 	switch {
@@ -95,35 +86,35 @@ func (s *updates) serve(r *Request, p struct {
 			return nil
 		})
 	}
-	return nil, s.apply(u)
+	return nil, s.applyUpdate(u)
 }
 
 // askFirst sends a Call, and updates the job if the response allows it. The error is errLater
 // if it sent one.
-func (s *updates) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
+func (s *Service) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
 	ofUser, size := 0, u.size
-	for _, o := range s.list {
+	for _, o := range s.updates {
 		if size += o.size; o.r.UserID == u.r.UserID {
 			ofUser++
 		}
 	}
-	if len(s.list) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
+	if len(s.updates) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
 		return fail(errno.Again, "too many updates are being checked")
 	}
-	s.list = append(s.list, u)
+	s.updates = append(s.updates, u)
 	c := Call{Topic: topic, To: s.sched.sender, Nodeid: 0, Payload: payload}
 	s.send(&s.quick, c, func(a Response) error {
-		i := slices.Index(s.list, u)
+		i := slices.Index(s.updates, u)
 		if i < 0 {
-			return nil // end has answered
+			return nil // endUpdates has answered
 		}
-		s.list = slices.Delete(s.list, i, i+1)
+		s.updates = slices.Delete(s.updates, i, i+1)
 		err := allows(a)
 		if err == nil {
-			err = s.check(u) // the job went on meanwhile
+			err = s.checkUpdate(u) // the job went on meanwhile
 		}
 		if err == nil {
-			err = s.apply(u)
+			err = s.applyUpdate(u)
 		}
 		if err != nil {
 			s.quick.fail(u.r, err)
@@ -135,12 +126,12 @@ func (s *updates) askFirst(u *update, topic string, payload any, allows func(Res
 	return errLater
 }
 
-// end fails the updates that wait for others.
-func (s *updates) end() {
-	for _, u := range s.list {
+// endUpdates fails the updates that wait for others.
+func (s *Service) endUpdates() {
+	for _, u := range s.updates {
 		s.quick.fail(u.r, fail(errno.Again, "job manager is shutting down"))
 	}
-	s.list = nil
+	s.updates = nil
 }
 
 // readUpdates returns the updates of a request in their order, and nil if one of them is
@@ -160,8 +151,8 @@ func readUpdates(text json.RawMessage) (list []jobstate.Update) {
 	return list
 }
 
-// check returns an error if an update is not allowed. It may be called again.
-func (s *updates) check(u *update) error {
+// checkUpdate returns an error if an update is not allowed. It may be called again.
+func (s *Service) checkUpdate(u *update) error {
 	v, ok := s.m.Job(u.id)
 	if !ok {
 		return fail(errno.NoEntry, "unknown job id")
@@ -243,7 +234,7 @@ func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64
 }
 
 // toQueue checks a new queue, and returns the constraints that come with it.
-func (s *updates) toQueue(u *update, v joblife.View, value json.RawMessage) (json.RawMessage, error) {
+func (s *Service) toQueue(u *update, v joblife.View, value json.RawMessage) (json.RawMessage, error) {
 	var name *string
 	if json.Unmarshal(value, &name) != nil || name == nil {
 		return nil, fail(errno.Invalid, "plugin args unpack failed")
@@ -255,14 +246,14 @@ func (s *updates) toQueue(u *update, v joblife.View, value json.RawMessage) (jso
 	case *name == old && old != "":
 		return nil, fail(errno.Invalid, "job queue is already set to %s", *name)
 	}
-	q, err := s.queues.of(name)
+	q, err := s.queueOf(name)
 	if err != nil {
 		return nil, err
 	}
 	if !q.Enabled {
 		return nil, fail(errno.Invalid, "queue %s is currently disabled", *name)
 	}
-	if _, err := s.queues.state(old); err != nil {
+	if _, err := s.queueState(old); err != nil {
 		return nil, err
 	}
 	// The constraints of the old queue are replaced. Any others would be lost.
@@ -293,8 +284,8 @@ func equalConstraints(a, b json.RawMessage) bool {
 	return len(x)+len(y) == 0 || reflect.DeepEqual(x, y)
 }
 
-// apply updates a job.
-func (s *updates) apply(u *update) error {
+// applyUpdate updates a job.
+func (s *Service) applyUpdate(u *update) error {
 	v, _ := s.m.Job(u.id)
 	if u.above && u.r.UserID != v.UserID() { // the limits may not hold for a later update
 		if err := s.step(joblife.SetFlags{By: u.r.cred(), ID: u.id, Flags: []string{flagImmutable}}); err != nil {

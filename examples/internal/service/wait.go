@@ -140,14 +140,7 @@ func (w *waits) remove(which func(*Request) bool) (out []*Request) {
 			delete(w.one, id)
 		}
 	}
-	w.any = slices.DeleteFunc(w.any, func(r *Request) bool {
-		if which(r) {
-			out = append(out, r)
-			return true
-		}
-		return false
-	})
-	return out
+	return append(out, takeOut(&w.any, which)...)
 }
 
 // resultOf returns how a job ended, by the event that led to CLEANUP.
