@@ -108,7 +108,6 @@ func (b *Outbox) forget() {
 	b.share.hold(0)
 }
 
-// next takes what is to be sent.
 func (b *Outbox) next() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -118,7 +118,6 @@ func (p *Program) Parse(args []string, stdout, stderr io.Writer) (int, bool) {
 	return ExitOK, true
 }
 
-// flags adds the flags of every program.
 func (p *Program) flags() {
 	p.Flags.SetOutput(io.Discard)
 	p.Flags.Usage = func() {}

@@ -62,7 +62,6 @@ type Stored struct {
 	Eventlog, Jobspec, R []byte
 }
 
-// queues returns the names of the named queues, in order.
 func (c *Config) queues() []string { return slices.Sorted(maps.Keys(c.Queues)) }
 
 // A Queue is what the service knows of a named queue.

@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/rset"
 )
 
 // Bits of a Rolemask (RFC 12).
@@ -41,7 +42,6 @@ type Request struct {
 
 func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }
 
-// cred returns who asks.
 func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Guest: !r.owner()} }
 
 // mayAct reports whether a request may be about the jobs of a user.
@@ -141,7 +141,6 @@ func (o *Out) isEmpty() bool {
 	return len(o.Answers)+len(o.Calls)+len(o.Events)+len(o.Log)+len(o.Ended) == 0
 }
 
-// add adds what another Out has to send.
 func (o *Out) add(p Out) {
 	if o.isEmpty() {
 		*o = p
@@ -170,7 +169,6 @@ func (o *Out) fail(r *Request, err error) {
 	}
 }
 
-// logf adds a line for an administrator.
 func (o *Out) logf(format string, args ...any) { o.Log = append(o.Log, fmt.Sprintf(format, args...)) }
 
 // A failure is an error with its number for the answer.
@@ -193,7 +191,6 @@ var (
 	errLater     = errors.New("answered later")                  // see server
 )
 
-// explain returns the number and the words of an error.
 func explain(err error) (errnum int, text string) {
 	var f *failure
 	switch {
@@ -285,7 +282,6 @@ type waiting struct {
 	topic   string
 }
 
-// now returns the time.
 func (c *core) now() time.Time {
 	if c.Loop == nil {
 		return c.begun
@@ -293,7 +289,6 @@ func (c *core) now() time.Time {
 	return c.Loop.Now()
 }
 
-// step gives an input to the Manager.
 func (c *core) step(in joblife.Input) error {
 	if c.Loop == nil {
 		return c.m.Step(c.begun, in)
@@ -352,7 +347,6 @@ func (c *core) void(prefix string) {
 	}
 }
 
-// self is the Cred of what the service does by itself.
 func (c *core) self() joblife.Cred { return joblife.Cred{UserID: c.cfg.Manager.Owner} }
 
 // name returns an id as flux-core logs it.
@@ -363,7 +357,16 @@ func (c *core) name(id jobid.ID) string {
 	return id.String()
 }
 
-// activeJobs counts the jobs that are not over.
+// allocated returns what a job holds of the scheduler's resources, also when it is over.
+func (c *core) allocated(id jobid.ID) *rset.R {
+	for job, r := range c.m.Allocated() {
+		if job == id {
+			return r
+		}
+	}
+	return nil
+}
+
 func (c *core) activeJobs() (n int) {
 	for state, jobs := range c.m.Stats().States {
 		if state != jobstate.StateInactive {

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -46,10 +45,7 @@ func (s *executor) serveHello(r *Request, h exec.Hello) (any, error) {
 
 // lost ends the session. Jobs may run on.
 func (s *executor) lost(why string) error {
-	note, err := json.Marshal(map[string]string{"note": why})
-	if err != nil {
-		return err
-	}
+	note := fmt.Appendf(nil, `{"note":%q}`, why)
 	for _, id := range slices.Sorted(maps.Keys(s.starts)) {
 		v, ok := s.m.Job(id)
 		if !ok || !v.Job().HasFlag("debug") {
@@ -95,7 +91,6 @@ func (s *executor) started(r Response) error {
 	return err
 }
 
-// emit adds what a Ready says to the executor.
 func (s *executor) emit(rd *joblife.Ready) {
 	if !s.live {
 		return

@@ -61,7 +61,6 @@ type attributes struct {
 	log  []byte
 }
 
-// get returns an attribute by its name.
 func (a *attributes) get(name string) (any, error) {
 	switch {
 	case name == "jobspec" && a.spec != nil:

@@ -94,10 +94,8 @@ func (s *processes) endPartial() error {
 	}
 	for _, h := range list {
 		hosts := "?"
-		for id, r := range s.m.Allocated() {
-			if id == h.Job {
-				hosts = r.Nodelist().String()
-			}
+		if r := s.allocated(h.Job); r != nil {
+			hosts = r.Nodelist().String()
 		}
 		s.quick.logf("housekeeping: %s (rank %v) from %s will be terminated because"+
 			" scheduler does not support restart with partially released resources", hosts, h.Ranks, s.name(h.Job))

@@ -27,7 +27,6 @@ func (s *Service) activeJob(r *Request, id jobid.ID, errnum int, unknown, denied
 	return v, nil
 }
 
-// ofUser returns the jobs of a user in some states, by id.
 func (s *Service) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
 	for v := range s.m.Jobs(mask) {
 		if user == anyUser || v.UserID() == uint32(user) {
@@ -135,14 +134,12 @@ func (x *exception) check() error {
 	return nil
 }
 
-// input returns the input that raises the exception on a job.
 func (x *exception) input(r *Request, id jobid.ID) joblife.Raise {
 	return joblife.Raise{By: r.cred(), ID: id, Type: x.Type, Severity: x.Severity, Note: x.Note}
 }
 
 const notYourException = "guests can only raise exceptions on their own jobs"
 
-// raise raises an exception on a job.
 func (s *Service) raise(r *Request, p struct {
 	exception
 	ID         jobid.ID `json:"id"`
@@ -161,7 +158,6 @@ func (s *Service) raise(r *Request, p struct {
 	return nil, s.step(in)
 }
 
-// raiseAll raises an exception on all jobs of a user that are in some states.
 func (s *Service) raiseAll(r *Request, p struct {
 	exception
 	DryRun bool   `json:"dry_run"`
@@ -224,7 +220,6 @@ func (s *Service) kill(r *Request, p struct {
 	return nil, s.signal(p.ID, p.Signum)
 }
 
-// killAll sends a signal to the shells of all jobs of a user.
 func (s *Service) killAll(r *Request, p struct {
 	DryRun bool   `json:"dry_run"`
 	UserID userID `json:"userid"`

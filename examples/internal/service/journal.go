@@ -35,7 +35,6 @@ type listener struct {
 	live        bool                       // it has the history, and gets what happens
 }
 
-// wants reports whether a listener has asked for events of a name.
 func (l *listener) wants(name string) bool {
 	if _, ok := l.allow[name]; !ok && l.allow != nil {
 		return false
@@ -155,7 +154,6 @@ func isUpdated(j *jobstate.Job) bool {
 	return ok
 }
 
-// isAllocated reports whether a log has an alloc.
 func isAllocated(log []byte) bool {
 	for line := range bytes.Lines(log) {
 		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventAlloc {
@@ -165,7 +163,6 @@ func isAllocated(log []byte) bool {
 	return false
 }
 
-// lookup returns what the store has of a job.
 func (s *journal) lookup(id jobid.ID) Stored {
 	if s.cfg.Lookup == nil {
 		return Stored{}
@@ -185,7 +182,6 @@ type jobEvents struct {
 	R       json.RawMessage   `json:"R,omitempty"`
 }
 
-// sendLog sends a listener the events of a job so far.
 func (s *journal) sendLog(l *listener, id jobid.ID, stored Stored) {
 	list := slices.DeleteFunc(events(stored.Eventlog), func(line json.RawMessage) bool {
 		if l.allow == nil && l.deny == nil {
@@ -200,7 +196,6 @@ func (s *journal) sendLog(l *listener, id jobid.ID, stored Stored) {
 	s.quick.answer(l.Request, jobEvents{id, list, redactSpec(stored.Jobspec), redactR(stored.R)})
 }
 
-// emit sends all listeners the events of a Ready.
 func (s *journal) emit(rd *joblife.Ready) {
 	if len(s.list) == 0 {
 		return
@@ -232,7 +227,6 @@ func (s *journal) emit(rd *joblife.Ready) {
 	}
 }
 
-// emitEntry tells all listeners of an event.
 func (s *journal) emitEntry(e joblife.JournalEntry, spec, r []byte) {
 	line, err := eventlog.AppendEntry(nil, e.Entry)
 	if err != nil {

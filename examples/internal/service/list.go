@@ -35,7 +35,6 @@ func (s *Service) getinfo(*Request) (any, error) {
 	return map[string]jobid.ID{"max_jobid": s.m.Stats().MaxID}, nil
 }
 
-// stats returns counts.
 func (s *Service) stats(*Request) (any, error) {
 	m := s.m.Stats()
 	var out struct {

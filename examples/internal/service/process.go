@@ -61,7 +61,6 @@ type drain struct {
 	then   func() error
 }
 
-// emit adds what a Ready says of prologs, epilogs and housekeeping.
 func (s *processes) emit(rd *joblife.Ready) {
 	for _, l := range rd.Launch {
 		s.launch(l)
@@ -97,14 +96,6 @@ func (s *processes) drainRanks(out *Out, d drain) {
 		s.drains = append(s.drains, d)
 		return nil
 	})
-}
-
-// deadline returns when drainDue has a drain to send, and false if there is none.
-func (s *processes) deadline() (time.Time, bool) {
-	if len(s.drains) == 0 {
-		return time.Time{}, false
-	}
-	return s.drains[0].at, true
 }
 
 // drainDue sends the drains that are due again.
@@ -298,10 +289,8 @@ func (s *processes) output(p *process, stream string, data []byte, eof bool) err
 	return nil
 }
 
-// why returns what a failure says.
 func (r *Response) why() string { return cmp.Or(r.Errstr, "errnum "+strconv.Itoa(r.Errnum)) }
 
-// ignored reports whether a line of the output of a prolog or an epilog is not logged.
 func (s *processes) ignored(line []byte) bool {
 	return len(bytes.TrimSpace(line)) == 0 ||
 		slices.ContainsFunc(s.cfg.LogIgnore, func(re *regexp.Regexp) bool { return re.Match(line) })
@@ -331,11 +320,7 @@ func (s *processes) resources(p *process) *rset.R {
 		*p.r = v.R()
 	}
 	if *p.r == nil { // the job is over
-		for id, r := range s.m.Allocated() {
-			if id == p.job {
-				*p.r = r
-			}
-		}
+		*p.r = s.allocated(p.job)
 	}
 	return *p.r
 }
@@ -374,7 +359,6 @@ func (s *processes) ended(p *process, r Response) error {
 	return s.report(p, rep)
 }
 
-// report tells the Manager of a process.
 func (s *processes) report(p *process, r perilog.Report) error {
 	r.Action, r.Attempt, r.Rank = p.action, p.attempt, p.rank
 	return s.step(joblife.Report{Job: p.job, Report: r})

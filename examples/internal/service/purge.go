@@ -80,7 +80,6 @@ func (s *purges) purgeID(r *Request, p struct {
 	return purged(1), unpurgeable(err)
 }
 
-// unpurgeable returns the error of a job that cannot be purged.
 func unpurgeable(err error) error {
 	switch {
 	case errors.Is(err, purge.ErrUnknown), errors.Is(err, purge.ErrPurged):
@@ -129,7 +128,6 @@ func (s *purges) count(in *purging, f func(int)) error {
 	}, func(a joblife.Answer) { f(a.Count) })
 }
 
-// removeOldest removes the oldest of n jobs.
 func (s *purges) removeOldest(in *purging, n int) {
 	s.busy = false
 	ids := s.oldest(min(n, in.batch))
@@ -193,7 +191,6 @@ func (s *purges) hooks() joblife.Hooks {
 	return joblife.Hooks{Name: "purged", Removed: func(e *joblife.HookEvent) { s.gone = append(s.gone, e.Job.ID()) }}
 }
 
-// purged returns the answer of requests to purge.
 func purged(n int) any { return map[string]int{"count": n} }
 
 // events returns an event with the jobs that were purged since the last call.

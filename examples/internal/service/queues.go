@@ -16,7 +16,6 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// queueState returns the state of a queue.
 func (s *Service) queueState(name string) (joblife.QueueStatus, error) {
 	q, ok := s.m.Queue(name)
 	switch {
@@ -28,7 +27,6 @@ func (s *Service) queueState(name string) (joblife.QueueStatus, error) {
 	return q, fail(errno.Invalid, "'%s' is not a valid queue", name)
 }
 
-// admits returns an error if a queue takes no jobs.
 func (s *Service) admits(name string) error {
 	q, err := s.queueState(name)
 	switch {
@@ -48,12 +46,10 @@ func (s *Service) queueOf(name *string) (joblife.QueueStatus, error) {
 	return s.queueState(deref(name))
 }
 
-// queueList answers with the names of the named queues.
 func (s *Service) queueList(*Request) (any, error) {
 	return map[string]any{"queues": append([]string{}, s.cfg.queues()...)}, nil
 }
 
-// queueStatus answers with the state of a queue.
 func (s *Service) queueStatus(r *Request, p struct {
 	Name *string `json:"name,omitempty"`
 }) (any, error) {

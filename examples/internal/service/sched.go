@@ -44,7 +44,6 @@ func (s *scheduler) serveReady(r *Request, m alloc.Ready) (any, error) {
 	return nil, errLater
 }
 
-// lost ends the session.
 func (s *scheduler) lost() error {
 	if err := s.step(joblife.SchedLost{}); err != nil {
 		return err
@@ -90,7 +89,6 @@ func (s *scheduler) allocated(r Response) error {
 	return err
 }
 
-// emit adds what a Ready says to the scheduler.
 func (s *scheduler) emit(rd *joblife.Ready) {
 	if !s.live {
 		return

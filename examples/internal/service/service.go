@@ -312,8 +312,8 @@ func (s *Service) Stop() {
 // Deadline returns when the Loop has to Advance, and false for never.
 func (s *Service) Deadline() (time.Time, bool) {
 	at, ok := s.m.Deadline()
-	if again, drains := s.processes.deadline(); drains && (!ok || again.Before(at)) {
-		return again, true
+	if d := s.processes.drains; len(d) > 0 && (!ok || d[0].at.Before(at)) {
+		return d[0].at, true
 	}
 	return at, ok
 }

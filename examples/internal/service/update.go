@@ -126,7 +126,6 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 	return errLater
 }
 
-// endUpdates fails the updates that wait for others.
 func (s *Service) endUpdates() {
 	for _, u := range s.updates {
 		s.quick.fail(u.r, fail(errno.Again, "job manager is shutting down"))
@@ -219,7 +218,6 @@ func (s *Service) checkUpdate(u *update) error {
 	return nil
 }
 
-// toDuration checks a new duration.
 func toDuration(value json.RawMessage, denied bool) (d jobstate.Optional[float64], err error) {
 	var seconds *float64
 	switch {
@@ -284,7 +282,6 @@ func equalConstraints(a, b json.RawMessage) bool {
 	return len(x)+len(y) == 0 || reflect.DeepEqual(x, y)
 }
 
-// applyUpdate updates a job.
 func (s *Service) applyUpdate(u *update) error {
 	v, _ := s.m.Job(u.id)
 	if u.above && u.r.UserID != v.UserID() { // the limits may not hold for a later update

@@ -39,7 +39,6 @@ func newWaits(c *core) waits {
 	return waits{core: c, one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
 }
 
-// hooks follow the jobs that may be waited for.
 func (w *waits) hooks() joblife.Hooks {
 	waitable := func(e *joblife.HookEvent) bool { return e.Job.Job().HasFlag("waitable") }
 	h := counting("service waits", func(e *joblife.HookEvent, n int) {
@@ -111,7 +110,6 @@ func (w *waits) refuse() {
 	}
 }
 
-// oldest returns the first job whose end was not told yet.
 func (w *waits) oldest() (jobid.ID, bool) {
 	for len(w.order) > 0 {
 		if _, ok := w.ended[w.order[0]]; ok {
@@ -206,7 +204,6 @@ func (s *empties) hooks() joblife.Hooks {
 	return joblife.Hooks{Name: "idle", Restored: func(*joblife.HookEvent) { s.pending++ }}
 }
 
-// count counts jobs by what a Ready tells.
 func (s *empties) count(rd *joblife.Ready) {
 	for _, e := range rd.Journal {
 		switch e.Entry.Name {
@@ -280,7 +277,6 @@ func (s *empties) calmed() {
 	}
 }
 
-// remove removes requests that wait for no jobs.
 func (s *empties) remove(which func(*Request) bool) (out []*Request) {
 	s.list = slices.DeleteFunc(s.list, func(w *emptyWait) bool {
 		if !which(w.Request) {

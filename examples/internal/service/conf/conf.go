@@ -280,7 +280,6 @@ func (f *fault) action(name string, value json.RawMessage, imp string) []perilog
 	return []perilog.ActionConfig{a}
 }
 
-// logIgnore reads the patterns of the lines of output that are not logged.
 func (f *fault) logIgnore(value json.RawMessage) (ignore []*regexp.Regexp) {
 	if value == nil {
 		return nil

@@ -58,7 +58,6 @@ func members(value json.RawMessage) (map[string]json.RawMessage, error) {
 	})
 }
 
-// kind returns the type of a JSON value.
 func kind(value json.RawMessage) string {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	if len(value) == 0 {
@@ -100,10 +99,8 @@ func (t *table) expect(key, what string, kinds ...string) json.RawMessage {
 	return v
 }
 
-// table returns the table below a key.
 func (t *table) table(key string) *table { return t.of.read(t.where, t.take(key)) }
 
-// string returns the text of a key.
 func (t *table) string(key string) (s jobstate.Optional[string]) {
 	if v := t.expect(key, "string", "string"); v != nil {
 		s.Set = json.Unmarshal(v, &s.Value) == nil
@@ -111,7 +108,6 @@ func (t *table) string(key string) (s jobstate.Optional[string]) {
 	return s
 }
 
-// bool returns the truth of a key.
 func (t *table) bool(key string) (b jobstate.Optional[bool]) {
 	if v := t.expect(key, "true or false", "true", "false"); v != nil {
 		b = jobstate.Some(string(v) == "true")
@@ -119,7 +115,6 @@ func (t *table) bool(key string) (b jobstate.Optional[bool]) {
 	return b
 }
 
-// int returns the number of a key.
 func (t *table) int(key string) (n jobstate.Optional[int]) {
 	if v := t.expect(key, "integer", "integer"); v != nil {
 		i, err := strconv.ParseInt(string(v), 10, 32)
