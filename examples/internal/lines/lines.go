@@ -123,27 +123,17 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 
 // Escape returns a text as one line without what a terminal would obey.
 func Escape(text string) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 	var b strings.Builder
-	for {
-		i := strings.IndexFunc(text, odd)
-		if i < 0 {
-			break
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		part := text[:n]
+		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
+			part = strconv.Quote(part)
+			part = part[1 : len(part)-1]
 		}
-		r, n := utf8.DecodeRuneInString(text[i:])
-		part := text[i : i+n]
-		if r != utf8.RuneError || n == 1 {
-			quoted := strconv.Quote(part)
-			part = quoted[1 : len(quoted)-1]
-		}
-		b.WriteString(text[:i])
 		b.WriteString(part)
-		text = text[i+n:]
+		text = text[n:]
 	}
-	if b.Len() == 0 {
-		return text
-	}
-	b.WriteString(text)
 	return b.String()
 }
 

@@ -81,26 +81,15 @@ func (l *Limits) size(spec *jobspec.Spec, where string) error {
 		slots = product(slots, nodes)
 	}
 	cores, gpus := product(slots, shape.Cores.Min()), product(slots, shape.GPUs.Min())
-	for _, c := range []struct {
-		what  string
-		asked int64
-		limit jobstate.Optional[int]
-		min   bool
-	}{
-		{"nnodes", nodes, l.Max.Nodes, false},
-		{"ncores", cores, l.Max.Cores, false},
-		{"ngpus", gpus, l.Max.GPUs, false},
-		{"nnodes", nodes, l.Min.Nodes, true},
-		{"ncores", cores, l.Min.Cores, true},
-		{"ngpus", gpus, l.Min.GPUs, true},
-	} {
-		limit := int64(c.limit.Value)
+	names, sizes := [...]string{"nnodes", "ncores", "ngpus"}, [...]int64{nodes, cores, gpus}
+	for i, limit := range [...]jobstate.Optional[int]{l.Max.Nodes, l.Max.Cores, l.Max.GPUs, l.Min.Nodes, l.Min.Cores, l.Min.GPUs} {
+		n, what, asked := int64(limit.Value), names[i%3], sizes[i%3]
 		switch {
-		case !c.limit.Set || limit < 0:
-		case c.min && c.asked < limit:
-			return fail(errno.Invalid, "requested %s (%d) is under policy limit of %d%s", c.what, c.asked, limit, where)
-		case !c.min && c.asked > limit:
-			return fail(errno.Invalid, "requested %s (%d) exceeds policy limit of %d%s", c.what, c.asked, limit, where)
+		case !limit.Set || n < 0:
+		case i < 3 && asked > n:
+			return fail(errno.Invalid, "requested %s (%d) exceeds policy limit of %d%s", what, asked, n, where)
+		case i >= 3 && asked < n:
+			return fail(errno.Invalid, "requested %s (%d) is under policy limit of %d%s", what, asked, n, where)
 		}
 	}
 	return nil
