@@ -208,7 +208,7 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 		require.InDelta(t, 100-64, refused, 4, topic)
 		d.next = nil
 		d.commit(o)
-		require.Equal(t, 100-refused, strings.Count(d.flush(), topic+" a"))
+		require.Len(t, d.collect().Answers, 101-refused)
 		require.NotContains(t, d.ask(8, topic, payload), "errnum")
 		require.Zero(t, d.core.held)
 	}

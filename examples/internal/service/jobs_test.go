@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -243,38 +242,28 @@ func TestUrgencyOfAGuest(t *testing.T) {
 	require.Contains(t, string(w.stored[16].Eventlog), `"urgency","context":{"userid":200,"urgency":17}`)
 }
 
-// Requests that come while the store is busy share the next commit.
+// Requests that come while the store is busy share the next commit. One that fails is answered at
+// once.
 func TestAnswersWaitForTheStore(t *testing.T) {
 	w := newWorld(t, joblife.Config{})
-	w.Request(start, owner("memo", `{"id":16,"memo":{"a":1}}`))
-	var first, quick, second parcel
-	require.True(t, w.Next(&first))
-	w.Request(start, owner("raise", `{"id":16,"severity":1,"type":"x"}`))
-	w.Request(start, owner("kill", `{"id":17,"signum":9}`))
-	require.False(t, w.Next(&second), "an Out while the store is busy")
-	w.Request(start, owner("raise", `{"id":99,"severity":1,"type":"x"}`))
-	require.True(t, w.Next(&quick))
-	require.Equal(t, errno.NoEntry, quick.Answers[0].Errnum)
-	require.False(t, w.Next(&second))
-	require.NoError(t, w.Done(start, &quick, nil))
-	require.Empty(t, first.Answers)
-	require.NoError(t, w.Done(start, &first, nil))
-	answered := func() (topics []string) {
-		var out parcel
-		require.True(t, w.Next(&out))
-		require.Empty(t, out.Append)
-		for _, a := range out.Answers {
-			topics = append(topics, a.Topic)
-		}
-		slices.Sort(topics)
-		return topics
-	}
-	require.Equal(t, []string{"job-manager.memo"}, answered())
-	require.True(t, w.Next(&second))
+	w.send("a", 1, "memo", `{"id":16,"memo":{"a":1}}`)
+	first := w.storing()
+	w.send("a", 2, "raise", `{"id":16,"severity":1,"type":"x"}`)
+	w.send("a", 3, "kill", `{"id":17,"signum":9}`)
+	require.False(t, w.Next(new(parcel)), "an Out while the store is busy")
+	w.send("a", 4, "raise", `{"id":99,"severity":1,"type":"x"}`)
+	require.Equal(t, "raise a4: errnum 2 unknown job id", w.flush())
+	w.commit(first)
+	var out parcel
+	require.True(t, w.Next(&out))
+	require.Equal(t, []string{"memo a1: -"}, w.print(&out))
+	second := w.storing()
 	require.Len(t, second.Append, 1)
-	require.Empty(t, second.Answers)
-	require.NoError(t, w.Done(start, &second, nil))
-	require.Equal(t, []string{"job-manager.kill", "job-manager.raise"}, answered())
+	require.Empty(t, w.next)
+	w.commit(second)
+	answers := w.collect().Answers
+	require.Len(t, answers, 2)
+	require.ElementsMatch(t, []uint32{2, 3}, []uint32{answers[0].Matchtag, answers[1].Matchtag})
 }
 
 func ids(list ...jobid.ID) string { return strings.ReplaceAll(fmt.Sprintf("%d", list), " ", ",") }

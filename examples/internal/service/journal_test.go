@@ -106,23 +106,26 @@ func TestJournalOfAShortJob(t *testing.T) {
 	require.Equal(t, "1 annotations\n1 alloc +R\n1 exception\n1 free\n1 clean", told(t, d.flush(), "a5"))
 }
 
-// I4: what the history says of a job is durable, as its events are.
+// I4: what the history says of a job is durable, as its events are. It has no R of an alloc that
+// is not.
 func TestAHistoryIsDurable(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.online()
-	d.submit(0, 1, 2)
+	d.submit(0, 1, 2, 3)
 	d.run(1)
 	d.together(func() {
 		d.send("r", 5, "events-journal", `{}`)
 		d.send("a", 9, "memo", `{"id":1,"memo":{"a":1}}`)
 	})
 	o := d.storing()
+	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(3, 3))}))
 	require.NoError(t, d.step(joblife.SetExpiration{ID: 1, Expiration: 4e9}))
 	require.NoError(t, d.step(joblife.UpdateJobspec{ID: 2, Updates: []jobstate.Update{{Path: pathDuration, Value: json.RawMessage("77")}}}))
 	d.commit(o)
 	out := d.flush()
-	require.Equal(t, join("1 submit validate depend priority alloc start +jobspec +R", "2 submit validate depend priority +jobspec", "-1",
-		"1 memo", "1 resource-update", "2 jobspec-update", "2 priority"), told(t, out, "r5"))
+	require.Equal(t, join("1 submit validate depend priority alloc start +jobspec +R", "2 submit validate depend priority +jobspec",
+		"3 submit validate depend priority +jobspec", "-1",
+		"1 memo", "3 annotations", "3 alloc +R", "1 resource-update", "2 jobspec-update", "2 priority"), told(t, out, "r5"))
 	history, _, _ := strings.Cut(out, `"id":-1`)
 	require.NotContains(t, history, `"expiration":4`)
 	require.NotContains(t, history, `"duration":77`)
@@ -211,32 +214,4 @@ func TestStopAndDisconnect(t *testing.T) {
 	require.Zero(t, d.sched.phase)
 	require.Empty(t, d.exec.hello.Service)
 	require.Contains(t, d.ask(8, "exec-hello", `{"service":"y"}`), "exec-hello a8: -\n> y.start")
-}
-
-// The history of a stream has no R of an alloc that is not durable.
-func TestTheHistoryHasWhatIsDurable(t *testing.T) {
-	d := newDesk(t, Config{})
-	d.online()
-	d.submit(0, 1)
-	d.send("a", 3, "memo", `{"id":1,"memo":{"a":1}}`)
-	o := d.storing()
-	d.send("a", 4, "events-journal", `{}`)
-	d.send("a", 5, "memo", `{"id":1,"memo":{"a":2}}`)
-	d.commit(o)
-	for o = new(parcel); o.Seq == 0; {
-		require.True(t, d.Next(o))
-	}
-	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 1))}))
-	d.commit(o)
-	for len(d.next) > 0 && d.next[0].Seq == 0 {
-		for _, a := range d.next[0].Answers {
-			require.NotContains(t, text(t, a.Payload), `"R"`)
-		}
-		d.next = d.next[1:]
-	}
-	require.Len(t, d.next, 1)
-	o = new(parcel)
-	require.True(t, d.Next(o))
-	d.commit(o)
-	require.Contains(t, d.flush(), `"R"`)
 }
