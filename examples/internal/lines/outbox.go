@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sync"
@@ -17,10 +18,9 @@ const (
 type Outbox struct {
 	out     io.Writer
 	patient bool // wait where there is no room, instead of an error
-	wake    chan struct{}
 
 	mu     sync.Mutex
-	room   sync.Cond // behind is less, or failed is set
+	change sync.Cond // of what follows
 	text   []byte    // to send
 	behind int       // how many bytes are not sent
 	share  share     // of them
@@ -32,8 +32,8 @@ type Outbox struct {
 // NewOutbox returns an Outbox. A patient one waits where there is no room, instead of an error,
 // and needs no Budget, which may be nil.
 func NewOutbox(out io.Writer, patient bool, room *Budget) *Outbox {
-	b := &Outbox{out: out, patient: patient, wake: make(chan struct{}, 1), share: share{of: room, free: freeRoom}}
-	b.room.L = &b.mu
+	b := &Outbox{out: out, patient: patient, share: share{of: room, free: freeRoom}}
+	b.change.L = &b.mu
 	return b
 }
 
@@ -53,25 +53,18 @@ func (b *Outbox) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for b.patient && b.failed == nil && b.behind > Room {
-		b.room.Wait()
+		b.change.Wait()
 	}
 	if n := b.behind + len(text); b.failed == nil && !b.patient && (n > Room || !b.share.hold(n)) {
 		b.failed = fmt.Errorf("it does not read: %d bytes wait", b.behind)
 	}
+	b.change.Broadcast()
 	if b.failed != nil {
 		return 0, b.failed
 	}
 	b.text = append(b.text, text...)
 	b.behind += len(text)
-	b.signal()
 	return len(text), nil
-}
-
-func (b *Outbox) signal() {
-	select {
-	case b.wake <- struct{}{}:
-	default: // it will look
-	}
 }
 
 // End lets Run send what is kept, and no more.
@@ -79,61 +72,35 @@ func (b *Outbox) End() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.done = true
-	b.signal()
+	b.change.Broadcast()
 }
 
 // Run sends until the End, and returns why if it is another end.
 func (b *Outbox) Run() error {
-	defer b.forget()
-	for range b.wake {
-		for text := b.next(); len(text) > 0; text = b.next() {
-			_, err := b.out.Write(text)
-			b.sent(len(text), err)
-		}
-		if ended, err := b.ended(); ended {
-			return err
-		}
-	}
-	return nil
-}
-
-// forget drops what will not be sent.
-func (b *Outbox) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failed == nil {
-		b.failed = io.ErrClosedPipe
+	for b.failed == nil && (len(b.text) > 0 || !b.done) {
+		if len(b.text) == 0 {
+			b.change.Wait()
+			continue
+		}
+		text := b.text
+		b.text = nil
+		b.mu.Unlock()
+		_, err := b.out.Write(text)
+		b.mu.Lock()
+		b.failed = cmp.Or(b.failed, err)
+		b.behind -= len(text)
+		b.share.hold(b.behind)
+		b.change.Broadcast()
+		if b.calm != nil && b.behind <= freeRoom {
+			b.calm()
+			b.calm = nil
+		}
 	}
+	err := b.failed
+	b.failed = cmp.Or(err, io.ErrClosedPipe)
 	b.text = nil
 	b.share.hold(0)
-}
-
-func (b *Outbox) next() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	text := b.text
-	b.text = nil
-	return text
-}
-
-// sent notes that so many bytes were sent, or why not.
-func (b *Outbox) sent(n int, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.behind -= n; b.failed == nil {
-		b.failed = err
-	}
-	b.share.hold(b.behind)
-	b.room.Signal()
-	if b.calm != nil && b.behind <= freeRoom {
-		b.calm()
-		b.calm = nil
-	}
-}
-
-// ended reports whether nothing more is to be sent, and why if it failed.
-func (b *Outbox) ended() (bool, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.done || b.failed != nil, b.failed
+	return err
 }
