@@ -71,7 +71,7 @@ func Parse(old service.Config, text []byte) (service.Config, error) {
 	}
 	cfg.Manager.QueuesStopped = true // as flux-core has them at first
 	cfg.Warnings = nil
-	imp := new(fault).read("%w", root["exec"]).string("imp").Value
+	imp := new(fault).read("%w", root["exec"]).string("imp")
 	f.manager(&cfg, root["job-manager"], imp)
 	if f.err != nil {
 		return old, f.err
@@ -189,7 +189,7 @@ func (f *fault) queue(key string, value json.RawMessage) (q service.Queue) {
 func (f *fault) manager(cfg *service.Config, value json.RawMessage, imp string) {
 	t := f.read("job-manager.max-inactive-*: %w", value)
 	limits := purge.Limits{MinAge: cfg.Manager.Limits.MinAge, Batch: cfg.Manager.Limits.Batch}
-	age, count := t.expect("inactive-age-limit", "string", "string"), t.int("inactive-num-limit")
+	age, count := t.expect("inactive-age-limit", "string"), t.int("inactive-num-limit")
 	if d := fsdOf(age, f.fail, "job-manager.inactive-age-limit: invalid FSD"); d.Set && d.Value != fsd.Forever {
 		limits.MaxAge = jobstate.Some(time.Duration(d.Value))
 	}
@@ -241,7 +241,7 @@ func (f *fault) housekeeping(cfg *service.Config, value json.RawMessage, imp str
 		return nil
 	}
 	t := f.read("job-manager.housekeeping: %w", value)
-	argv, after := t.take("command"), t.expect("release-after", "string", "string")
+	argv, after := t.take("command"), t.expect("release-after", "string")
 	if t.bool("use-systemd-unit").Value {
 		cfg.Warnings = append(cfg.Warnings, "job-manager.housekeeping.use-systemd-unit is deprecated - ignoring")
 	}
@@ -261,7 +261,7 @@ func (f *fault) action(name string, value json.RawMessage, imp string) []perilog
 		return nil
 	}
 	t := f.read("[job-manager."+name+"]: %w", value)
-	argv, timeout := t.take("command"), t.expect("timeout", "string", "string")
+	argv, timeout := t.take("command"), t.expect("timeout", "string")
 	a := perilog.ActionConfig{KillTimeout: t.seconds("kill-timeout"), PerRank: t.bool("per-rank").Value}
 	if cancel := t.bool("cancel-on-exception"); cancel.Set {
 		a.CancelOnException = &cancel.Value

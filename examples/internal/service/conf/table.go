@@ -87,13 +87,13 @@ func (t *table) take(key string) json.RawMessage {
 }
 
 // expect is take for a value of one of these types.
-func (t *table) expect(key, what string, kinds ...string) json.RawMessage {
+func (t *table) expect(key string, kinds ...string) json.RawMessage {
 	v := t.take(key)
 	if v == nil {
 		return nil
 	}
 	if k := kind(v); !slices.Contains(kinds, k) {
-		t.fail("Expected %s, got %s", what, k)
+		t.fail("Expected %s, got %s", strings.Join(kinds, " or "), k)
 		return nil
 	}
 	return v
@@ -101,22 +101,22 @@ func (t *table) expect(key, what string, kinds ...string) json.RawMessage {
 
 func (t *table) table(key string) *table { return t.of.read(t.where, t.take(key)) }
 
-func (t *table) string(key string) (s jobstate.Optional[string]) {
-	if v := t.expect(key, "string", "string"); v != nil {
-		s.Set = json.Unmarshal(v, &s.Value) == nil
+func (t *table) string(key string) (s string) {
+	if v := t.expect(key, "string"); v != nil {
+		_ = json.Unmarshal(v, &s) // which is one
 	}
 	return s
 }
 
 func (t *table) bool(key string) (b jobstate.Optional[bool]) {
-	if v := t.expect(key, "true or false", "true", "false"); v != nil {
+	if v := t.expect(key, "true", "false"); v != nil {
 		b = jobstate.Some(string(v) == "true")
 	}
 	return b
 }
 
 func (t *table) int(key string) (n jobstate.Optional[int]) {
-	if v := t.expect(key, "integer", "integer"); v != nil {
+	if v := t.expect(key, "integer"); v != nil {
 		i, err := strconv.ParseInt(string(v), 10, 32)
 		if err != nil {
 			t.fail("%s: the number is too large", key)
@@ -129,7 +129,7 @@ func (t *table) int(key string) (n jobstate.Optional[int]) {
 
 // seconds returns the number of seconds of a key.
 func (t *table) seconds(key string) (d fsd.Duration) {
-	if v := t.expect(key, "real or integer", "real", "integer"); v != nil && v[0] != '-' {
+	if v := t.expect(key, "real", "integer"); v != nil && v[0] != '-' {
 		d, _ = fsd.Parse(string(v))
 	}
 	return d
@@ -161,15 +161,15 @@ func stringsOf(value json.RawMessage, banned string) (list []string, ok bool) {
 
 // fsdOf returns the duration in a string, and fails in these words if there is none.
 func fsdOf(value json.RawMessage, fail func(string, ...any), words string) (d jobstate.Optional[fsd.Duration]) {
-	var text *string
 	if value == nil {
 		return d
 	}
+	var text string
 	err := json.Unmarshal(value, &text)
-	if err == nil && text != nil {
-		d.Value, err = fsd.Parse(*text)
+	if err == nil {
+		d.Value, err = fsd.Parse(text)
 	}
-	if d.Set = err == nil && text != nil; !d.Set {
+	if d.Set = err == nil; !d.Set {
 		fail("%s", words)
 	}
 	return d
