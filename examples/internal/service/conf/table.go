@@ -36,9 +36,12 @@ func (t *table) fail(format string, args ...any) { t.of.fail(t.where, fmt.Errorf
 // read returns the table in a value. No value is an empty one.
 func (f *fault) read(where string, value json.RawMessage) *table {
 	t := &table{of: f, where: where}
-	var err error
-	if t.rest, err = members(value); err != nil {
+	if k := kind(value); value != nil && k != "object" {
+		t.fail("Expected object, got %s", k)
+	} else if rest, err := members(value); err != nil {
 		t.fail("%w", err)
+	} else {
+		t.rest = rest
 	}
 	return t
 }
@@ -48,9 +51,6 @@ func members(value json.RawMessage) (map[string]json.RawMessage, error) {
 	rest := make(map[string]json.RawMessage)
 	if value == nil {
 		return rest, nil
-	}
-	if k := kind(value); k != "object" {
-		return nil, fmt.Errorf("Expected object, got %s", k)
 	}
 	return rest, strict.Members(value, func(key string, value json.RawMessage) error {
 		rest[key] = value
