@@ -22,8 +22,8 @@ const (
 type purging struct {
 	*Request
 	limits purge.Limits
-	batch  int
-	id     jobid.ID // if the request names a job; it has no limits then
+	batch  int        // 0: the request names a job
+	ids    []jobid.ID // to remove; nil: those beyond the limits have to be counted
 }
 
 // The purges part has those requests.
@@ -74,7 +74,7 @@ func (s *purges) purgeID(r *Request, p struct {
 	Force int      `json:"force"`
 }) (any, error) {
 	if p.Force != 0 {
-		return nil, s.await(&purging{Request: r, id: p.ID})
+		return nil, s.await(&purging{Request: r, ids: []jobid.ID{p.ID}})
 	}
 	err := s.step(joblife.PurgeIDs{By: r.cred(), IDs: []jobid.ID{p.ID}})
 	return purged(1), unpurgeable(err)
@@ -106,13 +106,22 @@ func (s *purges) next() {
 	for !s.busy && len(s.list) > 0 {
 		in := s.list[0]
 		var err error
-		if in.id != 0 {
-			err = s.remove(in, []jobid.ID{in.id})
-		} else {
-			err = s.count(in, func(n int) { s.removeOldest(in, n) })
+		switch {
+		case in.ids == nil:
+			err = s.count(in, func(n int) {
+				s.busy, in.ids = false, s.oldest(min(n, in.batch))
+				s.next()
+			})
 			s.busy = err == nil
+		case len(in.ids) == 0:
+			s.end(in, 0, nil)
+		default:
+			err = s.remove(in)
 		}
 		if err == errLater { // the Manager purges by its own limits; Done tries again
+			if in.batch > 0 {
+				in.ids = nil
+			}
 			return
 		}
 		if err != nil {
@@ -128,22 +137,9 @@ func (s *purges) count(in *purging, f func(int)) error {
 	}, func(a joblife.Answer) { f(a.Count) })
 }
 
-func (s *purges) removeOldest(in *purging, n int) {
-	s.busy = false
-	ids := s.oldest(min(n, in.batch))
-	var err error
-	if len(ids) > 0 {
-		err = s.remove(in, ids)
-	}
-	if len(ids) == 0 || err != nil && err != errLater {
-		s.end(in, 0, err)
-		s.next()
-	}
-}
-
 // oldest returns the n oldest jobs that housekeeping does not keep.
-func (s *purges) oldest(n int) (ids []jobid.ID) {
-	kept := make(map[jobid.ID]bool)
+func (s *purges) oldest(n int) []jobid.ID {
+	ids, kept := []jobid.ID{}, make(map[jobid.ID]bool)
 	for h := range s.m.Holders() {
 		if h.Kind == perilog.HolderHousekeeping {
 			kept[h.Job] = true
@@ -160,10 +156,10 @@ func (s *purges) oldest(n int) (ids []jobid.ID) {
 	return ids
 }
 
-// remove removes jobs, all or none. The error is errLater if others are being removed.
-func (s *purges) remove(in *purging, ids []jobid.ID) error {
+// remove removes the jobs of a request, all or none. The error is errLater if others are being removed.
+func (s *purges) remove(in *purging) error {
 	err := s.ask(func(tag uint64) joblife.Input {
-		return joblife.PurgeIDs{Tag: tag, By: in.cred(), IDs: ids, Force: true}
+		return joblife.PurgeIDs{Tag: tag, By: in.cred(), IDs: in.ids, Force: true}
 	}, func(a joblife.Answer) {
 		s.busy = false
 		s.end(in, a.Count, a.Err)
