@@ -192,6 +192,6 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 		d.commit(o)
 		require.Len(t, d.collect().Answers, 101-refused)
 		require.NotContains(t, d.ask(8, topic, payload), "errnum")
-		require.Zero(t, d.core.held)
+		require.Zero(t, d.answers.used)
 	}
 }

@@ -258,20 +258,24 @@ type core struct {
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64
-	held    int // bytes of answers that are not durable, as hold counts them
+	answers room // bytes of answers with logs or lists
+	touched room // jobs of requests about many, since a short one may concern all of a user
 }
 
-// maxHeld limits the answers with logs or lists that wait for the store, in bytes.
-const maxHeld = 64 << 20
+// A room is what may wait for the store, of one kind.
+type room struct {
+	used, size int
+	full       string // the format of the error
+}
 
-// hold counts the bytes of an answer until it goes out. It refuses if there is no room beside
-// others.
-func (c *core) hold(n int) error {
-	if c.held > 0 && c.held+n > maxHeld {
-		return fail(errno.Again, "answers with %d bytes wait", c.held)
+// hold takes n of a room until what was stepped is durable. One that is alone may have more
+// than the room.
+func (c *core) hold(r *room, n int) error {
+	if r.used > 0 && r.used+n > r.size {
+		return fail(errno.Again, r.full, r.used)
 	}
-	c.held += n
-	c.then = append(c.then, func() { c.held -= n })
+	r.used += n
+	c.then = append(c.then, func() { r.used -= n })
 	return nil
 }
 

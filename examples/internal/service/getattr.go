@@ -51,7 +51,7 @@ func (c *core) getattr(r *Request, p struct {
 	}) != nil {
 		return nil, cmp.Or(failed, errProtocol)
 	}
-	return answer, c.hold(size)
+	return answer, c.hold(&c.answers, size)
 }
 
 // attributes are what getattr knows of a job. What is not known is nil.

@@ -36,8 +36,7 @@ func (s *Service) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
 	return ids
 }
 
-// maxMany limits the jobs of all requests about many jobs that share an Out, since a short
-// request may concern all jobs of a user.
+// maxMany limits the jobs of all requests about many jobs that share a commit.
 const maxMany = 1 << 16
 
 // A tally is the answer of requests about many jobs.
@@ -53,11 +52,9 @@ func (s *Service) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any
 	if dryRun {
 		return c, nil
 	}
-	if s.touched > 0 && s.touched+len(ids) > maxMany {
-		return nil, fail(errno.Again, "requests about %d jobs wait", s.touched)
+	if err := s.hold(&s.touched, len(ids)); err != nil {
+		return nil, err
 	}
-	s.touched += len(ids)
-	s.then = append(s.then, func() { s.touched -= len(ids) })
 	for _, id := range ids {
 		if f(id) != nil {
 			c.Errors++

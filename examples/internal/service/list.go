@@ -50,7 +50,7 @@ func (s *Service) stats(*Request) (any, error) {
 	out.Journal.Listeners, out.Journal.Events = len(s.journal.list), m.Events
 	out.Active, out.Inactive, out.Max = s.activeJobs(), m.States[jobstate.StateInactive], m.MaxID
 	out.Housekeeping = s.processes.stats()
-	return out, s.hold(jobSize * len(out.Housekeeping.Running))
+	return out, s.hold(&s.answers, jobSize*len(out.Housekeeping.Running))
 }
 
 // list lists the active jobs: those that wait for resources, in the order in which they get
@@ -85,7 +85,7 @@ func (s *Service) list(r *Request, p struct {
 	for _, j := range jobs {
 		size += jobSize + len(j.Annotations) + len(strings.Join(j.Dependencies, ""))
 	}
-	return map[string][]listed{"jobs": jobs}, s.hold(size)
+	return map[string][]listed{"jobs": jobs}, s.hold(&s.answers, size)
 }
 
 // allocQuery counts the jobs that concern the scheduler.
@@ -109,7 +109,7 @@ func (s *Service) resourceStatus(*Request) (any, error) {
 		return nil, fail(errno.Invalid, "%v", err)
 	}
 	text := all.AppendJSON(nil)
-	return map[string]json.RawMessage{"allocated": text}, s.hold(len(text))
+	return map[string]json.RawMessage{"allocated": text}, s.hold(&s.answers, len(text))
 }
 
 // union returns the union of sets of resources, without their times. It unites halves of the
@@ -174,7 +174,7 @@ func (s *Service) history(r *Request, p struct {
 	for i := range part.all(len(ids)) {
 		jobs = append(jobs, ids[i])
 	}
-	return map[string][]jobid.ID{"jobs": jobs}, s.hold(8 * len(jobs))
+	return map[string][]jobid.ID{"jobs": jobs}, s.hold(&s.answers, 8*len(jobs))
 }
 
 // A slice is an expression such as [-3:] or [::-1] of the language Python. A nil bound is

@@ -73,7 +73,6 @@ type Service struct {
 	exec      executor
 	processes processes
 	updates   []*update // that wait for a Response
-	touched   int       // jobs, by requests about many that are not durable
 }
 
 // Restore returns a service with the jobs of earlier records, if any: see [joblife.Restore].
@@ -113,7 +112,9 @@ func newService(now time.Time, cfg Config) *Service {
 	c := &core{
 		cfg: cfg, begun: now,
 		asked: make(map[uint64]func(joblife.Answer)), calls: make(map[uint64]waiting),
-		quick: Out{Log: slices.Clone(cfg.Warnings)},
+		quick:   Out{Log: slices.Clone(cfg.Warnings)},
+		answers: room{size: 64 << 20, full: "answers with %d bytes wait"},
+		touched: room{size: maxMany, full: "requests about %d jobs wait"},
 	}
 	s := &Service{core: c}
 	c.flush, c.later = s.flush, func(f func()) { _ = s.Do(f) }
