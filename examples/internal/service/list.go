@@ -159,10 +159,6 @@ func priority(v joblife.View) int64 {
 func (s *Service) history(r *Request, p struct {
 	Slice string `json:"slice"`
 }) (any, error) {
-	part, ok := parseSlice(p.Slice)
-	if !ok {
-		return nil, fail(errno.Invalid, "could not parse python-style slice expression")
-	}
 	var ids []jobid.ID
 	for v := range s.m.Jobs(^jobstate.State(0)) {
 		if v.UserID() == r.UserID {
@@ -170,69 +166,59 @@ func (s *Service) history(r *Request, p struct {
 		}
 	}
 	slices.SortFunc(ids, func(a, b jobid.ID) int { return cmp.Compare(b, a) })
-	jobs := []jobid.ID{}
-	for i := range part.all(len(ids)) {
+	picked, ok := pick(p.Slice, len(ids))
+	if !ok {
+		return nil, fail(errno.Invalid, "could not parse python-style slice expression")
+	}
+	jobs := make([]jobid.ID, 0, len(picked))
+	for _, i := range picked {
 		jobs = append(jobs, ids[i])
 	}
 	return map[string][]jobid.ID{"jobs": jobs}, s.hold(&s.answers, 8*len(jobs))
 }
 
-// A slice is an expression such as [-3:] or [::-1] of the language Python. A nil bound is
-// the end that the step comes to first or last.
-type slice struct {
-	start, stop *int
-	step        int
-}
-
-// parseSlice reads a slice with one colon or two.
-func parseSlice(s string) (slice, bool) {
-	s, open := strings.CutPrefix(s, "[")
+// pick returns the indexes that a slice of the language Python, such as [-3:] or [::-1], picks
+// of n elements, and false for something else.
+func pick(slice string, n int) (list []int, ok bool) {
+	s, open := strings.CutPrefix(slice, "[")
 	s, closed := strings.CutSuffix(s, "]")
 	fields := strings.Split(s, ":")
 	if !open || !closed || len(fields) < 2 || len(fields) > 3 {
-		return slice{}, false
+		return nil, false
+	}
+	var parts [3]jobstate.Optional[int]
+	for i, f := range fields {
+		v, err := strconv.ParseInt(f, 10, 32)
+		switch {
+		case err == nil:
+			parts[i] = jobstate.Some(int(v))
+		case f != "":
+			return nil, false
+		}
 	}
 	step := 1
-	parts := [3]*int{2: &step}
-	for i, f := range fields {
-		if f == "" {
-			continue
+	if parts[2].Set {
+		if step = min(max(parts[2].Value, -n-1), n+1); step == 0 {
+			return nil, false
 		}
-		n, err := strconv.ParseInt(f, 10, 32)
-		if err != nil {
-			return slice{}, false
-		}
-		v := int(n)
-		parts[i] = &v
 	}
-	return slice{parts[0], parts[1], *parts[2]}, *parts[2] != 0
-}
-
-// all yields the indexes of a slice of n elements.
-func (sl slice) all(n int) func(yield func(int) bool) {
 	first, last := 0, n // as Python clips the bounds
-	if sl.step < 0 {
-		first, last = -1, n-1
+	if step < 0 {
+		first, last = n-1, -1
 	}
-	bound := func(v *int, otherwise int) int {
-		switch {
-		case v == nil:
+	clip := func(bound jobstate.Optional[int], otherwise int) int {
+		switch v := bound.Value; {
+		case !bound.Set:
 			return otherwise
-		case *v < 0:
-			return min(max(*v+n, first), last)
-		}
-		return min(max(*v, first), last)
-	}
-	start, stop := bound(sl.start, first), bound(sl.stop, last)
-	if sl.step < 0 {
-		start, stop = bound(sl.start, last), bound(sl.stop, first)
-	}
-	step := min(max(sl.step, -n), n)
-	return func(yield func(int) bool) {
-		for i := start; step > 0 && i < stop || step < 0 && i > stop; i += step {
-			if !yield(i) {
-				return
-			}
+		case v < 0:
+			return max(v+n, min(first, last))
+		default:
+			return min(v, max(first, last))
 		}
 	}
+	stop := clip(parts[1], last)
+	for i := clip(parts[0], first); step > 0 && i < stop || step < 0 && i > stop; i += step {
+		list = append(list, i)
+	}
+	return list, true
 }
