@@ -35,10 +35,6 @@ type zombie struct {
 	listing listed
 }
 
-func newWaits(c *core) waits {
-	return waits{core: c, one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
-}
-
 func (w *waits) hooks() joblife.Hooks {
 	waitable := func(e *joblife.HookEvent) bool { return e.Job.Job().HasFlag("waitable") }
 	h := counting("service waits", func(e *joblife.HookEvent, n int) {

@@ -139,6 +139,7 @@ func TestRefuse(t *testing.T) {
 		{`{"queues":1}`, "error parsing [queues] config table: not a table"},
 		{`{"queues":{"":{}}}`, "error parsing [queues] config table: a queue has no name"},
 		{`{"queues":{"x":1}}`, "error parsing [queues.x] config table: Expected object, got integer"},
+		{`{"queues":{"5%d":1}}`, "error parsing [queues.5%d] config table: Expected object, got integer"},
 		{`{"queues":{"x":{"foo":1}}}`, "error parsing [queues.x] config table: 1 object item(s) left unpacked: foo"},
 		{`{"queues":{"x":{"policy":{"foo":1}}}}`, "error parsing [queues.x.policy] config table: 1 object item(s) left unpacked: foo"},
 		{`{"queues":{"x":{"policy":{"limits":{"duration":1}}}}}`, "error parsing [queues.x.policy.limits] config table: 'duration' is not a valid FSD"},
