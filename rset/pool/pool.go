@@ -60,6 +60,7 @@ type Pool struct {
 	memory     memory
 
 	tally
+	alike     bool                            // all nodes of the inventory have the same
 	whole     *btree.BTreeG[fitItem]          // the inventory as if it were up and idle; never changed, only replaced
 	spans     *btree.BTreeG[rankItem]         // all ranks
 	fit       *btree.BTreeG[fitItem]          // the spans that are up and have something free
@@ -112,8 +113,10 @@ func (p *Pool) setInventory(r *rset.R) {
 	p.ranks = r.Ranks()
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
 	p.setProperties(r, countProperties(r))
-	p.whole = newFitTree(p.cfg.Fit)
-	for _, sp := range spansOf(r) {
+	p.whole, p.alike = newFitTree(p.cfg.Fit), true
+	spans := spansOf(r)
+	for _, sp := range spans {
+		p.alike = p.alike && sp.all.Equal(spans[0].all)
 		sp.up = true
 		p.whole.ReplaceOrInsert(sp.item())
 	}
@@ -189,6 +192,10 @@ func (p *Pool) Down() *rset.R {
 // Idle returns how much is up and free: nodes that are idle, those of them on which no job is
 // planned, and cores. It takes constant time.
 func (p *Pool) Idle() (nodes, spare, cores int64) { return p.idle, p.spare, p.cores }
+
+// Uniform reports whether one node is as good as another: the nodes of the inventory have the
+// same, and jobs have whole ones. It takes constant time.
+func (p *Pool) Uniform() bool { return p.alike && p.parts == 0 }
 
 func (p *Pool) each(f func(sp *span)) {
 	p.spans.Ascend(func(it rankItem) bool {

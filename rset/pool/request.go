@@ -86,11 +86,13 @@ func (q *Request) Duration() time.Duration { return q.duration }
 
 // Least returns the least with which the job can start: how many idle nodes, 0 if it may share
 // all of its nodes, and how many free cores, 0 if it asks for whole nodes and not for cores.
-func (q *Request) Least() (nodes, cores int64) {
+// whole reports whether it takes just so many nodes, whichever they are.
+func (q *Request) Least() (nodes, cores int64, whole bool) {
+	_, fixed := q.nodes.Fixed()
 	if q.exclusive {
 		nodes = q.leastNodes()
 	}
-	return nodes, q.leastCores()
+	return nodes, q.leastCores(), nodes > 0 && fixed && q.constraint == nil
 }
 
 // String returns the request in one line for people, such as "4 nodes of 2

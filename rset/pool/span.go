@@ -301,16 +301,17 @@ func (p *Pool) insert(sp *span) {
 type tally struct {
 	cores, idle int64 // that are up and free
 	spare       int64 // ranks that are up and idle, and on which no job is planned
+	down        int64 // ranks
 	clashes     int64 // spans with resources that two jobs hold
+	parts       int64 // spans with nodes of which jobs have a part
 }
 
 // add adds a span, or takes it away if sign is -1.
 func (t *tally) add(sp *span, sign int64) {
 	ranks := sign * (int64(sp.last-sp.first) + 1)
-	if sp.up {
-		t.cores += ranks * int64(sp.free.Len("core"))
-	}
-	if sp.up && sp.idle() {
+	if !sp.up {
+		t.down += ranks
+	} else if t.cores += ranks * int64(sp.free.Len("core")); sp.idle() {
 		t.idle += ranks
 		if len(sp.claims) == 0 {
 			t.spare += ranks
@@ -318,6 +319,9 @@ func (t *tally) add(sp *span, sign int64) {
 	}
 	if sp.clash {
 		t.clashes += sign
+	}
+	if len(sp.owners) > 1 || len(sp.owners) == 1 && sp.free != nil {
+		t.parts += sign
 	}
 }
 

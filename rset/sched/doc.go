@@ -40,5 +40,7 @@
 // One goroutine at a time may use a Scheduler. It retains an R, and copies all else that
 // it needs of a message. The same calls have the same results (I7). A decision costs what
 // the jobs that start cost in package pool; it passes over jobs that need more than is
-// free, or more idle nodes than are not reserved, in chunks of 128.
+// free, or more idle nodes than are not reserved, in chunks of 128. Where all nodes are alike,
+// and each job asks for some whole nodes, EASY counts nodes; else it uses Pool.Plan, with
+// the same result.
 package sched

@@ -108,8 +108,12 @@ func (s *Scheduler) summaryOf(j *job, r *rset.R) json.RawMessage {
 	if j.estimate > 0 {
 		sched["t_estimate"], sched["reason_pending"] = nil, nil
 	}
+	behind := s.head
 	if i := slices.IndexFunc(s.reserved, func(j *job) bool { return j.planned }); i >= 0 {
-		sched["backfill"] = s.reserved[i].ID.String()
+		behind = s.reserved[i]
+	}
+	if behind != nil {
+		sched["backfill"] = behind.ID.String()
 	}
 	return annotations(sched)
 }

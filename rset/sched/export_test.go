@@ -10,6 +10,12 @@ import (
 // Follows reports whether the policy is asked only for what is new.
 func (s *Scheduler) Follows() bool { return s.follows }
 
+// PlanOnly makes a scheduler reserve by Pool.Plan alone.
+func (s *Scheduler) PlanOnly() { s.shared++ }
+
+// ByCount reports whether the last pass counted nodes.
+func (s *Scheduler) ByCount() bool { return s.byCount }
+
 // Anew makes the next decision begin anew.
 func (s *Scheduler) Anew() { s.full = true }
 

@@ -123,8 +123,11 @@ func (s *Scheduler) stands(behind key) bool {
 // sieve returns what holds back the jobs that cannot start.
 func (s *Scheduler) sieve() sieve {
 	nodes, spare, cores := s.pool.Idle()
-	if s.head == nil { // there may be several reservations, which begin at different times
+	switch {
+	case s.head == nil: // there may be several reservations, which begin at different times
 		spare = nodes
+	case s.byCount:
+		spare = nodes - s.kept
 	}
 	return sieve{nodes, cores, spare, s.now, s.until}
 }
@@ -167,7 +170,7 @@ func (e EASY) Schedule(p *Pass) {
 		slices.SortFunc(s.fresh, func(a, b *job) int { return a.key().compare(b.key()) })
 		for _, j := range s.fresh {
 			if f := s.sieve(); e.covers(s, j) && f.passes(j.need) {
-				s.start(j)
+				s.backfill(j)
 			}
 		}
 		return
@@ -175,12 +178,9 @@ func (e EASY) Schedule(p *Pass) {
 	s.release()
 	j := s.queue.first(nil)
 	for i := 0; j != nil && e.covers(s, j); {
-		if !s.start(j) {
+		if !s.backfill(j) {
 			if s.head == nil && i < maxHeads {
-				s.head = j
-				if _, ok := s.reserve(j); !ok {
-					s.head = nil
-				}
+				s.lead(j)
 			}
 			i++
 		}
@@ -196,6 +196,30 @@ func (e EASY) Schedule(p *Pass) {
 // covers reports whether a job is considered.
 func (e EASY) covers(s *Scheduler, j *job) bool {
 	return e.Depth <= 0 || s.queue.rank(j.key()) <= e.Depth
+}
+
+// backfill starts a job, if it does not delay the head.
+func (s *Scheduler) backfill(j *job) bool {
+	started := s.start(j)
+	if started && s.byCount && s.head != nil && s.now+j.takes <= s.until {
+		s.kept = max(0, s.kept-j.nodes) // it gives them back in time
+	}
+	return started
+}
+
+// lead makes a job the head, if it has an earliest time. Where nodes need only be counted,
+// that is a small part of what a plan costs.
+func (s *Scheduler) lead(j *job) {
+	if s.byCount {
+		if at, kept, ok := s.pool.EarliestIdle(j.nodes, s.now); ok {
+			s.head, s.kept, s.until = j, kept, at
+			s.tellStart(j, at)
+			return
+		}
+	}
+	if _, ok := s.reserve(j); ok { // the pool says why not
+		s.head = j
+	}
 }
 
 // Conservative is backfill with a reservation for each job that has to wait, in the order of

@@ -177,6 +177,7 @@ func (s *Scheduler) request(m alloc.Request) error {
 	}
 	j := &job{Job: Job{JobInfo: m.JobInfo, Request: q}, need: needOf(q), state: waits}
 	s.jobs[j.ID] = j
+	s.shared += j.shares()
 	s.queue.insert(j.entry())
 	if !s.full {
 		s.fresh = append(s.fresh, j)
@@ -220,6 +221,7 @@ func (s *Scheduler) forget(j *job) {
 func (s *Scheduler) leave(j *job) {
 	s.unplan(j)
 	s.queue.remove(j.key())
+	s.shared -= j.shares()
 }
 
 func (s *Scheduler) prioritize(m alloc.Prioritize) {

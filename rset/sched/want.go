@@ -38,10 +38,18 @@ func (k *requests) of(text []byte) (*pool.Request, error) {
 	return q, nil
 }
 
+// shares returns 1 for a job that asks for something else than a number of whole nodes, or 0.
+func (j *job) shares() int {
+	if _, _, whole := j.Request.Least(); whole {
+		return 0
+	}
+	return 1
+}
+
 // needOf returns the least that a job needs.
 func needOf(q *pool.Request) need {
 	n := need{takes: never}
-	n.nodes, n.cores = q.Least()
+	n.nodes, n.cores, _ = q.Least()
 	if d := q.Duration(); d > 0 {
 		n.takes = eventlog.Timestamp(d.Seconds())
 	}
