@@ -20,51 +20,50 @@ const maxText = 4 << 20 // bytes
 //
 // The time of Parse depends on the length of the text, not on the ids. The set takes at
 // most 128 bytes for each byte of text. A set of up to eight ranges is one allocation.
-func Parse(s string) (*Set, error) { return parse(s, MaxID) }
+func Parse(s string) (*Set, error) { return ParseLimit(s, MaxID) }
 
 // ParseLimit is [Parse] with a smaller largest id: an id above maxID is an
 // ErrRange. A maxID above [MaxID] means MaxID.
-func ParseLimit(s string, maxID uint32) (*Set, error) { return parse(s, min(maxID, MaxID)) }
+func ParseLimit(s string, maxID uint32) (*Set, error) {
+	out := new(Set)
+	if err := out.parse(s, min(maxID, MaxID)); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
 
 // UnmarshalText replaces the set with what [Parse] returns. After an error the set
 // is unchanged. It retains nothing of text.
 func (s *Set) UnmarshalText(text []byte) error {
-	if len(text) > maxText {
-		return tooMany(len(text), "bytes", maxText)
-	}
-	t, err := Parse(string(text))
+	few, n, big := s.few, s.n, s.big
+	s.clear()
+	err := s.parse(string(text), MaxID)
 	if err != nil {
-		return err
+		s.few, s.n, s.big = few, n, big
 	}
-	s.take(t)
-	return nil
+	return err
 }
 
-func parse(text string, maxID uint32) (*Set, error) {
+// parse reads a text into an empty set. After an error it is no set.
+func (s *Set) parse(text string, maxID uint32) error {
 	if len(text) > maxText {
-		return nil, tooMany(len(text), "bytes", maxText)
+		return tooMany(len(text), "bytes", maxText)
 	}
 	p := parser{text: text, end: len(text), maxID: maxID}
 	if strings.HasPrefix(text, "[") {
 		if !strings.HasSuffix(text, "]") {
-			return nil, p.fail(len(text), faultBracket)
+			return p.fail(len(text), faultBracket)
 		}
 		p.start, p.pos, p.end = 1, 1, len(text)-1
 	}
-	s := new(Set)
 	if p.pos == p.end {
-		return s, nil
+		return nil
 	}
-	var err error
-	if n := strings.Count(text, ",") + 1; n > maxShort {
-		err = p.many(s, n)
-	} else {
-		err = p.list(s.builder(n), 0)
+	n := strings.Count(text, ",") + 1
+	if n > maxShort {
+		return p.many(s, n)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	return p.list(s.builder(n), 0)
 }
 
 // list reads elements to the end, the ids of which are not below next.

@@ -153,12 +153,6 @@ func (s *Set) toList() {
 	s.store(list)
 }
 
-// take moves the content of t to s. t is not used afterwards.
-func (s *Set) take(t *Set) {
-	s.few, s.n, s.big = t.few, t.n, t.big
-	s.gen++
-}
-
 func (s *Set) clear() {
 	s.few, s.n, s.big = [maxFew]run{}, 0, nil
 	s.gen++

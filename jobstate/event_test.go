@@ -86,7 +86,7 @@ func TestDecodeReplacesAllOfTheEventBefore(t *testing.T) {
 	}
 }
 
-// TestRanksAreReadAsByIdset: the fast path for plain texts takes what
+// TestRanksAreReadAsByIdset: an Event, which reuses its set, takes what
 // idset.Parse takes, and no more.
 func TestRanksAreReadAsByIdset(t *testing.T) {
 	var ev jobstate.Event

@@ -78,9 +78,8 @@ func (p *plain) release(ev *Event) {
 	if text := p.text(); string(text) == "all" {
 		ev.release.Ranks.All = true
 	} else {
-		var ok bool
-		ev.release.Ranks.Set, ok = ev.mem.plainSet(text)
-		p.bad = p.bad || !ok
+		p.bad = ev.mem.readRanks(text) != nil || p.bad
+		ev.release.Ranks.Set = ev.mem.ranks
 	}
 	p.skip(`,"final":`)
 	if ev.release.Final = p.next("true"); !ev.release.Final {

@@ -63,65 +63,18 @@ func (m *scratch) list(v jsonobj.Value) []string {
 
 // set reads an idset. The set is reused.
 func (m *scratch) set(v jsonobj.Value) *idset.Set {
-	text := v.TextBytes()
-	if set, ok := m.plainSet(text); ok {
-		return set
-	}
-	set, err := idset.Parse(string(text))
-	if err != nil {
+	if err := m.readRanks(v.TextBytes()); err != nil {
 		v.Fail(err)
-		return m.ranks
 	}
-	m.ranks = set
-	return set
+	return m.ranks
 }
 
-// plainSet is set for a text of ids and ranges that ascend, as most are. It returns false
-// for any other, which is idset.Parse's to judge. It gives up on a long one: Parse is made
-// for that.
-func (m *scratch) plainSet(text []byte) (set *idset.Set, ok bool) {
+// readRanks sets ranks to a text.
+func (m *scratch) readRanks(text []byte) error {
 	if m.ranks == nil {
 		m.ranks = new(idset.Set)
-	} else {
-		m.ranks.SubtractWith(m.ranks)
 	}
-	if len(text) > 64 {
-		return nil, false
-	}
-	next := uint64(0) // the smallest id that may come
-	for i := 0; i < len(text); i++ {
-		first, n := plainID(text[i:])
-		i += n
-		last := first
-		if n > 0 && i < len(text) && text[i] == '-' {
-			last, n = plainID(text[i+1:])
-			i += 1 + n
-			if last <= first {
-				return nil, false
-			}
-		}
-		if n == 0 || first < next || last > idset.MaxID {
-			return nil, false
-		}
-		m.ranks.InsertRange(uint32(first), uint32(last))
-		next = last + 1
-		if i < len(text) && (text[i] != ',' || i+1 == len(text)) {
-			return nil, false
-		}
-	}
-	return m.ranks, true
-}
-
-// plainID reads an id of up to ten digits and returns how many there are, 0 for no id.
-func plainID(text []byte) (id uint64, n int) {
-	for n < len(text) && n < 10 && text[n] >= '0' && text[n] <= '9' {
-		id = id*10 + uint64(text[n]-'0')
-		n++
-	}
-	if n > 1 && text[0] == '0' {
-		return 0, 0
-	}
-	return id, n
+	return m.ranks.UnmarshalText(text)
 }
 
 // seconds reads a duration in seconds, not negative: exactly if it has at
