@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
-	"unicode/utf8"
 
 	"github.com/joblife/joblife/internal/guard"
 )
@@ -133,18 +132,13 @@ func findDuplicate(b []byte, keys []key) int {
 }
 
 // compareKeys compares two keys of b, which were scanned before, by their bytes when
-// unescaped. With escapes it reads them up to where they differ.
+// unescaped.
 func compareKeys(b []byte, x, y key) int {
 	if (x.print|y.print)&hasEscapes == 0 {
 		return bytes.Compare(plainKey(b, x.off), plainKey(b, y.off))
 	}
-	p, q := keyReader{b: b, i: x.off + 1}, keyReader{b: b, i: y.off + 1}
-	for {
-		c, d := p.next(), q.next()
-		if c != d || c < 0 {
-			return cmp.Compare(c, d)
-		}
-	}
+	var room [2][guard.MaxQuoted]byte
+	return bytes.Compare(unescapedKey(room[0][:0], b, x.off), unescapedKey(room[1][:0], b, y.off))
 }
 
 // plainKey returns the content of the key that begins at b[i] and has no escapes.
@@ -153,26 +147,9 @@ func plainKey(b []byte, i int) []byte {
 	return b[i+1 : end-1]
 }
 
-// A keyReader reads a key that was scanned before, unescaped.
-type keyReader struct {
-	b    []byte
-	i    int
-	buf  [utf8.UTFMax]byte // of an escape
-	n, m int               // buf[n:m] is to come
-}
-
-func (r *keyReader) next() int {
-	switch {
-	case r.n < r.m:
-	case r.b[r.i] == '"':
-		return -1
-	case r.b[r.i] != '\\':
-		r.i++
-		return int(r.b[r.i-1])
-	default:
-		s, end := appendEscape(r.buf[:0], r.b, r.i)
-		r.i, r.n, r.m = end, 0, len(s)
-	}
-	r.n++
-	return int(r.buf[r.n-1])
+// unescapedKey appends the content of the key that begins at b[i].
+func unescapedKey(dst, b []byte, i int) []byte {
+	end, _ := skipString(b, i)
+	dst, _ = appendUnescaped(dst, b[i:end])
+	return dst
 }

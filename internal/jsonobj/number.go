@@ -183,31 +183,11 @@ func IsInteger(raw []byte) bool {
 // Int64 returns the value of an integer token: a number without fraction and
 // exponent. ok is false for any other raw and out of range. -0 is 0.
 func Int64(raw []byte) (value int64, ok bool) {
-	if !IsInteger(raw) {
+	if len(raw) > len("-9223372036854775808") || !IsInteger(raw) {
 		return 0, false
 	}
-	if raw[0] == '-' {
-		u, ok := parseDigits(raw[1:])
-		return -int64(u), ok && u <= 1<<63
-	}
-	u, ok := parseDigits(raw)
-	return int64(u), ok && u <= math.MaxInt64
-}
-
-// parseDigits returns the value of at least one digit, false above the largest uint64.
-func parseDigits(b []byte) (uint64, bool) {
-	if len(b) > 20 {
-		return 0, false
-	}
-	var u uint64
-	for i, c := range b {
-		d := uint64(c - '0')
-		if i == 19 && (u > math.MaxUint64/10 || u == math.MaxUint64/10 && d > math.MaxUint64%10) {
-			return 0, false
-		}
-		u = u*10 + d
-	}
-	return u, true
+	value, err := strconv.ParseInt(string(raw), 10, 64)
+	return value, err == nil
 }
 
 // Float64 returns the float64 nearest to a number token, ties to even; ok is
