@@ -1,7 +1,6 @@
 package jsonobj
 
 import (
-	"encoding/binary"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -66,11 +65,6 @@ func appendString(dst []byte, s string) (out []byte, valid bool) {
 // back as f, but one that does. It allocates only to grow dst. Panics if f is infinite or
 // not a number: JSON has no form for those.
 func AppendFloat(dst []byte, f float64) []byte {
-	if 1e9 <= f && f < 1e10 {
-		if out, ok := appendTime(dst, f); ok {
-			return out
-		}
-	}
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		panic("jsonobj: AppendFloat of a number that is not finite")
 	}
@@ -110,49 +104,6 @@ func AppendFloat(dst []byte, f float64) []byte {
 	}
 	dst = append(append(dst, digits[:exp+1]...), '.')
 	return append(dst, digits[exp+1:]...)
-}
-
-// appendTime is AppendFloat for a number of ten digits before the point, as the seconds
-// since the epoch are from 2001 to 2286: seven digits are left behind it, and all is exact
-// in integers. It reports false for a number that rounding gives an eleventh digit.
-func appendTime(dst []byte, f float64) ([]byte, bool) {
-	const mantissa = 52
-	fbits := math.Float64bits(f)
-	shift := 1023 + mantissa - fbits>>mantissa // how many bits are behind the point
-	m := fbits&(1<<mantissa-1) | 1<<mantissa
-	unit := uint64(1) << shift
-	whole, frac := m>>shift, m&(unit-1)*1e7
-	rest := frac & (unit - 1)
-	frac >>= shift
-	if rest > unit/2 || rest == unit/2 && frac&1 == 1 {
-		frac++
-	}
-	if frac == 1e7 {
-		whole, frac = whole+1, 0
-	}
-	if whole >= 1e10 {
-		return dst, false
-	}
-	var buf [19]byte // two digits, eight, the point, seven and a zero
-	high := whole / 1e8
-	buf[0], buf[1] = byte('0'+high/10), byte('0'+high%10)
-	binary.LittleEndian.PutUint64(buf[2:], eightDigits(whole%1e8))
-	buf[10] = '.'
-	binary.LittleEndian.PutUint64(buf[11:], eightDigits(frac*10))
-	end := len(buf) - 1
-	for buf[end-1] == '0' && buf[end-2] != '.' {
-		end--
-	}
-	return append(dst, buf[:end]...), true
-}
-
-// eightDigits returns the digits of u, below 1e8, the first in the lowest byte.
-func eightDigits(u uint64) uint64 {
-	u = u/10000 | u%10000<<32
-	q := u * 5243 >> 19 & 0x0000007F0000007F // hundreds of each half
-	u = q | (u-q*100)<<16
-	q = u * 103 >> 10 & 0x000F000F000F000F // tens of each quarter
-	return q | (u-q*10)<<8 | '0'*each
 }
 
 // AppendCompact appends raw without the white space outside its strings. raw is JSON that
