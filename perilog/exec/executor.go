@@ -402,9 +402,10 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 			x.setTimer(j, x.now+eventlog.Timestamp(cmp.Or(max(0, x.KillTimeout), 5*time.Second).Seconds()))
 		}
 		x.respond(j)
-		for _, g := range slices.Clone(j.groups) {
-			if g.forgettable && !g.has(statePending, stateExited) { // it is released, since the response comes first
+		for i := 0; i < len(j.groups); i++ {
+			if g := j.groups[i]; g.forgettable && !g.has(statePending, stateExited) { // it is released, since the response comes first
 				x.forget(g, g.ranks.Clone())
+				i--
 			}
 		}
 	}
@@ -479,14 +480,13 @@ func (x *Executor) respond(j *job) {
 		}
 		say(Response{Type: ResponseFinish, Status: g.status})
 	}
-	if j.told.final || j.unused.IsEmpty() {
+	if j.unused.IsEmpty() {
 		return
 	}
 	r := Response{Type: ResponseRelease, Ranks: j.unused.Clone(), Final: !g.has(statePending, stateExited)}
 	if r.Ranks.Equal(&g.ranks) {
 		r.Ranks = nil
 	}
-	j.told.final = r.Final
 	j.unused = idset.Set{}
 	say(r)
 }

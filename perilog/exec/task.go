@@ -168,7 +168,7 @@ type job struct {
 }
 
 // told is what the manager was told of a job in its session.
-type told struct{ start, exception, finish, final bool }
+type told struct{ start, exception, finish bool }
 
 // fail makes something the cause of a job's end, unless it has one.
 func (j *job) fail(kind, note string) {
@@ -479,10 +479,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 // precedes reports whether a later attempt of an action waits for the node, or will. It
 // waits for one at a time, since each starts when the earlier one has ended.
 func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
-	for _, g := range x.onRank[rank] {
-		if g.Job != t.Job || g.Action != t.Action {
-			continue
-		}
+	for _, g := range x.attempts(t) {
 		switch s := g.state(rank); {
 		case g.replaced.Contains(rank):
 			if s == stateRunning {
