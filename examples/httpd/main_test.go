@@ -186,6 +186,26 @@ func TestAJobFromSubmitToItsEnd(t *testing.T) {
 	require.Equal(t, []any{"", all["all"]}, []any{all["down"], all["free"]})
 }
 
+// An epilog on node 0 releases node 1 early. The next manager hears that line again, and it
+// changes nothing.
+func TestAControlLineSurvivesKill9(t *testing.T) {
+	d := begin(t, "{}")
+	d.kill()
+	epilog := `echo 'perilog-control: {"version":1,"released":"1"}'` + d.until("end-e") + d.in("e")
+	d.args[len(d.args)-1] = fmt.Sprintf(`{"epilogs":[{"command":["sh","-c",%q]}]}`, epilog)
+	d.start()
+	job := d.submit(2, "true")
+	next := d.submit(1, d.in("n")) // on node 1; its epilog is on node 0
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "n\n", 1)
+	d.kill()
+	d.start()
+	d.holders(job, next)
+	d.touch("end-e")
+	require.Equal(t, 1, strings.Count(d.log(job), `"epilog-release"`))
+	require.NotContains(t, d.log(job)+d.log(next), "exception")
+	d.holders()
+}
+
 // Two jobs run, and one waits for them, when the manager is killed. One ends before the next
 // start, and its epilog goes on through more of them. Nothing runs twice, and no status is lost.
 func TestJobsSurviveKill9(t *testing.T) {
