@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type Cluster struct {
 	sessions []exec.Session
 	timer    *time.Timer
 	todo     [][]func() // what each node has to do, in order
-	busy     sync.WaitGroup
+	idle     sync.Cond  // a node has done it
 }
 
 // NewCluster returns n nodes with what they run. Each has a folder in dir. Put puts inputs in
@@ -36,6 +37,7 @@ type Cluster struct {
 func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
 	c := &Cluster{put: put, warn: warn, nodes: make([]*runner, n), sessions: make([]exec.Session, n), todo: make([][]func(), n)}
 	c.timer = time.AfterFunc(time.Hour, func() { c.Do(new(joblife.Ready)) })
+	c.idle.L = &c.mu
 	c.mu.Lock() // a task of an earlier life may end at any time
 	defer c.mu.Unlock()
 	for rank := range c.nodes {
@@ -146,7 +148,7 @@ func (c *Cluster) act() {
 		for rank := range cmd.Ranks.All() {
 			c.todo[rank] = append(c.todo[rank], func() { c.check(c.nodes[rank].do(cmd, args)) })
 			if len(c.todo[rank]) == 1 {
-				c.busy.Go(func() { c.obey(rank) })
+				go c.obey(rank)
 			}
 		}
 	}
@@ -178,11 +180,18 @@ func (c *Cluster) obey(rank uint32) {
 		c.mu.Lock()
 		c.todo[rank] = c.todo[rank][1:]
 	}
+	c.idle.Broadcast()
 }
 
 // Wait waits until the nodes have done what they were asked before. What they were not when
 // the program ended, they are asked in its next life.
-func (c *Cluster) Wait() { c.busy.Wait() }
+func (c *Cluster) Wait() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for slices.ContainsFunc(c.todo, func(left []func()) bool { return len(left) > 0 }) {
+		c.idle.Wait()
+	}
+}
 
 // args returns the program that a command starts.
 func (c *Cluster) args(cmd exec.Command) []string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -73,10 +74,7 @@ func (r *runner) find(name string) error {
 	}
 	lives := shimLives(news)
 	rec, err := read(f)
-	for range 100 { // a shim may be writing
-		if !lives || err == nil {
-			break
-		}
+	for n := 0; lives && err != nil && n < 100; n++ { // the shim may be writing
 		time.Sleep(time.Millisecond)
 		rec, err = read(f)
 	}
@@ -168,12 +166,7 @@ func bury(rec *record) (exec.TaskStatus, error) {
 func (r *runner) list() []exec.TaskStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	list := make([]exec.TaskStatus, 0, len(r.tasks))
-	for _, st := range r.tasks {
-		list = append(list, st)
-	}
-	slices.SortFunc(list, func(a, b exec.TaskStatus) int { return strings.Compare(a.Task.String(), b.Task.String()) })
-	return list
+	return slices.SortedFunc(maps.Values(r.tasks), func(a, b exec.TaskStatus) int { return strings.Compare(a.Task.String(), b.Task.String()) })
 }
 
 // last returns what became of a task, and false if there is no record of it.
