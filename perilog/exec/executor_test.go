@@ -715,6 +715,17 @@ func TestAnEarlierAttemptOfALostOneEndsBeforeTheNext(t *testing.T) {
 	four.State = exec.TaskLost
 	b.update(0, four)
 	b.says("forget ƒ3 epilog e 4 on 0; forget ƒ3 epilog e 5 on 0; start ƒ3 epilog e 6 on 0")
+
+	four.State, lost.Attempt = exec.TaskRunning, 5
+	b = &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(2, lost))
+	require.NoError(t, b.Launch(2, perilog.Launch{Action: epilog, Attempt: 6, Ranks: idset.Of(0), Command: []string{"x"}}))
+	b.sessions[0] = b.hello(0, four)
+	b.says("signal ƒ3 epilog e 4 on 0 9; forget ƒ3 epilog e 5 on 0")
+	three := four
+	three.Task.Attempt = 3
+	b.update(0, three) // which may be a lie: one is waited for
+	b.says("signal ƒ3 epilog e 3 on 0 15")
 }
 
 // RFC 32: the response to a start that reattaches is never "start", and there is none if
