@@ -64,7 +64,8 @@ const (
 //     Unresolved to Recover, and the starts of the manager's hello to Handle, before the first
 //     Hello of a node: a task that nothing asked for is killed.
 //  2. A node keeps a record of each [Task] until it is told to forget it, and its hello
-//     has all of them. Authenticate the rank. Drop what it says in an earlier connection.
+//     has all of them. Authenticate the rank. Update refuses what it says in an earlier
+//     connection.
 //  3. Send commands in order. Drop those for a node that is gone: its hello repairs that.
 //  4. These are the inputs ExecResponse, ExecRefused, Report and Rerun of package joblife.
 //  5. Call Forget when the log of a job is closed, and again when all its resources are free.
@@ -119,7 +120,7 @@ type Effects struct {
 // A Refused is a job that did not start and will not.
 type Refused struct {
 	ID   jobid.ID
-	Note string // why; "" if it was stopped before, or only asked for
+	Note string // why; "" if the manager stopped it, or no node has what Start.Reattach asks for
 }
 
 // A Report is a report to package perilog, with its job.
@@ -354,7 +355,8 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	return nil
 }
 
-// Close ends a session. The tasks of the node go on. A session that is over changes nothing.
+// Close ends a session, when the connection has ended. The tasks of the node go on. If the
+// session is over, Close changes nothing.
 func (x *Executor) Close(s Session) {
 	if x.lasts(s) {
 		x.online.Remove(s.rank)
@@ -362,9 +364,9 @@ func (x *Executor) Close(s Session) {
 	}
 }
 
-// Fail gives a node up and ends its session: you know that nothing runs there, or will be
-// let run on, since it is powered off or fenced. Its shells are lost, which ends their jobs;
-// its actions are unreachable. What it says if it comes back does not count.
+// Fail gives a node up and ends its session. Call it when you know that nothing runs there any
+// more: the node is powered off or fenced. Its shells are lost, which ends their jobs; its
+// actions are unreachable. If it comes back, what still runs there is stopped.
 func (x *Executor) Fail(rank uint32, note string) {
 	x.Close(Session{rank, x.sessions[rank]})
 	note = clean(note)

@@ -71,7 +71,8 @@ type TaskStatus struct {
 	Status int32  // of TaskExited and TaskReleased: a wait status, as wait(2) gives it
 	Note   string // in words, for administrators; may be empty; more than 1 KiB is cut
 	// Lines are the control lines that an action wrote so far, in order, at most 1024 of at
-	// most 4 KiB: see package perilog. Each status and each hello has all of them.
+	// most 4 KiB: see package perilog. Each status and each hello has all of them; an
+	// Executor reports each once.
 	Lines []string
 }
 
