@@ -232,26 +232,31 @@ func (r *runner) spawn(task exec.Task, args []string) (rec *record, news *os.Fil
 		return nil, nil, err
 	}
 	crash("after the record")
-	name := path(r.dir, task)
+	file, name := rec.file, path(r.dir, task)
+	defer func() {
+		if err != nil {
+			_ = news.Close() // there may be none
+			rec, err = nil, errors.Join(err, file.Close(), remove(name))
+		}
+	}()
 	cmd := osexec.Command(self)
 	cmd.Args = []string{shimName}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.ExtraFiles = []*os.File{rec.file}
+	cmd.ExtraFiles = []*os.File{file}
 	for _, pipe := range []string{".signals", ".news"} {
-		f, openErr := os.OpenFile(name+pipe, os.O_RDWR, 0)
+		f, err := os.OpenFile(name+pipe, os.O_RDWR, 0)
+		if err != nil {
+			return nil, nil, err
+		}
 		defer f.Close()
-		cmd.ExtraFiles, err = append(cmd.ExtraFiles, f), errors.Join(err, openErr)
+		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	if err == nil {
-		news, err = os.OpenFile(name+".news", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if news, err = os.OpenFile(name+".news", os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
+		return nil, nil, err
 	}
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		_ = news.Close() // there may be none
-		return nil, nil, errors.Join(err, rec.file.Close(), remove(name))
+	if err := cmd.Start(); err != nil {
+		return nil, news, err
 	}
 	crash("after the shim")
 	go func() { _ = cmd.Wait() }() // the record tells
