@@ -60,6 +60,10 @@ func program() {
 	if os.Getenv("PROC_ACTION") != "" {
 		task = action
 	}
+	if os.Getenv("PROC_FULL") != "" { // for a record
+		ossignal.Ignore(syscall.SIGXFSZ)
+		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: headLength + 9, Max: headLength + 9})
+	}
 	r, err := newRunner(os.Getenv("PROC_DIR"), func(exec.Task) {}, nil)
 	if err == nil {
 		err = r.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", os.Getenv("PROC_COMMAND")})
@@ -531,16 +535,14 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 
 // A task without a record on the disk does not start.
 func TestAFullDiskStartsNothing(t *testing.T) {
-	dir, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
-	n := open(t, dir)
-	var old syscall.Rlimit
-	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &old))
-	ossignal.Ignore(syscall.SIGXFSZ)
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: headLength + 9, Max: old.Max}))
-	err := n.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"touch", out})
-	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &old))
-	require.ErrorIs(t, err, syscall.EFBIG)
-	require.NoFileExists(t, path(dir, task)+".task")
-	n.status(exec.TaskFailed, 0)
-	require.NoFileExists(t, out)
+	dir := t.TempDir()
+	t.Setenv("PROC_DIR", dir)
+	t.Setenv("PROC_COMMAND", "touch "+dir+"/out")
+	t.Setenv("PROC_FULL", "1")
+	text, err := proctest.Command(nil).CombinedOutput()
+	require.NoError(t, err)
+	require.Contains(t, string(text), "failed proc: ƒ8: write "+path(dir, task)+".task: file too large")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -45,6 +45,8 @@ const (
 // lines of an action.
 type record struct {
 	file  *os.File
+	news  *os.File    // from its shim; nil: there is none
+	shim  *os.Process // a child of this process; nil: it is of an earlier life
 	state string
 	n     int // what the state is with
 	body

@@ -87,7 +87,8 @@ func (r *runner) find(name string) error {
 	case err == nil:
 		st := rec.status()
 		if r.tasks[rec.Task] = st; st.State == exec.TaskRunning {
-			go r.watch(rec, news)
+			rec.news = news
+			go r.watch(rec)
 			return nil
 		}
 	}
@@ -108,11 +109,11 @@ func shimLives(news *os.File) bool {
 }
 
 // watch waits for control lines and for the end of a shim, which closes its pipe of news.
-func (r *runner) watch(rec *record, news *os.File) {
+func (r *runner) watch(rec *record) {
 	defer rec.file.Close()
-	defer news.Close()
+	defer rec.news.Close()
 	for {
-		_, err := news.Read(make([]byte, maxLines))
+		_, err := rec.news.Read(make([]byte, maxLines))
 		if errors.Is(err, io.EOF) || errors.Is(err, os.ErrInvalid) {
 			break
 		}
@@ -124,6 +125,9 @@ func (r *runner) watch(rec *record, news *os.File) {
 			continue
 		}
 		r.change(rec.status())
+	}
+	if rec.shim != nil {
+		_, _ = rec.shim.Wait() // now, since it takes a thread
 	}
 	if last, err := read(rec.file); err == nil {
 		rec = last
@@ -203,7 +207,7 @@ func (r *runner) start(task exec.Task, args []string) error {
 		return nil
 	}
 	st := exec.TaskStatus{Task: task, State: exec.TaskRunning}
-	rec, news, err := r.spawn(task, args)
+	rec, err := r.spawn(task, args)
 	if err != nil {
 		st.State, st.Note = exec.TaskFailed, err.Error()
 	}
@@ -212,55 +216,56 @@ func (r *runner) start(task exec.Task, args []string) error {
 	r.mu.Unlock()
 	go func() {
 		if r.said(task); rec != nil {
-			r.watch(rec, news)
+			r.watch(rec)
 		}
 	}()
 	return err
 }
 
-// spawn starts the shim of a task, and returns what watch needs.
-func (r *runner) spawn(task exec.Task, args []string) (rec *record, news *os.File, err error) {
+// spawn starts the shim of a task, and returns the record, to be watched.
+func (r *runner) spawn(task exec.Task, args []string) (watched *record, err error) {
 	if len(args) == 0 {
-		return nil, nil, errors.New("no command")
+		return nil, errors.New("no command")
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	crash("before the record")
-	if rec, err = create(r.dir, task, args); err != nil {
-		return nil, nil, err
+	rec, err := create(r.dir, task, args)
+	if err != nil {
+		return nil, err
 	}
 	crash("after the record")
-	file, name := rec.file, path(r.dir, task)
+	name := path(r.dir, task)
 	defer func() {
 		if err != nil {
-			_ = news.Close() // there may be none
-			rec, err = nil, errors.Join(err, file.Close(), remove(name))
+			_ = rec.news.Close() // there may be none
+			err = errors.Join(err, rec.file.Close(), remove(name))
 		}
 	}()
 	cmd := osexec.Command(self)
 	cmd.Args = []string{shimName}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.ExtraFiles = []*os.File{file}
+	cmd.ExtraFiles = []*os.File{rec.file}
 	for _, pipe := range []string{".signals", ".news"} {
 		f, err := os.OpenFile(name+pipe, os.O_RDWR, 0)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		defer f.Close()
 		cmd.ExtraFiles = append(cmd.ExtraFiles, f)
 	}
-	if news, err = os.OpenFile(name+".news", os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
-		return nil, nil, err
+	if rec.news, err = os.OpenFile(name+".news", os.O_RDONLY|syscall.O_NONBLOCK, 0); err != nil {
+		return nil, err
 	}
 	if err := cmd.Start(); err != nil {
-		return nil, news, err
+		return nil, err
 	}
 	crash("after the shim")
-	go func() { _ = cmd.Wait() }() // the record tells
-	return rec, news, nil
+	rec.shim = cmd.Process
+	return rec, nil
 }
 
 // signal writes to the pipe of a shim. A task that has ended has none that listens.
