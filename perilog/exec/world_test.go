@@ -304,6 +304,7 @@ func (w *world) respond(r exec.Response) {
 }
 
 func (w *world) take() {
+	require.NoError(w.t, w.x.Check())
 	todo := w.x.Take(w.stamp())
 	require.NoError(w.t, w.x.Check())
 	for _, c := range todo.Commands {
