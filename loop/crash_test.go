@@ -3,9 +3,6 @@ package loop_test
 import (
 	"context"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"slices"
 	"sync"
 	"testing"
@@ -258,23 +255,4 @@ func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
 	}
 	require.Equal(t, texts[0], texts[1])
 	require.Equal(t, texts[0], texts[2])
-}
-
-// A Call needs to know each input that gets an Answer.
-func TestEachTagIsKnown(t *testing.T) {
-	var fields []string
-	file, err := parser.ParseFile(token.NewFileSet(), "../input.go", nil, 0)
-	require.NoError(t, err)
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.TypeSpec)
-		if !ok {
-			return true
-		}
-		if st, ok := spec.Type.(*ast.StructType); ok && len(st.Fields.List) > 0 && st.Fields.List[0].Names != nil && st.Fields.List[0].Names[0].Name == "Tag" {
-			fields = append(fields, "joblife."+spec.Name.Name)
-		}
-		return false
-	})
-	slices.Sort(fields)
-	require.Equal(t, slices.Sorted(slices.Values(append(loop.Tagged(), "joblife.WaitCancel"))), fields)
 }

@@ -47,8 +47,8 @@
 //
 // # Limits
 //
-// The inbox has room for [Config].MaxInputs inputs, with 64 MiB in strings, slices and
-// jobspecs; Call and View may use half, so that users do not keep out what nodes report.
+// The inbox has room for [Config].MaxInputs inputs, with 64 MiB in all that they refer to;
+// Call and View may use half, so that users do not keep out what nodes report.
 // While the store works, 16 384 inputs and Views, or 64 MiB, go on to the next commit; then
 // the others wait.
 package loop

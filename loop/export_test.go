@@ -2,14 +2,6 @@ package loop
 
 import "time"
 
-// Tagged returns the names of the types of inputs that get an Answer.
-func Tagged() (names []string) {
-	for t := range tagged {
-		names = append(names, t.String())
-	}
-	return names
-}
-
 // A Clock is the system's.
 type Clock struct{ systemClock }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 // The errors of this package.
@@ -52,81 +51,69 @@ type call struct {
 	err    error
 }
 
-// tagged has the types of inputs that get an Answer, and which of their fields is the Tag.
-var tagged = tagFields(
-	joblife.Submit{}, joblife.SetUrgency{}, joblife.UpdateJobspec{}, joblife.SetExpiration{}, joblife.Memo{}, joblife.SetFlags{},
-	joblife.Alloc{}, joblife.Raise{}, joblife.Post{}, joblife.Wait{}, joblife.WaitEmpty{}, joblife.EnableQueue{},
-	joblife.StartQueue{}, joblife.Purge{}, joblife.PurgeIDs{}, joblife.Report{},
-)
-
-func tagFields(inputs ...joblife.Input) map[reflect.Type]int {
-	fields := make(map[reflect.Type]int)
-	for _, in := range inputs {
-		t := reflect.TypeOf(in)
-		f, _ := t.FieldByName("Tag")
-		fields[t] = f.Index[0]
+// tagOf returns the Tag of an input; it is not valid if its type has none.
+func tagOf(v reflect.Value) reflect.Value {
+	if v.Kind() != reflect.Struct {
+		return reflect.Value{}
 	}
-	return fields
+	return v.FieldByName("Tag")
 }
 
-// setTag sets the tag of an input, and reports whether its type has one.
-func setTag(in *joblife.Input, tag uint64) bool {
-	field, ok := tagged[reflect.TypeOf(*in)]
-	if ok {
-		v := reflect.New(reflect.TypeOf(*in)).Elem() // the caller's is not changed
-		v.Set(reflect.ValueOf(*in))
-		v.Field(field).SetUint(tag)
-		*in = v.Interface().(joblife.Input)
+// setTag returns an input with a tag, and whether its type has an Answer.
+func setTag(in joblife.Input, tag uint64) (joblife.Input, bool) {
+	if _, ok := in.(joblife.WaitCancel); ok || !tagOf(reflect.ValueOf(in)).IsValid() {
+		return in, false
 	}
-	return ok
+	v := reflect.New(reflect.TypeOf(in)).Elem() // the caller's is not changed
+	v.Set(reflect.ValueOf(in))
+	tagOf(v).SetUint(tag)
+	return v.Interface().(joblife.Input), true
 }
 
-// checkTag refuses a tag of the Loop: its answer would be somebody else's.
-func checkTag(in joblife.Input) error {
+// measure returns how many bytes an input has. It refuses a tag of the Loop: its answer would
+// be somebody else's.
+func measure(in joblife.Input) (int, error) {
 	var tag uint64
-	switch in := in.(type) {
-	case joblife.Report: // most inputs are
-		tag = in.Tag
-	case joblife.WaitCancel:
-		tag = in.Tag
-	default:
-		if field, ok := tagged[reflect.TypeOf(in)]; ok {
-			tag = reflect.ValueOf(in).Field(field).Uint()
+	var size int
+	if r, ok := in.(joblife.Report); ok { // most inputs are, and reflection costs as much as the rest of Put
+		tag, size = r.Tag, len(r.Action.Description)+len(r.Detail)+len(r.Line)
+	} else {
+		v := reflect.ValueOf(in)
+		if f := tagOf(v); f.IsValid() {
+			tag = f.Uint()
 		}
+		size = sizeOf(v)
 	}
 	if tag >= ownTags {
-		return fmt.Errorf("loop: %w: %T with Tag %d: those from 2^63 on are the Loop's", joblife.ErrInvalid, in, tag)
+		return 0, fmt.Errorf("loop: %w: %T with Tag %d: those from 2^63 on are the Loop's", joblife.ErrInvalid, in, tag)
 	}
-	return nil
+	return size, nil
 }
 
-// sizeOf returns how many bytes an input has in strings, slices and jobspecs, which peers and
-// users set.
-func sizeOf(in joblife.Input) int {
-	if r, ok := in.(joblife.Report); ok { // most inputs are, and reflection costs as much as the rest of Put
-		return len(r.Action.Description) + len(r.Detail) + len(r.Line)
-	}
-	return sizeOfValue(reflect.ValueOf(in))
-}
-
-func sizeOfValue(v reflect.Value) (n int) {
+// sizeOf returns how many bytes an input refers to, of which peers and users send it most.
+// What it refers to twice counts twice.
+func sizeOf(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
 		return v.Len()
 	case reflect.Struct:
 		for i := range v.NumField() {
-			n += sizeOfValue(v.Field(i))
+			n += sizeOf(v.Field(i))
 		}
-	case reflect.Pointer: // of the rest nothing but a jobspec comes from users
-		if !v.IsNil() && v.Type() == reflect.TypeFor[*jobspec.Spec]() {
-			n = sizeOfValue(v.Elem())
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			n = int(v.Elem().Type().Size()) + sizeOf(v.Elem())
+		}
+	case reflect.Map:
+		for it := v.MapRange(); it.Next(); {
+			n += int(it.Key().Type().Size()+it.Value().Type().Size()) + sizeOf(it.Key()) + sizeOf(it.Value())
 		}
 	case reflect.Slice:
 		elem := v.Type().Elem()
 		n = v.Len() * int(elem.Size())
-		if k := elem.Kind(); k == reflect.String || k == reflect.Struct || k == reflect.Slice {
+		if elem.Kind() > reflect.Complex128 { // it may refer to more
 			for i := range v.Len() {
-				n += sizeOfValue(v.Index(i))
+				n += sizeOf(v.Index(i))
 			}
 		}
 	}
@@ -140,22 +127,11 @@ func sizeOfValue(v reflect.Value) (n int) {
 // refuses, and Effects the answers to inputs with a Tag. A Tag from 2^63 on is
 // joblife.ErrInvalid: those are the Loop's.
 func (l *Loop) Put(inputs ...joblife.Input) error {
-	var room [4]request
-	requests, size := room[:0], 0
+	list := make([]request, 0, 8) // on the stack
 	for _, in := range inputs {
-		if err := checkTag(in); err != nil {
-			return err
-		}
-		r := request{in: in, size: sizeOf(in)}
-		requests, size = append(requests, r), size+r.size
+		list = append(list, request{in: in})
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.admit(len(inputs), size, 1); err != nil {
-		return err
-	}
-	l.inbox = append(l.inbox, requests...)
-	return nil
+	return l.admit(1, list...)
 }
 
 // Call has an input dispatched, and returns the answer when it is durable and Effects has
@@ -164,13 +140,8 @@ func (l *Loop) Put(inputs ...joblife.Input) error {
 // ErrEnded, or that of ctx. When ctx ends, an input that was not dispatched does not count
 // any more, and a Wait ends; another input may count.
 func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, error) {
-	if in, ok := in.(joblife.WaitCancel); ok {
-		if err := checkTag(in); err != nil {
-			return joblife.Answer{}, err
-		}
-	}
 	c := &call{gone: ctx.Done(), done: make(chan struct{})}
-	if err := l.ask(request{in: in, call: c}); err != nil {
+	if err := l.admit(2, request{in: in, call: c}); err != nil {
 		return joblife.Answer{}, err
 	}
 	return l.await(ctx, c)
@@ -182,7 +153,7 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 // error tell nobody what f saw, if it was called at all: ErrFull, ErrEnded, or that of ctx.
 func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 	c := &call{gone: ctx.Done(), done: make(chan struct{}), view: make(chan struct{}), back: make(chan struct{})}
-	if err := l.ask(request{call: c}); err != nil {
+	if err := l.admit(2, request{call: c}); err != nil {
 		return err
 	}
 	select {
@@ -207,24 +178,19 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 // goroutine may call it, Effects and f included. The error is ErrFull or ErrEnded. At the end
 // of the Loop functions that wait are lost, as inputs are.
 func (l *Loop) Do(f func(m *joblife.Manager) (durable func())) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.admit(1, 0, 1); err != nil {
-		return err
-	}
-	l.inbox = append(l.inbox, request{do: f})
-	return nil
+	return l.admit(1, request{do: f})
 }
 
 // Step dispatches an input at once, and returns why the Manager refuses it. Only Effects and
 // a function of Do may call it. An answer to a Tag is in a Ready to come, as for Put.
 func (l *Loop) Step(in joblife.Input) error {
-	if err := checkTag(in); err != nil {
+	size, err := measure(in)
+	if err != nil {
 		return err
 	}
 	l.steps++
-	l.size += sizeOf(in)
-	err := l.step(in)
+	l.size += size
+	err = l.step(in)
 	l.broken = cmp.Or(l.broken, fatal(err))
 	return err
 }
@@ -233,31 +199,35 @@ func (l *Loop) Step(in joblife.Input) error {
 // of Do may call it.
 func (l *Loop) Now() time.Time { return l.time() }
 
-// ask puts the request of a call into the inbox.
-func (l *Loop) ask(r request) error {
+// admit puts requests into the inbox, of which they may use a part.
+func (l *Loop) admit(part int, list ...request) (err error) {
+	size := 0
+	for i, r := range list {
+		if list[i].size, err = measure(r.in); err != nil {
+			return err
+		}
+		size += list[i].size
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.size = sizeOf(r.in)
-	if err := l.admit(1, r.size, 2); err != nil {
-		return err
-	}
-	if l.lastTag++; setTag(&r.in, ownTags|l.lastTag) {
-		r.call.tag = ownTags | l.lastTag
-	}
-	l.inbox = append(l.inbox, r)
-	return nil
-}
-
-// admit makes room for inputs that may use a part of the inbox. The lock is held.
-func (l *Loop) admit(n, size, part int) error {
 	switch waiting := len(l.inbox) - l.head; {
 	case l.over:
 		return l.endError()
-	case waiting+n > (l.cfg.MaxInputs-1)/part+1:
+	case waiting+len(list) > (l.cfg.MaxInputs-1)/part+1:
 		return fmt.Errorf("%w: %d inputs wait", ErrFull, waiting)
 	case size > 0 && l.bytes > 0 && l.bytes+size > maxBytes/part:
 		return fmt.Errorf("%w: inputs with %d bytes wait", ErrFull, l.bytes)
 	}
+	for i, r := range list {
+		if r.call == nil {
+			continue
+		}
+		l.lastTag++
+		if in, ok := setTag(r.in, ownTags|l.lastTag); ok {
+			list[i].in, r.call.tag = in, ownTags|l.lastTag
+		}
+	}
+	l.inbox = append(l.inbox, list...)
 	l.bytes += size
 	l.signal()
 	return nil

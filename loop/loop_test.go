@@ -15,6 +15,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -23,6 +24,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
 )
 
 func TestACallIsAnsweredWhenTheAnswerIsDurable(t *testing.T) {
@@ -238,8 +240,24 @@ func TestTheInboxIsBounded(t *testing.T) {
 		joblife.Report{Report: perilog.Report{Action: jobstate.ActionKey{Description: "x"}}}, joblife.SetFlags{Flags: []string{"x"}},
 		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},
 		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Operator: "x"},
+		joblife.SchedResponse{R: s.node}, joblife.Drained{Ranks: idset.Of(1)}, joblife.Offline{Ranks: idset.Of(1)},
+		joblife.Rerun{Action: joblife.Action{Ranks: idset.Of(1)}}, joblife.Reload{Config: joblife.Config{Queues: []string{"a"}}},
+		joblife.Unlinked{Failed: map[jobid.ID]error{1: errBroken}},
 	} {
 		require.ErrorIs(t, s.l.Put(in), loop.ErrFull, "%T", in)
+	}
+
+	var hosts strings.Builder
+	hosts.WriteString("host")
+	for i := range 100_000 {
+		fmt.Fprintf(&hosts, ",host%d", 2*i) // no range of names
+	}
+	r, err := rset.Parse(fmt.Appendf(nil, `{"version":1,"execution":{"R_lite":[{"rank":"0-100000","children":{"core":"0"}}],"nodelist":[%q]}}`, hosts.String()))
+	require.NoError(t, err)
+	s = newSite(t, start, d, config(), 0)
+	for err, n := error(nil), 1; err == nil; n++ {
+		err = s.l.Put(joblife.SchedResponse{ID: 1, R: r})
+		require.Less(t, n, 64<<20/hosts.Len(), "each is longer than the names of its hosts")
 	}
 
 	s = newSite(t, start, d, config(), 1)
