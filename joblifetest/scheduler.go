@@ -66,15 +66,14 @@ func NewScheduler(cfg sched.Config) func(nodes *rset.R) Scheduler {
 	}
 }
 
-// A session is a sched.Scheduler, which has one session, and then that of the next.
+// A session is a sched.Scheduler, for which all nodes are up after a hello.
 type session struct {
 	*sched.Scheduler
 	allUp pool.Change
 }
 
-func (s *session) Hello(a alloc.Announcement) (err error) {
-	s.Scheduler, err = s.Next(a)
-	return errors.Join(err, s.Update(s.allUp))
+func (s *session) Hello(a alloc.Announcement) error {
+	return errors.Join(s.Scheduler.Hello(a), s.Update(s.allUp))
 }
 
 func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Change: c}) }

@@ -3,15 +3,15 @@
 //
 //	l, err := loop.New(m, loop.Config{
 //		Store: store, // 1
+//		Scheduler: sched.New(sched.Config{}), // after its Acquire
 //		Effects: func(m *joblife.Manager, rd *joblife.Ready) { // 2
-//			scheduler.Send(rd.Hello, rd.Sched)
 //			executor.Send(rd.Exec, rd.Raised)
 //			nodes.Do(rd.Launch, rd.Signal, rd.Drain)
 //		},
 //		Refused: func(in joblife.Input, err error) { endSession(in, err) }, // 3
 //	})
 //	go l.Run(ctx) // 4
-//	err = l.Put(joblife.SchedHello{}, joblife.SchedReady{}) // 5
+//	err = l.Put(joblife.ExecHello{}) // 5
 //	answer, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: 16}) // 6
 //	err = l.View(ctx, func(m *joblife.Manager) { waits = m.Stats().Waits }) // 7
 //
@@ -19,10 +19,10 @@
 //
 //  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
 //     the next commit. If it fails, the effects of that Ready never happen (I4).
-//  2. Effects, Refused and the functions of View have the Manager to themselves, one at a
-//     time, and inputs wait for them. They may Put, but a Call or a View inside them, or
+//  2. Effects, Refused, the Scheduler and the functions of View have the Manager to
+//     themselves, one at a time, and inputs wait for them. They may Put, but a Call or a View inside them, or
 //     inside the store, is a deadlock. What takes long belongs in a goroutine, with a copy.
-//  3. If a scheduler or an executor said what is refused, end its session.
+//  3. If an executor, or a scheduler elsewhere, said what is refused, end its session.
 //  4. The Manager is the Loop's. Run ends with the first error.
 //  5. Put is for schedulers, executors and nodes. It keeps the order and never waits.
 //  6. Call is for users. It returns when what it says is durable.
@@ -37,8 +37,8 @@
 //
 // When ctx ends, inputs that wait are lost, as in a crash. What the Manager has decided is
 // stored and handed out, and Run returns. After a [joblife.Shutdown] that happens when no
-// action runs, or at its deadline. A panic in Store, Effects or Refused ends the Loop and comes
-// out of Run. One in a function of View comes out of View, and the Loop goes on.
+// action runs, or at its deadline. A panic in Store, Scheduler, Effects or Refused ends the
+// Loop and comes out of Run. One in a function of View comes out of View, and the Loop goes on.
 //
 // # Time
 //

@@ -24,14 +24,23 @@ type Config struct {
 	// caller has to limit it, and at the end to Step no more. After a panic or another error
 	// Run returns without done.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
-	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal,
-	// Answers, Results and Faults. Its records are durable, and the Store has removed the
+	// Effects does what a Ready wants done, from Hello to Drain, but for the Scheduler's part,
+	// and passes on Journal, Answers, Results and Faults. Its records are durable, and the Store has removed the
 	// jobs in Unlink. It is called once for each Ready, in order, and after functions of
 	// [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
 	// Ready that the Store had when a hello came has messages of the session before: for the
 	// scheduler, drop them until Hello comes.
 	Effects func(m *joblife.Manager, rd *joblife.Ready)
-	// Refused is called with each input of Put that the Manager refuses: nothing has
+	// Scheduler is a scheduler in the same program. New puts the hello. The Scheduler gets
+	// Hello and Sched of a Ready before Effects, and its errors join Faults. What it decides is
+	// dispatched after Effects. If the Manager refuses a response, the rest is void, and a new
+	// session begins with what is held. But if in that session too the first response that is
+	// no annotation is refused, it is the last one: put SchedHello and SchedReady for another.
+	// A session with Forecast gets its forecasts late, at the next Ready. Nil: Effects sends
+	// Hello and Sched.
+	Scheduler Scheduler
+	// Refused is called with each input of Put, and each response of Scheduler,
+	// that the Manager refuses: nothing has
 	// changed. It comes before what the error is about is durable, so no user may be told. It
 	// must not change the Manager.
 	Refused func(in joblife.Input, err error)
@@ -99,6 +108,7 @@ type Loop struct {
 	timer    *time.Timer
 	ticked   bool  // in this Advance
 	broken   error // what Step found
+	session  session
 }
 
 // New returns a Loop for a Manager, which is the Loop's from then on; no Ready of it may be
@@ -120,6 +130,9 @@ func New(m *joblife.Manager, cfg Config) (*Loop, error) {
 		wake: make(chan struct{}, 1), written: make(chan outcome, 1), ended: make(chan struct{}),
 	}
 	l.system.now() // from here on it does not step back
+	if cfg.Scheduler != nil {
+		l.greet()
+	}
 	return l, nil
 }
 
@@ -203,7 +216,7 @@ func (l *Loop) Advance(now time.Time) (err error) {
 	return nil
 }
 
-// errPanic is the cause when Store, Effects or Refused panics.
+// errPanic is the cause when what the Loop calls panics.
 var errPanic = errors.New("loop: panic")
 
 // begin makes the caller's goroutine the one that runs.

@@ -155,10 +155,11 @@ func (l *Loop) step(in joblife.Input) error {
 		l.stats.Refused++
 	}
 	l.mu.Unlock()
-	if err != nil {
-		return err
+	switch in.(type) {
+	case joblife.SchedHello, joblife.SchedLost:
+		l.session.over = true // what the store has is void
 	}
-	return nil
+	return err
 }
 
 // send passes what the Manager has to the store, and reports whether there was anything. If
@@ -168,12 +169,13 @@ func (l *Loop) send() (bool, error) {
 	if !l.m.Ready(&l.rd) {
 		did := done(l.next)
 		if did {
-			l.cfg.Effects(l.m, &joblife.Ready{})
+			l.act(&joblife.Ready{})
 		}
 		answer(&l.next)
 		return did, l.broken
 	}
 	l.writing = true
+	l.session.over = l.session.over && l.rd.Hello == nil
 	l.sent, l.next = l.next, l.sent
 	switch {
 	case len(l.rd.Append) > 0 && l.cfg.Store == nil && l.cfg.Begin == nil:
@@ -247,7 +249,7 @@ func (l *Loop) stored(o outcome) error {
 	done(l.sent)
 	answered := l.answers()
 	unlinked := joblife.Unlinked{IDs: slices.Clone(l.rd.Unlink), Failed: o.failed}
-	l.cfg.Effects(l.m, &l.rd)
+	l.act(&l.rd)
 	if err := l.m.Done(l.rd.Seq); err != nil {
 		return fmt.Errorf("loop: %w", err)
 	}
@@ -260,6 +262,17 @@ func (l *Loop) stored(o outcome) error {
 		return fatal(l.step(unlinked))
 	}
 	return l.broken
+}
+
+// act has done what a Ready wants done.
+func (l *Loop) act(rd *joblife.Ready) {
+	if l.cfg.Scheduler != nil && !l.session.over {
+		l.instruct(rd)
+	}
+	l.cfg.Effects(l.m, rd)
+	if l.cfg.Scheduler != nil && !l.session.over && !l.stopping {
+		l.decide()
+	}
 }
 
 // answers takes the answers to Calls out of the Ready.

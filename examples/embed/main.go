@@ -12,7 +12,7 @@
 // arguments. It needs a Unix system.
 //
 // This file has the restart and the [loop.Loop] that runs the [joblife.Manager], nodes.go the
-// inputs and the scheduler. The executor and its nodes are those of package proc, whose
+// inputs and what it prints. The executor and its nodes are those of package proc, whose
 // processes outlive the program. Command httpd is a manager of the same kind that serves
 // requests.
 package main
@@ -21,7 +21,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -69,9 +68,6 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 	if err != nil {
 		return err
 	}
-	for _, q := range left.Quarantined {
-		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
-	}
 
 	var l *loop.Loop
 	ctx, end := context.WithCancelCause(context.Background())
@@ -89,32 +85,31 @@ func run(dir string, actions perilog.Config, jobs []joblife.Input) error {
 		return err
 	}
 	defer cluster.Wait()
-	scheduler, busy := &scheduler{sched.New(sched.Config{}), put}, cluster.GivenUp(m)
+	scheduler, busy := sched.New(sched.Config{}), cluster.GivenUp(m)
 	if err := scheduler.Acquire(pool.Acquire{Resources: r, Change: pool.Change{Up: idset.Difference(r.Ranks(), busy), Shrink: busy}}); err != nil {
 		return err
 	}
 	cluster.Recover(left)
 	l, err = loop.New(m, loop.Config{
-		Store: store, // durably, before anything else
+		Store:     store,     // durably, before anything else
+		Scheduler: scheduler, // serves jobs in the order of their priority
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
-			scheduler.send(rd.Hello, rd.Sched)
 			cluster.Do(rd)
-			scheduler.drain(rd.Drain)
-			show(rd.Journal)
+			for _, d := range rd.Drain {
+				warn(scheduler.Acquire(pool.Acquire{Change: pool.Change{Shrink: d.Ranks}})) // no job waits for them
+				put(joblife.Drained{Ranks: d.Ranks.Clone()})
+			}
+			show(rd)
 		},
-		Refused: scheduler.heed, // nothing has changed
+		Refused: cluster.Refused, // nothing has changed
 	})
 	if err != nil {
 		return err
 	}
-	put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 	put(jobs...)
 	go cancelOnInterrupt(ctx, l)
 	go func() {
-		_, err := l.Call(ctx, joblife.ExecHello{})
-		if err == nil { // the executor knows what should run
-			err = cluster.Connect()
-		}
+		err := cluster.Connect(ctx, l)
 		if err == nil {
 			_, err = l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive})
 		}

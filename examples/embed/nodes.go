@@ -7,17 +7,12 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
-	"github.com/joblife/joblife/rset/alloc"
-	"github.com/joblife/joblife/rset/pool"
-	"github.com/joblife/joblife/rset/sched"
 )
 
 // The nodes, with one core each, as R (RFC 20).
@@ -76,53 +71,15 @@ func cancelOnInterrupt(ctx context.Context, l *loop.Loop) {
 	}
 }
 
-// show prints events.
-func show(journal []joblife.JournalEntry) {
-	for _, e := range journal {
-		fmt.Println(strings.TrimSpace(fmt.Sprintf("%v %s %s", e.Job, e.Entry.Name, e.Entry.Context)))
-	}
-}
-
-// A scheduler serves jobs in the order of their priority.
-type scheduler struct {
-	*sched.Scheduler
-	put func(...joblife.Input)
-}
-
-func (s *scheduler) send(hello *alloc.Announcement, messages []alloc.Message) {
-	var err error
-	if hello != nil {
-		s.Scheduler, err = s.Next(*hello)
-		warn(err)
-	}
-	for _, msg := range messages {
-		warn(s.Handle(msg))
-	}
-	for _, r := range s.Decide(eventlog.FromTime(time.Now())) {
-		s.put(joblife.SchedResponse(r))
-	}
-}
-
-// heed warns of an input that was refused. If it is a response of the scheduler, another
-// session begins, since it believes what is not so: the hello tells it what is held. A lost
-// prolog of a job that is ending does not run again.
-func (s *scheduler) heed(in joblife.Input, err error) {
-	warn(err)
-	switch in := in.(type) {
-	case joblife.SchedResponse:
-		if s.End() {
-			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
-		}
-	case joblife.Rerun:
-		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "embed"})
-	}
-}
-
-// drain takes nodes out of service: no job waits for them.
-func (s *scheduler) drain(drain []joblife.Drain) {
-	for _, d := range drain {
+// show prints events and faults.
+func show(rd *joblife.Ready) {
+	for _, d := range rd.Drain {
 		warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
-		warn(s.Acquire(pool.Acquire{Change: pool.Change{Shrink: d.Ranks}}))
-		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
+	}
+	for _, f := range rd.Faults {
+		warn(f)
+	}
+	for _, e := range rd.Journal {
+		fmt.Println(strings.TrimSpace(fmt.Sprintf("%v %s %s", e.Job, e.Entry.Name, e.Entry.Context)))
 	}
 }

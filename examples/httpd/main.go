@@ -46,7 +46,6 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/proc"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
@@ -119,9 +118,6 @@ func run(ctx context.Context, dir string, nodes, cores int, config joblife.Confi
 	if err != nil {
 		return err
 	}
-	for _, q := range left.Quarantined {
-		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
-	}
 	inventory, err := rset.New(rset.Config{Entries: []rset.Entry{{
 		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cores-1))},
 	}}})
@@ -139,15 +135,11 @@ func run(ctx context.Context, dir string, nodes, cores int, config joblife.Confi
 		return err
 	}
 	s.cluster.Recover(left)
-	if s.Loop, err = loop.New(m, loop.Config{Store: store, Effects: s.effects, Refused: s.refused}); err != nil {
+	if s.Loop, err = loop.New(m, loop.Config{Store: store, Scheduler: s.scheduler, Effects: s.effects, Refused: s.cluster.Refused}); err != nil {
 		return err
 	}
-	s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 	go func() {
-		_, err := s.Call(ctx, joblife.ExecHello{})
-		if err == nil { // the executor knows what should run
-			err = s.cluster.Connect()
-		}
+		err := s.cluster.Connect(ctx, s.Loop)
 		if err == nil {
 			err = s.serve(ctx, filepath.Join(dir, "http"))
 		}
@@ -156,7 +148,7 @@ func run(ctx context.Context, dir string, nodes, cores int, config joblife.Confi
 	return s.Run(ctx)
 }
 
-// put passes what partners say. If there is no room, a restart repairs it.
+// put passes what the executor says. If there is no room, a restart repairs it.
 func (s *server) put(inputs ...joblife.Input) {
 	if err := s.Put(inputs...); err != nil {
 		s.end(err)
@@ -165,22 +157,11 @@ func (s *server) put(inputs ...joblife.Input) {
 
 // effects does what follows from records that are durable.
 func (s *server) effects(_ *joblife.Manager, rd *joblife.Ready) {
-	var err error
-	if rd.Hello != nil {
-		s.scheduler, err = s.scheduler.Next(*rd.Hello)
-		warn(err)
-	}
-	for _, msg := range rd.Sched {
-		warn(s.scheduler.Handle(msg))
-	}
 	s.cluster.Do(rd)
 	for _, d := range rd.Drain {
 		warn(fmt.Errorf("node %v is drained: %s", d.Ranks, d.Reason))
 		warn(s.scheduler.Acquire(pool.Acquire{Change: pool.Change{Down: d.Ranks}}))
 		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
-	}
-	for _, r := range s.scheduler.Decide(eventlog.FromTime(time.Now())) {
-		s.put(joblife.SchedResponse(r))
 	}
 	for _, f := range rd.Faults {
 		warn(f)
@@ -193,18 +174,5 @@ func (s *server) announce() {
 	next := make(chan struct{})
 	if before := s.events.Swap(&next); before != nil {
 		close(*before)
-	}
-}
-
-// refused hears of an input that has changed nothing.
-func (s *server) refused(in joblife.Input, err error) {
-	warn(err)
-	switch in := in.(type) {
-	case joblife.SchedResponse: // the scheduler believes what is not so
-		if s.scheduler.End() {
-			s.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
-		}
-	case joblife.Rerun: // the job of a lost prolog is ending
-		s.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "httpd"})
 	}
 }

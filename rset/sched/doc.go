@@ -10,9 +10,9 @@
 //		… // 5. after each of these, or after several: send the response
 //	}
 //
-// A Scheduler is for one session: for the next one make another, or take
-// [Scheduler.Next] in the program of the manager. What [Scheduler.Handle]
-// returns is the answer to an alloc.Expiration and an alloc.Feasibility. Another error is
+// A Scheduler is for one session: for the next one make another. In the program of the
+// manager it goes through all of them: [Scheduler.Hello] stands for 2 and 3, and a
+// loop.Loop does the rest. What [Scheduler.Handle] returns is the answer to an alloc.Expiration and an alloc.Feasibility. Another error is
 // for people; the session goes on. RFC 27 and 28 end it after a failure, a line with an
 // errnum, in place of a response to hello, ready or resource.acquire.
 //

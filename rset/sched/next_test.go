@@ -19,8 +19,7 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
-// A session that has ended says nothing more, and the next one has the inventory and the jobs
-// of the hello.
+// A hello ends a session, and the next one has the inventory and the jobs of the hello.
 func TestTheNextSessionHasTheInventoryAndTheJobsOfTheHello(t *testing.T) {
 	nodes := machine(t, 4, 2)
 	nodes, err := rset.Parse(append(nodes.AppendJSON(nil)[:len(nodes.AppendJSON(nil))-1], `,"scheduling":{"graph":1}}`...))
@@ -30,55 +29,37 @@ func TestTheNextSessionHasTheInventoryAndTheJobsOfTheHello(t *testing.T) {
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
 	require.NoError(t, s.Handle(ask(t, 2, 4)))
 	require.NoError(t, s.Handle(ask(t, 3, 1)))
-
-	require.True(t, s.End())
-	require.False(t, s.End(), "it has ended")
-	require.False(t, s.Ready())
-	require.NoError(t, s.Handle(ask(t, 4, 1)), "a message that was on its way")
-	require.NoError(t, s.Handle(alloc.Free{ID: 9, Final: true}), "one that would be wrong")
 	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Down: idset.Of(2), Shrink: idset.Of(3)}}), "job 2 has no hope now")
-	require.Empty(t, s.Decide(1001))
 
-	next, err := s.Next(alloc.Announcement{Responses: []alloc.HelloResponse{holder(t, 5, nodes, 0)}})
-	require.NoError(t, err)
-	require.True(t, next.Ready())
-	require.Equal(t, 0, next.Len(), "job 3 asks again, if it still waits")
-	require.Equal(t, "1", next.Pool().Available().Ranks().String())
-	require.Equal(t, "0-2", next.Pool().Inventory().Ranks().String())
-	require.NoError(t, next.Handle(ask(t, 6, 1)))
-	list := next.Decide(1) // before the time of the last session
+	require.NoError(t, s.Hello(alloc.Announcement{Responses: []alloc.HelloResponse{holder(t, 5, nodes, 0)}}))
+	require.True(t, s.Ready())
+	require.Empty(t, s.Decide(1), "job 2 has not asked in this session")
+	require.Equal(t, 0, s.Len(), "job 3 asks again, if it still waits")
+	require.Equal(t, "1", s.Pool().Available().Ranks().String())
+	require.Equal(t, "0-2", s.Pool().Inventory().Ranks().String())
+	require.NoError(t, s.Handle(ask(t, 6, 1)))
+	list := s.Decide(1) // before the time of the last session
 	require.Len(t, list, 1)
 	require.GreaterOrEqual(t, float64(list[0].R.Start()), 1000.0, "time does not step back")
 	require.Equal(t, json.RawMessage(`{"graph":1}`), list[0].R.Scheduling())
-	require.NoError(t, next.Check())
+	require.NoError(t, s.Check())
 }
 
 func TestAHelloThatIsWrongStartsNothing(t *testing.T) {
-	_, err := sched.New(sched.Config{}).Next(alloc.Announcement{})
-	require.ErrorIs(t, err, sched.ErrNotReady, "there is no inventory")
-	s, err := begun(t, sched.Config{}, machine(t, 2, 1)).Next(alloc.Announcement{Responses: []alloc.HelloResponse{{JobInfo: alloc.JobInfo{ID: 1}}}})
+	require.ErrorIs(t, sched.New(sched.Config{}).Hello(alloc.Announcement{}), sched.ErrNotReady, "there is no inventory")
+	s := begun(t, sched.Config{}, machine(t, 2, 1))
+	err := s.Hello(alloc.Announcement{Responses: []alloc.HelloResponse{{JobInfo: alloc.JobInfo{ID: 1}}}})
 	require.ErrorIs(t, err, sched.ErrNoR)
 	require.ErrorIs(t, err, sched.ErrNotReady)
 	require.False(t, s.Ready())
 	require.ErrorIs(t, s.Handle(ask(t, 2, 1)), sched.ErrNotReady)
 	require.Empty(t, s.Decide(1000))
-	s, err = s.Next(alloc.Announcement{})
-	require.NoError(t, err)
+	require.NoError(t, s.Hello(alloc.Announcement{}))
 	require.NoError(t, s.Handle(ask(t, 2, 1)))
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
 }
 
-// A hello that was on its way when the session ended does not begin it again.
-func TestASessionThatHasEndedIsNotReady(t *testing.T) {
-	s := begun(t, sched.Config{}, machine(t, 2, 1))
-	s.End()
-	_, err := s.EndHello()
-	require.ErrorIs(t, err, sched.ErrNotReady)
-	require.ErrorContains(t, err, "the session is over: ")
-	require.False(t, s.Ready())
-}
-
-// Whatever was said in the session before, the next Scheduler says what a new one says that
+// Whatever was said in the session before, the next one is that of a new Scheduler that
 // was told of the same inventory and the same jobs.
 func TestTheNextSessionIsAsTheFirst(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -104,8 +85,6 @@ func TestTheNextSessionIsAsTheFirst(t *testing.T) {
 				_, _ = s.EndHello()
 			case 1:
 				acquire()
-			case 2:
-				s.End()
 			default:
 				_ = s.Handle(rest.message(t))
 			}
@@ -117,18 +96,16 @@ func TestTheNextSessionIsAsTheFirst(t *testing.T) {
 		for range rest.next(4) {
 			hello.Responses = append(hello.Responses, alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: jobid.ID(rest.next(8))}, R: rest.resources(t)})
 		}
-		next, err := s.Next(hello)
-		_ = s.Handle(ask(t, 9, 1))
-		require.Empty(t, s.Decide(now), "the session is over")
+		err := s.Hello(hello)
 		var errs []error
 		for _, h := range hello.Responses {
 			errs = append(errs, fresh.Handle(h))
 		}
 		_, fault := fresh.EndHello()
 		require.Equal(t, fmt.Sprint(errors.Join(errors.Join(errs...), fault)), fmt.Sprint(err))
-		both := []*sched.Scheduler{next, fresh}
-		require.Equal(t, fresh.Pool().Inventory().String(), next.Pool().Inventory().String())
-		require.Equal(t, fresh.Pool().Inventory().Expiration(), next.Pool().Inventory().Expiration())
+		both := []*sched.Scheduler{s, fresh}
+		require.Equal(t, fresh.Pool().Inventory().String(), s.Pool().Inventory().String())
+		require.Equal(t, fresh.Pool().Inventory().Expiration(), s.Pool().Inventory().Expiration())
 		for len(rest) > 0 {
 			var m alloc.Message
 			var c pool.Change

@@ -56,7 +56,6 @@ type Scheduler struct {
 	pool       *pool.Pool         // nil before the first Acquire
 	scheduling json.RawMessage    // the key of the inventory, nil if it has none
 	ready      bool               // all that is held is known
-	ended      bool               // the session is over
 	unknown    int                // jobs of this hello whose resources are not known
 	jobs       map[jobid.ID]*job  // that wait or have resources
 	queue      queue              // of those that wait
@@ -113,10 +112,17 @@ func New(cfg Config) *Scheduler {
 	if cfg.Policy == nil {
 		cfg.Policy = FIFO{}
 	}
-	s := &Scheduler{cfg: cfg, jobs: make(map[jobid.ID]*job), quiet: cfg.Logf == nil}
+	s := &Scheduler{quiet: cfg.Logf == nil}
 	if s.quiet {
-		s.cfg.Logf = func(string, ...any) {}
+		cfg.Logf = func(string, ...any) {}
 	}
+	s.reset(cfg)
+	return s
+}
+
+// reset makes a scheduler without an inventory of any scheduler.
+func (s *Scheduler) reset(cfg Config) {
+	*s = Scheduler{cfg: cfg, quiet: s.quiet, jobs: make(map[jobid.ID]*job)}
 	s.view.s = s
 	s.until = never
 	switch cfg.Policy.(type) {
@@ -125,7 +131,6 @@ func New(cfg Config) *Scheduler {
 	case EASY, *EASY, Conservative, *Conservative:
 		s.follows = true
 	}
-	return s
 }
 
 // enter begins a call that a policy must not make.
@@ -181,9 +186,6 @@ func (r ranks) String() string {
 // as that one.
 func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 	s.enter()
-	if s.ended {
-		return nil
-	}
 	if now > s.now && now <= math.MaxFloat64 {
 		s.now = now
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
@@ -57,9 +58,6 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 // alloc.HelloResponse, ErrExists excepted, leaves the job with its resources.
 func (s *Scheduler) Handle(m alloc.Message) error {
 	s.enter()
-	if s.ended {
-		return nil
-	}
 	switch m := m.(type) {
 	case alloc.HelloResponse:
 		return s.adopt(m)
@@ -88,6 +86,28 @@ func (s *Scheduler) Handle(m alloc.Message) error {
 }
 
 func errNoInventory() error { return refuse(ErrNotReady, "there is no inventory yet") }
+
+// Hello begins a session with a manager in the same program, which has said hello, and ends
+// the one before: with the configuration and the inventory as they are, and with the jobs of
+// the hello alone. The error joins what Handle and EndHello return; if EndHello failed,
+// nothing starts, and the manager has to say hello again. Without an inventory it is
+// ErrNotReady, and nothing has changed.
+func (s *Scheduler) Hello(a alloc.Announcement) error {
+	s.enter()
+	if s.pool == nil {
+		return errNoInventory()
+	}
+	all, now, scheduling := s.pool.Inventory(), s.now, s.scheduling
+	up := idset.Difference(all.Ranks(), s.pool.Down().Ranks())
+	s.reset(s.cfg)
+	err := s.Acquire(pool.Acquire{Resources: all, Change: pool.Change{Up: up}})
+	s.now, s.scheduling = now, scheduling
+	for _, h := range a.Responses {
+		err = errors.Join(err, s.Handle(h))
+	}
+	_, fault := s.EndHello()
+	return errors.Join(err, fault)
+}
 
 // Missed says that a line of the manager could not be parsed. l is what
 // alloc.ParseFromManager returned with the error. If it is, or may be, a response to a
@@ -129,15 +149,13 @@ func (s *Scheduler) adopt(h alloc.HelloResponse) error {
 }
 
 // EndHello ends the responses to a hello, and returns the message to send then. The error is
-// ErrNotReady if there is no inventory, if it is not known what a job of the hello has, or
-// after End; then say hello again.
+// ErrNotReady if there is no inventory, or if it is not known what a job of the hello has; then
+// say hello again.
 func (s *Scheduler) EndHello() (alloc.Ready, error) {
 	s.enter()
 	unknown := s.unknown
 	s.unknown, s.ready = 0, false
 	switch {
-	case s.ended:
-		return alloc.Ready{}, refuse(ErrNotReady, "not ready: the session is over: take the Scheduler that Next returns")
 	case s.pool == nil:
 		return alloc.Ready{}, refuse(ErrNotReady, "not ready: there is no inventory, resource.acquire comes first")
 	case unknown > 0:

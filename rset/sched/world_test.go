@@ -35,9 +35,7 @@ func (j *judged) Hello(a alloc.Announcement) error {
 		j.Scheduler = sched.New(j.cfg)
 		require.NoError(j.t, j.Acquire(pool.Acquire{Resources: j.nodes, Change: pool.Change{Up: j.nodes.Ranks()}}))
 	}
-	next, err := j.Next(a)
-	j.Scheduler = next
-	return errors.Join(err, j.Check())
+	return errors.Join(j.Scheduler.Hello(a), j.Check())
 }
 
 func (j *judged) Update(c pool.Change) error { return j.Acquire(pool.Acquire{Change: c}) }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -58,6 +60,7 @@ func (c *Cluster) Recover(left joblife.Recovered) {
 		c.check(c.executor.Recover(u.Job, u.Unresolved))
 	}
 	for _, q := range left.Quarantined {
+		c.warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
 		c.executor.Keep(q.Job)
 	}
 }
@@ -81,9 +84,16 @@ func (c *Cluster) GivenUp(m *joblife.Manager) *idset.Set {
 	return ranks
 }
 
-// Connect lets the nodes say what they run. Call it when the Ready of an ExecHello is done:
-// what the manager did not ask for is killed.
-func (c *Cluster) Connect() (err error) {
+// Connect says the hello of the executor to the manager of l. Then its nodes say what they
+// run: what the manager did not ask for is killed.
+func (c *Cluster) Connect(ctx context.Context, l *loop.Loop) error {
+	if _, err := l.Call(ctx, joblife.ExecHello{}); err != nil {
+		return err
+	}
+	return c.connect()
+}
+
+func (c *Cluster) connect() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for rank, node := range c.nodes {
@@ -138,6 +148,15 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 		}
 	}
 	c.act()
+}
+
+// Refused warns of an input that the manager has refused. A lost prolog of a job that is
+// ending does not run again.
+func (c *Cluster) Refused(in joblife.Input, err error) {
+	c.warn(err)
+	if in, ok := in.(joblife.Rerun); ok {
+		c.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "executor"})
+	}
 }
 
 // act does what the executor wants done.

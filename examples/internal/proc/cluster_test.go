@@ -72,7 +72,7 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 	var wait sync.WaitGroup
 	for id := range jobid.ID(jobs) {
 		if id == jobs/2 {
-			wait.Go(func() { require.NoError(t, c.Connect()) })
+			wait.Go(func() { require.NoError(t, c.connect()) })
 		}
 		wait.Go(func() {
 			c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
@@ -102,7 +102,7 @@ func TestASlowNodeDelaysNoOther(t *testing.T) {
 	require.NoError(t, err)
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
 	require.NoError(t, err)
-	require.NoError(t, c.Connect())
+	require.NoError(t, c.connect())
 	c.nodes[0].doing.Lock()
 	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
 	c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
@@ -129,7 +129,7 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		if life > 0 {
 			c.Recover(joblife.Recovered{Unresolved: lost})
 		}
-		require.NoError(t, c.Connect())
+		require.NoError(t, c.connect())
 		if life == 0 {
 			c.Do(ask)
 		}
@@ -161,6 +161,6 @@ func TestTasksEndWhileAClusterBegins(t *testing.T) {
 	for id := range jobid.ID(jobs) {
 		c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
 	}
-	require.NoError(t, c.Connect())
+	require.NoError(t, c.connect())
 	await(t, "statuses are lost", func() bool { return l.finished(3<<8) == jobs })
 }

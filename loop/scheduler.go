@@ -1,0 +1,77 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/rset/alloc"
+)
+
+// A Scheduler is a scheduler in the same program, such as [sched.Scheduler]. Like Effects it
+// has the Manager to itself, and must not change it.
+//
+// [sched.Scheduler]: https://pkg.go.dev/github.com/joblife/joblife/rset/sched#Scheduler
+type Scheduler interface {
+	// Hello begins a session, perhaps after another: these jobs hold resources, and no
+	// others do.
+	Hello(alloc.Announcement) error
+	// Handle takes a message of the session: a Request, Cancel, Prioritize, Free, Expiration
+	// or ReadyResponse. What it refers to is valid until Handle returns, an R excepted.
+	Handle(alloc.Message) error
+	// Decide returns responses, in order, and is called after each Effects.
+	Decide(now eventlog.Timestamp) []alloc.Response
+}
+
+// A session is what the Loop knows of the session of its Scheduler.
+type session struct {
+	over   bool // it has ended; the next begins with the Ready that has its Hello
+	second bool // it follows a refused response, and nothing was accepted since
+}
+
+// greet has the Scheduler's next session begin.
+func (l *Loop) greet() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inbox = append(l.inbox, request{in: joblife.SchedHello{PartialOK: true}}, request{in: joblife.SchedReady{}})
+}
+
+// instruct passes a Ready to the Scheduler, and what goes wrong to Faults.
+func (l *Loop) instruct(rd *joblife.Ready) {
+	check := func(err error) {
+		if err != nil { // the Manager's list stays as it is
+			rd.Faults = append(slices.Clip(rd.Faults), joblife.Fault{Err: err})
+		}
+	}
+	if rd.Hello != nil {
+		check(l.cfg.Scheduler.Hello(*rd.Hello))
+	}
+	for _, msg := range rd.Sched {
+		check(l.cfg.Scheduler.Handle(msg))
+	}
+}
+
+// decide dispatches what the Scheduler responds, until the Manager refuses it. Then the
+// Scheduler believes what is not so, and the hello of a new session tells it what is held. If
+// that did not help the last time, no session follows: there would be no end.
+func (l *Loop) decide() {
+	for _, r := range l.cfg.Scheduler.Decide(eventlog.FromTime(l.time())) {
+		in := joblife.SchedResponse(r)
+		err := l.Step(in)
+		if err == nil {
+			l.session.second = l.session.second && r.Type == alloc.ResponseAnnotate
+			continue
+		}
+		if l.session.second {
+			err = fmt.Errorf("loop: the Scheduler has no session until SchedHello and SchedReady are put: %w", err)
+			_ = l.step(joblife.SchedLost{}) // refused at most after a Shutdown
+		} else {
+			l.session.second = true
+			l.greet()
+		}
+		l.session.over = true
+		l.cfg.Refused(in, err)
+		return
+	}
+}

@@ -1,0 +1,357 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+// A fake is a Scheduler that answers what it is told to.
+type fake struct {
+	t       testing.TB
+	hellos  []int           // the jobs of each
+	asked   []alloc.Request // in this session
+	handled int
+	times   []eventlog.Timestamp
+	decide  func() []alloc.Response
+	err     error // of each call
+}
+
+func (f *fake) Hello(a alloc.Announcement) error {
+	f.hellos, f.asked = append(f.hellos, len(a.Responses)), nil
+	return f.err
+}
+
+func (f *fake) Handle(m alloc.Message) error {
+	f.handled++
+	if m, ok := m.(alloc.Request); ok {
+		f.asked = append(f.asked, m)
+	}
+	return f.err
+}
+
+func (f *fake) Decide(now eventlog.Timestamp) (list []alloc.Response) {
+	f.times = append(f.times, now)
+	if f.decide != nil {
+		list = f.decide()
+	}
+	f.asked = nil
+	return list
+}
+
+// machine has nodes of one core.
+func machine(t testing.TB, n uint32) *rset.R {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, n-1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	return r
+}
+
+// wholeNodes is a job.
+func wholeNodes(t testing.TB, id jobid.ID, n int64) joblife.Submit {
+	s, err := jobspec.New(jobspec.Job{Nodes: n, Exclusive: true, Command: []string{"true"}})
+	require.NoError(t, err)
+	return joblife.Submit{ID: id, Spec: s, Urgency: jobstate.UrgencyDefault}
+}
+
+// scheduled is a site whose Loop drives a Scheduler. Its jobs have no epilog, and run until
+// they are told to end.
+func scheduled(t testing.TB, now time.Time, d *disk, s loop.Scheduler, cfg joblife.Config) *site {
+	e := &site{t: t, disk: d, hold: true}
+	var err error
+	e.m, _, err = joblife.Restore(now, cfg, d.all)
+	require.NoError(t, err)
+	e.l, err = loop.New(e.m, loop.Config{
+		Store: d, Scheduler: s,
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
+			for _, f := range rd.Faults {
+				e.refused = append(e.refused, f)
+			}
+			rd.Sched = nil // which act would answer
+			e.act(e.m, rd)
+		},
+		Refused: func(_ joblife.Input, err error) { e.refused = append(e.refused, err) },
+	})
+	require.NoError(t, err)
+	e.put(joblife.ExecHello{})
+	return e
+}
+
+func (s *site) ends(id jobid.ID) {
+	s.put(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish}, joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+}
+
+func (s *site) state(id jobid.ID) jobstate.State {
+	v, ok := s.m.Job(id)
+	require.True(s.t, ok)
+	return v.State()
+}
+
+func plain() joblife.Config { return joblife.Config{Epoch: time.Unix(900_000_000, 0)} }
+
+func onMachine(t testing.TB, n uint32) *sched.Scheduler {
+	s, nodes := sched.New(sched.Config{}), machine(t, n)
+	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+	return s
+}
+
+// Nobody says hello but the Loop; after a restart the scheduler knows what is held.
+func TestALoopDrivesAScheduler(t *testing.T) {
+	var texts []string
+	for range 3 { // I7
+		d := new(disk)
+		s := scheduled(t, start, d, onMachine(t, 2), plain())
+		s.put(wholeNodes(t, 1, 2), wholeNodes(t, 2, 1), wholeNodes(t, 3, 1))
+		require.NoError(t, s.l.Advance(start))
+		s.ends(1)
+		require.NoError(t, s.l.Advance(start.Add(time.Hour)))
+		require.Equal(t, []jobstate.State{jobstate.StateInactive, jobstate.StateRun, jobstate.StateRun}, []jobstate.State{s.state(1), s.state(2), s.state(3)})
+		for _, r := range s.m.Allocated() {
+			require.Equal(t, eventlog.FromTime(start.Add(time.Hour)), r.Start(), "the Loop's time")
+		}
+		stats := s.l.Stats()
+		require.Zero(t, stats.Refused)
+		require.Equal(t, uint64(3+3+3+3+2), stats.Inputs, "hellos and ready, jobs, responses, starts, and the end of job 1")
+
+		next := onMachine(t, 2)
+		s = scheduled(t, start, d, next, plain())
+		s.put(wholeNodes(t, 4, 1))
+		require.NoError(t, s.l.Advance(start.Add(2*time.Hour)))
+		require.Empty(t, next.Pool().Available().Ranks().String())
+		require.Equal(t, jobstate.StateSched, s.state(4))
+		s.put(joblife.Raise{ID: 4, Type: "cancel"})
+		s.ends(3)
+		require.NoError(t, s.l.Advance(start.Add(3*time.Hour)))
+		require.Equal(t, "1", next.Pool().Available().Ranks().String())
+		require.Equal(t, jobstate.StateInactive, s.state(4))
+		require.Empty(t, s.refused)
+		texts = append(texts, d.text(t)+s.journal.String())
+	}
+	require.Equal(t, texts[0], texts[1])
+	require.Equal(t, texts[0], texts[2])
+}
+
+// The second response books twice. What follows it is void, and a new session says what is
+// held.
+func TestARefusedResponseBeginsOneSession(t *testing.T) {
+	nodes := machine(t, 1)
+	f := &fake{t: t}
+	f.decide = func() (list []alloc.Response) {
+		for _, q := range f.asked {
+			switch {
+			case len(f.hellos) == 1:
+				list = append(list, alloc.Response{ID: q.ID, R: nodes})
+			case q.ID == 2:
+				list = append(list, alloc.Response{ID: q.ID, Type: alloc.ResponseDeny, Note: "full"})
+			}
+		}
+		return list
+	}
+	s := scheduled(t, start, new(disk), f, plain())
+	for id := range jobid.ID(4) {
+		s.put(wholeNodes(t, id+1, 1))
+	}
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, []int{0, 1}, f.hellos)
+	require.Len(t, s.refused, 1)
+	require.ErrorIs(t, s.refused[0], joblife.ErrConflict)
+	require.Equal(t, jobstate.StateRun, s.state(1))
+	require.Equal(t, jobstate.StateInactive, s.state(2))
+	require.Equal(t, []jobstate.State{jobstate.StateSched, jobstate.StateSched}, []jobstate.State{s.state(3), s.state(4)})
+	require.Equal(t, uint64(1), s.l.Stats().Refused)
+}
+
+// A Scheduler that is wrong in each session is not asked for ever, even if it annotates. What
+// it says in time gives it another session, and so does the program.
+func TestASchedulerThatIsAlwaysWrong(t *testing.T) {
+	f, good := &fake{t: t}, true
+	f.decide = func() (list []alloc.Response) {
+		for _, q := range f.asked {
+			if good && q.ID == 1 {
+				list = append(list, alloc.Response{ID: 1, Type: alloc.ResponseDeny})
+			} else {
+				list = append(list, alloc.Response{ID: q.ID, Type: alloc.ResponseAnnotate, Annotations: []byte(`{"a":1}`)}, alloc.Response{ID: 99, R: machine(t, 1)})
+			}
+		}
+		return list
+	}
+	s := scheduled(t, start, new(disk), f, plain())
+	s.put(wholeNodes(t, 2, 1))
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, []int{0, 0}, f.hellos)
+	require.Len(t, s.refused, 2)
+	require.ErrorContains(t, s.refused[1], "until SchedHello and SchedReady are put: ")
+	handled, decided := f.handled, len(f.times)
+	s.put(wholeNodes(t, 3, 1), joblife.Raise{ID: 2, Type: "cancel"})
+	require.NoError(t, s.l.Advance(start.Add(time.Hour)))
+	require.Equal(t, []int{handled, decided, 2}, []int{f.handled, len(f.times), len(f.hellos)}, "it has no session")
+	require.Equal(t, jobstate.StateInactive, s.state(2))
+
+	s.put(joblife.SchedHello{}, joblife.SchedReady{})
+	require.NoError(t, s.l.Advance(start.Add(time.Hour)))
+	require.Len(t, f.hellos, 3)
+	require.Len(t, s.refused, 3)
+
+	s.put(wholeNodes(t, 1, 1), joblife.Raise{ID: 3, Type: "cancel"}, joblife.SchedHello{}, joblife.SchedReady{})
+	require.NoError(t, s.l.Advance(start.Add(time.Hour)))
+	require.Len(t, f.hellos, 4)
+	require.Len(t, s.refused, 3)
+	s.put(wholeNodes(t, 4, 1))
+	require.NoError(t, s.l.Advance(start.Add(2*time.Hour)))
+	require.Len(t, f.hellos, 5, "the denial was accepted, so there was another session")
+	require.Len(t, s.refused, 5)
+}
+
+func TestFaultsOfASchedulerAreHandedOut(t *testing.T) {
+	f := &fake{t: t, err: errBroken}
+	s := scheduled(t, start, new(disk), f, plain())
+	s.put(wholeNodes(t, 1, 1))
+	require.NoError(t, s.l.Advance(start))
+	require.Len(t, s.refused, 3, "of a hello, a ReadyResponse and a Request")
+	for _, err := range s.refused {
+		require.EqualError(t, err, "joblife: broken")
+	}
+
+	s = scheduled(t, start, new(disk), sched.New(sched.Config{}), plain())
+	require.NoError(t, s.l.Advance(start))
+	require.Len(t, s.refused, 1)
+	require.ErrorContains(t, s.refused[0], "sched: there is no inventory yet")
+}
+
+// What the store had when a hello came is of the session before.
+func TestASchedulerHearsNothingOfTheSessionBefore(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		f := &fake{t: t}
+		s := scheduled(t, time.Now(), &disk{takes: time.Second}, f, plain())
+		stop := s.run(ctx)
+		for n := range 3 {
+			s.put(wholeNodes(t, jobid.ID(n+1), 1)) // at first with the hello of the Loop
+			time.Sleep(time.Second / 2)            // it is stored
+			s.put(joblife.SchedHello{}, joblife.SchedReady{})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.Len(t, f.hellos, n+1)
+			require.Equal(t, n+2, f.handled, "a ReadyResponse, and a Request of each job")
+			f.handled = 0
+		}
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+// A drain that Effects passes on counts in the decision that follows, and so does a node that
+// comes back by Do.
+func TestASchedulerDecidesAfterEffects(t *testing.T) {
+	sc := onMachine(t, 2)
+	cfg := plain()
+	cfg.Actions = perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}
+	s := scheduled(t, start, new(disk), sc, cfg)
+	s.effects = func(rd *joblife.Ready) {
+		for _, d := range rd.Drain {
+			require.NoError(t, sc.Acquire(pool.Acquire{Change: pool.Change{Down: d.Ranks}}))
+			s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
+		}
+	}
+	s.mute = true // epilogs do not end by themselves
+	s.put(wholeNodes(t, 1, 2), wholeNodes(t, 2, 2))
+	require.NoError(t, s.l.Advance(start))
+	s.put(joblife.ExecResponse{ID: 1, Type: exec.ResponseStart})
+	s.ends(1)
+	require.NoError(t, s.l.Advance(start))
+	for rank, status := range []int32{1 << 8, 0} {
+		s.put(joblife.Report{Job: 1, Report: perilog.Report{
+			Action: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, Attempt: 1,
+			Kind: perilog.ReportExited, Rank: uint32(rank), Status: status,
+		}})
+	}
+	require.NoError(t, s.l.Advance(start))
+	require.Empty(t, s.refused)
+	require.Equal(t, "0", sc.Pool().Down().Ranks().String())
+	require.Equal(t, jobstate.StateInactive, s.state(1))
+	require.Equal(t, jobstate.StateSched, s.state(2))
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
+		require.NoError(t, sc.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(0)}}))
+		return func() {}
+	}))
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, jobstate.StateRun, s.state(2))
+}
+
+// At the end nothing new is decided.
+func TestASchedulerDecidesNothingAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := scheduled(t, time.Now(), &disk{takes: time.Second}, onMachine(t, 1), plain())
+		stop := s.run(ctx)
+		time.Sleep(time.Minute)
+		s.put(wholeNodes(t, 1, 1))
+		time.Sleep(time.Second / 2)
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.Equal(t, jobstate.StateSched, s.state(1))
+	})
+}
+
+func TestAPanicOfASchedulerEndsTheLoop(t *testing.T) {
+	f := &fake{t: t, decide: func() []alloc.Response { panic("mine") }}
+	s := scheduled(t, start, new(disk), f, plain())
+	require.Equal(t, "mine", panics(func() { _ = s.l.Advance(start) }))
+	require.ErrorIs(t, s.l.Put(joblife.Tick{}), loop.ErrEnded)
+}
+
+// Whatever a Scheduler says, nothing is booked twice, and the Loop goes on.
+func TestASchedulerThatLies(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		nodes := machine(t, 3)
+		f := &fake{t: t}
+		f.decide = func() (list []alloc.Response) {
+			require.LessOrEqual(rt, len(f.times), 1000, "it does not end")
+			for range rapid.IntRange(0, 2).Draw(rt, "responses") {
+				r := alloc.Response{
+					ID:   jobid.ID(rapid.IntRange(1, 4).Draw(rt, "job")),
+					Type: rapid.SampledFrom([]alloc.ResponseType{alloc.ResponseSuccess, alloc.ResponseAnnotate, alloc.ResponseDeny, alloc.ResponseCancel, 9}).Draw(rt, "type"),
+				}
+				if r.Type == alloc.ResponseSuccess {
+					ranks := idset.Of(uint32(rapid.IntRange(0, 3).Draw(rt, "rank")))
+					r.R, _ = nodes.Restrict(ranks)
+				}
+				list = append(list, r)
+			}
+			return list
+		}
+		s := scheduled(t, start, new(disk), f, plain())
+		for id := range jobid.ID(3) {
+			s.put(wholeNodes(t, id+1, 1))
+		}
+		for i := range 4 {
+			require.NoError(rt, s.l.Advance(start.Add(time.Duration(i)*time.Minute)))
+			held := new(idset.Set)
+			for _, r := range s.m.Allocated() {
+				require.False(rt, held.Intersects(r.Ranks()))
+				held.UnionWith(r.Ranks())
+			}
+			s.ends(jobid.ID(i + 1))
+		}
+		for _, err := range s.refused {
+			require.False(rt, errors.Is(err, joblife.ErrClock))
+		}
+		require.True(rt, slices.IsSorted(f.times), fmt.Sprint(f.times))
+	})
+}
