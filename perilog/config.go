@@ -52,8 +52,8 @@ type ActionConfig struct {
 	// UTF-8 and no control characters.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
-	// Command is the command with its arguments. The Job passes it to the embedder,
-	// which chooses what to run if it is empty.
+	// Command is the command with its arguments. The Job passes it to the embedder, which
+	// chooses what to run if it is nil. An empty one is invalid.
 	Command []string `json:"command,omitempty" toml:"command,omitempty" yaml:"command,omitempty"`
 
 	// PerRank runs the command on each rank. Otherwise a single command on rank Leader,
@@ -206,6 +206,8 @@ func (a *ActionConfig) check(key string, bad func(key, reason string)) {
 		bad(key+".command", "has too many elements")
 	} else if slices.ContainsFunc(a.Command, func(s string) bool { return len(s) > maxArgument }) {
 		bad(key+".command", "has an element that is too long")
+	} else if a.Command != nil && (len(a.Command) == 0 || a.Command[0] == "") {
+		bad(key+".command", "is empty: give a program and its arguments, or leave command out if the embedder chooses")
 	}
 	if a.Timeout < 0 {
 		bad(key+".timeout", "is not a duration")

@@ -36,6 +36,8 @@ func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{long} }},
 		{"prologs[0].command has too many elements", func(c *Config) { c.Prologs[0].Command = make([]string, maxArguments+1) }},
 		{"prologs[0].command has an element that is too long", func(c *Config) { c.Prologs[0].Command = []string{strings.Repeat("x", maxArgument+1)} }},
+		{"prologs[0].command is empty: give a program and its arguments, or leave command out if the embedder chooses", func(c *Config) { c.Prologs[0].Command = []string{} }},
+		{"prologs[0].command is empty: give a program and its arguments, or leave command out if the embedder chooses", func(c *Config) { c.Prologs[0].Command = []string{"", "x"} }},
 		{"prologs[0].timeout is not a duration", func(c *Config) { c.Prologs[0].Timeout = -1 }},
 		{"prologs[0].kill-timeout is not a finite duration", func(c *Config) { c.Prologs[0].KillTimeout = fsd.Forever }},
 		{"housekeeping.command has too many elements", func(c *Config) { c.Housekeeping.Command = make([]string, maxArguments+1) }},
