@@ -27,6 +27,7 @@ var timeout = 10 * time.Second
 // serve serves requests until ctx ends.
 func (s *server) serve(ctx context.Context, socket string) error {
 	mux := http.NewServeMux()
+	mux.HandleFunc("GET /jobs", answer(s.list))
 	mux.HandleFunc("POST /jobs", answer(s.submit))
 	mux.HandleFunc("GET /jobs/{id}", answer(s.show))
 	mux.HandleFunc("DELETE /jobs/{id}", answer(s.cancel))
@@ -94,6 +95,26 @@ func (s *server) cancel(r *http.Request) (any, error) {
 	return map[string]any{"id": id.String()}, err
 }
 
+// list tells of the jobs that are not over.
+func (s *server) list(r *http.Request) (any, error) {
+	jobs := []any{}
+	err := s.View(r.Context(), func(m *joblife.Manager) {
+		for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+			jobs = append(jobs, describe(v.Job()))
+		}
+	})
+	return jobs, err
+}
+
+// describe tells of a job.
+func describe(job *jobstate.Job) map[string]any {
+	v := map[string]any{"id": job.ID().String(), "state": job.State().String(), "waiting": job.Waiting()}
+	if result, ok := job.Result(); ok {
+		v["result"] = result.String()
+	}
+	return v
+}
+
 // read returns what is durable of a job, which no manager has to be asked for.
 func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
 	id, err := jobid.Parse(r.PathValue("id"))
@@ -114,10 +135,8 @@ func (s *server) show(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := map[string]any{"id": job.ID().String(), "state": job.State().String(), "waiting": job.Waiting(), "R": json.RawMessage(stored.R)}
-	if result, ok := job.Result(); ok {
-		v["result"] = result.String()
-	}
+	v := describe(job)
+	v["R"] = json.RawMessage(stored.R)
 	return v, nil
 }
 
@@ -147,9 +166,14 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) resources(r *http.Request) (v any, err error) {
 	err = s.View(r.Context(), func(m *joblife.Manager) {
-		p, held := s.scheduler.Pool(), []map[string]any{}
+		p, held := s.scheduler.Pool(), []any{}
 		for h := range m.Holders() {
 			held = append(held, map[string]any{"job": h.Job.String(), "by": h.Kind.String() + " " + h.Description, "ranks": h.Ranks})
+		}
+		for id, r := range m.Allocated() {
+			if _, ok := m.Job(id); !ok {
+				held = append(held, map[string]any{"job": id.String(), "by": "a job that cannot be read", "ranks": r.Ranks()})
+			}
 		}
 		v = map[string]any{"all": p.Inventory(), "down": p.Down().Ranks(), "free": p.Available(), "held": held}
 	})

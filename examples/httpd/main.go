@@ -3,7 +3,8 @@
 //
 //	httpd -dir /tmp/httpd -nodes 4 -cores 2 -actions '{"epilogs":[{"command":["sleep","1"],"per-rank":true}]}' &
 //	ask() { path=$1; shift; curl --unix-socket /tmp/httpd/http "http://httpd/$path" "$@"; }
-//	ask jobs -d @jobspec.json           # RFC 25; the answer has the id
+//	ask jobs -d @jobspec.json           # RFC 25, that of this folder; the answer has the id
+//	ask jobs                            # those that are not over
 //	ask jobs/ƒuZZybuNNy                 # its state, what it waits for, how it ended
 //	ask jobs/ƒuZZybuNNy/log -N          # its eventlog, until the job is over
 //	ask jobs/ƒuZZybuNNy -X DELETE       # cancel
@@ -25,13 +26,15 @@
 // start, or longer if it still runs then.
 //
 // A job runs the command of its first task once on each of its nodes, in the folder and with
-// the environment of httpd, and its output is that of httpd. It needs a Unix system.
+// the environment of httpd, and its output is that of httpd. It needs a Unix system. In
+// -actions a duration is a text (RFC 23), such as "release-after":"0".
 //
 // This file has the restart and what follows from a Ready, http.go the requests. The executor
 // and its nodes are those of package proc, whose processes outlive the program.
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,7 +75,7 @@ func main() {
 	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
-		return d.Decode(&config.Actions)
+		return cmp.Or(d.Decode(&config.Actions), json.Unmarshal([]byte(text), &config.Actions)) // which takes no more than one value
 	})
 	flag.Parse()
 	if flag.NArg() > 0 {

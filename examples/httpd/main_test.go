@@ -19,8 +19,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/proctest"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 func TestMain(m *testing.M) {
@@ -256,6 +259,55 @@ func TestJobsSurviveKill9(t *testing.T) {
 	}, 10*time.Second, 5*time.Millisecond, "the nodes forget all of it")
 }
 
+// The jobspec of the documentation, and the list of jobs.
+func TestAListHasTheJobsThatAreNotOver(t *testing.T) {
+	d := begin(t, "{}")
+	text, err := os.ReadFile("jobspec.json")
+	require.NoError(t, err)
+	over := fmt.Sprint("/jobs/", d.ask("POST", "/jobs", string(text))["id"])
+	require.Contains(t, d.log(over), `"status":0`)
+	runs, waits := d.submit(2, "sleep 60"), d.submit(1, "true")
+	d.holders(runs)
+	var list []map[string]any
+	status, answer := d.try("GET", "/jobs", "")
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, json.Unmarshal([]byte(answer), &list))
+	require.Len(t, list, 2, answer)
+	require.Equal(t, []any{runs, "RUN", waits, "SCHED", "resources"}, []any{
+		fmt.Sprint("/jobs/", list[0]["id"]), list[0]["state"], fmt.Sprint("/jobs/", list[1]["id"]), list[1]["state"], list[1]["waiting"],
+	})
+	d.ask("DELETE", runs, "")
+	d.log(runs)
+	d.log(waits)
+}
+
+// A job that cannot be read keeps its nodes, and that shows.
+func TestAJobThatCannotBeReadHoldsItsNodes(t *testing.T) {
+	d := begin(t, "{}")
+	job := d.submit(1, d.in("j")+d.until("end")+d.in("k"))
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "j\n", 1)
+	d.kill()
+	var store *boltstore.Store
+	require.Eventually(t, func() bool {
+		var err error
+		store, err = boltstore.Open(filepath.Join(d.dir, "m", "jobs.db"))
+		return err == nil
+	}, 10*time.Second, time.Millisecond, "the lock goes with the process")
+	id, err := jobid.Parse(strings.TrimPrefix(job, "/jobs/"))
+	require.NoError(t, err)
+	require.NoError(t, store.Append([]joblife.Record{{Kind: joblife.RecordEvent, Job: id, Data: []byte(`{"timestamp":2000000000,"name":"depend"}`)}}))
+	require.NoError(t, store.Close())
+	d.start()
+	d.holders(job)
+	held := d.ask("GET", "/resources", "")["held"].([]any)
+	require.Equal(t, "a job that cannot be read", held[0].(map[string]any)["by"])
+	out, err := os.ReadFile(filepath.Join(d.dir, "out"))
+	require.NoError(t, err)
+	require.Contains(t, string(out), "cannot be read")
+	d.touch("end")
+	proctest.Await(t, filepath.Join(d.dir, "trace"), "k\n", 1)
+}
+
 func TestAStreamTakesAsLongAsItsJob(t *testing.T) {
 	d := begin(t, "{}")
 	began := time.Now()
@@ -320,7 +372,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 		{"POST", "/jobs", "{}", 400, "version"},
 		{"POST", "/jobs", "", 400, ""},
 		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 413, "too large"},
-		{"GET", "/jobs", "", 405, ""},
+		{"PUT", "/jobs", "", 405, ""},
 		{"GET", "/jobs/x", "", 400, "jobid"},
 		{"GET", "/jobs/ƒuZZybuNNy", "", 404, "unknown job: ƒuZZybuNNy"},
 		{"GET", "/jobs/ƒuZZybuNNy/log", "", 404, ""},
@@ -372,6 +424,13 @@ func TestASecondManagerIsRefused(t *testing.T) {
 	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, "none"), "jobs").CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "no argument")
+	for actions, want := range map[string]string{
+		`{} {}`: "after top-level value", `{"epilog":[]}`: "unknown field", `{"epilogs":[{"command":[]}]}`: "epilogs[0].command is empty",
+	} {
+		out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, "none"), "-actions", actions).CombinedOutput()
+		require.Error(t, err)
+		require.Contains(t, string(out), want)
+	}
 	out, err = proctest.Command(nil, "-dir", filepath.Join(d.dir, strings.Repeat("x", 100))).CombinedOutput()
 	require.Error(t, err)
 	require.Contains(t, string(out), "httpd: the path has ", "it has no flag for the path of the socket")
