@@ -1,12 +1,10 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
-	"time"
 
 	"github.com/joblife/joblife"
 )
@@ -19,6 +17,7 @@ var (
 	// ErrEnded is returned when the Loop has ended, with the cause if there is one.
 	// Whether the input of a Call counts then shows after a restart.
 	ErrEnded = errors.New("loop: ended")
+	errPanic = errors.New("loop: panic") // the cause when what the Loop calls panics
 )
 
 // The limits of inputs that wait.
@@ -73,11 +72,9 @@ func setTag(in joblife.Input, tag uint64) (joblife.Input, bool) {
 // measure returns how many bytes an input has. It refuses a tag of the Loop: its answer would
 // be somebody else's.
 func measure(in joblife.Input) (int, error) {
-	var tag uint64
-	var size int
-	if r, ok := in.(joblife.Report); ok { // most inputs are, and reflection costs as much as the rest of Put
-		tag, size = r.Tag, len(r.Action.Description)+len(r.Detail)+len(r.Line)
-	} else {
+	r, ok := in.(joblife.Report) // most inputs are, and reflection costs as much as the rest of Put
+	tag, size := r.Tag, len(r.Action.Description)+len(r.Detail)+len(r.Line)
+	if !ok {
 		v := reflect.ValueOf(in)
 		if f := tagOf(v); f.IsValid() {
 			tag = f.Uint()
@@ -90,8 +87,8 @@ func measure(in joblife.Input) (int, error) {
 	return size, nil
 }
 
-// sizeOf returns how many bytes an input refers to, of which peers and users send it most.
-// What it refers to twice counts twice.
+// sizeOf returns how many bytes an input refers to, maps apart, which no peer sets. What it
+// refers to twice counts twice.
 func sizeOf(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -103,10 +100,6 @@ func sizeOf(v reflect.Value) (n int) {
 	case reflect.Pointer, reflect.Interface:
 		if !v.IsNil() {
 			n = int(v.Elem().Type().Size()) + sizeOf(v.Elem())
-		}
-	case reflect.Map:
-		for it := v.MapRange(); it.Next(); {
-			n += int(it.Key().Type().Size()+it.Value().Type().Size()) + sizeOf(it.Key()) + sizeOf(it.Value())
 		}
 	case reflect.Slice:
 		elem := v.Type().Elem()
@@ -190,14 +183,8 @@ func (l *Loop) Step(in joblife.Input) error {
 	}
 	l.steps++
 	l.size += size
-	err = l.step(in)
-	l.broken = cmp.Or(l.broken, fatal(err))
-	return err
+	return l.step(in)
 }
-
-// Now returns the time of the inputs, which does not step back. Only Effects and a function
-// of Do may call it.
-func (l *Loop) Now() time.Time { return l.time() }
 
 // admit puts requests into the inbox, of which they may use a part.
 func (l *Loop) admit(part int, list ...request) (err error) {

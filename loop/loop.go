@@ -36,8 +36,7 @@ type Config struct {
 	// dispatched after Effects. If the Manager refuses a response, the rest is void, and a new
 	// session begins with what is held. But if in that session too the first response that is
 	// no annotation is refused, it is the last one: put SchedHello and SchedReady for another.
-	// A session with Forecast gets its forecasts late, at the next Ready. Nil: Effects sends
-	// Hello and Sched.
+	// Nil: Effects sends Hello and Sched.
 	Scheduler Scheduler
 	// Refused is called with each input of Put, and each response of Scheduler,
 	// that the Manager refuses: nothing has
@@ -105,10 +104,10 @@ type Loop struct {
 	size     int              // bytes in them
 	next     []*call          // those that are answered when all steps are durable
 	sent     []*call          // those that are answered when rd is
-	timer    *time.Timer
-	ticked   bool  // in this Advance
-	broken   error // what Step found
-	session  session
+	ticked   bool             // in this Advance
+	broken   error            // why the Loop ends
+	void     bool             // the Scheduler's session is over, until a Ready has the next Hello
+	second   bool             // it follows a refused response, and nothing was accepted since
 }
 
 // New returns a Loop for a Manager, which is the Loop's from then on; no Ready of it may be
@@ -167,18 +166,17 @@ func (l *Loop) Run(ctx context.Context) error {
 
 func (l *Loop) run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		if busy, err := l.turn(); err != nil {
-			return err
-		} else if l.m.Stopped() {
+		busy := l.turn()
+		switch {
+		case l.broken != nil:
+			return l.broken
+		case l.m.Stopped():
 			return l.stop()
-		} else if !busy {
+		case !busy:
 			l.wait()
 		}
 	}
-	if err := l.stop(); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return cmp.Or(l.stop(), context.Cause(ctx))
 }
 
 // Advance moves the time of a simulator on to now, which must not be before the last. It
@@ -188,12 +186,16 @@ func (l *Loop) run(ctx context.Context) error {
 // Manager, such as at its Deadline. A Call waits for an Advance by another goroutine. If
 // now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
 // is as Run's and ends the Loop, as does a Shutdown that is complete.
-func (l *Loop) Advance(now time.Time) (err error) {
+func (l *Loop) Advance(now time.Time) error {
 	if err := l.begin(nil); err != nil {
 		return err
 	}
+	defer func() {
+		l.mu.Lock()
+		l.runs = false
+		l.mu.Unlock()
+	}()
 	if now.Before(l.now) {
-		l.pause()
 		return fmt.Errorf("loop: %w: %v is before %v", joblife.ErrClock, now, l.now)
 	}
 	over, cause := true, errPanic
@@ -203,21 +205,13 @@ func (l *Loop) Advance(now time.Time) (err error) {
 		}
 	}()
 	l.now, l.inline, l.ticked = now, true, false
-	for busy := true; busy; {
-		if busy, cause = l.turn(); cause != nil {
-			return cause
-		}
-		cause = errPanic
+	for busy := true; busy && l.broken == nil; {
+		busy = l.turn()
 	}
-	if over = l.m.Stopped() && !l.writing; over {
-		cause = nil
-	}
-	l.pause()
-	return nil
+	cause = l.broken
+	over = cause != nil || l.m.Stopped() && !l.writing
+	return cause
 }
-
-// errPanic is the cause when what the Loop calls panics.
-var errPanic = errors.New("loop: panic")
 
 // begin makes the caller's goroutine the one that runs.
 func (l *Loop) begin(clock func() time.Time) error {
@@ -231,13 +225,6 @@ func (l *Loop) begin(clock func() time.Time) error {
 	}
 	l.runs, l.clock = true, clock
 	return nil
-}
-
-// pause ends what begin began.
-func (l *Loop) pause() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.runs = false
 }
 
 // end answers all who still wait.

@@ -9,8 +9,7 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Scheduler is a scheduler in the same program, such as [sched.Scheduler]. Like Effects it
-// has the Manager to itself, and must not change it.
+// A Scheduler is a scheduler in the same program, such as [sched.Scheduler].
 //
 // [sched.Scheduler]: https://pkg.go.dev/github.com/joblife/joblife/rset/sched#Scheduler
 type Scheduler interface {
@@ -24,12 +23,6 @@ type Scheduler interface {
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
 
-// A session is what the Loop knows of the session of its Scheduler.
-type session struct {
-	over   bool // it has ended; the next begins with the Ready that has its Hello
-	second bool // it follows a refused response, and nothing was accepted since
-}
-
 // greet has the Scheduler's next session begin.
 func (l *Loop) greet() {
 	l.mu.Lock()
@@ -40,7 +33,7 @@ func (l *Loop) greet() {
 // instruct passes a Ready to the Scheduler, and what goes wrong to Faults.
 func (l *Loop) instruct(rd *joblife.Ready) {
 	check := func(err error) {
-		if err != nil { // the Manager's list stays as it is
+		if err != nil { // clipped: the Manager's list stays as it is
 			rd.Faults = append(slices.Clip(rd.Faults), joblife.Fault{Err: err})
 		}
 	}
@@ -52,25 +45,24 @@ func (l *Loop) instruct(rd *joblife.Ready) {
 	}
 }
 
-// decide dispatches what the Scheduler responds, until the Manager refuses it. Then the
-// Scheduler believes what is not so, and the hello of a new session tells it what is held. If
-// that did not help the last time, no session follows: there would be no end.
+// decide dispatches what the Scheduler responds, until the Manager refuses it: then it believes
+// what is not so, and a new session tells it what is held. If that did not help the last time,
+// none follows: there would be no end.
 func (l *Loop) decide() {
-	for _, r := range l.cfg.Scheduler.Decide(eventlog.FromTime(l.time())) {
+	for _, r := range l.cfg.Scheduler.Decide(eventlog.FromTime(l.Now())) {
 		in := joblife.SchedResponse(r)
 		err := l.Step(in)
 		if err == nil {
-			l.session.second = l.session.second && r.Type == alloc.ResponseAnnotate
+			l.second = l.second && r.Type == alloc.ResponseAnnotate
 			continue
 		}
-		if l.session.second {
+		_ = l.step(joblife.SchedLost{}) // refused at most after a Shutdown
+		if l.second {
 			err = fmt.Errorf("loop: the Scheduler has no session until SchedHello and SchedReady are put: %w", err)
-			_ = l.step(joblife.SchedLost{}) // refused at most after a Shutdown
 		} else {
-			l.session.second = true
+			l.second = true
 			l.greet()
 		}
-		l.session.over = true
 		l.cfg.Refused(in, err)
 		return
 	}

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,36 +22,29 @@ const (
 )
 
 // turn does what can be done without a wait, and reports whether there was anything.
-func (l *Loop) turn() (busy bool, err error) {
-	if l.writing {
-		select {
-		case o := <-l.written:
-			if err := l.stored(o); err != nil {
-				return true, err
-			}
-			busy = true
-		default:
-		}
+func (l *Loop) turn() (busy bool) {
+	select {
+	case o := <-l.written:
+		l.stored(o)
+		busy = true
+	default:
 	}
 	l.take()
 	for _, r := range l.batch {
-		if err := l.request(r); err != nil {
-			return true, err
+		if l.broken == nil {
+			l.request(r)
+			busy = true
 		}
-		busy = true
 	}
 	clear(l.batch)
-	if at, ok := l.m.Deadline(); ok && !at.After(l.time()) && !(l.inline && l.ticked) {
+	if at, ok := l.m.Deadline(); ok && l.broken == nil && !at.After(l.Now()) && !(l.inline && l.ticked) {
 		l.ticked = true
-		if err := fatal(l.step(joblife.Tick{})); err != nil {
-			return true, err
-		}
+		_ = l.step(joblife.Tick{})
 	}
-	if l.writing {
-		return busy, nil
+	if !l.writing && l.broken == nil {
+		busy = l.send() || busy
 	}
-	sent, err := l.send()
-	return busy || sent, err
+	return busy
 }
 
 // hasRoom reports whether more inputs may share the next commit.
@@ -84,7 +78,7 @@ func (l *Loop) take() {
 }
 
 // request dispatches an input, or lets a reader view the Manager.
-func (l *Loop) request(r request) error {
+func (l *Loop) request(r request) {
 	c := r.call
 	l.steps++ // refused or not: who asks waits for the store
 	l.size += r.size
@@ -92,14 +86,13 @@ func (l *Loop) request(r request) error {
 		if then := r.do(l.m); then != nil {
 			l.next = append(l.next, &call{then: then})
 		}
-		return l.broken
+		return
 	}
 	if c == nil {
-		err := l.step(r.in)
-		if err != nil {
+		if err := l.step(r.in); err != nil {
 			l.cfg.Refused(r.in, err)
 		}
-		return fatal(err)
+		return
 	}
 	if c.view != nil {
 		select {
@@ -108,11 +101,11 @@ func (l *Loop) request(r request) error {
 			l.next = append(l.next, c)
 		case <-c.gone:
 		}
-		return nil
+		return
 	}
 	select {
 	case <-c.gone:
-		return nil // its caller is gone, or goes
+		return // its caller is gone, or goes
 	default:
 	}
 	if c.err = l.step(r.in); c.err == nil && c.tag != 0 {
@@ -124,19 +117,11 @@ func (l *Loop) request(r request) error {
 	} else { // what a refusal says has to be durable too
 		l.next = append(l.next, c)
 	}
-	return fatal(c.err)
 }
 
-// fatal returns the error if no other input can do better.
-func fatal(err error) error {
-	if errors.Is(err, joblife.ErrClock) {
-		return fmt.Errorf("loop: %w", err)
-	}
-	return nil
-}
-
-// time returns the time, which does not step back.
-func (l *Loop) time() time.Time {
+// Now returns the time of the inputs, which does not step back. Only Effects and a function
+// of Do may call it.
+func (l *Loop) Now() time.Time {
 	if l.clock != nil {
 		if now := l.clock(); now.After(l.now) {
 			l.now = now
@@ -145,26 +130,55 @@ func (l *Loop) time() time.Time {
 	return l.now
 }
 
-// step dispatches an input.
+// A systemClock is the system's clock, which steps back when somebody sets it back. Then
+// its time goes on, so that what waits does not wait longer.
+type systemClock struct {
+	read     func() time.Time
+	last, at time.Time
+}
+
+func (c *systemClock) now() time.Time {
+	now := c.read()
+	elapsed := max(0, now.Sub(c.last)) // by the monotonic clock
+	c.last = now
+	return c.next(now.Round(0), elapsed)
+}
+
+// next returns the time at which the clock reads t, so long after it was read last.
+func (c *systemClock) next(t time.Time, elapsed time.Duration) time.Time {
+	if at := c.at.Add(elapsed); !c.at.IsZero() && at.After(t) {
+		t = at
+	}
+	c.at = t
+	return t
+}
+
+// step dispatches an input. After ErrClock no other input can do better.
 func (l *Loop) step(in joblife.Input) error {
-	err := l.m.Step(l.time(), in)
+	err := l.m.Step(l.Now(), in)
+	if errors.Is(err, joblife.ErrClock) {
+		l.fail(err)
+	}
+	switch in.(type) {
+	case joblife.SchedHello, joblife.SchedLost:
+		l.void = true // what the store has is void
+	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err == nil {
 		l.stats.Inputs++
 	} else {
 		l.stats.Refused++
 	}
-	l.mu.Unlock()
-	switch in.(type) {
-	case joblife.SchedHello, joblife.SchedLost:
-		l.session.over = true // what the store has is void
-	}
 	return err
 }
 
+// fail ends the Loop.
+func (l *Loop) fail(err error) { l.broken = cmp.Or(l.broken, fmt.Errorf("loop: %w", err)) }
+
 // send passes what the Manager has to the store, and reports whether there was anything. If
 // not, all that callers wait for is durable.
-func (l *Loop) send() (bool, error) {
+func (l *Loop) send() bool {
 	l.steps, l.size = 0, 0
 	if !l.m.Ready(&l.rd) {
 		did := done(l.next)
@@ -172,16 +186,16 @@ func (l *Loop) send() (bool, error) {
 			l.act(&joblife.Ready{})
 		}
 		answer(&l.next)
-		return did, l.broken
+		return did
 	}
 	l.writing = true
-	l.session.over = l.session.over && l.rd.Hello == nil
+	l.void = l.void && l.rd.Hello == nil
 	l.sent, l.next = l.next, l.sent
 	switch {
 	case len(l.rd.Append) > 0 && l.cfg.Store == nil && l.cfg.Begin == nil:
-		return true, l.stored(outcome{err: errors.New("there is none, and the Manager is not volatile")})
+		l.stored(outcome{err: errors.New("there is none, and the Manager is not volatile")})
 	case len(l.rd.Append)+len(l.rd.Unlink) == 0, l.cfg.Store == nil && l.cfg.Begin == nil: // of a volatile job nothing is stored
-		return true, l.stored(outcome{})
+		l.stored(outcome{})
 	case l.cfg.Begin != nil:
 		var once sync.Once
 		l.cfg.Begin(&l.rd, func(failed map[jobid.ID]error, err error) {
@@ -190,24 +204,27 @@ func (l *Loop) send() (bool, error) {
 				l.signal()
 			})
 		})
-		return true, nil
 	case l.inline:
-		return true, l.stored(l.store())
+		l.stored(l.store())
+	default:
+		go l.storeApart()
 	}
-	go func() {
-		o := outcome{err: errors.New("it ended its goroutine")}
-		began := time.Now()
-		defer func() {
-			if v := recover(); v != nil {
-				o.panics = fmt.Sprintf("loop: the store panics: %v\n\n%s", v, debug.Stack())
-			}
-			o.took = time.Since(began)
-			l.written <- o
-			l.signal()
-		}()
-		o = l.store()
+	return true
+}
+
+// storeApart stores in a goroutine.
+func (l *Loop) storeApart() {
+	o := outcome{err: errors.New("it ended its goroutine")}
+	began := time.Now()
+	defer func() {
+		if v := recover(); v != nil {
+			o.panics = fmt.Sprintf("loop: the store panics: %v\n\n%s", v, debug.Stack())
+		}
+		o.took = time.Since(began)
+		l.written <- o
+		l.signal()
 	}()
-	return true, nil
+	o = l.store()
 }
 
 // An outcome is what the store said.
@@ -232,14 +249,15 @@ func (l *Loop) store() (o outcome) {
 }
 
 // stored does what follows when the store is done with the Ready.
-func (l *Loop) stored(o outcome) error {
+func (l *Loop) stored(o outcome) {
 	l.writing = false
 	if o.panics != nil {
 		_ = l.m.Abandon(l.rd.Seq)
 		panic(o.panics)
 	}
 	if o.err != nil {
-		return errors.Join(fmt.Errorf("loop: store: %w", o.err), l.m.Abandon(l.rd.Seq))
+		l.broken = errors.Join(fmt.Errorf("loop: store: %w", o.err), l.m.Abandon(l.rd.Seq))
+		return
 	}
 	l.mu.Lock()
 	if l.stats.Storing += o.took; len(l.rd.Append) > 0 {
@@ -247,47 +265,43 @@ func (l *Loop) stored(o outcome) error {
 	}
 	l.mu.Unlock()
 	done(l.sent)
-	answered := l.answers()
+	l.answers()
 	unlinked := joblife.Unlinked{IDs: slices.Clone(l.rd.Unlink), Failed: o.failed}
 	l.act(&l.rd)
 	if err := l.m.Done(l.rd.Seq); err != nil {
-		return fmt.Errorf("loop: %w", err)
+		l.fail(err)
+		return
 	}
 	l.rd = joblife.Ready{} // a large one would stay until the next
-	for _, c := range answered {
-		close(c.done)
-	}
 	answer(&l.sent)
 	if len(unlinked.IDs) > 0 && !l.stopping && l.broken == nil {
-		return fatal(l.step(unlinked))
+		_ = l.step(unlinked)
 	}
-	return l.broken
 }
 
 // act has done what a Ready wants done.
 func (l *Loop) act(rd *joblife.Ready) {
-	if l.cfg.Scheduler != nil && !l.session.over {
+	if l.cfg.Scheduler != nil && !l.void {
 		l.instruct(rd)
 	}
 	l.cfg.Effects(l.m, rd)
-	if l.cfg.Scheduler != nil && !l.session.over && !l.stopping {
+	if l.cfg.Scheduler != nil && !l.void && !l.stopping {
 		l.decide()
 	}
 }
 
 // answers takes the answers to Calls out of the Ready.
-func (l *Loop) answers() (answered []*call) {
+func (l *Loop) answers() {
 	l.rd.Answers = slices.DeleteFunc(l.rd.Answers, func(a joblife.Answer) bool {
 		c, own := l.calls[a.Tag], a.Tag >= ownTags
 		if c != nil { // or its caller has left
 			delete(l.calls, a.Tag)
 			a.Tag = 0
 			c.answer, c.err = a, a.Err
-			answered = append(answered, c)
+			l.sent = append(l.sent, c)
 		}
 		return own
 	})
-	return answered
 }
 
 // done calls the functions that wait, and reports whether there was one.
@@ -316,61 +330,46 @@ func answer(list *[]*call) {
 func (l *Loop) stop() error {
 	l.stopping = true
 	l.signal() // what came may have been told before
-	for more := true; more; {
+	for more := true; more && l.broken == nil; {
 		for l.writing {
 			select {
 			case o := <-l.written:
-				if err := l.stored(o); err != nil {
-					return err
-				}
+				l.stored(o)
 			case <-l.wake:
-				if err := l.functions(); err != nil {
-					return err
+				if l.cfg.Begin != nil {
+					l.functions()
 				}
 			}
+			if l.broken != nil {
+				return l.broken
+			}
 		}
-		var err error
-		if more, err = l.send(); err != nil {
-			return err
-		}
+		more = l.send()
 	}
-	return nil
+	return l.broken
 }
 
-// functions calls those of Do at the end, if what Begin waits for may be among them.
-func (l *Loop) functions() error {
-	if l.cfg.Begin == nil {
-		return nil
-	}
+// functions calls those of Do at the end: what Begin waits for may be among them.
+func (l *Loop) functions() {
 	l.take()
 	for _, r := range l.batch {
-		if r.do == nil {
-			continue
-		}
-		if err := l.request(r); err != nil {
-			return err
+		if r.do != nil && l.broken == nil {
+			l.request(r)
 		}
 	}
 	if len(l.batch) > 0 {
 		l.signal() // there may be more
 	}
-	return nil
 }
 
 // wait waits until there is something to do.
 func (l *Loop) wait() {
-	at, ok := l.m.Deadline() // a Shutdown's is among them while actions run
-	if !ok {
-		<-l.wake
-		return
+	var due <-chan time.Time          // nil: never
+	if at, ok := l.m.Deadline(); ok { // a Shutdown's is among them while actions run
+		due = time.After(min(at.Sub(l.Now()), maxWait)) // the clock may be set meanwhile
 	}
-	wait := min(at.Sub(l.time()), maxWait) // the clock may be set meanwhile
-	if l.timer == nil {
-		l.timer = time.NewTimer(wait)
-	}
-	l.timer.Reset(wait)
 	select {
 	case <-l.wake:
-	case <-l.timer.C:
+	case <-due:
 	}
 }
