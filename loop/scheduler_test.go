@@ -30,7 +30,8 @@ import (
 // A fake is a Scheduler that answers what it is told to.
 type fake struct {
 	t       testing.TB
-	hellos  []int           // the jobs of each
+	hellos  []int // the jobs of each
+	held    []alloc.HelloResponse
 	asked   []alloc.Request // in this session
 	handled int
 	times   []eventlog.Timestamp
@@ -39,7 +40,7 @@ type fake struct {
 }
 
 func (f *fake) Hello(a alloc.Announcement) error {
-	f.hellos, f.asked = append(f.hellos, len(a.Responses)), nil
+	f.hellos, f.held, f.asked = append(f.hellos, len(a.Responses)), a.Responses, nil
 	return f.err
 }
 
@@ -278,12 +279,17 @@ func TestASchedulerDecidesAfterEffects(t *testing.T) {
 	s.ends(1)
 	require.NoError(t, s.l.Advance(start))
 	for rank, status := range []int32{1 << 8, 0} {
+		if rank > 0 { // after a restart the scheduler is told what the job has given back
+			f := &fake{t: t}
+			require.NoError(t, scheduled(t, start, &disk{records: s.disk.records}, f, cfg).l.Advance(start))
+			require.Equal(t, "0", f.held[0].Free.String())
+		}
 		s.put(joblife.Report{Job: 1, Report: perilog.Report{
 			Action: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, Attempt: 1,
 			Kind: perilog.ReportExited, Rank: uint32(rank), Status: status,
 		}})
+		require.NoError(t, s.l.Advance(start))
 	}
-	require.NoError(t, s.l.Advance(start))
 	require.Empty(t, s.refused)
 	require.Equal(t, "0", sc.Pool().Down().Ranks().String())
 	require.Equal(t, jobstate.StateInactive, s.state(1))
