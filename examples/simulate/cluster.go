@@ -41,6 +41,7 @@ type cluster struct {
 	queue events
 
 	l       *loop.Loop
+	inputs  []joblife.Input  // to be put into it
 	err     error            // of what the loop did
 	stored  []joblife.Record // what is durable, for a restart
 	log     *logs
@@ -162,7 +163,7 @@ func (c *cluster) connect(m *joblife.Manager, inputs ...joblife.Input) (err erro
 	c.m = m
 	c.l, err = loop.New(m, loop.Config{
 		Store: c, MaxInputs: math.MaxInt,
-		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.check(c.do(rd)) },
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.check(cmp.Or(c.do(rd), c.flush())) },
 		Refused: func(in joblife.Input, err error) { c.check(fmt.Errorf("%T: %w", in, err)) },
 	})
 	if err != nil {
@@ -250,8 +251,16 @@ func (c *cluster) submit(id jobid.ID) error {
 	return nil
 }
 
-// put has an input dispatched.
-func (c *cluster) put(in joblife.Input) { c.check(c.l.Put(in)) }
+// put has an input dispatched in the next Advance, or in this one.
+func (c *cluster) put(in joblife.Input) { c.inputs = append(c.inputs, in) }
+
+// flush puts many inputs at once, which costs far less than one by one.
+func (c *cluster) flush() error {
+	err := c.l.Put(c.inputs...)
+	clear(c.inputs)
+	c.inputs = c.inputs[:0]
+	return err
+}
 
 // check keeps the first error.
 func (c *cluster) check(err error) { c.err = cmp.Or(c.err, err) }
@@ -259,7 +268,7 @@ func (c *cluster) check(err error) { c.err = cmp.Or(c.err, err) }
 // settle passes on what is to be told, until nothing follows from it.
 func (c *cluster) settle() error {
 	for {
-		c.check(c.l.Advance(c.time()))
+		c.check(cmp.Or(c.flush(), c.l.Advance(c.time())))
 		if c.err != nil {
 			return c.err
 		}
