@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -46,21 +48,7 @@ func texts(root *html.Node, name string) (list []string) {
 	return list
 }
 
-func plots(t *testing.T, script string) (list map[string]struct {
-	Series []struct {
-		Name string
-		Data []struct{ Value any }
-	}
-}) {
-	t.Helper()
-	_, text, found := strings.Cut(script, "const options = ")
-	require.True(t, found)
-	text, _, found = strings.Cut(text, "\n};\n")
-	require.True(t, found)
-	require.NoError(t, json.Unmarshal([]byte(strings.TrimSuffix(text, ",")+"}"), &list))
-	return list
-}
-
+// TestThePagePlotsWhatTheTableSays reads the data from the page, as the browser does.
 func TestThePagePlotsWhatTheTableSays(t *testing.T) {
 	s, text := page(t, "-jobs", "300", "-nodes", "64", "-seeds", "1", "-straggle", "0.02")
 	root, err := html.Parse(bytes.NewReader(text))
@@ -79,38 +67,31 @@ func TestThePagePlotsWhatTheTableSays(t *testing.T) {
 
 	scripts := texts(root, "script")
 	require.Len(t, scripts, 2)
-	shown := plots(t, scripts[1])
-	require.Len(t, shown, 6)
-	for i, p := range s.ways() {
-		total := func(plot string) (sum float64) {
-			require.Equal(t, p.name, shown[plot].Series[i].Name)
-			for _, d := range shown[plot].Series[i].Data {
-				switch v := d.Value.(type) {
-				case float64:
-					sum += v
-				case []any:
-					sum += v[1].(float64) / 100 * float64(p.series.width) * float64(len(p.nodes))
-				}
+	_, data, found := strings.Cut(scripts[1], "const runs = ")
+	require.True(t, found)
+	var shown []plotted
+	require.NoError(t, json.NewDecoder(strings.NewReader(data)).Decode(&shown))
+	require.Len(t, shown, 2)
+	sum := func(counts []int) (n int) {
+		for _, c := range counts {
+			n += c
+		}
+		return n
+	}
+	for i, c := range []*cluster{s.runs[0].whole, s.runs[0].partial} {
+		total := func(points [][2]float64) (sum float64) {
+			for _, p := range points {
+				sum += p[1] / 100 * float64(c.series.width) * float64(len(c.nodes))
 			}
 			return sum
 		}
-		require.EqualValues(t, len(p.waits), total("waits"))
-		nodes := 0
-		for _, n := range p.latency {
-			nodes += n
-		}
-		require.EqualValues(t, nodes, total("latency"))
-		require.InDelta(t, p.idled, total("idle"), 1)
+		require.Equal(t, len(c.waits), sum(shown[i].Waits))
+		require.Equal(t, sum(slices.Collect(maps.Values(c.latency))), sum(shown[i].Latency))
+		require.InDelta(t, c.idled, total(shown[i].Idle), 1)
 		utilization, err := strconv.ParseFloat(strings.TrimSuffix(want[4+1+i], " %"), 64)
 		require.NoError(t, err)
-		require.InDelta(t, utilization, 100*total("utilization")/float64(len(p.nodes))/float64(p.over), 0.01)
-
-		// A Gantt chart shows what a node did, without overlap.
-		segments := 0
-		for _, series := range shown[fmt.Sprint("nodes", i)].Series {
-			segments += len(series.Data)
-		}
-		require.NotZero(t, segments)
+		require.InDelta(t, utilization, 100*total(shown[i].Busy)/float64(len(c.nodes))/float64(c.over), 0.01)
+		require.NotEmpty(t, shown[i].Gantt.Spent[spentJob])
 	}
 }
 
