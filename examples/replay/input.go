@@ -43,7 +43,8 @@ type source struct {
 	name string // for messages
 	path string // "" if it is not a file
 	file *unpack.File
-	bad  *atomic.Int64 // lines of it that are no jobs
+	bad  int         // lines of it that are no jobs, of the goroutine that prints
+	over atomic.Bool // they are too many
 }
 
 // maxLayers is how often one compression may stand in another: a file that
@@ -51,11 +52,11 @@ type source struct {
 const maxLayers = 2
 
 // unpack finds out what r is, and submits the jobs in it.
-func (s *session) unpack(src source, r io.Reader, layers int) error {
+func (s *session) unpack(src *source, r io.Reader, layers int) error {
 	if layers > maxLayers {
 		return fmt.Errorf("is compressed more than %d times over", maxLayers)
 	}
-	br := bufio.NewReaderSize(r, 1<<16)
+	br := bufio.NewReaderSize(r, lookAhead)
 	head, err := br.Peek(offsetTar + len(magicTar))
 	switch {
 	case len(head) == 0 && errors.Is(err, io.EOF):
@@ -79,17 +80,17 @@ func (s *session) unpack(src source, r io.Reader, layers int) error {
 
 // readText reads JSON lines of recorded jobs, or the log of one job: the first
 // line says which.
-func (s *session) readText(src source, r io.Reader) error {
-	block, err := fill(s.block(), r, src.file)
-	line, ahead, whole := bytes.Cut(block, []byte("\n"))
-	ahead = ahead[:min(len(ahead), lookAhead)]
-	switch {
-	case err != nil && !errors.Is(err, io.EOF) && !whole:
+func (s *session) readText(src *source, r *bufio.Reader) error {
+	line, err := readLine(r, src.file)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
+	}
+	ahead, _ := r.Peek(lookAhead) // an error comes again
+	switch {
 	case isRecordings(line, ahead):
-		return s.readLines(src, block, err, r)
+		return s.readLines(src, line, r)
 	case looksLikeEvent(line) || looksLikeEvent(ahead):
-		return s.readLog(src, block, err, r)
+		return s.readLog(src, line, r)
 	}
 	return errNotKnown
 }
@@ -97,87 +98,60 @@ func (s *session) readText(src source, r io.Reader) error {
 // lookAhead is how much of what follows a bad first line may say what a text is.
 const lookAhead = 64 << 10
 
-// readLines reads JSON lines in blocks, of which it gets the first.
-func (s *session) readLines(src source, block []byte, err error, r io.Reader) error {
-	for n := 1; ; {
-		end := len(block)
-		if !errors.Is(err, io.EOF) {
-			end = bytes.LastIndexByte(block, '\n') + 1
+// readLine reads a line with its newline, which the last one may lack. After that it returns
+// io.EOF.
+func readLine(r *bufio.Reader, f *unpack.File) (line []byte, err error) {
+	for more := true; more; {
+		var part []byte
+		part, err = r.ReadSlice('\n')
+		line = append(line, part...)
+		switch more = errors.Is(err, bufio.ErrBufferFull); {
+		case len(line) > maxLine:
+			return nil, errLine
+		case more && int64(len(line)) > f.Part():
+			return nil, unpack.ErrLong
 		}
-		rest := bytes.Clone(block[end:])
-		lines := bytes.Count(block[:end], []byte("\n"))
-		switch {
-		case !s.submitLines(src, block[:end], n) || errors.Is(err, io.EOF):
+	}
+	if errors.Is(err, io.EOF) && len(line) > 0 {
+		err = nil
+	}
+	return line, err
+}
+
+// readLines reads JSON lines, of which it gets the first.
+func (s *session) readLines(src *source, line []byte, r *bufio.Reader) error {
+	for n := 1; !src.over.Load(); n++ {
+		text := line
+		if !s.submit(len(text), func(out *result) { s.replayLine(src, text, n, out) }) {
 			return nil
-		case err != nil:
-			return err
-		case src.bad.Load() > maxBad:
-			return nil // as a worker tells
 		}
-		n += lines
-		block, err = fill(append(s.block(), rest...), r, src.file)
-	}
-}
-
-// fill reads until a block is full and has the end of a line, for which it
-// grows.
-func fill(block []byte, r io.Reader, f *unpack.File) ([]byte, error) {
-	for {
-		if len(block) == cap(block) {
-			switch i := bytes.IndexByte(block, '\n'); {
-			case i >= 0 && i < maxLine:
-				return block, nil
-			case len(block) > maxLine:
-				return nil, errLine
-			case int64(len(block)) > f.Part():
-				return nil, unpack.ErrLong
-			}
-			block = append(make([]byte, 0, min(2*cap(block), maxLine+1)), block...)
-		}
-		n, err := r.Read(block[len(block):cap(block)])
-		if block = block[:len(block)+n]; err != nil {
-			return block, err
+		var err error
+		if line, err = readLine(r, src.file); err != nil {
+			return notEnd(err)
 		}
 	}
+	return nil
 }
 
-// submitLines submits a block of lines, of which the first has the number n. It
-// reports false if nobody wants them any more.
-func (s *session) submitLines(src source, block []byte, n int) bool {
-	s.submit(len(block), func(out *result) {
-		bad := 0 // here: those of later blocks, which others read, cost no line before them
-		for rest := block; len(rest) > 0 && bad <= maxBad; n++ {
-			end := bytes.IndexByte(rest, '\n') + 1
-			if end == 0 {
-				end = len(rest)
-			}
-			if !s.replayLine(src, rest[:end], n, out) {
-				bad++
-			}
-			rest = rest[end:]
-		}
-		s.reuse(block)
-	})
-	return s.flush()
+// notEnd returns an error unless it is the end of the input.
+func notEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
-// replayLine replays the job of one line, and reports whether there is one.
-func (s *session) replayLine(src source, line []byte, n int, out *result) bool {
+// replayLine replays the job of one line.
+func (s *session) replayLine(src *source, line []byte, n int, out *result) {
 	in, err := parseRecording(line)
 	if err != nil {
-		switch bad := src.bad.Add(1); {
-		case bad <= maxBad:
-			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, err))
-		case bad == maxBad+1: // the reader stops soon
-			out.faults = append(out.faults, fmt.Sprintf("%s: line %d: %v", src.name, n, errBad))
-		}
-		return false
+		out.faults = append(out.faults, fault{src, n, err})
+		return
 	}
 	if in.noID {
 		in.label = fmt.Sprintf("%s:%d", filepath.Base(src.name), n)
 	}
 	s.replay(src.name, in, out)
-	return true
 }
 
 // isRecordings reports whether a text is JSON lines of recorded jobs: its first
@@ -195,25 +169,22 @@ func looksLikeEvent(text []byte) bool {
 	return bytes.Contains(text, []byte(`"timestamp"`)) && bytes.Contains(text, []byte(`"name"`))
 }
 
-// readLog reads the log of one job, of which it gets the first block. Its file or folder may
+// readLog reads the log of one job, of which it gets the first line. Its file or folder may
 // have the job's id for a name, and R and jobspec may be beside it, as in the key-value
 // store of an instance.
-func (s *session) readLog(src source, block []byte, err error, r io.Reader) error {
-	log := bytes.Clone(block) // most are far shorter
-	s.reuse(block)
-	for !errors.Is(err, io.EOF) {
-		if err != nil {
-			return err
-		}
-		n := 0
-		log = slices.Grow(log, 512)
-		n, err = r.Read(log[len(log):cap(log)])
-		log = log[:len(log)+n]
-		switch {
+func (s *session) readLog(src *source, log []byte, r *bufio.Reader) error {
+	for {
+		part, err := r.ReadSlice('\n')
+		switch log = append(log, part...); {
 		case len(log) > maxLog:
 			return fmt.Errorf("is a log longer than %d MiB", maxLog>>20)
 		case int64(len(log)) > src.file.Part():
 			return unpack.ErrLong
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return err
 		}
 	}
 	in := input{noID: true, label: filepath.Base(src.name), eventlog: log}
@@ -324,7 +295,7 @@ var archiveLimits = archive.Limits{Bytes: 1 << 40, Entries: 1 << 22}
 
 // readArchive reads a dump archive, job by job in its order. A job that is damaged
 // is a fault, and the others are told.
-func (s *session) readArchive(src source, r io.Reader) error {
+func (s *session) readArchive(src *source, r io.Reader) error {
 	a, err := archive.Walk(r, archiveLimits, func(j archive.Job) error {
 		in := input{id: j.ID, eventlog: j.Eventlog, r: j.R, jobspec: j.Jobspec}
 		if !s.submit(len(in.eventlog)+len(in.r)+len(in.jobspec), func(out *result) { s.replay(src.name, in, out) }) {

@@ -152,6 +152,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 	out := bufio.NewWriter(stdout)
 	t := &table{w: out, width: width(stdout), form: jobTable()}
+	found := &findings{w: out}
 	var p printer = t
 	switch {
 	case *waits:
@@ -163,9 +164,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case *asEvents:
 		p = &plain{w: out, make: renderTimeline}
 	case *asFindings:
-		p = &findings{w: out}
+		p = found
 	}
 	s := newSession(p, stderr)
+	s.any = *asFindings
 	if *failed {
 		s.only = (*job).failed
 	}
@@ -176,7 +178,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if at.Set && t.columns == nil {
 		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Value.Time().UTC().Format(time.DateTime))
 	}
-	if s.faults > 0 || p.faults() {
+	if s.faults > 0 || found.errors > 0 {
 		return exitFault
 	}
 	return exitOK

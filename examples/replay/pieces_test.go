@@ -19,17 +19,12 @@ import (
 
 func plainly(name string, text []byte, p printer, stderr io.Writer) {
 	s := newSession(p, stderr)
-	n := 0
+	_, s.any = p.(*findings)
+	src, n := &source{name: name}, 0
 	for line := range bytes.Lines(text) {
 		n++
 		var out result
-		in, err := parseRecording(line)
-		if err != nil {
-			out.faults = []string{fmt.Sprintf("%s: line %d: %v", name, n, err)}
-		} else {
-			in.label = fmt.Sprintf("%s:%d", name, n)
-			s.replay(name, in, &out)
-		}
+		s.replayLine(src, line, n, &out)
 		s.take(out)
 	}
 }

@@ -27,9 +27,7 @@ type plain struct {
 	make func(*job) ([]byte, error)
 }
 
-func (p *plain) takesAny() bool { return false }
-func (p *plain) faults() bool   { return false }
-func (p *plain) close() error   { return nil }
+func (p *plain) close() error { return nil }
 
 func (p *plain) render(j *job) (r rendered) {
 	r.text, r.err = p.make(j)
@@ -92,9 +90,6 @@ type findings struct {
 	w                   io.Writer
 	jobs, errors, notes int
 }
-
-func (p *findings) takesAny() bool { return true }
-func (p *findings) faults() bool   { return p.errors > 0 }
 
 func (p *findings) render(j *job) (r rendered) {
 	for _, f := range jobstate.Validate(j.eventlog) {

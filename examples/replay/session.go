@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/unpack"
@@ -21,9 +20,7 @@ import (
 type printer interface {
 	render(*job) rendered
 	print(rendered) error
-	takesAny() bool // also what is not a job, for lack of a submit
-	faults() bool   // whether it found errors
-	close() error   // ends the output
+	close() error // ends the output
 }
 
 // session reads all inputs and hands each job to the printer. One goroutine
@@ -33,13 +30,13 @@ type session struct {
 	printer  printer
 	stderr   io.Writer
 	progress *progress
+	any      bool            // prints what is not a job, too, for lack of a submit
 	only     func(*job) bool // leaves out other jobs; nil: none
 	faults   int             // jobs and inputs that could not be read
 	failed   error           // of the output
 
 	batch  []work           // of the goroutine that reads
 	size   int              // bytes in it
-	blocks chan []byte      // to be used again
 	pieces chan piece       // to the workers
 	order  chan chan result // to the printer
 	stop   chan struct{}    // closed when there is no output
@@ -63,8 +60,15 @@ const (
 
 // A result is what came of a job, or of a piece.
 type result struct {
-	faults []string
+	faults []fault
 	jobs   []rendered
+}
+
+// A fault is what could not be read.
+type fault struct {
+	src  *source // of a line that is no job; nil: something else
+	line int
+	err  error
 }
 
 func (p piece) do() {
@@ -81,7 +85,6 @@ func newSession(p printer, stderr io.Writer) *session {
 		printer: p, stderr: stderr, progress: newProgress(stderr),
 		pieces: make(chan piece),
 		order:  make(chan chan result, 4*workers), // bounds what is in memory
-		blocks: make(chan []byte, 4*workers),
 		stop:   make(chan struct{}),
 	}
 }
@@ -179,7 +182,7 @@ func (s *session) readFile(path string) {
 // read reads one input; path is "" if it is not a file.
 func (s *session) read(name, path string, r io.Reader) {
 	file := unpack.New(s.progress.count(r))
-	if err := s.unpack(source{name, path, file, new(atomic.Int64)}, file, 0); err != nil {
+	if err := s.unpack(&source{name: name, path: path, file: file}, file, 0); err != nil {
 		s.fault("%s: %v", name, err)
 	}
 }
@@ -208,26 +211,6 @@ func (s *session) flush() bool {
 	return true
 }
 
-func (s *session) block() []byte {
-	select {
-	case b := <-s.blocks:
-		return b[:0]
-	default:
-		return make([]byte, 0, pieceBytes)
-	}
-}
-
-// reuse takes a block back, unless a long line made it large.
-func (s *session) reuse(b []byte) {
-	if cap(b) != pieceBytes {
-		return
-	}
-	select {
-	case s.blocks <- b:
-	default:
-	}
-}
-
 func (s *session) stopped() bool {
 	select {
 	case <-s.stop:
@@ -238,31 +221,44 @@ func (s *session) stopped() bool {
 }
 
 func (s *session) fault(format string, args ...any) {
-	s.submit(0, func(out *result) { out.faults = append(out.faults, fmt.Sprintf(format, args...)) })
+	s.submit(0, func(out *result) { out.fault(format, args...) })
+}
+
+func (r *result) fault(format string, args ...any) {
+	r.faults = append(r.faults, fault{err: fmt.Errorf(format, args...)})
 }
 
 // replay adds the result of one job. It keeps nothing of the input.
 func (s *session) replay(name string, in input, out *result) {
 	j, err := newJob(in)
 	if err != nil {
-		out.faults = append(out.faults, fmt.Sprintf("%s: %v", name, err))
+		out.fault("%s: %w", name, err)
 	}
-	if !j.Submitted() && !s.printer.takesAny() || s.only != nil && !s.only(j) {
+	if !j.Submitted() && !s.any || s.only != nil && !s.only(j) {
 		return
 	}
 	line := s.printer.render(j)
 	if line.err != nil {
-		out.faults = append(out.faults, fmt.Sprintf("%s: job %s: %v", name, j.name(), line.err))
+		out.fault("%s: job %s: %w", name, j.name(), line.err)
 		return
 	}
 	out.jobs = append(out.jobs, line)
 }
 
 func (s *session) take(r result) {
-	for _, text := range r.faults {
+	for _, f := range r.faults {
+		if f.src != nil {
+			if f.src.bad++; f.src.bad > maxBad {
+				if f.src.over.Swap(true) { // its reader stops soon
+					continue
+				}
+				f.err = errBad
+			}
+			f.err = fmt.Errorf("%s: line %d: %w", f.src.name, f.line, f.err)
+		}
 		s.faults++
 		s.progress.clear()
-		fmt.Fprintf(s.stderr, "replay: %s\n", lines.Escape(text))
+		fmt.Fprintf(s.stderr, "replay: %s\n", lines.Escape(f.err.Error()))
 	}
 	for _, j := range r.jobs {
 		s.progress.job()

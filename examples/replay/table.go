@@ -81,9 +81,6 @@ func submitted(j *job) float64 {
 	return float64(t)
 }
 
-func (t *table) takesAny() bool { return false }
-func (t *table) faults() bool   { return false }
-
 func (t *table) render(j *job) rendered {
 	b, at := t.form.rows(cells{width: t.width}, j)
 	return rendered{text: b.text, at: at}
