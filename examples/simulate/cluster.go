@@ -2,9 +2,11 @@ package main
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -21,6 +23,8 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // A cluster is a manager of jobs, a scheduler, and all that is outside: nodes that
@@ -32,7 +36,7 @@ type cluster struct {
 	now   seconds
 	cfg   joblife.Config
 	m     *joblife.Manager
-	sched scheduler
+	sched *sched.Scheduler
 	jobs  []job // by id, from 1
 	next  int   // the next job to submit
 	specs map[shape][]byte
@@ -56,9 +60,7 @@ type job struct {
 	arrival
 	ranks   *idset.Set // what it runs on, or ran
 	running bool
-	began   seconds
 	ended   seconds // when its processes ended
-	exits   seconds // when they are to end
 }
 
 // A shape is what a jobspec depends on.
@@ -102,13 +104,23 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 			return nil, err
 		}
 	}
+	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(o.nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(o.cores-1))},
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	c.sched = sched.New(sched.Config{Policy: policies[o.policy]})
+	if err := c.sched.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
+		return nil, err
+	}
 	m, err := joblife.New(c.cfg)
 	if err != nil {
 		return nil, err
 	}
 	for i := range o.restarts {
 		at := work[len(work)-1].submit * seconds(i+1) / seconds(o.restarts+1)
-		c.after(at, event{kind: restarts})
+		c.after(at, c.restart)
 	}
 	if o.mtbf > 0 {
 		c.fail()
@@ -142,7 +154,7 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 			if c.log != nil {
 				err = errors.Join(err, c.log.close())
 			}
-			c.m, c.l, c.sched, c.stored = nil, nil, scheduler{}, nil
+			c.m, c.l, c.sched, c.stored = nil, nil, nil, nil
 			return err
 		}
 	}
@@ -158,7 +170,8 @@ func (c *cluster) count() map[jobstate.Result]int {
 	return results
 }
 
-// connect runs a manager, which hears of inputs first, with a scheduler that knows nothing yet.
+// connect runs a manager, which hears of inputs first. The scheduler learns from its hello
+// what jobs have.
 func (c *cluster) connect(m *joblife.Manager, inputs ...joblife.Input) (err error) {
 	c.m = m
 	c.l, err = loop.New(m, loop.Config{
@@ -167,15 +180,6 @@ func (c *cluster) connect(m *joblife.Manager, inputs ...joblife.Input) (err erro
 		Refused: func(in joblife.Input, err error) { c.check(fmt.Errorf("%T: %w", in, err)) },
 	})
 	if err != nil {
-		return err
-	}
-	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, uint32(c.o.nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(c.o.cores-1))},
-	}}})
-	if err != nil {
-		return err
-	}
-	if c.sched, err = newScheduler(c.o.policy, nodes, idset.Union(c.offline, c.drained)); err != nil {
 		return err
 	}
 	for _, in := range append(inputs, joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{}) {
@@ -196,22 +200,18 @@ func (c *cluster) advance() (bool, error) {
 	if c.left == 0 {
 		return false, nil
 	}
-	at := seconds(-1)
-	sooner := func(t seconds) {
-		if at < 0 || t < at {
-			at = t
-		}
-	}
+	const never = seconds(math.MaxInt64)
+	at := never
 	if c.next < len(c.jobs) {
-		sooner(c.jobs[c.next].submit)
+		at = c.jobs[c.next].submit
 	}
 	if len(c.queue) > 0 {
-		sooner(c.queue[0].at)
+		at = min(at, c.queue[0].at)
 	}
 	if deadline, ok := c.m.Deadline(); ok {
-		sooner(c.seconds(deadline))
+		at = min(at, c.seconds(deadline))
 	}
-	if at < 0 {
+	if at == never {
 		return false, fmt.Errorf("nothing happens any more, and %d jobs are left", c.left)
 	}
 	c.now = max(c.now, at)
@@ -223,7 +223,7 @@ func (c *cluster) advance() (bool, error) {
 		c.next++
 	}
 	for len(c.queue) > 0 && c.queue[0].at <= c.now {
-		if err := c.happen(c.queue.pop()); err != nil {
+		if err := heap.Pop(&c.queue).(*event).happen(); err != nil {
 			return false, err
 		}
 	}
@@ -303,9 +303,11 @@ func (c *cluster) do(rd *joblife.Ready) error {
 		return f
 	}
 	if rd.Hello != nil {
-		if err := c.sched.hello(*rd.Hello); err != nil {
+		next, err := c.sched.Next(*rd.Hello)
+		if err != nil {
 			return err
 		}
+		c.sched = next
 	}
 	for _, msg := range rd.Sched {
 		if f, ok := msg.(alloc.Free); ok {
@@ -356,10 +358,14 @@ func (c *cluster) started(s exec.Start) {
 		return
 	}
 	j.running, j.ranks = true, s.R.Ranks()
-	j.began, j.exits = c.now, c.now+j.run
 	c.occupy(s.ID, j.ranks)
 	c.begins(j)
-	c.after(j.run, event{kind: finishes, job: s.ID, ends: j.exits})
+	c.after(j.run, func() error {
+		if j.running { // nobody has killed it
+			c.finish(s.ID, status(j.fails))
+		}
+		return nil
+	})
 	c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
 }
 
@@ -376,6 +382,14 @@ func (c *cluster) occupy(id jobid.ID, ranks *idset.Set) {
 		}
 		c.spent(rank, n, spentIdle)
 	}
+}
+
+// status returns the wait status of a job that ends by itself.
+func status(fails bool) int32 {
+	if fails {
+		return 1 << 8
+	}
+	return 0
 }
 
 func (c *cluster) finish(id jobid.ID, status int32) {
@@ -397,11 +411,7 @@ func (c *cluster) launch(l joblife.Launch) {
 		mean, odd = c.o.prolog, 0
 	}
 	rng := rand.New(rand.NewPCG(c.seed, uint64(l.Job)<<8|uint64(l.Action.Kind)))
-	type exit struct {
-		takes seconds
-		rank  uint32
-	}
-	var list []exit
+	exits := make(map[seconds][]uint32) // when, and on which nodes
 	c.occupy(l.Job, l.Ranks)
 	for rank := range l.Ranks.All() {
 		takes := float64(mean) * (0.75 + rng.Float64()/2)
@@ -409,21 +419,19 @@ func (c *cluster) launch(l joblife.Launch) {
 			takes += rng.ExpFloat64() * float64(c.o.straggler)
 		}
 		c.nodes[rank].last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
-		list = append(list, exit{max(1, seconds(takes+0.5)), rank})
+		after := max(1, seconds(takes+0.5))
+		exits[after] = append(exits[after], rank)
 	}
-	c.acting += len(list)
-	slices.SortStableFunc(list, func(a, b exit) int { return int(a.takes - b.takes) })
-	for len(list) > 0 {
-		n := 1
-		for n < len(list) && list[n].takes == list[0].takes {
-			n++
-		}
-		ranks := make([]uint32, n)
-		for i := range ranks {
-			ranks[i] = list[i].rank
-		}
-		c.after(list[0].takes, event{kind: exits, job: l.Job, action: l.Action, attempt: l.Attempt, ranks: ranks})
-		list = list[n:]
+	c.acting += l.Ranks.Len()
+	for _, after := range slices.Sorted(maps.Keys(exits)) {
+		c.after(after, func() error {
+			for _, rank := range exits[after] {
+				if n := &c.nodes[rank]; n.acts() && n.holder == l.Job && n.last.Action == l.Action && n.last.Attempt == l.Attempt {
+					c.exit(rank, perilog.ReportExited)
+				}
+			}
+			return nil
+		})
 	}
 }
 
@@ -456,9 +464,9 @@ func (c *cluster) freed(f alloc.Free) {
 func (c *cluster) drain(ranks *idset.Set) error {
 	for rank := range ranks.All() {
 		if !c.offline.Contains(rank) && c.drained.Insert(rank) {
-			c.after(c.o.repair, event{kind: repairs, ranks: []uint32{rank}})
+			c.repair(rank)
 		}
 	}
 	c.put(joblife.Drained{Ranks: ranks})
-	return c.sched.nodes(nil, ranks)
+	return c.change(pool.Change{Down: ranks})
 }

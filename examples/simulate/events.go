@@ -1,112 +1,53 @@
 package main
 
 import (
+	"cmp"
+	"container/heap"
 	"fmt"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset/pool"
 )
 
-// What happens.
-const (
-	finishes = iota // the processes of a job end
-	exits           // a prolog or an epilog ends on some nodes
-	fails           // a node fails
-	repairs         // nodes are repaired
-	restarts        // the manager and the scheduler die, and come back
-)
-
-// An event happens at a time.
+// An event happens at a time; of one time, in the order in which they were added.
 type event struct {
-	at      seconds
-	serial  uint64
-	kind    int
-	job     jobid.ID
-	ends    seconds // when the job was to end
-	action  jobstate.ActionKey
-	attempt uint32
-	ranks   []uint32
+	at     seconds
+	serial uint64
+	happen func() error
 }
-
-// before reports whether an event comes before another: of one time, in the order in
-// which they were added.
-func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.serial < f.serial }
 
 // events is a heap.
-type events []event
+type events []*event
 
-func (q *events) push(e event) {
-	h := append(*q, e)
-	i := len(h) - 1
-	for up := (i - 1) / 2; i > 0 && e.before(&h[up]); up = (i - 1) / 2 {
-		h[i], i = h[up], up
-	}
-	h[i] = e
-	*q = h
+func (q events) Len() int      { return len(q) }
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(e any)   { *q = append(*q, e.(*event)) }
+
+func (q events) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(q[i].at, q[j].at), cmp.Compare(q[i].serial, q[j].serial)) < 0
 }
 
-func (q *events) pop() event {
-	h := *q
-	first, last := h[0], h[len(h)-1]
-	h[len(h)-1] = event{}
-	h = h[:len(h)-1]
-	for i := 0; len(h) > 0; {
-		down := 2*i + 1
-		if down+1 < len(h) && h[down+1].before(&h[down]) {
-			down++
-		}
-		if down >= len(h) || last.before(&h[down]) {
-			h[i] = last
-			break
-		}
-		h[i], i = h[down], down
-	}
-	*q = h
-	return first
+func (q *events) Pop() any {
+	last := len(*q) - 1
+	e := (*q)[last]
+	(*q)[last] = nil
+	*q = (*q)[:last]
+	return e
 }
 
-func (c *cluster) after(wait seconds, e event) {
+// after has something happen after a time.
+func (c *cluster) after(wait seconds, happen func() error) {
 	c.serial++
-	e.at, e.serial = c.now+wait, c.serial
-	c.queue.push(e)
-}
-
-func (c *cluster) happen(e event) error {
-	switch e.kind {
-	case finishes:
-		if j := &c.jobs[e.job]; j.running && j.exits == e.ends {
-			c.finish(e.job, status(j.fails))
-		}
-	case exits:
-		for _, rank := range e.ranks {
-			if n := &c.nodes[rank]; n.acts() && n.holder == e.job && n.last.Action == e.action && n.last.Attempt == e.attempt {
-				c.exit(rank, perilog.ReportExited)
-			}
-		}
-	case fails:
-		return c.failed(e.ranks[0])
-	case repairs:
-		return c.repaired(e.ranks)
-	case restarts:
-		return c.restart()
-	}
-	return nil
-}
-
-func status(fails bool) int32 {
-	if fails {
-		return 1 << 8
-	}
-	return 0
+	heap.Push(&c.queue, &event{c.now + wait, c.serial, happen})
 }
 
 // fail draws when a node fails next.
 func (c *cluster) fail() {
 	wait := c.rng.ExpFloat64() * float64(c.o.mtbf) / float64(len(c.nodes))
-	c.after(max(1, seconds(wait)), event{kind: fails, ranks: []uint32{uint32(c.rng.IntN(len(c.nodes)))}})
+	rank := uint32(c.rng.IntN(len(c.nodes)))
+	c.after(max(1, seconds(wait)), func() error { return c.failed(rank) })
 }
 
 // failed takes a node down, with all that runs on it. The job ends.
@@ -116,7 +57,7 @@ func (c *cluster) failed(rank uint32) error {
 		return nil // it is down already
 	}
 	c.failures++
-	c.after(c.o.repair, event{kind: repairs, ranks: []uint32{rank}})
+	c.repair(rank)
 	n := &c.nodes[rank]
 	if n.acts() {
 		c.exit(rank, perilog.ReportUnreachable)
@@ -125,15 +66,23 @@ func (c *cluster) failed(rank uint32) error {
 	if n.holder != 0 && c.jobs[n.holder].running {
 		c.put(joblife.Raise{ID: n.holder, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
 	}
-	return c.sched.nodes(nil, idset.Of(rank))
+	return c.change(pool.Change{Down: idset.Of(rank)})
 }
 
-func (c *cluster) repaired(ranks []uint32) error {
-	up := idset.Of(ranks...)
-	c.offline.SubtractWith(up)
-	c.drained.SubtractWith(up)
-	c.put(joblife.Offline{Ranks: c.offline.Clone()})
-	return c.sched.nodes(up, nil)
+// repair has a node repaired.
+func (c *cluster) repair(rank uint32) {
+	c.after(c.o.repair, func() error {
+		up := idset.Of(rank)
+		c.offline.SubtractWith(up)
+		c.drained.SubtractWith(up)
+		c.put(joblife.Offline{Ranks: c.offline.Clone()})
+		return c.change(pool.Change{Up: up})
+	})
+}
+
+// change tells the scheduler of nodes that are up or down.
+func (c *cluster) change(nodes pool.Change) error {
+	return c.sched.Acquire(pool.Acquire{Change: nodes})
 }
 
 // restart ends the manager and the scheduler, and makes others of what is durable.

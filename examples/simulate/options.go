@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // options are what the command line says.
@@ -35,6 +36,12 @@ type options struct {
 
 	set map[string]bool // flags that were given
 }
+
+// policies are the policies, by name. Conservative looks at the first 30 jobs: a plan for
+// each of thousands would take hours.
+var policies = map[string]sched.Policy{"fifo": sched.FIFO{}, "easy": sched.EASY{}, "conservative": sched.Conservative{Depth: 30}}
+
+const policyNames = "fifo, easy, conservative"
 
 const (
 	maxNodes = 1 << 16
