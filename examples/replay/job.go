@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -129,41 +131,29 @@ func sizes(r *rset.R) jobspec.Resources {
 	return jobspec.Resources{Nodes: int64(r.Len()), Cores: r.Count("core"), GPUs: r.Count("gpu"), Slots: r.Slots()}
 }
 
-// listing is what RFC 43 lets a job list say of a job. A nil field is absent.
+// A listing is a JSON object with attributes of RFC 43.
 type listing struct {
-	ID         *jobid.ID       `json:"id,omitempty"`
-	UserID     uint32          `json:"userid"`
-	Urgency    int             `json:"urgency"`
-	Priority   *uint32         `json:"priority,omitempty"`
-	TSubmit    *seconds        `json:"t_submit,omitempty"`
-	TDepend    *seconds        `json:"t_depend,omitempty"`
-	TPriority  *seconds        `json:"t_priority,omitempty"`
-	TSched     *seconds        `json:"t_sched,omitempty"`
-	TRun       *seconds        `json:"t_run,omitempty"`
-	TCleanup   *seconds        `json:"t_cleanup,omitempty"`
-	TInactive  *seconds        `json:"t_inactive,omitempty"`
-	State      int             `json:"state"`
-	Name       *string         `json:"name,omitempty"`
-	Cwd        *string         `json:"cwd,omitempty"`
-	Queue      *string         `json:"queue,omitempty"`
-	Project    *string         `json:"project,omitempty"`
-	Bank       *string         `json:"bank,omitempty"`
-	NTasks     *int64          `json:"ntasks,omitempty"`
-	NCores     *int64          `json:"ncores,omitempty"`
-	Duration   *seconds        `json:"duration,omitempty"`
-	NNodes     *int64          `json:"nnodes,omitempty"`
-	Ranks      *string         `json:"ranks,omitempty"`
-	Nodelist   *string         `json:"nodelist,omitempty"`
-	Success    *bool           `json:"success,omitempty"`
-	Occurred   *bool           `json:"exception_occurred,omitempty"`
-	ExcType    *string         `json:"exception_type,omitempty"`
-	ExcSev     *uint8          `json:"exception_severity,omitempty"`
-	ExcNote    *string         `json:"exception_note,omitempty"`
-	Result     *int            `json:"result,omitempty"`
-	Expiration *seconds        `json:"expiration,omitempty"`
-	Notes      json.RawMessage `json:"annotations,omitempty"`
-	Deps       *[]string       `json:"dependencies,omitempty"`
-	WaitStatus *int            `json:"waitstatus,omitempty"`
+	text bytes.Buffer
+	enc  *json.Encoder // to text
+	err  error
+}
+
+// add adds an attribute unless it is absent.
+func (l *listing) add(key string, value any, ok bool) {
+	if !ok {
+		return
+	}
+	l.text.WriteString(`,"` + key + `":`)
+	l.err = cmp.Or(l.err, l.enc.Encode(value))
+	l.text.Truncate(l.text.Len() - 1) // a newline
+}
+
+// addText adds a text unless it is empty.
+func (l *listing) addText(key, value string) { l.add(key, value, value != "") }
+
+func (l *listing) count(key string, q jobspec.Quantity) {
+	n, ok := q.Value()
+	l.add(key, n, ok)
 }
 
 // seconds prints as Flux prints times.
@@ -174,69 +164,63 @@ func (s seconds) MarshalJSON() ([]byte, error) {
 	return eventlog.Timestamp(s).AppendText(nil)
 }
 
-func ptr[T any](v T) *T { return &v }
-
-func text(s string) *string {
-	if s == "" {
-		return nil
+// listing returns what RFC 43 lets a job list say of a job, as far as it follows from log, R
+// and jobspec, in a line.
+func (j *job) listing() ([]byte, error) {
+	var l listing
+	l.enc = json.NewEncoder(&l.text)
+	l.enc.SetEscapeHTML(false)
+	l.add("id", j.id, !j.noID)
+	l.add("userid", j.UserID(), true)
+	l.add("urgency", j.Urgency(), true)
+	priority, ok := j.Priority()
+	l.add("priority", priority, ok)
+	for i, key := range []string{"t_submit", "t_depend", "t_priority", "t_sched", "t_run", "t_cleanup", "t_inactive"} {
+		t, ok := j.Entered(jobstate.StateNew << i)
+		l.add(key, seconds(t), ok)
 	}
-	return &s
-}
-
-func known(q jobspec.Quantity) *int64 {
-	if n, ok := q.Value(); ok {
-		return &n
-	}
-	return nil
-}
-
-func (j *job) entered(s jobstate.State) *seconds {
-	if t, ok := j.Entered(s); ok {
-		return ptr(seconds(t))
-	}
-	return nil
-}
-
-// listing collects the attributes that follow from log, R and jobspec.
-func (j *job) listing() *listing {
-	counts := j.counts()
-	l := &listing{
-		UserID: j.UserID(), Urgency: j.Urgency(), State: int(j.State()),
-		TSubmit: j.entered(jobstate.StateNew), TDepend: j.entered(jobstate.StateDepend), TPriority: j.entered(jobstate.StatePriority),
-		TSched: j.entered(jobstate.StateSched), TRun: j.entered(jobstate.StateRun), TCleanup: j.entered(jobstate.StateCleanup),
-		TInactive: j.entered(jobstate.StateInactive), NTasks: known(counts.Tasks), NCores: known(counts.Cores), NNodes: known(counts.Nodes),
-		Notes: j.Annotations(),
-	}
-	if !j.noID {
-		l.ID = &j.id
-	}
-	if p, ok := j.Priority(); ok {
-		l.Priority = &p
-	}
-	if w, ok := j.WaitStatus(); ok {
-		l.WaitStatus = &w
-	}
-	if d := j.Dependencies(); d != nil {
-		l.Deps = &d
-	}
+	l.add("state", int(j.State()), true)
 	if j.spec != nil {
-		l.Name, l.Cwd, l.Queue = text(j.spec.Name()), text(j.spec.Cwd()), text(j.spec.Queue())
-		l.Project, l.Bank, l.Duration = text(j.spec.Project()), text(j.spec.Bank()), ptr(seconds(j.spec.Duration().Seconds()))
+		l.addText("name", j.spec.Name())
+		l.addText("cwd", j.spec.Cwd())
+		l.addText("queue", j.spec.Queue())
+		l.addText("project", j.spec.Project())
+		l.addText("bank", j.spec.Bank())
 	}
+	counts := j.counts()
+	l.count("ntasks", counts.Tasks)
+	l.count("ncores", counts.Cores)
+	if j.spec != nil {
+		l.add("duration", seconds(j.spec.Duration().Seconds()), true)
+	}
+	l.count("nnodes", counts.Nodes)
 	if j.res != nil {
-		l.Ranks, l.Nodelist = ptr(string(j.res.Ranks().AppendBrackets(nil))), text(j.res.Nodelist().String())
-		l.Expiration = ptr(seconds(j.res.Expiration()))
-		if e, ok := j.Expiration(); ok {
-			l.Expiration = ptr(seconds(e))
-		}
+		l.add("ranks", string(j.res.Ranks().AppendBrackets(nil)), true)
+		l.addText("nodelist", j.res.Nodelist().String())
 	}
 	if j.State() == jobstate.StateInactive {
-		result, _ := j.Result()
 		e, occurred := j.Exception()
-		l.Result, l.Success, l.Occurred = ptr(int(result)), ptr(j.Success()), &occurred
-		if occurred {
-			l.ExcType, l.ExcSev, l.ExcNote = &e.Type, &e.Severity, &e.Note
-		}
+		l.add("success", j.Success(), true)
+		l.add("exception_occurred", occurred, true)
+		l.add("exception_type", e.Type, occurred)
+		l.add("exception_severity", e.Severity, occurred)
+		l.add("exception_note", e.Note, occurred)
+		result, _ := j.Result()
+		l.add("result", int(result), true)
 	}
-	return l
+	if j.res != nil {
+		end, ok := j.Expiration()
+		if !ok {
+			end = j.res.Expiration()
+		}
+		l.add("expiration", seconds(end), true)
+	}
+	l.add("annotations", j.Annotations(), len(j.Annotations()) > 0)
+	l.add("dependencies", j.Dependencies(), j.Dependencies() != nil)
+	status, ok := j.WaitStatus()
+	l.add("waitstatus", status, ok)
+	l.text.WriteString("}\n")
+	line := l.text.Bytes()
+	line[0] = '{' // in place of the first comma
+	return line, l.err
 }

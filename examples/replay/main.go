@@ -160,7 +160,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	case at.Set:
 		t.form = holdersTable(at.Value)
 	case *asJSON:
-		p = &plain{w: out, make: renderJSON}
+		p = &plain{w: out, make: (*job).listing}
 	case *asEvents:
 		p = &plain{w: out, make: renderTimeline}
 	case *asFindings:

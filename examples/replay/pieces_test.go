@@ -57,7 +57,7 @@ func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
 	path := t.TempDir() + "/jobs.jsonl"
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 	for mode, p := range map[string]func(io.Writer) printer{
-		"-json":     func(w io.Writer) printer { return &plain{w: w, make: renderJSON} },
+		"-json":     func(w io.Writer) printer { return &plain{w: w, make: (*job).listing} },
 		"-events":   func(w io.Writer) printer { return &plain{w: w, make: renderTimeline} },
 		"-validate": func(w io.Writer) printer { return &findings{w: w} },
 		"":          func(w io.Writer) printer { return &table{w: w, form: jobTable()} },

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -37,16 +36,6 @@ func (p *plain) render(j *job) (r rendered) {
 func (p *plain) print(r rendered) error {
 	_, err := p.w.Write(r.text)
 	return err
-}
-
-func renderJSON(j *job) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(j.listing()); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
 }
 
 func renderTimeline(j *job) ([]byte, error) {
