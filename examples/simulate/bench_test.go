@@ -30,7 +30,7 @@ func simulate(b *testing.B, args ...string) {
 		if err := s.play(context.Background()); err != nil {
 			b.Fatal(err)
 		}
-		jobs := 2 * (len(s.runs[0].whole.jobs) - 1)
+		jobs := 2 * (len(s.runs[0][wholeJob].jobs) - 1)
 		b.ReportMetric(float64(jobs)/time.Since(start).Seconds(), "jobs/s")
 	}
 	var mem runtime.MemStats

@@ -24,6 +24,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/joblife/joblife/examples/internal/bar"
@@ -109,13 +110,11 @@ func newStudy(o *options, stderr io.Writer) *study {
 	return &study{o: o, stderr: stderr, bar: func(jobs int) (func(int), func()) { return bar.Start(stderr, "simulating", jobs) }}
 }
 
-// A pair is two runs that differ in the release alone.
-type pair struct {
-	whole, partial *cluster
-}
+// A pair is two runs that differ in the release alone: see [way].
+type pair [2]*cluster
 
 // uneven reports whether an interrupt ended one of the runs.
-func (p pair) uneven() bool { return p.whole.left+p.partial.left > 0 }
+func (p pair) uneven() bool { return p[wholeJob].left+p[partialRelease].left > 0 }
 
 // uneven reports whether the runs cannot be compared.
 func (s *study) uneven() bool { return slices.ContainsFunc(s.runs, pair.uneven) }
@@ -154,7 +153,6 @@ func (s *study) open() (err error) {
 		s.work = s.work[:min(o.jobs, len(s.work))]
 	}
 	rescale(s.work, o.nodes, o.load)
-	s.offered = loadOf(s.work, o.nodes)
 	for _, line := range s.trace.skipped {
 		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", o.swf, line)
 	}
@@ -189,36 +187,26 @@ func (s *study) play(ctx context.Context) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gcMemory))
 	o := s.o
-	type task struct {
-		c    **cluster
-		work []arrival
-		way  way
-		seed uint64
-	}
-	var tasks []task
 	s.runs = make([]pair, o.seeds)
+	work := make([][]arrival, o.seeds)
 	jobs := 0
-	for i := range s.runs {
-		seed := o.seed + uint64(i)
-		work := s.workload(seed)
-		if i == 0 {
-			s.offered = loadOf(work, o.nodes)
-		}
-		jobs += 2 * len(work)
-		tasks = append(tasks, task{&s.runs[i].whole, work, wholeJob, seed}, task{&s.runs[i].partial, work, partialRelease, seed})
+	for i := range work {
+		work[i] = s.workload(o.seed + uint64(i))
+		jobs += 2 * len(work[i])
 	}
+	s.offered = loadOf(work[0], o.nodes)
 	step, stop := s.bar(jobs)
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan task)
+	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(tasks)) {
+	for range min(runtime.GOMAXPROCS(0), 2*o.seeds) {
 		workers.Go(func() {
-			for t := range next {
-				c, err := newCluster(o, t.work, t.way, t.seed)
+			for i := next.Add(1) - 1; i < 2*int64(o.seeds) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				c, err := newCluster(o, work[i/2], way(i%2), o.seed+uint64(i/2))
 				if err == nil {
-					*t.c = c
+					s.runs[i/2][i%2] = c
 					err = c.play(ctx, step)
 				}
 				if err != nil {
@@ -227,15 +215,8 @@ func (s *study) play(ctx context.Context) error {
 			}
 		})
 	}
-	for _, t := range tasks {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- t
-	}
-	close(next)
 	workers.Wait()
-	s.runs = slices.DeleteFunc(s.runs, func(p pair) bool { return p.whole == nil || p.partial == nil })
+	s.runs = slices.DeleteFunc(s.runs, func(p pair) bool { return p[wholeJob] == nil || p[partialRelease] == nil })
 	if complete := slices.DeleteFunc(slices.Clone(s.runs), pair.uneven); len(complete) > 0 {
 		s.runs = complete
 	} else {

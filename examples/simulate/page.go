@@ -45,10 +45,10 @@ func (s *study) writePage(name string) error {
 
 func (s *study) page(w io.Writer) error {
 	first := s.runs[0]
-	around := first.whole.slowest()
+	around := first[wholeJob].slowest()
 	return pageTemplate.Execute(w, map[string]any{
 		"Title": s.title(), "Outside": s.outside(), "Seeds": len(s.runs), "Lines": s.lines(), "Uneven": s.uneven(), "Verdict": s.verdict(),
-		"Ways": []string{"whole job", "partial release"}, "Runs": []plotted{first.whole.plot(around), first.partial.plot(around)},
+		"Ways": []string{"whole job", "partial release"}, "Runs": []plotted{first[wholeJob].plot(around), first[partialRelease].plot(around)},
 		"Around": around, "GanttNodes": min(ganttNodes, s.o.nodes), "Bars": barNames(),
 		"ECharts": template.JS(statics.EchartJS), // of a module, not of a user
 	})

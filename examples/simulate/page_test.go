@@ -78,7 +78,7 @@ func TestThePagePlotsWhatTheTableSays(t *testing.T) {
 		}
 		return n
 	}
-	for i, c := range []*cluster{s.runs[0].whole, s.runs[0].partial} {
+	for i, c := range s.runs[0] {
 		total := func(points [][2]float64) (sum float64) {
 			for _, p := range points {
 				sum += p[1] / 100 * float64(c.series.width) * float64(len(c.nodes))

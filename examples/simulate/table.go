@@ -40,7 +40,7 @@ func (s *study) measures() []measure {
 		jobstate.ResultCompleted, jobstate.ResultFailed, jobstate.ResultCanceled, jobstate.ResultTimeout,
 	} {
 		count := func(c *cluster) float64 { return float64(c.results[r]) }
-		if slices.ContainsFunc(s.runs, func(p pair) bool { return count(p.whole)+count(p.partial) > 0 }) {
+		if slices.ContainsFunc(s.runs, func(p pair) bool { return count(p[wholeJob])+count(p[partialRelease]) > 0 }) {
 			list = append(list, measure{"jobs " + strings.ToLower(r.String()), count, func(x float64) string { return fmt.Sprintf("%.0f", x) }})
 		}
 	}
@@ -60,7 +60,7 @@ func (s *study) lines() (list []line) {
 	for _, m := range s.measures() {
 		var whole, partial, diff []float64
 		for _, p := range s.runs {
-			a, b := m.of(p.whole), m.of(p.partial)
+			a, b := m.of(p[wholeJob]), m.of(p[partialRelease])
 			whole, partial, diff = append(whole, a), append(partial, b), append(diff, b-a)
 		}
 		list = append(list, line{m, mean(whole), mean(partial), mean(diff), spread(diff)})
@@ -120,7 +120,7 @@ func (s *study) title() string {
 	if s.trace != nil {
 		what = filepath.Base(o.swf)
 	}
-	jobs := len(s.runs[0].whole.jobs) - 1
+	jobs := len(s.runs[0][wholeJob].jobs) - 1
 	load := "all submitted at once"
 	if s.offered > 0 {
 		load = fmt.Sprintf("load %.2f", s.offered)
@@ -138,7 +138,7 @@ func (s *study) outside() []string {
 	if o.mtbf > 0 {
 		n := 0
 		for _, p := range s.runs {
-			n += p.whole.failures + p.partial.failures
+			n += p[wholeJob].failures + p[partialRelease].failures
 		}
 		list = append(list, fmt.Sprintf("%s, each repaired in %s", lines.Count(n, "node failure"), short(float64(o.repair))))
 	}
@@ -147,8 +147,8 @@ func (s *study) outside() []string {
 	}
 	switch p := s.runs[0]; {
 	case p.uneven():
-		all := len(p.whole.jobs) - 1
-		list = append(list, fmt.Sprintf("Interrupted: %d of %d jobs are over with whole-job release, %d with partial.", all-p.whole.left, all, all-p.partial.left),
+		all := len(p[wholeJob].jobs) - 1
+		list = append(list, fmt.Sprintf("Interrupted: %d of %d jobs are over with whole-job release, %d with partial.", all-p[wholeJob].left, all, all-p[partialRelease].left),
 			"That is too early to compare them.")
 	case len(s.runs) < o.seeds:
 		list = append(list, fmt.Sprintf("Interrupted: %d of %s are complete; the others do not count.", len(s.runs), lines.Count(o.seeds, "seed")))
