@@ -389,23 +389,6 @@ func TestANameOfAFileReachesNoTerminalRaw(t *testing.T) {
 	require.NotContains(t, stderr, "\x1b")
 }
 
-func TestProgressIsALineThatGoesAway(t *testing.T) {
-	var b bytes.Buffer
-	p := newProgress(&b)
-	p.show()
-	p.clear()
-	require.Empty(t, b.String(), "standard error is not a terminal")
-	p = &progress{w: &b}
-	p.bytes.Add(2_500_000)
-	p.jobs = 7
-	p.show()
-	require.Contains(t, b.String(), "7 jobs, 2.5 MB read")
-	p.show()
-	require.Equal(t, 1, strings.Count(b.String(), "replay:"), "not more often than the eye can see")
-	p.clear()
-	require.True(t, strings.HasSuffix(b.String(), "\r\x1b[K"))
-}
-
 func TestManyJobsKeepTheirColumns(t *testing.T) {
 	const jobs = blockRows + 100
 	line := bytes.SplitAfter(gunzip(t), []byte("\n"))[0]

@@ -10,7 +10,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/joblife/joblife/examples/internal/bar"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/unpack"
 )
@@ -29,11 +32,13 @@ type printer interface {
 type session struct {
 	printer  printer
 	stderr   io.Writer
-	progress *progress
+	progress *bar.Line
 	any      bool            // prints what is not a job, too, for lack of a submit
 	only     func(*job) bool // leaves out other jobs; nil: none
-	faults   int             // jobs and inputs that could not be read
-	failed   error           // of the output
+	bytes    counter         // that were read
+	jobs     int
+	faults   int   // jobs and inputs that could not be read
+	failed   error // of the output
 
 	batch  []work           // of the goroutine that reads
 	size   int              // bytes in it
@@ -81,12 +86,24 @@ func (p piece) do() {
 
 func newSession(p printer, stderr io.Writer) *session {
 	workers := runtime.GOMAXPROCS(0)
-	return &session{
-		printer: p, stderr: stderr, progress: newProgress(stderr),
+	s := &session{
+		printer: p, stderr: stderr,
 		pieces: make(chan piece),
 		order:  make(chan chan result, 4*workers), // bounds what is in memory
 		stop:   make(chan struct{}),
 	}
+	s.progress = bar.New(stderr, func(passed time.Duration) string {
+		return fmt.Sprintf("replay: %d jobs, %.1f MB read, %.0f jobs/s", s.jobs, float64(s.bytes.Load())/1e6, float64(s.jobs)/passed.Seconds())
+	})
+	return s
+}
+
+// A counter counts the bytes that are written to it.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) Write(b []byte) (int, error) {
+	c.Add(int64(len(b)))
+	return len(b), nil
 }
 
 // readAll reads the named files, or what stands in for them.
@@ -107,7 +124,7 @@ func (s *session) readAll(names []string, stdin io.Reader) {
 	for c := range s.order {
 		s.take(<-c)
 	}
-	s.progress.clear()
+	s.progress.Clear()
 }
 
 func (s *session) produce(names []string, stdin io.Reader) {
@@ -181,7 +198,7 @@ func (s *session) readFile(path string) {
 
 // read reads one input; path is "" if it is not a file.
 func (s *session) read(name, path string, r io.Reader) {
-	file := unpack.New(s.progress.count(r))
+	file := unpack.New(io.TeeReader(r, &s.bytes))
 	if err := s.unpack(&source{name: name, path: path, file: file}, file, 0); err != nil {
 		s.fault("%s: %v", name, err)
 	}
@@ -257,11 +274,13 @@ func (s *session) take(r result) {
 			f.err = fmt.Errorf("%s: line %d: %w", f.src.name, f.line, f.err)
 		}
 		s.faults++
-		s.progress.clear()
+		s.progress.Clear()
 		fmt.Fprintf(s.stderr, "replay: %s\n", lines.Escape(f.err.Error()))
 	}
 	for _, j := range r.jobs {
-		s.progress.job()
+		if s.jobs++; s.jobs%64 == 0 {
+			s.progress.Show()
+		}
 		if s.failed != nil {
 			continue
 		}
