@@ -64,25 +64,6 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// diagramFlag is -diagram, -diagram=dot or -diagram=mermaid.
-type diagramFlag struct{ format jobstate.DiagramFormat }
-
-func (d *diagramFlag) String() string   { return "" }
-func (d *diagramFlag) IsBoolFlag() bool { return true }
-func (d *diagramFlag) Set(s string) error {
-	switch s {
-	case "true", "mermaid":
-		d.format = jobstate.DiagramMermaid
-	case "dot":
-		d.format = jobstate.DiagramDOT
-	case "false":
-		d.format = 0
-	default:
-		return errors.New("want dot or mermaid")
-	}
-	return nil
-}
-
 const usage = `usage: replay [flags] [FILE…]
 
 Prints how the jobs in logs of a Flux instance ended. A FILE is the eventlog of
@@ -109,8 +90,15 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	})
 	followed := flags.String("follow", "", "print the events of the job whose eventlog is `FILE`, as they come, until it is inactive")
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
-	var diagram diagramFlag
-	flags.Var(&diagram, "diagram", "print the state diagram and read nothing; dot or mermaid (the default)")
+	var diagram jobstate.DiagramFormat
+	flags.BoolFunc("diagram", "print the state diagram and read nothing; dot or mermaid (the default)", func(s string) error {
+		formats := map[string]jobstate.DiagramFormat{"true": jobstate.DiagramMermaid, "mermaid": jobstate.DiagramMermaid, "dot": jobstate.DiagramDOT, "false": 0}
+		format, ok := formats[s]
+		if diagram = format; !ok {
+			return errors.New("want dot or mermaid")
+		}
+		return nil
+	})
 	if err := flags.Parse(joinDiagram(args)); err != nil {
 		status, w := exitUsage, stderr
 		if errors.Is(err, flag.ErrHelp) {
@@ -126,7 +114,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != "", diagram.format != 0} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != "", diagram != 0} {
 		if on {
 			modes++
 		}
@@ -134,7 +122,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case modes > 1:
 		return fail(exitUsage, "-json, -events, -validate, -waits, -at, -follow and -diagram exclude each other")
-	case diagram.format != 0 && flags.NArg() > 0:
+	case diagram != 0 && flags.NArg() > 0:
 		return fail(exitUsage, "-diagram reads no file")
 	case *followed != "" && flags.NArg() > 0:
 		return fail(exitUsage, "-follow reads one file")
@@ -143,8 +131,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 			return fail(exitFault, lines.Escape(err.Error()))
 		}
 		return exitOK
-	case diagram.format != 0:
-		if err := jobstate.Diagram(stdout, diagram.format); err != nil {
+	case diagram != 0:
+		if err := jobstate.Diagram(stdout, diagram); err != nil {
 			return fail(exitFault, err)
 		}
 		return exitOK

@@ -162,20 +162,12 @@ func (t *table) lines(rows []byte) {
 			cells[i], rows, _ = bytes.Cut(rows, []byte("\n"))
 		}
 		start := b.Len()
-		for i, c := range t.columns {
-			cell := cells[c.index]
-			pad := max(0, c.width-utf8.RuneCount(cell))
-			if c.right {
-				spaces(b, pad)
-			}
-			b.Write(cell)
-			if i == len(t.columns)-1 {
-				break
-			}
+		for _, c := range t.columns {
+			width := c.width
 			if !c.right {
-				spaces(b, pad)
+				width = -width
 			}
-			spaces(b, 2)
+			fmt.Fprintf(b, "%*s  ", width, cells[c.index])
 		}
 		line := bytes.TrimRight(b.Bytes()[start:], " ")
 		b.Truncate(start + len(line))
@@ -200,15 +192,6 @@ func (c *cells) add(s string, n int) {
 		n = 0
 	}
 	c.text = append(append(c.text, oneLine(s, n)...), '\n')
-}
-
-const blanks = "                                                                "
-
-func spaces(b *bytes.Buffer, n int) {
-	for ; n > len(blanks); n -= len(blanks) {
-		b.WriteString(blanks)
-	}
-	b.WriteString(blanks[:n])
 }
 
 func listingRow(b cells, j *job) (cells, float64) {
