@@ -119,8 +119,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 		return nil, err
 	}
 	for i := range o.restarts {
-		at := work[len(work)-1].submit * seconds(i+1) / seconds(o.restarts+1)
-		c.after(at, c.restart)
+		c.after(work[len(work)-1].submit*seconds(i+1)/seconds(o.restarts+1), func() { c.check(c.restart()) })
 	}
 	if o.mtbf > 0 {
 		c.fail()
@@ -176,7 +175,7 @@ func (c *cluster) connect(m *joblife.Manager, inputs ...joblife.Input) (err erro
 	c.m = m
 	c.l, err = loop.New(m, loop.Config{
 		Store: c, MaxInputs: math.MaxInt,
-		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.check(cmp.Or(c.do(rd), c.flush())) },
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.do(rd); c.flush() },
 		Refused: func(in joblife.Input, err error) { c.check(fmt.Errorf("%T: %w", in, err)) },
 	})
 	if err != nil {
@@ -216,23 +215,18 @@ func (c *cluster) advance() (bool, error) {
 	}
 	c.now = max(c.now, at)
 	c.pass(c.now)
-	for c.next < len(c.jobs) && c.jobs[c.next].submit <= c.now {
-		if err := c.submit(jobid.ID(c.next)); err != nil {
-			return false, err
-		}
-		c.next++
+	for ; c.next < len(c.jobs) && c.jobs[c.next].submit <= c.now; c.next++ {
+		c.submit(jobid.ID(c.next))
 	}
 	for len(c.queue) > 0 && c.queue[0].at <= c.now {
-		if err := heap.Pop(&c.queue).(*event).happen(); err != nil {
-			return false, err
-		}
+		heap.Pop(&c.queue).(*event).happen()
 	}
 	return true, c.settle()
 }
 
-func (c *cluster) submit(id jobid.ID) error {
+func (c *cluster) submit(id jobid.ID) {
 	j := &c.jobs[id]
-	text, ok := c.specs[shape{j.size, j.limit}]
+	text, ok := c.specs[shape{j.size, j.limit}] // a text costs the manager less than a Spec
 	if !ok {
 		spec, err := jobspec.New(jobspec.Job{
 			Nodes: int64(j.size), Exclusive: true, Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"},
@@ -240,26 +234,20 @@ func (c *cluster) submit(id jobid.ID) error {
 		if err == nil {
 			text, err = spec.MarshalJSON()
 		}
-		if err != nil {
-			return fmt.Errorf("job %d of the workload: %w", id, err)
-		}
+		c.check(err)
 		c.specs[shape{j.size, j.limit}] = text
 	}
-	c.put(joblife.Submit{
-		ID: id, By: joblife.Cred{UserID: j.user}, Jobspec: text, Urgency: jobstate.UrgencyDefault,
-	})
-	return nil
+	c.put(joblife.Submit{ID: id, By: joblife.Cred{UserID: j.user}, Jobspec: text, Urgency: jobstate.UrgencyDefault})
 }
 
 // put has an input dispatched in the next Advance, or in this one.
 func (c *cluster) put(in joblife.Input) { c.inputs = append(c.inputs, in) }
 
 // flush puts many inputs at once, which costs far less than one by one.
-func (c *cluster) flush() error {
-	err := c.l.Put(c.inputs...)
+func (c *cluster) flush() {
+	c.check(c.l.Put(c.inputs...))
 	clear(c.inputs)
 	c.inputs = c.inputs[:0]
-	return err
 }
 
 // check keeps the first error.
@@ -268,8 +256,8 @@ func (c *cluster) check(err error) { c.err = cmp.Or(c.err, err) }
 // settle passes on what is to be told, until nothing follows from it.
 func (c *cluster) settle() error {
 	for {
-		c.check(cmp.Or(c.flush(), c.l.Advance(c.time())))
-		if c.err != nil {
+		c.flush()
+		if c.check(c.l.Advance(c.time())); c.err != nil {
 			return c.err
 		}
 		responses := c.sched.Decide(eventlog.FromTime(c.time()))
@@ -298,24 +286,21 @@ func (c *cluster) Append(records []joblife.Record) error {
 // Unlink removes nothing: no job is purged.
 func (*cluster) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { return nil, nil }
 
-func (c *cluster) do(rd *joblife.Ready) error {
+// do does what a Ready wants done.
+func (c *cluster) do(rd *joblife.Ready) {
 	for _, f := range rd.Faults {
-		return f
+		c.check(f)
 	}
 	if rd.Hello != nil {
 		next, err := c.sched.Next(*rd.Hello)
-		if err != nil {
-			return err
-		}
+		c.check(err)
 		c.sched = next
 	}
 	for _, msg := range rd.Sched {
 		if f, ok := msg.(alloc.Free); ok {
 			c.freed(f)
 		}
-		if err := c.sched.Handle(msg); err != nil {
-			return err
-		}
+		c.check(c.sched.Handle(msg))
 	}
 	for _, msg := range rd.Exec {
 		if s, ok := msg.(exec.Start); ok {
@@ -331,9 +316,7 @@ func (c *cluster) do(rd *joblife.Ready) error {
 		c.launch(l)
 	}
 	for _, d := range rd.Drain {
-		if err := c.drain(d.Ranks); err != nil {
-			return err
-		}
+		c.drain(d.Ranks)
 	}
 	for _, e := range rd.Journal {
 		if e.Entry.Name != "clean" {
@@ -341,12 +324,9 @@ func (c *cluster) do(rd *joblife.Ready) error {
 		}
 		c.left--
 		if c.log != nil {
-			if err := c.log.over(e.Job); err != nil {
-				return err
-			}
+			c.check(c.log.over(e.Job))
 		}
 	}
-	return nil
 }
 
 func (c *cluster) started(s exec.Start) {
@@ -360,11 +340,14 @@ func (c *cluster) started(s exec.Start) {
 	j.running, j.ranks = true, s.R.Ranks()
 	c.occupy(s.ID, j.ranks)
 	c.begins(j)
-	c.after(j.run, func() error {
+	status := int32(0)
+	if j.fails {
+		status = 1 << 8
+	}
+	c.after(j.run, func() {
 		if j.running { // nobody has killed it
-			c.finish(s.ID, status(j.fails))
+			c.finish(s.ID, status)
 		}
-		return nil
 	})
 	c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
 }
@@ -382,14 +365,6 @@ func (c *cluster) occupy(id jobid.ID, ranks *idset.Set) {
 		}
 		c.spent(rank, n, spentIdle)
 	}
-}
-
-// status returns the wait status of a job that ends by itself.
-func status(fails bool) int32 {
-	if fails {
-		return 1 << 8
-	}
-	return 0
 }
 
 func (c *cluster) finish(id jobid.ID, status int32) {
@@ -424,13 +399,12 @@ func (c *cluster) launch(l joblife.Launch) {
 	}
 	c.acting += l.Ranks.Len()
 	for _, after := range slices.Sorted(maps.Keys(exits)) {
-		c.after(after, func() error {
+		c.after(after, func() {
 			for _, rank := range exits[after] {
 				if n := &c.nodes[rank]; n.acts() && n.holder == l.Job && n.last.Action == l.Action && n.last.Attempt == l.Attempt {
 					c.exit(rank, perilog.ReportExited)
 				}
 			}
-			return nil
 		})
 	}
 }
@@ -461,12 +435,12 @@ func (c *cluster) freed(f alloc.Free) {
 }
 
 // drain takes nodes out of service, until they are repaired.
-func (c *cluster) drain(ranks *idset.Set) error {
+func (c *cluster) drain(ranks *idset.Set) {
 	for rank := range ranks.All() {
 		if !c.offline.Contains(rank) && c.drained.Insert(rank) {
 			c.repair(rank)
 		}
 	}
 	c.put(joblife.Drained{Ranks: ranks})
-	return c.change(pool.Change{Down: ranks})
+	c.change(pool.Change{Down: ranks})
 }

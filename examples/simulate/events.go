@@ -15,7 +15,7 @@ import (
 type event struct {
 	at     seconds
 	serial uint64
-	happen func() error
+	happen func()
 }
 
 // events is a heap.
@@ -38,7 +38,7 @@ func (q *events) Pop() any {
 }
 
 // after has something happen after a time.
-func (c *cluster) after(wait seconds, happen func() error) {
+func (c *cluster) after(wait seconds, happen func()) {
 	c.serial++
 	heap.Push(&c.queue, &event{c.now + wait, c.serial, happen})
 }
@@ -47,14 +47,14 @@ func (c *cluster) after(wait seconds, happen func() error) {
 func (c *cluster) fail() {
 	wait := c.rng.ExpFloat64() * float64(c.o.mtbf) / float64(len(c.nodes))
 	rank := uint32(c.rng.IntN(len(c.nodes)))
-	c.after(max(1, seconds(wait)), func() error { return c.failed(rank) })
+	c.after(max(1, seconds(wait)), func() { c.failed(rank) })
 }
 
 // failed takes a node down, with all that runs on it. The job ends.
-func (c *cluster) failed(rank uint32) error {
+func (c *cluster) failed(rank uint32) {
 	c.fail()
 	if !c.offline.Insert(rank) {
-		return nil // it is down already
+		return // it is down already
 	}
 	c.failures++
 	c.repair(rank)
@@ -66,23 +66,23 @@ func (c *cluster) failed(rank uint32) error {
 	if n.holder != 0 && c.jobs[n.holder].running {
 		c.put(joblife.Raise{ID: n.holder, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
 	}
-	return c.change(pool.Change{Down: idset.Of(rank)})
+	c.change(pool.Change{Down: idset.Of(rank)})
 }
 
 // repair has a node repaired.
 func (c *cluster) repair(rank uint32) {
-	c.after(c.o.repair, func() error {
+	c.after(c.o.repair, func() {
 		up := idset.Of(rank)
 		c.offline.SubtractWith(up)
 		c.drained.SubtractWith(up)
 		c.put(joblife.Offline{Ranks: c.offline.Clone()})
-		return c.change(pool.Change{Up: up})
+		c.change(pool.Change{Up: up})
 	})
 }
 
 // change tells the scheduler of nodes that are up or down.
-func (c *cluster) change(nodes pool.Change) error {
-	return c.sched.Acquire(pool.Acquire{Change: nodes})
+func (c *cluster) change(nodes pool.Change) {
+	c.check(c.sched.Acquire(pool.Acquire{Change: nodes}))
 }
 
 // restart ends the manager and the scheduler, and makes others of what is durable.
