@@ -62,10 +62,7 @@ func (s *simulator) step(inputs ...joblife.Input) {
 
 func (s *simulator) schedule(rd *joblife.Ready) (responses []joblife.Input) {
 	if rd.Hello != nil {
-		for _, h := range rd.Hello.Responses {
-			check(s.sched.Handle(h))
-		}
-		try(s.sched.EndHello())
+		s.sched = try(s.sched.Next(*rd.Hello))
 	}
 	for _, msg := range rd.Sched {
 		check(s.sched.Handle(msg))
