@@ -62,7 +62,7 @@ func (s *simulator) step(inputs ...joblife.Input) {
 
 func (s *simulator) schedule(rd *joblife.Ready) (responses []joblife.Input) {
 	if rd.Hello != nil {
-		s.sched = try(s.sched.Next(*rd.Hello))
+		check(s.sched.Hello(*rd.Hello))
 	}
 	for _, msg := range rd.Sched {
 		check(s.sched.Handle(msg))

@@ -25,9 +25,9 @@ type Config struct {
 	// Run returns without done.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
 	// Effects does what a Ready wants done, from Hello to Drain, but for the Scheduler's part,
-	// and passes on Journal, Answers, Results and Faults. Its records are durable, and the Store has removed the
-	// jobs in Unlink. It is called once for each Ready, in order, and after functions of
-	// [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
+	// and passes on Journal, Answers, Results and Faults. Its records are durable, and the
+	// Store has removed the jobs in Unlink. It is called once for each Ready, in order, and
+	// after functions of [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
 	// Ready that the Store had when a hello came has messages of the session before: for the
 	// scheduler, drop them until Hello comes.
 	Effects func(m *joblife.Manager, rd *joblife.Ready)
@@ -38,9 +38,8 @@ type Config struct {
 	// no annotation is refused, it is the last one: put SchedHello and SchedReady for another.
 	// Nil: Effects sends Hello and Sched.
 	Scheduler Scheduler
-	// Refused is called with each input of Put, and each response of Scheduler,
-	// that the Manager refuses: nothing has
-	// changed. It comes before what the error is about is durable, so no user may be told. It
+	// Refused is called with each input of Put, and each response of Scheduler, that the
+	// Manager refuses: nothing has changed. It comes before what the error is about is durable, so no user may be told. It
 	// must not change the Manager.
 	Refused func(in joblife.Input, err error)
 	// MaxInputs is how many inputs may wait; 0 means 2^18. Call and View may use half.

@@ -292,9 +292,7 @@ func (c *cluster) do(rd *joblife.Ready) {
 		c.check(f)
 	}
 	if rd.Hello != nil {
-		next, err := c.sched.Next(*rd.Hello)
-		c.check(err)
-		c.sched = next
+		c.check(c.sched.Hello(*rd.Hello))
 	}
 	for _, msg := range rd.Sched {
 		if f, ok := msg.(alloc.Free); ok {

@@ -103,8 +103,8 @@ func (s *Scheduler) unplan(j *job) {
 	}
 }
 
-// release ends all reservations, for a pass that begins anew. A policy that looks at all jobs begins with it: a plan that
-// was right may keep what came free since, and where the job starts has other room now.
+// release ends all reservations, for a pass that begins anew: a plan that was right may keep
+// what came free since, and where the job starts has other room now.
 func (s *Scheduler) release() {
 	for _, j := range s.reserved {
 		s.unplan(j)
