@@ -109,7 +109,7 @@ func (r Record) appendContext(dst []byte, depth int) ([]byte, error) {
 		w.Out = append(w.Out, "0123456789abcdef"[sum>>shift&15])
 	}
 	w.Out = append(w.Out, '"')
-	return w.End(nil)
+	return w.End()
 }
 
 // sumKey begins the check digits (CRC-32C), which end a context.

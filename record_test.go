@@ -486,7 +486,7 @@ func names(t *testing.T, log []byte, skip string) string {
 	for e, err := range eventlog.Entries(log) {
 		require.NoError(t, err)
 		switch e.Name {
-		case "prolog-fail", "prolog-release", "prolog-launch", "epilog-fail", "epilog-release", "epilog-launch",
+		case "perilog-fail", "perilog-release", "perilog-launch",
 			jobstate.EventDrained, skip:
 		default:
 			out = append(out, e.Name)
@@ -506,11 +506,11 @@ func contexts(t *testing.T, log []byte, skip string) string {
 		if len(e.Context) > 0 {
 			require.NoError(t, json.Unmarshal(e.Context, &context))
 		}
-		action, rest, _ := strings.Cut(e.Name, "-")
-		switch own := action == "prolog" || action == "epilog"; {
-		case e.Name == skip || own && rest != "start" && rest != "finish" || e.Name == jobstate.EventDrained:
+		action, _, _ := strings.Cut(e.Name, "-")
+		switch {
+		case e.Name == skip || action == "perilog" || e.Name == jobstate.EventDrained:
 			continue
-		case own:
+		case action == "prolog" || action == "epilog":
 			context = map[string]any{"description": context["description"]}
 		case context["type"] == "prolog" || context["type"] == "epilog":
 			delete(context, "note") // which rank, and when it was

@@ -209,7 +209,7 @@ func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
 	if name == "" {
 		return dst, "", contextError("unknown event", errKind)
 	}
-	if out, err = w.End(nil); err != nil {
+	if out, err = w.End(); err != nil {
 		return dst, name, contextError(name, err)
 	}
 	return out, name, nil

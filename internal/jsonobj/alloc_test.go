@@ -39,7 +39,7 @@ func readNested(text []byte) (n int64, err error) {
 		case "id":
 			n += o.Int(0, 99)
 		case "final":
-			o.Bool()
+			o.Value().Bool()
 		case "t":
 			o.Float(0, 2)
 		case "list":
@@ -83,7 +83,10 @@ func TestAllocations(t *testing.T) {
 		w.Text("text", "a\nb")
 		w.Raw("list", []byte("[]"))
 		w.Keep(kept)
-		_, err := w.End(func(b []byte) error { _, err := readNested(b); return err })
+		b, err := w.End()
+		if err == nil {
+			_, err = readNested(b)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}

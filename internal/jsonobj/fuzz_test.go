@@ -36,7 +36,7 @@ func FuzzRead(f *testing.F) {
 		w.Int("id", s.id)
 		w.Text("name", s.name)
 		w.Texts("tags", s.tags)
-		out, err := w.End(nil)
+		out, err := w.End()
 		require.NoError(t, err)
 		again, err := readRecord(string(out))
 		require.NoError(t, err)

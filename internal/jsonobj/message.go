@@ -68,7 +68,7 @@ func WriteLine(dst []byte) Writer { return Write(dst, lineDepth) }
 // EndPayload ends a payload or a line and returns it behind what was there before, or
 // what was there before and the error.
 func (p *Protocol) EndPayload(w *Writer, name string) ([]byte, error) {
-	out, err := w.End(nil)
+	out, err := w.End()
 	if err != nil {
 		return out, fmt.Errorf("%w: %s: %w", p.Invalid, name, err)
 	}

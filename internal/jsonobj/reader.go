@@ -140,9 +140,6 @@ func (r *Reader) Int(lo, hi int64) int64 { return r.Value().Int(lo, hi) }
 // Float reads the value that Next came to as [Value.Float] does.
 func (r *Reader) Float(lo, hi float64) float64 { return r.Value().Float(lo, hi) }
 
-// Bool reads the value that Next came to as [Value.Bool] does.
-func (r *Reader) Bool() bool { return r.Value().Bool() }
-
 // Text reads the value that Next came to as [Value.Text] does.
 func (r *Reader) Text() string { return r.Value().Text() }
 

@@ -52,7 +52,7 @@ func readRecord(text string) (record, error) {
 		case "name":
 			s.name = o.Text()
 		case "open":
-			s.open = o.Bool()
+			s.open = o.Value().Bool()
 		case "width":
 			s.width = o.Float(0, math.MaxFloat64)
 		case "height":

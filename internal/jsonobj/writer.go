@@ -143,21 +143,12 @@ func (w *Writer) Keep(kept json.RawMessage) {
 	}
 }
 
-// End closes the object, reads it with the function given and returns it behind
-// what was there before; or what was there before, and the fault of the Writer
-// or the error of the function. The function may be nil where each key is known
-// to be there once and each value to be in range.
-func (w *Writer) End(read func(object []byte) error) ([]byte, error) {
+// End closes the object and returns it behind what was there before, or what was there
+// before and the fault.
+func (w *Writer) End() ([]byte, error) {
+	if w.fault != nil {
+		return w.Out[:w.start], w.fault
+	}
 	w.Out = append(w.Out, '}')
-	var err error
-	switch {
-	case w.fault != nil:
-		err = w.fault
-	case read != nil:
-		err = read(w.Out[w.start:])
-	}
-	if err != nil {
-		return w.Out[:w.start], err
-	}
 	return w.Out, nil
 }

@@ -28,14 +28,14 @@ func TestWriter(t *testing.T) {
 	w.Key("own")
 	w.Out = append(w.Out, "null"...)
 	w.Keep(json.RawMessage(`{"k": [1, 2], "é": 1.50}`))
-	out, err := w.End(nil)
+	out, err := w.End()
 	require.NoError(t, err)
 	require.Equal(t, `before {"i":-3,"f":0.0,"b":true,"t\"":"a\nb","l":["x",""],"none":[],"r":[1,{"a":2}],`+
 		`"o":{"x":1,"empty":{}},"own":null,"k":[1,2],"é":1.50}`, string(out))
 
 	w = jsonobj.Write(nil, 0)
 	w.Keep(nil)
-	out, err = w.End(nil)
+	out, err = w.End()
 	require.NoError(t, err)
 	require.Equal(t, "{}", string(out))
 }
@@ -61,19 +61,8 @@ func TestWriterFaults(t *testing.T) {
 		w := jsonobj.Write([]byte("before"), 3)
 		write(&w)
 		w.Fail("later", errors.New("later"))
-		out, err := w.End(func([]byte) error { return errors.New("read") })
+		out, err := w.End()
 		require.EqualError(t, err, fault)
 		require.Equal(t, "before", string(out))
 	}
-}
-
-// What would not be read is not written.
-func TestWriterReads(t *testing.T) {
-	w := jsonobj.Write([]byte("before"), 0)
-	w.Int("id", 1)
-	w.Text("name", "")
-	w.Keep(json.RawMessage(`{"id":2}`))
-	out, err := w.End(func(b []byte) error { _, err := readRecord(string(b)); return err })
-	require.EqualError(t, err, `offset 18: duplicate key "id"`)
-	require.Equal(t, "before", string(out))
 }

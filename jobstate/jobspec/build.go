@@ -72,13 +72,13 @@ func (j *Job) append(dst []byte) ([]byte, error) {
 	task.Int("per_slot", 1)
 	task.Close()
 	task.Text("slot", "task")
-	out, err := task.End(nil)
+	out, err := task.End()
 	if err != nil {
 		w.Fail("tasks", err)
 	}
 	w.Out = append(out, ']')
 	w.Int("version", 1)
-	return w.End(nil)
+	return w.End()
 }
 
 func (j *Job) appendResources(dst []byte) []byte {
