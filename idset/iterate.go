@@ -3,6 +3,8 @@ package idset
 import (
 	"iter"
 	"math/bits"
+
+	"github.com/RoaringBitmap/roaring/v2"
 )
 
 // All returns an iterator over the ids in ascending order. If the set changes
@@ -23,10 +25,9 @@ func (s *Set) Ranges() iter.Seq2[uint32, uint32] {
 
 func (s *Set) all(yield func(uint32) bool) {
 	from := uint32(0)
-	var f flat
-	if b := s.bits(); b != nil && f.load(b) {
+	if b := s.bits(); b != nil {
 		var ok bool
-		if from, ok = s.allFlat(&f, yield); !ok {
+		if from, ok = s.allFlat(b, yield); !ok {
 			return
 		}
 	}
@@ -43,9 +44,14 @@ func (s *Set) all(yield func(uint32) bool) {
 	})
 }
 
-// allFlat yields the ids of a flat, as long as the set does not change. It returns where
-// All goes on, or false if there is nothing more to yield.
-func (s *Set) allFlat(f *flat, yield func(uint32) bool) (from uint32, ok bool) {
+// allFlat yields the ids of a bitmap that is a flat, as long as the set does not change. It
+// returns where All goes on, or false if there is nothing more to yield. The flat has a
+// function of its own, or every small set would pay for its 8 KiB.
+func (s *Set) allFlat(b *roaring.Bitmap, yield func(uint32) bool) (from uint32, ok bool) {
+	var f flat
+	if !f.load(b) {
+		return 0, true
+	}
 	gen := s.gen
 	for i, word := range f {
 		for ; word != 0; word &= word - 1 {

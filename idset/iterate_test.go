@@ -54,7 +54,6 @@ func TestAnIteratorMayBeKept(t *testing.T) {
 // ID-6: the model of what an iteration yields when the set changes in its middle, over
 // both representations.
 func TestAnIterationOverAChangingSetIsDefined(t *testing.T) {
-	t.Log("ID-6")
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSet(t, "id")
 		m := model{}

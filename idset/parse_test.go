@@ -55,7 +55,6 @@ func TestASyntaxErrorTellsOffsetCauseAndToken(t *testing.T) {
 
 // ID-1: 2^31 and everything above is refused by name, at every place.
 func TestIdsAboveTheLargestAreRefusedAndNeverWrap(t *testing.T) {
-	t.Log("ID-1")
 	for _, id := range []string{
 		"2147483648", "4294967295", "4294967296", "4294967297", "9223372036854775807", "9223372036854775808",
 		"18446744073709551615", "18446744073709551616", "18446744073709551617", "340282366920938463463374607431768211456",
@@ -167,7 +166,6 @@ func hostile() map[string]string {
 // ID-2, I12 of the design: no text makes Parse use memory out of proportion, in
 // what it keeps as in what it takes on the way.
 func TestNoTextCostsMemoryOutOfProportion(t *testing.T) {
-	t.Log("ID-2")
 	for name, text := range hostile() {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

@@ -21,7 +21,6 @@ func TestRangeIsASetOfOneRange(t *testing.T) {
 
 // ID-5: the empty set: a zero value, made so, or nil.
 func TestAnEmptySetAnswersEverything(t *testing.T) {
-	t.Log("ID-5")
 	emptied := comb(1000, 2)
 	emptied.SubtractWith(emptied)
 	removed := idset.Of(5)

@@ -76,7 +76,6 @@ func TestEveryWayToPrintASetAgrees(t *testing.T) {
 
 // ID-4: how many ids a set is expanded to is for the caller to say.
 func TestExpandingASetIsBounded(t *testing.T) {
-	t.Log("ID-4")
 	for _, rep := range representations {
 		s := rep.force(parse(t, "0-3,7"))
 		got, err := s.Slice(5)
