@@ -44,9 +44,8 @@ func (o DecoderOptions) inForce() DecoderOptions {
 	return o
 }
 
-// Decoder reads the entries of a log from a reader. It returns what [Entries]
-// returns for the whole log. One goroutine at a time may use it. The zero
-// Decoder is not valid: All panics.
+// Decoder reads the entries of a log from a reader. It returns what [Entries] returns for
+// the whole log. The zero Decoder is not valid: All panics.
 type Decoder struct {
 	r     io.Reader
 	p     parser

@@ -93,7 +93,6 @@ func kill(t *testing.T, path string, tells int, moment time.Duration, told func(
 // What a process that is killed amid anything had acknowledged is there, and
 // nothing that it did not write. EL-4.
 func TestWhatAKilledWriterAcknowledgedIsThere(t *testing.T) {
-	t.Log("EL-4")
 	if testing.Short() {
 		t.Skip("starts processes")
 	}

@@ -21,9 +21,8 @@ type Options struct {
 	MaxBatch int
 }
 
-// A Log is a log that is open for appending. One goroutine at a time may use it,
-// and no other Log of the same file may be open, in this process or another. The
-// zero Log behaves as a closed one.
+// A Log is a log that is open for appending. No other Log of the same file may be open, in
+// this process or another. The zero Log behaves as a closed one.
 type Log struct {
 	_        guard.NoCopy
 	fs       FS
@@ -218,11 +217,13 @@ func (l *Log) cut(most int64) (bool, error) {
 }
 
 // Close closes the log. Closing a closed log is fs.ErrClosed.
-func (l *Log) Close() error {
+func (l *Log) Close() error { return closeFile(&l.file, l.name, l.size) }
+
+func closeFile(file *File, name string, offset int64) error {
 	err := fs.ErrClosed
-	if l.file != nil {
-		err = l.file.Close()
+	if *file != nil {
+		err = (*file).Close()
 	}
-	l.file = nil
-	return newError("close", l.name, l.size, nil, err)
+	*file = nil
+	return newError("close", name, offset, nil, err)
 }

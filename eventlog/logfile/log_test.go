@@ -257,7 +257,6 @@ func TestAnInvalidBatchIsRefusedWhole(t *testing.T) {
 
 // EL-4: earlier bytes stay, the error comes once, and the log goes on.
 func TestAFailedWriteIsTakenBackAndTheLogGoesOn(t *testing.T) {
-	t.Log("EL-4")
 	batch := lines(2, 5)
 	for what, tt := range map[string]struct {
 		f  disk.Fault

@@ -196,7 +196,6 @@ func (m *model) follow(t *rapid.T) {
 // process or the machine ends; what was not is there in part and in order; and
 // nobody reads anything else. EL-4, EL-5.
 func TestWhatIsDurableSurvivesAnything(t *testing.T) {
-	t.Log("EL-4, EL-5")
 	for range 20 { // what is rare takes more runs than rapid does by itself
 		rapid.Check(t, surviveAnything)
 	}

@@ -24,9 +24,8 @@ type ReaderOptions struct {
 	Offset int64
 }
 
-// A Reader reads the entries of a log and follows it as it grows. Others may
-// append to the log meanwhile. One goroutine at a time may use a Reader. The
-// zero Reader behaves as a closed one.
+// A Reader reads the entries of a log and follows it as it grows. Others may append to the
+// log meanwhile. The zero Reader behaves as a closed one.
 //
 // The newest entries may not be durable yet: Append has written them and has not
 // returned. If its fsync fails they are gone, and Next returns ErrChanged.
@@ -179,14 +178,7 @@ func (r *Reader) Duplicate() bool { return r.twice }
 func (r *Reader) Offset() int64 { return r.offset }
 
 // Close closes the file. Closing a closed Reader is fs.ErrClosed.
-func (r *Reader) Close() error {
-	err := fs.ErrClosed
-	if r.file != nil {
-		err = r.file.Close()
-	}
-	r.file = nil
-	return newError("close", r.name, r.offset, nil, err)
-}
+func (r *Reader) Close() error { return closeFile(&r.file, r.name, r.offset) }
 
 // more looks for complete lines and gives them to the Decoder. The error is what Next returns.
 func (r *Reader) more() error {

@@ -57,7 +57,6 @@ const endOfHistory = "logfile: end of history"
 // EL-5: each event once, in order, and where the history ends: it is what was complete when
 // the Reader was opened.
 func TestAReaderTellsWhereTheHistoryEndsAndGoesOn(t *testing.T) {
-	t.Log("EL-5")
 	for _, torn := range []int{0, 9} {
 		for _, then := range []string{"", lines(2, 4)} { // while nobody looks
 			d := with(lines(0, 2) + line(2)[:torn])
@@ -147,7 +146,6 @@ func TestHalfALineIsForgottenWhenItsWriterTakesItBack(t *testing.T) {
 
 // EL-5: a log that was overwritten or shrank is an error, not a crash.
 func TestAReaderNoticesThatTheLogWasChanged(t *testing.T) {
-	t.Log("EL-5")
 	for what, tt := range map[string]struct {
 		change func(d *disk.Disk)
 		text   string

@@ -147,7 +147,6 @@ func recorded(t testing.TB) []byte {
 
 // SM-4: a crash at any byte.
 func TestEveryPrefixOfALogIsOpenedOrRepaired(t *testing.T) {
-	t.Log("SM-4")
 	log := recorded(t)
 	for size := range bytes.IndexByte(log[1000:], '\n') + 1002 {
 		openAny(t, log[:size])
