@@ -67,8 +67,7 @@ type Stats struct {
 }
 
 // An Index holds the inactive jobs in the order in which they became inactive.
-// The zero Index is empty, has the zero Config and is ready for use. It must not
-// be copied, and one goroutine at a time may use it.
+// The zero Index is empty, has the zero Config and is ready for use. It must not be copied.
 type Index struct {
 	_   guard.NoCopy
 	cfg Config

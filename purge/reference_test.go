@@ -74,56 +74,45 @@ func (in *instance) forceIDs(ids ...jobid.ID) (int, error) {
 	return len(p.Jobs), err
 }
 
-// beat purges by limits until there is nothing to do.
-func (in *instance) beat(l purge.Limits) {
-	for more := true; more; in.now += 0.125 {
-		p, err := tick(context.Background(), in.x, in.m, in.now, l)
-		require.NoError(in.t, err)
-		more = p.More
-	}
-}
-
 func count(n int) purge.Limits { return purge.Limits{MaxCount: jobstate.Some(n)} }
 
 // TestTheReferencesOwnSequence has the steps and numbers of flux-core's
 // t2809-job-purge.
 func TestTheReferencesOwnSequence(t *testing.T) {
 	in := newInstance(t)
-	in.finish(10)
-	require.Zero(t, in.would(purge.Limits{}), "no limits are no purge (flux-core#7536)")
-	require.Zero(t, in.force(purge.Limits{}))
+	one := count(6)
+	one.Batch = 1
+	old := jobstate.Some(time.Millisecond)
+	play := func(steps ...step) {
+		for i, s := range steps {
+			in.finish(s.end)
+			require.Equal(t, s.gone, in.would(s.limits), "step %d", i)
+			require.Equal(t, s.gone, in.force(s.limits), "step %d", i)
+		}
+		require.Zero(t, in.x.Len())
+	}
+	play(
+		step{10, purge.Limits{}, 0}, // no limits are no purge (flux-core#7536)
+		step{0, count(8), 2}, step{0, count(8), 0}, step{0, one, 2},
+		step{0, purge.Limits{MaxCount: jobstate.Some(1000), MaxAge: old}, 6}, step{0, count(1), 0},
+		step{2, count(1), 1}, step{0, count(0), 1},
+	)
 	_, err := in.x.Plan(in.now, purge.Limits{Batch: 10000})
 	require.ErrorContains(t, err, "invalid limits")
 	_, err = in.x.Plan(in.now, count(-42))
 	require.ErrorContains(t, err, "invalid limits")
-	require.Equal(t, 2, in.would(count(8)))
-	require.Equal(t, 2, in.force(count(8)))
-	require.Equal(t, 0, in.would(count(8)))
-	require.Equal(t, 0, in.force(count(8)))
-	require.Equal(t, 2, in.would(count(6)))
-	one := count(6)
-	one.Batch = 1
-	require.Equal(t, 2, in.force(one), "in batches of 1")
-	require.Equal(t, 6, in.force(purge.Limits{MaxCount: jobstate.Some(1000), MaxAge: jobstate.Some(time.Millisecond)}))
-	require.Equal(t, 0, in.force(count(1)))
-	require.Empty(t, in.m.jobs)
-
-	ids := in.finish(2)
-	require.Equal(t, 1, in.force(count(1)))
-	require.Contains(t, in.m.jobs, ids[1], "the youngest is still there")
-	require.Equal(t, 1, in.force(count(0)))
-	require.Zero(t, in.x.Len())
 	in.byID()
-
-	in.finish(10)
-	in.beat(count(5))
-	require.Equal(t, 5, in.x.Len())
-	in.now++
-	in.beat(purge.Limits{MaxAge: jobstate.Some(time.Millisecond)})
-	require.Zero(t, in.x.Len())
+	play(step{10, count(5), 5}, step{0, purge.Limits{MaxAge: old}, 5})
 	require.Equal(t, purge.ResultCounts{}, in.x.Stats().Resident)
 	require.Equal(t, purge.ResultCounts{Completed: 27}, in.x.Stats().Purged)
 	require.NoError(t, in.x.Check())
+}
+
+// A step lets jobs end, and purges by limits.
+type step struct {
+	end    int
+	limits purge.Limits
+	gone   int // as many as a dry run says
 }
 
 // byID is the part about purges by id: four inactive jobs and one active one.

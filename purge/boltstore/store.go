@@ -9,10 +9,8 @@
 //
 // A program that only purges takes [Store.Snapshot], and purge.CarryOut takes the Store.
 //
-// Use it for daily work. A job with a jobspec of 1 KB takes 2.5 KB. Use purge/dirstore
-// where people and tools read plain files: there the same job takes 20.6 KB and five
-// inodes, and listing, or purging a batch of 100, takes more than ten times as long
-// (BenchmarkLongStores).
+// Use it for daily work, and purge/dirstore where people and tools read plain files: its
+// documentation compares the two (BenchmarkLongStores).
 //
 // A second file, the ballast of 1 MiB, keeps room for a purge on a full disk.
 //
@@ -264,8 +262,10 @@ func (s *Store) Read(id jobid.ID) (j Job, err error) {
 			return fmt.Errorf("boltstore: %v: %w", id, fs.ErrNotExist)
 		}
 		all, _, _ := read(c, key, value)
-		j, err = all.whole()
-		return err
+		if j = all.Job; all.err != nil {
+			j = Job{ID: id}
+		}
+		return all.err
 	})
 	return j, err
 }
@@ -275,14 +275,6 @@ type stored struct {
 	Job
 	housekeeping []byte
 	err          error // what is damaged, and left out
-}
-
-// whole returns the job, or what is damaged and only its id.
-func (j stored) whole() (Job, error) {
-	if j.err != nil {
-		return Job{ID: j.ID}, j.err
-	}
-	return j.Job, nil
 }
 
 // read returns the job whose first key is at hand, and the key behind it.

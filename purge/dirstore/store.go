@@ -31,8 +31,7 @@ const (
 // maxFile is the maximum number of bytes in an eventlog, a jobspec or an R.
 const maxFile = 64 << 20
 
-// A Store is an open store. One goroutine at a time may use it. The zero Store
-// behaves as a closed one.
+// A Store is an open store. The zero Store behaves as a closed one.
 type Store struct {
 	_       guard.NoCopy
 	fs      folder // nil if closed
