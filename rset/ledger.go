@@ -11,8 +11,7 @@ import (
 // call that frees returns a fragment. Exactly one fragment is final: the one after
 // which nothing is held. An expiration frees nothing.
 //
-// The zero Ledger belongs to the empty R. Do not copy a Ledger. One goroutine at a
-// time may use it.
+// The zero Ledger belongs to the empty R.
 type Ledger struct {
 	r           *R
 	held, freed idset.Set

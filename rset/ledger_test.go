@@ -175,7 +175,6 @@ func TestFreeingNothingIsNothingUnlessItIsTheLast(t *testing.T) {
 
 // PR-5: named resources hold the final fragment back, or go with the rest.
 func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
-	t.Log("PR-5")
 	r := parse(t, mixed)
 	l := rset.NewLedger(r, "ssd1", "ssd0", "ssd1")
 	require.True(t, l.HoldsNamed("ssd0") && l.HoldsNamed("ssd1"))
@@ -193,7 +192,6 @@ func TestResourcesWithoutARankAreHeldUntilNamedOrFinal(t *testing.T) {
 
 // PR-15: what was freed is a set, told again after a restart, never a count.
 func TestALedgerIsRebuiltFromWhatWasFreed(t *testing.T) {
-	t.Log("PR-15")
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawNaive(t, "r").build(t)
 		l := rset.NewLedger(r, "a", "b")
@@ -272,7 +270,6 @@ func TestReenact1284RanklessResourcesEndWithTheFinalFragment(t *testing.T) {
 // flux-sched commit 75462fef: releasing exactly half made the later release of
 // all fail (PR-4).
 func TestReenact75462fefHalfThenHalfThenAll(t *testing.T) {
-	t.Log("PR-4")
 	for _, ranks := range []int{2, 4, 6, 64} {
 		r := parse(t, fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":"0-%d","children":{"core":"0-7"}}]}}`, ranks-1))
 		half := new(idset.Set)

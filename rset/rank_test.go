@@ -59,7 +59,6 @@ func TestHostsAreAssignedInRankOrder(t *testing.T) {
 
 // RS-2: several ranks may be on one host.
 func TestRanksShareAHost(t *testing.T) {
-	t.Log("RS-2")
 	r := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"1,4-5,9","children":{"core":"0"}}],"nodelist":["a,b,a,c"]}}`)
 	for rank, want := range map[uint32]string{1: "a", 4: "b", 5: "a", 9: "c"} {
 		host, ok := r.Host(rank)

@@ -35,7 +35,6 @@ func holder(t *testing.T, id jobid.ID, free *idset.Set) alloc.HelloResponse {
 
 // PR-9: each job that holds resources once, with R and the free ranks.
 func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
-	t.Log("PR-9")
 	holders := []alloc.HelloResponse{holder(t, 30, nil), holder(t, 10, idset.Of(0, 2)), holder(t, 20, new(idset.Set))}
 	a := alloc.Announce(holders, true)
 	require.Equal(t, []string{
@@ -53,7 +52,6 @@ func TestEveryHolderIsAnnouncedOnceInTheOrderOfIDs(t *testing.T) {
 // PR-9: without partial-ok there is no key for free ranks, and still nothing
 // that is held is left out.
 func TestWithoutPartialOKAJobIsAnnouncedWithWhatItHolds(t *testing.T) {
-	t.Log("PR-9")
 	a := alloc.Announce([]alloc.HelloResponse{holder(t, 1, idset.Of(0, 2)), holder(t, 2, nil)}, false)
 	require.Equal(t, []string{"1 rank[1,3]/core[0-7] free ", "2 rank[0-3]/core[0-7] free "}, announced(t, a))
 	require.Empty(t, a.Failed)

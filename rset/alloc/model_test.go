@@ -255,46 +255,6 @@ func (m *model) described() string {
 	return out
 }
 
-// A peer is what a scheduler sees: which requests it has, and with which
-// priority. It knows nothing of the manager but its messages.
-type peer struct {
-	limit int
-	has   map[jobid.ID]uint32
-	taken map[jobid.ID]bool // back
-}
-
-// hear takes what was sent, and fails at what no manager may send.
-func (p *peer) hear(t require.TestingT, sends []alloc.Send) {
-	for _, s := range sends {
-		_, has := p.has[s.Job.ID]
-		switch s.Topic {
-		case alloc.TopicAlloc:
-			require.False(t, has, "two requests for %d", s.Job.ID)
-			require.NotZero(t, s.Job.Priority, "a blocked job")
-			p.has[s.Job.ID] = s.Job.Priority
-			require.True(t, p.limit == 0 || len(p.has) <= p.limit, "over the limit")
-		case alloc.TopicCancel:
-			require.True(t, has && !p.taken[s.Job.ID], "one cancel for a request")
-			p.taken[s.Job.ID] = true
-		case alloc.TopicPrioritize:
-			require.NotEmpty(t, s.Jobs)
-			for _, j := range s.Jobs {
-				old, has := p.has[j.ID]
-				require.True(t, has && !p.taken[j.ID] && old != j.Priority && j.Priority > 0)
-				p.has[j.ID] = j.Priority
-			}
-		case alloc.TopicFree:
-			require.True(t, s.R.Len() > 0)
-		}
-	}
-}
-
-// answer tells that the scheduler ended a request.
-func (p *peer) answer(id jobid.ID) {
-	delete(p.has, id)
-	delete(p.taken, id)
-}
-
 // answersOf returns what makes an answer of each type.
 func answersOf(t require.TestingT) (out [4]func(jobid.ID) alloc.Response) {
 	r, err := rset.Parse([]byte(textR))
@@ -318,11 +278,10 @@ func answersOf(t require.TestingT) (out [4]func(jobid.ID) alloc.Response) {
 // choose returns a number from 0 to most.
 type choose func(most int) int
 
-// machine runs the queue, the model and the scheduler side by side.
+// machine runs the queue and the model side by side.
 type machine struct {
 	q       *alloc.Queue
 	m       *model
-	p       *peer
 	answers [4]func(jobid.ID) alloc.Response
 }
 
@@ -330,7 +289,6 @@ func newMachine(t require.TestingT, size int) *machine {
 	return &machine{
 		q:       alloc.NewQueue(alloc.Config{MaxJobs: size}),
 		m:       &model{phase: alloc.PhaseOffline, max: size},
-		p:       &peer{has: map[jobid.ID]uint32{}, taken: map[jobid.ID]bool{}},
 		answers: answersOf(t),
 	}
 }
@@ -344,7 +302,6 @@ func (x *machine) did(t require.TestingT, sends []alloc.Send, err error, want []
 	}
 	require.NoError(t, err)
 	require.Equal(t, strings.Join(want, ", "), told(sends))
-	x.p.hear(t, sends)
 }
 
 // Ids are few, so that operations meet each other.
@@ -386,9 +343,6 @@ func opAnswer(x *machine, t require.TestingT, c choose) {
 	id, typ := c.id(), alloc.ResponseType(c(3))
 	sends, got, err := x.q.Response(nil, x.answers[typ](id))
 	want, outcome, wantErr := x.m.answer(typ, id)
-	if err == nil && typ != alloc.ResponseAnnotate {
-		x.p.answer(id)
-	}
 	x.did(t, sends, err, want, wantErr)
 	require.Equal(t, outcome, got)
 }
@@ -441,8 +395,6 @@ func opSession(x *machine, t require.TestingT, c choose) {
 		require.Equal(t, want, x.q.Hello(nil))
 		x.m.phase = alloc.PhaseGreeting
 	}
-	clear(x.p.has)
-	clear(x.p.taken)
 }
 
 func opReady(x *machine, t require.TestingT, c choose) {
@@ -454,7 +406,7 @@ func opReady(x *machine, t require.TestingT, c choose) {
 		return
 	}
 	require.Equal(t, uint32(count), a.Count)
-	x.m.phase, x.m.limit, x.p.limit = alloc.PhaseOnline, limit, limit
+	x.m.phase, x.m.limit = alloc.PhaseOnline, limit
 	x.did(t, sends, err, x.m.settle(), nil)
 }
 
@@ -478,7 +430,6 @@ func run(t *testing.T, b []byte) {
 	for len(b) > 0 {
 		operations()[c(len(operations())-1)](x, t, c)
 		require.Equal(t, x.m.described(), described(x.q))
-		x.checkPeer(t)
 	}
 }
 
@@ -493,7 +444,7 @@ func noise(seed uint64) []byte {
 }
 
 // Every operation against the naive queue, in any order. It says what each call sends, so
-// the same calls send the same (I7); the peer sees that no blocked job is asked for.
+// the same calls send the same (I7), and a blocked job is not asked for.
 func TestQueueDoesAsTheNaiveQueue(t *testing.T) {
 	t.Log("SM-9, SM-16, PR-8")
 	for seed := range uint64(200) {
@@ -511,22 +462,4 @@ func FuzzQueue(f *testing.F) {
 		}
 		run(t, b)
 	})
-}
-
-// checkPeer compares what the queue thinks that the scheduler has with what it
-// was told.
-func (x *machine) checkPeer(t require.TestingT) {
-	has := map[jobid.ID]uint32{}
-	for j := range x.q.List(alloc.StateSent) {
-		has[j.ID] = j.Priority
-		require.False(t, x.p.taken[j.ID])
-	}
-	for id, priority := range x.p.has {
-		if !x.p.taken[id] {
-			require.Equal(t, priority, has[id])
-		}
-	}
-	s := x.q.Stats()
-	require.Len(t, x.p.taken, s.Recalled+s.Canceled)
-	require.Len(t, x.p.has, s.Sent+s.Recalled+s.Canceled)
 }

@@ -135,7 +135,6 @@ func TestAMessageNamesNoMoreJobsThanAllowed(t *testing.T) {
 // SM-9, PR-8: the job is gone at once; what comes late is given back, and the
 // job never had it.
 func TestResourcesForACancelledJobAreGivenBackAtOnce(t *testing.T) {
-	t.Log("SM-9, PR-8")
 	d := online(t, 0)
 	d.add(1, 16, "alloc 1@16")
 	d.cancel(1, "cancel 1")

@@ -62,15 +62,6 @@ func TestAllocationBudget(t *testing.T) {
 	}
 }
 
-func TestMemoryIsInProportionToTheText(t *testing.T) {
-	for _, text := range []string{
-		"n[0-16777215]", "n00[0-9999999]", "00000[0-9999999]", "a0[" + strings.Repeat("9,", 1<<15) + "9]",
-		strings.Repeat("a,b1,", 1<<15), strings.Repeat("a0[9-11],b,", 1<<12), shuffled(1 << 12),
-	} {
-		require.LessOrEqual(t, parse(t, text).Memory(), proportionate*len(text)+100*64, "%.40s", text)
-	}
-}
-
 // Room is made for as many hosts as the beginning of a text suggests, and given back.
 func TestAListKeepsNoRoomForHostsThatDidNotCome(t *testing.T) {
 	ids := make([]string, 10_000)

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,7 +22,8 @@ const proportionate = 400
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"", "foo[1-5],bar", "[00-2]", "foo[0-4]-eth2", "a0[8-11],a[1,1]", "n[0-16777216]", "a[005,4,11-13]", "x[1]y[2]",
-		"a[99999999999999999999-1]", "a1000000000000000000", "a[0000000000000000001-3]p2", "a9,a10,a010,,",
+		"a[99999999999999999999-1]", "a1000000000000000000", "a[0000000000000000001-3]p2", "a9,a10,a010,,", "n00[0-9999999]", "00000[0-9999999]",
+		"a[-1]b", "a[1,0a]", "a,[1-2]\x00", "a0[" + strings.Repeat("9,", 1<<15) + "9]", strings.Repeat("a,b1,", 1<<12), strings.Repeat("a0[9-11],b,", 1<<10),
 	} {
 		f.Add(text)
 	}

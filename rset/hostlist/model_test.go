@@ -191,17 +191,3 @@ func TestRangesAreMaximalAndTellEachHost(t *testing.T) {
 		require.Equal(t, l.Items(), ranges)
 	})
 }
-
-// Parse takes a text or says why not, where one byte of a good one is another.
-func TestAChangedByteIsReadOrRefusedWithItsPlace(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := []byte(expressions.Draw(t, "expression").text)
-		text[rapid.IntRange(0, len(text)-1).Draw(t, "at")] = rapid.SampledFrom([]byte("[]-, 0a\x00\xff")).Draw(t, "byte")
-		l, err := hostlist.Parse(string(text))
-		if err == nil {
-			require.NoError(t, l.Check())
-			return
-		}
-		checkParseError(t, string(text), err)
-	})
-}

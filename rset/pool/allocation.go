@@ -17,6 +17,7 @@ type holder struct {
 	expiration eventlog.Timestamp
 	gone       *rset.R  // what it holds that is not in the inventory, without hosts; nil: nothing
 	cut        bool     // what it holds in the inventory is not, or may not be, all of r
+	returned   int64    // nodes that it gave back; -1: not known
 	owned      [1]owner // the owners of most of its nodes, as they were allocated
 }
 
@@ -64,7 +65,7 @@ func (p *Pool) removeHolder(h *holder) {
 // setGone notes that a job does not hold all of its allocation, and what is gone.
 func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
 	c := *h
-	c.gone, c.cut = gone, true
+	c.gone, c.cut, c.returned = gone, true, -1
 	p.setHolder(&c)
 	return &c
 }

@@ -4,12 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -59,46 +55,5 @@ func BenchmarkAllocFreeOneNode(b *testing.B) {
 				}
 			})
 		}
-	}
-}
-
-// loaded returns a pool with 1000 jobs that end at different times.
-func loaded(tb testing.TB, n int, different bool) *pool.Pool {
-	p := clusterOf(tb, n, different)
-	q := byNode(tb, fmt.Sprint(n/1000), "30")
-	for i := range 1000 {
-		id := jobid.ID(i + 1)
-		if _, err := p.Alloc(id, q, 100); err != nil {
-			tb.Fatal(err)
-		}
-		if err := p.SetExpiration(id, eventlog.Timestamp(200+i*7919%1000)); err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return p
-}
-
-// Conservative backfill: each of 200 jobs is planned, one after the other.
-func BenchmarkPlan(b *testing.B) {
-	for _, n := range []int{1024, 16384} {
-		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
-			p := loaded(b, n, false)
-			var requests []*pool.Request
-			for i := range 200 {
-				requests = append(requests, needs(b, jobspec.Job{
-					Nodes: int64(1 + i*7919%(n/8)), Cores: int64(1 + i%48), Duration: time.Duration(1+i*31%1000) * time.Second,
-				}))
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				c := p.Clone()
-				for i, q := range requests {
-					if _, err := c.Plan(jobid.ID(10_000+i), q, 150); err != nil {
-						b.Fatal(err)
-					}
-				}
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(requests)), "ns/plan")
-		})
 	}
 }

@@ -35,6 +35,15 @@ func (p *Pool) Check() error {
 		if it.of.end() < never {
 			ends++
 		}
+		held := int64(0)
+		p.each(func(sp *span) {
+			if sp.heldBy(it.id) != nil {
+				held += int64(sp.last-sp.first) + 1
+			}
+		})
+		if h := it.of; h.returned >= 0 && held != int64(h.r.Len())-h.returned {
+			err = fmt.Errorf("job %v has %d of %v after it gave back %d nodes", it.id, held, h.r, h.returned)
+		}
 		return true
 	})
 	p.planned.Ascend(func(it jobItem[*plan]) bool {

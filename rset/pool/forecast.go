@@ -243,8 +243,8 @@ func (p *Pool) nodesOf(h *holder) (n int64) {
 	switch {
 	case h == nil:
 		return 0
-	case !h.cut && p.down == 0:
-		return int64(h.r.Len())
+	case h.returned >= 0 && p.down == 0:
+		return int64(h.r.Len()) - h.returned
 	}
 	for pt := range h.r.Parts() {
 		p.within(pt.First, pt.Last, func(first, last uint32, sp *span) {

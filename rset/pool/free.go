@@ -41,7 +41,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, er
 			return nil, fmt.Errorf("%w: job %s: %s", errNotHeld, id, plain(excess))
 		}
 	}
-	p.release(id, named)
+	nodes := p.release(id, named)
 	switch {
 	case final:
 		if left := p.pieces(h); len(left) > 0 || !gone.IsEmpty() {
@@ -50,15 +50,25 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, er
 		}
 		p.removeHolder(h)
 	case !fragment.IsEmpty():
-		p.setGone(h, gone)
+		c := *h
+		if c.gone, c.cut = gone, true; c.returned >= 0 {
+			c.returned += nodes
+		}
+		p.setHolder(&c)
 	}
 	return rest, nil
 }
 
-// release takes from a job what it holds.
-func (p *Pool) release(id jobid.ID, what parts) {
+// release takes from a job what it holds, and returns on how many nodes it holds nothing any more.
+func (p *Pool) release(id jobid.ID, what parts) (nodes int64) {
 	for _, pt := range what {
 		p.shortages.ease(int64(pt.Last-pt.First) + 1)
-		p.edit(pt.First, pt.Last, func(_, _ uint32, s *state) { s.drop(id, pt.What) })
+		p.edit(pt.First, pt.Last, func(first, last uint32, s *state) {
+			s.drop(id, pt.What)
+			if _, held := s.find(id); !held {
+				nodes += int64(last-first) + 1
+			}
+		})
 	}
+	return nodes
 }

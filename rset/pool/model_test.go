@@ -638,7 +638,6 @@ func poolProperty(t *rapid.T, fit pool.Fit) {
 // PR-1, PR-3, PR-10, PR-11, PR-13: a pool against a naive one; and no job delays a planned
 // one.
 func TestAPoolIsWhatANaiveOneIs(t *testing.T) {
-	t.Log("PR-1, PR-3, PR-10, PR-11, PR-13")
 	for _, fit := range []pool.Fit{0, pool.FitWorst} {
 		t.Run(fmt.Sprint(fit), func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { poolProperty(t, fit) })

@@ -84,6 +84,9 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 		return 0, err
 	}
 	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where()}
+	if old != nil && old.same(pl) {
+		return start, nil
+	}
 	p.Unplan(id)
 	var alone []claim // of nodes without others
 	for _, g := range pl.grants {
@@ -103,6 +106,14 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 	p.starts.ReplaceOrInsert(event{at: start, id: id, plan: pl})
 	p.addEnd(event{at: pl.end, id: id, plan: pl})
 	return start, nil
+}
+
+// same reports whether two plans of a job reserve the same.
+func (pl *plan) same(other *plan) bool {
+	return pl.q == other.q && pl.start == other.start && pl.end == other.end &&
+		slices.EqualFunc(pl.grants, other.grants, func(a, b grant) bool {
+			return a.first == b.first && a.last == b.last && a.slots == b.slots
+		})
 }
 
 // findClaim returns the index of the claim of a job, or where it would be, and whether it

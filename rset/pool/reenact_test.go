@@ -124,7 +124,6 @@ func TestReenact1301And2b4b6ff9EveryEntryComesBack(t *testing.T) {
 // flux-sched issue 1043, flux-core issue 5300: a job past its time limit lost
 // its nodes while its epilog was running (PR-7).
 func TestReenact1043AJobPastItsExpirationHoldsWhatItHeld(t *testing.T) {
-	t.Log("PR-7")
 	p := upPool(t, "rank0/core[0-3] n0")
 	r := alloc(t, p, 1, byNode(t, "1", "4"))
 	require.Equal(t, eventlog.Timestamp(190.5), r.Expiration())
@@ -168,7 +167,6 @@ func TestReenact1266FinalReleasesWhatNoFragmentNamed(t *testing.T) {
 // arithmetic panicked. flux-core commit 701aac7f2: the free of ranks that were
 // gone killed the scheduler (PR-13, PR-14).
 func TestReenact3392ShrinkBelowWhatIsUsed(t *testing.T) {
-	t.Log("PR-13, PR-14")
 	p := upPool(t, "rank[0-3]/core[0-3] n[0-3]")
 	r := alloc(t, p, 1, byNode(t, "3", "4"))
 	require.NoError(t, p.Update(pool.Change{Shrink: idset.Of(1, 2, 3)}))

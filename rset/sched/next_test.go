@@ -59,6 +59,14 @@ func TestAHelloThatIsWrongStartsNothing(t *testing.T) {
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
 }
 
+// What is wrong with many jobs is one list, whose text takes time in proportion.
+func TestAHelloJoinsItsErrorsOnce(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 2, 1))
+	lies := alloc.Announcement{Responses: make([]alloc.HelloResponse, 1000)}
+	err := s.Hello(lies)
+	require.Equal(t, 1001, len(err.(interface{ Unwrap() []error }).Unwrap()), "the text of nested ones takes the square of the time")
+}
+
 // Whatever was said in the session before, the next one is that of a new Scheduler that
 // was told of the same inventory and the same jobs.
 func TestTheNextSessionIsAsTheFirst(t *testing.T) {

@@ -84,6 +84,7 @@ func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
 func (s *Scheduler) reserve(j *job) (eventlog.Timestamp, bool) {
 	at, err := s.pool.Plan(j.ID, j.Request, s.now)
 	if err != nil {
+		s.unplan(j) // what it had before
 		s.cfg.Logf("%v has no earliest time: %v", named(j.ID), err)
 		return 0, false
 	}
@@ -104,13 +105,23 @@ func (s *Scheduler) unplan(j *job) {
 }
 
 // release ends all reservations, for a pass that begins anew: a plan that was right may keep
-// what came free since, and where the job starts has other room now.
+// what came free since, and where the job starts has other room now. Our policies plan the
+// first job before another may start, so its plan stays until then: most are the same again.
 func (s *Scheduler) release() {
+	kept := s.queue.first(nil)
+	if !s.follows || s.byCount || kept != nil && !kept.planned {
+		kept = nil
+	}
 	for _, j := range s.reserved {
-		s.unplan(j)
+		if j != kept {
+			s.unplan(j)
+		}
 	}
 	clear(s.reserved)
-	s.reserved, s.until, s.head, s.looked, s.full = s.reserved[:0], never, nil, nil, true
+	if s.reserved = s.reserved[:0]; kept != nil {
+		s.reserved = append(s.reserved, kept)
+	}
+	s.until, s.head, s.looked, s.full = never, nil, nil, true
 	s.before, s.told = append(s.before, s.told...), s.told[:0]
 }
 

@@ -25,7 +25,7 @@ type Config struct {
 	Policy  Policy   // nil means FIFO
 	Fit     pool.Fit // the order in which nodes are taken; 0 means pool.FitBest
 	MaxJobs int      // the number of jobs that wait or have resources; 0 or less means 2^20
-	Limit   int      // the number of requests that may be outstanding, for alloc.Ready; 0 or less means any number
+	Limit   int      // the number of requests that may be outstanding, for alloc.Ready; 0 or less means any number, as in a loop.Loop
 
 	// Annotate adds annotations to responses, as flux-core has them: sched.t_estimate and
 	// sched.reason_pending for a job that has a reservation, at most 8 at a time;

@@ -50,6 +50,16 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 	return nil
 }
 
+// Drain takes ranks out of service, as Acquire does those in Change.Down. Ranks that are not
+// in the inventory are ignored. Without an inventory the error is ErrNotReady.
+func (s *Scheduler) Drain(ranks *idset.Set) error {
+	if s.pool == nil {
+		return errNoInventory()
+	}
+	down := idset.Intersect(ranks, s.pool.Inventory().Ranks())
+	return s.Acquire(pool.Acquire{Change: pool.Change{Down: down}})
+}
+
 // Handle takes a message of the manager. It retains an R, and nothing else. The error is ErrNotReady,
 // ErrExists, ErrNoR or ErrLimit; that of Pool.Free for an alloc.Free, of
 // Pool.SetExpiration for an alloc.Expiration, and of jobspec.Parse, pool.NewRequest and
@@ -100,13 +110,13 @@ func (s *Scheduler) Hello(a alloc.Announcement) error {
 	all, now, scheduling := s.pool.Inventory(), s.now, s.scheduling
 	up := idset.Difference(all.Ranks(), s.pool.Down().Ranks())
 	s.reset(s.cfg)
-	err := s.Acquire(pool.Acquire{Resources: all, Change: pool.Change{Up: up}})
+	faults := []error{s.Acquire(pool.Acquire{Resources: all, Change: pool.Change{Up: up}})}
 	s.now, s.scheduling = now, scheduling
 	for _, h := range a.Responses {
-		err = errors.Join(err, s.Handle(h))
+		faults = append(faults, s.Handle(h))
 	}
 	_, fault := s.EndHello()
-	return errors.Join(err, fault)
+	return errors.Join(append(faults, fault)...)
 }
 
 // Missed says that a line of the manager could not be parsed. l is what
@@ -197,9 +207,7 @@ func (s *Scheduler) request(m alloc.Request) error {
 	s.jobs[j.ID] = j
 	s.shared += j.shares()
 	s.queue.insert(j.entry())
-	if !s.full {
-		s.fresh = append(s.fresh, j)
-	}
+	s.fresh = append(s.fresh, j)
 	s.cfg.Logf("%v wants %v", named(j.ID), j.Request)
 	return nil
 }

@@ -111,6 +111,7 @@ func TestAnInventoryComesFirstAndOnce(t *testing.T) {
 		require.ErrorIs(t, s.Handle(m), sched.ErrNotReady)
 	}
 	require.ErrorIs(t, s.Acquire(pool.Acquire{}), sched.ErrNotReady)
+	require.ErrorIs(t, s.Drain(idset.Of(0)), sched.ErrNotReady)
 	_, err := s.EndHello()
 	require.ErrorIs(t, err, sched.ErrNotReady)
 	require.Empty(t, s.Decide(1))
@@ -125,6 +126,10 @@ func TestAnInventoryComesFirstAndOnce(t *testing.T) {
 	require.NoError(t, s.Handle(ask(t, 1, 2)))
 	require.Empty(t, starts(t, s, 1))
 	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(1)}}))
+	require.NoError(t, s.Drain(idset.Of(0, 7)))
+	require.Empty(t, starts(t, s, 1), "a drained node starts nothing, and there is no node 7")
+	require.Equal(t, "0", s.Pool().Down().Ranks().String())
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(0)}}))
 	require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
 }
 
@@ -208,6 +213,49 @@ func TestResourcesGoAwayWhileAllocated(t *testing.T) {
 		require.NoError(t, s.Handle(alloc.Free{ID: 1, R: r, Final: true}))
 		require.Equal(t, []jobid.ID{3}, starts(t, s, 1002))
 	}
+}
+
+// A job that waits for a property is denied when the last node loses it.
+func TestAPropertyGoesAwayWhileAJobWaits(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 1, 1))
+	all := map[string]*idset.Set{"p": idset.Of(0)}
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{AddProperties: all}}))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
+	q := ask(t, 2, 1)
+	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true}, `{"properties":["p"]}`)
+	require.NoError(t, s.Handle(q))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{RemoveProperties: all}}))
+	out := s.Decide(1001)
+	require.Len(t, out, 1)
+	require.Equal(t, []any{jobid.ID(2), alloc.ResponseDeny}, []any{out[0].ID, out[0].Type})
+	require.NoError(t, s.Handle(ask(t, 3, 1)))
+	q.ID = 4
+	q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true}, `{"properties":["^p"]}`)
+	require.NoError(t, s.Handle(q))
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{AddProperties: all}}))
+	require.Equal(t, jobid.ID(4), s.Decide(1002)[0].ID, "nor may the last node get what a job cannot have")
+	require.Equal(t, 1, s.Len())
+}
+
+// A policy knows what a job asked for, even after another hello.
+func TestAHelloForgetsNoRequest(t *testing.T) {
+	var asked []*pool.Request
+	s := begun(t, sched.Config{Policy: code(func(p *sched.Pass) {
+		p.Start(1)
+		asked = nil
+		for j := range p.Running() {
+			asked = append(asked, j.Request)
+		}
+	})}, machine(t, 2, 1))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
+	require.NoError(t, s.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: s.Held(1)}))
+	_, err := s.EndHello()
+	require.NoError(t, err)
+	require.Empty(t, s.Decide(2))
+	require.Len(t, asked, 1)
+	require.NotNil(t, asked[0])
 }
 
 // What could start only when all expires has no earliest time, and delays none.
