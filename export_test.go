@@ -155,8 +155,12 @@ func Audit(m *Manager) error {
 			bad("%d waits for %v, which is no job", len(l), id)
 		}
 	}
-	if waits != m.waits.n {
-		bad("%d waits, and the count is %d", waits, m.waits.n)
+	tagged := 0
+	for _, t := range m.waits.tags {
+		tagged += t.n
+	}
+	if waits != m.waits.n+m.waits.stale || tagged != m.waits.n || m.waits.stale > m.waits.n+maxStale {
+		bad("%d waits, %d with a tag, and the count is %d and %d", waits, tagged, m.waits.n, m.waits.stale)
 	}
 	return errors.Join(errs...)
 }

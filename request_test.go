@@ -226,6 +226,39 @@ func TestALiveJobTellsTheTimeInEachState(t *testing.T) {
 	require.Equal(t, 13*time.Second, spent())
 }
 
+// Many wait, and nearly all of them leave.
+func TestACanceledWaitHasNoAnswer(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.last = nil
+	const n = 2000
+	wait := func(tag uint64) {
+		s.step(joblife.Wait{Tag: tag, ID: id, States: jobstate.StateInactive})
+		s.step(joblife.WaitEmpty{Tag: tag, States: jobstate.StateActive})
+	}
+	for tag := range uint64(n) {
+		wait(tag + 1)
+	}
+	for tag := range uint64(n - 2) {
+		s.step(joblife.WaitCancel{Tag: tag + 1})
+	}
+	require.Equal(t, 4, s.m.Stats().Waits)
+	for range 2 { // once more with the same tag, which counts once
+		s.step(joblife.WaitCancel{Tag: n - 2})
+		wait(n - 2)
+	}
+	require.NoError(t, joblife.Audit(s.m))
+	require.Equal(t, 6, s.m.Stats().Waits)
+	s.finish(id, 0)
+	got := make(map[uint64]int)
+	for _, a := range s.last {
+		got[a.Tag]++
+	}
+	require.Equal(t, map[uint64]int{n - 2: 2, n - 1: 2, n: 2}, got)
+	require.Zero(t, s.m.Stats().Waits)
+}
+
 func TestAWaitIsAnsweredWhenItsTimeComes(t *testing.T) {
 	s := newSite(t, joblife.Config{}, 8)
 	s.hold["finish"], s.hold["exec"] = true, true
