@@ -7,7 +7,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -139,9 +138,6 @@ func (r *runner) append(rec joblife.Record) {
 		r.logs[rec.Job] = append(r.logs[rec.Job], rec.Data...)
 	}
 	e, err := eventlog.Parse(rec.Data)
-	if r.script != nil && rec.Kind == joblife.RecordEvent {
-		r.note("%s", strings.TrimRight(fmt.Sprintf("%v: %s %s", rec.Job, e.Name, e.Context), " "))
-	}
 	var c struct {
 		Ranks  *idset.Set `json:"ranks"`
 		Status int32      `json:"status"`

@@ -69,8 +69,23 @@ func nodes(t *testing.T, ranks ...uint32) *rset.R {
 func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
 	r := nodes(t, 0, 1)
 	part := nodes(t, 0)
+	epilog := jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+	over := func(w *World) { w.start(1, r); w.Ended(1, nil) }
+	freed := func(w *World) { w.free(alloc.Free{ID: 1, R: r, Final: true}) }
+	signaled := func(signal int) func(*World) {
+		return func(w *World) {
+			over(w)
+			w.Do(&joblife.Ready{
+				Launch: []joblife.Launch{{Job: 1, Launch: perilog.Launch{Action: epilog, Attempt: 1, Ranks: r.Ranks()}}},
+			})
+			w.Do(&joblife.Ready{
+				Signal: []joblife.Signal{{Job: 1, Signal: perilog.Signal{Action: epilog, Attempt: 1, Ranks: r.Ranks(), Signal: signal}}},
+			})
+			freed(w)
+		}
+	}
 	for _, c := range []struct {
-		name, want string
+		name, want string // "": nothing is wrong
 		do         func(w *World)
 	}{
 		{"freed twice", "I1", func(w *World) { w.free(alloc.Free{ID: 1, R: part}); w.free(alloc.Free{ID: 1, R: part}) }},
@@ -79,12 +94,16 @@ func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
 			w.free(alloc.Free{ID: 1, R: r, Final: true})
 			w.free(alloc.Free{ID: 1, Final: true})
 		}},
-		{"freed while it runs", "I3", func(w *World) { w.start(1, r); w.free(alloc.Free{ID: 1, R: r, Final: true}) }},
-		{"freed without an epilog", "I3", func(w *World) {
-			w.start(1, r)
-			w.Ended(1, nil)
-			w.free(alloc.Free{ID: 1, R: r, Final: true})
+		{"freed while it runs", "I3", func(w *World) { w.start(1, r); freed(w) }},
+		{"freed without an epilog", "I3", func(w *World) { over(w); freed(w) }},
+		{"freed without an epilog that went", "", func(w *World) { over(w); w.Configure(perilog.Config{}); freed(w) }},
+		{"freed without an epilog that root ended", "", func(w *World) {
+			over(w)
+			w.input(joblife.ForceFinish{Action: joblife.Action{Job: 1, Key: epilog}})
+			freed(w)
 		}},
+		{"freed while an epilog stops", "I3", signaled(15)},
+		{"freed when an epilog was killed", "", signaled(9)},
 		{"not freed", "I2", func(w *World) { _ = w.End() }},
 		{"forgotten by hello, and it runs", "I3", func(w *World) { w.start(1, r); w.hello(&alloc.Announcement{}) }},
 	} {
@@ -93,7 +112,10 @@ func TestTheWorldKnowsWhatIsWrong(t *testing.T) {
 			w.Allocated(1, r)
 			require.NoError(t, w.Err())
 			c.do(w)
-			require.ErrorContains(t, w.Err(), c.want)
+			require.Equal(t, c.want != "", w.Err() != nil, w.Err())
+			if c.want != "" {
+				require.ErrorContains(t, w.Err(), c.want)
+			}
 		})
 	}
 }

@@ -22,10 +22,6 @@ func (r *runner) do(rd *joblife.Ready) error {
 	for _, id := range rd.Unlink {
 		delete(r.logs, id)
 	}
-	if r.script != nil {
-		r.w.Do(rd)
-		return nil
-	}
 	for _, f := range rd.Faults {
 		return fmt.Errorf("joblifetest: %w", f)
 	}

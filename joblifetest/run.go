@@ -73,9 +73,6 @@ type runner struct {
 	ticks    int
 	small    int      // how many jobs more may be submitted: see hurry
 	notes    []string // what happened
-
-	// script takes the notes of a script, which says what happens; nil: chance does.
-	script func(format string, args ...any)
 }
 
 // Who sends to the embedder.
@@ -96,10 +93,6 @@ type event struct {
 }
 
 func (r *runner) note(format string, args ...any) {
-	if r.script != nil {
-		r.script(format, args...)
-		return
-	}
 	r.notes = append(r.notes, fmt.Sprintf("%7s "+format, append([]any{clock(eventlog.FromTime(r.now))}, args...)...))
 }
 
@@ -251,7 +244,7 @@ func (r *runner) meddle() error {
 		return list[r.choose(len(list)-1)].ID()
 	}
 	switch n := r.choose(19); {
-	case n >= 17 && r.met && !r.judge.lax.AlwaysUp:
+	case n >= 17 && r.met:
 		rank, what := uint32(r.choose(r.judge.nodes.Len()-1)), "up"
 		if !r.judge.off.Contains(rank) {
 			what = []string{"down", "drained"}[r.choose(1)]
@@ -489,6 +482,9 @@ func (r *runner) restart() error {
 	before := r.state()
 	if err := r.begin(); err != nil {
 		return err // after a crash another restart does the rest
+	}
+	if err := Check(r.e.Manager()); err != nil {
+		return err
 	}
 	after := r.state()
 	for _, id := range slices.Sorted(maps.Keys(before)) {

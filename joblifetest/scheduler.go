@@ -44,16 +44,9 @@ type Scheduler interface {
 // A SchedulerConfig says what a scheduler that is tested may do otherwise. The zero value
 // is the strictest.
 type SchedulerConfig struct {
-	// AnyOrder is for a scheduler without priorities: see RunScheduler.
+	// AnyOrder is for a scheduler with an order of its own, or backfill that may delay the
+	// first job: see RunScheduler.
 	AnyOrder bool
-	// MayDelay is for backfill that may delay the first job.
-	MayDelay bool
-	// WholeNodes is for a scheduler that gives each job whole nodes.
-	WholeNodes bool
-	// AlwaysUp is for a scheduler that does not ask which nodes are up. All are.
-	AlwaysUp bool
-	// NoConstraints is for a scheduler that does not know those of RFC 31. No job has any.
-	NoConstraints bool
 }
 
 // NewScheduler is for RunScheduler: it makes a scheduler of package sched on the nodes, to test
@@ -104,17 +97,15 @@ func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) error {
 	nodes := Rs(6).Draw(t, "nodes")
 	jobs := Workloads(16, nodes.Len()).Draw(t, "workload")
-	if !cfg.NoConstraints {
-		var err error
-		if nodes, err = nodes.AssignHosts(hostlist.Of([]string{"n0", "n1", "n2", "n3", "n4", "n5"}[:nodes.Len()]...)); err == nil {
-			nodes, err = nodes.WithProperties(map[string]*idset.Set{"fast": idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3))})
-		}
-		for i := range jobs {
-			err = errors.Join(err, constrain(t, &jobs[i].Submit))
-		}
-		if err != nil {
-			return err
-		}
+	nodes, err := nodes.AssignHosts(hostlist.Of([]string{"n0", "n1", "n2", "n3", "n4", "n5"}[:nodes.Len()]...))
+	if err == nil {
+		nodes, err = nodes.WithProperties(map[string]*idset.Set{"fast": idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3))})
+	}
+	for i := range jobs {
+		err = errors.Join(err, constrain(t, &jobs[i].Submit))
+	}
+	if err != nil {
+		return err
 	}
 	r := newRunner(t, perilog.Config{}, nodes)
 	r.s, r.judge.lax, r.faulty, r.small = newScheduler(nodes), cfg, true, 4
@@ -200,7 +191,7 @@ func (j *judge) sent(msg alloc.Message) error {
 			return err
 		}
 		a := &ask{
-			id: m.ID, priority: m.Priority, exclusive: shape.Exclusive || j.lax.WholeNodes, duration: spec.Duration(), allowed: j.nodes.Ranks(),
+			id: m.ID, priority: m.Priority, exclusive: shape.Exclusive, duration: spec.Duration(), allowed: j.nodes.Ranks(),
 			nodes: int(shape.Nodes.Min()), slots: int(shape.Slots.Min()), cores: int(shape.Cores.Min()), gpus: int(shape.GPUs.Min()),
 		}
 		for _, c := range constraints {
@@ -369,7 +360,7 @@ func (j *judge) order(first, a *ask, r *rset.R, now eventlog.Timestamp) error {
 	if earlier && j.fits(first, j.off, held) {
 		return refused(a.id, "gives it resources, with priority %d, and job %v with priority %d comes first and fits: %v", a.priority, first.id, first.priority, first)
 	}
-	if !earlier || j.lax.MayDelay {
+	if !earlier {
 		return nil
 	}
 	for _, at := range slices.Sorted(maps.Values(j.ends)) {
