@@ -104,6 +104,7 @@ func TestAFunctionFindsThatTheClockIsWrong(t *testing.T) {
 		require.ErrorIs(t, s.l.Step(submit(1)), joblife.ErrClock)
 		return nil
 	}))
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() { panic("the Loop has ended") }))
 	require.ErrorIs(t, s.l.Advance(start), joblife.ErrClock)
 	require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
 
@@ -362,34 +363,6 @@ func TestAPanicDoesNotWaitForMessages(t *testing.T) {
 		require.Equal(t, "mine", text)
 		require.ErrorIs(t, k.s.l.Put(), loop.ErrEnded)
 		k.done(nil, nil) // too late, and harms nobody
-	})
-}
-
-// What functions step while the store hangs is bounded, too.
-func TestFunctionsAreBoundedWhileTheStoreHangs(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context) {
-		s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), 100)
-		s.mute = true
-		stop := s.run(ctx)
-		s.put(submit(1))
-		synctest.Wait()
-		note := string(make([]byte, 1<<20))
-		n := 0
-		for {
-			if err := s.l.Do(func(*joblife.Manager) func() {
-				n++
-				_ = s.l.Step(joblife.Raise{ID: 99, Type: "x", Note: note}) // refused: it takes no memory here
-				return nil
-			}); err != nil {
-				require.ErrorIs(t, err, loop.ErrFull)
-				break
-			}
-			if synctest.Wait(); n > 300 {
-				t.Fatal("it has no bound")
-			}
-		}
-		require.InDelta(t, 64, n, 2)
-		require.ErrorIs(t, stop(), context.Canceled)
 	})
 }
 

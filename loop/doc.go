@@ -3,10 +3,10 @@
 //
 //	l, err := loop.New(m, loop.Config{
 //		Store: store, // 1
-//		Scheduler: sched.New(sched.Config{}), // after its Acquire
+//		Scheduler: s, // a sched.Scheduler, after its Acquire
 //		Effects: func(m *joblife.Manager, rd *joblife.Ready) { // 2
 //			executor.Send(rd.Exec, rd.Raised)
-//			nodes.Do(rd.Launch, rd.Signal, rd.Drain)
+//			nodes.Do(rd.Launch, rd.Signal)
 //		},
 //		Refused: func(in joblife.Input, err error) { endSession(in, err) }, // 3
 //	})
@@ -19,9 +19,10 @@
 //
 //  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
 //     the next commit. If it fails, the effects of that Ready never happen (I4).
-//  2. Effects, Refused, the Scheduler and the functions of View have the Manager to
-//     themselves, one at a time, and inputs wait for them. They may Put, but a Call or a View inside them, or
-//     inside the store, is a deadlock. What takes long belongs in a goroutine, with a copy.
+//  2. Effects, Refused, the Scheduler and the functions of View and Do have the Manager to
+//     themselves, one at a time, and inputs wait for them. They may Put, but a Call or a View
+//     inside them, or inside the store, is a deadlock. What takes long belongs in a goroutine,
+//     with a copy.
 //  3. If an executor, or a scheduler elsewhere, said what is refused, end its session.
 //  4. The Manager is the Loop's. Run ends with the first error.
 //  5. Put is for schedulers, executors and nodes. It keeps the order and never waits.
@@ -37,7 +38,8 @@
 //
 // When ctx ends, inputs that wait are lost, as in a crash. What the Manager has decided is
 // stored and handed out, and Run returns. After a [joblife.Shutdown] that happens when no
-// action runs, or at its deadline. A panic in Store, Scheduler, Effects or Refused ends the
+// action runs, or at its deadline. Then the caller may take the Manager's Snapshot, such as to
+// make a log shorter. A panic in Store, Scheduler, Effects, Refused or a function of Do ends the
 // Loop and comes out of Run. One in a function of View comes out of View, and the Loop goes on.
 //
 // # Time

@@ -42,7 +42,6 @@ type call struct {
 	then   func()          // of Do; it has nothing else
 	gone   <-chan struct{} // closed when its context ends
 	tag    uint64
-	waits  bool          // for a job, or for none: it may take long
 	view   chan struct{} // of a View: its turn
 	back   chan struct{} // closed when a View is over
 	done   chan struct{} // closed when the call is answered
@@ -87,8 +86,8 @@ func measure(in joblife.Input) (int, error) {
 	return size, nil
 }
 
-// sizeOf returns how many bytes an input refers to, maps apart, which no peer sets. What it
-// refers to twice counts twice.
+// sizeOf returns how many bytes an input refers to. What it refers to twice counts twice. Maps
+// and errors do not count: no peer sets them, and an error may refer to anything, even to itself.
 func sizeOf(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -97,7 +96,7 @@ func sizeOf(v reflect.Value) (n int) {
 		for i := range v.NumField() {
 			n += sizeOf(v.Field(i))
 		}
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		if !v.IsNil() {
 			n = int(v.Elem().Type().Size()) + sizeOf(v.Elem())
 		}
@@ -165,11 +164,12 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 }
 
 // Do has f called after the inputs that were put before, with the Manager to itself, so
-// that f may choose inputs and [Loop.Step] them. Inputs wait until f returns. When what f saw
-// and did is durable, the function that f returns is called, unless that is nil, and then
-// Effects; if nothing had to be stored it gets a Ready with Seq 0. Do never waits, and any
-// goroutine may call it, Effects and f included. The error is ErrFull or ErrEnded. At the end
-// of the Loop functions that wait are lost, as inputs are.
+// that f may choose inputs and [Loop.Step] them, or change the inventory of the Scheduler.
+// Inputs wait until f returns. When what f saw and did is durable, the function that f returns
+// is called, and then Effects; if nothing had to be stored it gets a Ready with Seq 0, unless f
+// returned nil and there is no Scheduler. Do never waits, and any goroutine may call it, Effects
+// and f included. The error is ErrFull or ErrEnded. At the end of the Loop functions that wait
+// are lost, as inputs are.
 func (l *Loop) Do(f func(m *joblife.Manager) (durable func())) error {
 	return l.admit(1, request{do: f})
 }

@@ -32,11 +32,12 @@ type Config struct {
 	// scheduler, drop them until Hello comes.
 	Effects func(m *joblife.Manager, rd *joblife.Ready)
 	// Scheduler is a scheduler in the same program. New puts the hello. The Scheduler gets
-	// Hello and Sched of a Ready before Effects, and its errors join Faults. What it decides is
-	// dispatched after Effects. If the Manager refuses a response, the rest is void, and a new
-	// session begins with what is held. But if in that session too the first response that is
-	// no annotation is refused, it is the last one: put SchedHello and SchedReady for another.
-	// Nil: Effects sends Hello and Sched.
+	// Hello, Sched and Drain of a Ready before Effects, and its errors join Faults. The Loop
+	// confirms a drain that is no error. What the Scheduler decides is dispatched after
+	// Effects. If the Manager refuses a response, the rest is void, and a new session begins
+	// with what is held. But if in that session too a response is refused before one that
+	// allocates or denies, it is the last one: put SchedHello and SchedReady for another. Nil:
+	// Effects sends Hello and Sched, and drains.
 	Scheduler Scheduler
 	// Refused is called with each input of Put, and each response of Scheduler, that the
 	// Manager refuses: nothing has changed. It comes before what the error is about is durable, so no user may be told. It

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 
@@ -162,44 +164,53 @@ func TestInputsShareTheNextCommit(t *testing.T) {
 	})
 }
 
-// While the store hangs, a bounded number of inputs is dispatched, and then they wait.
+// What waits for a store that hangs is bounded: inputs and their bytes, what functions step,
+// and those who ask.
 func TestMemoryIsBoundedWhileTheStoreHangs(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context) {
-		d := &disk{takes: time.Hour}
-		s := newSite(t, time.Now(), d, config(), 100)
-		s.mute = true
-		stop := s.run(ctx)
-		s.put(submit(1))
-		synctest.Wait()
-		var err error
-		n := 0
-		for ; err == nil; n++ {
-			if err = s.l.Put(joblife.SetPriority{ID: 1}); n%100 == 99 {
+	large := joblife.Raise{ID: 99, Type: "x", Note: string(make([]byte, 1<<20))} // refused: it takes no memory here
+	for name, c := range map[string]struct {
+		limit, each int // inputs that may wait, and how many asks come at once
+		ask         func(s *site, ctx context.Context) error
+		want, delta int
+	}{
+		"inputs": {100, 100, func(s *site, _ context.Context) error { return s.l.Put(joblife.SetPriority{ID: 1}) }, 1<<14 + 100, 228},
+		"bytes":  {0, 1, func(s *site, _ context.Context) error { return s.l.Put(large) }, 64 + 64, 2},
+		"functions": {100, 1, func(s *site, _ context.Context) error {
+			return s.l.Do(func(*joblife.Manager) func() { _ = s.l.Step(large); return nil })
+		}, 64 + 100, 2},
+		"refusals": {100, 50, func(s *site, ctx context.Context) error {
+			_, err := s.l.Call(ctx, submit(1))
+			return err
+		}, 1<<14 + 50, 200},
+		"views": {100, 50, func(s *site, ctx context.Context) error { return s.l.View(ctx, func(*joblife.Manager) {}) }, 1<<14 + 50, 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, ctx context.Context) {
+				s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), c.limit)
+				s.mute = true
+				stop := s.run(ctx)
+				s.put(submit(1))
 				synctest.Wait()
-			}
-		}
-		require.ErrorIs(t, err, loop.ErrFull)
-		require.InDelta(t, 1<<14+100, n, 128)
-		require.ErrorIs(t, stop(), context.Canceled)
-	})
-}
-
-// So are their bytes.
-func TestBytesAreBoundedWhileTheStoreHangs(t *testing.T) {
-	bubble(t, func(t *testing.T, ctx context.Context) {
-		s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), 0)
-		s.mute = true
-		stop := s.run(ctx)
-		s.put(submit(1))
-		synctest.Wait()
-		in := joblife.Raise{ID: 99, Type: "x", Note: string(make([]byte, 1<<20))}
-		n := 0
-		for ; s.l.Put(in) == nil && n < 200; n++ {
-			synctest.Wait()
-		}
-		require.InDelta(t, 64+64, n, 2)
-		require.ErrorIs(t, stop(), context.Canceled)
-	})
+				brief, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				var full atomic.Bool
+				n := 0
+				for ; n < 20000 && !full.Load(); n++ {
+					go func() {
+						if errors.Is(c.ask(s, brief), loop.ErrFull) {
+							full.Store(true)
+						}
+					}()
+					if n%c.each == c.each-1 {
+						synctest.Wait()
+					}
+				}
+				synctest.Wait()
+				require.InDelta(t, c.want, n, float64(c.delta))
+				require.ErrorIs(t, stop(), context.Canceled)
+			})
+		})
+	}
 }
 
 func TestTheInboxIsBounded(t *testing.T) {
@@ -263,6 +274,21 @@ func TestTheInboxIsBounded(t *testing.T) {
 	require.ErrorIs(t, s.l.View(ctx, nil), context.Canceled, "there is always room for one")
 }
 
+// A ring is an error that refers to itself, as one with a request and its answer may.
+type ring struct{ next *ring }
+
+func (*ring) Error() string { return "it is round" }
+
+// What an error refers to has no end, perhaps, and is in use, perhaps.
+func TestAnErrorIsNotMeasured(t *testing.T) {
+	r := new(ring)
+	r.next = r
+	s := newSite(t, start, new(disk), config(), 0)
+	s.put(joblife.Validated{ID: 1, Err: r})
+	require.NoError(t, s.l.Advance(start))
+	require.ErrorIs(t, s.refused[0], joblife.ErrUnknown)
+}
+
 func TestTagsOfTheLoopAreItsOwn(t *testing.T) {
 	s := newSite(t, start, &disk{}, config(), 0)
 	for _, in := range []joblife.Input{
@@ -312,7 +338,13 @@ func TestACallerThatLeaves(t *testing.T) {
 		require.Empty(t, s.answers, "its answer is nobody's")
 		synctest.Wait()
 		require.Zero(t, s.l.Calls())
+		brief, cancel = context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err = s.l.Call(brief, joblife.Wait{ID: 1, Event: "clean"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		synctest.Wait()
 		require.ErrorIs(t, stop(), context.Canceled)
+		require.Zero(t, s.m.Stats().Waits, "it has ended before the next input")
 	})
 }
 
@@ -355,6 +387,10 @@ func TestPanicsEndTheLoop(t *testing.T) {
 		"Refused": {func(s *site) {
 			s.refuse = func() { panic("mine") }
 			s.put(joblife.ExecResponse{ID: 99})
+		}, "mine"},
+		"Do": {func(s *site) { _ = s.l.Do(func(*joblife.Manager) func() { panic("mine") }) }, "mine"},
+		"what a function of Do returns": {func(s *site) {
+			_ = s.l.Do(func(*joblife.Manager) func() { return func() { panic("mine") } })
 		}, "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -450,6 +486,12 @@ func TestAnOrderlyStopHandsOutWhatIsDecided(t *testing.T) {
 		require.Equal(t, 2*time.Second, time.Since(before))
 		require.Contains(t, s.journal.String(), "2 submit")
 		require.ErrorIs(t, s.l.Put(submit(3)), context.Canceled)
+		require.False(t, s.m.Ready(new(joblife.Ready)), "a Snapshot has all")
+		short := new(disk)
+		for r := range s.m.Snapshot() {
+			short.records = append(short.records, r.Clone())
+		}
+		require.Equal(t, s.m.Stats().States, newSite(t, time.Now(), short, config(), 0).m.Stats().States)
 
 		s = newSite(t, time.Now(), d, config(), 0) // what a restart decides is handed out too
 		s.put(submit(4))
@@ -715,6 +757,30 @@ func TestNoReadyIsKept(t *testing.T) {
 	require.Zero(t, *kept)
 }
 
+// An input that was dispatched is not kept, even while many wait behind it, nor when none does.
+func TestNoInputIsKept(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 0)
+	put := func() weak.Pointer[idset.Set] {
+		ranks := idset.Of(1)
+		s.put(joblife.Drained{Ranks: ranks})
+		return weak.Make(ranks)
+	}
+	first := put()
+	s.put(slices.Repeat([]joblife.Input{joblife.Tick{}}, 300)...)
+	require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
+		runtime.GC()
+		require.Nil(t, first.Value())
+		return nil
+	}))
+	s.put(slices.Repeat([]joblife.Input{joblife.Tick{}}, 600)...)
+	require.NoError(t, s.l.Advance(start))
+	last := put()
+	require.NoError(t, s.l.Advance(start))
+	runtime.GC()
+	require.Nil(t, last.Value())
+	runtime.KeepAlive(s.l)
+}
+
 // A Shutdown comes from a hook, before the Loop was made, or is over when an input comes
 // so shortly before its deadline that its time is rounded to it.
 func TestAShutdownThatTheManagerKnows(t *testing.T) {
@@ -771,44 +837,6 @@ func TestAShutdownThatTheManagerKnows(t *testing.T) {
 					t.Fatal("it goes on")
 				}
 				require.NoError(t, <-ended)
-			})
-		})
-	}
-}
-
-// So it is for those who ask: refusals and views wait for the store too.
-func TestAskersAreBoundedWhileTheStoreHangs(t *testing.T) {
-	for name, ask := range map[string]func(s *site, ctx context.Context) error{
-		"a refusal": func(s *site, ctx context.Context) error {
-			_, err := s.l.Call(ctx, submit(1))
-			return err
-		},
-		"a view": func(s *site, ctx context.Context) error { return s.l.View(ctx, func(*joblife.Manager) {}) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble(t, func(t *testing.T, ctx context.Context) {
-				s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), 100)
-				s.mute = true
-				stop := s.run(ctx)
-				s.put(submit(1))
-				synctest.Wait()
-				brief, cancel := context.WithTimeout(ctx, time.Second)
-				defer cancel()
-				var full atomic.Bool
-				n := 0
-				for ; n < 20000 && !full.Load(); n++ {
-					go func() {
-						if errors.Is(ask(s, brief), loop.ErrFull) {
-							full.Store(true)
-						}
-					}()
-					if n%50 == 49 {
-						synctest.Wait()
-					}
-				}
-				synctest.Wait()
-				require.InDelta(t, 1<<14+50, n, 200)
-				require.ErrorIs(t, stop(), context.Canceled)
 			})
 		})
 	}

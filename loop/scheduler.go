@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -14,12 +15,16 @@ import (
 // [sched.Scheduler]: https://pkg.go.dev/github.com/joblife/joblife/rset/sched#Scheduler
 type Scheduler interface {
 	// Hello begins a session, perhaps after another: these jobs hold resources, and no
-	// others do.
+	// others do. After an error mend what is wrong, and put SchedHello and SchedReady.
 	Hello(alloc.Announcement) error
 	// Handle takes a message of the session: a Request, Cancel, Prioritize, Free, Expiration
 	// or ReadyResponse. What it refers to is valid until Handle returns, an R excepted.
 	Handle(alloc.Message) error
-	// Decide returns responses, in order, and is called after each Effects.
+	// Drain takes ranks out of service, in any session: no more jobs start there. Those that it
+	// does not have are no error.
+	Drain(ranks *idset.Set) error
+	// Decide returns responses, in order, and is called after each Effects. An
+	// alloc.ResponseCancel answers a Cancel: without one the same request comes again.
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
 
@@ -30,18 +35,27 @@ func (l *Loop) greet() {
 	l.inbox = append(l.inbox, request{in: joblife.SchedHello{PartialOK: true}}, request{in: joblife.SchedReady{}})
 }
 
-// instruct passes a Ready to the Scheduler, and what goes wrong to Faults.
+// instruct passes a Ready to the Scheduler, and what goes wrong to Faults. It confirms drains.
 func (l *Loop) instruct(rd *joblife.Ready) {
 	check := func(err error) {
 		if err != nil { // clipped: the Manager's list stays as it is
 			rd.Faults = append(slices.Clip(rd.Faults), joblife.Fault{Err: err})
 		}
 	}
-	if rd.Hello != nil {
+	if rd.Hello != nil && !l.void {
 		check(l.cfg.Scheduler.Hello(*rd.Hello))
 	}
 	for _, msg := range rd.Sched {
-		check(l.cfg.Scheduler.Handle(msg))
+		if !l.void {
+			check(l.cfg.Scheduler.Handle(msg))
+		}
+	}
+	for _, d := range rd.Drain {
+		err := l.cfg.Scheduler.Drain(d.Ranks)
+		if err == nil && !l.stopping { // else a restart asks again
+			err = l.Step(joblife.Drained{Ranks: d.Ranks})
+		}
+		check(err)
 	}
 }
 
@@ -53,7 +67,7 @@ func (l *Loop) decide() {
 		in := joblife.SchedResponse(r)
 		err := l.Step(in)
 		if err == nil {
-			l.second = l.second && r.Type == alloc.ResponseAnnotate
+			l.second = l.second && r.Type != alloc.ResponseSuccess && r.Type != alloc.ResponseDeny // the job waits as before
 			continue
 		}
 		_ = l.step(joblife.SchedLost{}) // refused at most after a Shutdown

@@ -34,6 +34,7 @@ type fake struct {
 	held    []alloc.HelloResponse
 	asked   []alloc.Request // in this session
 	handled int
+	drained idset.Set
 	times   []eventlog.Timestamp
 	decide  func() []alloc.Response
 	err     error // of each call
@@ -49,6 +50,11 @@ func (f *fake) Handle(m alloc.Message) error {
 	if m, ok := m.(alloc.Request); ok {
 		f.asked = append(f.asked, m)
 	}
+	return f.err
+}
+
+func (f *fake) Drain(ranks *idset.Set) error {
+	f.drained.UnionWith(ranks)
 	return f.err
 }
 
@@ -223,6 +229,23 @@ func TestASchedulerThatIsAlwaysWrong(t *testing.T) {
 	require.Len(t, s.refused, 5)
 }
 
+// Nor is one that takes back what nobody canceled, and then is wrong: the same jobs come again.
+func TestASchedulerThatCancelsAndIsWrong(t *testing.T) {
+	f := &fake{t: t}
+	f.decide = func() (list []alloc.Response) {
+		require.Less(t, len(f.hellos), 5, "it does not end")
+		for _, q := range f.asked {
+			list = append(list, alloc.Response{ID: q.ID, Type: alloc.ResponseCancel}, alloc.Response{ID: 99, R: machine(t, 1)})
+		}
+		return list
+	}
+	s := scheduled(t, start, new(disk), f, plain())
+	s.put(wholeNodes(t, 1, 1))
+	require.NoError(t, s.l.Advance(start))
+	require.Len(t, f.hellos, 2)
+	require.ErrorContains(t, s.refused[1], "until SchedHello and SchedReady are put: ")
+}
+
 func TestFaultsOfASchedulerAreHandedOut(t *testing.T) {
 	f := &fake{t: t, err: errBroken}
 	s := scheduled(t, start, new(disk), f, plain())
@@ -244,10 +267,13 @@ func TestASchedulerHearsNothingOfTheSessionBefore(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context) {
 		f := &fake{t: t}
 		s := scheduled(t, time.Now(), &disk{takes: time.Second}, f, plain())
+		s.put(wholeNodes(t, 1, 1)) // its records are stored with the hello of the Loop
 		stop := s.run(ctx)
 		for n := range 3 {
-			s.put(wholeNodes(t, jobid.ID(n+1), 1)) // at first with the hello of the Loop
-			time.Sleep(time.Second / 2)            // it is stored
+			if n > 0 {
+				s.put(wholeNodes(t, jobid.ID(n+1), 1))
+			}
+			time.Sleep(time.Second / 2) // it is stored
 			s.put(joblife.SchedHello{}, joblife.SchedReady{})
 			time.Sleep(time.Minute)
 			synctest.Wait()
@@ -259,19 +285,12 @@ func TestASchedulerHearsNothingOfTheSessionBefore(t *testing.T) {
 	})
 }
 
-// A drain that Effects passes on counts in the decision that follows, and so does a node that
-// comes back by Do.
+// A drain counts in the decision that follows, and so does a node that comes back by Do.
 func TestASchedulerDecidesAfterEffects(t *testing.T) {
 	sc := onMachine(t, 2)
 	cfg := plain()
 	cfg.Actions = perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}
 	s := scheduled(t, start, new(disk), sc, cfg)
-	s.effects = func(rd *joblife.Ready) {
-		for _, d := range rd.Drain {
-			require.NoError(t, sc.Acquire(pool.Acquire{Change: pool.Change{Down: d.Ranks}}))
-			s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
-		}
-	}
 	s.mute = true // epilogs do not end by themselves
 	s.put(wholeNodes(t, 1, 2), wholeNodes(t, 2, 2))
 	require.NoError(t, s.l.Advance(start))
@@ -296,10 +315,72 @@ func TestASchedulerDecidesAfterEffects(t *testing.T) {
 	require.Equal(t, jobstate.StateSched, s.state(2))
 	require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
 		require.NoError(t, sc.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(0)}}))
-		return func() {}
+		return nil
 	}))
 	require.NoError(t, s.l.Advance(start))
 	require.Equal(t, jobstate.StateRun, s.state(2))
+}
+
+// draining begins an epilog of a job on one node, and returns the report that it failed.
+func draining(t *testing.T, now time.Time, d *disk, f *fake) (s *site, failed joblife.Input) {
+	f.decide = func() (list []alloc.Response) {
+		for _, q := range f.asked {
+			list = append(list, alloc.Response{ID: q.ID, R: machine(t, 1)})
+		}
+		return list
+	}
+	cfg := plain()
+	cfg.Actions = perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}
+	s = scheduled(t, now, d, f, cfg)
+	s.mute = true // epilogs do not end by themselves
+	if d.records != nil {
+		return s, nil
+	}
+	s.put(wholeNodes(t, 1, 1))
+	require.NoError(t, s.l.Advance(now))
+	s.put(joblife.ExecResponse{ID: 1, Type: exec.ResponseStart})
+	s.ends(1)
+	require.NoError(t, s.l.Advance(now))
+	require.Empty(t, s.refused)
+	return s, joblife.Report{Job: 1, Report: perilog.Report{
+		Action:  jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"},
+		Attempt: 1, Kind: perilog.ReportExited, Status: 1 << 8,
+	}}
+}
+
+// A drain that a Scheduler refuses is not confirmed, and a restart asks again.
+func TestADrainIsConfirmedWhenTheSchedulerHasIt(t *testing.T) {
+	d, f := new(disk), &fake{t: t}
+	s, failed := draining(t, start, d, f)
+	f.err = errBroken
+	s.put(joblife.SchedLost{}, failed) // a drain is of no session
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, "0", f.drained.String())
+	require.Len(t, s.refused, 1)
+	require.ErrorContains(t, s.refused[0], "broken")
+	require.Equal(t, jobstate.StateCleanup, s.state(1))
+
+	f = &fake{t: t}
+	s, _ = draining(t, start, d, f)
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, "0", f.drained.String())
+	require.Empty(t, s.refused)
+	require.Zero(t, s.m.Stats().States[jobstate.StateCleanup])
+}
+
+// At the end a drain is carried out, and is not confirmed.
+func TestADrainAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d, f := new(disk), &fake{t: t}
+		s, failed := draining(t, time.Now(), d, f)
+		d.takes = time.Second
+		stop := s.run(ctx)
+		s.put(failed)
+		time.Sleep(time.Second / 2)
+		require.ErrorIs(t, stop(), context.Canceled)
+		require.Equal(t, "0", f.drained.String())
+		require.Equal(t, jobstate.StateCleanup, s.state(1))
+	})
 }
 
 // At the end nothing new is decided.

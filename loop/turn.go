@@ -70,9 +70,8 @@ func (l *Loop) take() {
 	l.mu.Unlock()
 	for _, c := range left {
 		if l.calls[c.tag] == c {
-			if delete(l.calls, c.tag); c.waits {
-				_ = l.step(joblife.WaitCancel{Tag: c.tag}) // which is refused at most after a Shutdown
-			}
+			delete(l.calls, c.tag)
+			_ = l.step(joblife.WaitCancel{Tag: c.tag}) // if it waits; refused at most after a Shutdown
 		}
 	}
 }
@@ -83,7 +82,11 @@ func (l *Loop) request(r request) {
 	l.steps++ // refused or not: who asks waits for the store
 	l.size += r.size
 	if r.do != nil {
-		if then := r.do(l.m); then != nil {
+		then := r.do(l.m)
+		if then == nil && l.cfg.Scheduler != nil {
+			then = func() {} // it decides after what f did with it
+		}
+		if then != nil {
 			l.next = append(l.next, &call{then: then})
 		}
 		return
@@ -110,10 +113,6 @@ func (l *Loop) request(r request) {
 	}
 	if c.err = l.step(r.in); c.err == nil && c.tag != 0 {
 		l.calls[c.tag] = c
-		switch r.in.(type) {
-		case joblife.Wait, joblife.WaitEmpty:
-			c.waits = true
-		}
 	} else { // what a refusal says has to be durable too
 		l.next = append(l.next, c)
 	}
@@ -281,7 +280,7 @@ func (l *Loop) stored(o outcome) {
 
 // act has done what a Ready wants done.
 func (l *Loop) act(rd *joblife.Ready) {
-	if l.cfg.Scheduler != nil && !l.void {
+	if l.cfg.Scheduler != nil {
 		l.instruct(rd)
 	}
 	l.cfg.Effects(l.m, rd)

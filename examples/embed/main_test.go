@@ -1,8 +1,9 @@
+//go:build unix
+
 package main
 
 import (
 	"bytes"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,42 +38,28 @@ func start(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, out string)
 	return proctest.Start(t, out, args...), out
 }
 
-// goOn runs a command after one that was killed. What that was about to start may have its
-// lock for a moment, until it runs another program.
-func goOn(t *testing.T, args ...string) string {
+// succeeds runs a command, and returns its output.
+func succeeds(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
-	err := proctest.Command(&out, args...).Run()
-	for range 100 {
-		if err == nil || !strings.Contains(out.String(), "in use") {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
-		out.Reset()
-		err = proctest.Command(&out, args...).Run()
-	}
-	require.NoError(t, err, out.String())
+	require.NoError(t, proctest.Command(&out, args...).Run(), out.String())
 	return out.String()
 }
 
 func TestJobsRunWithPrologAndEpilog(t *testing.T) {
-	proctest.Shell(t)
 	dir := t.TempDir()
-	var out bytes.Buffer
-	err := proctest.Command(&out, "-dir", dir, "-n", "2", "-prolog", "echo p >>"+dir+"/trace", "-epilog", "echo e >>"+dir+"/trace",
-		"echo j >>"+dir+"/trace", "exit 3").Run()
-	require.NoError(t, err, out.String())
+	out := succeeds(t, "-dir", dir, "-n", "2", "-prolog", "echo p >>"+dir+"/trace", "-epilog", "echo e >>"+dir+"/trace",
+		"echo j >>"+dir+"/trace", "exit 3")
 	trace, err := os.ReadFile(filepath.Join(dir, "trace"))
 	require.NoError(t, err)
 	require.Equal(t, 4, strings.Count(string(trace), "p"))
 	require.Equal(t, 2, strings.Count(string(trace), "j"), "once on each node")
 	require.Equal(t, 4, strings.Count(string(trace), "e"))
-	require.Equal(t, 2, strings.Count(out.String(), " clean"))
+	require.Equal(t, 2, strings.Count(out, " clean"))
 }
 
 // One job is in its epilog and one runs when the manager is killed. Both go on.
 func TestJobsSurviveKill9(t *testing.T) {
-	proctest.Shell(t)
 	dir := t.TempDir()
 	done, trace := filepath.Join(dir, "done"), filepath.Join(dir, "trace")
 	until := "; until test -e " + done + "; do sleep .01; done"
@@ -85,7 +72,7 @@ func TestJobsSurviveKill9(t *testing.T) {
 	_ = first.Wait() // it was killed
 	require.NoError(t, os.WriteFile(done, nil, 0o600))
 	proctest.Await(t, trace, "l\n", 1)
-	next := goOn(t, args...)
+	next := succeeds(t, args...)
 	require.Contains(t, next, ` finish {"status":768}`, "the status of the second job is not lost")
 	require.Equal(t, 2, strings.Count(next, " clean"), next)
 	require.NotContains(t, next, "exception")
@@ -93,7 +80,7 @@ func TestJobsSurviveKill9(t *testing.T) {
 	require.NoError(t, err)
 	count := func(what string) int { return strings.Count(string(ran), what) }
 	require.Equal(t, []int{2, 1, 1, 1, 2}, []int{count("p"), count("j"), count("k"), count("l"), count("e")})
-	require.NoError(t, proctest.Command(io.Discard, args...).Run(), "nothing is left to do")
+	require.Empty(t, succeeds(t, args...), "nothing is left to do")
 	left, err := filepath.Glob(filepath.Join(dir, "node-*", "*"))
 	require.NoError(t, err)
 	require.Empty(t, left, "the nodes have forgotten all of it")
@@ -101,7 +88,6 @@ func TestJobsSurviveKill9(t *testing.T) {
 
 // Whenever the manager is killed, each job, prolog and epilog runs once on each node.
 func TestEverythingRunsOnceWheneverTheManagerIsKilled(t *testing.T) {
-	proctest.Shell(t)
 	dir := t.TempDir()
 	trace := filepath.Join(dir, "trace")
 	args := []string{"-dir", dir, "-n", "2", "-prolog", "echo p >>" + trace, "-epilog", "echo e >>" + trace}
@@ -116,7 +102,7 @@ func TestEverythingRunsOnceWheneverTheManagerIsKilled(t *testing.T) {
 		require.NoError(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 	}
-	last := goOn(t, args...)
+	last := succeeds(t, args...)
 	ran, err := os.ReadFile(trace)
 	require.NoError(t, err)
 	for _, what := range []string{"p", "j", "e"} {
@@ -126,29 +112,23 @@ func TestEverythingRunsOnceWheneverTheManagerIsKilled(t *testing.T) {
 }
 
 func TestANodeWhoseEpilogFailedIsOutOfService(t *testing.T) {
-	proctest.Shell(t)
-	var out bytes.Buffer
-	require.NoError(t, proctest.Command(&out, "-dir", t.TempDir(), "-n", "8", "-epilog", "exit 1", "true", "true").Run(), out.String())
-	require.Equal(t, 8, strings.Count(out.String(), "epilog failed for job"), out.String())
-	require.Contains(t, out.String(), "unsatisfiable request for 8 whole nodes", "no node is left for the second job")
-	require.Equal(t, 2, strings.Count(out.String(), " clean"), out.String())
+	out := succeeds(t, "-dir", t.TempDir(), "-n", "8", "-epilog", "exit 1", "true", "true")
+	require.Equal(t, 8, strings.Count(out, "epilog failed for job"), out)
+	require.Contains(t, out, "unsatisfiable request for 8 whole nodes", "no node is left for the second job")
+	require.Equal(t, 2, strings.Count(out, " clean"), out)
 }
 
 func TestAnInterruptCancelsTheJobs(t *testing.T) {
-	proctest.Shell(t)
 	dir := t.TempDir()
 	cmd, out := start(t, dir, "-dir", dir, "-epilog", "echo swept", "sleep 9")
 	proctest.Await(t, out, " start\n", 1)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Skip("there are no signals: ", err)
-	}
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
 	proctest.Await(t, out, "swept\n", 1)
 	proctest.Await(t, out, " clean\n", 1)
 }
 
 func TestBadInputLosesNothing(t *testing.T) {
-	proctest.Shell(t)
 	require.Contains(t, fails(t, 2, "-n", "9", "true"), "-n must be 1 to 8")
 	require.Contains(t, fails(t, 2, "a\xff"), "UTF-8")
 	dir := t.TempDir()

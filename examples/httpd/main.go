@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command httpd is a resource manager with an HTTP interface: nodes of this machine that run
 // the jobs of one user, with a prolog and an epilog on each node.
 //
@@ -26,11 +28,12 @@
 // start, or longer if it still runs then.
 //
 // A job runs the command of its first task once on each of its nodes, in the folder and with
-// the environment of httpd, and its output is that of httpd. It needs a Unix system. In
-// -actions a duration is a text (RFC 23), such as "release-after":"0".
+// the environment of httpd, and its output is that of httpd. Jobs, prologs, epilogs and
+// housekeeping have the job's id in FLUX_JOB_ID and the rank of their node in JOBLIFE_RANK. It
+// needs a Unix system. In -actions a duration is a text (RFC 23), such as "release-after":"0".
 //
-// This file has the restart and what follows from a Ready, http.go the requests. The executor
-// and its nodes are those of package proc, whose processes outlive the program.
+// The nodes, their executor and the restart are those of package proc, whose processes outlive
+// the program.
 package main
 
 import (
@@ -40,42 +43,50 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/proc"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
-	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
 )
 
-// uid is who asks.
-var uid = uint32(os.Getuid())
+const maxBody = 1 << 20
+
+// timeout is how long a client may take to send a request, and to read a part of an answer.
+var timeout = 10 * time.Second
+
+// user is who asks.
+var user = joblife.Cred{UserID: uint32(os.Getuid())}
 
 func main() {
 	proc.Shim() // it is one, or goes on
-	dir := flag.String("dir", filepath.Join(os.TempDir(), "joblife-httpd"), "the `folder` that keeps the jobs, and has the socket")
-	nodes := flag.Int("nodes", 4, "how many nodes there are, at most 1024")
-	cores := flag.Int("cores", 2, "how many cores each node has, at most 1024")
-	config := joblife.Config{
-		Owner: uid, Epoch: time.Unix(1_700_000_000, 0), Hooks: []joblife.Hooks{joblife.Dependencies()},
+	cfg := proc.Config{Warn: warn, Manager: joblife.Config{
+		Owner: user.UserID, Epoch: time.Unix(1_700_000_000, 0), Hooks: []joblife.Hooks{joblife.Dependencies()},
 		Limits: purge.Limits{MaxCount: jobstate.Some(100_000)},
-	}
+	}}
+	flag.StringVar(&cfg.Dir, "dir", filepath.Join(os.TempDir(), "joblife-httpd"), "the `folder` that keeps the jobs, and has the socket")
+	flag.IntVar(&cfg.Nodes, "nodes", 4, "how many nodes there are, at most 1024")
+	flag.IntVar(&cfg.Cores, "cores", 2, "how many cores each node has, at most 1024")
 	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
-		return cmp.Or(d.Decode(&config.Actions), json.Unmarshal([]byte(text), &config.Actions)) // which takes no more than one value
+		actions := &cfg.Manager.Actions
+		return cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
 	})
 	flag.Parse()
 	if flag.NArg() > 0 {
@@ -83,99 +94,194 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if err := run(ctx, *dir, *nodes, *cores, config); err != nil && ctx.Err() == nil {
+	if err := run(ctx, cfg); err != nil {
 		warn(err)
 		os.Exit(1)
 	}
 }
 
-func warn(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "httpd:", err)
-	}
-}
+func warn(err error) { fmt.Fprintln(os.Stderr, "httpd:", err) }
 
-// A server is a manager, with its scheduler and its executor.
+// A server is a manager, and who asks it.
 type server struct {
 	*loop.Loop
-	store     *boltstore.Store
-	cluster   *proc.Cluster
-	scheduler *sched.Scheduler              // only the Loop uses it
-	end       context.CancelCauseFunc       // ends the program
-	events    atomic.Pointer[chan struct{}] // is closed when a job has another event
+	store *boltstore.Store
+
+	// Only the Loop uses these, in a View too.
+	scheduler *sched.Scheduler
+	events    chan struct{} // is closed when there are more
 }
 
-func run(ctx context.Context, dir string, nodes, cores int, config joblife.Config) error {
-	if min(nodes, cores) < 1 || max(nodes, cores) > 1024 {
-		return errors.New("-nodes and -cores must be 1 to 1024")
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	store, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
+func run(ctx context.Context, cfg proc.Config) error {
+	s := &server{scheduler: sched.New(sched.Config{Policy: sched.EASY{}}), events: make(chan struct{})}
+	cfg.Scheduler = s.scheduler
+	cluster, err := proc.Open(cfg)
 	if err != nil {
 		return err
 	}
-	defer store.Close()
-	m, left, err := joblife.Restore(time.Now(), config, store.Records())
+	defer cluster.Close()
+	s.store = cluster.Store
+	s.Loop, err = loop.New(cluster.Manager, loop.Config{
+		Store: s.store, Scheduler: s.scheduler, Refused: cluster.Refused,
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
+			cluster.Do(rd)
+			close(s.events) // wakes those who follow a log
+			s.events = make(chan struct{})
+		},
+	})
 	if err != nil {
 		return err
 	}
-	inventory, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cores-1))},
-	}}})
+	return cluster.Run(ctx, s.Loop, func(ctx context.Context) error { return s.serve(ctx, filepath.Join(cfg.Dir, "http")) })
+}
+
+// serve serves requests until ctx ends.
+func (s *server) serve(ctx context.Context, socket string) error {
+	mux := http.NewServeMux()
+	for pattern, do := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
+		"GET /jobs": s.list, "POST /jobs": s.submit, "GET /jobs/{id}": s.show, "DELETE /jobs/{id}": s.cancel,
+		"GET /jobs/{id}/log": s.follow, "GET /resources": s.resources,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if v, err := do(w, r); err != nil {
+				http.Error(w, err.Error(), status(err))
+			} else if v != nil {
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(v) // the client may be gone
+			}
+		})
+	}
+	l, err := lines.Listen(socket) // for this user only
 	if err != nil {
 		return err
 	}
-	s := &server{store: store, scheduler: sched.New(sched.Config{Policy: sched.EASY{}})}
-	ctx, s.end = context.WithCancelCause(ctx)
-	s.announce()
-	if s.cluster, err = proc.NewCluster(dir, nodes, s.put, warn); err != nil {
-		return err
+	h := http.Server{
+		Handler: http.MaxBytesHandler(mux, maxBody), ReadTimeout: timeout, WriteTimeout: timeout,
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
-	up := idset.Difference(inventory.Ranks(), s.cluster.GivenUp(m))
-	if err := s.scheduler.Acquire(pool.Acquire{Resources: inventory, Change: pool.Change{Up: up}}); err != nil {
-		return err
+	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
+	fmt.Println("httpd: requests to", socket)
+	return h.Serve(l)
+}
+
+// status is how HTTP says why there is no answer.
+func status(err error) int {
+	switch {
+	case errors.Is(err, joblife.ErrUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, joblife.ErrInactive):
+		return http.StatusConflict
+	case errors.As(err, new(*http.MaxBytesError)):
+		return http.StatusRequestEntityTooLarge
+	case errors.Is(err, boltstore.ErrDamaged):
+		return http.StatusInternalServerError
+	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded):
+		return http.StatusServiceUnavailable
 	}
-	s.cluster.Recover(left)
-	if s.Loop, err = loop.New(m, loop.Config{Store: store, Scheduler: s.scheduler, Effects: s.effects, Refused: s.cluster.Refused}); err != nil {
-		return err
+	return http.StatusBadRequest
+}
+
+type object map[string]any
+
+func (s *server) submit(_ http.ResponseWriter, r *http.Request) (any, error) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
 	}
-	go func() {
-		err := s.cluster.Connect(ctx, s.Loop)
-		if err == nil {
-			err = s.serve(ctx, filepath.Join(dir, "http"))
+	job, err := s.Call(r.Context(), joblife.Submit{By: user, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	return object{"id": job.Job.String()}, err
+}
+
+func (s *server) cancel(_ http.ResponseWriter, r *http.Request) (any, error) {
+	id, err := jobid.Parse(r.PathValue("id"))
+	if err == nil {
+		_, err = s.Call(r.Context(), joblife.Raise{ID: id, Type: "cancel"})
+	}
+	return object{"id": id.String()}, err
+}
+
+// list tells of the jobs that are not over.
+func (s *server) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+	jobs := []object{}
+	err := s.View(r.Context(), func(m *joblife.Manager) {
+		for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
+			jobs = append(jobs, describe(v.Job()))
 		}
-		s.end(err)
-	}()
-	return s.Run(ctx)
+	})
+	return jobs, err
 }
 
-// put passes what the executor says. If there is no room, a restart repairs it.
-func (s *server) put(inputs ...joblife.Input) {
-	if err := s.Put(inputs...); err != nil {
-		s.end(err)
+func describe(job *jobstate.Job) object {
+	v := object{"id": job.ID().String(), "state": job.State().String(), "waiting": job.Waiting()}
+	if result, ok := job.Result(); ok {
+		v["result"] = result.String()
+	}
+	return v
+}
+
+// read returns what is durable of a job, which no manager has to be asked for.
+func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
+	id, err := jobid.Parse(r.PathValue("id"))
+	if err == nil {
+		stored, err = s.store.Read(id)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
+	}
+	if err == nil {
+		job, err = jobstate.Replay(id, stored.Eventlog)
+	}
+	return stored, job, err
+}
+
+func (s *server) show(_ http.ResponseWriter, r *http.Request) (any, error) {
+	stored, job, err := s.read(r)
+	if err != nil {
+		return nil, err
+	}
+	v := describe(job)
+	v["R"] = json.RawMessage(stored.R)
+	return v, nil
+}
+
+// follow writes the log of a job until the job is over, or the client is gone.
+func (s *server) follow(w http.ResponseWriter, r *http.Request) (any, error) {
+	control := http.NewResponseController(w)
+	for sent := 0; ; {
+		var next chan struct{}
+		err := s.View(r.Context(), func(*joblife.Manager) { next = s.events }) // before the read
+		stored, job, unread := s.read(r)
+		switch err = cmp.Or(err, unread); {
+		case err != nil && sent > 0:
+			panic(http.ErrAbortHandler) // the client sees that this is not the end
+		case err != nil:
+			return nil, err
+		}
+		_ = control.SetWriteDeadline(time.Now().Add(timeout)) // Flush tells what goes wrong
+		_, _ = w.Write(stored.Eventlog[sent:])
+		if control.Flush() != nil || job.State() == jobstate.StateInactive {
+			return nil, nil
+		}
+		sent = len(stored.Eventlog)
+		select {
+		case <-next:
+		case <-r.Context().Done():
+		}
 	}
 }
 
-// effects does what follows from records that are durable.
-func (s *server) effects(_ *joblife.Manager, rd *joblife.Ready) {
-	s.cluster.Do(rd)
-	for _, d := range rd.Drain {
-		warn(fmt.Errorf("node %v is drained: %s", d.Ranks, d.Reason))
-		warn(s.scheduler.Acquire(pool.Acquire{Change: pool.Change{Down: d.Ranks}}))
-		s.put(joblife.Drained{Ranks: d.Ranks.Clone()})
-	}
-	for _, f := range rd.Faults {
-		warn(f)
-	}
-	s.announce()
-}
-
-// announce wakes those who follow a log.
-func (s *server) announce() {
-	next := make(chan struct{})
-	if before := s.events.Swap(&next); before != nil {
-		close(*before)
-	}
+func (s *server) resources(_ http.ResponseWriter, r *http.Request) (v any, err error) {
+	err = s.View(r.Context(), func(m *joblife.Manager) {
+		p, held := s.scheduler.Pool(), []object{}
+		for h := range m.Holders() {
+			held = append(held, object{"job": h.Job.String(), "by": strings.TrimSpace(h.Kind.String() + " " + h.Description), "ranks": h.Ranks})
+		}
+		for id, r := range m.Allocated() {
+			if _, ok := m.Job(id); !ok {
+				held = append(held, object{"job": id.String(), "by": "a job that cannot be read", "ranks": r.Ranks()})
+			}
+		}
+		v = object{"all": p.Inventory(), "down": p.Down().Ranks(), "free": p.Available(), "held": held}
+	})
+	return v, err
 }

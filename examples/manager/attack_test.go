@@ -321,7 +321,7 @@ func (a *assault) judge(id int, name, kind string, status, node int) {
 		require.Equal(a.t, id, a.held[f.node])
 		require.True(a.t, f.over || !f.running, "job %d runs and its node is free", id)
 		a.held[f.node] = 0
-		require.True(a.t, !f.seen["epilog-fail"] || f.safe, "job %d: the node was not drained", id)
+		require.True(a.t, !f.seen["perilog-fail"] || f.safe, "job %d: the node was not drained", id)
 	case "epilog-finish":
 		require.True(a.t, f.swept, "job %d: its epilog is not over", id)
 	}

@@ -6,10 +6,9 @@ import (
 	"io/fs"
 	"iter"
 	"strings"
-	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
@@ -30,10 +29,6 @@ type store interface {
 	close() error
 }
 
-// lockedIn is how long a start waits for a store that is locked: a process that was killed may
-// not be gone yet, and its child has the lock until it begins its program.
-const lockedIn = time.Second
-
 // openStore opens the store that the command line names.
 func openStore(p *process) (store, error) {
 	kind, path, _ := strings.Cut(p.o.store, ":")
@@ -44,15 +39,11 @@ func openStore(p *process) (store, error) {
 		p.kvs = &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}
 		return p.kvs, nil
 	}
-	for until := time.Now().Add(lockedIn); ; time.Sleep(lockedIn / 50) {
-		d, err := openDisk(kind, path, p.printf)
-		switch {
-		case err == nil:
-			return local{d}, nil
-		case !errors.Is(err, logfile.ErrLocked) || time.Now().After(until):
-			return nil, err
-		}
+	d, err := lines.Open(func() (disk, error) { return openDisk(kind, path, p.printf) })
+	if err != nil {
+		return nil, err
 	}
+	return local{d}, nil
 }
 
 func openDisk(kind, path string, warn func(string, ...any)) (disk, error) {

@@ -42,7 +42,7 @@ func TestTheStoryIsComplete(t *testing.T) {
 	}
 }
 
-func TestTheSampleFitsATerminal(t *testing.T) {
+func TestTheSampleTakesOtherFlags(t *testing.T) {
 	require.Equal(t, sample, prog.Sample(t))
 	require.Less(t, len(prog.Sample(t, "-v=false")), len(sample))
 }

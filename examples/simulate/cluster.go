@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -384,7 +383,11 @@ func (c *cluster) launch(l joblife.Launch) {
 		mean, odd = c.o.prolog, 0
 	}
 	rng := rand.New(rand.NewPCG(c.seed, uint64(l.Job)<<8|uint64(l.Action.Kind)))
-	exits := make(map[seconds][]uint32) // when, and on which nodes
+	type exit struct {
+		takes seconds
+		rank  uint32
+	}
+	list := make([]exit, 0, l.Ranks.Len())
 	c.occupy(l.Job, l.Ranks)
 	for rank := range l.Ranks.All() {
 		takes := float64(mean) * (0.75 + rng.Float64()/2)
@@ -392,15 +395,21 @@ func (c *cluster) launch(l joblife.Launch) {
 			takes += rng.ExpFloat64() * float64(c.o.straggler)
 		}
 		c.nodes[rank].last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
-		after := max(1, seconds(takes+0.5))
-		exits[after] = append(exits[after], rank)
+		list = append(list, exit{max(1, seconds(takes+0.5)), rank})
 	}
-	c.acting += l.Ranks.Len()
-	for _, after := range slices.Sorted(maps.Keys(exits)) {
-		c.after(after, func() {
-			for _, rank := range exits[after] {
-				if n := &c.nodes[rank]; n.acts() && n.holder == l.Job && n.last.Action == l.Action && n.last.Attempt == l.Attempt {
-					c.exit(rank, perilog.ReportExited)
+	c.acting += len(list)
+	slices.SortStableFunc(list, func(a, b exit) int { return int(a.takes - b.takes) })
+	for len(list) > 0 {
+		later := slices.IndexFunc(list, func(e exit) bool { return e.takes > list[0].takes })
+		if later < 0 {
+			later = len(list)
+		}
+		group := list[:later]
+		list = list[later:]
+		c.after(group[0].takes, func() {
+			for _, e := range group {
+				if n := &c.nodes[e.rank]; n.acts() && n.holder == l.Job && n.last.Action == l.Action && n.last.Attempt == l.Attempt {
+					c.exit(e.rank, perilog.ReportExited)
 				}
 			}
 		})

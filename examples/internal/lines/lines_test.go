@@ -87,20 +87,6 @@ func TestWhatStandsInTheWayOfASocket(t *testing.T) {
 	}
 }
 
-// A folded transcript is the same without what folds it, and each line fits.
-func TestAFoldedLineFitsATerminal(t *testing.T) {
-	for _, text := range []string{
-		"\n", "short\n", strings.Repeat("x", columns) + "\n", strings.Repeat("abc,", 60) + "\n",
-		"> {" + strings.Repeat("word ", 40) + "\n", strings.Repeat("é,", 99) + "\n",
-	} {
-		folded := fold(text)
-		require.Equal(t, text, strings.ReplaceAll(folded, "\n"+indent, ""))
-		for line := range strings.Lines(folded) {
-			require.LessOrEqual(t, len([]rune(line)), columns+1, folded)
-		}
-	}
-}
-
 func TestATextIsOneLineThatNoTerminalObeys(t *testing.T) {
 	require.Equal(t, `a "b" \c ƒ½ é`, Escape(`a "b" \c ƒ½ é`))
 	require.Equal(t, `\x1b[2J\n\r\t\u009b\x9b\u202e\x7f`, Escape("\x1b[2J\n\r\t\u009b\x9b\u202e\x7f"))

@@ -8,47 +8,13 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // PlaySample plays the conversation that comes with a program, with the command line
-// of the transcript and args. It folds long lines.
+// of the transcript and args.
 func PlaySample(create func() *Program, args []string, w io.Writer) error {
 	args = slices.DeleteFunc(slices.Clone(args), func(s string) bool { return strings.TrimLeft(s, "-") == "sample" })
-	var played bytes.Buffer
-	err := Transcribe(create, create().Sample, args, &played)
-	for text := range strings.Lines(played.String()) {
-		if _, failed := io.WriteString(w, fold(text)); failed != nil {
-			return failed
-		}
-	}
-	return err
-}
-
-// Lines of the sample fit a terminal. What goes on in the next line is indented.
-const (
-	columns = 100
-	indent  = "    "
-)
-
-// fold returns a line in lines that fit, broken behind commas.
-func fold(text string) string {
-	var b strings.Builder
-	room := columns
-	for utf8.RuneCountInString(strings.TrimSuffix(text, "\n")) > room {
-		end := 0
-		for i, n := range text {
-			if n == ',' || end == 0 && n == ' ' && i > 1 {
-				end = i + 1
-			}
-			if utf8.RuneCountInString(text[:i]) >= room-1 && end > 0 {
-				break
-			}
-		}
-		b.WriteString(text[:end] + "\n" + indent)
-		text, room = text[end:], columns-len(indent)
-	}
-	return b.String() + text
+	return Transcribe(create, create().Sample, args, w)
 }
 
 // A Peer has a conversation that is played.

@@ -1,9 +1,12 @@
+//go:build unix
+
 package proc
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -11,40 +14,86 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge/boltstore"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
 )
 
-// A Cluster is nodes of this machine, and the executor of a manager.
-type Cluster struct {
-	put   func(...joblife.Input)
-	warn  func(error)
-	nodes []*runner
+// A Config says what a Cluster is.
+type Config struct {
+	Dir          string // keeps the jobs, and has a folder for each node
+	Nodes, Cores int    // how many nodes there are, and cores in each: 1 to 1024
+	Manager      joblife.Config
+	Scheduler    Scheduler   // gets the nodes
+	Warn         func(error) // gets what goes wrong
+}
 
-	mu       sync.Mutex // what nodes say comes from any goroutine
+// A Scheduler is such as that of package sched.
+type Scheduler interface {
+	Acquire(pool.Acquire) error
+	Drain(ranks *idset.Set) error
+}
+
+// A Cluster is nodes of this machine, the executor of their manager, and a store of its jobs.
+type Cluster struct {
+	Manager *joblife.Manager // for a loop.Loop, with the Scheduler of Config
+	Store   *boltstore.Store
+
+	report func(error)
+	nodes  []*runner
+
+	mu       sync.Mutex             // what nodes say comes from any goroutine
+	put      func(...joblife.Input) // from Run on
 	executor exec.Executor
 	sessions []exec.Session
 	timer    *time.Timer
-	todo     [][]func() // what each node has to do, in order
-	idle     sync.Cond  // a node has done it
+	done     []chan struct{} // closed when a node has done what it was asked last
 }
 
-// NewCluster returns n nodes with what they run. Each has a folder in dir. Put puts inputs in
-// the line of a manager, and warn gets what goes wrong.
-func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error)) (*Cluster, error) {
-	c := &Cluster{put: put, warn: warn, nodes: make([]*runner, n), sessions: make([]exec.Session, n), todo: make([][]func(), n)}
+// Open opens the folder, or makes it, and restores the manager. The nodes are in service, but
+// for those where an action runs that was given up: they were drained.
+func Open(cfg Config) (*Cluster, error) {
+	if min(cfg.Nodes, cfg.Cores) < 1 || max(cfg.Nodes, cfg.Cores) > 1024 {
+		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", cfg.Nodes, cfg.Cores)
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	store, err := lines.Open(func() (*boltstore.Store, error) { return boltstore.Open(filepath.Join(cfg.Dir, "jobs.db")) })
+	if err != nil {
+		return nil, err
+	}
+	c, err := newCluster(cfg.Dir, cfg.Nodes, cfg.Warn)
+	if err == nil {
+		c.Store = store
+		err = c.restore(cfg)
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return c, nil
+}
+
+// newCluster returns n nodes with what they run.
+func newCluster(dir string, n int, report func(error)) (*Cluster, error) {
+	c := &Cluster{report: report, nodes: make([]*runner, n), sessions: make([]exec.Session, n), done: make([]chan struct{}, n)}
 	c.timer = time.AfterFunc(time.Hour, func() { c.Do(new(joblife.Ready)) })
-	c.idle.L = &c.mu
 	c.mu.Lock() // a task of an earlier life may end at any time
 	defer c.mu.Unlock()
+	idle := make(chan struct{})
+	close(idle)
 	for rank := range c.nodes {
 		var err error
-		c.nodes[rank], err = newRunner(filepath.Join(dir, fmt.Sprint("node-", rank)), func(task exec.Task) { c.said(rank, task) }, warn)
+		c.done[rank] = idle
+		c.nodes[rank], err = newRunner(filepath.Join(dir, fmt.Sprint("node-", rank)), rank, func(task exec.Task) { c.said(rank, task) }, c.warn)
 		if err != nil {
 			return nil, err
 		}
@@ -52,12 +101,32 @@ func NewCluster(dir string, n int, put func(...joblife.Input), warn func(error))
 	return c, nil
 }
 
-// Recover says what a restart of the manager has left, before the manager is asked for more.
-func (c *Cluster) Recover(left joblife.Recovered) {
+// restore restores the manager, and gives the scheduler the nodes.
+func (c *Cluster) restore(cfg Config) error {
+	m, left, err := joblife.Restore(time.Now(), cfg.Manager, c.Store.Records())
+	if err != nil {
+		return err
+	}
+	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(cfg.Nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cfg.Cores-1))},
+	}}})
+	if err != nil {
+		return err
+	}
+	c.Manager = m
+	c.recover(left)
+	if err := cfg.Scheduler.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
+		return err
+	}
+	return cfg.Scheduler.Drain(c.givenUp())
+}
+
+// recover has the executor hear what a restart of the manager has left.
+func (c *Cluster) recover(left joblife.Recovered) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, u := range left.Unresolved {
-		c.check(c.executor.Recover(u.Job, u.Unresolved))
+		c.warn(c.executor.Recover(u.Job, u.Unresolved))
 	}
 	for _, q := range left.Quarantined {
 		c.warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
@@ -65,11 +134,10 @@ func (c *Cluster) Recover(left joblife.Recovered) {
 	}
 }
 
-// GivenUp returns the ranks where an action runs for which m does not wait any more. They were
-// drained, and a restart must not put them in service. Call it before m is asked for more.
-func (c *Cluster) GivenUp(m *joblife.Manager) *idset.Set {
+// givenUp returns the ranks where an action runs for which the manager does not wait any more.
+func (c *Cluster) givenUp() *idset.Set {
 	held := make(map[jobid.ID]*idset.Set)
-	for h := range m.Holders() {
+	for h := range c.Manager.Holders() {
 		held[h.Job] = idset.Union(held[h.Job], h.Ranks)
 	}
 	ranks := new(idset.Set)
@@ -84,15 +152,35 @@ func (c *Cluster) GivenUp(m *joblife.Manager) *idset.Set {
 	return ranks
 }
 
-// Connect says the hello of the executor to the manager of l. Then its nodes say what they
-// run: what the manager did not ask for is killed.
-func (c *Cluster) Connect(ctx context.Context, l *loop.Loop) error {
-	if _, err := l.Call(ctx, joblife.ExecHello{}); err != nil {
+// Run runs a Loop whose Effects call Do. When the nodes have said what they run, and what the
+// manager did not ask for is killed, it calls serve. It returns the error of serve, or nil when
+// ctx ends.
+func (c *Cluster) Run(parent context.Context, l *loop.Loop, serve func(context.Context) error) error {
+	ctx, end := context.WithCancelCause(parent)
+	c.mu.Lock()
+	c.put = func(inputs ...joblife.Input) {
+		if err := l.Put(inputs...); err != nil {
+			end(err) // a restart repairs it
+		}
+	}
+	c.mu.Unlock()
+	go func() {
+		_, err := l.Call(ctx, joblife.ExecHello{})
+		if err == nil {
+			err = c.connect()
+		}
+		if err == nil {
+			err = serve(ctx)
+		}
+		end(err)
+	}()
+	if err := l.Run(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(parent)) {
 		return err
 	}
-	return c.connect()
+	return nil
 }
 
+// connect begins the sessions of all nodes.
 func (c *Cluster) connect() (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,17 +202,18 @@ func (c *Cluster) said(rank int, task exec.Task) {
 		return
 	}
 	if err := c.executor.Update(c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
-		c.check(err)
+		c.warn(err)
 	}
 	c.act()
 }
 
-// Do does what the manager wants done by the executor and its nodes: all but Drain.
+// Do does what the manager wants done by the executor and its nodes. It warns of drains, which
+// are the scheduler's, and of faults.
 func (c *Cluster) Do(rd *joblife.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, msg := range rd.Exec {
-		c.check(c.executor.Handle(msg))
+		c.warn(c.executor.Handle(msg))
 	}
 	for _, r := range rd.Raised {
 		if r.Severity == 0 {
@@ -132,7 +221,7 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 		}
 	}
 	for _, l := range rd.Launch {
-		c.check(c.executor.Launch(l.Job, l.Launch))
+		c.warn(c.executor.Launch(l.Job, l.Launch))
 	}
 	for _, s := range rd.Signal {
 		c.executor.Signal(s.Job, s.Signal)
@@ -147,6 +236,12 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 			c.executor.Forget(f.ID, true)
 		}
 	}
+	for _, d := range rd.Drain {
+		c.warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
+	}
+	for _, f := range rd.Faults {
+		c.warn(f)
+	}
 	c.act()
 }
 
@@ -159,16 +254,20 @@ func (c *Cluster) Refused(in joblife.Input, err error) {
 	}
 }
 
-// act does what the executor wants done.
+// act does what the executor wants done. Each node does it in order. A start waits for a disk,
+// and neither the manager nor another node does.
 func (c *Cluster) act() {
 	todo := c.executor.Take(eventlog.FromTime(time.Now()))
 	for _, cmd := range todo.Commands {
 		args := c.args(cmd)
 		for rank := range cmd.Ranks.All() {
-			c.todo[rank] = append(c.todo[rank], func() { c.check(c.nodes[rank].do(cmd, args)) })
-			if len(c.todo[rank]) == 1 {
-				go c.obey(rank)
-			}
+			before, done := c.done[rank], make(chan struct{})
+			c.done[rank] = done
+			go func() {
+				<-before
+				c.warn(c.nodes[rank].do(cmd, args))
+				close(done)
+			}()
 		}
 	}
 	for _, r := range todo.Responses {
@@ -188,27 +287,20 @@ func (c *Cluster) act() {
 	}
 }
 
-// obey does what a node has to do. A start waits for a disk, and the manager does not.
-func (c *Cluster) obey(rank uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(c.todo[rank]) > 0 {
-		do := c.todo[rank][0]
-		c.mu.Unlock()
-		do()
-		c.mu.Lock()
-		c.todo[rank] = c.todo[rank][1:]
-	}
-	c.idle.Broadcast()
+// Close waits for the nodes, and closes the Store. What the nodes were not asked when the
+// program ended, they are asked in its next life.
+func (c *Cluster) Close() error {
+	c.wait()
+	return c.Store.Close()
 }
 
-// Wait waits until the nodes have done what they were asked before. What they were not when
-// the program ended, they are asked in its next life.
-func (c *Cluster) Wait() {
+// wait waits until the nodes have done what they were asked before.
+func (c *Cluster) wait() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for slices.ContainsFunc(c.todo, func(left []func()) bool { return len(left) > 0 }) {
-		c.idle.Wait()
+	asked := slices.Clone(c.done)
+	c.mu.Unlock()
+	for _, done := range asked {
+		<-done
 	}
 }
 
@@ -219,15 +311,15 @@ func (c *Cluster) args(cmd exec.Command) []string {
 		return cmd.Launch.Command
 	case cmd.Start != nil:
 		spec, err := jobspec.Parse(cmd.Start.Jobspec)
-		if c.check(err); err == nil {
+		if c.warn(err); err == nil {
 			return spec.Command()
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) check(err error) {
+func (c *Cluster) warn(err error) {
 	if err != nil {
-		c.warn(err)
+		c.report(err)
 	}
 }

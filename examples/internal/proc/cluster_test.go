@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -13,7 +14,9 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -59,16 +62,30 @@ func (l *clusterLine) reported(kind perilog.ReportKind) (lines []string) {
 	return lines
 }
 
+// nodes returns the resources of n nodes.
+func nodes(t *testing.T, n uint32) *rset.R {
+	t.Helper()
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, n-1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	return r
+}
+
+// begin returns n nodes that put inputs in the line.
+func (l *clusterLine) begin(t *testing.T, dir string, n int) *Cluster {
+	t.Helper()
+	c, err := newCluster(dir, n, func(err error) { t.Error(err) })
+	require.NoError(t, err)
+	c.put = l.put
+	return c
+}
+
 // Tasks end in any goroutine while the manager asks for others, stops them and forgets them
 // (-race).
 func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 	const jobs, size = 12, 3
-	dir, first := t.TempDir(), new(clusterLine)
-	warn := func(err error) { t.Error(err) }
-	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, size-1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	require.NoError(t, err)
-	c, err := NewCluster(dir, size, first.put, warn)
-	require.NoError(t, err)
+	first := new(clusterLine)
+	r := nodes(t, size)
+	c := first.begin(t, t.TempDir(), size)
 	var wait sync.WaitGroup
 	for id := range jobid.ID(jobs) {
 		if id == jobs/2 {
@@ -98,19 +115,17 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 // Neither the manager nor another node waits for a node with a slow disk, which does all in order.
 func TestASlowNodeDelaysNoOther(t *testing.T) {
 	l := new(clusterLine)
-	c, err := NewCluster(t.TempDir(), 2, l.put, func(err error) { t.Error(err) })
-	require.NoError(t, err)
-	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	require.NoError(t, err)
+	c := l.begin(t, t.TempDir(), 2)
+	r := nodes(t, 2)
 	require.NoError(t, c.connect())
-	c.nodes[0].doing.Lock()
+	c.nodes[0].mu.Lock()
 	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
 	c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
 	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].list()) == 1 })
-	require.Empty(t, c.nodes[0].list())
-	c.nodes[0].doing.Unlock()
+	require.Empty(t, c.nodes[0].tasks)
+	c.nodes[0].mu.Unlock()
 	await(t, "the job does not end", func() bool { return l.finished(3<<8) == 1 })
-	c.Wait()
+	c.wait()
 	require.Empty(t, slices.Concat(c.nodes[0].list(), c.nodes[1].list()))
 }
 
@@ -124,10 +139,9 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 	lost := []joblife.Unresolved{{Job: 7, Unresolved: perilog.Unresolved{Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Reason: perilog.ReasonLost}}}
 	for life := range 2 {
 		l := new(clusterLine)
-		c, err := NewCluster(dir, 1, l.put, func(err error) { t.Error(err) })
-		require.NoError(t, err)
+		c := l.begin(t, dir, 1)
 		if life > 0 {
-			c.Recover(joblife.Recovered{Unresolved: lost})
+			c.recover(joblife.Recovered{Unresolved: lost})
 		}
 		require.NoError(t, c.connect())
 		if life == 0 {
@@ -154,13 +168,33 @@ func TestTasksEndWhileAClusterBegins(t *testing.T) {
 		require.NoError(t, earlier.do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-	c, err := NewCluster(dir, 500, l.put, func(err error) { t.Error(err) })
-	require.NoError(t, err)
-	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	require.NoError(t, err)
+	c := l.begin(t, dir, 500)
+	r := nodes(t, 1)
 	for id := range jobid.ID(jobs) {
 		c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
 	}
 	require.NoError(t, c.connect())
 	await(t, "statuses are lost", func() bool { return l.finished(3<<8) == jobs })
+}
+
+// A program hears of which job it is, and on which node it runs.
+func TestTheEnvironmentOfTasks(t *testing.T) {
+	t.Setenv("FLUX_JOB_ID", "of the program")
+	out, l := filepath.Join(t.TempDir(), "out"), new(clusterLine)
+	command := []string{"sh", "-c", "echo $FLUX_JOB_ID $JOBLIFE_RANK >>" + out}
+	c := l.begin(t, t.TempDir(), 2)
+	require.NoError(t, c.connect())
+	r := nodes(t, 2)
+	spec, err := jobspec.New(jobspec.Job{Command: command})
+	require.NoError(t, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	for _, key := range []jobstate.ActionKey{{Kind: jobstate.ActionProlog}, {Kind: jobstate.ActionEpilog}, perilog.Housekeeping()} {
+		c.Do(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{Action: key, Attempt: 1, Ranks: idset.Of(1), Command: command}}}})
+	}
+	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 8, Jobspec: text, R: r}}})
+	await(t, "they do not end", func() bool { return l.finished(0) == 1 && len(l.reported(perilog.ReportExited)) == 3 })
+	ran, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"ƒ8 1", "ƒ8 1", "ƒ8 1", "ƒ9 0", "ƒ9 1"}, strings.Split(strings.TrimSpace(string(ran)), "\n"))
 }

@@ -16,14 +16,15 @@ const (
 // adoptOrphans makes this process the parent of what its descendants leave.
 func adoptOrphans() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0) }
 
-// marked returns the processes with a token in their environment, and the children of a
-// parent, as handles that another process with the same pid does not get (pidfd). Those of
-// other users are not found, unless this is root. Unsure says that a process has no
-// environment at this time: one that is about to run another program has none.
-func marked(token string, parent int) (found []*os.Process, unsure bool) {
+// signalMarked signals the processes with a token in their environment, and the children of a
+// parent, by handles that another process with the same pid does not get (pidfd). It reports
+// whether there are some. Those of other users are not found, unless this is root. Unsure says
+// that a process has no environment at this time: one that is about to run another program has
+// none.
+func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, false
+		return false, false
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
@@ -40,15 +41,15 @@ func marked(token string, parent int) (found []*os.Process, unsure bool) {
 		case has:
 			p, _ := os.FindProcess(pid) // which has no error
 			if has, _ := is(name); has {
-				found = append(found, p)
-			} else {
-				_ = p.Release()
+				some = true
+				_ = p.Signal(sig) // it may be gone
 			}
+			_ = p.Release()
 		case empty:
 			unsure = unsure || hasMemory(name)
 		}
 	}
-	return found, unsure
+	return some, unsure
 }
 
 func hasParent(pid string, parent int) bool {
@@ -61,16 +62,6 @@ func hasParent(pid string, parent int) bool {
 func hasMemory(pid string) bool {
 	text, err := os.ReadFile("/proc/" + pid + "/statm")
 	return err == nil && !bytes.HasPrefix(text, []byte("0 "))
-}
-
-// signalMarked signals the processes that are marked, and reports whether there are some.
-func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bool) {
-	found, unsure := marked(token, parent)
-	for _, p := range found {
-		_ = p.Signal(sig) // it may be gone
-		_ = p.Release()
-	}
-	return len(found) > 0, unsure
 }
 
 // killAll kills what is left of a task whose shim was killed, and waits for its end.

@@ -1,18 +1,28 @@
+//go:build unix
+
 // Package proc runs the tasks of a node as processes that outlive the program.
 //
 //	func main() {
 //		proc.Shim() // before anything else
-//		cluster, err := proc.NewCluster(dir, n, put, warn)
-//		cluster.Recover(left) // of joblife.Restore
-//		cluster.Do(rd)        // each joblife.Ready
-//		err = cluster.Connect()
+//		cluster, err := proc.Open(proc.Config{Dir: dir, Nodes: 8, Cores: 1, Scheduler: s, Warn: warn})
+//		defer cluster.Close()
+//		l, err := loop.New(cluster.Manager, loop.Config{
+//			Store: cluster.Store, Scheduler: s,
+//			Effects: func(_ *joblife.Manager, rd *joblife.Ready) { cluster.Do(rd) },
+//			Refused: cluster.Refused,
+//		})
+//		err = cluster.Run(ctx, l, serve)
 //	}
 //
-// A Cluster is nodes of this machine and the executor of a manager in the same program. Each
-// task has a shim, which is this program again: it starts the command, waits for it, and
-// writes its status to a record. A task that the program started before it was killed is in
-// the hello of its node in the next life, running or with its status. Nothing runs twice: the
-// record is on the disk before the shim starts.
+// A Cluster is what a resource manager of local processes is made of: its jobs in a bbolt
+// file, nodes of this machine, and their executor. Each task has a shim, which is this program
+// again: it starts the command, waits for it, and writes its status to a record. A task that
+// the program started before it was killed is in the hello of its node in the next life,
+// running or with its status. Nothing runs twice: the record is on the disk before the shim
+// starts.
+//
+// A command has the id of its job in FLUX_JOB_ID, as in Flux, and the rank of its node in
+// JOBLIFE_RANK: a script of Flux would ask its broker for that.
 //
 // Two pipes with names lead to a shim. It gets signals through one, and passes them to the
 // process group of the command. It holds the other as long as it lives, so that no other

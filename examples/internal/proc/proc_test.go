@@ -37,9 +37,10 @@ func TestMain(m *testing.M) {
 	proctest.Main(m, program)
 }
 
-func processes(token string) []*os.Process {
-	found, _ := marked(token, 0)
-	return found
+// runs reports whether there is a process with a token.
+func runs(token string) bool {
+	some, _ := signalMarked(token, 0, 0)
+	return some
 }
 
 var (
@@ -64,7 +65,7 @@ func program() {
 		ossignal.Ignore(syscall.SIGXFSZ)
 		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: headLength + 9, Max: headLength + 9})
 	}
-	r, err := newRunner(os.Getenv("PROC_DIR"), func(exec.Task) {}, nil)
+	r, err := newRunner(os.Getenv("PROC_DIR"), 0, func(exec.Task) {}, nil)
 	if err == nil {
 		err = r.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", os.Getenv("PROC_COMMAND")})
 	}
@@ -86,7 +87,7 @@ func life(t *testing.T, dir, command, crash string) {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	await(t, "the program does not end", func() bool {
-		if lines(t, out) > 0 {
+		if countLines(t, out) > 0 {
 			_ = cmd.Process.Kill() // it may have been, and have ended
 		}
 		return len(ended) > 0
@@ -108,7 +109,7 @@ type node struct {
 func open(t *testing.T, dir string) *node {
 	t.Helper()
 	n := &node{t: t, said: make(chan exec.Task, 100)}
-	r, err := newRunner(dir, func(task exec.Task) { n.said <- task }, func(err error) { n.damaged = append(n.damaged, err) })
+	r, err := newRunner(dir, 0, func(task exec.Task) { n.said <- task }, func(err error) { n.damaged = append(n.damaged, err) })
 	require.NoError(t, err)
 	n.runner = r
 	return n
@@ -148,7 +149,7 @@ func (n *node) status(state exec.TaskState, status int32) {
 	require.Equal(n.t, exec.TaskStatus{Task: task, State: state, Status: status, Note: st.Note}, st)
 }
 
-func lines(t *testing.T, name string) int {
+func countLines(t *testing.T, name string) int {
 	t.Helper()
 	text, err := os.ReadFile(name)
 	if !errors.Is(err, os.ErrNotExist) {
@@ -187,11 +188,11 @@ func TestATaskRunsOnceWhereverTheProgramIsKilled(t *testing.T) {
 			life(t, dir, command, point)
 			n := open(t, dir)
 			if len(n.list()) == 0 {
-				require.Zero(t, lines(t, out))
+				require.Zero(t, countLines(t, out))
 				n.start(command)
 			}
 			n.status(exec.TaskReleased, 3<<8)
-			require.Equal(t, 1, lines(t, out))
+			require.Equal(t, 1, countLines(t, out))
 		})
 	}
 }
@@ -276,7 +277,7 @@ func TestNothingIsLeftWhereverAShimIsKilled(t *testing.T) {
 			n.start(long + "exit 3")
 			rec := token(t, dir)
 			n.status(want.state, want.status)
-			require.Empty(t, processes(rec))
+			require.False(t, runs(rec))
 		})
 	}
 }
@@ -301,7 +302,7 @@ func TestWhatACommandLeavesIsEnded(t *testing.T) {
 	n.start("setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60 & exit 3")
 	mark := token(t, dir)
 	n.status(exec.TaskReleased, 3<<8)
-	require.Empty(t, processes(mark))
+	require.False(t, runs(mark))
 }
 
 func TestSignalsReachTheProcessesOfATask(t *testing.T) {
@@ -309,18 +310,18 @@ func TestSignalsReachTheProcessesOfATask(t *testing.T) {
 	n := open(t, dir)
 	n.signal(15) // there is no task
 	n.start("trap 'echo term >>" + out + "; exit 7' TERM; echo ready >>" + out + "; sleep 60 & wait")
-	await(t, "the task does not start", func() bool { return lines(t, out) == 1 })
+	await(t, "the task does not start", func() bool { return countLines(t, out) == 1 })
 	open(t, dir).signal(15) // of another life
 	n.status(exec.TaskReleased, 7<<8)
-	require.Equal(t, 2, lines(t, out))
+	require.Equal(t, 2, countLines(t, out))
 
 	n.start("trap '' TERM; setsid sleep 60 & echo ready >>" + out + "; wait; sleep 60")
-	await(t, "the task does not start", func() bool { return lines(t, out) == 3 })
+	await(t, "the task does not start", func() bool { return countLines(t, out) == 3 })
 	mark := token(t, dir)
 	n.signal(15)
 	n.signal(9)
 	n.status(exec.TaskReleased, 9)
-	require.Empty(t, processes(mark))
+	require.False(t, runs(mark))
 }
 
 func TestASignalAtOnceIsNotLost(t *testing.T) {
@@ -523,12 +524,12 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 	other := exec.Task{Job: 8}
 	require.NoError(t, n.do(exec.Command{Kind: exec.CommandStart, Task: other}, []string{"sleep", "60"}))
 	mark := token(t, dir)
-	await(t, "it does not start", func() bool { return len(processes(mark)) > 0 })
+	await(t, "it does not start", func() bool { return runs(mark) })
 	require.NoError(t, os.Truncate(path(dir, task)+".task", headLength+9))
 	next := open(t, dir)
 	require.ErrorIs(t, errors.Join(next.damaged...), errDamaged)
 	require.Len(t, next.list(), 1)
-	await(t, "it is not killed", func() bool { return len(processes(mark)) == 0 })
+	await(t, "it is not killed", func() bool { return !runs(mark) })
 	require.NoError(t, next.do(exec.Command{Kind: exec.CommandSignal, Task: other, Signal: 9}, nil))
 	require.Equal(t, other, <-next.said)
 }

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -86,15 +87,10 @@ func create(dir string, task exec.Task, args []string) (*record, error) {
 	if r.file, err = os.OpenFile(name+".task", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
-	for _, step := range []func() error{
-		func() error { _, err := r.file.Write(text); return err }, r.file.Sync,
-		func() error { return syscall.Mkfifo(name+".signals", 0o600) },
-		func() error { return syscall.Mkfifo(name+".news", 0o600) },
-		func() error { return syncDir(dir) },
-	} {
-		if err := step(); err != nil {
-			return nil, errors.Join(err, r.file.Close(), remove(name))
-		}
+	_, err = r.file.Write(text)
+	err = cmp.Or(err, r.file.Sync(), syscall.Mkfifo(name+".signals", 0o600), syscall.Mkfifo(name+".news", 0o600), syncDir(dir))
+	if err != nil {
+		return nil, errors.Join(err, r.file.Close(), remove(name))
 	}
 	return r, nil
 }

@@ -20,11 +20,11 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// A runner runs the tasks of one node. Any goroutine may use it.
+// A runner runs the tasks of one node. Any goroutine may use it, but for do.
 type runner struct {
-	dir   string
-	said  func(exec.Task)
-	doing sync.Mutex // of do, which may take long
+	dir  string
+	rank int
+	said func(exec.Task)
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
@@ -36,11 +36,11 @@ type runner struct {
 //
 // Warn gets each record that is damaged. It stays, so that its task does not start again, and
 // what its shim runs is killed; if it has none, look what runs, and remove the file.
-func newRunner(dir string, said func(exec.Task), warn func(error)) (*runner, error) {
+func newRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*runner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &runner{dir: dir, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
+	r := &runner{dir: dir, rank: rank, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -181,11 +181,9 @@ func (r *runner) last(task exec.Task) (exec.TaskStatus, bool) {
 	return st, ok
 }
 
-// do obeys a command for a node. Args are the program and its arguments, for a start. What
-// cannot be started is said.
+// do obeys a command for a node, one after the other, and may take long. Args are the program
+// and its arguments, for a start. What cannot be started is said.
 func (r *runner) do(c exec.Command, args []string) (err error) {
-	r.doing.Lock()
-	defer r.doing.Unlock()
 	switch c.Kind {
 	case exec.CommandStart:
 		err = r.start(c.Task, args)
@@ -211,14 +209,10 @@ func (r *runner) start(task exec.Task, args []string) error {
 	if err != nil {
 		st.State, st.Note = exec.TaskFailed, err.Error()
 	}
-	r.mu.Lock()
-	r.tasks[task] = st
-	r.mu.Unlock()
-	go func() {
-		if r.said(task); rec != nil {
-			r.watch(rec)
-		}
-	}()
+	r.change(st)
+	if err == nil {
+		go r.watch(rec)
+	}
 	return err
 }
 
@@ -246,6 +240,7 @@ func (r *runner) spawn(task exec.Task, args []string) (watched *record, err erro
 	}()
 	cmd := osexec.Command(self)
 	cmd.Args = []string{shimName}
+	cmd.Env = append(os.Environ(), "FLUX_JOB_ID="+task.Job.String(), fmt.Sprint("JOBLIFE_RANK=", r.rank)) // the command inherits it
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.ExtraFiles = []*os.File{rec.file}

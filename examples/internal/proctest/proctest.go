@@ -100,11 +100,3 @@ func Await(t testing.TB, file, text string, times int) {
 	}
 	t.Fatalf("%s has no %q:\n%s", file, text, b)
 }
-
-// Shell skips a test where there is no sh.
-func Shell(t testing.TB) {
-	t.Helper()
-	if _, err := exec.LookPath("sh"); err != nil {
-		t.Skip("there is no sh: ", err)
-	}
-}
