@@ -523,7 +523,7 @@ func TestPrologsEpilogsAndHousekeepingRun(t *testing.T) {
 		Housekeeping: &zero,
 	}}, 8)
 	id := s.submit(jobspec.Job{Nodes: 2})
-	require.Equal(t, "submit validate depend priority alloc prolog-start prolog-finish start finish epilog-start release epilog-release epilog-finish free clean", s.events(id))
+	require.Equal(t, "submit validate depend priority alloc prolog-start prolog-finish start finish epilog-start release perilog-release epilog-finish free clean", s.events(id))
 	require.Equal(t, []string{
 		"launch prolog job-manager.prolog on 0-1",
 		"launch epilog job-manager.epilog on 0-1",
@@ -560,7 +560,7 @@ func TestALaunchThatANodeWaitedForHasItsOwnTime(t *testing.T) {
 	require.Len(t, s.runs, 1)
 	last, err := eventlog.Parse(s.store[len(s.store)-1].Data)
 	require.NoError(t, err)
-	require.Equal(t, "epilog-launch", last.Name)
+	require.Equal(t, "perilog-launch", last.Name)
 	require.Equal(t, eventlog.FromTime(s.now), last.Timestamp)
 	s.due(10 * time.Second)
 }

@@ -710,12 +710,12 @@ func TestAJobThatTheExecutorRefusesAfterAPrologGetsItsEpilog(t *testing.T) {
 		cancel          bool
 		want            string
 	}{
-		{"refused", true, false, false, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
-		{"refused, canceled", true, false, true, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
-		{"restarted, refused, canceled", true, true, true, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
+		{"refused", true, false, false, "prolog-start prolog-finish exception epilog-start perilog-release epilog-finish free clean"},
+		{"refused, canceled", true, false, true, "prolog-start prolog-finish exception epilog-start perilog-release epilog-finish free clean"},
+		{"restarted, refused, canceled", true, true, true, "prolog-start prolog-finish exception epilog-start perilog-release epilog-finish free clean"},
 		{"no prolog", false, false, false, "exception free clean"},
 		{"no prolog, canceled", false, true, true, "exception free clean"},
-		{"restarted, refused", true, true, false, "prolog-start prolog-finish exception epilog-start epilog-release epilog-finish free clean"},
+		{"restarted, refused", true, true, false, "prolog-start prolog-finish exception epilog-start perilog-release epilog-finish free clean"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cfg := joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}

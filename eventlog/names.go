@@ -8,7 +8,7 @@ var frequent = logline.NewNames(
 	"submit", "validate", "invalidate", "set-flags", "dependency-add", "dependency-remove", "depend",
 	"priority", "urgency", "jobspec-update", "resource-update", "annotations", "memo", "flux-restart",
 	"alloc", "prolog-start", "prolog-finish", "start", "exception", "finish", "release", "epilog-start",
-	"epilog-release", "epilog-finish", "free", "clean", "debug.alloc-request", "debug.start-request",
+	"perilog-release", "epilog-finish", "free", "clean", "debug.alloc-request", "debug.start-request",
 	"init", "starting", "running", "complete", "done", "re-starting", "recoverable",
 	"shell.init", "shell.start", "shell.task-exit", "shell-exit",
 )

@@ -67,9 +67,9 @@ func TestJobIsSmall(t *testing.T) {
 // writes.
 var actionEvents = []string{
 	`prolog-start {"description":"job-manager.prolog","ranks":"0-3,7","resources":["ssd","rabbit"],"per-rank":true,"timeout":90.5,"attempt":1}`,
-	`prolog-launch {"description":"job-manager.prolog","attempt":2,"ranks":"3"}`,
-	`prolog-fail {"description":"job-manager.prolog","ranks":"3","cause":"exited","status":256,"note":"out of memory","drain":true}`,
-	`prolog-release {"description":"job-manager.prolog","ranks":"0-3","status":0,"resources":["ssd"]}`,
+	`perilog-launch {"description":"job-manager.prolog","kind":"prolog","attempt":2,"ranks":"3"}`,
+	`perilog-fail {"description":"job-manager.prolog","kind":"prolog","ranks":"3","cause":"exited","status":256,"note":"out of memory","drain":true}`,
+	`perilog-release {"description":"job-manager.prolog","kind":"prolog","ranks":"0-3","status":0,"resources":["ssd"]}`,
 	`exception {"type":"prolog","severity":2,"note":"lost","ranks":"3","nodelist":"n3","action":"drop"}`,
 	`drained {"ranks":"3"}`,
 	`prolog-finish {"description":"job-manager.prolog","status":256}`,

@@ -154,7 +154,7 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 		return j.foldActionStart(ev.entry.Timestamp, &ev.start), "", nil
 	case kPrologFinish, kEpilogFinish:
 		return j.foldActionFinish(&ev.actionFinish), "", nil
-	case kPrologLaunch, kEpilogLaunch, kPrologFail, kEpilogFail, kPrologRelease, kEpilogRelease:
+	case kPerilogLaunch, kPerilogFail, kPerilogRelease:
 		if key, _ := ev.Action(); j.active(key) == nil {
 			return ignoredAction, "", nil
 		}

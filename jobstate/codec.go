@@ -179,6 +179,28 @@ func (x *codec) action(o *jsonobj.Reader, p *ActionKey) {
 	x.text(o, "description", required, &p.Description)
 }
 
+// perilog is action in an event that prologs and epilogs share: a key has the kind, or the
+// name of the event if that is an old one.
+func (x *codec) perilog(o *jsonobj.Reader, p *ActionKey) {
+	x.action(o, p)
+	if p.Kind == ActionHousekeeping {
+		return
+	}
+	need := required
+	if p.Kind != 0 {
+		need = optional
+	}
+	if v := x.find(o, "kind", need); x.w != nil {
+		x.w.Text("kind", p.Kind.String())
+	} else if kind := string(v.TextBytes()); kind == "prolog" {
+		p.Kind = ActionProlog
+	} else if kind == "epilog" {
+		p.Kind = ActionEpilog
+	} else if !v.Absent() {
+		v.Fail(errPerilog)
+	}
+}
+
 // ranks is a set, of at least so many.
 func (x *codec) ranks(o *jsonobj.Reader, p **idset.Set, least int) {
 	v := x.find(o, "ranks", required)

@@ -14,13 +14,12 @@ const EventDrained = "drained"
 
 // The other events of the dialect, which RFC 21 does not define. A tool that knows RFC 21
 // alone ignores them. Those of housekeeping are in a log of its own: a Job ignores them.
+// The others have no prefix "prolog-" or "epilog-": flux-core's job manager loads no log with
+// an event of such a name that it does not know.
 const (
-	eventPrologLaunch        = "prolog-launch"  // launched again, after the launch in the start
-	eventPrologFail          = "prolog-fail"    // some ranks failed
-	eventPrologRelease       = "prolog-release" // the action ended on some ranks; it goes on
-	eventEpilogLaunch        = "epilog-launch"
-	eventEpilogFail          = "epilog-fail"
-	eventEpilogRelease       = "epilog-release"
+	eventPerilogLaunch       = "perilog-launch"  // launched again, after the launch in the start
+	eventPerilogFail         = "perilog-fail"    // some ranks failed
+	eventPerilogRelease      = "perilog-release" // the action ended on some ranks; it goes on
 	eventHousekeepingStart   = "housekeeping-start"
 	eventHousekeepingLaunch  = "housekeeping-launch"
 	eventHousekeepingFail    = "housekeeping-fail"
@@ -115,8 +114,8 @@ type ActionStartContext struct {
 	Extra json.RawMessage
 }
 
-// ActionLaunchContext is the context of prolog-launch, epilog-launch and
-// housekeeping-launch: the action is launched on some ranks, later than the launch
+// ActionLaunchContext is the context of perilog-launch and housekeeping-launch: the
+// action is launched on some ranks, later than the launch
 // in its start event.
 type ActionLaunchContext struct {
 	ActionKey
@@ -126,7 +125,7 @@ type ActionLaunchContext struct {
 	Extra      json.RawMessage
 }
 
-// ActionFailContext is the context of prolog-fail and epilog-fail: the action failed on
+// ActionFailContext is the context of perilog-fail and housekeeping-fail: the action failed on
 // some ranks. It is logged when the failure is accepted, before the action ends.
 type ActionFailContext struct {
 	ActionKey
@@ -138,7 +137,7 @@ type ActionFailContext struct {
 	Extra  json.RawMessage
 }
 
-// ActionReleaseContext is the context of prolog-release and epilog-release: the
+// ActionReleaseContext is the context of perilog-release and housekeeping-release: the
 // action has ended on some ranks, or no longer needs some named resources. The
 // action goes on elsewhere, and its finish still follows.
 type ActionReleaseContext struct {

@@ -25,8 +25,8 @@
 // applied, ignored (legal, without effect) or refused.
 //
 // The dialect is what this library adds to RFC 21: what an action holds and how it runs,
-// later launches, partial ends, failed ranks, drains. Other readers of RFC 21 ignore it,
-// but flux-core's job manager does not load a log with an added prolog-* or epilog-* event.
+// later launches, partial ends, failed ranks, drains. Other readers of RFC 21, flux-core's
+// job manager too, ignore it.
 //
 // # Ownership, cost and limits
 //

@@ -43,6 +43,7 @@ var (
 
 	errOnFailure    = errors.New(`must be "drain", "hold" or "release"`)
 	errHousekeeping = errors.New("only housekeeping has release-after and on-failure")
+	errPerilog      = errors.New(`must be "prolog" or "epilog"`)
 	errAction       = errors.New(`must be "keep" or "drop"`)
 	errFatal        = errors.New("an exception that names failed ranks is not fatal")
 )

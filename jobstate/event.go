@@ -14,8 +14,6 @@ import (
 // Event is one entry of a log, decoded and checked once. Everything that folds the
 // log takes the Event. The zero Event is ready for Decode. One Event can decode a
 // whole log: it reuses its memory.
-//
-// One goroutine at a time may use an Event, and it must not be copied.
 type Event struct {
 	_ guard.NoCopy
 
@@ -56,8 +54,8 @@ func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
 
 // decode is Decode without a copy.
 func (ev *Event) decode(e *eventlog.Entry) error {
-	k := kindOf(e.Name)
-	ev.entry, ev.kind = *e, k
+	k, action, _ := kindOf(e.Name)
+	ev.entry, ev.kind, ev.mem.action = *e, k, action
 	err := errTime
 	if guard.IsTime(e.Timestamp) {
 		err = ev.decodeContext(k, e)
@@ -95,11 +93,12 @@ func (ev *Event) decodeUsual(line []byte) bool {
 	if !ok || !guard.IsTime(l.Time) || len(line) > eventlog.DefaultMaxLine {
 		return false
 	}
-	k := kindOf(l.Name)
+	k, action, name := kindOf(l.Name)
 	ev.entry, ev.kind = eventlog.Entry{Timestamp: eventlog.Timestamp(l.Time), Context: l.Context}, k
+	ev.mem.action = action
 	switch {
 	case k.ofJob():
-		ev.entry.Name = table[k].name
+		ev.entry.Name = name
 	case logline.IsPlain(l.Name):
 		ev.entry.Name = ev.mem.intern(l.Name)
 	default:
@@ -137,11 +136,11 @@ func (ev *Event) Context() Context {
 		return &ev.alloc
 	case kPrologStart, kEpilogStart, kHousekeepingStart:
 		return &ev.start
-	case kPrologLaunch, kEpilogLaunch, kHousekeepingLaunch:
+	case kPerilogLaunch, kHousekeepingLaunch:
 		return &ev.launch
-	case kPrologFail, kEpilogFail, kHousekeepingFail:
+	case kPerilogFail, kHousekeepingFail:
 		return &ev.fail
-	case kPrologRelease, kEpilogRelease, kHousekeepingRelease:
+	case kPerilogRelease, kHousekeepingRelease:
 		return &ev.actionRelease
 	case kPrologFinish, kEpilogFinish, kHousekeepingFinish:
 		return &ev.actionFinish
@@ -187,7 +186,6 @@ func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 		}
 		return nil
 	}
-	ev.mem.action = k.action()
 	p := plain{rest: e.Context}
 	if p.decode(ev, k) {
 		return nil

@@ -20,8 +20,8 @@ import (
 func TestMalformedEventsAreRefusedInEveryState(t *testing.T) {
 	for name, context := range map[string]string{
 		"epilog-start": `{"ranks":5,"description":"e"}`, "depend": `[]`, "priority": `{}`, "dependency-add": `{}`, "validate": `{"a":`,
-		"epilog-finish": `{"description":"nobody"}`, "finish": `{"status":"0"}`, "prolog-release": `{"description":"nobody"}`,
-		"prolog-fail": `{}`, "prolog-launch": `{}`, "drained": `{}`, "housekeeping-start": `{}`, "memo": ``, "alloc": `{"annotations":1}`,
+		"epilog-finish": `{"description":"nobody"}`, "finish": `{"status":"0"}`, "perilog-release": `{"description":"nobody","kind":"prolog"}`,
+		"perilog-fail": `{}`, "perilog-launch": `{}`, "drained": `{}`, "housekeeping-start": `{}`, "memo": ``, "alloc": `{"annotations":1}`,
 	} {
 		for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
 			j, _ := run(t, upTo(s)...)
@@ -66,8 +66,8 @@ func TestAnEventHoldsOneEntry(t *testing.T) {
 // the one before it had.
 func TestDecodeReplacesAllOfTheEventBefore(t *testing.T) {
 	for _, pair := range [][2]string{
-		{actionEvents[0], `prolog-start {"description":"a"}`}, {actionEvents[2], `prolog-fail {"description":"a","ranks":"1","cause":"b","status":1}`},
-		{actionEvents[3], `prolog-release {"description":"a","ranks":"","status":1}`}, {actionEvents[4], `exception {"type":"x","severity":1}`},
+		{actionEvents[0], `prolog-start {"description":"a"}`}, {actionEvents[2], `perilog-fail {"description":"a","kind":"prolog","ranks":"1","cause":"b","status":1}`},
+		{actionEvents[3], `perilog-release {"description":"a","kind":"prolog","ranks":"","status":1}`}, {actionEvents[4], `exception {"type":"x","severity":1}`},
 		{`alloc {"annotations":{"a":1}}`, "alloc"}, {`release {"ranks":"all","final":true}`, `release {"ranks":"1","final":false}`},
 		{`set-flags {"flags":["a","b"]}`, `set-flags {"flags":["c"]}`}, {`jobspec-update {"attributes.a":1,"attributes.b":2}`, `jobspec-update {"attributes.c":1}`},
 		{`exception {"type":"x","severity":1,"note":"n","userid":1,"wait_status":9}`, `exception {"type":"y","severity":0,"note":""}`},
@@ -228,21 +228,55 @@ func TestFailedRanksAreInNonFatalExceptions(t *testing.T) {
 // TestFinishEndsItsWholeAction: also with the keys of a partial end.
 func TestFinishEndsItsWholeAction(t *testing.T) {
 	j, _ := run(t, append(upTo(jobstate.StateCleanup), `epilog-start {"description":"e","ranks":"0-3"}`,
-		`epilog-release {"description":"e","ranks":"0-3","status":0}`)...)
+		`perilog-release {"description":"e","kind":"epilog","ranks":"0-3","status":0}`)...)
 	require.False(t, j.MayFree(), "a release never ends an action")
 	_, err := j.Apply(entry(99, "epilog-finish", `{"description":"e","status":0,"ranks":"0","resources":7}`))
 	require.NoError(t, err)
 	require.True(t, j.MayFree())
 }
 
+// TestEventsOfOldNamesAreRead: flux-core's job manager loads no log with them, so they are
+// not written.
+func TestEventsOfOldNamesAreRead(t *testing.T) {
+	for _, kind := range []string{"prolog", "epilog"} {
+		for what, context := range map[string]string{
+			"launch": `"attempt":2,"ranks":"3"`, "fail": `"ranks":"3","cause":"exited","status":256`, "release": `"ranks":"0-3","status":0`,
+		} {
+			line := `{"timestamp":1,"name":"` + kind + "-" + what + `","context":{"description":"d",` + context + "}}\n"
+			e, err := eventlog.Parse([]byte(strings.TrimSuffix(line, "\n")))
+			require.NoError(t, err)
+			old, err := jobstate.ParseContext(e)
+			require.NoError(t, err)
+			next := entry(1, "perilog-"+what, `{"description":"d","kind":"`+kind+`",`+context+"}")
+			now, err := jobstate.ParseContext(next)
+			require.NoError(t, err)
+			require.Equal(t, now, old)
+			again, _, err := jobstate.EncodeEntry(nil, next.Timestamp, old)
+			require.NoError(t, err)
+			require.Equal(t, next, again)
+
+			j, _ := run(t, append(upTo(jobstate.StateRun), kind+`-start {"description":"d","ranks":"0-3"}`)...)
+			e.Timestamp = next.Timestamp
+			outcome, err := j.Apply(e)
+			require.NoError(t, err)
+			require.Equal(t, jobstate.Applied, outcome)
+		}
+	}
+}
+
 func TestNamesOfKindsAndEvents(t *testing.T) {
 	for kind, name := range map[jobstate.ActionKind]string{jobstate.ActionProlog: "prolog", jobstate.ActionEpilog: "epilog", jobstate.ActionHousekeeping: "housekeeping"} {
 		require.Equal(t, name, kind.String())
-		for suffix, c := range map[string]jobstate.Context{
-			"-start": &jobstate.ActionStartContext{ActionKey: jobstate.ActionKey{Kind: kind}}, "-launch": &jobstate.ActionLaunchContext{ActionKey: jobstate.ActionKey{Kind: kind}}, "-fail": &jobstate.ActionFailContext{ActionKey: jobstate.ActionKey{Kind: kind}},
-			"-release": &jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: kind}}, "-finish": &jobstate.ActionFinishContext{ActionKey: jobstate.ActionKey{Kind: kind}},
+		family, key := "perilog", jobstate.ActionKey{Kind: kind}
+		if kind == jobstate.ActionHousekeeping {
+			family = name
+		}
+		for event, c := range map[string]jobstate.Context{
+			name + "-start": &jobstate.ActionStartContext{ActionKey: key}, family + "-launch": &jobstate.ActionLaunchContext{ActionKey: key},
+			family + "-fail": &jobstate.ActionFailContext{ActionKey: key}, family + "-release": &jobstate.ActionReleaseContext{ActionKey: key},
+			name + "-finish": &jobstate.ActionFinishContext{ActionKey: key},
 		} {
-			require.Equal(t, name+suffix, jobstate.EventName(c))
+			require.Equal(t, event, jobstate.EventName(c))
 		}
 	}
 	require.Equal(t, "ActionKind(0)", jobstate.ActionKind(0).String())

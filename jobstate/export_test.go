@@ -97,7 +97,8 @@ const (
 
 // ParseAny is ParseContext without the fast path for plain contexts.
 func ParseAny(e eventlog.Entry) (Context, error) {
-	ev := &Event{kind: kindOf(e.Name), mem: scratch{action: kindOf(e.Name).action()}}
+	k, action, _ := kindOf(e.Name)
+	ev := &Event{kind: k, mem: scratch{action: action}}
 	if ev.Context() == nil {
 		return nil, nil
 	}
@@ -113,7 +114,8 @@ func ParseAny(e eventlog.Entry) (Context, error) {
 // IsPlain reports whether the fast path takes the context of an entry.
 func IsPlain(e eventlog.Entry) bool {
 	p := plain{rest: e.Context}
-	return p.decode(new(Event), kindOf(e.Name))
+	k, _, _ := kindOf(e.Name)
+	return p.decode(new(Event), k)
 }
 
 // MarkText returns the mark of an entry.
@@ -145,7 +147,8 @@ func EventName(c Context) string {
 
 // ParseContext returns the context of an entry, to keep it.
 func ParseContext(e eventlog.Entry) (Context, error) {
-	ev := &Event{kind: kindOf(e.Name)}
+	k, action, _ := kindOf(e.Name)
+	ev := &Event{kind: k, mem: scratch{action: action}}
 	if ev.Context() == nil {
 		return nil, nil
 	}

@@ -13,8 +13,6 @@ import (
 
 // Job is one job, folded from its log. Only [Job.Apply] and [Job.ApplyEvent] change
 // it. The zero Job has id 0, is in NEW and has no entry yet.
-//
-// One goroutine at a time may use a Job, and it must not be copied.
 type Job struct {
 	_ guard.NoCopy
 

@@ -117,7 +117,7 @@ func (v *validator) judgeAction(k kind) {
 	switch k {
 	case kPrologStart, kEpilogStart:
 		v.judgeActionStart(&v.ev.start)
-	case kPrologLaunch, kEpilogLaunch:
+	case kPerilogLaunch:
 		c := &v.ev.launch
 		key := c.ActionKey
 		last, ok := v.attempts[key]
@@ -125,10 +125,10 @@ func (v *validator) judgeAction(k kind) {
 			v.add(LevelError, "attempt %d does not grow: the last one was %d", c.Attempt, last)
 		}
 		v.attempt(key, max(last, c.Attempt))
-	case kPrologFail, kEpilogFail:
+	case kPerilogFail:
 		v.judgeActive(LevelError, v.ev.fail.ActionKey)
 		v.failed.UnionWith(v.ev.fail.Ranks)
-	case kPrologRelease, kEpilogRelease:
+	case kPerilogRelease:
 		v.judgeActive(LevelError, v.ev.actionRelease.ActionKey)
 	case kPrologFinish, kEpilogFinish: // flux-core takes it
 		v.judgeActive(LevelNote, v.ev.actionFinish.ActionKey)
@@ -156,7 +156,7 @@ func (v *validator) judgeActionStart(c *ActionStartContext) {
 // judgeActive names an action that is not active and reports whether it is.
 func (v *validator) judgeActive(l Level, key ActionKey) bool {
 	if v.job.active(key) == nil {
-		v.add(l, "no action %q is active", guard.Clip(key.Description))
+		v.add(l, "no %v %q is active", key.Kind, guard.Clip(key.Description))
 		return false
 	}
 	return true

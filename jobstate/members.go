@@ -288,27 +288,27 @@ func (c *ActionStartContext) housekeeping(o *jsonobj.Reader, x *codec) {
 }
 
 func (c *ActionLaunchContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.action(o, &c.ActionKey)
+	x.perilog(o, &c.ActionKey)
 	integer(o, x, "attempt", required, &c.Attempt, 1, math.MaxUint32)
 	x.ranks(o, &c.Ranks, 0)
 	c.ActionMode.members(o, x)
-	return x.rest(o, c.Kind.event(eventPrologLaunch, eventEpilogLaunch, eventHousekeepingLaunch), &c.Extra)
+	return x.rest(o, c.Kind.event(eventPerilogLaunch, eventPerilogLaunch, eventHousekeepingLaunch), &c.Extra)
 }
 
 func (c *ActionFailContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.action(o, &c.ActionKey)
+	x.perilog(o, &c.ActionKey)
 	x.ranks(o, &c.Ranks, 1)
 	x.text(o, "cause", required, &c.Cause)
 	x.status(o, &c.Status)
 	x.text(o, "note", optional, &c.Note)
 	x.flag(o, "drain", optional, &c.Drain)
-	return x.rest(o, c.Kind.event(eventPrologFail, eventEpilogFail, eventHousekeepingFail), &c.Extra)
+	return x.rest(o, c.Kind.event(eventPerilogFail, eventPerilogFail, eventHousekeepingFail), &c.Extra)
 }
 
 func (c *ActionReleaseContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.action(o, &c.ActionKey)
+	x.perilog(o, &c.ActionKey)
 	x.ranks(o, &c.Ranks, 0)
 	x.status(o, &c.Status)
 	x.resources(o, &c.Resources)
-	return x.rest(o, c.Kind.event(eventPrologRelease, eventEpilogRelease, eventHousekeepingRelease), &c.Extra)
+	return x.rest(o, c.Kind.event(eventPerilogRelease, eventPerilogRelease, eventHousekeepingRelease), &c.Extra)
 }

@@ -62,12 +62,9 @@ const (
 	kClean
 	kException
 	kMemo
-	kPrologLaunch
-	kPrologFail
-	kPrologRelease
-	kEpilogLaunch
-	kEpilogFail
-	kEpilogRelease
+	kPerilogLaunch
+	kPerilogFail
+	kPerilogRelease
 	kDrained
 	numKinds // of a job's log; the log of housekeeping has those that follow
 	kHousekeepingStart
@@ -75,18 +72,24 @@ const (
 	kHousekeepingFail
 	kHousekeepingRelease
 	kHousekeepingFinish
+	kOld // the names that kPerilogLaunch and so on had, first those of prologs
 )
+
+// oldNames are read for one minor version.
+var oldNames = [...]string{"prolog-launch", "prolog-fail", "prolog-release", "epilog-launch", "epilog-fail", "epilog-release"}
 
 // ofJob reports whether the event is one of a job's log that has a row.
 func (k kind) ofJob() bool { return k != kUnknown && k < numKinds }
 
-// action returns the kind of action that the event is about.
+// action returns the kind of action that the event is about; 0 is in the context.
 func (k kind) action() ActionKind {
 	switch k {
-	case kPrologStart, kPrologLaunch, kPrologFail, kPrologRelease, kPrologFinish:
+	case kPrologStart, kPrologFinish:
 		return ActionProlog
-	case kEpilogStart, kEpilogLaunch, kEpilogFail, kEpilogRelease, kEpilogFinish:
+	case kEpilogStart, kEpilogFinish:
 		return ActionEpilog
+	case kPerilogLaunch, kPerilogFail, kPerilogRelease:
+		return 0
 	default:
 		return ActionHousekeeping
 	}
@@ -154,13 +157,10 @@ var table = [numKinds]row{
 
 	// The dialect's events fit every open state, as the starts and finishes of
 	// actions do: what counts is whether the action is active.
-	kPrologLaunch:  {name: eventPrologLaunch, proper: anytime, folds: anytime},
-	kPrologFail:    {name: eventPrologFail, proper: anytime, folds: anytime},
-	kPrologRelease: {name: eventPrologRelease, proper: anytime, folds: anytime},
-	kEpilogLaunch:  {name: eventEpilogLaunch, proper: anytime, folds: anytime},
-	kEpilogFail:    {name: eventEpilogFail, proper: anytime, folds: anytime},
-	kEpilogRelease: {name: eventEpilogRelease, proper: anytime, folds: anytime},
-	kDrained:       {name: EventDrained, proper: anytime, folds: anytime},
+	kPerilogLaunch:  {name: eventPerilogLaunch, proper: anytime, folds: anytime},
+	kPerilogFail:    {name: eventPerilogFail, proper: anytime, folds: anytime},
+	kPerilogRelease: {name: eventPerilogRelease, proper: anytime, folds: anytime},
+	kDrained:        {name: EventDrained, proper: anytime, folds: anytime},
 
 	kException: {name: EventException, proper: anytime, folds: anytime, edges: []edge{{StatePending | StateRun, StateCleanup, whenFatal}}},
 }
@@ -184,12 +184,17 @@ var kinds = func() logline.Names {
 	for k, row := range table {
 		names[k] = row.name
 	}
-	return logline.NewNames(names[:]...)
+	return logline.NewNames(append(names[:], oldNames[:]...)...)
 }()
 
-func kindOf[T string | []byte](name T) kind {
-	_, place, _ := logline.Find(&kinds, name)
-	return kind(place)
+// kindOf returns the kind of the event of a name, the kind of its action, and the name.
+func kindOf[T string | []byte](name T) (k kind, action ActionKind, same string) {
+	same, place, _ := logline.Find(&kinds, name)
+	if old := place - int(kOld); old >= 0 {
+		return kPerilogLaunch + kind(old%3), ActionProlog + ActionKind(old/3), same
+	}
+	k = kind(place)
+	return k, k.action(), same
 }
 
 // Outcome says what Apply did with an event that it did not refuse. The zero

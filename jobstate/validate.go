@@ -126,7 +126,7 @@ func (v *validator) check(line []byte) {
 		v.add(LevelNote, "is older than the entry before it")
 	}
 	v.time = e.Timestamp
-	k := kindOf(e.Name)
+	k, _, _ := kindOf(e.Name)
 	bad := v.ev.Decode(e)
 	var mark entryMark
 	if bad == nil {

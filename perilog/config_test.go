@@ -153,8 +153,8 @@ func TestTheDefaultsOfAConfigurationAreThoseDocumented(t *testing.T) {
 	require.Equal(t, "prolog job-manager.prolog", prolog.ActionKey.String())
 	require.Equal(t, "epilog job-manager.epilog", epilog.ActionKey.String())
 	timeouts := func(a *action) [2]time.Duration {
-		timeout, kill := a.timeouts()
-		return [2]time.Duration{timeout, kill}
+		m := a.mode()
+		return [2]time.Duration{m.Timeout, m.KillTimeout}
 	}
 	require.Equal(t, [2]time.Duration{30 * time.Minute, time.Minute}, timeouts(prolog))
 	require.Equal(t, [2]time.Duration{0, time.Minute}, timeouts(epilog))

@@ -65,6 +65,6 @@
 //
 // # Differences from flux-core
 //
-// flux-core holds all nodes until the last epilog ends. Its job manager loads no log with
-// an event that package jobstate adds to RFC 21, such as epilog-release.
+// flux-core holds all nodes until the last epilog ends. Its job manager loads a log with the
+// events that package jobstate adds to RFC 21, such as perilog-release, and ignores them.
 package perilog

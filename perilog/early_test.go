@@ -35,11 +35,7 @@ func early(t require.TestingT, c *perilog.Config) *lifeLog {
 // apply applies an event, and reports whether it was accepted.
 func (l *lifeLog) apply(name, context string) bool {
 	l.now++
-	e := eventlog.Entry{Timestamp: l.now, Name: name}
-	if context != "" {
-		e.Context = []byte(context)
-	}
-	_, err := l.job.Apply(l.now, e)
+	_, err := l.job.Apply(l.now, entryOf(l.now, name, context))
 	require.NoError(l.t, l.job.Check())
 	return err == nil
 }
@@ -62,7 +58,7 @@ func TestAForeignActionHoldsFromAllocOn(t *testing.T) {
 			l := early(t, c)
 			l.apply("epilog-start", `{"description":"dws"}`)
 			l.apply("epilog-start", `{"description":"rabbit","ranks":"0-1","resources":["fs"]}`)
-			l.apply("epilog-release", `{"description":"rabbit","ranks":"1","status":0}`)
+			l.apply("perilog-release", `{"description":"rabbit","kind":"epilog","ranks":"1","status":0}`)
 			require.NoError(t, l.job.SetR(fuzzSpec(t).R, "fs"))
 			require.True(t, l.apply("alloc", ""))
 			l.sameAsItsLog(c)
@@ -84,7 +80,7 @@ func TestAForeignActionHoldsFromAllocOn(t *testing.T) {
 func TestADrainFromBeforeTheAllocationIsAskedFor(t *testing.T) {
 	l := early(t, &perilog.Config{})
 	l.apply("prolog-start", `{"description":"dws"}`)
-	l.apply("prolog-fail", `{"description":"dws","ranks":"2","cause":"failed","status":256,"drain":true}`)
+	l.apply("perilog-fail", `{"description":"dws","kind":"prolog","ranks":"2","cause":"failed","status":256,"drain":true}`)
 	l.apply("prolog-finish", `{"description":"dws","status":0}`)
 	require.Empty(t, l.job.Take(l.now).Drain)
 	require.NoError(t, l.job.SetR(fuzzSpec(t).R))
@@ -145,7 +141,7 @@ func TestRAfterARestartMakesRealWhatTheLogHas(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"a drain that was confirmed": {
 			`{"timestamp":5,"name":"prolog-start","context":{"description":"dws"}}`,
-			`{"timestamp":6,"name":"prolog-fail","context":{"description":"dws","ranks":"2","cause":"failed","status":256,"drain":true}}`,
+			`{"timestamp":6,"name":"perilog-fail","context":{"description":"dws","kind":"prolog","ranks":"2","cause":"failed","status":256,"drain":true}}`,
 			`{"timestamp":7,"name":"drained","context":{"ranks":"2"}}`,
 		},
 		"a foreign start of what the configuration has by now": {

@@ -156,7 +156,3 @@ const (
 func (a Ack) String() string {
 	return guard.Name("Ack", a, "applied", "repeated", "ended", "stale", "unknown", "ignored")
 }
-
-// ControlPrefix begins each control line; other lines are plain output. See the package
-// documentation.
-const ControlPrefix = "perilog-control:"

@@ -120,7 +120,7 @@ func ExampleHolds() {
 {"timestamp":9.5,"name":"finish","context":{"status":0}}
 {"timestamp":9.6,"name":"epilog-start","context":{"description":"scrub"}}
 {"timestamp":9.7,"name":"release","context":{"ranks":"all","final":true}}
-{"timestamp":9.8,"name":"epilog-release","context":{"description":"scrub","ranks":"0,2-3","status":0}}
+{"timestamp":9.8,"name":"perilog-release","context":{"description":"scrub","kind":"epilog","ranks":"0,2-3","status":0}}
 {"timestamp":9.9,"name":"free"}
 `
 	if err := show(6731191091817518, []byte(log), []byte(r)); err != nil {

@@ -16,7 +16,7 @@ func (j *Job) Told() string {
 		if due := j.isDue(a); due || a.stage != stageIdle {
 			lines = append(lines, fmt.Sprintln(a.ActionKey, a.stage, due, a.began, a.finished, a.success, a.foreign))
 			if a.run != nil {
-				lines = append(lines, fmt.Sprintln(a.mode()))
+				lines = append(lines, fmt.Sprintln(a.run.spec.ActionMode))
 			}
 		}
 	}

@@ -66,9 +66,11 @@ func TestNoOrderOfAppendsFreesARankBeforeItsEpilog(t *testing.T) {
 func TestWhatEndsAHoldWhileTheJobEndsFreesNoRankBeforeItsEpilog(t *testing.T) {
 	for name, end := range map[string]func(b *bench){
 		"a foreign epilog": func(b *bench) { b.apply("epilog-finish", `{"description":"dws","status":0}`) },
-		"a part of it":     func(b *bench) { b.apply("epilog-release", `{"description":"dws","ranks":"0","status":0}`) },
-		"its force":        func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, dws, nil, 0, "root")) },
-		"a drain":          func(b *bench) { b.drained() },
+		"a part of it": func(b *bench) {
+			b.apply("perilog-release", `{"description":"dws","kind":"epilog","ranks":"0","status":0}`)
+		},
+		"its force": func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, dws, nil, 0, "root")) },
+		"a drain":   func(b *bench) { b.drained() },
 	} {
 		for _, starts := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/starts=%t", name, starts), func(t *testing.T) {
@@ -148,7 +150,7 @@ func TestWhatWouldFreeIsRefusedWithWhatHasToComeFirst(t *testing.T) {
 	b.refuse("free", "", perilog.ErrOrder)
 	b.refuse("clean", "", perilog.ErrOrder)
 	b.refuse("epilog-finish", `{"description":"job-manager.epilog","status":0}`, perilog.ErrPosted)
-	b.refuse("epilog-release", `{"description":"job-manager.epilog","ranks":"0","status":0}`, perilog.ErrPosted)
+	b.refuse("perilog-release", `{"description":"job-manager.epilog","kind":"epilog","ranks":"0","status":0}`, perilog.ErrPosted)
 	b.refuse("drained", `{"ranks":"0"}`, perilog.ErrPosted)
 	b.exitedAll(epilog)
 	require.Equal(t, jobstate.StateInactive, b.state())

@@ -282,10 +282,7 @@ func driveHolds(t *rapid.T) {
 			op = ops[i]
 		}
 		s.now++
-		e := eventlog.Entry{Timestamp: s.now, Name: op.name}
-		if c := op.context(); c != "" {
-			e.Context = []byte(c)
-		}
+		e := entryOf(s.now, op.name, op.context())
 		before := s.holds.String()
 		outcome, err := s.holds.Apply(e)
 		require.NoError(t, s.holds.Check())

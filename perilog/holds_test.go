@@ -71,11 +71,21 @@ func (s *holdsStory) apply(e eventlog.Entry) error {
 // tell folds an event.
 func (s *holdsStory) tell(name, context string) error {
 	s.now++
-	e := eventlog.Entry{Timestamp: s.now, Name: name}
-	if context != "" {
-		e.Context = []byte(strings.ReplaceAll(context, "'", `"`))
+	return s.apply(entryOf(s.now, name, strings.ReplaceAll(context, "'", `"`)))
+}
+
+// entryOf is the entry of an event. Scripts write perilog-release with kind prolog as
+// prolog-release, and so on.
+func entryOf(at eventlog.Timestamp, name, context string) eventlog.Entry {
+	e := eventlog.Entry{Timestamp: at, Name: name}
+	kind, what, _ := strings.Cut(name, "-")
+	if strings.HasSuffix(kind, "log") && kind != "perilog" && what != "start" && what != "finish" {
+		e.Name, context = "perilog-"+what, strings.TrimSuffix(context, "}")+`,"kind":"`+kind+`"}`
 	}
-	return s.apply(e)
+	if context != "" {
+		e.Context = []byte(context)
+	}
+	return e
 }
 
 // replay returns a Holds that has read the log, as after a restart.
@@ -329,7 +339,7 @@ var holdsStories = []struct {
 		finish
 		epilog-start {'description':'move','ranks':'','resources':['rabbit1','rabbit0','rabbit9']}
 		release all final -> epilog:move none +rabbit0 +rabbit1; ready 0-1
-		epilog-release {'description':'move','ranks':'','status':0,'resources':['rabbit1']} -> epilog:move none +rabbit0; ready 0-1 +rabbit1
+		perilog-release {'description':'move','kind':'epilog','ranks':'','status':0,'resources':['rabbit1']} -> epilog:move none +rabbit0; ready 0-1 +rabbit1
 		epilog-start {'description':'late','ranks':'','resources':['rabbit1']} -> epilog:move none +rabbit0, epilog:late none; ready 0-1 +rabbit1
 		epilog-finish move -> epilog:late none; ready 0-1 +rabbit0 +rabbit1
 		epilog-finish late -> -; ready 0-1 +rabbit0 +rabbit1

@@ -13,7 +13,6 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/perilog/internal/run"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -144,7 +143,7 @@ type action struct {
 	jobstate.ActionKey
 	config *ActionConfig // nil: the configuration does not have it
 	stage  stage
-	run    *run.Run // from its start to its finish
+	run    *run // from its start to its finish
 
 	attempts uint32 // the last one of a run that is over
 	foreign  bool   // its start does not say how it runs: another writer wrote it
@@ -254,7 +253,7 @@ func (j *Job) Holders() iter.Seq[Holder] {
 			return
 		}
 		if ranks := idset.Difference(&j.holds.left, &j.hk.freed); !ranks.IsEmpty() {
-			yield(Holder{Kind: HolderHousekeeping, Description: j.hk.Description, Since: cmp.Or(j.hk.run.Start(), j.hk.began), Ranks: ranks})
+			yield(Holder{Kind: HolderHousekeeping, Description: j.hk.Description, Since: cmp.Or(j.hk.run.start, j.hk.began), Ranks: ranks})
 		}
 	}
 }
@@ -340,7 +339,7 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	if j.stopped() {
 		return 0, false
 	}
-	j.timed(func(r *run.Run) { sooner(r.Deadline()) })
+	j.timed(func(r *run) { sooner(r.Deadline()) })
 	if j.hk != nil && !j.holds.revoked {
 		sooner(j.hk.releaseAt())
 	}
@@ -349,7 +348,7 @@ func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 }
 
 // timed calls f with the runs whose timers go on. Launches that were not taken have none.
-func (j *Job) timed(f func(*run.Run)) {
+func (j *Job) timed(f func(*run)) {
 	j.eachRun(func(a *action) {
 		if !slices.ContainsFunc(j.effects.Launch, func(l Launch) bool { return l.Action == a.ActionKey }) {
 			f(a.run)
@@ -411,11 +410,11 @@ func (j *Job) stopped() bool { return j.stopAt != 0 && j.now >= j.stopAt }
 // is complete when Running returns false.
 func (j *Job) Running() bool {
 	for _, a := range j.actions {
-		if a.run != nil && (a.run.Alive() || a.run.Done()) {
+		if a.run != nil && (a.run.Has(slotRunning) || a.run.Done()) {
 			return true
 		}
 	}
-	return j.hk != nil && j.hk.run.Alive() || len(j.effects.Post) > 0
+	return j.hk != nil && j.hk.run.Has(slotRunning) || len(j.effects.Post) > 0
 }
 
 // String returns the state in one line: the holds, the progress of each action, and
@@ -438,7 +437,7 @@ func (j *Job) String() string {
 func (a *action) appendText(dst []byte) []byte {
 	dst = fmt.Appendf(dst, "; %v: %s", a.ActionKey, [...]string{"idle", "active", "finished"}[a.stage])
 	if r := a.run; r != nil {
-		dst = fmt.Appendf(dst, " idle %v running %v lost %v open %v attempt %d", r.Idle(), r.Running(), r.Lost(), r.Open(), r.LastAttempt())
+		dst = fmt.Appendf(dst, " idle %v running %v lost %v open %v attempt %d", r.At(slotIdle), r.At(slotRunning), r.At(slotLost), r.Open(), r.last)
 	}
 	return dst
 }

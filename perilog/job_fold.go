@@ -4,12 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/perilog/internal/run"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -127,7 +126,7 @@ func (j *Job) resume() error {
 	}
 	h.fresh.SubtractWith(&h.fresh)
 	if j.hk != nil {
-		h.fresh.UnionWith(idset.Intersect(j.hk.run.Idle(), &h.left))
+		h.fresh.UnionWith(idset.Intersect(j.hk.run.At(slotIdle), &h.left))
 	}
 	j.begin()
 	return nil
@@ -329,7 +328,7 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 	if a.foreign && c.Given() {
 		last := a.attempts + 1
 		if a.run != nil {
-			last = a.run.LastAttempt()
+			last = a.run.last
 		}
 		ranks := j.holds.hold(key).ranks.Clone()
 		a.foreign, a.run = false, j.newRun(a, &c.ActionMode, ranks)
@@ -346,34 +345,20 @@ func (j *Job) launched(a *action) {
 	j.startable = j.startable && a.Kind != jobstate.ActionEpilog
 }
 
-func (a *action) mode() jobstate.ActionMode {
-	spec := a.run.Spec()
-	m := jobstate.ActionMode{PerRank: spec.PerRank, Timeout: spec.Timeout, KillTimeout: spec.KillTimeout}
-	if !spec.PerRank {
-		m.Leader = jobstate.Some(spec.Leader)
-	}
-	return m
-}
-
 // single reports whether one command serves all ranks.
-func (a *action) single() bool { return !a.run.Spec().PerRank }
+func (a *action) single() bool { return !a.run.spec.PerRank }
 
 // newRun returns the run of an action. Its start says how it runs, or else the configuration.
-func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run.Run {
-	spec := run.Spec{
-		Title: title(a.ActionKey), Ranks: ranks,
-		PerRank: how.PerRank, Leader: how.Leader.Value, Timeout: how.Timeout, KillTimeout: how.KillTimeout,
-		Hosts: j.hosts,
-	}
+func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run {
+	spec := runSpec{ActionKey: a.ActionKey, Ranks: ranks, ActionMode: *how, Hosts: j.hosts}
 	if a.config != nil {
 		spec.Kill, spec.IgnoreControl = a.config.Kill, a.config.IgnoreControl
 		if !how.Given() {
-			spec.PerRank, spec.Leader = a.config.PerRank, a.config.Leader
-			spec.Timeout, spec.KillTimeout = a.timeouts()
+			spec.ActionMode = a.mode()
 		}
 	}
 	spec.KillTimeout = cmp.Or(spec.KillTimeout, defaultKillTimeout)
-	return run.New(spec)
+	return makeRun(spec)
 }
 
 // title begins notes and reasons: with the kind, and the description where it tells more.
@@ -384,13 +369,19 @@ func title(k jobstate.ActionKey) string {
 	return k.String()
 }
 
-// timeouts returns the configured timeouts, defaults filled in.
-func (a *action) timeouts() (timeout, kill time.Duration) {
-	timeout = duration(a.config.Timeout)
-	if a.config.Timeout == 0 && a.Kind == jobstate.ActionProlog {
-		timeout = defaultPrologTimeout
+// mode returns how the configuration has the action run, defaults filled in.
+func (a *action) mode() jobstate.ActionMode {
+	c := a.config
+	m := jobstate.ActionMode{
+		PerRank: c.PerRank, Timeout: duration(c.Timeout), KillTimeout: cmp.Or(duration(c.KillTimeout), defaultKillTimeout),
 	}
-	return timeout, cmp.Or(duration(a.config.KillTimeout), defaultKillTimeout)
+	if !c.PerRank {
+		m.Leader = jobstate.Some(c.Leader)
+	}
+	if c.Timeout == 0 && a.Kind == jobstate.ActionProlog {
+		m.Timeout = defaultPrologTimeout
+	}
+	return m
 }
 
 // hosts returns the hosts of ranks, "" if they are not known.
@@ -404,27 +395,29 @@ func (j *Job) hosts(ranks *idset.Set) string {
 
 // foldFail folds a failure and its drain. The action is nil if this library does not run it.
 func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailContext) {
-	cause := run.CauseNamed(c.Cause)
 	if a != nil {
-		a.run.Fold(t, run.Failure{Ranks: c.Ranks, Cause: cause, Status: c.Status, Note: c.Note, Drain: c.Drain})
+		a.run.Fold(t, c)
 	}
 	if c.Drain {
 		j.unshareDrains()
-		reason := run.DrainReason(title(c.ActionKey), cause, j.State().ID().String())
-		j.due = append(j.due, Drain{Ranks: c.Ranks.Clone(), Reason: reason})
+		j.due = append(j.due, Drain{Ranks: c.Ranks.Clone(), Reason: drainReason(c, j.State().ID())})
 	}
+}
+
+func drainReason(c *jobstate.ActionFailContext, id jobid.ID) string {
+	return title(c.ActionKey) + " " + causes[causeNamed(c.Cause)].drain + " for job " + id.String()
 }
 
 // foldFinish ends an action. If the log started it twice, another writer did, and the
 // second start is foreign.
 func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.finished, a.success = t, status == 0
-	a.attempts = a.run.LastAttempt()
-	spec := *a.run.Spec()
+	a.attempts = a.run.last
+	spec := a.run.spec
 	a.stage, a.run = stageFinished, nil
 	if h := j.holds.hold(a.ActionKey); h != nil {
 		spec.Ranks = h.ranks.Clone()
-		a.stage, a.run = stageActive, run.New(spec)
+		a.stage, a.run = stageActive, makeRun(spec)
 		a.run.Launch(t, a.attempts+1, &h.ranks)
 		a.run.Lose()
 	}

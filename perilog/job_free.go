@@ -10,7 +10,6 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
-	"github.com/joblife/joblife/perilog/internal/run"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -56,10 +55,8 @@ func (j *Job) startHousekeeping() {
 	a := j.housekeepingAction()
 	s := &jobstate.ActionStartContext{
 		ActionKey: a.ActionKey, Ranks: jobstate.Ranks{All: true},
-		OnFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain),
+		OnFailure: cmp.Or(c.OnFailure, jobstate.OnFailureDrain), ActionMode: a.mode(),
 	}
-	s.PerRank = true
-	s.Timeout, s.KillTimeout = a.timeouts()
 	if c.ReleaseAfter != nil {
 		s.ReleaseAfter = jobstate.Some(*c.ReleaseAfter)
 	}
@@ -120,12 +117,14 @@ func (j *Job) progressHousekeeping() {
 			j.relaunch(&h.action, ranks)
 		}
 	}
-	j.takeRun(&h.action, func(f *run.Failure) bool { return h.onFailure == jobstate.OnFailureDrain && f.Cause != run.CauseForced })
+	j.takeRun(&h.action, func(c *jobstate.ActionFailContext) bool {
+		return h.onFailure == jobstate.OnFailureDrain && c.Cause != causeForced.name()
+	})
 	j.readyEnds(h.run.TakeEnds())
 }
 
 // readyEnds posts that ranks may go back: those of the ends that need nothing else.
-func (j *Job) readyEnds(ends []run.RankEnd) {
+func (j *Job) readyEnds(ends []rankEnd) {
 	if len(ends) == 0 {
 		return
 	}
@@ -142,7 +141,7 @@ func (j *Job) readyEnds(ends []run.RankEnd) {
 }
 
 // mayGoBack reports whether an end lets its rank go back, which the log does not say yet.
-func (h *housekeeping) mayGoBack(e run.RankEnd) bool {
+func (h *housekeeping) mayGoBack(e rankEnd) bool {
 	switch {
 	case h.ready.Contains(e.Rank), h.freed.Contains(e.Rank):
 		return false

@@ -10,7 +10,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/perilog/internal/run"
 )
 
 // maxFrame is how many bytes a line of a log has at most beside name and context.
@@ -133,9 +132,7 @@ func (j *Job) Report(now eventlog.Timestamp, rep Report) Ack {
 	case a.stage == stageFinished || j.action(rep.Action) == nil:
 		return AckEnded
 	}
-	answer := Ack(a.run.Report(j.now, run.Report{
-		Kind: run.ReportKind(rep.Kind), Attempt: rep.Attempt, Rank: rep.Rank, Status: rep.Status, Detail: rep.Detail, Line: rep.Line,
-	}))
+	answer := a.run.Report(j.now, rep)
 	if answer == AckEnded && !j.logged(a, rep.Rank) {
 		return AckRepeated
 	}
@@ -185,7 +182,7 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 	if j.advance(now); j.stopped() {
 		return
 	}
-	j.timed(func(r *run.Run) { r.Tick(j.now) })
+	j.timed(func(r *run) { r.Tick(j.now) })
 }
 
 // maxOperator is how many bytes the name of an operator may have.
@@ -218,18 +215,18 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 		able = idset.Difference(&j.holds.left, &j.hk.ready)
 		able.SubtractWith(&j.hk.freed)
 	}
-	if ranks == nil || a.single() && a.run.HasLost() && ranks.Equal(a.run.Lost()) { // as Unresolved lists it: the leader
+	if ranks == nil || a.single() && a.run.Has(slotLost) && ranks.Equal(a.run.At(slotLost)) { // as Unresolved lists it: the leader
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
 	}
-	if a.single() && ranks.Contains(a.run.Spec().Leader) && !ranks.Equal(able) {
-		return actionError(key, "runs on rank "+strconv.Itoa(int(a.run.Spec().Leader))+" for other ranks too: end it on all ranks, or not on this one")
+	if a.single() && ranks.Contains(a.run.spec.Leader.Value) && !ranks.Equal(able) {
+		return actionError(key, "runs on rank "+strconv.Itoa(int(a.run.spec.Leader.Value))+" for other ranks too: end it on all ranks, or not on this one")
 	}
 	ended := idset.Difference(ranks, a.run.Open())
 	a.run.Force(j.now, ranks, status, operator)
 	if !ended.IsEmpty() { // housekeeping that failed there
-		j.postFailure(a, &run.Failure{Ranks: ended, Cause: run.CauseForced, Status: status, Note: "by " + operator}, false)
+		j.postAction(a, &jobstate.ActionFailContext{ActionKey: key, Ranks: ended, Cause: causeForced.name(), Status: status, Note: "by " + operator})
 		j.readyHousekeeping(ended, status)
 	}
 	return nil
@@ -386,7 +383,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset
 // lostOrFailed is lost, for Rerun.
 func (j *Job) lostOrFailed(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Set, error) {
 	if j.hk != nil && key == j.hk.ActionKey && ranks != nil && j.hk.stage == stageActive {
-		able := idset.Union(j.hk.run.Lost(), j.failedHousekeeping())
+		able := idset.Union(j.hk.run.At(slotLost), j.failedHousekeeping())
 		able.UnionWith(&j.hk.draining)
 		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
 			return &j.hk.action, ranks, nil
@@ -404,10 +401,10 @@ func (j *Job) lost(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Se
 		return nil, nil, ErrStopped
 	case a == nil:
 		return nil, nil, actionError(key, "is foreign: its writer must finish it")
-	case a.stage != stageActive || !a.run.HasLost():
+	case a.stage != stageActive || !a.run.Has(slotLost):
 		return nil, nil, actionError(key, "is not lost")
 	}
-	lost := a.run.Lost()
+	lost := a.run.At(slotLost)
 	if ranks == nil {
 		return a, lost, nil
 	}

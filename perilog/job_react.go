@@ -7,7 +7,6 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/perilog/internal/run"
 )
 
 // An executor says whether it was asked to start the job, until the log has its answer.
@@ -328,12 +327,7 @@ func (j *Job) startAll(k jobstate.ActionKind) {
 
 // startAction posts the start of an action, which has the first launch if that is on all ranks.
 func (j *Job) startAction(a *action) {
-	c := &jobstate.ActionStartContext{ActionKey: a.ActionKey, Resources: a.config.Resources}
-	c.PerRank = a.config.PerRank
-	c.Timeout, c.KillTimeout = a.timeouts()
-	if !c.PerRank {
-		c.Leader = jobstate.Some(a.config.Leader)
-	}
+	c := &jobstate.ActionStartContext{ActionKey: a.ActionKey, Resources: a.config.Resources, ActionMode: a.mode()}
 	ranks := j.ranksOf(a)
 	if c.Ranks.All = a.config.Ranks == nil; !c.Ranks.All {
 		c.Ranks.Set = ranks
@@ -343,7 +337,7 @@ func (j *Job) startAction(a *action) {
 	}
 	j.post(c)
 	if c.Attempt == 1 {
-		j.requestLaunch(a, 1, a.run.Running())
+		j.requestLaunch(a, 1, a.run.At(slotRunning))
 	}
 }
 
@@ -362,9 +356,9 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 		idle.SubtractWith(off)
 		switch {
 		case a.Kind == jobstate.ActionProlog:
-			a.run.EndIdle(j.now, off, run.CauseOffline, false)
+			a.run.EndIdle(j.now, off, causeOffline, false)
 		case !a.single() && (a.config == nil || !a.config.WaitOffline):
-			a.run.EndIdle(j.now, off, run.CauseOffline, true)
+			a.run.EndIdle(j.now, off, causeOffline, true)
 		}
 	}
 	if !idle.IsEmpty() {
@@ -373,17 +367,17 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 }
 
 func (j *Job) relaunch(a *action, ranks *idset.Set) {
-	attempt := a.run.LastAttempt() + 1
+	attempt := a.run.last + 1
 	c := &jobstate.ActionLaunchContext{ActionKey: a.ActionKey, Attempt: attempt, Ranks: ranks}
 	if a.foreign {
-		c.ActionMode = a.mode()
+		c.ActionMode = a.run.spec.ActionMode
 	}
 	j.postAction(a, c)
 	j.requestLaunch(a, attempt, ranks)
 }
 
 func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
-	l := Launch{Action: a.ActionKey, Attempt: attempt, Ranks: ranks, Timeout: a.run.Spec().Timeout}
+	l := Launch{Action: a.ActionKey, Attempt: attempt, Ranks: ranks, Timeout: a.run.spec.Timeout}
 	if a.config != nil {
 		l.Command = a.config.Command
 	}
@@ -397,13 +391,13 @@ func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 // progress posts what follows from the failures and ends of a prolog or an epilog.
 func (j *Job) progress(a *action) {
 	switch {
-	case !a.run.HasIdle():
+	case !a.run.Has(slotIdle):
 	case j.mayLaunch(a.Kind):
-		j.launch(a, a.run.Idle())
+		j.launch(a, a.run.At(slotIdle))
 	case a.Kind == jobstate.ActionProlog && j.holds.ending():
-		a.run.EndIdle(j.now, a.run.Idle(), run.CauseCanceled, false)
+		a.run.EndIdle(j.now, a.run.At(slotIdle), causeCanceled, false)
 	}
-	j.takeRun(a, func(f *run.Failure) bool { return f.Drain })
+	j.takeRun(a, func(c *jobstate.ActionFailContext) bool { return c.Drain })
 	if !a.run.Done() {
 		j.release(a)
 		return
@@ -415,21 +409,17 @@ func (j *Job) progress(a *action) {
 	j.finish(a)
 }
 
-func (j *Job) postFailure(a *action, f *run.Failure, drain bool) {
-	j.postAction(a, &jobstate.ActionFailContext{
-		ActionKey: a.ActionKey, Ranks: f.Ranks, Cause: f.Cause.Name(), Status: f.Status, Note: f.Note, Drain: drain,
-	})
-}
-
 // takeRun posts the failures of an action, and hands out its signals.
-func (j *Job) takeRun(a *action, drains func(*run.Failure) bool) {
+func (j *Job) takeRun(a *action, drains func(*jobstate.ActionFailContext) bool) {
 	failures, signals := a.run.Take()
-	for _, f := range failures {
-		j.postFailure(a, &f, drains(&f))
+	for i := range failures {
+		c := &failures[i]
+		c.Drain = drains(c)
+		j.postAction(a, c)
 	}
-	for _, s := range signals {
+	if len(signals) > 0 {
 		j.open()
-		j.effects.Signal = append(j.effects.Signal, Signal{Action: a.ActionKey, Attempt: s.Attempt, Ranks: s.Ranks, Signal: s.Signal})
+		j.effects.Signal = append(j.effects.Signal, signals...)
 	}
 }
 
@@ -457,7 +447,7 @@ func (j *Job) release(a *action) {
 func (j *Job) finish(a *action) {
 	o := a.run.Outcome()
 	status, prolog, ending := o.Status, a.Kind == jobstate.ActionProlog, j.holds.ending()
-	tolerated := status != 0 && prolog && !a.run.Canceled() && !ending && j.tolerates(&o)
+	tolerated := status != 0 && prolog && !a.run.canceled && !ending && j.tolerates(&o)
 	switch {
 	case status == 0 || prolog && ending:
 	case !prolog:
@@ -469,24 +459,18 @@ func (j *Job) finish(a *action) {
 		j.startAll(jobstate.ActionEpilog)
 		j.raise(a.Kind, 0, o.Note, nil)
 	}
-	out := ActionResult{
-		Action: a.ActionKey, Status: o.Status, Tolerated: tolerated, Failed: o.Failed,
-		Note: o.Note, Detail: o.Detail, Start: o.Start, End: o.End,
-	}
-	for _, g := range o.Groups {
-		out.Groups = append(out.Groups, Group{g.Cause.Name(), g.Code, g.Ranks})
-	}
+	o.Tolerated = tolerated
 	j.open()
-	j.effects.Results = append(j.effects.Results, out)
+	j.effects.Results = append(j.effects.Results, o.ActionResult)
 	j.post(&jobstate.ActionFinishContext{ActionKey: a.ActionKey, Status: status})
 }
 
 // tolerates reports whether the job may go on without the ranks that failed in this and in
 // earlier prologs. If the job keeps such ranks, it must not start beside a prolog that may
 // still run there (I11).
-func (j *Job) tolerates(o *run.Outcome) bool {
+func (j *Job) tolerates(o *outcome) bool {
 	t := &j.cfg.Tolerate
-	return (o.Reported || t.AnyFailure) && (t.Drop || !o.MayRun) && !o.Failed.IsEmpty() &&
+	return (o.reported || t.AnyFailure) && (t.Drop || !o.mayRun) && !o.Failed.IsEmpty() &&
 		t.allows(idset.Union(&j.holds.failed, o.Failed), j.holds.all.Len())
 }
 

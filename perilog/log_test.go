@@ -17,7 +17,7 @@ import (
 const closedLog = prelude + `{"timestamp":2,"name":"alloc"}
 {"timestamp":3,"name":"epilog-start","context":{"description":"job-manager.epilog"}}
 {"timestamp":4,"name":"exception","context":{"type":"cancel","severity":0,"note":""}}
-{"timestamp":4.5,"name":"epilog-fail","context":{"description":"job-manager.epilog","ranks":"1","cause":"failed","status":256,"drain":true}}
+{"timestamp":4.5,"name":"perilog-fail","context":{"description":"job-manager.epilog","kind":"epilog","ranks":"1","cause":"failed","status":256,"drain":true}}
 {"timestamp":5,"name":"free"}
 {"timestamp":6,"name":"clean"}
 `

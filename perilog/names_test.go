@@ -7,21 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/perilog"
-	"github.com/joblife/joblife/perilog/internal/run"
 )
 
-// TestPublicNamesMeanWhatARunMeans: values cross from one package to the other as numbers.
-func TestPublicNamesMeanWhatARunMeans(t *testing.T) {
-	for _, c := range []struct{ public, inner any }{
-		{perilog.ReportStarted, run.ReportStarted}, {perilog.ReportExited, run.ReportExited},
-		{perilog.ReportLaunchFailed, run.ReportLaunchFailed}, {perilog.ReportUnreachable, run.ReportUnreachable},
-		{perilog.ReportOutput, run.ReportOutput},
-		{perilog.AckApplied, run.AckApplied}, {perilog.AckRepeated, run.AckRepeated}, {perilog.AckEnded, run.AckEnded},
-		{perilog.AckStale, run.AckStale}, {perilog.AckUnknown, run.AckUnknown}, {perilog.AckIgnored, run.AckIgnored},
-		{perilog.ControlPrefix, run.ControlPrefix},
-	} {
-		require.EqualValues(t, c.inner, c.public)
-	}
+func TestTheNamesOfKindsAndAnswers(t *testing.T) {
 	var names []string
 	for k := range perilog.ReportOutput + 2 {
 		names = append(names, k.String())

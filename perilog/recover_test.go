@@ -44,7 +44,7 @@ func TestADrainIsAskedForAgainAlsoWhereTheActionIsSomebodyElses(t *testing.T) {
 {"timestamp":6,"name":"start"}
 {"timestamp":7,"name":"finish","context":{"status":0}}
 {"timestamp":8,"name":"epilog-start","context":{"description":"job-manager.epilog"}}
-{"timestamp":9,"name":"epilog-fail","context":{"description":"job-manager.epilog","ranks":"0","cause":"failed","status":256,"drain":true}}
+{"timestamp":9,"name":"perilog-fail","context":{"description":"job-manager.epilog","kind":"epilog","ranks":"0","cause":"failed","status":256,"drain":true}}
 {"timestamp":10,"name":"epilog-finish","context":{"description":"job-manager.epilog","status":256}}
 {"timestamp":11,"name":"release","context":{"ranks":"all","final":true}}
 `)

@@ -222,7 +222,7 @@ func TestALaunchThatTheJobDidNotLogIsRefused(t *testing.T) {
 	b.refuse("epilog-start", `{"description":"x","per-rank":true,"attempt":1}`, perilog.ErrPosted)
 	b.refuse("epilog-start", `{"description":"x","leader":0}`, perilog.ErrPosted)
 	b.apply("epilog-start", `{"description":"x"}`)
-	b.refuse("epilog-launch", `{"description":"x","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrPosted)
+	b.refuse("perilog-launch", `{"description":"x","kind":"epilog","attempt":1,"ranks":"0","per-rank":true}`, perilog.ErrPosted)
 	require.Empty(t, b.job.Active())
 }
 

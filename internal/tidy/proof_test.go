@@ -12,7 +12,7 @@ import (
 // or none.
 func TestEveryRuleFindsItsFlaw(t *testing.T) {
 	const code = "package x\n\n"
-	const api = code + "import \"" + module + "/perilog/internal/run\"\n\n"
+	const api = code + "import \"" + module + "/internal/jsonobj\"\n\n"
 	imports := func(p string) string { return code + "import _ \"" + p + "\"\n" }
 	for _, c := range []struct{ want, name, text string }{
 		{"", "idset/x.go", "package idset\n\nimport _ \"" + thirdParty["roaring"] + "\"\n\n// ErrX is.\nvar ErrX = errors.New(``)\n\nvar powers = [...]int{1}\n\n" +
@@ -40,15 +40,18 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		{"global", "idset/x.go", code + "var cache []byte\n"}, {"global", "idset/x.go", code + "var cache = make(map[string]int)\n"},
 		{"skip", "idset/x_test.go", code + "func f() { t.SkipNow() }\n"}, {"marker", ".ci/run", "# TO" + "DO"}, {"requirement", "README.md", "PR-2"},
 		{"api", "idset/x.go", code + "// F is.\nfunc F(b *roaring.Bitmap) {}\n"}, {"api", "idset/x.go", code + "type x struct {\n\tBits []roaring.Bitmap\n}\n"},
-		{"", "perilog/x.go", api + "// S is.\ntype S[T ~int | any] struct {\n\tpart\n\tx run.Cause\n}\n\n// F is.\nfunc (s *S[T]) F(what *T, x func(y int) error) { _ = run.Cause(0) }\n\n// M is.\ntype M interface {\n\tx(part)\n}\n\nfunc f() run.Cause\n"},
-		{"api", "perilog/x.go", api + "// C is.\ntype C = run.Cause\n"}, {"api", "perilog/x.go", api + "// C is.\nconst C = run.CauseOK\n"},
-		{"api", "perilog/x.go", api + "// C is.\ntype C struct {\n\tX []run.Cause // x\n}\n"}, {"api", "perilog/x.go", api + "// C is.\ntype C struct {\n\trun.Cause\n}\n"},
-		{"api", "perilog/x.go", api + "// F is.\nfunc F() iter.Seq[run.Cause] { return nil }\n"}, {"api", "perilog/x.go", api + "// F is.\nfunc (s *S) F(map[string]*run.Cause) {}\n"},
+		{"", "perilog/x.go", api + "// S is.\ntype S[T ~int | any] struct {\n\tpart\n\tx jsonobj.Kind\n}\n\n// F is.\nfunc (s *S[T]) F(what *T, x func(y int) error) { _ = jsonobj.Kind(0) }\n\n// M is.\ntype M interface {\n\tx(part)\n}\n\nfunc f() jsonobj.Kind\n"},
+		{"api", "perilog/x.go", api + "// C is.\ntype C = jsonobj.Kind\n"}, {"api", "perilog/x.go", api + "// C is.\nconst C = jsonobj.KindBool\n"},
+		{"api", "perilog/x.go", api + "// C is.\ntype C struct {\n\tX []jsonobj.Kind // x\n}\n"}, {"api", "perilog/x.go", api + "// C is.\ntype C struct {\n\tjsonobj.Kind\n}\n"},
+		{"api", "perilog/x.go", api + "// F is.\nfunc F() iter.Seq[jsonobj.Kind] { return nil }\n"}, {"api", "perilog/x.go", api + "// F is.\nfunc (s *S) F(map[string]*jsonobj.Kind) {}\n"},
 		{"api", "perilog/x.go", api + "// F is.\nfunc F[M any, P reader[M]]() {}\n"}, {"api", "perilog/x.go", api + "// F is.\nfunc F() part { return part{} }\n"},
-		{"api", "perilog/x.go", api + "// M is.\ntype M interface {\n\tX(part)\n}\n"}, {"api", "perilog/x.go", api + "// C is.\ntype C func(run.Cause)\n"},
+		{"api", "perilog/x.go", api + "// M is.\ntype M interface {\n\tX(part)\n}\n"}, {"api", "perilog/x.go", api + "// C is.\ntype C func(jsonobj.Kind)\n"},
 		{"comment", "idset/x.go", code + "func (s *Set) M() {}\n"}, {"comment", "idset/x.go", code + "type T int\n"},
 		{"comment", "idset/x.go", code + "// A few.\ntype (\n\tThe int\n\t// Us is.\n\tUs int\n)\n"}, {"comment", "idset/x.go", code + "// T is.\ntype T struct {\n\tA int\n}\n"},
 		{"", "idset/x.go", code + "// T is an a.\ntype T struct {\n\tA, b int\n\tC C\n\tD int // d\n\tID int\n}\n\n// Names.\nconst (\n\tE = \"e\"\n)\n"},
+		{"binary", "examples/sched/sched", "\x7fELF\x02\x01"}, {"binary", "examples/sched/sched.exe", "MZ\x90\x00\x03"},
+		{"binary", "examples/purge/jobs.db", strings.Repeat("x", 1<<20+1)}, {"", "examples/purge/jobs.db", strings.Repeat("x", 1<<20)},
+		{"", "examples/sched/sched.test", "\x7fELF\x02\x01"}, {"", "examples/replay/testdata/large.tar", strings.Repeat("x", 1<<20+1)},
 		{"length", "idset/x.go", "package x\n" + strings.Repeat("\n", 600)}, {"length", "idset/x_test.go", "package x\n" + strings.Repeat("\n", 900)},
 	} {
 		found, err := check(fstest.MapFS{"REQUIREMENTS.md": {Data: []byte("- **PR-1 Conservation.**\n")}, c.name: {Data: []byte(c.text)}})

@@ -22,39 +22,38 @@ const module = "github.com/joblife/joblife"
 // and forAll: packages of this module by their folder, and modules by the names
 // of thirdParty. Tests may import every package, testify and rapid.
 var layout = map[string]string{
-	".":                    "btree " + belowRoot,
-	"loop":                 ". rset/alloc jobstate/jobid eventlog",
-	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore purge/storetest rapid",
-	"perilog":              "perilog/internal/run " + belowPerilog,
-	"perilog/exec":         "perilog rset jobstate jobstate/jobid idset eventlog btree",
-	"perilog/internal/run": "idset eventlog jobstate",
-	"purge":                "btree jobstate jobstate/jobid eventlog",
-	"purge/dirstore":       "eventlog eventlog/logfile jobstate/jobid",
-	"purge/boltstore":      ". purge jobstate jobstate/jobid eventlog/logfile bbolt",
-	"purge/storetest":      "purge eventlog jobstate jobstate/jobid",
-	"rset":                 "idset rset/hostlist rset/children eventlog",
-	"rset/hostlist":        "",
-	"rset/children":        "idset",
-	"rset/alloc":           "rset idset jobstate/jobid eventlog btree",
-	"rset/pool":            "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
-	"rset/sched":           "rset rset/alloc rset/pool rset/children idset jobstate/jobid jobstate/jobspec eventlog btree",
-	"jobstate":             "eventlog idset jobstate/jobid jobstate/fsd",
-	"jobstate/jobid":       "",
-	"jobstate/fsd":         "",
-	"jobstate/jobspec":     "",
-	"jobstate/archive":     "jobstate/jobid",
-	"eventlog":             "",
-	"eventlog/logfile":     "eventlog sys",
-	"idset":                "roaring",
-	"internal/attack":      "",
-	"internal/bomb":        "internal/race",
-	"internal/disk":        "eventlog/logfile",
-	"internal/guard":       "",
-	"internal/jsonobj":     "internal/guard",
-	"internal/logline":     "internal/jsonobj",
-	"internal/race":        "",
-	"internal/refdata":     "",
-	"internal/tidy":        "",
+	".":                "btree " + belowRoot,
+	"loop":             ". rset/alloc idset jobstate/jobid eventlog",
+	"joblifetest":      ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore purge/storetest rapid",
+	"perilog":          belowPerilog,
+	"perilog/exec":     "perilog rset jobstate jobstate/jobid idset eventlog btree",
+	"purge":            "btree jobstate jobstate/jobid eventlog",
+	"purge/dirstore":   "eventlog eventlog/logfile jobstate/jobid",
+	"purge/boltstore":  ". purge jobstate jobstate/jobid eventlog/logfile bbolt",
+	"purge/storetest":  "purge eventlog jobstate jobstate/jobid",
+	"rset":             "idset rset/hostlist rset/children eventlog",
+	"rset/hostlist":    "",
+	"rset/children":    "idset",
+	"rset/alloc":       "rset idset jobstate/jobid eventlog btree",
+	"rset/pool":        "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
+	"rset/sched":       "rset rset/alloc rset/pool rset/children idset jobstate/jobid jobstate/jobspec eventlog btree",
+	"jobstate":         "eventlog idset jobstate/jobid jobstate/fsd",
+	"jobstate/jobid":   "",
+	"jobstate/fsd":     "",
+	"jobstate/jobspec": "",
+	"jobstate/archive": "jobstate/jobid",
+	"eventlog":         "",
+	"eventlog/logfile": "eventlog sys",
+	"idset":            "roaring",
+	"internal/attack":  "",
+	"internal/bomb":    "internal/race",
+	"internal/disk":    "eventlog/logfile",
+	"internal/guard":   "",
+	"internal/jsonobj": "internal/guard",
+	"internal/logline": "internal/jsonobj",
+	"internal/race":    "",
+	"internal/refdata": "",
+	"internal/tidy":    "",
 }
 
 const (
@@ -160,6 +159,8 @@ func check(fsys fs.FS) (found []string, err error) {
 			f.report(0, "layout", "no such name belongs in the root")
 		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata"):
 			return fs.SkipDir
+		case !d.IsDir() && f.dir != "." && binary(fsys, name, d):
+			f.report(0, "binary", "it is a program, or larger than 1 MiB: remove it")
 		case !d.IsDir() && (has(".go .md .yml", ext) || within(name, ".ci") || name == "Makefile"):
 			if b, err = fs.ReadFile(fsys, name); err == nil && f.dir != "internal/tidy" {
 				f.text(strings.Split(string(b), "\n"), defined)
@@ -172,6 +173,25 @@ func check(fsys fs.FS) (found []string, err error) {
 	})
 	slices.Sort(found)
 	return found, err
+}
+
+// binary reports whether a file is what the go command builds, or as large: git would keep it
+// for ever.
+func binary(fsys fs.FS, name string, d fs.DirEntry) bool {
+	info, err := d.Info()
+	if err != nil || ignored(name) || info.Size() > 1<<20 {
+		return err == nil && !ignored(name)
+	}
+	b, err := fs.ReadFile(fsys, name)
+	return err == nil && slices.ContainsFunc(programs, func(head string) bool { return strings.HasPrefix(string(b), head) })
+}
+
+// programs are how files begin that systems run: of Linux, Windows and macOS.
+var programs = []string{"\x7fELF", "MZ\x90\x00", "\xcf\xfa\xed\xfe", "\xca\xfe\xba\xbe"}
+
+// ignored reports whether a file is what git ignores of the go command's.
+func ignored(name string) bool {
+	return has(".test .out .prof", path.Ext(name)) || strings.HasPrefix(name, "coverage.")
 }
 
 func kindOf(name string) int {
@@ -194,7 +214,7 @@ func atTop(name string) bool {
 			return true
 		}
 	}
-	return has(topLevel, name) || has(".go .test .out .prof", path.Ext(name)) || strings.HasPrefix(name, "coverage.")
+	return has(topLevel, name) || path.Ext(name) == ".go" || ignored(name)
 }
 
 // text judges a file line by line.

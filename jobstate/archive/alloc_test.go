@@ -1,14 +1,11 @@
 package archive_test
 
 import (
-	"bytes"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/internal/race"
-	"github.com/joblife/joblife/jobstate/archive"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -33,19 +30,4 @@ func TestAJobCostsAFixedNumberOfAllocations(t *testing.T) {
 	// Most are package archive/tar's, some ten for each of six headers; the
 	// eventlog's first lines cost some more, and each value one.
 	require.Less(t, allocs/n, 120.0)
-}
-
-func BenchmarkWalk(b *testing.B) {
-	for _, n := range []int{1, 64, 4096} {
-		packed := jobs(b, n)
-		b.Run(fmt.Sprintf("jobs=%d", n), func(b *testing.B) {
-			b.ReportAllocs()
-			b.SetBytes(int64(len(packed)))
-			for b.Loop() {
-				if _, err := archive.Walk(bytes.NewReader(packed), archive.Limits{}, func(archive.Job) error { return nil }); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

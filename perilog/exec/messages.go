@@ -119,15 +119,7 @@ type Expiration struct {
 func (m Expiration) name() string { return "expiration request" }
 
 func (m *Expiration) read(o *jsonobj.Reader) {
-	for o.Next() {
-		switch string(o.Key()) {
-		case "id":
-			m.ID = readID(o.Value())
-		case "expiration":
-			m.Expiration = eventlog.Timestamp(o.Float(0, math.MaxFloat64))
-		}
-	}
-	o.Require("id", "expiration")
+	m.ID, m.Expiration = readID(o.Need("id")), eventlog.Timestamp(o.Need("expiration").Float(0, math.MaxFloat64))
 }
 
 func (m Expiration) write(w *jsonobj.Writer) {

@@ -25,9 +25,6 @@ const (
 
 var typeNames = [...]string{"", "start", "reattached", "release", "exception", "finish"}
 
-// typeKeys has the keys that the data of a type must have.
-var typeKeys = [len(typeNames)][]string{ResponseRelease: {"ranks", "final"}, ResponseException: {"severity", "type"}, ResponseFinish: {"status"}}
-
 // String returns the name on the wire, such as "release"; another value prints as
 // ResponseType(n).
 func (t ResponseType) String() string { return guard.Name("ResponseType", t, typeNames[1:]...) }
@@ -58,41 +55,27 @@ type Response struct {
 func (m Response) name() string { return "start response" }
 
 func (m *Response) read(o *jsonobj.Reader) {
-	var data jsonobj.Value
-	for o.Next() {
-		switch string(o.Key()) {
-		case "id":
-			m.ID = readID(o.Value())
-		case "type":
-			m.Type = ResponseType(max(0, slices.Index(typeNames[:], o.Value().Text())))
-			if m.Type == 0 {
-				o.Value().Fail(errType)
-			}
-		case "data":
-			data = o.Value()
-		}
+	m.ID = readID(o.Need("id"))
+	kind := o.Need("type")
+	m.Type = ResponseType(max(0, slices.Index(typeNames[:], kind.Text())))
+	if m.Type == 0 {
+		kind.Fail(errType)
 	}
-	o.Require("id", "type", "data")
-	d := data.Object()
-	for d.Next() {
-		switch v := d.Value(); m.Type.String() + " " + string(d.Key()) {
-		case "release ranks":
-			if string(v.TextBytes()) != "all" {
-				m.Ranks = jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
-			}
-		case "release final":
-			m.Final = v.Bool()
-		case "exception type":
-			m.Exception.Type = v.Text()
-		case "exception severity":
-			m.Exception.Severity = uint8(v.Int(0, maxSeverity))
-		case "exception note":
-			m.Exception.Note = v.Text()
-		case "finish status":
-			m.Status = int32(v.Int(math.MinInt32, math.MaxInt32))
+	data := o.Need("data").Object()
+	switch m.Type {
+	case ResponseRelease:
+		if v := data.Need("ranks"); string(v.TextBytes()) != "all" {
+			m.Ranks = jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, rset.MaxRank) })
 		}
+		m.Final = data.Need("final").Bool()
+	case ResponseException:
+		m.Exception = Exception{
+			Type: data.Need("type").Text(), Severity: uint8(data.Need("severity").Int(0, maxSeverity)),
+			Note: data.Value().Member("note").Text(),
+		}
+	case ResponseFinish:
+		m.Status = int32(data.Need("status").Int(math.MinInt32, math.MaxInt32))
 	}
-	d.Require(typeKeys[m.Type]...)
 }
 
 func (m Response) write(w *jsonobj.Writer) {

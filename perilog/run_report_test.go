@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"math"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 )
 
 // A run is a success only if every rank did its work: a prolog that failed or was canceled
@@ -25,35 +26,35 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 	for _, c := range []struct {
 		name, note string
 		status     int32
-		cause      Cause
+		cause      endCause
 		drive      func(r *testRun)
 	}{
-		{"a nonzero exit", "prolog exited with code=7 on fluke2 (rank 2)", 7 << 8, CauseFailed, exits(7 << 8)},
-		{"a signal", "prolog killed by signal 11 on fluke2 (rank 2)", 0x8b, CauseSignaled, exits(0x8b)},
-		{"a signal that a shell tells", "prolog killed by signal 9 on fluke2 (rank 2)", 137 << 8, CauseSignaled, exits(137 << 8)},
-		{"the largest signal that a shell tells", "prolog killed by signal 64 on fluke2 (rank 2)", 192 << 8, CauseSignaled, exits(192 << 8)},
-		{"a code above that of a signal", "prolog exited with code=193 on fluke2 (rank 2)", 193 << 8, CauseFailed, exits(193 << 8)},
-		{"the code 128, which is no signal", "prolog exited with code=128 on fluke2 (rank 2)", 128 << 8, CauseFailed, exits(128 << 8)},
-		{"a status with the bits beyond alone", "prolog exited with code=1 on fluke2 (rank 2)", 1 << 8, CauseFailed, exits(math.MinInt32)},
-		{"a status that tells of a core and no signal", "prolog exited with code=1 on fluke2 (rank 2)", 1 << 8, CauseFailed, exits(0x80)},
-		{"a failed launch", "prolog failed to launch on fluke2 (rank 2)", 127 << 8, CauseLaunchFailed,
+		{"a nonzero exit", "prolog exited with code=7 on fluke2 (rank 2)", 7 << 8, causeFailed, exits(7 << 8)},
+		{"a signal", "prolog killed by signal 11 on fluke2 (rank 2)", 0x8b, causeSignaled, exits(0x8b)},
+		{"a signal that a shell tells", "prolog killed by signal 9 on fluke2 (rank 2)", 137 << 8, causeSignaled, exits(137 << 8)},
+		{"the largest signal that a shell tells", "prolog killed by signal 64 on fluke2 (rank 2)", 192 << 8, causeSignaled, exits(192 << 8)},
+		{"a code above that of a signal", "prolog exited with code=193 on fluke2 (rank 2)", 193 << 8, causeFailed, exits(193 << 8)},
+		{"the code 128, which is no signal", "prolog exited with code=128 on fluke2 (rank 2)", 128 << 8, causeFailed, exits(128 << 8)},
+		{"a status with the bits beyond alone", "prolog exited with code=1 on fluke2 (rank 2)", 1 << 8, causeFailed, exits(math.MinInt32)},
+		{"a status that tells of a core and no signal", "prolog exited with code=1 on fluke2 (rank 2)", 1 << 8, causeFailed, exits(0x80)},
+		{"a failed launch", "prolog failed to launch on fluke2 (rank 2)", 127 << 8, causeLaunchFailed,
 			rank2(Report{Kind: ReportLaunchFailed, Status: 127 << 8})},
-		{"a failed launch without a status", "prolog failed to launch on fluke2 (rank 2)", 1 << 8, CauseLaunchFailed,
+		{"a failed launch without a status", "prolog failed to launch on fluke2 (rank 2)", 1 << 8, causeLaunchFailed,
 			rank2(Report{Kind: ReportLaunchFailed})},
-		{"a lost node", "prolog lost contact on fluke2 (rank 2)", 68 << 8, CauseUnreachable, rank2(Report{Kind: ReportUnreachable})},
-		{"a node that names itself", "prolog reported node failure on fluke2 (rank 2)", 1 << 8, CauseReported,
+		{"a lost node", "prolog lost contact on fluke2 (rank 2)", 68 << 8, causeUnreachable, rank2(Report{Kind: ReportUnreachable})},
+		{"a node that names itself", "prolog reported node failure on fluke2 (rank 2)", 1 << 8, causeReported,
 			func(r *testRun) { r.says(2, `{"version":1,"failed":true}`); r.exit("0-3", 0) }},
-		{"a node that another names, with a note", "prolog reported node failure on fluke2 (rank 2): gpu 1 is gone", 1 << 8, CauseReported,
+		{"a node that another names, with a note", "prolog reported node failure on fluke2 (rank 2): gpu 1 is gone", 1 << 8, causeReported,
 			func(r *testRun) { r.says(0, `{"version":1,"failed":"2","note":"gpu 1 is gone"}`); r.exit("0-3", 0) }},
 		{"a line that is not understood", "prolog bad control line on fluke2 (rank 2): bad control line: version: offset 16: key is missing",
-			1 << 8, CauseControl, func(r *testRun) { r.says(2, `{"failed":"2"}`); r.exit("0-3", 0) }},
-		{"a timeout that is obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+			1 << 8, causeControl, func(r *testRun) { r.says(2, `{"failed":"2"}`); r.exit("0-3", 0) }},
+		{"a timeout that is obeyed", "prolog timed out on fluke2 (rank 2)", 15, causeTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 15) }},
-		{"a timeout that is obeyed with exit 0", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+		{"a timeout that is obeyed with exit 0", "prolog timed out on fluke2 (rank 2)", 15, causeTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.exit("2", 0) }},
-		{"a timeout that is not obeyed", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+		{"a timeout that is not obeyed", "prolog timed out on fluke2 (rank 2)", 15, causeTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.tick(); r.tick() }},
-		{"a timeout where one rank never started (flux-core#6644)", "prolog timed out on fluke2 (rank 2)", 15, CauseTimedOut,
+		{"a timeout where one rank never started (flux-core#6644)", "prolog timed out on fluke2 (rank 2)", 15, causeTimedOut,
 			func(r *testRun) {
 				for _, rank := range []uint32{0, 1, 3} {
 					r.report(Report{Kind: ReportStarted, Rank: rank})
@@ -62,13 +63,13 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 				r.tick()
 				r.tick()
 			}},
-		{"a cancel", "prolog canceled on fluke2 (rank 2)", 15, CauseCanceled,
+		{"a cancel", "prolog canceled on fluke2 (rank 2)", 15, causeCanceled,
 			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.exit("2", 15) }},
-		{"a cancel that is obeyed with exit 0", "prolog canceled on fluke2 (rank 2)", 15, CauseCanceled,
+		{"a cancel that is obeyed with exit 0", "prolog canceled on fluke2 (rank 2)", 15, causeCanceled,
 			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.exit("2", 0) }},
-		{"a cancel that is not obeyed (flux-core@4e8ae3433)", "prolog canceled then timed out on fluke2 (rank 2)", 15, CauseCanceledTimedOut,
+		{"a cancel that is not obeyed (flux-core@4e8ae3433)", "prolog canceled then timed out on fluke2 (rank 2)", 15, causeCanceledTimedOut,
 			func(r *testRun) { r.exit("0-1,3", 0); r.cancel(); r.tick() }},
-		{"a finish by force", "prolog finished by force on fluke2 (rank 2): by alice", 1 << 8, CauseForced,
+		{"a finish by force", "prolog finished by force on fluke2 (rank 2): by alice", 1 << 8, causeForced,
 			func(r *testRun) { r.exit("0-1,3", 0); r.force("2", 1<<8) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -79,8 +80,8 @@ func TestARunIsASuccessOnlyIfEveryRankDidItsWork(t *testing.T) {
 			require.Equal(t, c.status, o.Status)
 			require.Equal(t, c.note, o.Note)
 			require.Equal(t, "2", o.Failed.String())
-			require.Equal(t, c.cause, o.Groups[len(o.Groups)-1].Cause)
-			require.Equal(t, causes[c.cause].reported, o.Reported)
+			require.Equal(t, c.cause.name(), o.Groups[len(o.Groups)-1].Cause)
+			require.Equal(t, causes[c.cause].reported, o.reported)
 			require.Len(t, r.ends, 4)
 		})
 	}
@@ -145,14 +146,14 @@ func TestAReportIsAnsweredByWhatRuns(t *testing.T) {
 				if lead {
 					spec = single(t, 1, "0-1")
 				}
-				r := &testRun{Run: New(spec), t: t, now: t0 + 1}
+				r := &testRun{run: makeRun(spec), t: t, now: t0 + 1}
 				s.drive(r)
 				rep := c.rep
 				rep.Rank = 1
 				answer := r.report(rep)
 				got += " " + []string{"", "applied", "repeated", "ended", "stale", "unknown", "ignored"}[answer]
 				if answer == AckStale || answer == AckUnknown || answer == AckEnded {
-					before, after := *r.Run, r.Run
+					before, after := *r.run, r.run
 					r.report(rep)
 					before.spec.Hosts, after.spec.Hosts = nil, nil
 					require.Equal(t, before, *after)
@@ -169,15 +170,15 @@ func TestAReportIsAnsweredByWhatRuns(t *testing.T) {
 
 func TestNamesOfWhatARunSays(t *testing.T) {
 	names := map[string]bool{}
-	for c := CauseFailed; c <= CauseForced; c++ {
-		require.Equal(t, c, CauseNamed(c.Name()))
+	for c := causeFailed; c <= causeForced; c++ {
+		require.Equal(t, c, causeNamed(c.name()))
 		require.NotEmpty(t, c.String())
-		require.False(t, names[c.Name()])
-		names[c.Name()] = true
+		require.False(t, names[c.name()])
+		names[c.name()] = true
 	}
-	require.Equal(t, CauseFailed, CauseNamed("of a later version"))
-	require.Equal(t, CauseFailed, CauseNamed("ok"), "no failure is that")
-	require.Equal(t, CauseFailed, CauseNamed(""))
+	require.Equal(t, causeFailed, causeNamed("of a later version"))
+	require.Equal(t, causeFailed, causeNamed("ok"), "no failure is that")
+	require.Equal(t, causeFailed, causeNamed(""))
 }
 
 // The reasons of drains, and what is not drained.
@@ -186,17 +187,17 @@ func TestARankThatFailedIsDrainedUnlessUsersOrOperatorsDidIt(t *testing.T) {
 		name, want string
 		drive      func(r *testRun)
 	}{
-		{"exit 1", "prolog failed for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("1", 1<<8) }},
-		{"signal", "prolog failed for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("1", 11) }},
-		{"launch failed", "prolog failed for job ƒ6VxCVPm: 1", func(r *testRun) { r.report(Report{Kind: ReportLaunchFailed, Rank: 1}) }},
-		{"lost", "prolog lost contact for job ƒ6VxCVPm: 1", func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
-		{"lost after a cancel", "prolog lost contact for job ƒ6VxCVPm: 1",
+		{"exit 1", "prolog failed for job ƒuZZybuNNy: 1", func(r *testRun) { r.exit("1", 1<<8) }},
+		{"signal", "prolog failed for job ƒuZZybuNNy: 1", func(r *testRun) { r.exit("1", 11) }},
+		{"launch failed", "prolog failed for job ƒuZZybuNNy: 1", func(r *testRun) { r.report(Report{Kind: ReportLaunchFailed, Rank: 1}) }},
+		{"lost", "prolog lost contact for job ƒuZZybuNNy: 1", func(r *testRun) { r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
+		{"lost after a cancel", "prolog lost contact for job ƒuZZybuNNy: 1",
 			func(r *testRun) { r.cancel(); r.report(Report{Kind: ReportUnreachable, Rank: 1}) }},
-		{"reported", "prolog reported node failure for job ƒ6VxCVPm: 1", func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) }},
-		{"not understood", "prolog bad control line for job ƒ6VxCVPm: 1", func(r *testRun) { r.says(1, "") }},
-		{"timed out", "prolog timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.exit("1", 15) }},
-		{"deaf", "prolog timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.tick() }},
-		{"canceled and deaf", "prolog canceled then timed out for job ƒ6VxCVPm: 1", func(r *testRun) { r.exit("0", 0); r.cancel(); r.tick() }},
+		{"reported", "prolog reported node failure for job ƒuZZybuNNy: 1", func(r *testRun) { r.says(0, `{"version":1,"failed":"1"}`) }},
+		{"not understood", "prolog bad control line for job ƒuZZybuNNy: 1", func(r *testRun) { r.says(1, "") }},
+		{"timed out", "prolog timed out for job ƒuZZybuNNy: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.exit("1", 15) }},
+		{"deaf", "prolog timed out for job ƒuZZybuNNy: 1", func(r *testRun) { r.exit("0", 0); r.tick(); r.tick() }},
+		{"canceled and deaf", "prolog canceled then timed out for job ƒuZZybuNNy: 1", func(r *testRun) { r.exit("0", 0); r.cancel(); r.tick() }},
 		{"canceled with Ctrl-C (flux-core#5734)", "", func(r *testRun) { r.cancel(); r.exit("0", 15); r.exit("1", 143<<8) }},
 		{"canceled, with exit 1", "", func(r *testRun) { r.cancel(); r.exit("0-1", 1<<8) }},
 		{"canceled before the launch", "", func(r *testRun) { r.cancel(); r.report(Report{Kind: ReportLaunchFailed, Rank: 1}) }},
@@ -252,7 +253,7 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, spec := range []Spec{perRank(t, "0-1"), single(t, 1, "0-1")} {
+			for _, spec := range []runSpec{perRank(t, "0-1"), single(t, 1, "0-1")} {
 				r := launched(t, spec)
 				if spec.PerRank {
 					r.exit("0", 0)
@@ -266,24 +267,24 @@ func TestANodeThatIsReportedFailsWithoutEndingTheCommand(t *testing.T) {
 				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":false}`))
 				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"note":"a note alone"}`))
 				require.Equal(t, AckIgnored, r.says(1, `{"version":1,"released":"1"}`), "only one command for all releases, and not where it runs")
-				require.Equal(t, "1", r.Running().String())
+				require.Equal(t, "1", r.At(slotRunning).String())
 				c.drive(r)
 				require.Equal(t, c.causes, r.causes())
 				o := r.Outcome()
 				require.Contains(t, o.Note, ": x")
-				require.Equal(t, causes[CauseNamed(strings.Fields(c.causes)[0])].reported, o.Reported)
-				require.Equal(t, c.mayRun, o.MayRun)
-				require.Equal(t, []string{"prolog reported node failure for job ƒ6VxCVPm: 1"}, r.drained(), "once")
+				require.Equal(t, causes[causeNamed(strings.Fields(c.causes)[0])].reported, o.reported)
+				require.Equal(t, c.mayRun, o.mayRun)
+				require.Equal(t, []string{"prolog reported node failure for job ƒuZZybuNNy: 1"}, r.drained(), "once")
 
 				again := launched(t, spec) // a restart reads what was told
 				for _, f := range r.failures {
-					again.Fold(t0, f)
+					again.Fold(t0, &f)
 				}
 				again.Lose()
-				if lost := again.Lost(); !lost.IsEmpty() {
+				if lost := again.At(slotLost); !lost.IsEmpty() {
 					again.force(again.Open().String(), 0)
 				} else {
-					require.Equal(t, o.Reported, again.Outcome().Reported)
+					require.Equal(t, o.reported, again.Outcome().reported)
 				}
 			}
 		})
@@ -298,17 +299,17 @@ func TestANodeMayNameSeveralAndTheFirstNoteStands(t *testing.T) {
 	require.Equal(t, "2-4", r.failures[0].Ranks.String())
 	require.Equal(t, "5-6", r.failures[1].Ranks.String())
 	r.failures[1].Ranks = nil
-	require.Equal(t, Failure{Cause: CauseReported, Status: 256, Note: "no net", Drain: true}, r.failures[1])
+	require.Equal(t, jobstate.ActionFailContext{ActionKey: r.spec.ActionKey, Cause: "reported", Status: 256, Note: "no net", Drain: true}, r.failures[1])
 	r.exit("0-9", 0)
 	o := r.Outcome()
-	require.True(t, o.Reported)
+	require.True(t, o.reported)
 	require.Equal(t, "prolog reported node failure on fluke[2-4] (rank 2-4): no disk; reported node failure on fluke[5-6] (rank 5-6): no net", o.Note)
 }
 
 // A process that outlives a restart of the manager says again what the log has.
 func TestANodeFailureThatIsInTheLogIsNoNews(t *testing.T) {
 	r := launched(t, perRank(t, "0-1"))
-	r.Fold(t0, Failure{Ranks: set(t, "1"), Cause: CauseReported, Status: 256, Drain: true})
+	r.Fold(t0, &jobstate.ActionFailContext{Ranks: set(t, "1"), Cause: causeReported.name(), Status: 256, Drain: true})
 	require.Equal(t, AckIgnored, r.says(1, `{"version":1,"failed":true}`))
 	failures, _ := r.Take()
 	require.Empty(t, failures)
@@ -383,7 +384,7 @@ func TestACommandForAllRanksReleasesAndReportsThem(t *testing.T) {
 		r.exit(idset.Of(c.leader).String(), c.status)
 		require.Equal(t, c.want, r.causes())
 		o := r.Outcome()
-		require.Equal(t, c.reported, o.Reported, c.want)
+		require.Equal(t, c.reported, o.reported, c.want)
 		require.Equal(t, c.want == "", o.Status == 0, c.want)
 		require.Equal(t, t0+5, r.end)
 		for _, drain := range r.drained() {
@@ -429,14 +430,14 @@ func TestFlux4108AnActionThatARestartForgotCanBeResolved(t *testing.T) {
 // One exception for each node flooded the logs of jobs, and what it said could
 // be sensitive.
 func TestFlux7022AThousandFailedNodesAreOneNoteWithoutDetails(t *testing.T) {
-	r := &testRun{Run: New(perRank(t, "0-999")), t: t, now: t0}
+	r := &testRun{run: makeRun(perRank(t, "0-999")), t: t, now: t0}
 	r.Launch(t0, 1, set(t, "0-999"))
 	for rank := range uint32(1000) {
 		r.Report(t0+1, Report{Kind: ReportExited, Rank: rank, Attempt: 1, Status: 256, Detail: "mount -o password=secret"})
 	}
 	r.fetch()
 	require.Len(t, r.failures, 1, "they are one entry of the log")
-	require.Equal(t, []string{"prolog failed for job ƒ6VxCVPm: 0-999"}, r.drained())
+	require.Equal(t, []string{"prolog failed for job ƒuZZybuNNy: 0-999"}, r.drained())
 	require.Equal(t, "prolog exited with code=1 on fluke[0-999] (rank 0-999)", r.Outcome().Note)
 	require.Contains(t, r.Outcome().Detail, "secret")
 }

@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"math"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 )
 
 // t0 is when every run of these tests is launched.
@@ -35,34 +36,34 @@ func flukes(ranks *idset.Set) string {
 }
 
 // perRank returns the spec of a prolog on every one of the ranks.
-func perRank(t testing.TB, ranks string) Spec {
-	return Spec{
-		Title: "prolog", Ranks: set(t, ranks), PerRank: true,
-		Timeout: 30 * time.Minute, KillTimeout: time.Minute, Hosts: flukes,
+func perRank(t testing.TB, ranks string) runSpec {
+	return runSpec{
+		ActionKey: jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}, Ranks: set(t, ranks), Hosts: flukes,
+		ActionMode: jobstate.ActionMode{PerRank: true, Timeout: 30 * time.Minute, KillTimeout: time.Minute},
 	}
 }
 
 // single returns the spec of one command on a leader that serves ranks.
-func single(t testing.TB, leader uint32, ranks string) Spec {
+func single(t testing.TB, leader uint32, ranks string) runSpec {
 	s := perRank(t, ranks)
-	s.PerRank, s.Leader = false, leader
+	s.PerRank, s.Leader = false, jobstate.Some(leader)
 	return s
 }
 
 // testRun is a run and all that came out of it.
 type testRun struct {
-	*Run
+	*run
 	t        testing.TB
 	now      eventlog.Timestamp
-	failures []Failure
-	ends     []RankEnd
+	failures []jobstate.ActionFailContext
+	ends     []rankEnd
 	signals  []Signal
 }
 
 // launched returns the run of a spec, launched everywhere at t0 as attempt 1.
-func launched(t testing.TB, spec Spec) *testRun {
+func launched(t testing.TB, spec runSpec) *testRun {
 	t.Helper()
-	r := &testRun{Run: New(spec), t: t, now: t0}
+	r := &testRun{run: makeRun(spec), t: t, now: t0}
 	r.Launch(t0, 1, spec.Ranks)
 	r.fetch()
 	return r
@@ -119,10 +120,10 @@ func (r *testRun) tick() {
 	r.t.Helper()
 	deadline, ok := r.Deadline()
 	require.True(r.t, ok)
-	before := *r.Run
+	before := *r.run
 	r.Tick(eventlog.Timestamp(math.Nextafter(float64(deadline), 0)))
 	require.Equal(r.t, before.count, r.count)
-	require.Empty(r.t, r.Run.signals)
+	require.Empty(r.t, r.run.signals)
 	r.now = deadline
 	r.Tick(deadline)
 	r.fetch()
@@ -133,7 +134,7 @@ func (r *testRun) drained() []string {
 	var out []string
 	for _, f := range r.failures {
 		if f.Drain {
-			out = append(out, DrainReason(r.spec.Title, f.Cause, "ƒ6VxCVPm")+": "+f.Ranks.String())
+			out = append(out, drainReason(&f, 6731191091817518)+": "+f.Ranks.String())
 		}
 	}
 	return out
@@ -144,8 +145,8 @@ func (r *testRun) causes() string {
 	require.True(r.t, r.Done())
 	var out []string
 	for _, g := range r.Outcome().Groups {
-		if g.Cause != CauseOK {
-			out = append(out, g.Cause.Name()+" "+g.Ranks.String())
+		if g.Cause != "ok" {
+			out = append(out, g.Cause+" "+g.Ranks.String())
 		}
 	}
 	return strings.Join(out, "; ")

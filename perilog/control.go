@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"bytes"
@@ -9,41 +9,42 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// ControlPrefix begins a line of output that is meant for this library.
+// ControlPrefix begins each control line; other lines are plain output. See the package
+// documentation.
 const ControlPrefix = "perilog-control:"
 
 // Limits of control lines.
 const (
-	MaxControl     = 4 << 10 // the bytes of a line
+	maxControl     = 4 << 10 // the bytes of a line
 	maxControlRank = 1 << 24 // the largest rank, as in an R
 )
 
-// A Control is what an action says on its standard output.
-type Control struct {
+// A control is what an action says on its standard output.
+type control struct {
 	Failed   *idset.Set // nodes that failed; nil: none
 	Released *idset.Set // nodes on which the action is done; nil: none
 	Self     bool       // failed is true: the node that printed the line failed
 	Note     string
 }
 
-// ErrControl is wrapped by the error of a control line that is not understood.
-var ErrControl = errors.New("bad control line")
+// errControl is wrapped by the error of a control line that is not understood.
+var errControl = errors.New("bad control line")
 
-// ParseControl reads a line of output, with or without its newline. It returns false for a
-// line without the prefix, which is plain output. The error, which wraps ErrControl, says
+// parseControl reads a line of output, with or without its newline. It returns false for a
+// line without the prefix, which is plain output. The error, which wraps errControl, says
 // where a line with the prefix is not understood. It retains nothing of line.
-func ParseControl(line []byte) (Control, bool, error) {
+func parseControl(line []byte) (control, bool, error) {
 	body, ok := bytes.CutPrefix(line, []byte(ControlPrefix))
 	if !ok {
-		return Control{}, false, nil
+		return control{}, false, nil
 	}
-	if len(line) > MaxControl {
-		return Control{}, true, fmt.Errorf("%w: longer than %d bytes", ErrControl, MaxControl)
+	if len(line) > maxControl {
+		return control{}, true, fmt.Errorf("%w: longer than %d bytes", errControl, maxControl)
 	}
-	c, fault := parseControl(body)
+	c, fault := readControl(body)
 	if fault != nil {
 		fault.Offset += len(ControlPrefix)
-		return Control{}, true, fmt.Errorf("%w: %w", ErrControl, fault)
+		return control{}, true, fmt.Errorf("%w: %w", errControl, fault)
 	}
 	return c, true, nil
 }
@@ -55,7 +56,7 @@ var (
 	errEmpty   = errors.New("must not be empty")
 )
 
-func parseControl(body []byte) (c Control, fault *jsonobj.Fault) {
+func readControl(body []byte) (c control, fault *jsonobj.Fault) {
 	d := jsonobj.NewDoc(body)
 	o := d.Object()
 	for o.Next() {

@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 // naiveRun is a run in the simplest words: maps, one entry for each process and
 // rank, and every question answered by looking at all of them.
 type naiveRun struct {
-	spec     Spec
+	spec     runSpec
 	now      eventlog.Timestamp
 	canceled bool
 	last     uint32
@@ -27,27 +27,27 @@ type naiveRun struct {
 }
 
 type naiveProc struct {
-	stage   stage
+	stage   slotStage
 	attempt uint32
 	started bool
-	cause   Cause // of a single command
+	cause   endCause // of a single command
 	status  int32
 }
 
 type naiveRank struct {
 	ended   bool
-	told    Cause // CauseReported or CauseControl
-	cause   Cause
+	told    endCause // causeReported or causeControl
+	cause   endCause
 	status  int32
 	drained bool
 }
 
 type naiveLaunch struct {
 	at, deadline eventlog.Timestamp
-	phase        phase
+	phase        launchPhase
 }
 
-func newNaiveRun(spec Spec) *naiveRun {
+func newNaiveRun(spec runSpec) *naiveRun {
 	n := &naiveRun{
 		spec: spec, procs: map[uint32]*naiveProc{}, ranks: map[uint32]*naiveRank{},
 		launches: map[uint32]*naiveLaunch{}, ends: map[uint32]int{}, drains: map[uint32]int{},
@@ -59,7 +59,7 @@ func newNaiveRun(spec Spec) *naiveRun {
 		}
 	}
 	if !spec.PerRank {
-		n.procs[spec.Leader] = &naiveProc{}
+		n.procs[spec.Leader.Value] = &naiveProc{}
 	}
 	return n
 }
@@ -71,7 +71,7 @@ func (n *naiveRun) advance(now eventlog.Timestamp) {
 }
 
 // in returns the ranks of processes in a stage.
-func (n *naiveRun) in(s stage) *idset.Set {
+func (n *naiveRun) in(s slotStage) *idset.Set {
 	out := new(idset.Set)
 	for rank, p := range n.procs {
 		if p.stage == s {
@@ -96,15 +96,15 @@ func (n *naiveRun) open() *idset.Set {
 }
 
 func (n *naiveRun) done() bool {
-	lead := n.procs[n.spec.Leader]
-	return n.open().IsEmpty() && (n.spec.PerRank || lead.stage == stageEnded)
+	lead := n.procs[n.spec.Leader.Value]
+	return n.open().IsEmpty() && (n.spec.PerRank || lead.stage == slotEnded)
 }
 
 // running returns the ranks where processes of an attempt run, in order.
 func (n *naiveRun) running(attempt uint32) []uint32 {
 	var out []uint32
 	for rank, p := range n.procs {
-		if p.stage == stageRunning && p.attempt == attempt {
+		if p.stage == slotRunning && p.attempt == attempt {
 			out = append(out, rank)
 		}
 	}
@@ -135,7 +135,7 @@ func (n *naiveRun) after(t eventlog.Timestamp, seconds float64) eventlog.Timesta
 	return t + eventlog.Timestamp(seconds)
 }
 
-func (n *naiveRun) stop(attempt uint32, p phase) {
+func (n *naiveRun) stop(attempt uint32, p launchPhase) {
 	l := n.launches[attempt]
 	l.phase, l.deadline = p, 0
 	n.signal(sigterm, attempt, n.running(attempt)...)
@@ -147,16 +147,16 @@ func (n *naiveRun) launch(now eventlog.Timestamp, attempt uint32, ranks *idset.S
 		attempt = n.last + 1
 	}
 	if !n.spec.PerRank {
-		ranks = idset.Of(n.spec.Leader)
+		ranks = idset.Of(n.spec.Leader.Value)
 	}
 	some := false
 	for rank, p := range n.procs {
 		r := n.ranks[rank]
-		if !ranks.Contains(rank) || p.stage == stageEnded && (!n.spec.PerRank || r.status == 0) {
+		if !ranks.Contains(rank) || p.stage == slotEnded && (!n.spec.PerRank || r.status == 0) {
 			continue
 		}
 		some = true
-		p.stage, p.attempt, p.started = stageRunning, attempt, false
+		p.stage, p.attempt, p.started = slotRunning, attempt, false
 		if !n.spec.PerRank {
 			continue
 		}
@@ -173,18 +173,18 @@ func (n *naiveRun) launch(now eventlog.Timestamp, attempt uint32, ranks *idset.S
 	n.last = attempt
 	n.launches[attempt] = &naiveLaunch{at: n.now, deadline: n.after(n.now, n.spec.Timeout.Seconds())}
 	if n.canceled {
-		n.stop(attempt, phaseCanceling)
+		n.stop(attempt, launchCanceling)
 	}
 }
 
 func (n *naiveRun) lose() {
 	for _, p := range n.procs {
-		if p.stage == stageRunning {
-			p.stage = stageLost
+		if p.stage == slotRunning {
+			p.stage = slotLost
 		}
 	}
 	for _, l := range n.launches {
-		l.phase, l.deadline = phaseRunning, n.after(l.at, n.spec.Timeout.Seconds())
+		l.phase, l.deadline = launchRunning, n.after(l.at, n.spec.Timeout.Seconds())
 	}
 }
 
@@ -194,12 +194,12 @@ func (n *naiveRun) reattach(now eventlog.Timestamp, ranks *idset.Set) {
 		if !ranks.Contains(rank) {
 			continue
 		}
-		p.stage = stageRunning
+		p.stage = slotRunning
 		l := n.launches[p.attempt]
-		if n.canceled && l.phase == phaseRunning {
-			l.phase = phaseCanceling
+		if n.canceled && l.phase == launchRunning {
+			l.phase = launchCanceling
 		}
-		if l.phase != phaseRunning {
+		if l.phase != launchRunning {
 			l.deadline = 0
 			n.signal(sigterm, p.attempt, rank)
 		}
@@ -208,7 +208,7 @@ func (n *naiveRun) reattach(now eventlog.Timestamp, ranks *idset.Set) {
 
 func (n *naiveRun) signaled(now eventlog.Timestamp, attempt uint32) {
 	n.advance(now)
-	if l := n.launches[attempt]; l.phase != phaseRunning {
+	if l := n.launches[attempt]; l.phase != launchRunning {
 		l.deadline = n.after(n.now, n.spec.KillTimeout.Seconds())
 	}
 }
@@ -220,8 +220,8 @@ func (n *naiveRun) cancel(now eventlog.Timestamp) {
 	}
 	n.canceled = true
 	for attempt, l := range n.launches {
-		if l.phase == phaseRunning && len(n.running(attempt)) > 0 {
-			n.stop(attempt, phaseCanceling)
+		if l.phase == launchRunning && len(n.running(attempt)) > 0 {
+			n.stop(attempt, launchCanceling)
 		}
 	}
 }
@@ -231,13 +231,13 @@ func (n *naiveRun) tick(now eventlog.Timestamp) {
 	for _, attempt := range slices.Sorted(maps.Keys(n.launches)) {
 		l := n.launches[attempt]
 		due := func() bool { return len(n.running(attempt)) > 0 && l.deadline != 0 && l.deadline <= n.now }
-		if due() && l.phase == phaseRunning {
-			n.stop(attempt, phaseTimingOut)
+		if due() && l.phase == launchRunning {
+			n.stop(attempt, launchTimingOut)
 		}
 		if !due() {
 			continue
 		}
-		cause := map[phase]Cause{phaseCanceling: CauseCanceledTimedOut, phaseTimingOut: CauseTimedOut}[l.phase]
+		cause := map[launchPhase]endCause{launchCanceling: causeCanceledTimedOut, launchTimingOut: causeTimedOut}[l.phase]
 		ranks := n.running(attempt)
 		if n.spec.Kill {
 			n.signal(sigkill, attempt, ranks...)
@@ -252,7 +252,7 @@ func (n *naiveRun) tick(now eventlog.Timestamp) {
 // orphan drains the leader's node of a single command.
 func (n *naiveRun) orphan() {
 	if !n.spec.PerRank {
-		n.drain(n.spec.Leader)
+		n.drain(n.spec.Leader.Value)
 	}
 }
 
@@ -263,10 +263,10 @@ func (n *naiveRun) drain(rank uint32) {
 	}
 }
 
-func (n *naiveRun) endProc(rank uint32, cause Cause, status int32) {
+func (n *naiveRun) endProc(rank uint32, cause endCause, status int32) {
 	p := n.procs[rank]
-	p.stage = stageEnded
-	if cause != CauseOK {
+	p.stage = slotEnded
+	if cause != causeOK {
 		status = orStatus(status, sigterm)
 	}
 	if n.spec.PerRank {
@@ -282,30 +282,30 @@ func (n *naiveRun) endProc(rank uint32, cause Cause, status int32) {
 	p.cause, p.status = cause, status
 }
 
-func (n *naiveRun) endRank(rank uint32, cause Cause, status int32) {
+func (n *naiveRun) endRank(rank uint32, cause endCause, status int32) {
 	r := n.ranks[rank]
 	if r.ended {
 		return
 	}
-	if r.told == CauseControl || r.told == CauseReported && (cause == CauseOK || cause == CauseCanceled) {
+	if r.told == causeControl || r.told == causeReported && (cause == causeOK || cause == causeCanceled) {
 		cause, status = r.told, orStatus(status, statusFailed)
 	}
 	r.ended, r.cause, r.status = true, cause, status
 	n.ends[rank]++
-	if n.spec.PerRank && r.told == 0 && !slices.Contains([]Cause{CauseOK, CauseCanceled}, cause) {
+	if n.spec.PerRank && r.told == 0 && !slices.Contains([]endCause{causeOK, causeCanceled}, cause) {
 		n.drain(rank)
 	}
 }
 
-func (n *naiveRun) endIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, drain bool) {
+func (n *naiveRun) endIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, drain bool) {
 	n.advance(now)
-	status := map[Cause]int32{CauseOffline: statusUnreachable, CauseCanceled: statusTerminated}[cause]
+	status := map[endCause]int32{causeOffline: statusUnreachable, causeCanceled: statusTerminated}[cause]
 	for rank, r := range n.ranks {
 		if r.ended || n.spec.PerRank && !ranks.Contains(rank) {
 			continue
 		}
 		if n.spec.PerRank {
-			n.procs[rank].stage = stageEnded
+			n.procs[rank].stage = slotEnded
 		}
 		r.ended, r.cause, r.status = true, cause, status
 		n.ends[rank]++
@@ -314,8 +314,8 @@ func (n *naiveRun) endIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause
 		}
 	}
 	if !n.spec.PerRank {
-		p := n.procs[n.spec.Leader]
-		p.stage, p.cause, p.status = stageEnded, cause, status
+		p := n.procs[n.spec.Leader.Value]
+		p.stage, p.cause, p.status = slotEnded, cause, status
 	}
 }
 
@@ -325,14 +325,14 @@ func (n *naiveRun) force(now eventlog.Timestamp, ranks *idset.Set, status int32)
 		if r.ended || !ranks.Contains(rank) {
 			continue
 		}
-		r.ended, r.cause, r.status = true, CauseForced, status
+		r.ended, r.cause, r.status = true, causeForced, status
 		n.ends[rank]++
 		if n.spec.PerRank {
-			n.procs[rank].stage = stageEnded
+			n.procs[rank].stage = slotEnded
 		}
 	}
-	if p := n.procs[n.spec.Leader]; !n.spec.PerRank && n.open().IsEmpty() && p.stage != stageEnded {
-		p.stage, p.cause, p.status = stageEnded, CauseForced, status
+	if p := n.procs[n.spec.Leader.Value]; !n.spec.PerRank && n.open().IsEmpty() && p.stage != slotEnded {
+		p.stage, p.cause, p.status = slotEnded, causeForced, status
 	}
 }
 
@@ -340,16 +340,16 @@ func (n *naiveRun) report(now eventlog.Timestamp, rep Report, line naiveLine) Ac
 	n.advance(now)
 	p := n.procs[rep.Rank]
 	switch {
-	case p == nil || p.stage == stageIdle:
+	case p == nil || p.stage == slotIdle:
 		return AckUnknown
 	case rep.Attempt != p.attempt:
 		return AckStale
-	case p.stage == stageEnded:
+	case p.stage == slotEnded:
 		return AckEnded
 	case rep.Kind == 0 || rep.Kind > ReportOutput || rep.Kind == ReportExited && stopped(normal(rep.Status)):
 		return AckIgnored
 	}
-	if p.stage == stageLost {
+	if p.stage == slotLost {
 		n.reattach(n.now, idset.Of(rep.Rank))
 		n.take(p, rep, line)
 		return AckApplied
@@ -358,8 +358,8 @@ func (n *naiveRun) report(now eventlog.Timestamp, rep Report, line naiveLine) Ac
 }
 
 func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Ack {
-	told := func(c Cause) Cause {
-		return map[phase]Cause{phaseRunning: c, phaseCanceling: CauseCanceled, phaseTimingOut: CauseTimedOut}[n.launches[p.attempt].phase]
+	told := func(c endCause) endCause {
+		return map[launchPhase]endCause{launchRunning: c, launchCanceling: causeCanceled, launchTimingOut: causeTimedOut}[n.launches[p.attempt].phase]
 	}
 	switch rep.Kind {
 	case ReportStarted:
@@ -371,10 +371,10 @@ func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Ack {
 		cause, status := exited(normal(rep.Status))
 		n.endProc(rep.Rank, told(cause), status)
 	case ReportLaunchFailed:
-		n.endProc(rep.Rank, told(CauseLaunchFailed), orStatus(normal(rep.Status), statusFailed))
+		n.endProc(rep.Rank, told(causeLaunchFailed), orStatus(normal(rep.Status), statusFailed))
 	case ReportUnreachable:
 		n.orphan()
-		n.endProc(rep.Rank, CauseUnreachable, statusUnreachable)
+		n.endProc(rep.Rank, causeUnreachable, statusUnreachable)
 	case ReportOutput:
 		return n.output(rep.Rank, p, line)
 	}
@@ -400,10 +400,10 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Ack {
 	}
 	for _, rank := range failed {
 		switch r := n.ranks[rank]; {
-		case r == nil, r.ended, r.told == CauseReported, r.told == CauseControl && r.drained:
+		case r == nil, r.ended, r.told == causeReported, r.told == causeControl && r.drained:
 		default:
 			if r.told == 0 {
-				r.told = CauseReported
+				r.told = causeReported
 			}
 			n.drain(rank)
 			answer = AckApplied
@@ -414,9 +414,9 @@ func (n *naiveRun) output(rank uint32, p *naiveProc, line naiveLine) Ack {
 	}
 	for _, rank := range line.released {
 		switch r := n.ranks[rank]; {
-		case r == nil, r.ended, rank == n.spec.Leader:
+		case r == nil, r.ended, rank == n.spec.Leader.Value:
 		default:
-			n.endRank(rank, CauseOK, 0)
+			n.endRank(rank, causeOK, 0)
 			answer = AckApplied
 		}
 	}
@@ -428,20 +428,20 @@ func (n *naiveRun) misunderstood(rank uint32, p *naiveProc) Ack {
 		return AckIgnored
 	}
 	if n.spec.PerRank {
-		if n.ranks[rank].told == CauseControl {
+		if n.ranks[rank].told == causeControl {
 			return AckRepeated
 		}
-		n.ranks[rank].told = CauseControl
+		n.ranks[rank].told = causeControl
 		n.drain(rank)
 		return AckApplied
 	}
 	if p.cause != 0 {
 		return AckRepeated
 	}
-	p.cause = CauseControl
+	p.cause = causeControl
 	for _, r := range n.ranks {
 		if !r.ended {
-			r.told = CauseControl
+			r.told = causeControl
 		}
 	}
 	return AckApplied

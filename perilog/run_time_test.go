@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"math"
@@ -31,37 +31,37 @@ func TestTheLongestTimersAreStillTimes(t *testing.T) {
 
 func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 	for _, c := range []struct {
-		cause  Cause
+		cause  endCause
 		drain  bool
 		status int32
 		note   string
 		drains []string
 	}{
-		{CauseOffline, false, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", nil}, // not "exit code=1": flux-core#5910
-		{CauseOffline, true, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", []string{"prolog offline for job ƒ6VxCVPm: 1"}},
-		{CauseCanceled, false, statusTerminated, "prolog canceled on fluke1 (rank 1)", nil},
+		{causeOffline, false, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", nil}, // not "exit code=1": flux-core#5910
+		{causeOffline, true, 68 << 8, "prolog not run (offline) on fluke1 (rank 1)", []string{"prolog offline for job ƒuZZybuNNy: 1"}},
+		{causeCanceled, false, statusTerminated, "prolog canceled on fluke1 (rank 1)", nil},
 	} {
-		r := &testRun{Run: New(perRank(t, "0-3")), t: t, now: t0}
+		r := &testRun{run: makeRun(perRank(t, "0-3")), t: t, now: t0}
 		r.Launch(t0, 1, set(t, "0,2-3"))
-		require.Equal(t, "1", r.Idle().String())
-		r.EndIdle(t0, r.Idle(), c.cause, c.drain)
+		require.Equal(t, "1", r.At(slotIdle).String())
+		r.EndIdle(t0, r.At(slotIdle), c.cause, c.drain)
 		r.fetch()
-		require.False(t, r.HasIdle())
-		require.Equal(t, []RankEnd{{Rank: 1, Status: c.status}}, r.ends)
+		require.False(t, r.Has(slotIdle))
+		require.Equal(t, []rankEnd{{Rank: 1, Status: c.status}}, r.ends)
 		require.Equal(t, c.drains, r.drained())
 		require.Equal(t, AckEnded, r.Report(t0, Report{Kind: ReportStarted, Rank: 1}))
 		r.exit("0,2-3", 0)
 		require.Equal(t, c.note, r.Outcome().Note)
-		require.Equal(t, c.cause == CauseOffline, r.Outcome().Reported)
+		require.Equal(t, c.cause == causeOffline, r.Outcome().reported)
 	}
-	r := &testRun{Run: New(single(t, 0, "4-7")), t: t, now: t0}
-	require.Equal(t, "0", r.Idle().String())
-	r.EndIdle(t0, r.Idle(), CauseOffline, false)
+	r := &testRun{run: makeRun(single(t, 0, "4-7")), t: t, now: t0}
+	require.Equal(t, "0", r.At(slotIdle).String())
+	r.EndIdle(t0, r.At(slotIdle), causeOffline, false)
 	r.fetch()
 	require.Equal(t, "offline 4-7", r.causes())
 	require.Equal(t, "prolog not run (offline) on fluke0 (rank 0)", r.Outcome().Note)
 	require.Len(t, r.ends, 4)
-	require.Zero(t, r.Start())
+	require.Zero(t, r.start)
 	require.Equal(t, t0, r.end)
 }
 
@@ -69,11 +69,11 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	r := launched(t, perRank(t, "0-3"))
 	r.exit("0", 0)
 	r.force("0-1,9", 256)
-	require.Equal(t, "2-3", r.Running().String())
+	require.Equal(t, "2-3", r.At(slotRunning).String())
 	r.Lose()
 	r.force("2-3", 0)
 	require.True(t, r.Done())
-	require.Equal(t, []RankEnd{{Rank: 0, Status: 0}, {Rank: 1, Status: 256, Forced: true}, {Rank: 2, Forced: true}, {Rank: 3, Forced: true}}, r.ends)
+	require.Equal(t, []rankEnd{{Rank: 0, Status: 0}, {Rank: 1, Status: 256, Forced: true}, {Rank: 2, Forced: true}, {Rank: 3, Forced: true}}, r.ends)
 	require.Equal(t, "forced 1-3", r.causes())
 	require.Equal(t, "1", r.Outcome().Failed.String())
 	require.Equal(t, "rank 1 (fluke1): finished by force, status 256: \"alice\"\n"+
@@ -84,7 +84,7 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 
 	r = launched(t, single(t, 0, "4-7"))
 	r.force("4-5", 256)
-	require.Equal(t, "0", r.Running().String(), "it has others to serve")
+	require.Equal(t, "0", r.At(slotRunning).String(), "it has others to serve")
 	r.force("6-7", 0)
 	require.True(t, r.Done())
 	require.Equal(t, AckEnded, r.report(Report{Kind: ReportExited, Rank: 0}))
@@ -94,12 +94,12 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 // The largest attempt is in no log of this library. A damaged one must not make
 // the run lose count.
 func TestAttemptsDoNotOverflow(t *testing.T) {
-	r := &testRun{Run: New(perRank(t, "0-2")), t: t, now: t0}
+	r := &testRun{run: makeRun(perRank(t, "0-2")), t: t, now: t0}
 	r.Launch(t0, math.MaxUint32, set(t, "0"))
 	r.Launch(t0, 5, set(t, "1"))
 	r.Launch(t0, math.MaxUint32, set(t, "2"))
 	r.force("1", 256)
 	r.force("0,2", 256)
 	require.Equal(t, "forced 0-2", r.causes())
-	require.Less(t, r.LastAttempt(), uint32(math.MaxUint32), "another launch must have a number")
+	require.Less(t, r.last, uint32(math.MaxUint32), "another launch must have a number")
 }

@@ -1,43 +1,9 @@
-package run
+package perilog
 
 import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-)
-
-// ReportKind has the values of package perilog, which documents them. So has Ack below.
-type ReportKind uint8
-
-// The kinds of reports.
-const (
-	ReportStarted ReportKind = 1 + iota
-	ReportExited
-	ReportLaunchFailed
-	ReportUnreachable
-	ReportOutput
-)
-
-// A Report is what happened where the command runs.
-type Report struct {
-	Kind    ReportKind
-	Attempt uint32 // the attempt of the launch
-	Rank    uint32
-	Status  int32  // a wait status, as wait(2) gives it
-	Detail  string // in words, for administrators only; may be empty
-	Line    []byte // of ReportOutput; not retained
-}
-
-// Ack says what became of a report.
-type Ack uint8
-
-// The answers.
-const (
-	AckApplied Ack = 1 + iota
-	AckRepeated
-	AckEnded
-	AckStale
-	AckUnknown
-	AckIgnored
+	"github.com/joblife/joblife/jobstate"
 )
 
 // Report applies a report. Reports may come in any order, twice, and about anything: one
@@ -46,20 +12,20 @@ const (
 //
 // Report ignores the wait status of a process that was stopped or continued. An exit after
 // SIGTERM counts as timed out or canceled: the command did not do the whole work.
-func (r *Run) Report(now eventlog.Timestamp, rep Report) Ack {
+func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
 	r.advance(now)
 	p := r.process(rep.Rank)
 	switch {
-	case p == nil || p.stage == stageIdle:
+	case p == nil || p.stage == slotIdle:
 		return AckUnknown
 	case rep.Attempt != p.attempt:
 		return AckStale
-	case p.stage == stageEnded:
+	case p.stage == slotEnded:
 		return AckEnded
 	case rep.Kind < ReportStarted || rep.Kind > ReportOutput, rep.Kind == ReportExited && stopped(normal(rep.Status)):
 		return AckIgnored
 	}
-	if p.stage == stageLost {
+	if p.stage == slotLost {
 		r.Reattach(r.now, idset.Of(rep.Rank))
 		r.applyReport(rep, p)
 		return AckApplied
@@ -67,7 +33,7 @@ func (r *Run) Report(now eventlog.Timestamp, rep Report) Ack {
 	return r.applyReport(rep, p)
 }
 
-func (r *Run) applyReport(rep Report, p *slot) Ack {
+func (r *run) applyReport(rep Report, p *slot) Ack {
 	rep.Status = normal(rep.Status)
 	l := r.launchOf(p)
 	switch rep.Kind {
@@ -82,39 +48,39 @@ func (r *Run) applyReport(rep Report, p *slot) Ack {
 		cause, status := exited(rep.Status)
 		r.processEnded(rep.Rank, p, l.cause(cause), status, rep.Detail)
 	case ReportLaunchFailed:
-		r.processEnded(rep.Rank, p, l.cause(CauseLaunchFailed), orStatus(rep.Status, statusFailed), rep.Detail)
+		r.processEnded(rep.Rank, p, l.cause(causeLaunchFailed), orStatus(rep.Status, statusFailed), rep.Detail)
 	case ReportUnreachable:
-		r.orphan(CauseUnreachable, statusUnreachable)
-		r.processEnded(rep.Rank, p, CauseUnreachable, statusUnreachable, rep.Detail)
+		r.orphan(causeUnreachable, statusUnreachable)
+		r.processEnded(rep.Rank, p, causeUnreachable, statusUnreachable, rep.Detail)
 	}
 	return AckApplied
 }
 
 // exited returns what an exit with a wait status means.
-func exited(status int32) (Cause, int32) {
+func exited(status int32) (endCause, int32) {
 	switch {
 	case status == 0:
-		return CauseOK, 0
+		return causeOK, 0
 	case signalOf(status) != 0:
-		return CauseSignaled, status
+		return causeSignaled, status
 	}
-	return CauseFailed, status
+	return causeFailed, status
 }
 
 // cause returns the cause if the run itself asked for the end, or else c.
-func (l *launch) cause(c Cause) Cause {
+func (l *launch) cause(c endCause) endCause {
 	switch l.phase {
-	case phaseCanceling:
-		return CauseCanceled
-	case phaseTimingOut:
-		return CauseTimedOut
+	case launchCanceling:
+		return causeCanceled
+	case launchTimingOut:
+		return causeTimedOut
 	}
 	return c
 }
 
 // processEnded ends a process that runs: its rank, or all ranks of a single command.
-func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, detail string) {
-	if cause != CauseOK {
+func (r *run) processEnded(rank uint32, p *slot, cause endCause, status int32, detail string) {
+	if cause != causeOK {
 		status = orStatus(status, statusTerminated)
 		r.detail(rank, cause, status, detail)
 	}
@@ -123,7 +89,7 @@ func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, deta
 		r.rankEnded(rank, p, cause, status)
 	} else {
 		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
-		if p.cause != 0 { // CauseControl, which stands also where no rank is left
+		if p.cause != 0 { // causeControl, which stands also where no rank is left
 			cause, status = p.cause, orStatus(status, statusFailed)
 		}
 		p.cause, p.status = cause, status
@@ -132,84 +98,85 @@ func (r *Run) processEnded(rank uint32, p *slot, cause Cause, status int32, deta
 }
 
 // stopped notes that a process neither runs nor is lost any more.
-func (r *Run) stopped(p *slot) {
+func (r *run) stopped(p *slot) {
 	switch p.stage {
-	case stageRunning:
+	case slotRunning:
 		r.launchOf(p).alive--
-	case stageLost:
+	case slotLost:
 		r.launchOf(p).lost--
 	}
-	r.enter(p, stageEnded)
+	r.enter(p, slotEnded)
 	r.forget()
 }
 
 // orphan notes that a command may still run after it was given up or lost. It drains the
 // leader of a single command, if the action holds that node.
-func (r *Run) orphan(cause Cause, status int32) {
+func (r *run) orphan(cause endCause, status int32) {
 	if r.orphaned = true; r.spec.PerRank {
 		return
 	}
-	if i, ok := r.index(r.spec.Leader); ok && !r.slots[i].drained {
+	if i, ok := r.index(r.spec.Leader.Value); ok && !r.slots[i].drained {
 		r.slots[i].drained = true
-		r.fail(Failure{Cause: cause, Status: status, Drain: true}, r.spec.Leader)
+		r.fail(r.spec.Leader.Value, cause, status, "", true)
 	}
 }
 
 // rankEnded ends a rank and reports it. What a control line said before stands: the node
 // failed even if the command then succeeds there. If it does not, that is a second failure.
-func (r *Run) rankEnded(rank uint32, s *slot, cause Cause, status int32) {
-	reported := s.cause == CauseControl || s.cause == CauseReported && (cause == CauseOK || cause == CauseCanceled)
+func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32) {
+	reported := s.cause == causeControl || s.cause == causeReported && (cause == causeOK || cause == causeCanceled)
 	if reported {
 		cause, status = s.cause, orStatus(status, statusFailed)
 	}
 	r.endSlot(s, cause, status)
-	r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
-	if cause == CauseOK || cause == CauseCanceled || reported {
+	r.ended = append(r.ended, rankEnd{Rank: rank, Status: status})
+	if cause == causeOK || cause == causeCanceled || reported {
 		return
 	}
 	// The end of a single command says nothing about any node.
 	drain := r.spec.PerRank && !s.drained && causes[cause].drains
 	s.drained = s.drained || drain
-	r.fail(Failure{Cause: cause, Status: status, Drain: drain}, rank)
+	r.fail(rank, cause, status, "", drain)
 }
 
 // endSlot ends a rank without a report.
-func (r *Run) endSlot(s *slot, cause Cause, status int32) {
+func (r *run) endSlot(s *slot, cause endCause, status int32) {
 	if r.spec.PerRank {
 		r.stopped(s)
 	}
-	s.stage, s.cause, s.status = stageEnded, cause, status
+	s.stage, s.cause, s.status = slotEnded, cause, status
 	r.open--
 }
 
 // endLead ends a single command without a report.
-func (r *Run) endLead(cause Cause, status int32) {
+func (r *run) endLead(cause endCause, status int32) {
 	r.stopped(&r.lead)
 	r.lead.cause, r.lead.status = cause, status
 }
 
 // fail reports that a rank failed, with the ranks before it that failed alike.
-func (r *Run) fail(f Failure, rank uint32) {
-	r.note(f.Note, rank)
+func (r *run) fail(rank uint32, cause endCause, status int32, note string, drain bool) {
+	r.note(note, rank)
 	if n := len(r.failures); n > 0 {
-		if last := &r.failures[n-1]; last.Cause == f.Cause && last.Status == f.Status && last.Note == f.Note && last.Drain == f.Drain {
+		if last := &r.failures[n-1]; last.Cause == cause.name() && last.Status == status && last.Note == note && last.Drain == drain {
 			last.Ranks.Insert(rank)
 			return
 		}
 	}
-	f.Ranks = idset.Of(rank)
-	r.failures = append(r.failures, f)
+	r.failures = append(r.failures, jobstate.ActionFailContext{
+		ActionKey: r.spec.ActionKey, Ranks: idset.Of(rank), Cause: cause.name(), Status: status, Note: note, Drain: drain,
+	})
 }
 
-func (r *Run) finish() {
+func (r *run) finish() {
 	if r.Done() && r.end == 0 {
 		r.end = r.now
 	}
 }
 
 // output obeys a control line, which costs what it changes.
-func (r *Run) output(rank uint32, p *slot, line []byte) Ack {
-	c, ok, err := ParseControl(line)
+func (r *run) output(rank uint32, p *slot, line []byte) Ack {
+	c, ok, err := parseControl(line)
 	switch {
 	case !ok, err != nil && r.spec.IgnoreControl:
 		return AckIgnored
@@ -223,8 +190,8 @@ func (r *Run) output(rank uint32, p *slot, line []byte) Ack {
 	r.eachOpen(firstNamed(&r.unreported, c.Failed), func(rank uint32, s *slot) { changed = r.reported(rank, s, c.Note) || changed })
 	if !r.spec.PerRank {
 		r.eachOpen(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) {
-			if rank != r.spec.Leader { // which ends with the command
-				r.rankEnded(rank, s, CauseOK, 0)
+			if rank != r.spec.Leader.Value { // which ends with the command
+				r.rankEnded(rank, s, causeOK, 0)
 				changed = true
 			}
 		})
@@ -247,21 +214,21 @@ func firstNamed(left **idset.Set, named *idset.Set) *idset.Set {
 }
 
 // misunderstood fails the action there, and a single command on all ranks that have not ended.
-func (r *Run) misunderstood(rank uint32, p *slot, err error) Ack {
-	if p.cause == CauseControl {
+func (r *run) misunderstood(rank uint32, p *slot, err error) Ack {
+	if p.cause == causeControl {
 		return AckRepeated
 	}
-	r.detail(rank, CauseControl, 0, err.Error())
+	r.detail(rank, causeControl, 0, err.Error())
 	failed := func(rank uint32, s *slot) {
-		if s.cause == CauseControl {
+		if s.cause == causeControl {
 			return
 		}
 		drain := r.spec.PerRank && !s.drained
-		s.cause, s.drained = CauseControl, s.drained || drain
-		r.fail(Failure{Cause: CauseControl, Status: statusFailed, Note: err.Error(), Drain: drain}, rank)
+		s.cause, s.drained = causeControl, s.drained || drain
+		r.fail(rank, causeControl, statusFailed, err.Error(), drain)
 	}
 	if !r.spec.PerRank {
-		p.cause = CauseControl
+		p.cause = causeControl
 		r.eachOpen(r.spec.Ranks, failed)
 	} else {
 		failed(rank, p)
@@ -271,32 +238,32 @@ func (r *Run) misunderstood(rank uint32, p *slot, err error) Ack {
 
 // reported notes that a node failed where the action has not ended, and drains it. It reports
 // whether that is new.
-func (r *Run) reported(rank uint32, s *slot, note string) bool {
-	if s.cause == CauseReported || s.cause == CauseControl && s.drained {
+func (r *run) reported(rank uint32, s *slot, note string) bool {
+	if s.cause == causeReported || s.cause == causeControl && s.drained {
 		return false
 	}
 	note = clip(note, maxNote)
 	drain := !s.drained
-	s.mark(CauseReported)
+	s.mark(causeReported)
 	s.drained = true
-	r.detail(rank, CauseReported, 0, note)
-	r.fail(Failure{Cause: CauseReported, Status: statusFailed, Note: note, Drain: drain}, rank)
+	r.detail(rank, causeReported, 0, note)
+	r.fail(rank, causeReported, statusFailed, note, drain)
 	return true
 }
 
 // mark notes what a control line said. One that is not understood outweighs the others.
-func (s *slot) mark(c Cause) {
-	if s.cause != CauseControl {
+func (s *slot) mark(c endCause) {
+	if s.cause != causeControl {
 		s.cause = c
 	}
 }
 
 // EndIdle ends ranks on which nothing was launched, because their nodes are offline
 // or the run was canceled before.
-func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, drain bool) {
+func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, drain bool) {
 	r.advance(now)
 	status := int32(statusUnreachable)
-	if cause == CauseCanceled {
+	if cause == causeCanceled {
 		status = statusTerminated
 	}
 	if !r.spec.PerRank {
@@ -305,9 +272,9 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 	}
 	r.eachOpen(ranks, func(rank uint32, s *slot) {
 		r.endSlot(s, cause, status)
-		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status})
-		if cause != CauseCanceled {
-			r.fail(Failure{Cause: cause, Status: status, Drain: drain && !s.drained}, rank)
+		r.ended = append(r.ended, rankEnd{Rank: rank, Status: status})
+		if cause != causeCanceled {
+			r.fail(rank, cause, status, "", drain && !s.drained)
 		}
 		s.drained = s.drained || drain
 	})
@@ -316,49 +283,50 @@ func (r *Run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause Cause, dra
 
 // Force ends ranks for an operator, with a wait status, whatever the command does
 // there. It signals and drains nothing. It ends a single command if no rank is left.
-func (r *Run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
+func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
 	r.advance(now)
 	r.eachOpen(ranks, func(rank uint32, s *slot) {
-		r.endSlot(s, CauseForced, status)
-		r.ended = append(r.ended, RankEnd{Rank: rank, Status: status, Forced: true})
-		r.detail(rank, CauseForced, status, who)
-		r.fail(Failure{Cause: CauseForced, Status: status, Note: "by " + who}, rank)
+		r.endSlot(s, causeForced, status)
+		r.ended = append(r.ended, rankEnd{Rank: rank, Status: status, Forced: true})
+		r.detail(rank, causeForced, status, who)
+		r.fail(rank, causeForced, status, "by "+who, false)
 	})
-	if !r.spec.PerRank && r.open == 0 && r.lead.stage != stageEnded {
-		r.endLead(CauseForced, status)
+	if !r.spec.PerRank && r.open == 0 && r.lead.stage != slotEnded {
+		r.endLead(causeForced, status)
 	}
 	r.finish()
 }
 
 // Fold folds a failure that is in the log. It changes nothing if the run knows it.
-func (r *Run) Fold(t eventlog.Timestamp, f Failure) {
+func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	r.advance(t)
-	running := f.Cause == CauseReported || f.Cause == CauseControl
-	if f.Status = normal(f.Status); f.Cause != CauseForced {
-		f.Status = orStatus(f.Status, statusFailed)
+	cause, status := causeNamed(c.Cause), normal(c.Status)
+	running := cause == causeReported || cause == causeControl
+	if cause != causeForced {
+		status = orStatus(status, statusFailed)
 	}
-	r.each(idset.Intersect(f.Ranks, r.spec.Ranks), func(rank uint32, s *slot) {
-		s.drained = s.drained || f.Drain
+	r.each(idset.Intersect(c.Ranks, r.spec.Ranks), func(rank uint32, s *slot) {
+		s.drained = s.drained || c.Drain
 		switch {
-		case s.stage == stageEnded, running && s.cause == f.Cause:
+		case s.stage == slotEnded, running && s.cause == cause:
 			return
 		case running:
-			s.mark(f.Cause)
+			s.mark(cause)
 		default:
-			r.endSlot(s, f.Cause, f.Status)
+			r.endSlot(s, cause, status)
 		}
-		r.note(f.Note, rank)
-		r.detail(rank, f.Cause, f.Status, "before a restart")
+		r.note(c.Note, rank)
+		r.detail(rank, cause, status, "before a restart")
 	})
-	if !r.spec.PerRank && !running && r.lead.stage != stageEnded && r.open == 0 {
-		r.endLead(f.Cause, f.Status)
+	if !r.spec.PerRank && !running && r.lead.stage != slotEnded && r.open == 0 {
+		r.endLead(cause, status)
 	}
 	r.finish()
 }
 
 // Released folds an end on ranks that is in the log. It changes nothing if the run
 // knows it.
-func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
+func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.advance(t)
 	if status = normal(status); stopped(status) {
 		status = statusFailed
@@ -374,7 +342,7 @@ func (r *Run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 }
 
 // Take returns what failed since the last call, and the signals to send.
-func (r *Run) Take() (failures []Failure, signals []Signal) {
+func (r *run) Take() (failures []jobstate.ActionFailContext, signals []Signal) {
 	failures, signals = r.failures, r.signals
 	r.failures, r.signals = nil, nil
 	return failures, signals
@@ -382,7 +350,7 @@ func (r *Run) Take() (failures []Failure, signals []Signal) {
 
 // TakeEnds returns the ranks that ended since the last call, in the order of their
 // ends. The slice is valid until the next call of a method.
-func (r *Run) TakeEnds() []RankEnd {
+func (r *run) TakeEnds() []rankEnd {
 	out := r.ended
 	r.ended = r.ended[:0]
 	return out

@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"cmp"
@@ -6,87 +6,79 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 )
 
-// A Group is the ranks on which an action ended the same way.
-type Group struct {
-	Cause Cause
-	Code  int        // the exit code of CauseFailed, the signal of CauseSignaled, else 0
-	Ranks *idset.Set // not empty
+// A group is a Group before its cause is named.
+type group struct {
+	cause endCause
+	code  int
+	ranks *idset.Set
 }
 
-// An Outcome says how an action ended on all of its ranks.
-type Outcome struct {
-	Status   int32      // the worst wait status; 0: it succeeded on every rank
-	Groups   []Group    // in the order of causes and codes; a rank is in one
-	Failed   *idset.Set // the ranks with a status other than 0
-	Reported bool       // every failure was reported; none is the command's own
-	MayRun   bool       // the command may still run on some rank
-
-	// Note is one line for the job's user, of at most MaxNote bytes, such as "prolog exited
-	// with code=1 on fluke3 (rank 3)"; "" after success. Detail is for administrators: what
-	// was reported of each rank, a line each, at most MaxDetail bytes.
-	Note   string
-	Detail string
-
-	Start, End eventlog.Timestamp
+// An outcome says how an action ended on all of its ranks.
+type outcome struct {
+	ActionResult      // without Tolerated
+	reported     bool // every failure was reported; none is the command's own
+	mayRun       bool // the command may still run on some rank
 }
 
 // Limits of what an outcome says.
 const (
-	MaxNote   = 1 << 10
-	MaxDetail = 8 << 10
+	maxRunNote = 1 << 10 // bytes of ActionResult.Note, such as "prolog exited with code=1 on fluke3 (rank 3)"
+	maxDetail  = 8 << 10 // bytes of ActionResult.Detail
 )
 
 // Outcome returns how the action ended. The run must be done. It takes time in
 // proportion to the ranks.
-func (r *Run) Outcome() Outcome {
-	o := Outcome{
-		Status: r.lead.status, Groups: r.groups(), Failed: r.ranks(func(s *slot) bool { return s.status != 0 }),
-		Reported: true, MayRun: r.orphaned, Detail: r.details.String(), Start: r.start, End: r.end,
-	}
+func (r *run) Outcome() outcome {
+	o := outcome{reported: true, mayRun: r.orphaned}
+	o.Action, o.Status, o.Failed = r.spec.ActionKey, r.lead.status, r.ranks(func(s *slot) bool { return s.status != 0 })
+	o.Detail, o.Start, o.End = r.details.String(), r.start, r.end
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
-	for _, g := range o.Groups {
-		o.Reported = o.Reported && (g.Cause == CauseOK || causes[g.Cause].reported && r.isOf(g))
-		o.MayRun = o.MayRun || causes[g.Cause].mayRun
+	groups := r.groups()
+	for _, g := range groups {
+		o.Groups = append(o.Groups, Group{g.cause.name(), g.code, g.ranks})
+		o.reported = o.reported && (g.cause == causeOK || causes[g.cause].reported && r.isOf(g))
+		o.mayRun = o.mayRun || causes[g.cause].mayRun
 	}
-	o.Note = r.summary(&o)
+	if o.Status != 0 {
+		o.Note = r.summary(groups)
+	}
 	return o
 }
 
 // isOf reports whether the cause of a group concerns each of its ranks. If the node of a
 // single command is offline or lost, that is not a fault of the other ranks.
-func (r *Run) isOf(g Group) bool {
-	return r.spec.PerRank || g.Cause != CauseOffline && g.Cause != CauseUnreachable || g.Ranks.Len() == 1 && g.Ranks.Contains(r.spec.Leader)
+func (r *run) isOf(g group) bool {
+	return r.spec.PerRank || g.cause != causeOffline && g.cause != causeUnreachable || g.ranks.Len() == 1 && g.ranks.Contains(r.spec.Leader.Value)
 }
 
 // groups has the leader of a single command too if the ranks do not show how it ended.
-func (r *Run) groups() []Group {
-	var groups []Group
+func (r *run) groups() []group {
+	var groups []group
 	add := func(rank uint32, s *slot) {
-		key := Group{Cause: s.cause, Code: s.code()}
-		k, found := slices.BinarySearchFunc(groups, key, func(a, b Group) int {
-			return cmp.Or(cmp.Compare(a.Cause, b.Cause), cmp.Compare(a.Code, b.Code))
+		key := group{cause: s.cause, code: s.code()}
+		k, found := slices.BinarySearchFunc(groups, key, func(a, b group) int {
+			return cmp.Or(cmp.Compare(a.cause, b.cause), cmp.Compare(a.code, b.code))
 		})
 		if !found {
-			key.Ranks = new(idset.Set)
+			key.ranks = new(idset.Set)
 			groups = slices.Insert(groups, k, key)
 		}
-		groups[k].Ranks.Insert(rank)
+		groups[k].ranks.Insert(rank)
 	}
 	known := r.spec.PerRank || r.lead.status == 0 && len(r.slots) > 0
 	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
 		add(rank, s)
-		known = known || s.cause == r.lead.cause || s.status != 0 && r.lead.cause == CauseCanceled
+		known = known || s.cause == r.lead.cause || s.status != 0 && r.lead.cause == causeCanceled
 	})
 	if !known {
 		for i := range groups {
-			groups[i].Ranks.Remove(r.spec.Leader)
+			groups[i].ranks.Remove(r.spec.Leader.Value)
 		}
-		groups = slices.DeleteFunc(groups, func(g Group) bool { return g.Ranks.IsEmpty() })
-		add(r.spec.Leader, &r.lead)
+		groups = slices.DeleteFunc(groups, func(g group) bool { return g.ranks.IsEmpty() })
+		add(r.spec.Leader.Value, &r.lead)
 	}
 	return groups
 }
@@ -94,10 +86,10 @@ func (r *Run) groups() []Group {
 // code returns what distinguishes ends of one cause.
 func (s *slot) code() int {
 	switch s.cause {
-	case CauseFailed:
+	case causeFailed:
 		code, _ := exitCode(s.status)
 		return code
-	case CauseSignaled:
+	case causeSignaled:
 		return signalOf(s.status)
 	}
 	return 0
@@ -110,14 +102,11 @@ const (
 )
 
 // summary returns the public line. The words for one cause are flux-core's.
-func (r *Run) summary(o *Outcome) string {
-	if o.Status == 0 {
-		return ""
-	}
-	text, sep, more := r.spec.Title, " ", 0
-	for _, g := range o.Groups {
+func (r *run) summary(groups []group) string {
+	text, sep, more := title(r.spec.ActionKey), " ", 0
+	for _, g := range groups {
 		for _, part := range r.parts(g) {
-			if more > 0 || len(text)+len(sep)+len(part) > MaxNote-32 {
+			if more > 0 || len(text)+len(sep)+len(part) > maxRunNote-32 {
 				more++
 				continue
 			}
@@ -132,43 +121,43 @@ func (r *Run) summary(o *Outcome) string {
 }
 
 // parts returns what happened to a group, once for each note of a control line.
-func (r *Run) parts(g Group) []string {
-	if g.Cause == CauseOK {
+func (r *run) parts(g group) []string {
+	if g.cause == causeOK {
 		return nil
 	}
 	var parts []string
-	rest := g.Ranks.Clone()
+	rest := g.ranks.Clone()
 	for _, n := range r.notes {
 		if some := idset.Intersect(n.ranks, rest); !some.IsEmpty() {
-			parts = append(parts, g.words()+r.place(g.Cause, some)+": "+n.text)
+			parts = append(parts, g.words()+r.place(g.cause, some)+": "+n.text)
 			rest.SubtractWith(some)
 		}
 	}
 	if !rest.IsEmpty() {
-		parts = append(parts, g.words()+r.place(g.Cause, rest))
+		parts = append(parts, g.words()+r.place(g.cause, rest))
 	}
 	return parts
 }
 
-func (g Group) words() string {
-	switch g.Cause {
-	case CauseFailed:
-		return "exited with code=" + strconv.Itoa(g.Code)
-	case CauseSignaled:
-		return g.Cause.String() + " " + strconv.Itoa(g.Code)
-	case CauseUnreachable:
+func (g group) words() string {
+	switch g.cause {
+	case causeFailed:
+		return "exited with code=" + strconv.Itoa(g.code)
+	case causeSignaled:
+		return g.cause.String() + " " + strconv.Itoa(g.code)
+	case causeUnreachable:
 		return lostContact
-	case CauseOffline:
+	case causeOffline:
 		return "not run (offline)"
 	}
-	return g.Cause.String()
+	return g.cause.String()
 }
 
 // place returns the hosts and ranks of a group, after " on ". What became of a
 // single command happened on the rank where it ran.
-func (r *Run) place(c Cause, ranks *idset.Set) string {
-	if !r.spec.PerRank && c != CauseReported && c != CauseForced {
-		ranks = idset.Of(r.spec.Leader)
+func (r *run) place(c endCause, ranks *idset.Set) string {
+	if !r.spec.PerRank && c != causeReported && c != causeForced {
+		ranks = idset.Of(r.spec.Leader.Value)
 	}
 	names, text := r.spec.Hosts(ranks), ranks.String()
 	if len(text) > maxPart {
@@ -189,7 +178,7 @@ type note struct {
 	ranks *idset.Set
 }
 
-func (r *Run) note(text string, rank uint32) {
+func (r *run) note(text string, rank uint32) {
 	if text == "" {
 		return
 	}
@@ -216,7 +205,7 @@ const (
 )
 
 // detail keeps what a report said of a rank.
-func (r *Run) detail(rank uint32, cause Cause, status int32, text string) {
+func (r *run) detail(rank uint32, cause endCause, status int32, text string) {
 	d := &r.details
 	if d.dropped > 0 {
 		d.dropped++
@@ -235,7 +224,7 @@ func (r *Run) detail(rank uint32, cause Cause, status int32, text string) {
 		d.text = strconv.AppendQuote(append(d.text, ": "...), clip(text, maxDetailText))
 	}
 	d.text = append(d.text, '\n')
-	if len(d.text) > MaxDetail-detailRoom {
+	if len(d.text) > maxDetail-detailRoom {
 		d.text = d.text[:n]
 		d.dropped++
 	}

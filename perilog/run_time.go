@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"github.com/joblife/joblife/eventlog"
@@ -7,7 +7,7 @@ import (
 
 // Deadline returns when to call Tick next: at a timeout or a kill timeout. It returns
 // false if no time is due.
-func (r *Run) Deadline() (eventlog.Timestamp, bool) {
+func (r *run) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	for i := range r.launches {
 		l := &r.launches[i]
@@ -17,7 +17,7 @@ func (r *Run) Deadline() (eventlog.Timestamp, bool) {
 		if l.deadline != 0 && (first == 0 || l.deadline < first) {
 			first = l.deadline
 		}
-		if l.phase == phaseRunning {
+		if l.phase == launchRunning {
 			break // later launches have later timeouts
 		}
 	}
@@ -26,20 +26,20 @@ func (r *Run) Deadline() (eventlog.Timestamp, bool) {
 
 // Tick passes the time. Only Tick makes timers fire: a report that comes before the
 // Tick counts. At the timeout the run sends SIGTERM, and the kill timeout begins at
-// [Run.Signaled]. When that ends, the run gives up what still runs: those ranks end, and
+// Signaled. When that ends, the run gives up what still runs: those ranks end, and
 // are drained.
-func (r *Run) Tick(now eventlog.Timestamp) {
+func (r *run) Tick(now eventlog.Timestamp) {
 	r.advance(now)
 	for i := 0; i < len(r.launches); {
 		l := &r.launches[i]
 		switch {
 		case l.alive == 0 || l.deadline == 0 || l.deadline > r.now:
-			if l.alive > 0 && l.phase == phaseRunning {
+			if l.alive > 0 && l.phase == launchRunning {
 				return // later launches have later timeouts
 			}
 			i++
-		case l.phase == phaseRunning:
-			r.terminate(l, phaseTimingOut)
+		case l.phase == launchRunning:
+			r.terminate(l, launchTimingOut)
 		default:
 			r.giveUp(*l)
 			i = 0 // launches were dropped
@@ -48,40 +48,40 @@ func (r *Run) Tick(now eventlog.Timestamp) {
 }
 
 // terminate sends SIGTERM to what one launch runs.
-func (r *Run) terminate(l *launch, p phase) {
+func (r *run) terminate(l *launch, p launchPhase) {
 	l.phase, l.deadline = p, 0
 	r.signal(l.attempt, r.Of(l.attempt), sigterm)
 }
 
 // Signaled begins the kill timeout of an attempt: its SIGTERM was handed out.
-func (r *Run) Signaled(now eventlog.Timestamp, attempt uint32) {
+func (r *run) Signaled(now eventlog.Timestamp, attempt uint32) {
 	r.advance(now)
 	for i := range r.launches {
-		if l := &r.launches[i]; l.attempt == attempt && l.phase != phaseRunning {
+		if l := &r.launches[i]; l.attempt == attempt && l.phase != launchRunning {
 			l.deadline = r.after(r.now, r.spec.KillTimeout)
 		}
 	}
 }
 
 // Of returns a new set of the ranks where the processes of an attempt run.
-func (r *Run) Of(attempt uint32) *idset.Set {
-	return r.where(func(s *slot) bool { return s.stage == stageRunning && s.attempt == attempt })
+func (r *run) Of(attempt uint32) *idset.Set {
+	return r.where(func(s *slot) bool { return s.stage == slotRunning && s.attempt == attempt })
 }
 
 // signal asks for a signal, or adds its ranks to the last one. It keeps ranks.
-func (r *Run) signal(attempt uint32, ranks *idset.Set, sig int) {
+func (r *run) signal(attempt uint32, ranks *idset.Set, sig int) {
 	if n := len(r.signals); n > 0 && r.signals[n-1].Signal == sig && r.signals[n-1].Attempt == attempt {
 		r.signals[n-1].Ranks.UnionWith(ranks)
 		return
 	}
-	r.signals = append(r.signals, Signal{Attempt: attempt, Ranks: ranks, Signal: sig})
+	r.signals = append(r.signals, Signal{Action: r.spec.ActionKey, Attempt: attempt, Ranks: ranks, Signal: sig})
 }
 
 // giveUp ends what does not obey SIGTERM.
-func (r *Run) giveUp(l launch) {
-	cause := CauseTimedOut
-	if l.phase == phaseCanceling {
-		cause = CauseCanceledTimedOut
+func (r *run) giveUp(l launch) {
+	cause := causeTimedOut
+	if l.phase == launchCanceling {
+		cause = causeCanceledTimedOut
 	}
 	ranks := r.Of(l.attempt)
 	if r.spec.Kill {
@@ -96,15 +96,15 @@ func (r *Run) giveUp(l launch) {
 // Cancel cancels the run: SIGTERM is sent, once. What ends by then was canceled, and is not
 // drained for it. What does not end was "canceled then timed out", and is drained. What is
 // launched later is canceled at once, and a timeout that has passed goes on as it is.
-func (r *Run) Cancel(now eventlog.Timestamp) {
+func (r *run) Cancel(now eventlog.Timestamp) {
 	r.advance(now)
 	if r.canceled || r.Done() {
 		return
 	}
 	r.canceled = true
 	for i := range r.launches {
-		if l := &r.launches[i]; l.alive > 0 && l.phase == phaseRunning {
-			r.terminate(l, phaseCanceling)
+		if l := &r.launches[i]; l.alive > 0 && l.phase == launchRunning {
+			r.terminate(l, launchCanceling)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"fmt"
@@ -13,12 +13,13 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 )
 
 // modelRun is a run, its model, and what both are driven by.
 type modelRun struct {
 	t     *rapid.T
-	run   *Run
+	run   *run
 	naive *naiveRun
 
 	sent   map[uint32]bool // attempts whose signals were taken and not handed out
@@ -42,14 +43,16 @@ func drawRanks(t *rapid.T, label string) *idset.Set {
 }
 
 func newModelRun(t *rapid.T) *modelRun {
-	spec := Spec{
-		Title: "epilog", Ranks: drawRanks(t, "ranks"), Hosts: flukes,
-		PerRank: rapid.IntRange(0, 2).Draw(t, "per rank") > 0, Leader: rapid.Uint32Range(0, maxRank).Draw(t, "leader"),
-		Timeout:     rapid.SampledFrom([]time.Duration{50 * time.Second, 0, 1}).Draw(t, "timeout"),
-		KillTimeout: rapid.SampledFrom([]time.Duration{5 * time.Second, 1, time.Hour}).Draw(t, "kill timeout"),
-		Kill:        rapid.Bool().Draw(t, "kill"), IgnoreControl: rapid.IntRange(0, 3).Draw(t, "ignore") == 0,
+	spec := runSpec{
+		ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}, Ranks: drawRanks(t, "ranks"), Hosts: flukes,
+		ActionMode: jobstate.ActionMode{
+			PerRank: rapid.IntRange(0, 2).Draw(t, "per rank") > 0, Leader: jobstate.Some(rapid.Uint32Range(0, maxRank).Draw(t, "leader")),
+			Timeout:     rapid.SampledFrom([]time.Duration{50 * time.Second, 0, 1}).Draw(t, "timeout"),
+			KillTimeout: rapid.SampledFrom([]time.Duration{5 * time.Second, 1, time.Hour}).Draw(t, "kill timeout"),
+		},
+		Kill: rapid.Bool().Draw(t, "kill"), IgnoreControl: rapid.IntRange(0, 3).Draw(t, "ignore") == 0,
 	}
-	m := &modelRun{t: t, run: New(spec), naive: newNaiveRun(spec), ends: map[uint32]int{}, drains: map[uint32]int{}, sent: map[uint32]bool{}}
+	m := &modelRun{t: t, run: makeRun(spec), naive: newNaiveRun(spec), ends: map[uint32]int{}, drains: map[uint32]int{}, sent: map[uint32]bool{}}
 	m.run.advance(1000)
 	m.naive.advance(1000)
 	m.before = new(idset.Set)
@@ -73,12 +76,12 @@ func (m *modelRun) launch(*rapid.T) {
 	}
 	ends := map[uint32]bool{}
 	for rank, p := range m.naive.procs {
-		ends[rank] = p.stage == stageEnded
+		ends[rank] = p.stage == slotEnded
 	}
 	m.run.Launch(now, attempt, ranks)
 	m.naive.launch(now, attempt, ranks)
 	for rank, p := range m.naive.procs {
-		if ends[rank] && p.stage == stageRunning {
+		if ends[rank] && p.stage == slotRunning {
 			delete(m.ends, rank)
 		}
 	}
@@ -101,7 +104,7 @@ func (m *modelRun) report(*rapid.T) {
 		Status: rapid.SampledFrom([]int32{0, 0, 0, 256, 15, 9, 143 << 8, 255 << 8, 0x7f, -1, 1 << 16, 0x80, math.MinInt32}).Draw(m.t, "status"),
 	}
 	if rapid.IntRange(0, 9).Draw(m.t, "leader") < 5 && !m.naive.spec.PerRank {
-		rep.Rank = m.naive.spec.Leader
+		rep.Rank = m.naive.spec.Leader.Value
 	}
 	if p := m.naive.procs[rep.Rank]; p != nil && rapid.IntRange(0, 9).Draw(m.t, "late") > 0 {
 		rep.Attempt = p.attempt
@@ -152,7 +155,7 @@ func (m *modelRun) lose(*rapid.T) {
 }
 
 func (m *modelRun) reattach(*rapid.T) {
-	ranks, now := m.some(m.naive.in(stageLost)), m.now()
+	ranks, now := m.some(m.naive.in(slotLost)), m.now()
 	if ranks.IsEmpty() {
 		return
 	}
@@ -161,12 +164,12 @@ func (m *modelRun) reattach(*rapid.T) {
 }
 
 func (m *modelRun) endIdle(*rapid.T) {
-	ranks, now := m.some(m.naive.in(stageIdle)), m.now()
+	ranks, now := m.some(m.naive.in(slotIdle)), m.now()
 	if ranks.IsEmpty() {
 		return
 	}
-	cause := rapid.SampledFrom([]Cause{CauseOffline, CauseCanceled}).Draw(m.t, "cause")
-	drain := cause == CauseOffline && rapid.Bool().Draw(m.t, "drain")
+	cause := rapid.SampledFrom([]endCause{causeOffline, causeCanceled}).Draw(m.t, "cause")
+	drain := cause == causeOffline && rapid.Bool().Draw(m.t, "drain")
 	m.run.EndIdle(now, ranks, cause, drain)
 	m.naive.endIdle(now, ranks, cause, drain)
 }
@@ -182,20 +185,18 @@ func (m *modelRun) force(*rapid.T) {
 func (m *modelRun) check(*rapid.T) {
 	r, n := m.run, m.naive
 	m.checkTakes()
-	for s, got := range []*idset.Set{r.Idle(), r.Running(), r.Lost(), r.at(stageEnded)} {
-		want := n.in(stage(s))
-		require.Equal(m.t, want.String(), got.String(), "stage %d", s)
+	for s := range slotEnded + 1 {
+		want := n.in(s)
+		require.Equal(m.t, want.String(), r.At(s).String(), "stage %d", s)
 		require.Equal(m.t, want.Len(), r.count[s], "stage %d", s)
+		require.Equal(m.t, !want.IsEmpty(), r.Has(s), "stage %d", s)
 	}
-	require.Equal(m.t, !n.in(stageIdle).IsEmpty(), r.HasIdle())
-	require.Equal(m.t, !n.in(stageLost).IsEmpty(), r.HasLost())
-	require.Equal(m.t, !n.in(stageRunning).IsEmpty(), r.Alive())
 	require.Equal(m.t, n.open().String(), r.Open().String())
 	require.Equal(m.t, n.open().Len(), r.open)
 	require.Equal(m.t, n.rankSet(func(x *naiveRank) bool { return x.ended && x.status != 0 }).String(), r.Failed().String())
 	require.Equal(m.t, n.done(), r.Done())
-	require.Equal(m.t, n.last, r.LastAttempt())
-	require.Equal(m.t, n.canceled, r.Canceled())
+	require.Equal(m.t, n.last, r.last)
+	require.Equal(m.t, n.canceled, r.canceled)
 	d, ok := r.Deadline()
 	require.Equal(m.t, n.deadline(), d)
 	require.Equal(m.t, d != 0, ok)
@@ -203,7 +204,7 @@ func (m *modelRun) check(*rapid.T) {
 	if r.Done() {
 		m.checkOutcome()
 	}
-	m.before = idset.Union(n.in(stageRunning), n.in(stageLost))
+	m.before = idset.Union(n.in(slotRunning), n.in(slotLost))
 }
 
 // checkTakes compares what came out, which is told once.
@@ -213,8 +214,8 @@ func (m *modelRun) checkTakes() {
 	for _, f := range failures {
 		require.False(m.t, f.Ranks.IsEmpty(), "flux-core@fa1329b0a")
 		require.True(m.t, n.spec.Ranks.ContainsAll(f.Ranks))
-		require.NotContains(m.t, []Cause{0, CauseOK, CauseCanceled}, f.Cause)
-		require.True(m.t, f.Status > 0 || f.Cause == CauseForced)
+		require.NotContains(m.t, []string{"", "ok", "canceled"}, f.Cause)
+		require.True(m.t, f.Status > 0 || f.Cause == "forced")
 		for rank := range f.Ranks.All() {
 			if f.Drain {
 				m.drains[rank]++
@@ -225,13 +226,13 @@ func (m *modelRun) checkTakes() {
 	for _, e := range r.TakeEnds() {
 		m.ends[e.Rank]++
 		require.Equal(m.t, n.ranks[e.Rank].status, e.Status)
-		require.Equal(m.t, n.ranks[e.Rank].cause == CauseForced, e.Forced)
+		require.Equal(m.t, n.ranks[e.Rank].cause == causeForced, e.Forced)
 	}
 	ended := new(idset.Set)
 	for _, e := range r.Ends() {
 		ended.Insert(e.Rank)
 		x := n.ranks[e.Rank]
-		require.Equal(m.t, RankEnd{Rank: e.Rank, Status: x.status, Forced: x.cause == CauseForced}, e)
+		require.Equal(m.t, rankEnd{Rank: e.Rank, Status: x.status, Forced: x.cause == causeForced}, e)
 	}
 	require.Equal(m.t, n.rankSet(func(x *naiveRank) bool { return x.ended }).String(), ended.String())
 	require.Equal(m.t, n.ends, m.ends)
@@ -243,7 +244,7 @@ func (m *modelRun) checkTakes() {
 		require.False(m.t, s.Ranks.IsEmpty())
 		m.sent[s.Attempt] = true
 		for rank := range s.Ranks.All() {
-			require.True(m.t, m.before.Contains(rank) || n.procs[rank].stage == stageRunning, "a signal to what does not run")
+			require.True(m.t, m.before.Contains(rank) || n.procs[rank].stage == slotRunning, "a signal to what does not run")
 			require.Equal(m.t, n.procs[rank].attempt, s.Attempt)
 			sent = append(sent, fmt.Sprintf("%d to %d of %d", s.Signal, rank, s.Attempt))
 		}
@@ -265,9 +266,9 @@ func (m *modelRun) checkLaunches() {
 		for _, p := range m.naive.procs {
 			switch {
 			case p.attempt != l.attempt:
-			case p.stage == stageRunning:
+			case p.stage == slotRunning:
 				alive++
-			case p.stage == stageLost:
+			case p.stage == slotLost:
 				lost++
 			}
 		}
@@ -275,7 +276,7 @@ func (m *modelRun) checkLaunches() {
 		require.True(m.t, i > 0 || alive+lost > 0, "what is over is forgotten")
 	}
 	for rank, p := range m.naive.procs {
-		if p.stage == stageRunning || p.stage == stageLost {
+		if p.stage == slotRunning || p.stage == slotLost {
 			require.Equal(m.t, p.attempt, r.launchOf(r.process(rank)).attempt)
 		}
 	}
@@ -290,17 +291,18 @@ func (m *modelRun) checkOutcome() {
 		for rank := range g.Ranks.All() {
 			require.True(m.t, seen.Insert(rank), "a rank is in one group")
 			x := m.naive.ranks[rank]
-			if x == nil || len(m.naive.ranks) == 0 || x.cause != g.Cause {
+			if x == nil || len(m.naive.ranks) == 0 || x.cause.name() != g.Cause {
 				require.False(m.t, m.naive.spec.PerRank)
-				require.Equal(m.t, m.naive.procs[m.naive.spec.Leader].cause, g.Cause)
+				require.Equal(m.t, m.naive.procs[m.naive.spec.Leader.Value].cause.name(), g.Cause)
 				continue
 			}
-			require.Equal(m.t, x.cause, g.Cause, "rank %d", rank)
+			require.Equal(m.t, x.cause.name(), g.Cause, "rank %d", rank)
 		}
-		reported = reported && (g.Cause == CauseOK || causes[g.Cause].reported)
-		if node := g.Cause == CauseOffline || g.Cause == CauseUnreachable; node && !m.naive.spec.PerRank {
+		cause := causeNamed(g.Cause)
+		reported = reported && (g.Cause == "ok" || causes[cause].reported)
+		if node := cause == causeOffline || cause == causeUnreachable; node && !m.naive.spec.PerRank {
 			for rank := range g.Ranks.All() {
-				reported = reported && rank == m.naive.spec.Leader
+				reported = reported && rank == m.naive.spec.Leader.Value
 			}
 		}
 	}
@@ -308,15 +310,15 @@ func (m *modelRun) checkOutcome() {
 		require.True(m.t, seen.Contains(rank))
 		worst = max(worst, x.status)
 	}
-	if p := m.naive.procs[m.naive.spec.Leader]; !m.naive.spec.PerRank {
+	if p := m.naive.procs[m.naive.spec.Leader.Value]; !m.naive.spec.PerRank {
 		worst = max(worst, p.status)
 	}
 	require.Equal(m.t, worst, o.Status)
 	require.Equal(m.t, worst == 0, o.Note == "")
-	require.Equal(m.t, reported, o.Reported)
+	require.Equal(m.t, reported, o.reported)
 	require.Equal(m.t, m.run.Failed().String(), o.Failed.String())
-	require.LessOrEqual(m.t, len(o.Note), MaxNote)
-	require.LessOrEqual(m.t, len(o.Detail), MaxDetail)
+	require.LessOrEqual(m.t, len(o.Note), maxRunNote)
+	require.LessOrEqual(m.t, len(o.Detail), maxDetail)
 }
 
 // driveModel drives a run and its model through the same actions. Nothing keeps
@@ -327,12 +329,12 @@ func driveModel(t *rapid.T) {
 		"": m.check, "launch": m.launch, "report": m.report, "report again": m.report, "tick": m.tick,
 		"cancel": m.cancel, "lose": m.lose, "reattach": m.reattach, "end idle": m.endIdle, "force": m.force, "signaled": m.signaled,
 	})
-	if lost := m.naive.in(stageLost); !lost.IsEmpty() {
+	if lost := m.naive.in(slotLost); !lost.IsEmpty() {
 		m.run.Reattach(0, lost)
 		m.naive.reattach(0, lost)
 		m.check(t)
 	}
-	if idle := m.naive.in(stageIdle); !idle.IsEmpty() {
+	if idle := m.naive.in(slotIdle); !idle.IsEmpty() {
 		m.run.Launch(0, m.naive.last+1, idle)
 		m.naive.launch(0, m.naive.last+1, idle)
 		m.check(t)

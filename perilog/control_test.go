@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"strings"
@@ -10,8 +10,8 @@ import (
 )
 
 func TestAControlLineIsRead(t *testing.T) {
-	long := `perilog-control:{"version":1,"note":"` + strings.Repeat("x", MaxControl)
-	long = long[:MaxControl-2] + `"}`
+	long := `perilog-control:{"version":1,"note":"` + strings.Repeat("x", maxControl)
+	long = long[:maxControl-2] + `"}`
 	for _, c := range []struct{ line, failed, released, note string }{
 		{`perilog-control:{"version":1}`, "none", "none", ""},
 		{"perilog-control: {\"version\":1,\"failed\":\"3\",\"note\":\"gpu 2 is gone\"}\n", "3", "none", "gpu 2 is gone"},
@@ -21,9 +21,9 @@ func TestAControlLineIsRead(t *testing.T) {
 		{`perilog-control:{"version":1,"failed":true}`, "self", "none", ""},
 		{`perilog-control:{"version":1,"failed":false,"note":""}`, "none", "none", ""},
 		{`perilog-control:{"version":1,"Failed":"x","progress":0.5}`, "none", "none", ""},
-		{long, "none", "none", long[len(`perilog-control:{"version":1,"note":"`) : MaxControl-2]},
+		{long, "none", "none", long[len(`perilog-control:{"version":1,"note":"`) : maxControl-2]},
 	} {
-		got, ok, err := ParseControl([]byte(c.line))
+		got, ok, err := parseControl([]byte(c.line))
 		require.NoError(t, err, c.line)
 		require.True(t, ok)
 		failed, released := "none", "none"
@@ -43,9 +43,9 @@ func TestAControlLineIsRead(t *testing.T) {
 func TestALineThatIsNotAControlLineIsPlainOutput(t *testing.T) {
 	for _, line := range []string{
 		"", "\n", "hello", " perilog-control:{\"version\":1}", "perilog-contro", "Perilog-control:{\"version\":1}",
-		`x perilog-control:{"version":1}`, strings.Repeat("x", 2*MaxControl),
+		`x perilog-control:{"version":1}`, strings.Repeat("x", 2*maxControl),
 	} {
-		got, ok, err := ParseControl([]byte(line))
+		got, ok, err := parseControl([]byte(line))
 		require.NoError(t, err)
 		require.False(t, ok)
 		require.Zero(t, got)
@@ -73,12 +73,12 @@ func TestAControlLineThatIsNotUnderstoodSaysWhere(t *testing.T) {
 		`{"version":1,"released":""}`:       "released: offset 40: must not be empty",
 		`{"version":1,"note":null}`:         "note: offset 36: must be a string",
 		`{"version":1} x`:                   `offset 30: text after the value: byte "x"`,
-		`{"version":1,"note":"` + strings.Repeat("x", MaxControl) + `"}`: "longer than 4096 bytes",
+		`{"version":1,"note":"` + strings.Repeat("x", maxControl) + `"}`: "longer than 4096 bytes",
 	} {
-		got, ok, err := ParseControl([]byte(ControlPrefix + line))
+		got, ok, err := parseControl([]byte(ControlPrefix + line))
 		require.True(t, ok, "it has the prefix")
 		require.Zero(t, got)
-		require.ErrorIs(t, err, ErrControl)
+		require.ErrorIs(t, err, errControl)
 		require.EqualError(t, err, "bad control line: "+text, line)
 	}
 }
@@ -94,10 +94,10 @@ func FuzzParseControl(f *testing.F) {
 	}
 	f.Add([]byte("plain"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		c, ok, err := ParseControl(line)
+		c, ok, err := parseControl(line)
 		require.Equal(t, strings.HasPrefix(string(line), ControlPrefix), ok)
 		if err != nil {
-			require.ErrorIs(t, err, ErrControl)
+			require.ErrorIs(t, err, errControl)
 			require.LessOrEqual(t, len(err.Error()), 512)
 			require.Zero(t, c)
 			return
@@ -106,7 +106,7 @@ func FuzzParseControl(f *testing.F) {
 			require.Zero(t, c)
 			return
 		}
-		require.LessOrEqual(t, len(line), MaxControl)
+		require.LessOrEqual(t, len(line), maxControl)
 		require.False(t, c.Self && c.Failed != nil)
 		out := []byte(ControlPrefix + `{"version":1`)
 		if c.Self {
@@ -121,10 +121,10 @@ func FuzzParseControl(f *testing.F) {
 			out = append(out, `,"released":"`+c.Released.String()+`"`...)
 		}
 		out = append(jsonobj.AppendString(append(out, `,"note":`...), c.Note), '}')
-		if len(out) > MaxControl {
+		if len(out) > maxControl {
 			return // the canonical text can be longer
 		}
-		again, ok, err := ParseControl(out)
+		again, ok, err := parseControl(out)
 		require.NoError(t, err)
 		require.True(t, ok)
 		require.Equal(t, c.Note, again.Note)

@@ -1,4 +1,4 @@
-package run
+package perilog
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 )
 
 func TestANoteTellsEachCauseOnce(t *testing.T) {
@@ -64,7 +65,7 @@ func TestANoteIsBounded(t *testing.T) {
 	}
 	r.exit("0-499", 0)
 	o := r.Outcome()
-	require.LessOrEqual(t, len(o.Note), MaxNote)
+	require.LessOrEqual(t, len(o.Note), maxRunNote)
 	require.Regexp(t, `^prolog reported node failure on h+ \(rank 0\): 0é+; .*; and \d+ more$`, o.Note)
 	require.Len(t, r.notes, maxNotes)
 	for _, n := range r.notes {
@@ -76,7 +77,7 @@ func TestANoteIsBounded(t *testing.T) {
 	for rank := range uint32(255) {
 		r.exit(fmt.Sprint(rank), int32(rank+1)<<8) // each with a code of its own
 	}
-	require.LessOrEqual(t, len(r.Outcome().Note), MaxNote)
+	require.LessOrEqual(t, len(r.Outcome().Note), maxRunNote)
 	require.Regexp(t, `; and 2\d\d more$`, r.Outcome().Note)
 }
 
@@ -86,8 +87,8 @@ func TestDetailsAreBoundedAndCounted(t *testing.T) {
 		r.report(Report{Kind: ReportExited, Rank: rank, Status: 256, Detail: strings.Repeat("long\n", 999)})
 	}
 	d := r.Outcome().Detail
-	require.LessOrEqual(t, len(d), MaxDetail)
-	require.Greater(t, len(d), MaxDetail/2)
+	require.LessOrEqual(t, len(d), maxDetail)
+	require.Greater(t, len(d), maxDetail/2)
 	lines := strings.Split(strings.TrimSuffix(d, "\n"), "\n")
 	require.Equal(t, fmt.Sprintf("and %d more", 1000-(len(lines)-1)), lines[len(lines)-1])
 	require.LessOrEqual(t, len(lines[0]), 2*maxDetailText)
@@ -101,21 +102,21 @@ func TestDetailsAreBoundedAndCounted(t *testing.T) {
 
 func TestANamedActionIsNamedInNotesAndReasons(t *testing.T) {
 	spec := perRank(t, "0-3")
-	spec.Title = "epilog scrub"
+	spec.ActionKey = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "scrub"}
 	r := launched(t, spec)
 	r.exit("0-2", 0)
 	r.exit("3", 256)
 	require.Equal(t, "epilog scrub exited with code=1 on fluke3 (rank 3)", r.Outcome().Note)
-	require.Equal(t, []string{"epilog scrub failed for job ƒ6VxCVPm: 3"}, r.drained())
+	require.Equal(t, []string{"epilog scrub failed for job ƒuZZybuNNy: 3"}, r.drained())
 }
 
 // A log may hold any failure and any end. Folding one again changes nothing.
 func TestWhatTheLogTellsIsFoldedOnce(t *testing.T) {
 	r := launched(t, perRank(t, "0-5"))
 	fold := func() {
-		r.Fold(t0+1, Failure{Ranks: set(t, "1,99"), Cause: CauseFailed, Status: 256, Drain: true})
-		r.Fold(t0+1, Failure{Ranks: set(t, "2"), Cause: CauseReported, Status: 256, Note: "no disk", Drain: true})
-		r.Fold(t0+1, Failure{Ranks: set(t, "5"), Cause: CauseControl, Status: 256, Note: "what?", Drain: true})
+		r.Fold(t0+1, &jobstate.ActionFailContext{Ranks: set(t, "1,99"), Cause: causeFailed.name(), Status: 256, Drain: true})
+		r.Fold(t0+1, &jobstate.ActionFailContext{Ranks: set(t, "2"), Cause: causeReported.name(), Status: 256, Note: "no disk", Drain: true})
+		r.Fold(t0+1, &jobstate.ActionFailContext{Ranks: set(t, "5"), Cause: causeControl.name(), Status: 256, Note: "what?", Drain: true})
 		r.Released(t0+2, set(t, "3,77"), 0)
 		r.Released(t0+2, set(t, "4"), 256)
 	}
@@ -126,14 +127,14 @@ func TestWhatTheLogTellsIsFoldedOnce(t *testing.T) {
 	again := r.Outcome()
 	require.Equal(t, first.Note, again.Note)
 	require.Equal(t, first.Detail, again.Detail)
-	r.Fold(t0+1, Failure{Ranks: set(t, "1-4"), Cause: CauseTimedOut, Status: 15})
+	r.Fold(t0+1, &jobstate.ActionFailContext{Ranks: set(t, "1-4"), Cause: causeTimedOut.name(), Status: 15})
 	require.Equal(t, "0,5", r.Open().String())
 	r.fetch()
 	require.Empty(t, r.failures, "what the log tells is not told to it again")
 	require.Empty(t, r.ends)
 
 	r.Lose()
-	require.Equal(t, "0,5", r.Lost().String())
+	require.Equal(t, "0,5", r.At(slotLost).String())
 	r.exit("0", 0)
 	r.exit("5", 0)
 	require.Equal(t, "failed 1,4; control 5; timed-out 2", r.causes())
@@ -143,7 +144,7 @@ func TestWhatTheLogTellsIsFoldedOnce(t *testing.T) {
 
 	// A rank whose drain the log has is not drained again.
 	r = launched(t, perRank(t, "0-1"))
-	r.Fold(t0, Failure{Ranks: set(t, "1"), Cause: CauseControl, Status: 256, Drain: true})
+	r.Fold(t0, &jobstate.ActionFailContext{Ranks: set(t, "1"), Cause: causeControl.name(), Status: 256, Drain: true})
 	r.Lose()
 	r.Launch(t0, 2, set(t, "0-1"))
 	require.Equal(t, AckApplied, r.report(Report{Kind: ReportExited, Rank: 1, Attempt: 2, Status: 256}))
@@ -154,9 +155,9 @@ func TestWhatTheLogTellsIsFoldedOnce(t *testing.T) {
 func TestACommandForAllRanksIsFolded(t *testing.T) {
 	r := launched(t, single(t, 4, "4-7"))
 	r.Released(t0, set(t, "5"), 0)
-	r.Fold(t0, Failure{Ranks: set(t, "4"), Cause: CauseUnreachable, Status: 68 << 8, Drain: true})
-	require.Equal(t, "4", r.Running().String(), "the rest of it was not logged")
-	r.Fold(t0, Failure{Ranks: set(t, "4,6-7"), Cause: CauseUnreachable, Status: 68 << 8})
+	r.Fold(t0, &jobstate.ActionFailContext{Ranks: set(t, "4"), Cause: causeUnreachable.name(), Status: 68 << 8, Drain: true})
+	require.Equal(t, "4", r.At(slotRunning).String(), "the rest of it was not logged")
+	r.Fold(t0, &jobstate.ActionFailContext{Ranks: set(t, "4,6-7"), Cause: causeUnreachable.name(), Status: 68 << 8})
 	require.True(t, r.Done())
 	require.Equal(t, "unreachable 4,6-7", r.causes())
 	require.Equal(t, "prolog lost contact on fluke4 (rank 4)", r.Outcome().Note)
@@ -166,7 +167,7 @@ func TestACommandForAllRanksIsFolded(t *testing.T) {
 func TestAFailureInTheLogIsNeverAnEndInSuccess(t *testing.T) {
 	for _, status := range []int32{0, -1, -256, 0x7f, 0x80, 1 << 16} {
 		r := launched(t, perRank(t, "0-1"))
-		r.Fold(t0, Failure{Ranks: set(t, "1"), Cause: CauseNamed("ok"), Status: status})
+		r.Fold(t0, &jobstate.ActionFailContext{Ranks: set(t, "1"), Cause: "ok", Status: status})
 		r.exit("0", 0)
 		require.Equal(t, "failed 1", r.causes(), "status %d", status)
 		require.Greater(t, r.Outcome().Status, int32(0))
@@ -178,7 +179,7 @@ func TestAFailureInTheLogIsNeverAnEndInSuccess(t *testing.T) {
 		require.Equal(t, status == 0, r.Outcome().Note == "", "status %d", status)
 	}
 	r := launched(t, perRank(t, "0"))
-	r.Fold(t0, Failure{Ranks: set(t, "0"), Cause: CauseForced})
+	r.Fold(t0, &jobstate.ActionFailContext{Ranks: set(t, "0"), Cause: causeForced.name()})
 	require.Equal(t, "forced 0", r.causes())
 	require.Zero(t, r.Outcome().Status, "an operator may say that it ended well")
 }

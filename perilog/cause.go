@@ -1,0 +1,132 @@
+package perilog
+
+// An endCause says how an action ended on a rank. 0 means that the action
+// has not ended there.
+type endCause uint8
+
+// The causes. A rank ends with exactly one of them.
+const (
+	causeOK               endCause = 1 + iota // the command exited with 0
+	causeFailed                               // it exited with another code
+	causeReported                             // it named the node as failed, in a control line
+	causeControl                              // it wrote a control line that is not understood
+	causeSignaled                             // a signal that was not asked for ended it
+	causeTimedOut                             // it was past its timeout, whether it obeyed SIGTERM or not
+	causeCanceled                             // it was canceled, and ended within the kill timeout
+	causeCanceledTimedOut                     // it was canceled, and did not end within the kill timeout
+	causeLaunchFailed                         // it could not be launched
+	causeUnreachable                          // contact with its node was lost
+	causeOffline                              // its node was offline, and it was not launched
+	causeForced                               // an operator finished it by force
+)
+
+// causes holds what there is to know of each cause.
+var causes = [...]struct {
+	name  string // in a log
+	words string // for people
+	drain string // in the reason of a drain
+
+	// drains says that a rank that ended so is drained. A canceled one is not, or users
+	// could drain nodes by canceling their jobs. An offline one is not in use. A forced
+	// one is the operator's decision.
+	drains bool
+
+	// reported says that a report said that the node failed, in contrast to a failure of
+	// the command, which may be the command's own. Tolerance covers what was reported.
+	reported bool
+
+	// mayRun says that the command may still run: it was deaf, or nobody sees its node.
+	// The log does not tell which timeouts were obeyed.
+	mayRun bool
+}{
+	causeOK:               {name: "ok", words: "ok"},
+	causeFailed:           {name: "failed", words: "failed", drain: "failed", drains: true},
+	causeReported:         {name: "reported", words: "reported node failure", drain: "reported node failure", drains: true, reported: true},
+	causeControl:          {name: "control", words: "bad control line", drain: "bad control line", drains: true},
+	causeSignaled:         {name: "signaled", words: "killed by signal", drain: "failed", drains: true},
+	causeTimedOut:         {name: "timed-out", words: "timed out", drain: "timed out", drains: true, mayRun: true},
+	causeCanceled:         {name: "canceled", words: "canceled", drain: "failed"},
+	causeCanceledTimedOut: {name: "canceled-timed-out", words: "canceled then timed out", drain: "canceled then timed out", drains: true, mayRun: true},
+	causeLaunchFailed:     {name: "launch-failed", words: "failed to launch", drain: "failed", drains: true},
+	causeUnreachable:      {name: "unreachable", words: "unreachable", drain: lostContact, drains: true, reported: true, mayRun: true},
+	causeOffline:          {name: "offline", words: "offline", drain: "offline", reported: true},
+	causeForced:           {name: "forced", words: "finished by force", drain: "failed", reported: true},
+}
+
+// lostContact is what is said of a rank that is unreachable.
+const lostContact = "lost contact"
+
+// String returns the words that notes use, such as "timed out".
+func (c endCause) String() string { return causes[c].words }
+
+// name returns the name that a log has for c, such as "timed-out".
+func (c endCause) name() string { return causes[c].name }
+
+// causeNamed returns the cause of a failure that a log names. A name that a later
+// version may have written is causeFailed.
+func causeNamed(name string) endCause {
+	for c := causeFailed; int(c) < len(causes); c++ {
+		if causes[c].name == name {
+			return c
+		}
+	}
+	return causeFailed
+}
+
+// The wait statuses of ends that no process reported.
+const (
+	statusFailed      = 1 << 8
+	statusTerminated  = sigterm
+	statusUnreachable = 68 << 8 // as in flux-core
+)
+
+const (
+	sigkill = 9
+	sigterm = 15
+)
+
+// exitCode returns the exit code in a wait status, or false if it has a signal instead.
+func exitCode(status int32) (int, bool) {
+	if status&0x7f != 0 {
+		return 0, false
+	}
+	return int(status >> 8 & 0xff), true
+}
+
+const maxSignal = 64
+
+// signalOf returns the signal that ended a process, 0 if none did. A shell whose child
+// a signal ended exits with a code above 128.
+func signalOf(status int32) int {
+	code, exited := exitCode(status)
+	switch {
+	case !exited:
+		return int(status & 0x7f)
+	case code > 128 && code <= 128+maxSignal:
+		return code - 128
+	}
+	return 0
+}
+
+// normal returns a wait status without the bits that mean nothing. Only 0 gives 0.
+func normal(status int32) int32 {
+	s := status & 0xffff
+	if s&0x7f == 0 {
+		s &= 0xff00
+	}
+	if s == 0 && status != 0 {
+		return statusFailed
+	}
+	return s
+}
+
+// stopped reports whether a wait status is no end: the process was stopped, or goes on.
+func stopped(status int32) bool { return status&0x7f == 0x7f }
+
+// orStatus returns a wait status, or another one if it is 0.
+func orStatus(status, other int32) int32 {
+	if status == 0 || stopped(status) {
+		return other
+	}
+	return status
+}
