@@ -136,7 +136,7 @@ SCREENSHOT ?=
 browser:
 	JOBLIFE_BROWSER='$(BROWSER)' JOBLIFE_SCREENSHOT='$(abspath $(SCREENSHOT))' go test -count=1 -run Browser -v ./examples/simulate
 
-# The comparison with other libraries, in small. For the table: cd examples/peers && go run .
+# That all sides of the comparison with other libraries agree. To compare: go test -bench .
 .PHONY: peers
 peers:
 	cd examples/peers && go vet . && $(STATICCHECK) -checks='$(STATICCHECKS)' . && go test -count=1 .

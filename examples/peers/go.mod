@@ -10,7 +10,6 @@ require (
 	github.com/goccy/go-json v0.12.0
 	github.com/joblife/joblife v0.0.0
 	github.com/looplab/fsm v1.0.3
-	github.com/tidwall/btree v1.8.2
 	k8s.io/utils v0.0.0-20261023123148-ca04ba58ecab
 )
 
@@ -18,7 +17,6 @@ require (
 	github.com/bytedance/gopkg v0.1.3 // indirect
 	github.com/bytedance/sonic/loader v0.5.3 // indirect
 	github.com/cloudwego/base64x v0.1.6 // indirect
-	github.com/google/btree v1.1.3 // indirect
 	github.com/klauspost/cpuid/v2 v2.2.9 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect
 	github.com/twitchyliquid64/golang-asm v0.15.1 // indirect

@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"fmt"
@@ -48,21 +48,18 @@ type sum uint64
 
 func setTasks(scale int) (all []task) {
 	n := 16384 / scale
-	for _, shape := range []struct {
-		name string
-		step int
-	}{{"one run", 1}, {"every 3rd", 3}} {
-		a, b, c := every(shape.step, 0, n), every(shape.step, shape.step*n/2, n), every(shape.step, 0, n/4)
-		name := fmt.Sprintf("%d ids, %s", n, shape.name)
+	for _, step := range []int{1, 3} {
+		a, b, c := every(step, 0, n), every(step, step*n/2, n), every(step, 0, n/4)
+		name := fmt.Sprintf("ids/step=%d", step)
 		all = append(all,
-			task{name + ": combine", []side{ // (a or b) and not c
+			task{name + "/combine", []side{ // (a or b) and not c
 				{us, func() any { return idset.Difference(idset.Union(a.ids, b.ids), c.ids) }, showIDs},
 				{"roaring", func() any { return roaring.AndNot(roaring.Or(a.roaring, b.roaring), c.roaring) }, showRoaring},
 				{"bitset", func() any { return a.bits.Union(b.bits).Difference(c.bits) }, showBits},
 			}},
-			task{name + ": iterate", iterate(a)},
-			task{name + ": find 1000", find(a, 2*shape.step*n)},
-			task{name + ": parse, print", text(a.ids.String())})
+			task{name + "/iterate", iterate(a)},
+			task{name + "/find", find(a, 2*step*n)},
+			task{name + "/parse-print", text(a.ids.String())})
 	}
 	return all
 }
@@ -126,7 +123,7 @@ func text(s string) []side {
 			must(err)
 			return set.String()
 		}},
-		{name: "k8s cpuset", run: func() any {
+		{name: "cpuset", run: func() any {
 			set, err := cpuset.Parse(s)
 			must(err)
 			return set.String()

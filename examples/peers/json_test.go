@@ -1,4 +1,4 @@
-package main
+package peers
 
 import (
 	"bytes"
@@ -143,7 +143,7 @@ func jobspecText() []byte {
 
 func jsonTasks(scale int) []task {
 	log, text := lives(1000/scale), jobspecText()
-	logs := task{fmt.Sprintf("decode a log of %d events", 10*(1000/scale)), []side{{name: us, run: func() any {
+	logs := task{"decode/log", []side{{name: us, run: func() any {
 		var t told
 		for e, err := range eventlog.Entries(log) {
 			must(err)
@@ -151,7 +151,7 @@ func jsonTasks(scale int) []task {
 		}
 		return t
 	}}}}
-	specs := task{fmt.Sprintf("decode a jobspec of %.1f kB", float64(len(text))/1e3), []side{{name: us, run: func() any {
+	specs := task{"decode/jobspec", []side{{name: us, run: func() any {
 		p, err := jobspec.Parse(text)
 		must(err)
 		c, s := p.Counts(), size{duration: p.Duration().Seconds(), queue: p.Queue(), cwd: p.Cwd()}
@@ -165,10 +165,10 @@ func jsonTasks(scale int) []task {
 		unmarshal func([]byte, any) error
 		lines     func([]byte, func([]byte, any) error) any
 	}{
-		{"encoding/json", stdjson.Unmarshal, linesBy[stdjson.RawMessage]},
-		{"json/v2", func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) }, linesBy[jsontext.Value]},
+		{"std", stdjson.Unmarshal, linesBy[stdjson.RawMessage]},
+		{"jsonv2", func(b []byte, v any) error { return jsonv2.Unmarshal(b, v) }, linesBy[jsontext.Value]},
 		{"sonic", sonic.Unmarshal, linesBy[stdjson.RawMessage]},
-		{"goccy/go-json", goccy.Unmarshal, linesBy[stdjson.RawMessage]},
+		{"go-json", goccy.Unmarshal, linesBy[stdjson.RawMessage]},
 	} {
 		logs.sides = append(logs.sides, side{name: peer.name, run: func() any { return peer.lines(log, peer.unmarshal) }})
 		specs.sides = append(specs.sides, side{name: peer.name, run: func() any { return specBy(text, peer.unmarshal) }})
