@@ -30,8 +30,8 @@ func TestWhoHeldWhichNode(t *testing.T) {
 		`"finish","context":{"status":0}`,
 		`"epilog-start","context":{"description":"cleanup"}`,
 		`"release","context":{"ranks":"all","final":true}`,
-		`"epilog-release","context":{"description":"cleanup","ranks":"3,5","status":0}`, // at 90
-		`"epilog-finish","context":{"description":"cleanup","status":0}`,                // at 100
+		`"perilog-release","context":{"description":"cleanup","kind":"epilog","ranks":"3,5","status":0}`, // at 90
+		`"epilog-finish","context":{"description":"cleanup","status":0}`,                                 // at 100
 		`"free"`, `"clean"`)
 	runs := line(2, 0, `"prolog-start","context":{"description":"mount","ranks":"1"}`)
 	noR := strings.Replace(line(3, 0), `"R":`, `"S":`, 1)

@@ -29,7 +29,6 @@ import (
 	"io"
 	"os"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -90,16 +89,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	})
 	followed := flags.String("follow", "", "print the events of the job whose eventlog is `FILE`, as they come, until it is inactive")
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
-	var diagram jobstate.DiagramFormat
-	flags.BoolFunc("diagram", "print the state diagram and read nothing; dot or mermaid (the default)", func(s string) error {
-		formats := map[string]jobstate.DiagramFormat{"true": jobstate.DiagramMermaid, "mermaid": jobstate.DiagramMermaid, "dot": jobstate.DiagramDOT, "false": 0}
-		format, ok := formats[s]
-		if diagram = format; !ok {
-			return errors.New("want dot or mermaid")
-		}
-		return nil
-	})
-	if err := flags.Parse(joinDiagram(args)); err != nil {
+	if err := flags.Parse(args); err != nil {
 		status, w := exitUsage, stderr
 		if errors.Is(err, flag.ErrHelp) {
 			status, w = exitOK, stdout
@@ -114,26 +104,19 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return status
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != "", diagram != 0} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != ""} {
 		if on {
 			modes++
 		}
 	}
 	switch {
 	case modes > 1:
-		return fail(exitUsage, "-json, -events, -validate, -waits, -at, -follow and -diagram exclude each other")
-	case diagram != 0 && flags.NArg() > 0:
-		return fail(exitUsage, "-diagram reads no file")
+		return fail(exitUsage, "-json, -events, -validate, -waits, -at and -follow exclude each other")
 	case *followed != "" && flags.NArg() > 0:
 		return fail(exitUsage, "-follow reads one file")
 	case *followed != "":
 		if err := follow(*followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
 			return fail(exitFault, lines.Escape(err.Error()))
-		}
-		return exitOK
-	case diagram != 0:
-		if err := jobstate.Diagram(stdout, diagram); err != nil {
-			return fail(exitFault, err)
 		}
 		return exitOK
 	}
@@ -170,17 +153,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFault
 	}
 	return exitOK
-}
-
-// joinDiagram makes "-diagram dot" one argument: a flag without a value of its
-// own cannot take the next one.
-func joinDiagram(args []string) []string {
-	for i, arg := range args[:max(0, len(args)-1)] {
-		if next := args[i+1]; (arg == "-diagram" || arg == "--diagram") && (next == "dot" || next == "mermaid") {
-			return append(append(slices.Clone(args[:i]), arg+"="+next), args[i+2:]...)
-		}
-	}
-	return args
 }
 
 // width returns the number of columns of a terminal, 0 if w is none.

@@ -58,12 +58,9 @@ const samplePath = "testdata/sample.jsonl.gz"
 
 func TestTheSampleInEveryForm(t *testing.T) {
 	for name, args := range map[string][]string{
-		"table.golden": nil, "json.golden": {"-json"}, "events.golden": {"-events"}, "waits.golden": {"-waits"}, "diagram.golden": {"-diagram"},
+		"table.golden": nil, "json.golden": {"-json"}, "events.golden": {"-events"}, "waits.golden": {"-waits"},
 	} {
-		if name != "diagram.golden" {
-			args = append(args, samplePath)
-		}
-		golden(t, name, good(t, nil, args...))
+		golden(t, name, good(t, nil, append(args, samplePath)...))
 	}
 	stdout, _ := fails(t, nil, "-validate", samplePath) // the reference lost epilogs of jobs in it
 	golden(t, "validate.golden", stdout)
@@ -185,7 +182,7 @@ func TestWhatIsNoTerminalIsNotCut(t *testing.T) {
 }
 
 func TestUsageErrorsAreStatusTwo(t *testing.T) {
-	for _, args := range [][]string{{"-no-such-flag"}, {"-json", "-events"}, {"-diagram", "file"}, {"-diagram=png"}} {
+	for _, args := range [][]string{{"-no-such-flag"}, {"-json", "-events"}, {"-follow", "x", "file"}} {
 		status, stdout, stderr := replay(t, nil, args...)
 		require.Equal(t, exitUsage, status, args)
 		require.Empty(t, stdout)
@@ -196,15 +193,6 @@ func TestUsageErrorsAreStatusTwo(t *testing.T) {
 		require.Contains(t, stdout, "usage: replay")
 		require.Contains(t, stdout, "-validate")
 	}
-}
-
-func TestTheDiagramHasTwoForms(t *testing.T) {
-	for _, args := range [][]string{{"-diagram", "dot"}, {"-diagram=dot"}, {"--diagram", "dot"}} {
-		require.True(t, strings.HasPrefix(good(t, nil, args...), "digraph"))
-	}
-	_, mermaid, _ := replay(t, nil, "-diagram")
-	_, same, _ := replay(t, nil, "-diagram", "mermaid")
-	require.Equal(t, mermaid, same)
 }
 
 func TestWhatCannotBeReadIsNamedAndTheRestIsTold(t *testing.T) {

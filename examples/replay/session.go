@@ -27,7 +27,7 @@ type printer interface {
 }
 
 // session reads all inputs and hands each job to the printer. One goroutine
-// reads and cuts inputs into pieces, the workers replay the jobs in them, and the
+// reads and cuts inputs into pieces, others replay the jobs in them, and the
 // caller's goroutine prints in the order of the input.
 type session struct {
 	printer  printer
@@ -40,24 +40,17 @@ type session struct {
 	faults   int   // jobs and inputs that could not be read
 	failed   error // of the output
 
-	batch  []work           // of the goroutine that reads
-	size   int              // bytes in it
-	pieces chan piece       // to the workers
-	order  chan chan result // to the printer
-	stop   chan struct{}    // closed when there is no output
+	batch []work           // of the goroutine that reads
+	size  int              // bytes in it
+	order chan chan result // of each piece, to the printer; bounds what is in memory
+	stop  chan struct{}    // closed when there is no output
 }
 
 // Work on one job or more adds to a result.
 type work func(*result)
 
-// A piece is work on some jobs, and where its result goes.
-type piece struct {
-	work   []work
-	result chan<- result
-}
-
-// A piece is handed out with so many jobs, or bytes of them: one job by itself is
-// less work than handing it out.
+// A piece of the input is handed out with so many jobs, or bytes of them: one job by itself
+// is less work than handing it out.
 const (
 	pieceJobs  = 64
 	pieceBytes = 512 << 10
@@ -76,21 +69,11 @@ type fault struct {
 	err  error
 }
 
-func (p piece) do() {
-	var r result
-	for _, work := range p.work {
-		work(&r)
-	}
-	p.result <- r
-}
-
 func newSession(p printer, stderr io.Writer) *session {
-	workers := runtime.GOMAXPROCS(0)
 	s := &session{
 		printer: p, stderr: stderr,
-		pieces: make(chan piece),
-		order:  make(chan chan result, 4*workers), // bounds what is in memory
-		stop:   make(chan struct{}),
+		order: make(chan chan result, 4*runtime.GOMAXPROCS(0)),
+		stop:  make(chan struct{}),
 	}
 	s.progress = bar.New(stderr, func(passed time.Duration) string {
 		return fmt.Sprintf("replay: %d jobs, %.1f MB read, %.0f jobs/s", s.jobs, float64(s.bytes.Load())/1e6, float64(s.jobs)/passed.Seconds())
@@ -108,17 +91,9 @@ func (c *counter) Write(b []byte) (int, error) {
 
 // readAll reads the named files, or what stands in for them.
 func (s *session) readAll(names []string, stdin io.Reader) {
-	for range cap(s.order) / 4 {
-		go func() {
-			for p := range s.pieces {
-				p.do()
-			}
-		}()
-	}
 	go func() {
 		s.produce(names, stdin)
 		s.flush()
-		close(s.pieces)
 		close(s.order)
 	}()
 	for c := range s.order {
@@ -213,9 +188,9 @@ func (s *session) submit(size int, work work) bool {
 }
 
 func (s *session) flush() bool {
-	work := s.batch
+	piece := s.batch
 	s.batch, s.size = nil, 0
-	if len(work) == 0 {
+	if len(piece) == 0 {
 		return true
 	}
 	c := make(chan result, 1)
@@ -224,7 +199,13 @@ func (s *session) flush() bool {
 	case <-s.stop:
 		return false
 	}
-	s.pieces <- piece{work, c}
+	go func() {
+		var r result
+		for _, work := range piece {
+			work(&r)
+		}
+		c <- r
+	}()
 	return true
 }
 
