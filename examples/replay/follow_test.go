@@ -63,7 +63,7 @@ func TestALogThatCannotBeFollowedIsAnError(t *testing.T) {
 func TestAFollowedJobIsNamedAsItsFileSays(t *testing.T) {
 	dir := t.TempDir()
 	bad := strings.Replace(life, `"urgency":16,`, "", 1)
-	for name, want := range map[string]string{"ƒ2d.eventlog": "ƒ2d", "a\x1b[2J\nb": dir + "/a?[2J b"} {
+	for name, want := range map[string]string{"ƒ2d.eventlog": "ƒ2d", "a\x1b[2J\nb": dir + `/a\x1b[2J b`} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.WriteFile(path, []byte(life), 0o600))
 		require.Contains(t, good(t, nil, "-follow", path), "job "+want+"  1970")

@@ -168,25 +168,19 @@ func width(w io.Writer) int {
 // oneLine returns s without what a terminal would obey, since a note in a log can hold
 // anything, and without newlines. It cuts s at n characters; 0 is all of them.
 func oneLine(s string, n int) string {
-	odd := func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
-	if strings.IndexFunc(s, odd) >= 0 {
-		s = strings.Map(func(r rune) rune {
-			switch {
-			case unicode.IsSpace(r):
-				return ' '
-			case !unicode.IsPrint(r):
-				return '?'
-			}
-			return r
-		}, s)
+	if strings.ContainsFunc(s, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		s = lines.Escape(strings.Map(blank, s))
 	}
-	count, last := 0, 0
-	for i := range s {
-		if count++; count == n {
-			last = i
-		} else if n > 0 && count > n {
-			return s[:last] + "…"
-		}
+	if n == 0 || utf8.RuneCountInString(s) <= n {
+		return s
 	}
-	return s
+	return string([]rune(s)[:n-1]) + "…"
+}
+
+// blank returns a space for white space.
+func blank(r rune) rune {
+	if unicode.IsSpace(r) {
+		return ' '
+	}
+	return r
 }

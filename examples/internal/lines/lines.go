@@ -12,8 +12,6 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Max is how long a line may be, its newline included.
@@ -121,20 +119,13 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 	}
 }
 
+// unquote takes away what strconv.Quote escapes beside what is not printable.
+var unquote = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
+
 // Escape returns a text as one line without what a terminal would obey.
 func Escape(text string) string {
-	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		part := text[:n]
-		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
-			part = strconv.Quote(part)
-			part = part[1 : len(part)-1]
-		}
-		b.WriteString(part)
-		text = text[n:]
-	}
-	return b.String()
+	quoted := strconv.Quote(text)
+	return unquote.Replace(quoted[1 : len(quoted)-1])
 }
 
 // Count returns a number and a noun, in the plural unless the number is 1.
