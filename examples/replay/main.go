@@ -123,19 +123,21 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 	out := bufio.NewWriter(stdout)
 	t := &table{w: out, width: width(stdout), form: jobTable()}
-	found := &findings{w: out}
-	var p printer = t
+	text := &plain{w: out, counts: *asFindings}
+	var p printer = text
 	switch {
-	case *waits:
-		t.form = waitsTable()
-	case at.Set:
-		t.form = holdersTable(at.Value)
 	case *asJSON:
-		p = &plain{w: out, make: (*job).listing}
+		text.make = renderListing
 	case *asEvents:
-		p = &plain{w: out, make: renderTimeline}
+		text.make = renderTimeline
 	case *asFindings:
-		p = found
+		text.make = renderFindings
+	case *waits:
+		t.form, p = waitsTable(), t
+	case at.Set:
+		t.form, p = holdersTable(at.Value), t
+	default:
+		p = t
 	}
 	s := newSession(p, stderr)
 	s.any = *asFindings
@@ -149,7 +151,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if at.Set && t.columns == nil {
 		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Value.Time().UTC().Format(time.DateTime))
 	}
-	if s.faults > 0 || found.errors > 0 {
+	if s.faults > 0 || text.errors > 0 {
 		return exitFault
 	}
 	return exitOK

@@ -19,7 +19,8 @@ import (
 
 func plainly(name string, text []byte, p printer, stderr io.Writer) {
 	s := newSession(p, stderr)
-	_, s.any = p.(*findings)
+	printed, ok := p.(*plain)
+	s.any = ok && printed.counts
 	src, n := &source{name: name}, 0
 	for line := range bytes.Lines(text) {
 		n++
@@ -57,9 +58,9 @@ func TestManyAtOncePrintWhatOneDoes(t *testing.T) {
 	path := t.TempDir() + "/jobs.jsonl"
 	require.NoError(t, os.WriteFile(path, text, 0o644))
 	for mode, p := range map[string]func(io.Writer) printer{
-		"-json":     func(w io.Writer) printer { return &plain{w: w, make: (*job).listing} },
+		"-json":     func(w io.Writer) printer { return &plain{w: w, make: renderListing} },
 		"-events":   func(w io.Writer) printer { return &plain{w: w, make: renderTimeline} },
-		"-validate": func(w io.Writer) printer { return &findings{w: w} },
+		"-validate": func(w io.Writer) printer { return &plain{w: w, make: renderFindings, counts: true} },
 		"":          func(w io.Writer) printer { return &table{w: w, form: jobTable()} },
 	} {
 		var out, errOut bytes.Buffer

@@ -20,25 +20,37 @@ type rendered struct {
 	err           error   // why it cannot be printed
 }
 
-// plain prints what render makes of each job.
+// plain prints what make makes of each job.
 type plain struct {
-	w    io.Writer
-	make func(*job) ([]byte, error)
+	w                   io.Writer
+	make                func(*job) rendered
+	counts              bool // prints how many there were of these:
+	jobs, errors, notes int
 }
 
-func (p *plain) close() error { return nil }
+func (p *plain) render(j *job) rendered { return p.make(j) }
 
-func (p *plain) render(j *job) (r rendered) {
-	r.text, r.err = p.make(j)
-	return r
+func (p *plain) close() (err error) {
+	if p.counts {
+		_, err = fmt.Fprintf(p.w, "jobs %d, errors %d, notes %d\n", p.jobs, p.errors, p.notes)
+	}
+	return err
 }
 
 func (p *plain) print(r rendered) error {
+	p.jobs++
+	p.errors += r.errors
+	p.notes += r.notes
 	_, err := p.w.Write(r.text)
 	return err
 }
 
-func renderTimeline(j *job) ([]byte, error) {
+func renderListing(j *job) (r rendered) {
+	r.text, r.err = j.listing()
+	return r
+}
+
+func renderTimeline(j *job) rendered {
 	var b bytes.Buffer
 	t := timeline{name: j.name(), job: jobstate.NewJob(j.id)}
 	for e, err := range eventlog.Entries(j.eventlog) {
@@ -47,7 +59,7 @@ func renderTimeline(j *job) ([]byte, error) {
 		}
 	}
 	b.WriteByte('\n')
-	return b.Bytes(), nil
+	return rendered{text: b.Bytes()}
 }
 
 // A timeline prints the events of a job as it applies them.
@@ -74,13 +86,8 @@ func (t *timeline) print(w io.Writer, e eventlog.Entry) error {
 	return err
 }
 
-// findings prints what Validate says.
-type findings struct {
-	w                   io.Writer
-	jobs, errors, notes int
-}
-
-func (p *findings) render(j *job) (r rendered) {
+// renderFindings renders what Validate says.
+func renderFindings(j *job) (r rendered) {
 	for _, f := range jobstate.Validate(j.eventlog) {
 		if f.Level == jobstate.LevelError {
 			r.errors++
@@ -90,17 +97,4 @@ func (p *findings) render(j *job) (r rendered) {
 		r.text = fmt.Appendf(r.text, "%s: %s\n", j.name(), lines.Escape(f.String()))
 	}
 	return r
-}
-
-func (p *findings) print(r rendered) error {
-	p.jobs++
-	p.errors += r.errors
-	p.notes += r.notes
-	_, err := p.w.Write(r.text)
-	return err
-}
-
-func (p *findings) close() error {
-	_, err := fmt.Fprintf(p.w, "jobs %d, errors %d, notes %d\n", p.jobs, p.errors, p.notes)
-	return err
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/joblife/joblife/examples/internal/bar"
@@ -35,7 +34,6 @@ type session struct {
 	progress *bar.Line
 	any      bool            // prints what is not a job, too, for lack of a submit
 	only     func(*job) bool // leaves out other jobs; nil: none
-	bytes    counter         // that were read
 	jobs     int
 	faults   int   // jobs and inputs that could not be read
 	failed   error // of the output
@@ -76,17 +74,9 @@ func newSession(p printer, stderr io.Writer) *session {
 		stop:  make(chan struct{}),
 	}
 	s.progress = bar.New(stderr, func(passed time.Duration) string {
-		return fmt.Sprintf("replay: %d jobs, %.1f MB read, %.0f jobs/s", s.jobs, float64(s.bytes.Load())/1e6, float64(s.jobs)/passed.Seconds())
+		return fmt.Sprintf("replay: %d jobs, %.0f jobs/s", s.jobs, float64(s.jobs)/passed.Seconds())
 	})
 	return s
-}
-
-// A counter counts the bytes that are written to it.
-type counter struct{ atomic.Int64 }
-
-func (c *counter) Write(b []byte) (int, error) {
-	c.Add(int64(len(b)))
-	return len(b), nil
 }
 
 // readAll reads the named files, or what stands in for them.
@@ -173,7 +163,7 @@ func (s *session) readFile(path string) {
 
 // read reads one input; path is "" if it is not a file.
 func (s *session) read(name, path string, r io.Reader) {
-	file := unpack.New(io.TeeReader(r, &s.bytes))
+	file := unpack.New(r)
 	if err := s.unpack(&source{name: name, path: path, file: file}, file, 0); err != nil {
 		s.fault("%s: %v", name, err)
 	}
