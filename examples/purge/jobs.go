@@ -22,23 +22,26 @@ const (
 	submitLast  = 12 * time.Hour
 )
 
-// Lives of jobs. The first word of a line is the seconds since submission, or T for
-// all that the job took.
+// Lives of jobs: logs without times. logOf puts SUBMIT, START and END in their place.
 const (
-	began = `0 submit {"userid":5588,"urgency":16,"flags":0,"version":1}
-0 validate
-0 depend
-0 priority {"priority":16}
+	began = `{"timestamp":SUBMIT,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0,"version":1}}
+{"timestamp":SUBMIT,"name":"validate"}
+{"timestamp":SUBMIT,"name":"depend"}
+{"timestamp":SUBMIT,"name":"priority","context":{"priority":16}}
 `
-	ran   = began + "1 alloc\n1 start\n"
-	freed = "T release {\"ranks\":\"all\",\"final\":true}\nT free\n"
-	clean = "T clean\n"
+	ran = began + `{"timestamp":START,"name":"alloc"}
+{"timestamp":START,"name":"start"}
+`
+	freed = `{"timestamp":END,"name":"release","context":{"ranks":"all","final":true}}
+{"timestamp":END,"name":"free"}
+`
+	clean = `{"timestamp":END,"name":"clean"}` + "\n"
 
-	canceled = "T exception {\"type\":\"cancel\",\"severity\":0,\"note\":\"\"}\n"
-	timedOut = "T exception {\"type\":\"timeout\",\"severity\":0,\"note\":\"\"}\n"
-	killed   = "T finish {\"status\":15}\n"
-	failed   = "T finish {\"status\":256}\n"
-	complete = "T finish {\"status\":0}\n"
+	canceled = `{"timestamp":END,"name":"exception","context":{"type":"cancel","severity":0,"note":""}}` + "\n"
+	timedOut = `{"timestamp":END,"name":"exception","context":{"type":"timeout","severity":0,"note":""}}` + "\n"
+	killed   = `{"timestamp":END,"name":"finish","context":{"status":15}}` + "\n"
+	failed   = `{"timestamp":END,"name":"finish","context":{"status":256}}` + "\n"
+	complete = `{"timestamp":END,"name":"finish","context":{"status":0}}` + "\n"
 )
 
 // draw makes up n jobs that have ended and two that have not, in the order of their
@@ -62,9 +65,7 @@ func draw(n int, seed uint64) ([]joblife.Record, error) {
 		if jobs[i].Job, err = ids.Next(submit); err != nil {
 			return nil, err
 		}
-		if jobs[i].Data, err = logOf(life, submit, took); err != nil {
-			return nil, err
-		}
+		jobs[i].Data = logOf(life, submit, took)
 	}
 	return jobs, nil
 }
@@ -85,14 +86,8 @@ func drawLife(percent int) string {
 }
 
 // logOf returns the log of a life.
-func logOf(life string, submit time.Time, took time.Duration) (log []byte, err error) {
-	for line := range strings.Lines(life) {
-		fields := append(strings.SplitN(strings.TrimSpace(line), " ", 3), "")
-		after := map[string]time.Duration{"1": min(time.Second, took), "T": took}[fields[0]]
-		e := eventlog.Entry{Timestamp: eventlog.FromTime(submit.Add(after)), Name: fields[1], Context: []byte(fields[2])}
-		if log, err = eventlog.AppendEntry(log, e); err != nil {
-			return nil, err
-		}
-	}
-	return log, nil
+func logOf(life string, submit time.Time, took time.Duration) []byte {
+	at := func(after time.Duration) string { return eventlog.FromTime(submit.Add(after)).String() }
+	times := strings.NewReplacer("SUBMIT", at(0), "START", at(min(time.Second, took)), "END", at(took))
+	return []byte(times.Replace(life))
 }
