@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -92,15 +93,12 @@ func holderRows(b cells, j *job, at eventlog.Timestamp) (cells, float64) {
 	}
 	var job perilog.Holder // holds until CLEANUP what others hold, too
 	for holder := range h.Holders() {
-		switch name := holder.Kind.String(); {
-		case holder.Kind == perilog.HolderJob:
+		if holder.Kind == perilog.HolderJob {
 			job = holder
-		case holder.Description != "":
-			add(holder.Ranks, name+" "+holder.Description, holder.Since)
-		default:
-			add(holder.Ranks, name, holder.Since)
+			continue
 		}
-		if holder.Kind != perilog.HolderJob && job.Ranks != nil {
+		add(holder.Ranks, strings.TrimSpace(holder.Kind.String()+" "+holder.Description), holder.Since)
+		if job.Ranks != nil {
 			job.Ranks.SubtractWith(holder.Ranks)
 		}
 	}

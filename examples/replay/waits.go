@@ -1,9 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"time"
-
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -34,22 +31,18 @@ func waitsRow(b cells, j *job) (cells, float64) {
 	all := jobstate.State(0)
 	for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
 		all |= s
-		b.add(cmp.Or(j.spent(s, last), "-"), 0)
+		_, was := j.Entered(s)
+		b.add(j.spent(s, was, last), 0)
 	}
-	b.add(cmp.Or(j.spent(all, last), "-"), 0)
+	b.add(j.spent(all, j.Submitted(), last), 0)
 	return b, submitted(j)
 }
 
-// spent returns how long the job was in some states, "" if it was not, or is in one of
+// spent returns how long the job was in some states, a dash if it was not, or is in one of
 // them.
-func (j *job) spent(states jobstate.State, last eventlog.Timestamp) string {
-	was := false
-	for s := jobstate.StateNew; s < jobstate.StateInactive; s <<= 1 {
-		_, entered := j.Entered(s)
-		was = was || entered && s.In(states)
-	}
+func (j *job) spent(states jobstate.State, was bool, last eventlog.Timestamp) string {
 	if !was || j.State().In(states) {
-		return ""
+		return "-"
 	}
-	return fsd.Duration(j.Spent(states, last).Round(time.Nanosecond)).Format(3)
+	return fsd.Duration(j.Spent(states, last)).Format(3)
 }
