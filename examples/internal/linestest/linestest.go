@@ -191,12 +191,11 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// SocketPath returns a path that is short enough for a socket.
+// SocketPath returns a path that is short enough for a socket, in a folder of its own: the
+// test goes there.
 func SocketPath(t *testing.T) string {
-	dir, err := os.MkdirTemp("", "lines")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	return filepath.Join(dir, "s")
+	t.Chdir(t.TempDir())
+	return "s"
 }
 
 // Start runs a program on a socket, which is its user's alone, by the time of the day, until
