@@ -61,8 +61,7 @@ type cluster struct {
 
 // simulate ends a job, cleans its nodes, and returns when all of them are back.
 func simulate(o options, whole bool) (*cluster, error) {
-	all := new(idset.Set)
-	all.InsertRange(0, uint32(o.nodes-1))
+	all := idset.Range(0, uint32(o.nodes-1))
 	r, err := rset.Parse(fmt.Appendf(nil, `{"version":1,"execution":{"R_lite":[{"rank":%q,"children":{"core":"0-47"}}]}}`, all))
 	if err != nil {
 		return nil, err

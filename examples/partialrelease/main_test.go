@@ -93,8 +93,7 @@ func times(t *testing.T, line string) (partial, whole []float64) {
 	t.Helper()
 	o, err := parse(strings.Fields(line), nil)
 	require.NoError(t, err)
-	all := new(idset.Set)
-	all.InsertRange(0, uint32(o.nodes-1))
+	all := idset.Range(0, uint32(o.nodes-1))
 	back := map[string][]float64{"partial": make([]float64, o.nodes), "whole": make([]float64, o.nodes)}
 	seen := map[string]*idset.Set{"partial": new(idset.Set), "whole": new(idset.Set)}
 	last := map[string]fragment{}
