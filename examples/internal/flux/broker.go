@@ -21,19 +21,26 @@ func (c *Conn) CallJSON(ctx context.Context, topic string, nodeid uint32, in, ou
 	if err != nil || out == nil {
 		return err
 	}
+	return m.unmarshal(out)
+}
+
+// unmarshal decodes the payload.
+func (m *Message) unmarshal(out any) error {
 	text, err := m.JSON()
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("flux: %s: %w: %w", quote(topic), ErrMessage, err)
+		return fmt.Errorf("flux: %s: %w: %w", quote(m.Topic), ErrMessage, err)
 	}
 	return nil
 }
 
 // Register makes this client a service of its broker: requests whose topic begins with the name
-// and a period reach Handle. EEXIST says that the broker has such a service. When a client that
-// has sent requests is gone, a request SERVICE.disconnect comes for each service that it asked.
+// and a period reach Handle. EEXIST says that the broker has such a service, EINVAL that the
+// name has a period. When a client that wanted answers is gone, a request SERVICE.disconnect
+// with the same route comes, which wants none. Nobody answers what a service leaves open when
+// its own connection ends.
 func (c *Conn) Register(ctx context.Context, service string) error {
 	return c.CallJSON(ctx, "service.add", NodeidAny, map[string]string{"service": service}, nil)
 }
@@ -52,4 +59,97 @@ func (c *Conn) Subscribe(ctx context.Context, topic string) error {
 // Unsubscribe takes Subscribe back. ENOENT says that there was none.
 func (c *Conn) Unsubscribe(ctx context.Context, topic string) error {
 	return c.CallJSON(ctx, "event.unsubscribe", NodeidAny, map[string]string{"topic": topic}, nil)
+}
+
+// Publish has rank 0 publish an event, and returns the number of it. Sending NewEvent does so
+// without an answer. A private one reaches its sender and the owner of the instance only.
+func (c *Conn) Publish(ctx context.Context, topic string, payload []byte, private bool) (seq uint32, err error) {
+	in := struct {
+		Topic   string `json:"topic"`
+		Flags   Flags  `json:"flags"`
+		Payload []byte `json:"payload,omitempty"` // json has it in base64
+	}{topic, 0, payload}
+	if private {
+		in.Flags = FlagPrivate
+	}
+	var out struct{ Seq uint32 }
+	err = c.CallJSON(ctx, "event.publish", 0, in, &out)
+	return out.Seq, err
+}
+
+// Attr returns an attribute of the broker, such as rank, size, hostlist or security.owner.
+// ENOENT says that it has none of that name.
+func (c *Conn) Attr(ctx context.Context, name string) (string, error) {
+	var out struct{ Value string }
+	err := c.CallJSON(ctx, "attr.get", NodeidAny, map[string]string{"name": name}, &out)
+	return out.Value, err
+}
+
+// GetConfig decodes the configuration of the broker, an object of the tables of its TOML files.
+func (c *Conn) GetConfig(ctx context.Context, out any) error {
+	return c.CallJSON(ctx, "config.get", NodeidAny, nil, out)
+}
+
+// FollowConfig calls f with the text of the configuration, and again after each change of it,
+// from the goroutine of Handle, until an error. Forget ends it.
+func (c *Conn) FollowConfig(f func(text []byte, err error)) (matchtag uint32, err error) {
+	m := NewRequest("config.get", nil)
+	m.Flags |= FlagStreaming
+	return c.Start(m, func(m Message, err error) {
+		if err != nil {
+			f(nil, err)
+			return
+		}
+		f(m.JSON())
+	})
+}
+
+// A State is what a broker does, by the numbers of flux-core 0.88. Other versions have others.
+type State int
+
+// The states of a broker in their order.
+const (
+	StateLoadBuiltins State = iota
+	StateJoin
+	StateConfigSync
+	StateInit   // rc1 loads the modules
+	StateQuorum // it waits for other brokers
+	StateRun    // the initial program runs
+	StateCleanup
+	StateShutdown // it waits for the brokers below
+	StateFinalize // rc3 removes the modules
+	StateGoodbye
+	StateUnloadBuiltins
+	StateExit
+)
+
+var stateNames = [...]string{"load-builtins", "join", "config-sync", "init", "quorum", "run", "cleanup", "shutdown",
+	"finalize", "goodbye", "unload-builtins", "exit"}
+
+func (s State) String() string {
+	if s < 0 || int(s) >= len(stateNames) {
+		return fmt.Sprintf("State(%d)", int(s))
+	}
+	return stateNames[s]
+}
+
+// FollowState calls f with the state of the broker, and again with each that follows, from the
+// goroutine of Handle, until an error. A program that manages jobs ends them at StateCleanup.
+func (c *Conn) FollowState(f func(State, error)) (matchtag uint32, err error) {
+	m := NewRequest("state-machine.monitor", nil)
+	m.Flags |= FlagStreaming
+	return c.Start(m, func(m Message, err error) {
+		var out struct{ State *State }
+		if err == nil {
+			err = m.unmarshal(&out)
+		}
+		if err == nil && out.State == nil {
+			err = fmt.Errorf("flux: %s: %w: no state", m.Topic, ErrMessage)
+		}
+		if err != nil {
+			f(0, err)
+			return
+		}
+		f(*out.State, nil)
+	})
 }

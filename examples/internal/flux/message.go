@@ -130,14 +130,12 @@ func (m *Message) Sender() string {
 	return m.Route[0]
 }
 
-// Service returns the topic up to its last period, which names the service of a request, and
-// the rest, which names the method.
+// Service returns the first word of the topic, which names the service of a request, and the
+// rest, which names the method. A client that is gone makes a method disconnect, or x.disconnect
+// if it has asked for x.y.
 func (m *Message) Service() (service, method string) {
-	i := strings.LastIndexByte(m.Topic, '.')
-	if i < 0 {
-		return "", m.Topic
-	}
-	return m.Topic[:i], m.Topic[i+1:]
+	service, method, _ = strings.Cut(m.Topic, ".")
+	return service, method
 }
 
 // Err returns an *Error if the message is a response with an error number.

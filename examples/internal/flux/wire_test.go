@@ -139,7 +139,7 @@ func TestAnAnswerHasWhatItsRequestHad(t *testing.T) {
 	require.Equal(t, "a", q.Sender())
 	require.Empty(t, new(Message).Sender())
 	service, method := q.Service()
-	require.Equal(t, [2]string{"s.t", "m"}, [2]string{service, method})
+	require.Equal(t, [2]string{"s", "t.m"}, [2]string{service, method})
 }
 
 func TestPayloadsOfJSON(t *testing.T) {

@@ -1,0 +1,53 @@
+package flux
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// The levels of a LogEntry, from the most urgent on.
+const (
+	LogEmerg = iota
+	LogAlert
+	LogCrit
+	LogErr
+	LogWarning
+	LogNotice
+	LogInfo
+	LogDebug
+)
+
+// A LogEntry is for the log of a broker, which flux dmesg shows.
+type LogEntry struct {
+	Level int
+	Rank  uint32    // of the broker, from Attr: it forwards what is of others, and keeps nothing
+	Name  string    // of the program, without a space
+	Text  string    // one entry a line; empty lines count for nothing
+	Time  time.Time // zero: now
+}
+
+// Log sends entries to the broker's log without a wait, and without an answer.
+func (c *Conn) Log(e LogEntry) error {
+	for line := range strings.FieldsFuncSeq(e.Text, func(r rune) bool { return r == '\n' || r == '\r' }) {
+		m := NewRequest("log.append", e.append(line))
+		m.Flags |= FlagNoResponse
+		if err := c.Send(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append returns one line of the log in the form of RFC 5424, without a NUL. Its first number
+// is 8 times the level, where that RFC has the facility first: flux-core reads it so.
+func (e *LogEntry) append(line string) []byte {
+	at := e.Time
+	if at.IsZero() {
+		at = time.Now()
+	}
+	return fmt.Appendf(nil, "<%d>1 %s %d %s %d - - %s", 8*min(max(e.Level, LogEmerg), LogDebug),
+		at.UTC().Format("2006-01-02T15:04:05.000000Z"), e.Rank, cmp.Or(e.Name, "-"), os.Getpid(), line)
+}
