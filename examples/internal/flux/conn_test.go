@@ -300,6 +300,25 @@ func TestLogEntries(t *testing.T) {
 	require.Regexp(t, `^<56>1 \S+Z 0 - \d+ - - x$`, log[2])
 }
 
+func TestFollowingAConfiguration(t *testing.T) {
+	b := fluxtest.Start(t)
+	ctx := limited(t)
+	c, _ := dialerOf(t, ctx, b.URI())()
+	texts := make(chan string, 10)
+	_, err := c.FollowConfig(func(text []byte, _ error) { texts <- string(text) })
+	require.NoError(t, err)
+	require.Equal(t, "{}", <-texts)
+	b.SetConfig(`{"queues":{}}`)
+	require.Equal(t, `{"queues":{}}`, <-texts)
+	var out map[string]any
+	require.NoError(t, c.GetConfig(ctx, &out))
+	require.Contains(t, out, "queues")
+	b.SetAttr("joblife", "1")
+	value, err := c.Attr(ctx, "joblife")
+	require.NoError(t, err)
+	require.Equal(t, "1", value)
+}
+
 func TestFollowingAState(t *testing.T) {
 	b := fluxtest.Start(t)
 	ctx := limited(t)

@@ -16,11 +16,15 @@ func (b *Broker) SetAttr(name, value string) {
 	b.attrs[name] = value
 }
 
-// SetConfig sets what config.get answers from now on, a JSON object.
+// SetConfig sets what config.get answers, a JSON object, and tells those who follow it.
 func (b *Broker) SetConfig(text string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.config = text
+	readers := slices.Clone(b.readers)
+	b.mu.Unlock()
+	for _, f := range readers {
+		f(text)
+	}
 }
 
 // SetState moves the broker to a state, and tells those who follow it.
@@ -57,10 +61,14 @@ func (b *Broker) builtins() {
 		answer(q.Respond(flux.Text(text)))
 	})
 	b.Serve("config.get", func(q flux.Message, answer func(flux.Message)) {
+		tell := func(text string) { answer(q.Respond(flux.Text(text))) }
 		b.mu.Lock()
 		text := b.config
+		if q.Flags.Has(flux.FlagStreaming) {
+			b.readers = append(b.readers, tell)
+		}
 		b.mu.Unlock()
-		answer(q.Respond(flux.Text(text)))
+		tell(text)
 	})
 	b.Serve("event.publish", func(q flux.Message, answer func(flux.Message)) {
 		var in struct {
