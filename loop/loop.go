@@ -105,6 +105,7 @@ type Loop struct {
 	next     []*call          // those that are answered when all steps are durable
 	sent     []*call          // those that are answered when rd is
 	ticked   bool             // in this Advance
+	decided  bool             // in this Advance, at the Scheduler's Deadline
 	broken   error            // why the Loop ends
 	void     bool             // the Scheduler's session is over, until a Ready has the next Hello
 	second   bool             // it follows a refused response, and nothing was accepted since
@@ -181,9 +182,9 @@ func (l *Loop) run(ctx context.Context) error {
 
 // Advance moves the time of a simulator on to now, which must not be before the last. It
 // passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
-// nothing follows. Store and Effects run in the caller's goroutine, so that the same calls
+// nothing follows; the Scheduler decides if its Deadline is due. Store and Effects run in the caller's goroutine, so that the same calls
 // have the same effects, byte by byte (I7). Between two calls the caller may look at the
-// Manager, such as at its Deadline. A Call waits for an Advance by another goroutine. If
+// Manager and the Scheduler, such as at their Deadlines. A Call waits for an Advance by another goroutine. If
 // now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
 // is as Run's and ends the Loop, as does a Shutdown that is complete.
 func (l *Loop) Advance(now time.Time) error {
@@ -204,7 +205,7 @@ func (l *Loop) Advance(now time.Time) error {
 			l.end(cause)
 		}
 	}()
-	l.now, l.inline, l.ticked = now, true, false
+	l.now, l.inline, l.ticked, l.decided = now, true, false, false
 	for busy := true; busy && l.broken == nil; {
 		busy = l.turn()
 	}

@@ -23,9 +23,12 @@ type Scheduler interface {
 	// Drain takes ranks out of service, in any session: no more jobs start there. Those that it
 	// does not have are no error.
 	Drain(ranks *idset.Set) error
-	// Decide returns responses, in order, and is called after each Effects. An
-	// alloc.ResponseCancel answers a Cancel: without one the same request comes again.
+	// Decide returns responses, in order, and is called after each Effects and at the Deadline.
+	// An alloc.ResponseCancel answers a Cancel: without one the same request comes again.
 	Decide(now eventlog.Timestamp) []alloc.Response
+	// Deadline returns when to call Decide even if nothing happens; false: never. A Decide at
+	// that time has to move it on.
+	Deadline() (eventlog.Timestamp, bool)
 }
 
 // greet has the Scheduler's next session begin.
@@ -59,11 +62,20 @@ func (l *Loop) instruct(rd *joblife.Ready) {
 	}
 }
 
+// decides returns when the Scheduler has to decide. While the store works it does not: it
+// will when that is done.
+func (l *Loop) decides() (at eventlog.Timestamp, ok bool) {
+	if l.cfg.Scheduler == nil || l.void || l.writing || l.broken != nil {
+		return 0, false
+	}
+	return l.cfg.Scheduler.Deadline()
+}
+
 // decide dispatches what the Scheduler responds, until the Manager refuses it: then it believes
 // what is not so, and a new session tells it what is held. If that did not help the last time,
 // none follows: there would be no end.
-func (l *Loop) decide() {
-	for _, r := range l.cfg.Scheduler.Decide(eventlog.FromTime(l.Now())) {
+func (l *Loop) decide(now eventlog.Timestamp) {
+	for _, r := range l.cfg.Scheduler.Decide(now) {
 		in := joblife.SchedResponse(r)
 		err := l.Step(in)
 		if err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -37,7 +38,8 @@ type fake struct {
 	drained idset.Set
 	times   []eventlog.Timestamp
 	decide  func() []alloc.Response
-	err     error // of each call
+	due     eventlog.Timestamp // 0: never
+	err     error              // of each call
 }
 
 func (f *fake) Hello(a alloc.Announcement) error {
@@ -66,6 +68,8 @@ func (f *fake) Decide(now eventlog.Timestamp) (list []alloc.Response) {
 	f.asked = nil
 	return list
 }
+
+func (f *fake) Deadline() (eventlog.Timestamp, bool) { return f.due, f.due > 0 }
 
 // machine has nodes of one core.
 func machine(t testing.TB, n uint32) *rset.R {
@@ -393,6 +397,94 @@ func TestASchedulerDecidesNothingAtTheEnd(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		require.ErrorIs(t, stop(), context.Canceled)
 		require.Equal(t, jobstate.StateSched, s.state(1))
+	})
+}
+
+// forecasting has a job that runs, and one that waits and was told that it does not know when to
+// start. Since then the other expires in an hour, so there is a forecast to come.
+func forecasting(t *testing.T, now time.Time, d *disk) *site {
+	sc, nodes := sched.New(sched.Config{Annotate: true, Forecast: 10 * time.Second}), machine(t, 1)
+	require.NoError(t, sc.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+	s := scheduled(t, now, d, sc, plain())
+	s.put(wholeNodes(t, 1, 1), wholeNodes(t, 2, 1))
+	require.NoError(t, s.l.Advance(now))
+	s.put(joblife.ExecResponse{ID: 1, Type: exec.ResponseStart}, joblife.SetExpiration{ID: 1, Expiration: eventlog.FromTime(now.Add(time.Hour))})
+	require.NoError(t, s.l.Advance(now))
+	at, ok := sc.Deadline()
+	require.True(t, ok)
+	require.Equal(t, now.Add(10*time.Second).UTC(), at.Time())
+	return s
+}
+
+func (s *site) forecast(id jobid.ID) string {
+	v, ok := s.m.Job(id)
+	require.True(s.t, ok)
+	return string(v.Annotations())
+}
+
+// A forecast comes at its time, without any input.
+func TestASchedulerDecidesAtItsDeadline(t *testing.T) {
+	s := forecasting(t, start, new(disk))
+	require.NoError(t, s.l.Advance(start.Add(9*time.Second)))
+	require.Empty(t, s.forecast(2))
+	require.NoError(t, s.l.Advance(start.Add(10*time.Second)))
+	require.Contains(t, s.forecast(2), `"t_estimate":1700003600`)
+	require.Empty(t, s.refused)
+
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		s := forecasting(t, time.Now(), new(disk))
+		stop := s.run(ctx)
+		seen := func() (text string) {
+			synctest.Wait()
+			require.NoError(t, s.l.View(ctx, func(*joblife.Manager) { text = s.forecast(2) }))
+			return text
+		}
+		time.Sleep(10*time.Second - 1)
+		require.Empty(t, seen())
+		time.Sleep(1 * time.Nanosecond)
+		require.Contains(t, seen(), "t_estimate")
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
+// A response at a deadline may be refused too, and a deadline that stays does not hold up the
+// time.
+func TestARefusedResponseAtADeadlineBeginsOneSession(t *testing.T) {
+	lie := func(f *fake) func() []alloc.Response {
+		return func() []alloc.Response { return []alloc.Response{{ID: jobid.ID(len(f.times)), R: machine(f.t, 1)}} }
+	}
+	f := &fake{t: t}
+	s := scheduled(t, start, new(disk), f, plain())
+	require.NoError(t, s.l.Advance(start))
+	f.due, f.decide = eventlog.FromTime(start.Add(time.Minute)), lie(f)
+	require.NoError(t, s.l.Advance(start.Add(59*time.Second)))
+	require.Len(t, f.hellos, 1)
+	require.NoError(t, s.l.Advance(start.Add(time.Minute)))
+	require.Len(t, f.hellos, 2)
+	require.Len(t, s.refused, 2)
+	n := len(f.times)
+	require.NoError(t, s.l.Advance(start.Add(time.Hour)))
+	require.Len(t, f.times, n, "it has no session")
+
+	early := time.Unix(20, 0)
+	f = &fake{t: t, due: eventlog.Timestamp(math.Nextafter(20, 30))}
+	require.NoError(t, scheduled(t, early, new(disk), f, joblife.Config{}).l.Advance(early))
+	require.Equal(t, f.due, f.times[len(f.times)-1], "no time.Time is closer")
+
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		due := time.Now().Add(time.Minute)
+		f := &fake{t: t, due: eventlog.FromTime(due)}
+		f.decide = func() []alloc.Response {
+			if time.Now().Before(due) {
+				return nil
+			}
+			return lie(f)()
+		}
+		stop := scheduled(t, time.Now(), &disk{takes: time.Second}, f, plain()).run(ctx)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Len(t, f.hellos, 2)
+		require.ErrorIs(t, stop(), context.Canceled)
 	})
 }
 

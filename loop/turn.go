@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -40,6 +41,10 @@ func (l *Loop) turn() (busy bool) {
 	if at, ok := l.m.Deadline(); ok && l.broken == nil && !at.After(l.Now()) && !(l.inline && l.ticked) {
 		l.ticked = true
 		_ = l.step(joblife.Tick{})
+	}
+	if at, ok := l.decides(); ok && !at.Time().After(l.Now()) && !(l.inline && l.decided) {
+		l.decided, busy = true, true
+		l.decide(max(at, eventlog.FromTime(l.Now()))) // which may be rounded down
 	}
 	if !l.writing && l.broken == nil {
 		busy = l.send() || busy
@@ -285,7 +290,7 @@ func (l *Loop) act(rd *joblife.Ready) {
 	}
 	l.cfg.Effects(l.m, rd)
 	if l.cfg.Scheduler != nil && !l.void && !l.stopping {
-		l.decide()
+		l.decide(eventlog.FromTime(l.Now()))
 	}
 }
 
@@ -363,8 +368,12 @@ func (l *Loop) functions() {
 
 // wait waits until there is something to do.
 func (l *Loop) wait() {
-	var due <-chan time.Time          // nil: never
-	if at, ok := l.m.Deadline(); ok { // a Shutdown's is among them while actions run
+	var due <-chan time.Time // nil: never
+	at, ok := l.m.Deadline() // a Shutdown's is among them while actions run
+	if other, too := l.decides(); too && (!ok || other.Time().Before(at)) {
+		at, ok = other.Time(), true
+	}
+	if ok {
 		due = time.After(min(at.Sub(l.Now()), maxWait)) // the clock may be set meanwhile
 	}
 	select {
