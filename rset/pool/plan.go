@@ -14,6 +14,7 @@ type plan struct {
 	q          *Request
 	start, end eventlog.Timestamp
 	grants     []grant // in the order of their ranks; nothing is free there yet
+	shrinks    int     // of the pool before; at the next the claims may be gone
 }
 
 // A claim is what a planned job will have of a node.
@@ -83,7 +84,7 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 	if err != nil {
 		return 0, err
 	}
-	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where()}
+	pl := &plan{id: id, q: q, start: start, end: f.to, grants: f.where(), shrinks: p.shrinks}
 	if old != nil && old.same(pl) {
 		return start, nil
 	}
@@ -110,7 +111,7 @@ func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.T
 
 // same reports whether two plans of a job reserve the same.
 func (pl *plan) same(other *plan) bool {
-	return pl.q == other.q && pl.start == other.start && pl.end == other.end &&
+	return pl.q == other.q && pl.start == other.start && pl.end == other.end && pl.shrinks == other.shrinks &&
 		slices.EqualFunc(pl.grants, other.grants, func(a, b grant) bool {
 			return a.first == b.first && a.last == b.last && a.slots == b.slots
 		})

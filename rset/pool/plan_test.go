@@ -320,3 +320,22 @@ func TestPlansAreLimited(t *testing.T) {
 	_, err = p.Plan(2, q, 101)
 	require.ErrorIs(t, err, pool.ErrExpired)
 }
+
+// What is planned on a rank ends when the rank leaves. The next Plan of the job reserves it again
+// if it came back, though all else is the same.
+func TestAPlanReservesARankThatCameBack(t *testing.T) {
+	p := upPool(t, "rank[0-1]/core[0-3] n[0-1]")
+	alloc(t, p, 1, byNode(t, "1", "4"))
+	require.NoError(t, p.SetExpiration(1, 150))
+	q := byNode(t, "2", "4")
+	for range 2 {
+		at, err := p.Plan(2, q, 100)
+		require.NoError(t, err)
+		require.EqualValues(t, 150, at)
+		require.Len(t, p.Claims(), 2)
+		_, err = p.Alloc(3, byNode(t, "1", "4"), 100)
+		require.ErrorIs(t, err, pool.ErrBusy, "it would delay job 2")
+		require.NoError(t, p.Check())
+		require.NoError(t, p.Update(pool.Change{Shrink: idset.Of(1), Grow: parseR(t, "rank1/core[0-3] n1"), Up: idset.Of(1)}))
+	}
+}

@@ -58,6 +58,7 @@ type Pool struct {
 	known      known      // what was found out about requests
 	expiration eventlog.Timestamp
 	memory     memory
+	shrinks    int // updates in which ranks left
 
 	tally
 	alike     bool                            // all nodes of the inventory have the same

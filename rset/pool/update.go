@@ -196,6 +196,10 @@ func disjoint(what string, a, b *idset.Set, reason string) error {
 
 // shrink takes ranks out of the pool. What jobs hold of them is gone.
 func (p *Pool) shrink(ranks *idset.Set) {
+	if ranks.IsEmpty() {
+		return
+	}
+	p.shrinks++
 	gone := make(map[jobid.ID]parts)
 	for first, last := range ranks.Ranges() {
 		p.edit(first, last, func(first, last uint32, s *state) {
