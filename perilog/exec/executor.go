@@ -329,7 +329,7 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 		}
 	}
 	for i := range tasks {
-		x.heard(rank, &tasks[i])
+		x.heard(rank, &tasks[i], true)
 	}
 	for _, g := range slices.Clone(x.onRank[rank]) {
 		if !has[g.Task] {
@@ -351,7 +351,7 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	if err := st.check(); err != nil {
 		return fmt.Errorf("exec: rank %d: %w", s.rank, err)
 	}
-	x.heard(s.rank, &st)
+	x.heard(s.rank, &st, false)
 	return nil
 }
 

@@ -609,6 +609,25 @@ func TestASignalIsRepeatedWhereItWasSent(t *testing.T) {
 	b.says("signal ƒ2 epilog e 1 on 0 9")
 }
 
+// A node that tells what an action has written has got the signal: an action that writes a line
+// when it gets one would get another for it.
+func TestALineOfAnActionDoesNotRepeatASignal(t *testing.T) {
+	b := newBench(t)
+	b.launch(1, 0)
+	b.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(0), Signal: 15})
+	b.says("start ƒ2 epilog e 1 on 0; signal ƒ2 epilog e 1 on 0 15")
+	b.update(0, attempt(1, exec.TaskRunning, 0))
+	b.take()
+	line := attempt(1, exec.TaskRunning, 0)
+	line.Lines = []string{"perilog-control: a"}
+	b.update(0, line)
+	b.says("report epilog e 0 output 0 perilog-control: a")
+	b.Close(b.sessions[0])
+	line.Lines = append(line.Lines, "perilog-control: b")
+	b.hello(0, line)
+	b.says("signal ƒ2 epilog e 1 on 0 15; report epilog e 0 output 0 perilog-control: b")
+}
+
 // A shell that ended while its node was away may have left processes that missed the signal.
 func TestWhatAShellLeftWhileItsNodeWasAwayIsStopped(t *testing.T) {
 	b := newBench(t)

@@ -407,8 +407,9 @@ func (x *Executor) report(g *group, r perilog.Report) {
 	}
 }
 
-// heard takes what a node says of a task. A signal that the node may have missed is sent again.
-func (x *Executor) heard(rank uint32, st *TaskStatus) {
+// heard takes what a node says of a task, in its hello or later. A signal that the node or what
+// a task leaves may have missed is sent again.
+func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 	g := x.on(rank, st.Task)
 	if g == nil {
 		x.stray(rank, st)
@@ -453,7 +454,8 @@ func (x *Executor) heard(rank uint32, st *TaskStatus) {
 		}
 		x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportExited, Status: st.Status, Detail: note})
 	}
-	if (said == TaskRunning || said == TaskExited) && g.signaled.Contains(rank) {
+	goesOn := st.State == TaskRunning && was == stateRunning && !hello
+	if (said == TaskRunning || said == TaskExited) && g.signaled.Contains(rank) && !goesOn {
 		x.command(Command{Kind: CommandSignal, Task: g.Task, Signal: g.signal(rank)}, idset.Of(rank))
 	}
 }
