@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	ossignal "os/signal"
 	"path/filepath"
@@ -413,7 +414,8 @@ func TestAFullDiskDelaysAStatus(t *testing.T) {
 
 // A record that can be read is one that was written.
 func FuzzRead(f *testing.F) {
-	good := append(head(stateExited, 256), `{"Task":{"Job":1},"Token":"`+strings.Repeat("x", minToken)+"\",\"Args\":[\"true\"]}\nperilog-control: x\n"...)
+	good := append(head(stateExited, 256), checked([]byte(`{"Task":{"Job":1},"Token":"`+strings.Repeat("x", minToken)+`","Args":["true"]}`))...)
+	good = append(good, "\nperilog-control: x\n"...)
 	f.Add(good)
 	f.Add(good[:headLength])
 	f.Add(append(head("no such state", -1), `{}`...))
@@ -460,11 +462,18 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 			_, err := f.WriteAt(fmt.Appendf(nil, "%-*s", 300, `{"version":2}`), 0)
 			return err
 		},
+		"the task is another one": func(f *os.File) error {
+			text, err := io.ReadAll(io.NewSectionReader(f, headLength, maxBody))
+			if err == nil {
+				_, err = f.WriteAt(bytes.Replace(text, []byte(`"Job":7`), []byte(`"Job":6`), 1), headLength)
+			}
+			return err
+		},
 		"there is no token": func(f *os.File) error { // an empty one would be that of each task
 			if err := f.Truncate(headLength); err != nil {
 				return err
 			}
-			_, err := f.WriteAt([]byte(`{"Task":{"Job":7},"Args":["x"]}`+"\n"), headLength)
+			_, err := f.WriteAt(append(checked([]byte(`{"Task":{"Job":7},"Args":["x"]}`)), '\n'), headLength)
 			return err
 		},
 		"it is too long": func(f *os.File) error {

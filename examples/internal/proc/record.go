@@ -67,9 +67,12 @@ func path(dir string, task exec.Task) string {
 }
 
 func head(state string, n int) []byte {
-	text := fmt.Sprintf("%s %d", state, n)
-	return fmt.Appendf(nil, "%-*s\n", headLength-1, fmt.Sprintf("%08x %s", crc32.ChecksumIEEE([]byte(text)), text))
+	return fmt.Appendf(nil, "%-*s\n", headLength-1, checked(fmt.Appendf(nil, "%s %d", state, n)))
 }
+
+// checked returns a text with check digits: another task or token would be those of other
+// processes.
+func checked(text []byte) []byte { return fmt.Appendf(nil, "%08x %s", crc32.ChecksumIEEE(text), text) }
 
 // create makes the record of a new task, durably. The error is os.ErrExist if there is one.
 func create(dir string, task exec.Task, args []string) (*record, error) {
@@ -78,7 +81,7 @@ func create(dir string, task exec.Task, args []string) (*record, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > maxBody {
+	if text = checked(text); len(text) > maxBody {
 		return nil, fmt.Errorf("the task %v is too long", task)
 	}
 	text = append(append(head(r.state, 0), text...), '\n')
@@ -112,7 +115,8 @@ func read(f *os.File) (*record, error) {
 		return nil, errTorn
 	}
 	body, _, whole := bytes.Cut(text[headLength:], []byte{'\n'})
-	whole = whole && json.Unmarshal(body, &r.body) == nil && len(r.Token) >= minToken && len(r.Args) > 0
+	_, task, _ := bytes.Cut(body, []byte{' '})
+	whole = whole && bytes.Equal(checked(task), body) && json.Unmarshal(task, &r.body) == nil && len(r.Token) >= minToken && len(r.Args) > 0
 	_, err = fmt.Sscanf(strings.TrimSpace(string(first[9:])), "%s %d", &r.state, &r.n)
 	known := err == nil && bytes.Equal(head(r.state, r.n), first) && slices.Contains(states, r.state)
 	switch {
