@@ -157,6 +157,7 @@ func (c *Cluster) givenUp() *idset.Set {
 // ctx ends.
 func (c *Cluster) Run(parent context.Context, l *loop.Loop, serve func(context.Context) error) error {
 	ctx, end := context.WithCancelCause(parent)
+	defer end(nil) // the Loop may end first
 	c.mu.Lock()
 	c.put = func(inputs ...joblife.Input) {
 		if err := l.Put(inputs...); err != nil {

@@ -3,12 +3,14 @@
 package proc
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,10 +19,12 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 const clusterSpec = `{"version":1,"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],` +
@@ -197,4 +201,29 @@ func TestTheEnvironmentOfTasks(t *testing.T) {
 	ran, err := os.ReadFile(out)
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"ƒ8 1", "ƒ8 1", "ƒ8 1", "ƒ9 0", "ƒ9 1"}, strings.Split(strings.TrimSpace(string(ran)), "\n"))
+}
+
+// Whatever ends the Loop, who serves hears of it.
+func TestWhoServesHearsOfTheEnd(t *testing.T) {
+	scheduler := sched.New(sched.Config{})
+	c, err := Open(Config{Dir: t.TempDir(), Nodes: 1, Cores: 1, Scheduler: scheduler, Warn: func(err error) { t.Error(err) }})
+	require.NoError(t, err)
+	defer c.Close()
+	l, err := loop.New(c.Manager, loop.Config{
+		Store: c.Store, Scheduler: scheduler, Refused: c.Refused,
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.Do(rd) },
+	})
+	require.NoError(t, err)
+	heard := make(chan struct{})
+	require.NoError(t, c.Run(t.Context(), l, func(ctx context.Context) error {
+		require.NoError(t, l.Put(joblife.Shutdown{}))
+		<-ctx.Done()
+		close(heard)
+		return nil
+	}))
+	select {
+	case <-heard:
+	case <-time.After(time.Second):
+		t.Error("it goes on")
+	}
 }
