@@ -18,7 +18,8 @@ type Scheduler interface {
 	// others do. After an error mend what is wrong, and put SchedHello and SchedReady.
 	Hello(alloc.Announcement) error
 	// Handle takes a message of the session: a Request, Cancel, Prioritize, Free, Expiration
-	// or ReadyResponse. What it refers to is valid until Handle returns, an R excepted.
+	// or ReadyResponse. What it refers to is valid until Handle returns, an R excepted. After an
+	// error it is not repeated: a job whose Request is refused waits for the next session.
 	Handle(alloc.Message) error
 	// Drain takes ranks out of service, in any session: no more jobs start there. Those that it
 	// does not have are no error.

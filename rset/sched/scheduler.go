@@ -24,7 +24,7 @@ import (
 type Config struct {
 	Policy  Policy   // nil means FIFO
 	Fit     pool.Fit // the order in which nodes are taken; 0 means pool.FitBest
-	MaxJobs int      // the number of jobs that wait or have resources; 0 or less means 2^20
+	MaxJobs int      // the number of jobs that wait or have resources; 0 or less means 2^22, as of joblife.Config.MaxActive
 	Limit   int      // the number of requests that may be outstanding, for alloc.Ready; 0 or less means any number, as in a loop.Loop
 
 	// Annotate adds annotations to responses, as flux-core has them: sched.t_estimate and
@@ -43,7 +43,7 @@ type Config struct {
 	Logf func(format string, args ...any)
 }
 
-const defaultMaxJobs = 1 << 20
+const defaultMaxJobs = 1 << 22
 
 // A Scheduler decides which job gets which resources, and when. [New] makes one; the zero
 // Scheduler is invalid. Do not copy a Scheduler.
