@@ -11,9 +11,11 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
@@ -45,7 +47,8 @@ const (
 )
 
 // kvs is the store of -store lines: the peer's KVS. Of a job it writes the eventlog; the
-// jobspec and the R are there, since job-ingest and the scheduler have put them there.
+// jobspec and the R are there, since job-ingest and the scheduler have put them there. If a
+// job bypasses the scheduler, it writes the R.
 type kvs struct {
 	memory
 	p         *process
@@ -182,10 +185,16 @@ func (s *kvs) ops(rd *joblife.Ready) (ops []op, err error) {
 		lines[key] = append(lines[key], text...)
 	}
 	checkpoint := false
+	given := make(map[jobid.ID][]byte)
 	for _, r := range rd.Append {
 		switch r.Kind {
 		case joblife.RecordEvent:
 			add(r.Job.KVSPath()+keyEventlog, r.Data)
+			if text := given[r.Job]; text != nil && bypasses(r.Data) {
+				ops = append(ops, op{r.Job.KVSPath() + keyR, 0, value(text)})
+			}
+		case joblife.RecordR:
+			given[r.Job] = r.Data
 		case joblife.RecordHousekeeping:
 			add(r.Job.KVSPath()+keyHousekept, r.Data)
 		case joblife.RecordTombstone:
@@ -221,6 +230,16 @@ func (s *kvs) ops(rd *joblife.Ready) (ops []op, err error) {
 		ops = append(ops, op{Key: id.KVSPath()})
 	}
 	return ops, nil
+}
+
+// bypasses reports whether an event gives a job an R that no scheduler has put there.
+func bypasses(line []byte) bool {
+	e, err := eventlog.Parse(line)
+	if err != nil || e.Name != jobstate.EventAlloc {
+		return false
+	}
+	var context struct{ Bypass bool }
+	return json.Unmarshal(e.Context, &context) == nil && context.Bypass
 }
 
 // setQueue notes the state of a queue. The anonymous one has no name, as in flux-core.

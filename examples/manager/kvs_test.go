@@ -231,6 +231,24 @@ func TestTheKeysOfTheKVS(t *testing.T) {
 	require.Empty(t, k.keys[keyTombstones])
 }
 
+// No scheduler puts R there of a job that brings its own: see alloc-bypass.
+func TestTheKVSGetsAnRThatNoSchedulerGave(t *testing.T) {
+	k := newPeer(t)
+	l := k.served("-owner=100")
+	r := fmt.Sprintf(resources, 3)
+	bypass := strings.Replace(submit(1, 17), `"duration":60`, `"duration":60,"alloc-bypass":{"R":`+r+`}`, 1)
+	l.ask(schedHello, schedReady, bypass, submit(2, 18))
+	given := k.keys[jobid.ID(17).KVSPath()+keyR]
+	require.Contains(t, given, `"rank":"3"`)
+	k.ask(l, "{"+gives(18, 0)+"}")
+	require.JSONEq(t, fmt.Sprintf(resources, 0), k.keys[jobid.ID(18).KVSPath()+keyR], "as the scheduler put it there")
+	l.end()
+
+	l = k.served("-owner=100")
+	require.Contains(t, k.ask(l, `{"topic":"job-manager.getattr","matchtag":3,"payload":{"id":17,"attrs":["R"]}}`), `"rank":"3"`)
+	require.NotContains(t, l.end(), "cannot be read")
+}
+
 // What asks while the KVS is read waits, at most so many lookups are under way, and the
 // order of the answers is the one of the requests.
 func TestRequestsWaitForTheWalk(t *testing.T) {

@@ -95,9 +95,10 @@
 //     them, and PATH/records for what is of no job. It takes several fsyncs for each job.
 //   - -store lines asks the peer to commit to its KVS, and waits. It writes the keys of
 //     flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
-//     checkpoint.joblife; the jobspec and the R are those of job-ingest and the scheduler. It
-//     watches resource.R for when the instance expires. The first client of a socket has the
-//     KVS, and when it goes the process fails: no other is asked.
+//     checkpoint.joblife. The jobspec is that of job-ingest, and the R that of the scheduler
+//     unless a job brings its own (alloc-bypass). It watches resource.R for when the instance
+//     expires. The first client of a socket has the KVS, and when it goes the process fails: no
+//     other is asked.
 //
 // A start waits a second for a store that is in use: a process that was killed, or its child,
 // may have the lock for a moment. If a store fails, or the input ends while the peer commits,
