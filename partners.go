@@ -176,10 +176,13 @@ func (in ExecResponse) dispatch(m *machine) error {
 		}
 		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
 	case exec.ResponseException:
+		told := len(m.out.Raised)
 		err := m.request(Cred{}, j, &jobstate.ExceptionContext{
 			Type: sanitizeNote(in.Exception.Type), Severity: in.Exception.Severity, Note: sanitizeNote(in.Exception.Note),
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
+		// It knows of its own exception, and stops the job as it sees fit.
+		m.out.Raised = slices.Delete(m.out.Raised, told, len(m.out.Raised))
 		if errors.Is(err, ErrLimit) { // not the executor's fault, so its session goes on
 			m.fault("", j.id, err)
 			return nil

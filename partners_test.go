@@ -753,13 +753,32 @@ func TestAnExceptionInCLEANUPIsRecordedAndInINACTIVERefused(t *testing.T) {
 	require.Equal(t, jobstate.ResultFailed, result)
 	s.feed(joblife.Raise{ID: id, Type: "cancel", Note: "too late"})
 	require.True(t, s.m.Ready(&s.rd))
-	require.Len(t, s.rd.Raised, 1, "each is told, wherever it was raised")
+	require.Len(t, s.rd.Raised, 1, "each of others is told")
 	require.Len(t, s.rd.Journal, 1)
 	require.NoError(t, s.m.Done(s.rd.Seq))
 	s.step(said(id, exec.ResponseRelease))
 	result, _ = must(s.m.Job(id)).Result()
 	require.Equal(t, jobstate.ResultCanceled, result)
 	require.ErrorIs(t, s.try(joblife.Raise{ID: id, Type: "x", Severity: 7}), joblife.ErrInactive)
+}
+
+// An executor stops the job of its own exception as it sees fit: to be told of it would make it
+// kill the job at once.
+func TestTheExecutorIsNotToldOfItsOwnException(t *testing.T) {
+	for severity := range uint8(2) {
+		s := newSite(t, joblife.Config{}, 8)
+		s.hold["finish"] = true
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.feed(joblife.ExecResponse{ID: id, Type: exec.ResponseException, Exception: exec.Exception{Type: "timeout", Severity: severity}})
+		require.True(t, s.m.Ready(&s.rd))
+		require.Empty(t, s.rd.Raised)
+		require.Len(t, s.rd.Journal, 1)
+		require.NoError(t, s.m.Done(s.rd.Seq))
+		s.feed(joblife.Raise{ID: id, Type: "cancel"})
+		require.True(t, s.m.Ready(&s.rd))
+		require.Len(t, s.rd.Raised, 1)
+		require.NoError(t, s.m.Done(s.rd.Seq))
+	}
 }
 
 // SM-14: a denied request ends the job.

@@ -38,8 +38,8 @@ type Ready struct {
 	// Exec has messages for the executor (RFC 32): Start, Expiration.
 	Exec []exec.Message
 
-	// Raised has the exceptions that were raised. The executor stops a job at one of
-	// severity 0.
+	// Raised has the exceptions that were raised, but those of the executor itself. The
+	// executor stops a job at one of severity 0.
 	Raised []Raised
 
 	// Launch, Signal and Drain are of prologs, epilogs and housekeeping: see
