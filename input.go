@@ -188,12 +188,14 @@ type (
 		Reason string
 	}
 	// StartQueue lets a queue send its jobs to the scheduler, or stops that; requests that
-	// have no response are recalled. The Queue "" is the anonymous one. Reason is for people. A
+	// have no response are recalled. The Queue "" is the anonymous one. All names all queues, so
+	// that the priority of their jobs counts, and not the order of the queues. Reason is for people. A
 	// Volatile start or stop is in no record, so a restart undoes it. Only the owner may do so.
 	StartQueue struct {
 		Tag      uint64
 		By       Cred
 		Queue    string
+		All      bool
 		Start    bool
 		Reason   string
 		Volatile bool

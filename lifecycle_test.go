@@ -333,6 +333,27 @@ func TestAStartThatAnOperatorPostedIsTheExecutors(t *testing.T) {
 	}
 }
 
+// RFC 27: the scheduler that takes few requests gets those of the greatest priority.
+func TestAllQueuesStartInOneOrderOfPriority(t *testing.T) {
+	s := silent(t, joblife.Config{Queues: []string{"a", "b"}})
+	s.step(joblife.StartQueue{All: true, Reason: "maintenance"})
+	for i, urgency := range []int{10, 18, 12, 20} {
+		s.step(joblife.Submit{ID: jobid.ID(i + 1), Urgency: urgency, Jobspec: text(t, jobspec.Job{Nodes: 1, Queue: string("aabb"[i])})})
+	}
+	require.Empty(t, sent[alloc.Request](s))
+	s.step(joblife.StartQueue{All: true, Start: true})
+	var ids []jobid.ID
+	for _, r := range sent[alloc.Request](s) {
+		ids = append(ids, r.ID)
+	}
+	require.Equal(t, []jobid.ID{4, 2, 3, 1}, ids)
+	for _, name := range []string{"a", "b"} {
+		q, _ := s.m.Queue(name)
+		require.True(t, q.Started)
+	}
+	require.ErrorIs(t, s.try(joblife.StartQueue{All: true, By: joblife.Cred{Guest: true}}), joblife.ErrDenied)
+}
+
 // SM-17, I5.
 func TestAnUpdateIsInTheJobspecHoweverItCame(t *testing.T) {
 	var seen []string

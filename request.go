@@ -3,6 +3,7 @@ package joblife
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -349,14 +350,20 @@ func (in EnableQueue) dispatch(m *machine) error {
 }
 
 func (in StartQueue) dispatch(m *machine) error {
-	q, err := m.queues.forOwner(in.By, in.Queue)
-	if err != nil {
-		return err
+	names := []string{in.Queue}
+	if in.All {
+		names = slices.Sorted(maps.Keys(m.queues))
 	}
-	q.start.set(in.Start, in.Reason)
-	if !in.Volatile {
-		q.kept = q.start
-		m.record(m.queues.record(in.Queue))
+	for _, name := range names {
+		q, err := m.queues.forOwner(in.By, name)
+		if err != nil {
+			return err
+		}
+		q.start.set(in.Start, in.Reason)
+		if !in.Volatile {
+			q.kept = q.start
+			m.record(m.queues.record(name))
+		}
 	}
 	m.answer(Answer{Tag: in.Tag})
 	m.sched.block(m.starts)

@@ -80,9 +80,13 @@ func (s *Service) queueEnable(r *Request, p struct {
 	if !p.Enable && p.Reason == nil {
 		return nil, fail(errno.Invalid, "reason is required for disable")
 	}
-	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
-		return joblife.EnableQueue{By: r.cred(), Queue: name, Enable: p.Enable, Reason: deref(p.Reason)}
-	})
+	names, err := s.queuesOf(p.Name, p.All)
+	for _, name := range names {
+		if err == nil {
+			err = s.step(joblife.EnableQueue{By: r.cred(), Queue: name, Enable: p.Enable, Reason: deref(p.Reason)})
+		}
+	}
+	return nil, err
 }
 
 // queueStart lets a queue send jobs to the scheduler, or not.
@@ -93,42 +97,43 @@ func (s *Service) queueStart(r *Request, p struct {
 	All      bool    `json:"all"`
 	Volatile bool    `json:"nocheckpoint,omitempty"`
 }) (any, error) {
-	return nil, s.eachQueue(p.Name, p.All, func(name string) joblife.Input {
-		return joblife.StartQueue{By: r.cred(), Queue: name, Start: p.Start, Reason: deref(p.Reason), Volatile: p.Volatile}
+	names, err := s.queuesOf(p.Name, p.All)
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.step(joblife.StartQueue{
+		By: r.cred(), Queue: names[0], All: len(names) > 1, Start: p.Start, Reason: deref(p.Reason), Volatile: p.Volatile,
 	})
 }
 
-// eachQueue gives the Manager an input for a queue, or for each one.
-func (s *Service) eachQueue(name *string, all bool, in func(string) joblife.Input) error {
+// queuesOf returns the queue that a request names, or all, of which there is at least one.
+func (s *Service) queuesOf(name *string, all bool) ([]string, error) {
 	names := s.cfg.queues()
 	switch {
 	case name != nil:
-		if _, err := s.queueOf(name); err != nil {
-			return err
-		}
-		names = []string{*name}
+		_, err := s.queueOf(name)
+		return []string{*name}, err
 	case len(names) == 0:
-		names = []string{""}
+		return []string{""}, nil
 	case !all:
-		return fail(errno.Invalid, "Use --all to apply this command to all queues")
+		return nil, fail(errno.Invalid, "Use --all to apply this command to all queues")
 	}
-	for _, name := range names {
-		if err := s.step(in(name)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return names, nil
 }
 
 // stopQueues stops the queues that a restart finds started.
 func (s *Service) stopQueues() error {
-	return s.eachQueue(nil, true, func(name string) joblife.Input {
+	names, err := s.queuesOf(nil, true)
+	for _, name := range names {
 		q, _ := s.m.Queue(name)
 		if q.Started {
 			q.StopReason = "Automatically stopped due to restart"
 		}
-		return joblife.StartQueue{By: s.self(), Queue: name, Reason: q.StopReason}
-	})
+		if err == nil {
+			err = s.step(joblife.StartQueue{By: s.self(), Queue: name, Reason: q.StopReason})
+		}
+	}
+	return err
 }
 
 func deref(s *string) string {
