@@ -150,8 +150,7 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 	case live && v.UserID() != user, !live && rec.UserID != user:
 		return fmt.Errorf("%s: Permission denied for job %s", dep.Scheme, dep.Value)
 	case !live:
-		byException := rec.Unstarted || rec.Result == jobstate.ResultCanceled || rec.Result == jobstate.ResultTimeout
-		if why := unsatisfied(rec, byException, s, dep.Value); why != "" {
+		if why := unsatisfied(rec, s, dep.Value); why != "" {
 			return errors.New("dependency: " + why)
 		}
 	}
@@ -169,9 +168,9 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 }
 
 // unsatisfied returns why a job that is over does not satisfy a scheme, "" if it does. All but
-// afterany need a job that had resources (flux-core#6555). A summary does not say whether an
-// exception ended the job: one that ended as canceled or timeout counts as such.
-func unsatisfied(r jobstate.Summary, byException bool, s scheme, id string) string {
+// afterany need a job that had resources (flux-core#6555), and afterexcept one that an
+// exception ended, and no finish.
+func unsatisfied(r jobstate.Summary, s scheme, id string) string {
 	completed := r.Result == jobstate.ResultCompleted
 	switch {
 	case s == afterAny:
@@ -182,7 +181,7 @@ func unsatisfied(r jobstate.Summary, byException bool, s scheme, id string) stri
 		return "afterok: job " + id + " failed or was canceled"
 	case s == afterNotOK && completed:
 		return "afternotok: job " + id + " succeeded"
-	case s == afterExcept && !byException:
+	case s == afterExcept && !r.Unstarted && !r.Stopped:
 		return "afterexcept: job " + id + ": no exception"
 	}
 	return ""
@@ -229,9 +228,7 @@ func (d *dependencies) event(e *HookEvent) {
 		note = "job never started"
 	}
 	rec, _ := j.Summary()
-	_, fatal := j.Cause()
-	byException := fatal && !j.Finished()
-	d.release(e, func(w dependent) bool { return unsatisfied(rec, byException, w.scheme, "") == "" }, note)
+	d.release(e, func(w dependent) bool { return unsatisfied(rec, w.scheme, "") == "" }, note)
 	d.leave(e)
 }
 

@@ -249,6 +249,7 @@ func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome,
 	if c.Severity != 0 {
 		return Applied, "", nil
 	}
+	j.stopped = j.stopped || !j.Finished()
 	if c.Type == "scheduler-restart" {
 		j.allocated = false // the new scheduler does not know the allocation
 	}

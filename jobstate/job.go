@@ -41,6 +41,7 @@ type Job struct {
 	invalid      bool  // an invalidate was folded; the log is closed
 	started      bool  // a start came
 	success      bool  // finish status 0, and no fatal exception before it
+	stopped      bool  // a fatal exception came before any finish
 	allocated    bool  // holds resources now
 	wasAllocated bool  // held resources once
 	finalRelease bool

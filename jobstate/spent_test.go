@@ -83,9 +83,9 @@ func TestSpentOfClocksThatWereSetBack(t *testing.T) {
 // What a summary knows, its job tells as any other; it tells nothing else.
 func TestAJobOfASummary(t *testing.T) {
 	for _, result := range []jobstate.Result{0, jobstate.ResultCompleted, jobstate.ResultFailed, jobstate.ResultCanceled, jobstate.ResultTimeout} {
-		for came := range 3 {
-			ran := came == 2
-			summary := jobstate.Summary{ID: 7, Inactive: 30, Result: result, Ran: ran, UserID: 5, Unstarted: came == 1}
+		for came := range 4 {
+			ran := came > 1
+			summary := jobstate.Summary{ID: 7, Inactive: 30, Result: result, Ran: ran, UserID: 5, Unstarted: came == 1, Stopped: came == 3}
 			j := summary.Job()
 			again, ok := j.Summary()
 			require.True(t, ok)

@@ -23,6 +23,7 @@ type Summary struct {
 	UserID   uint32             // whose job it is
 
 	Unstarted bool // the job had resources and did not start; false if Ran
+	Stopped   bool // the job started, and an exception ended it before it could finish; false unless Ran
 }
 
 // Summary returns the summary of an inactive job, and false for another one.
@@ -33,7 +34,8 @@ func (j *Job) Summary() (Summary, bool) {
 	}
 	result, _ := j.Result() // an inactive job has one
 	return Summary{
-		ID: j.id, Inactive: at, Result: result, Ran: j.Started(), UserID: j.userid, Unstarted: j.wasAllocated && !j.Started(),
+		ID: j.id, Inactive: at, Result: result, Ran: j.Started(), UserID: j.userid,
+		Unstarted: j.wasAllocated && !j.Started(), Stopped: j.stopped && j.Started(),
 	}, true
 }
 
@@ -42,7 +44,7 @@ func (j *Job) Summary() (Summary, bool) {
 func (s Summary) Job() *Job {
 	j := &Job{
 		id: s.ID, userid: s.UserID, state: StateInactive, success: s.Result == ResultCompleted,
-		wasAllocated: s.Ran || s.Unstarted, rare: &rare{summary: &s},
+		wasAllocated: s.Ran || s.Unstarted, stopped: s.Stopped, rare: &rare{summary: &s},
 	}
 	j.entered[StateInactive.index()] = s.Inactive
 	return j
@@ -62,6 +64,7 @@ func resultPlace(r Result) (int, bool) {
 // is never another tombstone.
 const (
 	wordRan       = "ran"
+	wordStopped   = "stopped"
 	wordUnstarted = "unstarted"
 	wordNever     = "never-ran"
 )
@@ -72,7 +75,7 @@ const (
 // that is not valid, dst is returned as it was. AppendText allocates only to grow dst.
 func (s Summary) AppendText(dst []byte) ([]byte, error) {
 	at, ok := resultPlace(s.Result)
-	if !ok || !guard.IsTime(s.Inactive) || s.Ran && s.Unstarted {
+	if !ok || !guard.IsTime(s.Inactive) || s.Ran && s.Unstarted || s.Stopped && !s.Ran {
 		return dst, fmt.Errorf("jobstate: %v: %w", s.ID, errSummary)
 	}
 	dst = s.ID.AppendFormat(dst, jobid.FormatDec)
@@ -83,6 +86,8 @@ func (s Summary) AppendText(dst []byte) ([]byte, error) {
 	dst = append(dst, ' ')
 	dst = append(dst, summaryResults[at]...)
 	switch {
+	case s.Stopped:
+		return append(dst, " "+wordStopped...), nil
 	case s.Ran:
 		return append(dst, " "+wordRan...), nil
 	case s.Unstarted:
@@ -143,11 +148,13 @@ func (s *Summary) UnmarshalText(text []byte) error {
 	switch string(fields[4]) {
 	case wordRan:
 		out.Ran = true
+	case wordStopped:
+		out.Ran, out.Stopped = true, true
 	case wordUnstarted:
 		out.Unstarted = true
 	case wordNever:
 	default:
-		return summaryError(text, at, "not ran, unstarted or never-ran")
+		return summaryError(text, at, "not ran, stopped, unstarted or never-ran")
 	}
 	var room [maxTombstone]byte
 	if canonical, _ := out.AppendText(room[:0]); !bytes.Equal(canonical, text) {

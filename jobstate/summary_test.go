@@ -31,7 +31,14 @@ func TestASummaryOfAJobIsWhatItsLogSays(t *testing.T) {
 `
 	unstarted := began + `{"timestamp":2.0,"name":"alloc"}
 ` + strings.Replace(canceled, "\n", "\n"+`{"timestamp":4.0,"name":"free"}`+"\n", 1)
+	stopped := ran + strings.Replace(canceled, "\n", "\n"+`{"timestamp":4.0,"name":"finish","context":{"status":15}}
+{"timestamp":4.0,"name":"release","context":{"ranks":"all","final":true}}
+{"timestamp":4.0,"name":"free"}
+`, 1)
+	finished := strings.Replace(ran+ended, `{"timestamp":5.0`, strings.Split(strings.Replace(canceled, "3.0", "4.5", 1), "\n")[0]+"\n"+`{"timestamp":5.0`, 1)
 	for log, want := range map[string]jobstate.Summary{
+		stopped:          {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled, Ran: true, UserID: 1, Stopped: true},
+		finished:         {ID: 9, Inactive: 7, Result: jobstate.ResultCanceled, Ran: true, UserID: 1},
 		ran + ended:      {ID: 9, Inactive: 7, Result: jobstate.ResultFailed, Ran: true, UserID: 1},
 		unstarted:        {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled, UserID: 1, Unstarted: true},
 		began + canceled: {ID: 9, Inactive: 4.5, Result: jobstate.ResultCanceled, UserID: 1},
@@ -61,6 +68,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 			ID: math.MaxUint64, Inactive: math.MaxFloat64, Result: jobstate.ResultCompleted,
 		},
 		"1 0 1.0 failed unstarted":           {ID: 1, Inactive: 1, Result: jobstate.ResultFailed, Unstarted: true},
+		"1 0 1.0 canceled stopped":           {ID: 1, Inactive: 1, Result: jobstate.ResultCanceled, Ran: true, Stopped: true},
 		"1 0 1.0 canceled ran":               {ID: 1, Inactive: 1, Result: jobstate.ResultCanceled, Ran: true},
 		"10 0 2.5 timeout ran":               {ID: 10, Inactive: 2.5, Result: jobstate.ResultTimeout, Ran: true},
 		"10 0 2.5 unknown ran":               {ID: 10, Inactive: 2.5, Ran: true},
@@ -80,7 +88,7 @@ func TestATombstonePrintsAndReads(t *testing.T) {
 		}
 	}
 	for _, job := range []jobstate.Summary{
-		{}, {Inactive: -1}, {Inactive: eventlog.Timestamp(math.NaN())}, {Inactive: 1, Result: 3}, {Inactive: 1, Ran: true, Unstarted: true}, {Inactive: 1, Result: 16},
+		{}, {Inactive: -1}, {Inactive: eventlog.Timestamp(math.NaN())}, {Inactive: 1, Result: 3}, {Inactive: 1, Ran: true, Unstarted: true}, {Inactive: 1, Result: 16}, {Inactive: 1, Stopped: true},
 	} {
 		dst, err := job.AppendText([]byte("x"))
 		require.ErrorContains(t, err, "malformed record")

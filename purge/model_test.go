@@ -110,14 +110,14 @@ func drawJob(t *rapid.T, base eventlog.Timestamp) jobstate.Summary {
 	if rapid.IntRange(0, 50).Draw(t, "odd job") == 0 {
 		base += 100 // its clock jumped
 	}
-	came := rapid.IntRange(0, 2).Draw(t, "how far it came")
+	came := rapid.IntRange(0, 3).Draw(t, "how far it came")
 	return jobstate.Summary{
 		ID:       drawID(t),
 		Inactive: base + eventlog.Timestamp(rapid.IntRange(-10, 2).Draw(t, "time")),
 		Result: rapid.SampledFrom([]jobstate.Result{
 			0, jobstate.ResultCompleted, jobstate.ResultFailed, jobstate.ResultCanceled, jobstate.ResultTimeout,
 		}).Draw(t, "result"),
-		Ran: came == 2, Unstarted: came == 1,
+		Ran: came > 1, Unstarted: came == 1, Stopped: came == 3,
 	}
 }
 

@@ -27,7 +27,8 @@ type row struct {
 	time eventlog.Timestamp
 }
 
-// meta is the rest of a record: the place of its result, how far the job came, where it is.
+// meta is the rest of a record: the place of its result, how far the job came, where it is. A
+// job that was stopped has the bits of one that ran and of one that did not start.
 type meta uint8
 
 const (
@@ -81,7 +82,7 @@ func (t *table) put(r jobstate.Summary, where meta) slot {
 	if r.Ran {
 		m |= metaRan
 	}
-	if r.Unstarted {
+	if r.Unstarted || r.Stopped {
 		m |= metaUnstarted
 	}
 	c.rows[i], c.users[i], c.metas[i] = row{r.ID, r.Inactive}, r.UserID, m
@@ -131,10 +132,10 @@ func (t *table) len() int { return len(t.byID) }
 
 func (t *table) record(at slot) jobstate.Summary {
 	c, i := t.chunks[at/chunkSize], at%chunkSize
+	ran, mark := c.metas[i]&metaRan != 0, c.metas[i]&metaUnstarted != 0
 	return jobstate.Summary{
 		ID: c.rows[i].id, Inactive: c.rows[i].time, UserID: c.users[i],
-		Result: resultAt(int(c.metas[i] & metaResult)), Ran: c.metas[i]&metaRan != 0,
-		Unstarted: c.metas[i]&metaUnstarted != 0,
+		Result: resultAt(int(c.metas[i] & metaResult)), Ran: ran, Unstarted: mark && !ran, Stopped: mark && ran,
 	}
 }
 

@@ -82,6 +82,7 @@ func job(n int) jobstate.Summary {
 		Ran:      n%3 > 0,
 
 		Unstarted: n%6 == 3,
+		Stopped:   n%6 == 4,
 	}
 }
 
