@@ -471,13 +471,32 @@ func TestTheNodesOfAnUnreadableJobStayBooked(t *testing.T) {
 	require.Equal(t, map[jobid.ID]string{ids[0]: "rank[1-2]/core0", ids[1]: "rank3/core0", id: "rank0/core0"}, told(s))
 	require.Equal(t, jobstate.StateRun, s.state(id))
 
-	// One that was over holds nothing.
-	s, ids = runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
-	s.finish(ids[0], 0)
-	damage(s, joblife.RecordEvent, ids[0], "clean")
+	// One that was over holds nothing, whatever of it is damaged.
+	for _, part := range []string{"submit", "clean"} {
+		s, ids = runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
+		s.finish(ids[0], 0)
+		damage(s, joblife.RecordEvent, ids[0], part)
+		s.restore(s.store)
+		require.Len(t, s.rec.Quarantined, 1)
+		require.Empty(t, told(s))
+	}
+}
+
+// A hello without t_submit is malformed for schedulers, which would not know that the nodes are
+// in use.
+func TestTheHelloHasATimeOfAJobWithoutItsSubmit(t *testing.T) {
+	s, ids := runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
+	s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool {
+		return r.Kind == joblife.RecordEvent && bytes.Contains(r.Data, []byte(`"submit"`))
+	})
 	s.restore(s.store)
 	require.Len(t, s.rec.Quarantined, 1)
-	require.Empty(t, told(s))
+	s.feed(joblife.SchedHello{PartialOK: true})
+	require.True(t, s.m.Ready(&s.rd))
+	require.Len(t, s.rd.Hello.Responses, 1)
+	require.Equal(t, ids[0], s.rd.Hello.Responses[0].ID)
+	require.NotZero(t, s.rd.Hello.Responses[0].Submit)
+	require.NoError(t, s.m.Done(s.rd.Seq))
 }
 
 // What a scheduler keeps in R for the instances in jobs stays in the store, and there alone.

@@ -197,8 +197,8 @@ func (l *loader) read(r Record) error {
 // close reduces the log of a job that is over to what the index needs.
 func (l *loader) close(s *stored, id jobid.ID) {
 	job, err := jobstate.Replay(id, s.log)
-	if err != nil {
-		return // reported when all is read
+	if err != nil || s.spec == nil {
+		return // reported when all is read, unless the jobspec comes then
 	}
 	if rec, ok := job.Summary(); ok {
 		l.logs = append(l.logs, s.log[:0])
@@ -488,7 +488,9 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 func (s *stored) holding(id jobid.ID) (holding, bool) {
 	r, err := rset.Parse(s.r)
 	j, _ := jobstate.Replay(id, s.log) // up to the fault
-	over := j.Closed() || j.WasAllocated() && !j.HasResources()
+	last := bytes.TrimSuffix(s.log, []byte("\n"))
+	e, _ := eventlog.Parse(last[bytes.LastIndexByte(last, '\n')+1:])
+	over := j.Closed() || j.WasAllocated() && !j.HasResources() || e.Name == jobstate.EventClean
 	if err != nil || r.IsEmpty() || over {
 		return holding{}, false
 	}
@@ -499,6 +501,9 @@ func (s *stored) holding(id jobid.ID) (holding, bool) {
 func (m *machine) addAside(list []holding) {
 	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.ID, b.ID) })
 	for _, h := range list {
+		if h.Submit == 0 { // it is not known, and schedulers need some time
+			h.Submit = m.now
+		}
 		if h.R, h.Free = m.allocations.rest(h.ID, h.held()), nil; !h.R.IsEmpty() {
 			m.allocations.add(h.ID, h.R)
 			m.quarantine.holdings = append(m.quarantine.holdings, h)

@@ -93,6 +93,23 @@ func parted(records []joblife.Record) (housekeeping, others []joblife.Record) {
 	return housekeeping, others
 }
 
+// A store that has the log of a job that is over has to have its jobspec.
+func TestAJobWithoutItsJobspecIsQuarantined(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		s := newSite(t, joblife.Config{}, 8)
+		s.hold["finish"] = true
+		id := s.submit(jobspec.Job{Nodes: 1})
+		if over {
+			s.finish(id, 0)
+		}
+		s.store = slices.DeleteFunc(s.store, func(r joblife.Record) bool { return r.Kind == joblife.RecordJobspec })
+		s.restart()
+		require.Len(t, s.rec.Quarantined, 1)
+		require.Equal(t, id, s.rec.Quarantined[0].Job)
+		require.ErrorContains(t, s.rec.Quarantined[0].Err, "jobspec of "+id.String())
+	}
+}
+
 // SM-5.
 func TestABadJobStopsNoOther(t *testing.T) {
 	s := newSite(t, joblife.Config{}, 8)
