@@ -25,7 +25,7 @@ func TestTheStoryIsComplete(t *testing.T) {
 		"submit", "getinfo", "events-journal", "events-journal-cancel", "sched-hello", "sched-ready", "resource-status",
 		"alloc-query", "exec-hello", "raise", "raiseall", "kill", "killall", "urgency", "wait", "memo", "update", "drain",
 		"idle", "queue-list", "queue-status", "queue-enable", "queue-start", "list", "getattr", "purge", "purge-id",
-		"stats-get", "housekeeping-kill", "history.get", "post-event.post", "config-reload", "disconnect",
+		"stats-get", "housekeeping-kill", "history.get", "post-event.post", "config-reload", "disconnect", "broker-shutdown",
 	} {
 		require.Contains(t, string(b), `"topic":"job-manager.`+topic+`"`)
 		if topic != "disconnect" && topic != "events-journal-cancel" {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -45,6 +46,28 @@ func TestActionsRunThroughRexec(t *testing.T) {
 	c.gone(16)
 	require.Empty(t, c.drained)
 	require.Empty(t, c.kills)
+}
+
+// flux-core#5892: the broker cancels what runs when it ends, and waits for no epilog.
+func TestNoEpilogBeginsWhenTheBrokerShutsDown(t *testing.T) {
+	cfg := actions(false, true, true)
+	cfg.Parse = func(old Config, _ []byte) (Config, error) { return old, nil }
+	c := newCluster(t, cfg)
+	c.submit(16, "0")
+	c.submit(17, "1")
+	c.run(16)
+	require.Len(t, c.commands(), 1)
+	require.Equal(t, errno.Perm, c.ask(by(7, roleUser, "broker-shutdown", "")).Errnum)
+	require.Zero(t, c.ask(owner("broker-shutdown", "")).Errnum)
+	require.Zero(t, c.ask(owner("config-reload", `{}`)).Errnum)
+	c.run(17)
+	require.NotContains(t, c.log(17), "epilog-start")
+	require.Len(t, c.commands(), 2, "housekeeping runs")
+	require.NotContains(t, c.log(16), "epilog-finish", "one that runs may end")
+	c.endAll()
+	require.Contains(t, c.log(16), "epilog-finish")
+	c.gone(16)
+	c.gone(17)
 }
 
 func TestASingleCommandServesAllRanks(t *testing.T) {

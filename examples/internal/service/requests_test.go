@@ -99,6 +99,7 @@ var actionRows = []row{
 	same("housekeeping-kill", `{"signum":4294967311}`, errno.Protocol, ""),
 	same("housekeeping-kill", `{}`, errno.Protocol, ""),
 	same("housekeeping-kill", ``, errno.Protocol, ""),
+	same("broker-shutdown", ``, 0, ""),
 }
 
 var otherRows = []row{

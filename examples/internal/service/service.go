@@ -39,6 +39,9 @@
 // Their commands run through rexec.exec (RFC 42) on each rank, and nodes are drained through
 // resource.drain. Other than in flux-core, a rank that cannot be reached has failed, in a
 // prolog too, and a drain that is refused holds its ranks and is asked for again.
+//
+// flux-core's module watches the state of the broker; here job-manager.broker-shutdown says that
+// it is CLEANUP. No epilog begins from then on.
 package service
 
 import (
@@ -73,6 +76,7 @@ type Service struct {
 	exec      executor
 	processes processes
 	updates   []*update // that wait for a Response
+	ending    bool      // the broker shuts down
 }
 
 // Restore returns a service with the jobs of earlier records, if any: see [joblife.Restore].
@@ -136,6 +140,9 @@ func (s *Service) manager(cfg Config) joblife.Config {
 	}
 	c.Hooks = append(own, c.Hooks...)
 	c.Queues = cfg.queues()
+	if s.ending {
+		c.Actions.Epilogs = nil
+	}
 	return c
 }
 
@@ -144,6 +151,7 @@ func (s *Service) table() map[string]handler {
 	const guests, owner = true, false
 	return map[string]handler{
 		"alloc-query":           {guests, s.allocQuery},
+		"broker-shutdown":       {owner, s.shutDown},
 		"config-reload":         {owner, s.reload},
 		"disconnect":            {guests, s.disconnect},
 		"drain":                 {owner, s.empties.drain},
@@ -250,6 +258,13 @@ func (s *Service) reload(r *Request) (any, error) {
 	s.cfg = cfg
 	s.quick.Log = append(s.quick.Log, cfg.Warnings...)
 	return nil, nil
+}
+
+// shutDown says that the broker cancels what runs, and ends. Epilogs that have not begun do not
+// run then, as in flux-core, since they may take longer than the broker has.
+func (s *Service) shutDown(*Request) (any, error) {
+	s.ending = true
+	return nil, s.step(joblife.Reload{Config: s.manager(s.cfg)})
 }
 
 // setBatchTimeout accepts for how long flux-core collects events for a commit. Here a commit
