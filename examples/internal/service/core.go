@@ -23,6 +23,7 @@ import (
 const (
 	roleOwner = 1
 	roleUser  = 2
+	roleAdmin = 8
 )
 
 // A Request is a message from a client or a module.
@@ -43,6 +44,11 @@ type Request struct {
 func (r *Request) owner() bool { return r.Rolemask&roleOwner != 0 }
 
 func (r *Request) cred() joblife.Cred { return joblife.Cred{UserID: r.UserID, Guest: !r.owner()} }
+
+// knows reports whether a request may learn what there is in a private instance.
+func (c *core) knows(r *Request) bool {
+	return !c.cfg.Manager.Private || r.Rolemask&(roleOwner|roleAdmin) != 0
+}
 
 // mayAct reports whether a request may be about the jobs of a user.
 func (r *Request) mayAct(user uint32) bool {
@@ -186,6 +192,7 @@ func fail(errnum int, format string, args ...any) error {
 
 var (
 	errProtocol  = fail(errno.Protocol, "")                      // the payload is malformed
+	errHidden    = fail(errno.Perm, "")                          // in a private instance
 	errNoData    = fail(errno.NoData, "")                        // the end of a stream
 	errUnloading = fail(errno.NoSys, "job-manager is unloading") // for those who still wait when the process ends
 	errLater     = errors.New("answered later")                  // see server

@@ -22,10 +22,12 @@ func (c *core) getattr(r *Request, p struct {
 }) (any, error) {
 	v, ok := c.m.Job(p.ID)
 	switch {
+	case !ok && !c.knows(r), ok && c.cfg.Manager.Private && !r.mayAct(v.UserID()):
+		return nil, errHidden
 	case !ok:
 		return nil, fail(errno.Invalid, "unknown job")
 	case !r.mayAct(v.UserID()):
-		return nil, fail(errno.Perm, "guests can only reprioritize their own jobs") // as flux-core says
+		return nil, fail(errno.Perm, "guests can only access their own jobs")
 	}
 	job, err := c.attributes(v)
 	if err != nil {

@@ -72,9 +72,9 @@ var killRows = []row{
 }
 
 var changeRows = []row{
-	private("urgency", `{"id":16,"urgency":3}`, notYourJob),
-	{"urgency", `{"id":16,"urgency":17}`, want{}, want{errno.Perm, "guests can only adjust urgency <= default"}, want{errno.Perm, notYourJob}},
-	fails("urgency", `{"id":17,"urgency":3}`, errno.Invalid, "urgency cannot be changed once resources are allocated", notYourJob),
+	private("urgency", `{"id":16,"urgency":3}`, notYourUrgency),
+	{"urgency", `{"id":16,"urgency":17}`, want{}, want{errno.Perm, "guests can only adjust urgency <= default"}, want{errno.Perm, notYourUrgency}},
+	fails("urgency", `{"id":17,"urgency":3}`, errno.Invalid, "urgency cannot be changed once resources are allocated", notYourUrgency),
 	same("urgency", `{"id":16}`, errno.Protocol, ""),
 	same("urgency", `{"id":16,"urgency":null}`, errno.Protocol, ""),
 	same("urgency", `{"id":99,"urgency":-1}`, errno.Invalid, "urgency value is out of range"),

@@ -31,11 +31,17 @@ type listed struct {
 }
 
 // getinfo returns the greatest id of a job, above which job-ingest makes more.
-func (s *Service) getinfo(*Request) (any, error) {
+func (s *Service) getinfo(r *Request) (any, error) {
+	if !s.knows(r) {
+		return nil, errHidden
+	}
 	return map[string]jobid.ID{"max_jobid": s.m.Stats().MaxID}, nil
 }
 
-func (s *Service) stats(*Request) (any, error) {
+func (s *Service) stats(r *Request) (any, error) {
+	if !s.knows(r) {
+		return nil, errHidden
+	}
 	m := s.m.Stats()
 	var out struct {
 		Journal struct {

@@ -15,7 +15,10 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-const notYourJob = "guests can only reprioritize their own jobs"
+const (
+	notYourJob     = "guests can only access their own jobs"
+	notYourUrgency = "guests can only reprioritize their own jobs"
+)
 
 var listRows = []row{
 	{topic: "list", payload: `{"max_entries":0}`},

@@ -173,6 +173,32 @@ func TestEveryRequestAnswersByRole(t *testing.T) {
 	require.NotContains(t, tried, strings.ToUpper("raise"))
 }
 
+// In a private instance a guest learns nothing of the jobs of others, not even whether there are
+// some. Who has the role of an administrator does, and still sees none of them.
+func TestAPrivateInstance(t *testing.T) {
+	w := newWorld(t, joblife.Config{Private: true})
+	ask := func(user, rolemask uint32, topic, payload string) want {
+		a := w.drive(by(user, rolemask, topic, payload)).Answers[0]
+		return want{a.Errnum, a.Errstr}
+	}
+	const own, other, none = `{"id":16,"attrs":["jobspec"]}`, `{"id":19,"attrs":["jobspec"]}`, `{"id":99,"attrs":["jobspec"]}`
+	good, hidden := want{}, want{errno.Perm, ""}
+	for _, r := range []struct {
+		topic, payload      string
+		owner, guest, admin want
+	}{
+		{"getinfo", ``, good, hidden, good},
+		{"stats-get", ``, good, hidden, good},
+		{"getattr", own, good, good, good},
+		{"getattr", other, good, hidden, hidden},
+		{"getattr", none, want{errno.Invalid, "unknown job"}, hidden, want{errno.Invalid, "unknown job"}},
+	} {
+		require.Equal(t, r.owner, ask(ownUser, roleOwner, r.topic, r.payload), r.topic+r.payload)
+		require.Equal(t, r.guest, ask(ownGuest, roleUser, r.topic, r.payload), r.topic+r.payload)
+		require.Equal(t, r.admin, ask(ownGuest, roleUser|roleAdmin, r.topic, r.payload), r.topic+r.payload)
+	}
+}
+
 // A stranger that names itself as a user is no more than a guest; nor is nobody.
 func TestNobodyOwnsNothing(t *testing.T) {
 	w := newWorld(t, joblife.Config{})

@@ -1,5 +1,5 @@
 // Package conf reads the configuration of a Flux instance, as far as it concerns the job
-// manager: the tables policy, queues, job-manager and exec, as JSON. It is the one place
+// manager: the tables access, policy, queues, job-manager and exec, as JSON. It is the one place
 // that knows their keys. What it refuses has the words of flux-core.
 //
 //	cfg, err := conf.Parse(service.Config{Parse: conf.Parse}, text)
@@ -73,6 +73,7 @@ func Parse(old service.Config, text []byte) (service.Config, error) {
 	cfg.Warnings = nil
 	imp := new(fault).read("%w", root["exec"]).string("imp")
 	f.manager(&cfg, root["job-manager"], imp)
+	cfg.Manager.Private = f.read("error reading [access] config table: %w", root["access"]).bool("private-mode").Value
 	if f.err != nil {
 		return old, f.err
 	}

@@ -46,6 +46,7 @@ const whole = `{
 		"epilog": {"command": ["/bin/epilog", "x"], "timeout": "30s"},
 		"perilog": {"log-ignore": ["^foo:.*", "bar"]}
 	},
+	"access": {"allow-guest-user": true, "private-mode": true},
 	"resource": {"any": 1}
 }`
 
@@ -54,7 +55,7 @@ func TestParse(t *testing.T) {
 	no, minute := false, fsd.Duration(time.Minute)
 	want := service.Config{
 		Manager: joblife.Config{
-			Owner: 100, QueuesStopped: true,
+			Owner: 100, QueuesStopped: true, Private: true,
 			Limits: purge.Limits{MaxAge: jobstate.Some(7 * 24 * time.Hour), MaxCount: jobstate.Some(10000)},
 			Actions: perilog.Config{
 				Housekeeping: &perilog.HousekeepingConfig{
@@ -135,6 +136,8 @@ func TestRefuse(t *testing.T) {
 		{`{"policy":{"access":{"foo":1}}}`, policy + ".access" + table + "1 object item(s) left unpacked: foo"},
 		{`{"policy":{"access":{"allow-user":1}}}`, policy + ".access" + table + "'allow-user' must be a string array"},
 		{`{"policy":{"access":{"allow-group":[1]}}}`, policy + ".access" + table + "'allow-group' must be a string array"},
+
+		{`{"access":{"private-mode":1}}`, "error reading [access] config table: Expected true or false, got integer"},
 
 		{`{"queues":1}`, "error parsing [queues] config table: not a table"},
 		{`{"queues":{"":{}}}`, "error parsing [queues] config table: a queue has no name"},
