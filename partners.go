@@ -160,6 +160,9 @@ func (in ExecResponse) dispatch(m *machine) error {
 	}
 	switch s := j.job(); in.Type {
 	case exec.ResponseStart, exec.ResponseReattached:
+		if in.Type == exec.ResponseReattached {
+			m.debug(j, eventReattached)
+		}
 		if s.Started() {
 			return nil
 		}

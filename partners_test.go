@@ -800,6 +800,20 @@ func TestTheExecutorIsNotToldOfItsOwnException(t *testing.T) {
 	}
 }
 
+// flux-core logs when the executor has found a job of the flag debug again.
+func TestAReattachedJobIsLoggedIfItIsDebugged(t *testing.T) {
+	for _, flags := range []jobstate.Flags{0, jobstate.FlagDebug} {
+		s := newSite(t, joblife.Config{}, 8)
+		s.hold["finish"] = true
+		s.step(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: jobstate.UrgencyDefault, Flags: flags})
+		s.restart()
+		n := len(s.events(5))
+		s.step(joblife.ExecResponse{ID: 5, Type: exec.ResponseReattached})
+		require.Equal(t, strings.Repeat(" debug.exec-reattach-finish", int(flags/jobstate.FlagDebug)), s.events(5)[n:])
+		require.Empty(t, s.faults())
+	}
+}
+
 // SM-14: a denied request ends the job.
 func TestADeniedRequestIsAFatalException(t *testing.T) {
 	s := silent(t, joblife.Config{})

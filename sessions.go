@@ -19,6 +19,7 @@ const (
 	eventAnnotations  = "annotations"         // volatile: the scheduler annotates a job that waits
 	eventAllocRequest = "debug.alloc-request" // of a job with the flag debug
 	eventStartRequest = "debug.start-request" // likewise
+	eventReattached   = "debug.exec-reattach-finish"
 )
 
 // A scheduler is the session of one (RFC 27), and the jobs that wait for it.
