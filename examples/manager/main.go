@@ -120,8 +120,9 @@
 //   - Which jobs were waited for does not survive a restart.
 //   - list is ordered by priority, then by id. sched-hello has the R of each job.
 //   - A key that comes twice, and null for a text, a number or a truth, are malformed.
-//   - jobtap and jobtap-query answer 38: what others load as plugins is built in.
-//     set-batch-timeout changes nothing.
+//   - jobtap loads no plugins. It accepts those whose work is built in, and lists them:
+//     alloc-bypass.so, perilog.so and those of flux-core's module. A load of another one, and a
+//     removal of the latter, fail with 38. set-batch-timeout changes nothing.
 //   - The store lines writes the checkpoint at each change, and not at the end; its
 //     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
 //   - A job that cannot be read is moved when an operator says so, and not at the start. A

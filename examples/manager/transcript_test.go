@@ -33,7 +33,7 @@ func TestTheStoryIsComplete(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		`"errnum":1,`, `"errnum":10,`, `"errnum":22,`, `"errnum":38}`, `"errnum":61}`, `"errnum":71,`,
+		`"errnum":1,`, `"errnum":10,`, `"errnum":22,`, `"errnum":38`, `"errnum":61}`, `"errnum":71,`,
 		`< {"topic":"sched.alloc"`, `< {"topic":"sched.free"`, `< {"topic":"sched.prioritize"`, `< {"topic":"sched.expiration"`,
 		`< {"topic":"exec.start"`, `< {"topic":"exec.expiration"`, `< {"topic":"rexec.exec"`, `< {"topic":"rexec.kill"`,
 		`< {"event":"job-exception"`, `< {"event":"shell-17.kill"`, `< {"event":"job-purge-inactive"`,

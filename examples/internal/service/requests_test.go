@@ -103,7 +103,17 @@ var actionRows = []row{
 }
 
 var otherRows = []row{
-	same("jobtap", `{}`, errno.NoSys, ""),
+	same("jobtap", `{}`, 0, ""),
+	same("jobtap", `{"query_only":true}`, 0, ""),
+	same("jobtap", `{"load":".begin-time"}`, 0, ""),
+	same("jobtap", `{"load":"/usr/lib/perilog.so","conf":{},"remove":"all"}`, 0, ""),
+	same("jobtap", `{"remove":"perilog.so"}`, errno.NoEntry, "Failed to find plugin to remove"),
+	same("jobtap", `{"remove":".hist*"}`, errno.NoSys, ".hist* is built in and cannot be removed"),
+	same("jobtap", `{"load":7}`, errno.Protocol, ""),
+	same("jobtap-query", `{"name":".history"}`, 0, ""),
+	same("jobtap-query", `{"name":"perilog.so"}`, errno.Invalid, "perilog.so: plugin not found"),
+	same("jobtap-query", `{}`, errno.Protocol, ""),
+	same("nosuch", `{}`, errno.NoSys, ""),
 	same("", `{}`, errno.NoSys, ""),
 }
 
@@ -197,6 +207,24 @@ func TestAPrivateInstance(t *testing.T) {
 		require.Equal(t, r.guest, ask(ownGuest, roleUser, r.topic, r.payload), r.topic+r.payload)
 		require.Equal(t, r.admin, ask(ownGuest, roleUser|roleAdmin, r.topic, r.payload), r.topic+r.payload)
 	}
+}
+
+// What flux-core loads as plugins is built in, and whoever loads it gets what it wants.
+func TestPluginsThatAreBuiltIn(t *testing.T) {
+	d := newDesk(t, Config{})
+	list := func() string { return strings.TrimPrefix(d.ask(1, "jobtap", `{"query_only":true}`), "jobtap a1: ") }
+	before := list()
+	require.Contains(t, before, `".begin-time"`)
+	require.NotContains(t, before, ".so")
+	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":"perilog.so"}`))
+	require.Equal(t, "jobtap a1: errnum 17 perilog.so already loaded", d.ask(1, "jobtap", `{"load":"perilog.so"}`))
+	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":"perilog.so","remove":"all"}`))
+	require.Equal(t, `jobtap-query a1: {"name":"perilog.so","path":"builtin"}`, d.ask(1, "jobtap-query", `{"name":"perilog.so"}`))
+	require.Equal(t, strings.Replace(before, "]", `,"perilog.so"]`, 1), list())
+	require.Contains(t, d.ask(1, "jobtap", `{"load":"test.so","remove":"all"}`), "jobtap a1: errnum 38 test.so: this job manager loads no plugins")
+	require.Contains(t, list(), "perilog.so", "nothing changed")
+	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"remove":"peri*"}`))
+	require.Equal(t, before, list())
 }
 
 // A stranger that names itself as a user is no more than a guest; nor is nobody.

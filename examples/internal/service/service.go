@@ -77,6 +77,7 @@ type Service struct {
 	processes processes
 	updates   []*update // that wait for a Response
 	ending    bool      // the broker shuts down
+	plugins   plugins
 }
 
 // Restore returns a service with the jobs of earlier records, if any: see [joblife.Restore].
@@ -163,6 +164,8 @@ func (s *Service) table() map[string]handler {
 		"history.get":           {guests, with(s.history)},
 		"housekeeping-kill":     {owner, with(s.processes.housekeepingKill)},
 		"idle":                  {owner, s.empties.idle},
+		"jobtap":                {owner, with(s.plugins.jobtap)},
+		"jobtap-query":          {owner, with(s.plugins.query)},
 		"kill":                  {guests, with(s.kill)},
 		"killall":               {guests, read("error decoding request", unmarshal, s.killAll)},
 		"list":                  {owner, with(s.list)},
