@@ -51,14 +51,14 @@ const maxTime = 1 << 38
 // errNoTopic is for an object that is no message.
 var errNoTopic = errors.New("the line has no topic")
 
-// parseMessage reads a line. With an error it returns what it could read.
+// parseMessage reads a line. With an error it returns whom to answer.
 func parseMessage(text []byte) (m message, err error) {
 	if !utf8.Valid(text) {
-		return m, errors.New("the line is not UTF-8")
+		return addressee(text), errors.New("the line is not UTF-8")
 	}
 	switch bad := strict.Unmarshal(text, &m); {
 	case bad != nil:
-		err = fmt.Errorf("malformed line: %w", bad)
+		return addressee(text), fmt.Errorf("malformed line: %w", bad)
 	case m.Topic == "" && m.Time == 0:
 		err = errNoTopic
 	case m.Errnum < 0 || m.Time < 0 || m.Time > maxTime:
@@ -67,6 +67,31 @@ func parseMessage(text []byte) (m message, err error) {
 		m.Payload = nil
 	}
 	return m, err
+}
+
+// addressee returns the keys that say whom to answer, as far as a malformed line has them.
+func addressee(text []byte) (m message) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return m
+	}
+	for {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			return m
+		}
+		var word string
+		var number uint32
+		switch isWord := json.Unmarshal(value, &word) == nil && !strings.ContainsRune(word, utf8.RuneError); {
+		case key == "topic" && isWord:
+			m.Topic = word
+		case key == "sender" && isWord:
+			m.Sender = &word
+		case key == "matchtag" && json.Unmarshal(value, &number) == nil:
+			m.Matchtag = &number
+		}
+	}
 }
 
 // failure returns the error that a response tells.
