@@ -149,7 +149,7 @@ func (s *kvs) watch() {
 			}
 		}
 		if err != nil {
-			s.p.printf("the expiration of the instance is not known: %v", err)
+			s.p.printf(service.LevelError, "the expiration of the instance is not known: %v", err)
 		}
 	})
 }
@@ -359,7 +359,7 @@ func (l *kvsLoader) next() {
 		l.then = nil
 		for _, id := range slices.Sorted(maps.Keys(l.jobs)) {
 			if len(l.jobs[id].Eventlog) == 0 && l.err == nil {
-				l.s.p.printf("job %v has no eventlog: it was not submitted to its end", id)
+				l.s.p.warnf("job %v has no eventlog: it was not submitted to its end", id)
 				delete(l.jobs, id)
 			}
 		}
@@ -420,7 +420,7 @@ func (l *kvsLoader) folder(o *treeObj, key string, levels int) error {
 		}
 		id, err := jobid.Parse(strings.TrimPrefix(inner, keyJobs+"."))
 		if err != nil || id.KVSPath() != inner {
-			l.s.p.printf("%.256s is the key of no job", inner)
+			l.s.p.warnf("%.256s is the key of no job", inner)
 			continue
 		}
 		l.job(id)

@@ -41,7 +41,7 @@ func TestManyClientsHaveTheirOwnAnswers(t *testing.T) {
 	status, stderr := stop()
 	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, readToo(), "the end of all ends each client")
-	require.Contains(t, stderr, "manager: client 2: line 1: ")
+	require.Contains(t, stderr, "manager: warning: client 2: line 1: ")
 }
 
 func TestTheSocketHasRoomForSoManyClients(t *testing.T) {

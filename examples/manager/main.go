@@ -6,6 +6,10 @@
 //	manager [flags] -listen unix:PATH   a socket, until it is interrupted
 //	manager [flags] -sample             plays a recorded conversation
 //
+// Standard error has a message on each line, after "manager: " and, unless it is only
+// information, its level: "error: " or "warning: ". A line of input that is at fault is named
+// by its number. The last line says why the process ended, if something failed.
+//
 // Begin with -sample, which needs no input; testdata has longer conversations. -v prints on
 // standard error what happens to each job. A summary comes at the end. The exit status is
 // 0; 1 if the store failed, or if the input was broken or had lines that were refused; 2
@@ -143,6 +147,7 @@ import (
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/service"
 )
 
 func main() { lines.Main(program) }
@@ -331,7 +336,7 @@ func (p *process) take(in input) {
 		p.do(func() {})
 	case in.line.Err != nil && c.id > 0 && !errors.As(in.line.Err, &long):
 		if !errors.Is(in.line.Err, io.EOF) && p.o.Verbose {
-			p.printf("client %d: %v", c.id, in.line.Err)
+			p.printf(service.LevelInfo, "client %d: %v", c.id, in.line.Err)
 		}
 		p.do(func() { p.leave(c) })
 	case errors.Is(in.line.Err, io.EOF):

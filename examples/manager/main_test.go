@@ -107,7 +107,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		require.Len(t, answers, 3, c.line)
 		require.Contains(t, answers[0], c.want)
 		require.Equal(t, `{"topic":"job-manager.raise","matchtag":9,"errnum":2,"errstr":"unknown job id"}`, answers[1])
-		require.Contains(t, stderr, "manager: line 1: ")
+		require.Contains(t, stderr, "manager: warning: line 1: ")
 		require.Contains(t, stderr, "1 line refused")
 	}
 }
@@ -183,7 +183,7 @@ func TestALogThatATerminalWouldObey(t *testing.T) {
 {"topic":"exec.start","errnum":5,"errstr":"\u001b[2J\nmanager: all is well\u009b"}
 `), "-now=1000")
 	require.Equal(t, lines.ExitOK, status, stderr)
-	require.Contains(t, stderr, `exec.start: errnum 5: \x1b[2J\nmanager: all is well\u009b: the executor is lost`)
+	require.Contains(t, stderr, `manager: error: exec.start: errnum 5: \x1b[2J\nmanager: all is well\u009b: the executor is lost`)
 	require.NotContains(t, stderr, "\x1b")
 	require.NotContains(t, stderr, "\nmanager: all")
 }

@@ -99,16 +99,21 @@ func (p *process) fail(err error) {
 	}
 }
 
-// printf writes a message for people, about the line that is handled.
-func (p *process) printf(format string, args ...any) {
-	where := ""
-	if p.line > 0 {
-		where = fmt.Sprintf("line %d: ", p.line)
-		if p.client.id > 0 {
-			where = fmt.Sprintf("client %d: %s", p.client.id, where)
-		}
+// printf writes a message for people.
+func (p *process) printf(level service.Level, format string, args ...any) {
+	word := map[service.Level]string{service.LevelError: "error: ", service.LevelWarning: "warning: "}[level]
+	fmt.Fprintf(p.stderr, "manager: %s%s\n", word, lines.Escape(fmt.Sprintf(format, args...)))
+}
+
+func (p *process) warnf(format string, args ...any) { p.printf(service.LevelWarning, format, args...) }
+
+// blame is printf about the line that is handled, which is at fault.
+func (p *process) blame(format string, args ...any) {
+	where := fmt.Sprintf("line %d: ", p.line)
+	if p.client.id > 0 {
+		where = fmt.Sprintf("client %d: %s", p.client.id, where)
 	}
-	fmt.Fprintf(p.stderr, "manager: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
+	p.warnf("%s%s", where, fmt.Sprintf(format, args...))
 }
 
 // about calls what a line is about.
@@ -161,7 +166,7 @@ func (p *process) serve(m message, l lines.Line, err error) {
 		p.respond(m)
 	case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 		p.stats.refused++
-		p.printf("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
+		p.blame("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
 	case p.over.Err() != nil: // it ends, and hears only what the store waits for
 	case !p.hasRoom(m, l):
 		p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
@@ -191,7 +196,7 @@ func (p *process) refuse(m message, errnum int, err error) {
 	case m.Topic != "": // it answers a call
 		o.Errstr = topic + ": " + text
 	}
-	p.printf("%.256s: %.256s", topic, text)
+	p.blame("%.256s: %.256s", topic, text)
 	p.write(p.client, o)
 }
 
@@ -256,8 +261,8 @@ func (p *process) settle() {
 // dispatch sends what the service has.
 func (p *process) dispatch(out *service.Out) {
 	p.tell(out)
-	for _, text := range out.Log {
-		p.printf("%s", text)
+	for _, l := range out.Log {
+		p.printf(l.Level, "%s", l.Text)
 	}
 	for _, a := range out.Answers {
 		p.answer(a)
@@ -435,7 +440,7 @@ func (p *process) leave(c *client) {
 	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
 	if p.service != nil {
 		if err := p.service.Leave(c.owns); err != nil {
-			p.printf("%v", err)
+			p.printf(service.LevelError, "%v", err)
 		}
 	}
 	for _, lost := range p.calls.of(c) {
@@ -458,7 +463,7 @@ func (p *process) send(c *client, text []byte) {
 // summarize writes a summary for people.
 func (p *process) summarize() {
 	s := &p.stats
-	p.printf("%s, %d failed, %s refused; %s submitted, %d over, %s",
+	p.printf(service.LevelInfo, "%s, %d failed, %s refused; %s submitted, %d over, %s",
 		lines.Count(s.requests, "request"), s.failures, lines.Count(s.refused, "line"),
 		lines.Count(s.submitted, "job"), s.over, lines.Count(s.commits, "commit"))
 }

@@ -40,7 +40,7 @@ func (p *process) restore(records iter.Seq2[joblife.Record, error], gone []jobid
 	}
 	for _, id := range p.o.aside {
 		if !slices.Contains(gone, id) {
-			p.printf("-put-aside: job %v is not damaged, or not there: nothing is moved", id)
+			p.warnf("-put-aside: job %v is not damaged, or not there: nothing is moved", id)
 		}
 	}
 	p.begin(s, recovered)
@@ -54,7 +54,7 @@ func (p *process) putAside(q joblife.Quarantined, then func()) {
 				p.fail(fmt.Errorf("-store: put job %v aside: %w", q.Job, err))
 				return
 			}
-			p.printf("job %v cannot be read, and is put aside: %v", q.Job, q.Err)
+			p.printf(service.LevelError, "job %v cannot be read, and is put aside: %v", q.Job, q.Err)
 			then()
 		})
 	})
@@ -63,11 +63,11 @@ func (p *process) putAside(q joblife.Quarantined, then func()) {
 // begin takes the requests that came before the service.
 func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 	for _, q := range recovered.Quarantined {
-		p.printf("job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
+		p.printf(service.LevelError, "job %v cannot be read, and stays until -put-aside: %v", q.Job, q.Err)
 		if q.R != nil {
-			p.printf("job %v keeps %v: look after its nodes first", q.Job, q.R)
+			p.printf(service.LevelError, "job %v keeps %v: look after its nodes first", q.Job, q.R)
 		} else {
-			p.printf("what job %v holds is not known: look after its nodes before a scheduler comes", q.Job)
+			p.printf(service.LevelError, "what job %v holds is not known: look after its nodes before a scheduler comes", q.Job)
 		}
 	}
 	p.service, p.last = s, p.now().Round(0)
@@ -76,7 +76,7 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 		p.kvs.watch()
 	}
 	if n := len(recovered.Jobs); n > 0 {
-		p.printf("%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
+		p.printf(service.LevelInfo, "%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
 	}
 	early := p.early
 	p.early, p.room = nil, busyRoom

@@ -39,7 +39,7 @@ func openStore(p *process) (store, error) {
 		p.kvs = &kvs{memory: make(memory), p: p, queues: make(map[string]json.RawMessage)}
 		return p.kvs, nil
 	}
-	d, err := lines.Open(func() (disk, error) { return openDisk(kind, path, p.printf) })
+	d, err := lines.Open(func() (disk, error) { return openDisk(kind, path, p.warnf) })
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,7 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 	l.ask(schedHello)
 	stderr := l.end()
 	require.Contains(t, stderr, "job ƒH cannot be read, and stays until -put-aside: ")
-	require.Contains(t, stderr, "manager: what job ƒH holds is not known: look after its nodes before a scheduler comes\n")
+	require.Contains(t, stderr, "manager: error: what job ƒH holds is not known: look after its nodes before a scheduler comes\n")
 	require.NotContains(t, stderr, `offset 0: ""`, "it says nothing")
 }
 
@@ -186,8 +186,8 @@ func TestAStartWarnsOnce(t *testing.T) {
 		flip(t, filepath.Join(dir, jobsName, id.KVSPath(), "jobspec"), `"tasks"`)
 	}
 	stderr = live(t, arg, "-now=2000", "-put-aside=16").end()
-	require.Contains(t, stderr, "manager: job ƒH cannot be read, and is put aside: ")
-	require.Contains(t, stderr, "manager: job ƒJ cannot be read, and stays until -put-aside: ")
+	require.Contains(t, stderr, "manager: error: job ƒH cannot be read, and is put aside: ")
+	require.Contains(t, stderr, "manager: error: job ƒJ cannot be read, and stays until -put-aside: ")
 	seen := make(map[string]bool)
 	for text := range strings.Lines(stderr) {
 		require.False(t, seen[text], text)

@@ -123,7 +123,7 @@ func (p Program) Streams(t *testing.T, prefix, begin string) {
 		require.Equal(t, lines.ExitFault, status, "a line was refused")
 		require.Contains(t, stdout, `{"topic":"`+prefix+`.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`+"\n"+
 			`{"topic":"`+prefix+`.nosuch","errnum":38`)
-		require.Contains(t, stderr, p().Name+": line 1: "+prefix+".error: line is longer")
+		require.Contains(t, stderr, "line 1: "+prefix+".error: line is longer")
 		require.NotContains(t, stderr, "0 lines refused")
 	})
 	t.Run("a topic for a terminal", func(t *testing.T) {

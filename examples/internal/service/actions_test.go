@@ -150,6 +150,7 @@ func TestOutputIsLogged(t *testing.T) {
 		"ƒH: prolog: n0 (rank 0): stdout: two", "ƒH: prolog: n0 (rank 0): stdout: three",
 		"ƒH: prolog: n1 (rank 1): error launching process: no such file", "ƒH: prolog: n0 (rank 0): stderr: late",
 	}, c.logged[:6])
+	require.Equal(t, []Level{LevelInfo, LevelError, LevelInfo, LevelInfo, LevelError, LevelError}, c.levels[:6])
 }
 
 // TestLogIgnore: lines of prologs and epilogs that match a pattern are not logged, nor are

@@ -87,15 +87,31 @@ type Response struct {
 // An Out is what to send, in the order of its fields.
 type Out struct {
 	Append []joblife.Record // were stored, for who counts them; nothing else comes with them
-	// Send Answers, Calls and Events. Log is for an administrator.
+	// Send Answers, Calls and Events. Log is for an administrator, a line each.
 	Answers []Answer
 	Calls   []Call
 	Events  []Event
-	Log     []string
+	Log     []LogLine
 	// Ended has the senders of schedulers and executors whose session the service ended.
 	// Close their connections, or tell them in another way to say hello again.
 	Ended []string
 }
+
+// A LogLine is a line for an administrator, as flux-core would log it.
+type LogLine struct {
+	Level Level
+	Text  string
+}
+
+// A Level says how much a line matters. The zero Level is invalid.
+type Level uint8
+
+// The levels are those of syslog.
+const (
+	LevelError   Level = 3
+	LevelWarning Level = 4
+	LevelInfo    Level = 6
+)
 
 // An Answer answers a [Request]. A stream has many; the last one has the Errnum 61.
 type Answer struct {
@@ -175,7 +191,12 @@ func (o *Out) fail(r *Request, err error) {
 	}
 }
 
-func (o *Out) logf(format string, args ...any) { o.Log = append(o.Log, fmt.Sprintf(format, args...)) }
+func (o *Out) infof(format string, args ...any)  { o.log(LevelInfo, format, args...) }
+func (o *Out) errorf(format string, args ...any) { o.log(LevelError, format, args...) }
+
+func (o *Out) log(level Level, format string, args ...any) {
+	o.Log = append(o.Log, LogLine{level, fmt.Sprintf(format, args...)})
+}
 
 // A failure is an error with its number for the answer.
 type failure struct {
@@ -352,9 +373,16 @@ func (c *core) void(prefix string) {
 		if w := c.calls[tag]; strings.HasPrefix(w.topic, prefix) {
 			delete(c.calls, tag)
 			if err := w.respond(Response{Topic: w.topic, Tag: tag, Errnum: errno.Unreachable, Errstr: "its session is over"}); err != nil {
-				c.quick.logf("%s: %v", w.topic, err)
+				c.quick.errorf("%s: %v", w.topic, err)
 			}
 		}
+	}
+}
+
+// warn logs what is odd about a configuration.
+func (c *core) warn(list []string) {
+	for _, text := range list {
+		c.quick.log(LevelWarning, "%s", text)
 	}
 }
 

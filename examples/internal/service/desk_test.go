@@ -340,6 +340,20 @@ func (d *desk) flush() string {
 	return strings.Join(lines, "\n")
 }
 
+func texts(list []LogLine) (out []string) {
+	for _, l := range list {
+		out = append(out, l.Text)
+	}
+	return out
+}
+
+func levels(list []LogLine) (out []Level) {
+	for _, l := range list {
+		out = append(out, l.Level)
+	}
+	return out
+}
+
 // print returns the lines of an Out.
 func (d *desk) print(o *parcel) (lines []string) {
 	line := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -360,7 +374,7 @@ func (d *desk) print(o *parcel) (lines []string) {
 		line("event %s %s", e.Topic, text(d.t, e.Payload))
 	}
 	for _, l := range o.Log {
-		line("log %s", l)
+		line("log %s", l.Text)
 	}
 	return lines
 }

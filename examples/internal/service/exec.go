@@ -52,7 +52,7 @@ func (s *executor) lost(why string) error {
 			continue
 		}
 		if err := s.step(joblife.Post{By: s.self(), ID: id, Name: "debug.start-lost", Context: note}); err != nil {
-			s.quick.logf("job %v: debug.start-lost: %v", id, err)
+			s.quick.errorf("job %v: debug.start-lost: %v", id, err)
 		}
 	}
 	if err := s.step(joblife.ExecLost{}); err != nil {
@@ -77,7 +77,7 @@ func (s *executor) started(r Response) error {
 		return fmt.Errorf("%s: there is no such executor", r.Topic)
 	}
 	if r.Errnum != 0 {
-		s.quick.logf("%s: errnum %d: %s: the executor is lost", r.Topic, r.Errnum, r.Errstr)
+		s.quick.errorf("%s: errnum %d: %s: the executor is lost", r.Topic, r.Errnum, r.Errstr)
 		return s.drop(s.core, func() error { return s.lost("start response error") })
 	}
 	m, err := exec.Parse[exec.Response](r.Payload)

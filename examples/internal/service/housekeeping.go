@@ -97,7 +97,7 @@ func (s *processes) endPartial() error {
 		if r := s.allocated(h.Job); r != nil {
 			hosts = r.Nodelist().String()
 		}
-		s.quick.logf("housekeeping: %s (rank %v) from %s will be terminated because"+
+		s.quick.errorf("housekeeping: %s (rank %v) from %s will be terminated because"+
 			" scheduler does not support restart with partially released resources", hosts, h.Ranks, s.name(h.Job))
 		s.kill(int(syscall.SIGTERM), func(p *process) bool { return p.job == h.Job })
 		err := s.step(joblife.ForceFinish{

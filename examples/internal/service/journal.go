@@ -169,7 +169,7 @@ func (s *journal) lookup(id jobid.ID) Stored {
 	}
 	stored, err := s.cfg.Lookup(id)
 	if err != nil {
-		s.quick.logf("events-journal: job %v: %v", id, err)
+		s.quick.errorf("events-journal: job %v: %v", id, err)
 	}
 	return stored
 }
@@ -189,7 +189,7 @@ func (s *journal) sendLog(l *listener, id jobid.ID, stored Stored) {
 		}
 		e, err := eventlog.Parse(line)
 		if err != nil {
-			s.quick.logf("events-journal: job %v: %v", id, err)
+			s.quick.errorf("events-journal: job %v: %v", id, err)
 		}
 		return err != nil || !l.wants(e.Name)
 	})
@@ -230,7 +230,7 @@ func (s *journal) emit(rd *joblife.Ready) {
 func (s *journal) emitEntry(e joblife.JournalEntry, spec, r []byte) {
 	line, err := eventlog.AppendEntry(nil, e.Entry)
 	if err != nil {
-		s.open.logf("events-journal: job %v: %v", e.Job, err)
+		s.open.errorf("events-journal: job %v: %v", e.Job, err)
 		return
 	}
 	for _, l := range s.list {

@@ -124,19 +124,19 @@ func (s *limits) expireAll(at eventlog.Timestamp) error {
 	old := s.expiration
 	s.expiration = jobstate.Some(at)
 	if old.Value != at {
-		s.quick.logf("duration-validator: updated expiration to %.2f", at)
+		s.quick.infof("duration-validator: updated expiration to %.2f", at)
 	}
 	if !old.Set || old.Value == at {
 		return nil
 	}
 	if n := s.m.Stats().States; n[jobstate.StateRun]+n[jobstate.StateCleanup] > 0 {
-		s.quick.logf("resource expiration updated %s", change(old.Value, at))
+		s.quick.infof("resource expiration updated %s", change(old.Value, at))
 	}
 	var list []jobid.ID
 	for v := range s.m.Jobs(jobstate.StateRun) {
 		if r := v.R(); r != nil && v.Jobspec().Duration() == 0 && (at == 0 || at > r.Start()) {
 			list = append(list, v.ID())
-			s.quick.logf("updated expiration of %s %s", s.name(v.ID()), change(r.Expiration(), at))
+			s.quick.infof("updated expiration of %s %s", s.name(v.ID()), change(r.Expiration(), at))
 		}
 	}
 	for _, id := range list {

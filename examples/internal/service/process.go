@@ -91,7 +91,7 @@ func (s *processes) drainRanks(out *Out, d drain) {
 		if r.Errnum == 0 {
 			return d.then()
 		}
-		s.quick.logf("resource.drain of %v: %s: it is tried again in %v", d.ranks, r.why(), drainAgain)
+		s.quick.errorf("resource.drain of %v: %s: it is tried again in %v", d.ranks, r.why(), drainAgain)
 		d.at = s.now().Add(drainAgain)
 		s.drains = append(s.drains, d)
 		return nil
@@ -208,7 +208,7 @@ func (s *processes) killProcess(out *Out, p *process, signal int) {
 	}{p.pid, signal}
 	s.send(out, Call{Topic: "rexec.kill", Nodeid: int(p.rank), Payload: payload}, func(r Response) error {
 		if r.Errnum != 0 && r.Errnum != errno.NoProcess { // if it is gone, its stream says so
-			s.log(p, "signal %d: %s", signal, r.why())
+			s.log(LevelError, p, "signal %d: %s", signal, r.why())
 		}
 		return nil
 	})
@@ -264,7 +264,10 @@ func (s *processes) output(p *process, stream string, data []byte, eof bool) err
 	if stream != "stdout" && stream != "stderr" {
 		return nil
 	}
-	line := p.lines[stream]
+	line, level := p.lines[stream], LevelInfo
+	if stream == "stderr" {
+		level = LevelError
+	}
 	for len(data) > 0 || eof && len(line) > 0 {
 		part, rest, ended := bytes.Cut(data, []byte("\n"))
 		line = append(line, part[:min(len(part), maxLine-len(line))]...)
@@ -274,9 +277,9 @@ func (s *processes) output(p *process, stream string, data []byte, eof bool) err
 		}
 		switch {
 		case p.action == perilog.Housekeeping():
-			s.log(p, "%s", line)
+			s.log(level, p, "%s", line)
 		case !s.ignored(line):
-			s.log(p, "%s: %s", stream, line)
+			s.log(level, p, "%s: %s", stream, line)
 		}
 		if stream == "stdout" && bytes.HasPrefix(line, []byte(perilog.ControlPrefix)) {
 			if err := s.report(p, perilog.Report{Kind: perilog.ReportOutput, Line: line}); err != nil {
@@ -297,16 +300,16 @@ func (s *processes) ignored(line []byte) bool {
 }
 
 // log adds a line about a process, in the form of flux-core.
-func (s *processes) log(p *process, format string, args ...any) {
+func (s *processes) log(level Level, p *process, format string, args ...any) {
 	where := fmt.Sprintf("(rank %d)", p.rank)
 	if host, ok := s.resources(p).Host(p.rank); ok {
 		where = host + " " + where
 	}
 	text := fmt.Sprintf(format, args...)
 	if p.action == perilog.Housekeeping() {
-		s.quick.logf("housekeeping: %s %s: %s", where, s.name(p.job), text)
+		s.quick.log(level, "housekeeping: %s %s: %s", where, s.name(p.job), text)
 	} else {
-		s.quick.logf("%s: %v: %s: %s", s.name(p.job), p.action.Kind, where, text)
+		s.quick.log(level, "%s: %v: %s: %s", s.name(p.job), p.action.Kind, where, text)
 	}
 }
 
@@ -348,13 +351,13 @@ func (s *processes) ended(p *process, r Response) error {
 		case r.Errnum == errno.NoData:
 			rep.Detail = "the stream ended before the process"
 		}
-		s.log(p, "%s", rep.Detail)
+		s.log(LevelError, p, "%s", rep.Detail)
 	} else if p.action == perilog.Housekeeping() && p.status != 0 {
 		why := "nonzero exit code"
 		if signal := p.status & 0x7f; signal != 0 {
 			why = signalText(int(signal))
 		}
-		s.log(p, "%s", why)
+		s.log(LevelError, p, "%s", why)
 	}
 	return s.report(p, rep)
 }

@@ -35,6 +35,7 @@ type cluster struct {
 	running map[uint64]*command
 	answers []Answer
 	logged  []string
+	levels  []Level  // of each of them
 	kills   []string // "rank pid signum"
 	drained []string // "targets: reason"
 }
@@ -87,7 +88,8 @@ func (c *cluster) pump() {
 // hear takes in an Out.
 func (c *cluster) hear(o *parcel) {
 	c.answers = append(c.answers, o.Answers...)
-	c.logged = append(c.logged, o.Log...)
+	c.logged = append(c.logged, texts(o.Log)...)
+	c.levels = append(c.levels, levels(o.Log)...)
 	for _, call := range o.Calls {
 		c.serve(call)
 	}

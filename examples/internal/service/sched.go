@@ -76,7 +76,7 @@ func (s *scheduler) allocated(r Response) error {
 		if s.phase != alloc.PhaseOnline {
 			return nil
 		}
-		s.quick.logf("%s: errnum %d: %s: the scheduler is lost", r.Topic, r.Errnum, r.Errstr)
+		s.quick.errorf("%s: errnum %d: %s: the scheduler is lost", r.Topic, r.Errnum, r.Errstr)
 		return s.drop(s.core, s.lost)
 	}
 	m, err := alloc.Parse[alloc.Response](r.Payload)
@@ -148,7 +148,7 @@ func appendRedacted(dst []byte, m alloc.Message) ([]byte, error) {
 // logFailure logs the failure of a Call whose response is needed for nothing else.
 func (s *scheduler) logFailure(r Response) error {
 	if r.Errnum != 0 {
-		s.quick.logf("%s: errnum %d: %s", r.Topic, r.Errnum, r.Errstr)
+		s.quick.errorf("%s: errnum %d: %s", r.Topic, r.Errnum, r.Errstr)
 	}
 	return nil
 }

@@ -48,7 +48,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,11 +116,11 @@ func newService(now time.Time, cfg Config) *Service {
 	c := &core{
 		cfg: cfg, begun: now,
 		asked: make(map[uint64]func(joblife.Answer)), calls: make(map[uint64]waiting),
-		quick:   Out{Log: slices.Clone(cfg.Warnings)},
 		answers: room{size: 64 << 20, full: "answers with %d bytes wait"},
 		touched: room{size: maxMany, full: "requests about %d jobs wait"},
 	}
 	s := &Service{core: c}
+	c.warn(cfg.Warnings)
 	c.flush, c.later = s.flush, func(f func()) { _ = s.Do(f) }
 	s.journal.core, s.empties.core, s.purges.core = c, c, c
 	s.waits = waits{core: c, one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
@@ -259,7 +258,7 @@ func (s *Service) reload(r *Request) (any, error) {
 		return nil, fail(errno.Invalid, "%s", err)
 	}
 	s.cfg = cfg
-	s.quick.Log = append(s.quick.Log, cfg.Warnings...)
+	s.warn(cfg.Warnings)
 	return nil, nil
 }
 
@@ -348,7 +347,7 @@ func (s *Service) effects(_ *joblife.Manager, rd *joblife.Ready) {
 	}
 	s.fill(rd)
 	if err := s.endFar(); err != nil {
-		s.quick.logf("%v", err)
+		s.quick.errorf("%v", err)
 	}
 	s.empties.calmed()
 	if s.flush(); len(rd.Unlink) > 0 {
@@ -398,7 +397,7 @@ func (s *Service) fill(rd *joblife.Ready) {
 	s.processes.emit(rd)
 	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purges.events()...)
 	for _, f := range rd.Faults {
-		s.open.logf("%v", f)
+		s.open.errorf("%v", f)
 		if f.Hook == flagBypass && errors.Is(f.Err, joblife.ErrConflict) { // its R is another job's
 			in := joblife.Raise{By: s.self(), ID: f.Job, Type: "alloc", Note: f.Err.Error()}
 			s.later(func() { _ = s.step(in) }) // unless the job is over
@@ -406,10 +405,10 @@ func (s *Service) fill(rd *joblife.Ready) {
 	}
 	for _, o := range rd.Results {
 		if o.Note != "" {
-			s.open.logf("job %v: %v: %s", o.Job, o.Action, o.Note)
+			s.open.errorf("job %v: %v: %s", o.Job, o.Action, o.Note)
 		}
 		for line := range strings.Lines(o.Detail) {
-			s.open.logf("job %v: %v: %s", o.Job, o.Action, strings.TrimSuffix(line, "\n"))
+			s.open.errorf("job %v: %v: %s", o.Job, o.Action, strings.TrimSuffix(line, "\n"))
 		}
 	}
 	s.quick.add(s.open)
@@ -419,11 +418,11 @@ func (s *Service) fill(rd *joblife.Ready) {
 // endFar ends the sessions of peers that do not read.
 func (s *Service) endFar() (err error) {
 	if s.sched.isFar(s.core) {
-		s.quick.logf("the scheduler does not read: it is lost")
+		s.quick.errorf("the scheduler does not read: it is lost")
 		err = s.sched.drop(s.core, s.sched.lost)
 	}
 	if s.exec.isFar(s.core) {
-		s.quick.logf("the executor does not read: it is lost")
+		s.quick.errorf("the executor does not read: it is lost")
 		err = errors.Join(err, s.exec.drop(s.core, func() error { return s.exec.lost("it does not read") }))
 	}
 	return err

@@ -68,7 +68,7 @@ func call[M any](p *session, topic string, tag uint64, appendTo func([]byte, M) 
 func encode[M any](out *Out, topic string, appendTo func([]byte, M) ([]byte, error), m M) (json.RawMessage, bool) {
 	text, err := appendTo(nil, m)
 	if err != nil {
-		out.logf("%s: %v", topic, err)
+		out.errorf("%s: %v", topic, err)
 	}
 	return text, err == nil
 }

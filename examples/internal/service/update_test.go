@@ -338,7 +338,7 @@ func TestExpire(t *testing.T) {
 		s.call(func() { require.NoError(t, s.Expire(at)) })
 		out := s.collect()
 		require.Equal(t, event, strings.Join(logged(t, out), "\n"))
-		require.Equal(t, lines, out.Log)
+		require.Equal(t, lines, texts(out.Log))
 		require.Empty(t, topics(out), "the scheduler knows")
 	}
 	at := eventlog.FromTime(start)

@@ -267,7 +267,7 @@ func (s *empties) calmed() {
 			continue
 		}
 		if err := s.await(w); err != nil {
-			s.quick.logf("%s: %v", w.Topic, err)
+			s.quick.errorf("%s: %v", w.Topic, err)
 			return
 		}
 	}
@@ -281,7 +281,7 @@ func (s *empties) remove(which func(*Request) bool) (out []*Request) {
 		out = append(out, w.Request)
 		if delete(s.asked, w.tag); w.tag != 0 {
 			if err := s.step(joblife.WaitCancel{Tag: w.tag}); err != nil {
-				s.quick.logf("%s: %v", w.Topic, err)
+				s.quick.errorf("%s: %v", w.Topic, err)
 			}
 		}
 		return true
