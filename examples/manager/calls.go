@@ -10,12 +10,13 @@ import (
 
 // A call is a request to a client that waits for its answer.
 type call struct {
-	client *client
-	sender *string // of the client, whom it is for; nil: the client itself
-	topic  string
-	stream bool
-	until  time.Time           // it is lost then, unless it is a stream
-	then   func(message) error // takes the answer; nil: it has no matchtag, or does not come
+	client  *client
+	sender  *string // of the client, whom it is for; nil: the client itself
+	topic   string
+	session uint32 // of a scheduler or an executor; 0: none
+	stream  bool
+	until   time.Time           // it is lost then, unless it is a stream
+	then    func(message) error // takes the answer; nil: it has no matchtag, or does not come
 }
 
 // calls are the requests to clients, by matchtag.

@@ -43,7 +43,9 @@
 //
 // What the manager asks of others has its own matchtags, and nodeid if one rank has to
 // answer. With "stream" many answers come, the last with an errnum. A call to a scheduler or
-// an executor has the sender of its hello, if that had one. Events have no matchtag:
+// an executor has the sender of its hello, if that had one, and the session, a number from 1
+// that a bridge may choose: it can drop what belongs to an earlier session. Events have no
+// matchtag:
 //
 //	{"topic":"sched.alloc","sender":"UUID","payload":{…}}
 //	{"topic":"rexec.exec","matchtag":4,"nodeid":2,"stream":true,"payload":{…}}

@@ -40,7 +40,8 @@ type message struct {
 	Errnum   int             `json:"errnum,omitempty"`
 	Errstr   string          `json:"errstr,omitempty"`
 
-	Streaming *bool `json:"streaming,omitempty"` // may the request have many answers; nil: yes
+	Session   uint32 `json:"session,omitempty"`   // of a hello: what the calls of its session have
+	Streaming *bool  `json:"streaming,omitempty"` // may the request have many answers; nil: yes
 
 	Time eventlog.Timestamp `json:"time,omitempty"`
 }
@@ -123,6 +124,7 @@ type output struct {
 	Event    string  `json:"event,omitempty"`
 	Matchtag uint32  `json:"matchtag,omitempty"`
 	Sender   *string `json:"sender,omitempty"`
+	Session  uint32  `json:"session,omitempty"`
 	Nodeid   *int    `json:"nodeid,omitempty"`
 	Stream   bool    `json:"stream,omitempty"`
 	Private  bool    `json:"private,omitempty"`

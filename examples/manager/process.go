@@ -205,7 +205,7 @@ func (p *process) request(m message) {
 	p.stats.requests++
 	r := service.Request{
 		Topic: m.Topic, Sender: p.client.key(m.Sender), Matchtag: or(m.Matchtag, untagged),
-		UserID: or(m.UserID, p.o.owner), Rolemask: or(m.Rolemask, 1), Payload: m.Payload, Single: !or(m.Streaming, true),
+		UserID: or(m.UserID, p.o.owner), Rolemask: or(m.Rolemask, 1), Payload: m.Payload, Single: !or(m.Streaming, true), Session: m.Session,
 	}
 	if m.Topic == topicDisconnect && m.Sender == nil {
 		r.Sender = "" // whose it is, nobody knows
@@ -340,7 +340,7 @@ func (p *process) find(key string) (*client, *string) {
 
 // call sends a call of the service to whom takes it.
 func (p *process) call(c service.Call) {
-	out := call{client: p.bridge(), topic: c.Topic, stream: c.Stream}
+	out := call{client: p.bridge(), topic: c.Topic, session: c.Session, stream: c.Stream}
 	if c.Tag != 0 {
 		out.then = func(m message) error { return p.answered(c.Tag, m) }
 	}
@@ -415,7 +415,7 @@ func (p *process) ask(c call, nodeid int, payload any) bool {
 		return false
 	}
 	c.until = p.now().Add(answerIn)
-	o := output{Topic: c.topic, Sender: c.sender, Stream: c.stream, Payload: payload}
+	o := output{Topic: c.topic, Sender: c.sender, Session: c.session, Stream: c.stream, Payload: payload}
 	if nodeid != service.Any {
 		o.Nodeid = &nodeid
 	}

@@ -14,6 +14,21 @@ import (
 const stranger = `"errnum":22,"errstr":"`
 
 // A scheduler that was replaced has no say in an update, and its successor is told of the next.
+// A hello may name its session, so that a bridge can drop what was for an earlier one.
+func TestTheCallsOfASessionHaveItsMark(t *testing.T) {
+	l := live(t, "-now=1000")
+	mark := func(hello string, n int) string { return strings.Replace(hello, "{", fmt.Sprintf(`{"session":%d,`, n), 1) }
+	answers := l.ask(mark(schedHello, 3), schedReady, mark(execHello, 4), submit(5, 16))
+	require.Contains(t, answers[3], `{"topic":"sched.alloc","session":3,"payload":{"id":16,`)
+	require.Contains(t, l.ask("{" + gives(16, 0) + "}")[0], `{"topic":"my-exec.start","session":4,"payload":{"id":16,`)
+	l.ask(submit(6, 17))
+	answers = l.ask(mark(schedHello, 7), schedReady)
+	require.Contains(t, answers[1], `{"topic":"sched.alloc","session":7,"payload":{"id":17,`)
+	answers = l.ask(schedHello, schedReady)
+	require.Contains(t, answers[1], `{"topic":"sched.alloc","payload":{"id":17,`, "this one has no mark")
+	l.end()
+}
+
 func TestALateAnswerToAnUpdateDoesNotCount(t *testing.T) {
 	s := staffed(t, 5)
 	s.say(2, "{"+tells(16, "start", "{}")+"}")

@@ -36,6 +36,8 @@ type Request struct {
 	Matchtag uint32
 	UserID   uint32
 	Rolemask uint32
+	// Session is for the Calls of the session that a hello begins.
+	Session uint32
 	// Single says that the sender takes one answer: it did not ask for a stream (RFC 6).
 	Single  bool
 	Payload json.RawMessage
@@ -128,6 +130,7 @@ type Call struct {
 	Tag     uint64 // for the Response; 0 where none comes, or only by the job's id
 	Topic   string
 	To      string // the Sender of the hello, for a scheduler or an executor; "": for anyone else
+	Session uint32 // the Session of that hello
 	Nodeid  int    // the rank to ask; Any where it does not matter
 	Payload any
 	// Stream says that many Responses come. The last one has an Errnum: 61 if all is well.

@@ -24,6 +24,14 @@ func (p *session) begin(c *core, r *Request) {
 	c.then = append(c.then, func() { p.live = p.live || p.begun == r })
 }
 
+// mark returns the Session of the hello, 0 without one.
+func (p *session) mark() uint32 {
+	if p.begun == nil {
+		return 0
+	}
+	return p.begun.Session
+}
+
 const (
 	maxFlow   = 1 << 20 // bytes to a peer in one Out, beside the last message
 	maxBehind = 1 << 16 // messages that wait, beside four for each active job
@@ -58,7 +66,7 @@ func call[M any](p *session, topic string, tag uint64, appendTo func([]byte, M) 
 	p.add(func(out *Out) int {
 		text, ok := encode(out, topic, appendTo, m)
 		if ok {
-			out.Calls = append(out.Calls, Call{Tag: tag, Topic: topic, To: p.sender, Nodeid: Any, Payload: text})
+			out.Calls = append(out.Calls, Call{Tag: tag, Topic: topic, To: p.sender, Session: p.mark(), Nodeid: Any, Payload: text})
 		}
 		return len(text)
 	})

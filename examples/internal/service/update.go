@@ -102,7 +102,7 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 		return fail(errno.Again, "too many updates are being checked")
 	}
 	s.updates = append(s.updates, u)
-	c := Call{Topic: topic, To: s.sched.sender, Nodeid: 0, Payload: payload}
+	c := Call{Topic: topic, To: s.sched.sender, Session: s.sched.mark(), Nodeid: 0, Payload: payload}
 	s.send(&s.quick, c, func(a Response) error {
 		i := slices.Index(s.updates, u)
 		if i < 0 {
