@@ -41,6 +41,11 @@
 //   - "streaming":false says that the sender takes one answer, so that a request with many fails.
 //   - With -now, "time" moves the clock, also in a line that has nothing else.
 //
+// With -ready each client gets a line when the store is read, or when it comes later. Requests are
+// served from then on; those before wait:
+//
+//	{"topic":"job-manager.ready"}
+//
 // What the manager asks of others has its own matchtags, and nodeid if one rank has to
 // answer. With "stream" many answers come, the last with an errnum. A call to a scheduler or
 // an executor has the sender of its hello, if that had one, and the session, a number from 1
@@ -352,6 +357,7 @@ func (p *process) take(in input) {
 		c.close()
 	default:
 		p.clients = append(p.clients, c)
+		p.welcomed(c)
 		switch {
 		case p.started:
 		case p.kvs != nil: // it is the client's

@@ -41,7 +41,7 @@ func TestUsageErrorsTellWhatToDo(t *testing.T) {
 }
 
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
-	prog.Help(t, "-store", "-config", "-owner", "-lost", "-put-aside")
+	prog.Help(t, "-store", "-config", "-owner", "-lost", "-put-aside", "-ready")
 }
 
 func TestStreamsThatEndOtherwise(t *testing.T) { prog.Streams(t, "job-manager", raise(1, 1)) }

@@ -16,6 +16,9 @@ import (
 // topicError answers a line that is no message.
 const topicError = "job-manager.error"
 
+// topicReady tells that requests are served.
+const topicReady = "job-manager.ready"
+
 // topicDisconnect tells that a sender is gone.
 const topicDisconnect = "job-manager.disconnect"
 

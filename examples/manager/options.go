@@ -28,6 +28,7 @@ type options struct {
 	aside  []jobid.ID
 	config service.Config
 	file   string // of the configuration; "": none
+	ready  bool   // tell clients when requests are served
 }
 
 // program returns the program with these options, which its flags set.
@@ -59,6 +60,7 @@ func (o *options) program() *lines.Program {
 		}
 		return errors.New("want finish, rerun or hold")
 	})
+	f.BoolVar(&o.ready, "ready", false, "write a line to each client when requests are served")
 	f.Func("put-aside", "the `ID` of a job that cannot be read: it goes to lost+found, and its nodes are free.\nWithout this it stays, and each start tells of it", func(s string) error {
 		id, err := jobid.Parse(s)
 		if err != nil {

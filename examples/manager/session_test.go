@@ -14,10 +14,29 @@ import (
 const stranger = `"errnum":22,"errstr":"`
 
 // A scheduler that was replaced has no say in an update, and its successor is told of the next.
+// With -ready a bridge learns when the store is read: requests wait until then.
+func TestAClientIsToldWhenRequestsAreServed(t *testing.T) {
+	const ready = `{"topic":"job-manager.ready"}` + "\n"
+	k := newPeer(t)
+	l := k.live("-ready")
+	require.Empty(t, k.others)
+	k.serve(l)
+	require.Equal(t, []string{ready}, k.others)
+	require.NotContains(t, k.ask(l, submit(1, 16)), ready, "it comes once")
+	l.end()
+
+	s := newSocket(t, 2, "-ready")
+	require.True(t, strings.HasPrefix(s.hears(0), ready), "the store is read when the bridge speaks")
+	require.Equal(t, ready, s.hears(1))
+	require.Equal(t, ready, s.hears(s.connect(nil)), "this one comes later")
+}
+
 // A hello may name its session, so that a bridge can drop what was for an earlier one.
 func TestTheCallsOfASessionHaveItsMark(t *testing.T) {
 	l := live(t, "-now=1000")
-	mark := func(hello string, n int) string { return strings.Replace(hello, "{", fmt.Sprintf(`{"session":%d,`, n), 1) }
+	mark := func(hello string, n int) string {
+		return strings.Replace(hello, "{", fmt.Sprintf(`{"session":%d,`, n), 1)
+	}
 	answers := l.ask(mark(schedHello, 3), schedReady, mark(execHello, 4), submit(5, 16))
 	require.Contains(t, answers[3], `{"topic":"sched.alloc","session":3,"payload":{"id":16,`)
 	require.Contains(t, l.ask("{" + gives(16, 0) + "}")[0], `{"topic":"my-exec.start","session":4,"payload":{"id":16,`)

@@ -78,11 +78,21 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 	if n := len(recovered.Jobs); n > 0 {
 		p.printf(service.LevelInfo, "%s from before, %d running", lines.Count(n, "job"), len(recovered.Running))
 	}
+	for _, c := range p.clients {
+		p.welcomed(c)
+	}
 	early := p.early
 	p.early, p.room = nil, busyRoom
 	p.do(func() {})
 	for _, in := range early {
 		p.handle(in.client, in.line)
+	}
+}
+
+// welcomed tells a client that requests are served, if that is so and asked for.
+func (p *process) welcomed(c *client) {
+	if p.o.ready && p.service != nil {
+		p.write(c, output{Topic: topicReady})
 	}
 }
 
