@@ -25,8 +25,8 @@ const (
 type span struct{ first, last int64 }
 
 // Count is how many of a resource are acceptable (RFC 14): one number, a range with
-// an operator, or a set. The zero Count accepts nothing and is not valid in a
-// jobspec; [Fixed] and [ParseCount] make valid ones. A Count is immutable.
+// an operator, or a set. The zero Count accepts nothing; in a [Vertex] it asks for
+// nothing. [Fixed] and [ParseCount] make others. A Count is immutable.
 type Count struct {
 	min, max int64 // max 0: no upper bound
 	operand  int64
@@ -302,10 +302,13 @@ func (c Count) append(dst []byte) []byte {
 	return dst
 }
 
-// countOf reads the count of a resource vertex.
+// countOf reads the count of a resource vertex: the zero Count from 0.
 func countOf(v jsonobj.Value) Count {
 	switch v.Kind() {
 	case jsonobj.KindNumber:
+		if n, ok := jsonobj.Int64(v.Raw()); ok && n == 0 {
+			return Count{}
+		}
 		if n := count(v); n > 0 {
 			return Fixed(n)
 		}

@@ -94,7 +94,7 @@ func TestAnErrorOfACountHasItsOffset(t *testing.T) {
 
 func TestAnInvalidCountIsRefused(t *testing.T) {
 	for in, path := range map[string]string{
-		`0`: "", `-1`: "", `1.0`: "", `1e3`: "", `true`: "", `null`: "", `[1]`: "", `"x"`: "", `""`: "",
+		`-1`: "", `1.0`: "", `1e3`: "", `true`: "", `null`: "", `[1]`: "", `"x"`: "", `""`: "",
 		`{}`: "min", `{"max":3}`: "min", `{"man":4}`: "man", `{"min":0}`: "min", `{"min":"2"}`: "min", `{"min":-2,"max":6}`: "min",
 		`{"min":4,"max":6,"operand":0,"operator":"+"}`:  "operand",
 		`{"min":4,"max":6,"operand":-1,"operator":"+"}`: "operand",

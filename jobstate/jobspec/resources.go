@@ -10,7 +10,8 @@ import (
 type Vertex struct {
 	// Type is "node", "slot", "core", "gpu" or another that a scheduler knows.
 	Type string
-	// Count is the number of it in each one of its parent.
+	// Count is the number of it in each one of its parent. It is the zero Count if the job
+	// asks for none: count is 0, which nodes, slots and cores cannot have.
 	Count Count
 	// Unit, Label and ID are the keys of RFC 14, "" if absent. A slot has a Label.
 	Unit, Label, ID string
@@ -70,14 +71,14 @@ func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
 	}
 	x := Vertex{Parent: parent}
 	exclusive := false // whether the key is there
-	var with jsonobj.Value
+	var with, number jsonobj.Value
 	o := v.Object()
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
 		case "type":
 			x.Type = kindOf(m)
 		case "count":
-			x.Count = countOf(m)
+			x.Count, number = countOf(m), m
 		case "unit":
 			x.Unit = m.Text()
 		case "label":
@@ -91,6 +92,9 @@ func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
 		default:
 			m.Fail(errUnknown)
 		}
+	}
+	if x.Count.IsZero() && !number.Absent() && (x.Type == "node" || x.Type == "slot" || x.Type == "core") {
+		number.Fail(errInteger)
 	}
 	if o.Require("type", "count"); x.Type == "slot" {
 		o.Require("label", "with")
@@ -126,7 +130,7 @@ func (s *Spec) placeVertex(x *Vertex, v jsonobj.Value) {
 		}
 	}
 	n, known := x.Count.Fixed()
-	x.total = Quantity{n, known}
+	x.total = Quantity{n, known || x.Count.IsZero()}
 	if x.Parent >= 0 {
 		total, ok := s.vertices[x.Parent].total.times(x.total)
 		if !ok {

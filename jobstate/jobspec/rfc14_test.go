@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 func TestRFC14TheFourKeysAreRequired(t *testing.T) {
@@ -43,7 +45,10 @@ func TestRFC14AVertexHasTypeAndCountAndNoStrangeKeys(t *testing.T) {
 		`{"type":"gpu"}`:                                  {at + ".count", "{"},
 		`{"type":"","count":1}`:                           {at + ".type", `""`},
 		`{"type":7,"count":1}`:                            {at + ".type", `7`},
-		`{"type":"gpu","count":0}`:                        {at + ".count", `0`},
+		`{"type":"core","count":0}`:                       {at + ".count", `0`},
+		`{"count":0,"type":"node"}`:                       {at + ".count", `0`},
+		`{"type":"slot","count":0,"label":"b","with":[]}`: {at + ".count", `0`},
+		`{"type":"gpu","count":"0"}`:                      {at + ".count", `"0"`},
 		`{"type":"gpu","count":-1}`:                       {at + ".count", `-1`},
 		`{"type":"gpu","count":1.0}`:                      {at + ".count", `1.0`},
 		`{"type":"gpu","count":"x"}`:                      {at + ".count", `"x"`},
@@ -70,6 +75,22 @@ func TestRFC14AVertexHasTypeAndCountAndNoStrangeKeys(t *testing.T) {
 		}
 		refuse(t, vertex(core), anyFault, want.path, want.points)
 	}
+}
+
+// flux-core#4259: a count of 0 is one of no resource, but for nodes, slots and cores.
+func TestAVertexMayAskForNothing(t *testing.T) {
+	for _, nothing := range []string{`{"type":"gpu","count":0}`, `{"count":0,"type":"gpu","with":[{"type":"core","count":7}]}`} {
+		s := parse(t, text(`[{"type":"node","count":2,"with":[{"type":"slot","count":3,"label":"task","with":[{"type":"core","count":4},`+nothing+`]}]}]`, "", ""))
+		c := s.Counts()
+		require.Equal(t, []jobspec.Quantity{jobspec.Known(6), jobspec.Known(24), jobspec.Known(0)}, []jobspec.Quantity{c.Slots, c.Cores, c.GPUs})
+		for i, v := range s.Vertices() {
+			require.Equal(t, i == 3, v.Count.IsZero(), i)
+		}
+	}
+	s := parse(t, text(`[{"type":"slot","count":1,"label":"task","with":[{"type":"gpu","count":0},{"type":"core","count":4},{"type":"gpu","count":2}]}]`, "", ""))
+	shape, err := s.Shape()
+	require.NoError(t, err)
+	require.Equal(t, jobspec.Shape{Slots: jobspec.Fixed(1), Cores: jobspec.Fixed(4), GPUs: jobspec.Fixed(2)}, shape)
 }
 
 func TestRFC14SlotsAndWhatIsInThemAreExclusiveUnlessTheySayOtherwise(t *testing.T) {

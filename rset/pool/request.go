@@ -49,6 +49,8 @@ const maxKind = 64 // bytes of the name of a kind
 // else in a slot. A job gets whole nodes if their vertex is exclusive. By RFC 14 a node in
 // a slot is exclusive unless its key exclusive is false; flux-core requires that key.
 //
+// A resource with the count 0 asks for nothing.
+//
 // Constraints are those of RFC 31. Where the RFC says nothing, they work as in flux-core:
 // all operators in one object must match; an object without operators matches every rank;
 // not negates the conjunction of its values; properties without values matches every
@@ -199,8 +201,11 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 		return b.fail(v.Parent, "with", errInner)
 	default:
 		at, found := b.find(v.Type)
-		if found {
+		switch {
+		case found:
 			return b.fail(i, "type", errTwice)
+		case v.Count.IsZero(): // of no use
+			return nil
 		}
 		b.q.per = slices.Insert(b.q.per, at, need{kind: strings.Clone(v.Type), n: v.Count.Min()})
 	}

@@ -78,6 +78,7 @@ func TestAJobspecBecomesNodesSlotsAndWhatASlotTakes(t *testing.T) {
 		text              string
 	}{
 		shape("slot", "1", core("1")):                                            {"", "1", "core:1", 1, false, "1 slot of 1 core"},
+		shape("slot", "1", core("1"), vertex("gpu", "0")):                        {"", "1", "core:1", 1, false, "1 slot of 1 core"},
 		shape("slot", "10", core("2"), gpu):                                      {"", "10", "core:2 gpu:1", 1, false, "10 slots of 2 cores, 1 gpu"},
 		shape("node", "4", vertex("slot", "2", core("4"), gpu)):                  {"4", "2", "core:4 gpu:1", 1, false, "4 nodes of 2 slots of 4 cores, 1 gpu"},
 		"[" + whole(vertex("node", "1", vertex("slot", "1", core("3")))) + "]":   {"1", "1", "core:3", 1, true, "1 whole node of 1 slot of 3 cores"},
