@@ -14,6 +14,7 @@ import (
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // TestMain runs the command itself where a test asks for it.
@@ -22,6 +23,8 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
+	_ = os.Setenv("LC_ALL", "C.UTF-8") // in which ids have their ƒ
+	_ = os.Unsetenv("FLUX_F58_FORCE_ASCII")
 	os.Exit(m.Run())
 }
 
@@ -51,6 +54,23 @@ func TestEmptyInputIsASession(t *testing.T) {
 	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, stdout)
 	require.Equal(t, "manager: 0 requests, 0 failed, 0 lines refused; 0 jobs submitted, 0 over, 0 commits\n", stderr)
+}
+
+func TestIDsAreWrittenAsFluxWritesThem(t *testing.T) {
+	for env, want := range map[string]bool{
+		"": true, "LANG=C": true, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LANG=de_DE": true,
+		"LANG=en_US.UTF-8": false, "LC_CTYPE=C.utf8 LANG=C": false, "LANG=C.UTF-8 FLUX_F58_FORCE_ASCII=1": true,
+	} {
+		require.Equal(t, want, isASCII(func(name string) (string, bool) {
+			_, rest, ok := strings.Cut(" "+env, " "+name+"=")
+			value, _, _ := strings.Cut(rest, " ")
+			return value, ok
+		}), env)
+	}
+	l := live(t)
+	l.p.o.config.ASCII = true
+	l.p.warnf("job %v", jobid.ID(16))
+	require.Contains(t, l.end(), "job fH\n")
 }
 
 // A configuration is TOML, as files of Flux are, or JSON, as Flux sends it.

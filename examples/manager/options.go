@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -90,6 +91,7 @@ func (o *options) configure() error {
 	o.config.Parse = conf.Parse
 	if o.Now == 0 {
 		o.config.Environ = os.Environ()
+		o.config.ASCII = isASCII(os.LookupEnv)
 	}
 	if o.file == "" {
 		return nil
@@ -111,6 +113,17 @@ func (o *options) configure() error {
 		return fmt.Errorf("-config: %s: %w", o.file, err)
 	}
 	return nil
+}
+
+// isASCII reports whether Flux writes ids in ASCII: it is told to, or the locale is not of UTF-8.
+func isASCII(lookup func(string) (string, bool)) bool {
+	get := func(name string) string {
+		value, _ := lookup(name)
+		return value
+	}
+	locale := strings.ToUpper(cmp.Or(get("LC_ALL"), get("LC_CTYPE"), get("LANG")))
+	_, forced := lookup("FLUX_F58_FORCE_ASCII")
+	return forced || !strings.Contains(strings.ReplaceAll(locale, "-", ""), "UTF8")
 }
 
 // about tells how to use the command, with the beginning of a conversation.

@@ -102,7 +102,11 @@ func (p *process) fail(err error) {
 // printf writes a message for people.
 func (p *process) printf(level service.Level, format string, args ...any) {
 	word := map[service.Level]string{service.LevelError: "error: ", service.LevelWarning: "warning: "}[level]
-	fmt.Fprintf(p.stderr, "manager: %s%s\n", word, lines.Escape(fmt.Sprintf(format, args...)))
+	text := fmt.Sprintf(format, args...)
+	if p.o.config.ASCII {
+		text = strings.ReplaceAll(text, "ƒ", "f")
+	}
+	fmt.Fprintf(p.stderr, "manager: %s%s\n", word, lines.Escape(text))
 }
 
 func (p *process) warnf(format string, args ...any) { p.printf(service.LevelWarning, format, args...) }

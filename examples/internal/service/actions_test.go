@@ -48,6 +48,17 @@ func TestActionsRunThroughRexec(t *testing.T) {
 	require.Empty(t, c.kills)
 }
 
+// Where Flux writes f for the ƒ of ids, drains and what commands get have it too.
+func TestIDsInASCII(t *testing.T) {
+	cfg := actions(true, false, false)
+	cfg.ASCII = true
+	c := newCluster(t, cfg)
+	c.submit(16, "3")
+	require.Equal(t, "fH", c.commands()[0].Cmd.Env["FLUX_JOB_ID"])
+	c.end(c.commands()[0], 2<<8, "x\n")
+	require.Equal(t, []string{"3: prolog failed for job fH"}, c.drained)
+}
+
 // flux-core#5892: the broker cancels what runs when it ends, and waits for no epilog.
 func TestNoEpilogBeginsWhenTheBrokerShutsDown(t *testing.T) {
 	cfg := actions(false, true, true)

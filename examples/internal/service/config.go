@@ -36,6 +36,9 @@ type Config struct {
 	// Environ is the environment of prologs, epilogs and housekeeping, as os.Environ
 	// returns it. The service adds FLUX_JOB_ID, FLUX_JOB_USERID and FLUX_JOB_RANKS.
 	Environ []string
+	// ASCII says that ids have f for ƒ in the reasons of drains and in FLUX_JOB_ID, as Flux writes
+	// them where a terminal may not show it. Who prints the Log has to see to that.
+	ASCII bool
 	// LogIgnore has the lines of the output of prologs and epilogs that are not logged.
 	LogIgnore []*regexp.Regexp
 	// Warnings are the words of Parse for an administrator. They are logged once.

@@ -393,10 +393,15 @@ func (c *core) self() joblife.Cred { return joblife.Cred{UserID: c.cfg.Manager.O
 
 // name returns an id as flux-core logs it.
 func (c *core) name(id jobid.ID) string {
-	if slices.ContainsFunc(c.cfg.Environ, func(e string) bool { return strings.HasPrefix(e, "FLUX_F58_FORCE_ASCII=") }) {
-		return id.Format(jobid.FormatF58Plain)
+	return c.plain(id.String())
+}
+
+// plain returns a text as Config.ASCII wants it.
+func (c *core) plain(text string) string {
+	if c.cfg.ASCII {
+		return strings.ReplaceAll(text, "ƒ", "f")
 	}
-	return id.String()
+	return text
 }
 
 // allocated returns what a job holds of the scheduler's resources, also when it is over.

@@ -118,7 +118,7 @@ func TestLogOfHousekeeping(t *testing.T) {
 	cfg := actions(false, false, true)
 	cfg.LogIgnore = []*regexp.Regexp{regexp.MustCompile("foo")}
 	cfg.Manager.Actions.Housekeeping.OnFailure = jobstate.OnFailureRelease // as conf has it
-	cfg.Environ = append(cfg.Environ, "FLUX_F58_FORCE_ASCII=1")
+	cfg.ASCII = true
 	c := ran(t, cfg, "0-2")
 	list := c.commands()
 	c.end(list[0], 1<<8, "foo\n\n")

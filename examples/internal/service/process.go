@@ -86,7 +86,7 @@ func (s *processes) drainRanks(out *Out, d drain) {
 		Targets string `json:"targets"`
 		Reason  string `json:"reason"`
 		Mode    string `json:"mode"`
-	}{d.ranks.String(), d.reason, "update"}
+	}{d.ranks.String(), s.plain(d.reason), "update"}
 	s.send(out, Call{Topic: "resource.drain", Nodeid: 0, Payload: payload}, func(r Response) error {
 		if r.Errnum == 0 {
 			return d.then()
@@ -178,7 +178,7 @@ func (s *processes) environ(l joblife.Launch) map[string]string {
 			env[name] = value
 		}
 	}
-	env["FLUX_JOB_ID"] = l.Job.String()
+	env["FLUX_JOB_ID"] = s.name(l.Job)
 	ranks := l.Ranks
 	if l.Action == perilog.Housekeeping() { // decimal, as in flux-core
 		env["FLUX_JOB_ID"] = strconv.FormatUint(uint64(l.Job), 10)
