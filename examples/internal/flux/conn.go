@@ -49,8 +49,9 @@ type Conn struct {
 	err   error
 }
 
-// newConn starts a connection after its handshake.
-func newConn(conn net.Conn, conf Config) *Conn {
+// New returns a connection through a socket whose other end speaks as a broker does after its
+// handshake.
+func New(conn net.Conn, conf Config) *Conn {
 	if conf.Room <= 0 {
 		conf.Room = defaultRoom
 	}

@@ -21,6 +21,13 @@ const handshakeWait = 30 * time.Second
 // Dial connects to a broker. The error is ErrURI, ErrDenied, or ErrLost while no broker is
 // there, with a text that says what to mend.
 func Dial(ctx context.Context, conf Config) (*Conn, error) {
+	if number, ok := strings.CutPrefix(conf.URI, "fd://"); ok {
+		conn, err := dialFD(number)
+		if err != nil {
+			return nil, fmt.Errorf("flux: %w: %w", ErrURI, err)
+		}
+		return New(conn, conf), nil
+	}
 	path, err := pathOf(conf.URI)
 	if err != nil {
 		return nil, fmt.Errorf("flux: %w: %w", ErrURI, err)
@@ -36,7 +43,7 @@ func Dial(ctx context.Context, conf Config) (*Conn, error) {
 		_ = conn.Close()
 		return nil, fmt.Errorf("flux: %s: %w", path, err)
 	}
-	return newConn(conn, conf), nil
+	return New(conn, conf), nil
 }
 
 // pathOf returns the path of the socket of a URI.

@@ -23,6 +23,13 @@
 //	err := c.Send(m.Respond(flux.Text(`{"id":1}`)))
 //	err = c.Send(m.RespondError(errno.Invalid, "no such job"))
 //
+// A module of the broker has such a connection from it:
+//
+//	os.Args, err = flux.Arguments(os.Args)
+//	c, err := flux.Dial(ctx, flux.Config{URI: os.Getenv(flux.ModuleURI), Handle: …})
+//	err = c.Running() // before the requests NAME.… come, of which NAME.shutdown asks it to end
+//	c.Leave(err)
+//
 // # Requests
 //
 // Call waits for one answer, Start hears of many. A matchtag is in use until the last answer has

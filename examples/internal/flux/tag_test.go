@@ -17,7 +17,7 @@ func pipe(t *testing.T) *Conn {
 		defer close(read)
 		_, _ = io.Copy(io.Discard, there)
 	}()
-	c := newConn(here, Config{})
+	c := New(here, Config{})
 	t.Cleanup(func() {
 		require.NoError(t, c.Close())
 		<-c.Done()

@@ -195,6 +195,7 @@ func (b *Broker) Await(service string) {
 // request routes a request, with what passed it on in its route.
 func (b *Broker) request(c *client, q flux.Message) {
 	answer := func(r flux.Message) {
+		r.UserID, r.Rolemask = uint32(os.Getuid()), flux.RoleOwner // of this instance
 		if !q.Flags.Has(flux.FlagNoResponse) {
 			b.respond(r)
 		}
