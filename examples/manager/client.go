@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 )
 
@@ -15,11 +16,13 @@ import (
 type client struct {
 	id        int
 	out       io.Writer
-	broken    func(error) // to call when a Write failed
-	close     func()      // ends the connection after what was written
-	spoke     bool        // more than a hello of its own
-	scheduler bool        // it was accepted as one, and is no bridge to one
-	executor  bool        // the same
+	put       func(output)        // in place of out
+	receive   func(*flux.Message) // in place of lines
+	broken    func(error)         // to call when a Write failed
+	close     func()              // ends the connection after what was written
+	spoke     bool                // more than a hello of its own
+	scheduler bool                // it was accepted as one, and is no bridge to one
+	executor  bool                // the same
 }
 
 // key returns what the service calls a sender. Those of two clients differ. On standard
@@ -45,6 +48,7 @@ func (c *client) owns(key string) bool {
 type input struct {
 	client *client
 	line   lines.Line
+	flux   *flux.Message // in place of a line
 	quit   bool
 }
 

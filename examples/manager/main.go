@@ -4,6 +4,7 @@
 //
 //	manager [flags]                     standard input and output, until the input ends
 //	manager [flags] -listen unix:PATH   a socket, until it is interrupted
+//	manager [flags] -flux               a running Flux, in place of its job manager
 //	manager [flags] -sample             plays a recorded conversation
 //
 // Standard error has a message on each line, after "manager: " and, unless it is only
@@ -87,6 +88,27 @@
 // that of a scheduler or an executor that answers with an errnum. It is told under
 // job-manager.error, and a connection of its own is closed: the next hello tells what is held.
 //
+// # In a running Flux
+//
+// With -flux the manager is the service job-manager of an instance. It speaks RFC 3 with the
+// broker of rank 0, and keeps its jobs in the KVS (-store lines) unless -store says another. As a
+// module of the broker (RFC 5) it is its own loader, and its flags are the arguments:
+//
+//	flux module load --loader=/PATH/manager --name=job-manager /PATH/manager -lost rerun
+//
+// Elsewhere it connects to FLUX_URI, or the URI in -flux=URI, and registers the service. FLUX.md
+// beside this file says how to try it, and how to go back.
+//
+// The process that the broker knows is a keeper: it has the connection, decides nothing and
+// stores nothing. A worker, which is this program again, manages the jobs. When a worker ends,
+// even by kill -9, the keeper starts another one. It replays the requests that wait, begins the
+// sessions of the scheduler and the executor again, tells what these have said meanwhile, and
+// kills processes of prologs, epilogs and housekeeping that would run beside their rerun. Streams
+// of events go on where they were. So nobody else notices. Workers that end six times in a minute
+// end the keeper.
+//
+// A session is the owner's: what a guest says under the scheduler's name changes nothing.
+//
 // # Limits
 //
 // Beside those of package service, of package loop and of a configuration:
@@ -149,16 +171,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 )
 
-func main() { lines.Main(program) }
+func main() {
+	args, err := flux.Arguments(os.Args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(lines.ExitFault)
+	}
+	os.Args = args
+	lines.Main(program)
+}
 
 func program() *lines.Program { return new(options).program() }
 
@@ -350,6 +382,8 @@ func (p *process) take(in input) {
 	case errors.Is(in.line.Err, io.EOF):
 		p.stop()
 		p.hangUp()
+	case in.flux != nil:
+		p.about(c, 0, func() { c.receive(in.flux) })
 	case in.line.Number > 0 && slices.Contains(p.clients, c): // or it was turned away
 		p.handle(c, in.line)
 	case in.line.Number > 0:

@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
+	if os.Getenv(workerVariable) != "" {
+		os.Args = append([]string{"manager", "-flux"}, strings.Fields(os.Getenv("MANAGER_FLAGS"))...)
+		main()
+	}
 	_ = os.Setenv("LC_ALL", "C.UTF-8") // in which ids have their ƒ
 	_ = os.Unsetenv("FLUX_F58_FORCE_ASCII")
 	os.Exit(m.Run())

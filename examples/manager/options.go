@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -70,7 +71,7 @@ func (o *options) program() *lines.Program {
 		o.aside = append(o.aside, id)
 		return nil
 	})
-	return &lines.Program{
+	program := &lines.Program{
 		Name: "manager", About: about, Later: "the lines", Flags: f, Options: &o.Options, Complete: o.configure,
 		Sample: sample, Serve: o.serve, Accept: o.accept,
 		Begin: func(out, stderr io.Writer) (lines.Peer, error) {
@@ -83,6 +84,18 @@ func (o *options) program() *lines.Program {
 			return p, nil
 		},
 	}
+	f.BoolFunc("flux", "attach to a running Flux: its job manager is this program, and -store lines its KVS.\n-flux=`URI` names the instance (default: that of the environment)", func(s string) error {
+		if o.store == "memory" {
+			o.store = "lines"
+		}
+		uri := ""
+		if s != "true" {
+			uri = s
+		}
+		program.Attach = func(ctx context.Context, stderr io.Writer) error { return o.attach(ctx, uri, stderr) }
+		return nil
+	})
+	return program
 }
 
 // configure completes the configuration.

@@ -40,7 +40,7 @@ type process struct {
 	started bool             // the store is being read
 	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
-	early   []input          // requests that came before that
+	early   []early          // requests that came before that
 	room    int              // for more requests while the store is busy, in bytes
 
 	clients []*client // by age
@@ -55,6 +55,13 @@ type process struct {
 
 // stats is what the summary prints.
 type stats struct{ requests, failures, refused, submitted, over, commits int }
+
+// An early request came before the service.
+type early struct {
+	client *client
+	line   int
+	message
+}
 
 // The limits of requests that come while the store is read, or while the peer commits.
 const (
@@ -113,7 +120,10 @@ func (p *process) warnf(format string, args ...any) { p.printf(service.LevelWarn
 
 // blame is printf about the line that is handled, which is at fault.
 func (p *process) blame(format string, args ...any) {
-	where := fmt.Sprintf("line %d: ", p.line)
+	where := ""
+	if p.line > 0 {
+		where = fmt.Sprintf("line %d: ", p.line)
+	}
 	if p.client.id > 0 {
 		where = fmt.Sprintf("client %d: %s", p.client.id, where)
 	}
@@ -137,14 +147,14 @@ func (p *process) handle(c *client, l lines.Line) {
 		case l.Err != nil:
 			p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
 		default:
-			p.message(l)
+			m, err := parseMessage(l.Text)
+			p.message(m, len(l.Text), err)
 		}
 	})
 }
 
-// message handles a line that could be read.
-func (p *process) message(l lines.Line) {
-	m, err := parseMessage(l.Text)
+// message handles a message of so many bytes, or what could be read of it.
+func (p *process) message(m message, size int, err error) {
 	if err == nil && m.Time > 0 && !p.clock.Advance(m.Time) && m.Topic == "" {
 		err = errNoTopic
 	}
@@ -156,11 +166,11 @@ func (p *process) message(l lines.Line) {
 		}
 	}
 	p.do(func() {
-		p.about(c, line, func() { p.serve(m, l, err) })
+		p.about(c, line, func() { p.serve(m, size, err) })
 	})
 }
 
-func (p *process) serve(m message, l lines.Line, err error) {
+func (p *process) serve(m message, size int, err error) {
 	switch {
 	case err != nil:
 		p.refuse(m, errno.Protocol, err)
@@ -172,19 +182,19 @@ func (p *process) serve(m message, l lines.Line, err error) {
 		p.stats.refused++
 		p.blame("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
 	case p.over.Err() != nil: // it ends, and hears only what the store waits for
-	case !p.hasRoom(m, l):
+	case !p.hasRoom(m, size):
 		p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
 	case p.service == nil:
-		p.early = append(p.early, input{client: p.client, line: l})
+		p.early = append(p.early, early{p.client, p.line, m})
 	default:
 		p.request(m)
 	}
 }
 
 // hasRoom reports whether a request may wait for the store. That somebody is gone always may.
-func (p *process) hasRoom(m message, l lines.Line) bool {
+func (p *process) hasRoom(m message, size int) bool {
 	if p.service == nil || p.writing {
-		p.room -= len(l.Text) + perRequest
+		p.room -= size + perRequest
 	}
 	return p.room >= 0 || m.Topic == topicDisconnect
 }
@@ -275,10 +285,9 @@ func (p *process) dispatch(out *service.Out) {
 		p.call(c)
 	}
 	for _, e := range out.Events {
-		text := output{Event: e.Topic, Private: e.Private, Payload: e.Payload}.line()
 		for _, c := range p.clients {
 			if !c.scheduler || c == p.bridge() {
-				p.send(c, text)
+				p.write(c, output{Event: e.Topic, Private: e.Private, Payload: e.Payload})
 			}
 		}
 	}
@@ -441,7 +450,7 @@ func (p *process) leave(c *client) {
 	if c.close(); len(p.clients) == 0 {
 		p.startBy = time.Time{} // it waits for others
 	}
-	p.early = slices.DeleteFunc(p.early, func(in input) bool { return in.client == c })
+	p.early = slices.DeleteFunc(p.early, func(e early) bool { return e.client == c })
 	if p.service != nil {
 		if err := p.service.Leave(c.owns); err != nil {
 			p.printf(service.LevelError, "%v", err)
@@ -455,11 +464,11 @@ func (p *process) leave(c *client) {
 	}
 }
 
-// write sends a line to a client.
-func (p *process) write(c *client, o output) { p.send(c, o.line()) }
-
-func (p *process) send(c *client, text []byte) {
-	if _, err := c.out.Write(text); err != nil {
+// write sends an output to a client.
+func (p *process) write(c *client, o output) {
+	if c.put != nil {
+		c.put(o)
+	} else if _, err := c.out.Write(o.line()); err != nil {
 		c.broken(err)
 	}
 }

@@ -81,12 +81,13 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 	for _, c := range p.clients {
 		p.welcomed(c)
 	}
-	early := p.early
+	list := p.early
 	p.early, p.room = nil, busyRoom
-	p.do(func() {})
-	for _, in := range early {
-		p.handle(in.client, in.line)
-	}
+	p.do(func() {
+		for _, e := range list {
+			p.about(e.client, e.line, func() { p.serve(e.message, 0, nil) })
+		}
+	})
 }
 
 // welcomed tells a client that requests are served, if that is so and asked for.

@@ -74,6 +74,13 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// Behind returns how many bytes wait for the other side to read.
+func (c *Conn) Behind() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.out) + c.busy
+}
+
 // Close ends the connection. What was sent before gets a second to go out. The second Close
 // does nothing. The broker tells the services that were asked, by requests SERVICE.disconnect.
 func (c *Conn) Close() error {

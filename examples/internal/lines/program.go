@@ -51,6 +51,8 @@ type Program struct {
 	// Accept serves those who connect until ctx is done, and closes the listener. It calls
 	// ready when they are welcome.
 	Accept func(ctx context.Context, l net.Listener, ready func(), stderr io.Writer) error
+	// Attach serves something else, if a flag said so. Nil: it does not.
+	Attach func(ctx context.Context, stderr io.Writer) error
 }
 
 // Main is the main function of a program. create makes one; each has its own options.
@@ -71,6 +73,8 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 	switch {
 	case p.Options.Sample:
 		err = PlaySample(create, args, stdout)
+	case p.Attach != nil:
+		err = p.Attach(ctx, stderr)
 	case p.Options.Socket != "":
 		var l net.Listener
 		if l, err = Listen(p.Options.Socket); err == nil {

@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/service/conf"
+)
+
+// serviceName is the service that the manager is.
+const serviceName = "job-manager"
+
+// A broker is the client that a worker has: the instance, by way of its keeper.
+type broker struct {
+	p      *process
+	c      *client
+	conn   *flux.Conn
+	routes map[asked]*flux.Message // requests that are not answered to their end
+}
+
+// A asked is what names a request.
+type asked struct {
+	sender   string
+	matchtag uint32
+}
+
+// senderOf names who sent a request, or gets a response. Any client can put the name of another
+// in front of its route, so those that are not the owner's have the user's id in theirs.
+func senderOf(m *flux.Message) string {
+	if m.Rolemask&flux.RoleOwner != 0 {
+		return m.Sender()
+	}
+	return fmt.Sprint(m.Sender(), " of user ", m.UserID)
+}
+
+// workerVariable says to a process that it is the worker of a keeper.
+const workerVariable = "JOBLIFE_WORKER"
+
+// topicStatus is about the state of a module.
+const topicStatus = "module.status"
+
+// startWait is how long the broker may take for its answers at the start.
+const startWait = 30 * time.Second
+
+// attach serves a running Flux until ctx is done, the broker ends, or the module is removed.
+func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) error {
+	if os.Getenv(workerVariable) != "" {
+		return o.work(ctx, os.Getenv(flux.ModuleURI))
+	}
+	return o.keep(ctx, uri, stderr)
+}
+
+// work is the worker of a keeper.
+func (o *options) work(ctx context.Context, uri string) error {
+	received := make(chan flux.Message, 1024)
+	conn, err := flux.Dial(ctx, flux.Config{URI: uri, Handle: func(m flux.Message) { received <- m }})
+	if err != nil {
+		return fmt.Errorf("-flux: %w", err)
+	}
+	defer conn.Close()
+	log := &fluxLog{conn}
+	if err = o.ask(ctx, conn); err == nil {
+		err = o.serveFlux(ctx, conn, received, log)
+	}
+	if err != nil {
+		log.say(flux.LogErr, err.Error())
+	}
+	return err
+}
+
+// serveFlux serves what is received until ctx is done, or the connection ends.
+func (o *options) serveFlux(ctx context.Context, conn *flux.Conn, received chan flux.Message, log io.Writer) error {
+	p, err := newProcess(*o, log)
+	if err != nil {
+		return err
+	}
+	p.live, p.calls.last = true, firstTag
+	b := &broker{p: p, c: p.only(nil), conn: conn, routes: make(map[asked]*flux.Message)}
+	b.c.put, b.c.receive = b.send, b.receive
+	b.c.broken = func(err error) { p.fail(fmt.Errorf("-flux: %w", err)) }
+	go func() {
+		for m := range received {
+			p.put(input{client: b.c, flux: &m})
+		}
+	}()
+	go func() {
+		<-conn.Done()
+		close(received)
+		p.put(input{line: lines.Line{Err: fmt.Errorf("-flux: %w", conn.Err())}})
+	}()
+	p.mu.Lock()
+	b.c.spoke = true
+	p.start()
+	p.mu.Unlock()
+	go func() {
+		<-p.opened
+		_ = conn.Running() // the end of the connection tells
+	}()
+	return p.run(ctx)
+}
+
+// firstTag is beyond the matchtags of the connection's own calls.
+const firstTag = 1 << 24
+
+// ask asks the broker for what the command line does not say.
+func (o *options) ask(ctx context.Context, conn *flux.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	owner, err := conn.Attr(ctx, "security.owner")
+	var text json.RawMessage
+	if err == nil && o.file == "" {
+		err = conn.GetConfig(ctx, &text)
+	}
+	if err == nil {
+		var id uint64
+		id, err = strconv.ParseUint(owner, 10, 32)
+		o.owner = uint32(id)
+		o.config.Manager.Owner = o.owner
+	}
+	if err == nil && text != nil {
+		o.config, err = conf.Parse(o.config, text)
+	}
+	if err != nil {
+		return fmt.Errorf("-flux: %w", err)
+	}
+	return nil
+}
+
+// A fluxLog writes lines for people to the broker's log, which flux dmesg shows.
+type fluxLog struct{ conn *flux.Conn }
+
+func (l *fluxLog) Write(text []byte) (int, error) {
+	for line := range strings.Lines(string(text)) {
+		level, text := flux.LogInfo, strings.TrimPrefix(strings.TrimSuffix(line, "\n"), "manager: ")
+		if rest, ok := strings.CutPrefix(text, "error: "); ok {
+			level, text = flux.LogErr, rest
+		} else if rest, ok := strings.CutPrefix(text, "warning: "); ok {
+			level, text = flux.LogWarning, rest
+		}
+		l.say(level, text)
+	}
+	return len(text), nil
+}
+
+func (l *fluxLog) say(level int, text string) {
+	_ = l.conn.Log(flux.LogEntry{Level: level, Name: serviceName, Text: text}) // when the broker is gone nobody reads it
+}
+
+// receive handles a message of the instance.
+func (b *broker) receive(f *flux.Message) {
+	m := message{Topic: f.Topic}
+	if f.Payload != nil {
+		text, err := f.JSON()
+		if err != nil && f.Errnum == 0 {
+			b.malformed(f, err)
+			return
+		}
+		m.Payload = text
+	}
+	switch f.Type {
+	case flux.TypeRequest:
+		b.request(f, m)
+	case flux.TypeResponse:
+		if f.Rolemask&flux.RoleOwner == 0 {
+			return // whom the instance does not know asks nothing of it
+		}
+		if f.Matchtag != 0 {
+			m.Matchtag = &f.Matchtag
+		}
+		if m.Errnum = int(f.Errnum); m.Errnum != 0 {
+			m.Payload, m.Errstr = nil, errorText(f)
+		}
+		b.p.message(m, len(f.Payload), nil)
+	}
+}
+
+func errorText(f *flux.Message) string {
+	var e *flux.Error
+	if errors.As(f.Err(), &e) {
+		return e.Text
+	}
+	return ""
+}
+
+// malformed answers a request whose payload is no JSON object.
+func (b *broker) malformed(f *flux.Message, err error) {
+	if f.Type == flux.TypeRequest && !f.Flags.Has(flux.FlagNoResponse) {
+		r := f.RespondError(errno.Protocol, err.Error())
+		r.UserID, r.Rolemask = f.UserID, f.Rolemask // for senderOf
+		_ = b.conn.Send(r)
+	}
+}
+
+func (b *broker) request(f *flux.Message, m message) {
+	sender, tag, streaming := senderOf(f), f.Matchtag, f.Flags.Has(flux.FlagStreaming)
+	m.Sender, m.UserID, m.Rolemask, m.Streaming = &sender, &f.UserID, &f.Rolemask, &streaming
+	if f.Flags.Has(flux.FlagNoResponse) {
+		tag = 0
+	}
+	m.Matchtag = &tag
+	if f.Topic == topicDisconnect {
+		for a := range b.routes {
+			if a.sender == sender {
+				delete(b.routes, a)
+			}
+		}
+	}
+	if tag != 0 {
+		to := *f
+		to.Payload = nil // it may wait for long
+		b.routes[asked{sender, tag}] = &to
+	}
+	b.p.message(m, len(f.Payload), nil)
+}
+
+// send sends what the process has for the instance.
+func (b *broker) send(o output) {
+	var payload []byte
+	if o.Payload != nil {
+		text, err := json.Marshal(o.Payload)
+		if err != nil {
+			o.Errnum, o.Errstr = errno.Invalid, err.Error()
+		}
+		payload = flux.Text(text)
+	}
+	var m flux.Message
+	switch {
+	case o.Event != "":
+		m = flux.NewEvent(o.Event, payload)
+		if o.Private {
+			m.Flags |= flux.FlagPrivate
+		}
+	case strings.HasPrefix(o.Topic, serviceName+"."):
+		a := asked{or(o.Sender, ""), o.Matchtag}
+		to := b.routes[a]
+		if to == nil {
+			return // nobody waits
+		}
+		m = to.Respond(payload)
+		m.UserID, m.Rolemask = to.UserID, to.Rolemask // for senderOf
+		if o.Errnum != 0 || !to.Flags.Has(flux.FlagStreaming) {
+			delete(b.routes, a)
+		}
+		if o.Errnum != 0 {
+			if m.Errnum, m.Payload = uint32(o.Errnum), nil; o.Errstr != "" {
+				m.Payload = flux.Text(o.Errstr)
+			}
+		}
+	default:
+		m = flux.NewRequest(o.Topic, payload)
+		if m.Matchtag = o.Matchtag; o.Nodeid != nil {
+			m.Nodeid = uint32(*o.Nodeid)
+		}
+		if o.Stream {
+			m.Flags |= flux.FlagStreaming
+		}
+	}
+	if err := b.conn.Send(m); err != nil {
+		b.c.broken(err)
+	}
+}
