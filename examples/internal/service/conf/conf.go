@@ -10,8 +10,8 @@
 //   - The tables job-manager.prolog and job-manager.epilog suffice; there is no plugin to
 //     load. job-manager.plugins is ignored.
 //   - job-manager.max-active-jobs is the number of active jobs that a user may have.
-//   - job-manager.perilog.partial-release = true frees each node when its epilog is done.
-//     The logs of such jobs have events that flux-core does not know.
+//   - Each node is free when its epilog is done; job-manager.perilog.partial-release = false
+//     frees all of them at the end. Logs have events for that, which flux-core ignores.
 //   - kill-timeout is one minute by default.
 //   - job-manager.perilog.log-ignore has regular expressions of Go, which know a little more
 //     than those of POSIX, and no back references.
@@ -217,7 +217,8 @@ func (f *fault) manager(cfg *service.Config, value json.RawMessage, imp string) 
 		Epilogs:      f.action("epilog", t.take("epilog"), imp),
 	}
 	t = f.read("perilog: error unpacking config: %w", t.take("perilog"))
-	a.WholeJob = !t.bool("partial-release").Value
+	partial := t.bool("partial-release")
+	a.WholeJob = partial.Set && !partial.Value
 	cfg.LogIgnore = f.logIgnore(t.take("log-ignore"))
 	cfg.Manager.Actions = a
 }

@@ -65,8 +65,7 @@ func TestParse(t *testing.T) {
 					Command: []string{"/bin/imp", "run", "prolog"}, PerRank: true, Timeout: fsd.Forever,
 					KillTimeout: fsd.Duration(1500 * time.Millisecond), CancelOnException: &no,
 				}},
-				Epilogs:  []perilog.ActionConfig{{Command: []string{"/bin/epilog", "x"}, Timeout: fsd.Duration(30 * time.Second)}},
-				WholeJob: true,
+				Epilogs: []perilog.ActionConfig{{Command: []string{"/bin/epilog", "x"}, Timeout: fsd.Duration(30 * time.Second)}},
 			},
 		},
 		Queues: map[string]service.Queue{
@@ -92,12 +91,18 @@ func TestParse(t *testing.T) {
 	got, err = Parse(got, []byte("{}")) // what is not there any more is as by default
 	require.NoError(t, err)
 	require.Equal(t, service.Config{
-		Manager: joblife.Config{Owner: 100, QueuesStopped: true, Actions: perilog.Config{WholeJob: true}},
+		Manager: joblife.Config{Owner: 100, QueuesStopped: true},
 		Queues:  map[string]service.Queue{},
 	}, got)
 
+	for text, whole := range map[string]bool{`{}`: false, `{"partial-release":true}`: false, `{"partial-release":false}`: true} {
+		got, err = Parse(service.Config{}, []byte(`{"job-manager":{"perilog":`+text+`}}`))
+		require.NoError(t, err)
+		require.Equal(t, whole, got.Manager.Actions.WholeJob, text)
+	}
+
 	got, err = Parse(service.Config{}, []byte(`{"job-manager":{"inactive-age-limit":"inf","inactive-num-limit":-1,
-		"prolog":{"command":["a"],"timeout":"0"},"housekeeping":{"command":["b"],"release-after":"inf"},"perilog":{"partial-release":true}}}`))
+		"prolog":{"command":["a"],"timeout":"0"},"housekeeping":{"command":["b"],"release-after":"inf"}}}`))
 	require.NoError(t, err)
 	require.Equal(t, service.Config{Queues: map[string]service.Queue{}, Manager: joblife.Config{QueuesStopped: true, Actions: perilog.Config{
 		Prologs:      []perilog.ActionConfig{{Command: []string{"a"}, Timeout: fsd.Forever}},
