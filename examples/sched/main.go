@@ -1,10 +1,11 @@
 // Command sched is a scheduler as a process. It speaks the allocation protocol of
-// RFC 27 and the acquisition protocol of RFC 28, one JSON object on each line, on
-// standard input and output or on a unix socket.
+// RFC 27 and the acquisition protocol of RFC 28, with a running Flux, or one JSON object
+// on each line, on standard input and output or on a unix socket.
 //
 //	sched [flags]                     standard input and output, until the input ends
 //	sched [flags] -listen unix:PATH   a socket, until it is interrupted
 //	sched [flags] -sample             plays a recorded conversation
+//	sched [flags] -flux[=URI]         schedules a running Flux
 //
 // Begin with -sample, which needs no input; add -policy fifo to see what backfill
 // gains. -v prints on standard error what happens to each job. A summary comes at the
@@ -12,7 +13,7 @@
 // usage.
 //
 // Package rset/sched has the session, the queue and the policies. This command adds lines, a
-// socket, the clock, errnums, and what people are told.
+// socket, a client of Flux, the clock, errnums, and what people are told.
 //
 //   - fifo: the first job of the queue starts as soon as it can, and no job before it. The
 //     first eight are told when that may be, at most once in each -forecast-period.
@@ -65,6 +66,35 @@
 // A socket has one session at a time, with its own inventory and jobs. Only the user who
 // started it may connect.
 //
+// # In a running Flux
+//
+// With flux-core 0.88 the broker of rank 0 loads it as a module, in place of the scheduler
+// that is there:
+//
+//	flux module remove sched-simple
+//	flux module load --loader=/PATH/sched --name=sched-joblife /PATH/sched -policy easy
+//	flux module stats sched-joblife
+//
+// The way back is to remove sched-joblife and to load sched-simple: each learns from the manager
+// and the KVS what jobs hold, and no job is disturbed. The arguments are the flags above, and those
+// of sched-simple: queue-depth=N or unlimited, mode=limited=N, log-level=LEVEL and
+// test-hello-nopartial. Without queue-depth all requests come, where sched-simple takes 8;
+// -fit worst takes nodes in flux-core's order. flux dmesg shows the log.
+//
+// A Python module that does os.execv(SCHED, [NAME, "-flux", *args]) in mod_main works too, and
+// without a module the owner of the instance can run it as a client: sched -flux in the
+// environment of the instance, or -flux=local://PATH. A client whose broker is gone waits for it.
+//
+//   - A job's R is in the KVS, as job.ID.R, before the manager learns of it. If that fails, no job
+//     starts: the manager gets an errnum, and after a wait the next session begins.
+//   - A session ends with its manager, too. The wait is 50 ms, and then twice as long each time, up
+//     to 5 s. Without resource.acquire the program ends, as sched-simple does.
+//   - A job that cannot have what the hello says, or whose R is not in the KVS, gets the fatal
+//     exception scheduler-restart. If it is not known what it holds, nothing starts before it has
+//     gone; sched-simple goes on, and may give its nodes to another.
+//   - Only the owner of the instance may ask, as with sched-simple. sched.holders wants a stream.
+//   - Bits 1 and 4 of flux module debug deny requests and expirations; 2 tells jobs their places.
+//
 // # Time
 //
 // With -now the time is the one given and advances with the t_submit of requests, so the
@@ -79,12 +109,24 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 )
 
-func main() { lines.Main(program) }
+func main() {
+	args, err := flux.Arguments(os.Args)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "sched:", err)
+		os.Exit(lines.ExitFault)
+	}
+	if os.Args = args; os.Getenv(flux.ModuleURI) != "" {
+		os.Args = flags(args)
+	}
+	lines.Main(program)
+}
 
 func program() *lines.Program { return new(options).program() }
 

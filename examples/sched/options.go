@@ -1,15 +1,19 @@
 package main
 
 import (
+	"context"
 	_ "embed"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
@@ -26,6 +30,8 @@ type options struct {
 	depth  int // of backfill; 0: all
 	fit    pool.Fit
 	period time.Duration // of forecasts; 0: none
+	level  int           // of what goes to the log of a broker
+	whole  bool          // a job is told with all that it got, also with what it gave back
 
 	patience time.Duration // with a hello, and with a peer that does not read
 }
@@ -41,7 +47,7 @@ var fits = map[string]pool.Fit{"best": pool.FitBest, "worst": pool.FitWorst}
 
 // program returns the program with these options, which its flags set.
 func (o *options) program() *lines.Program {
-	*o = options{policy: "fifo", depth: defaultDepth, period: time.Second, patience: 5 * time.Minute}
+	*o = options{policy: "fifo", depth: defaultDepth, period: time.Second, level: flux.LogInfo, patience: 5 * time.Minute}
 	f := flag.NewFlagSet("sched", flag.ContinueOnError)
 	f.Func("policy", "fifo or easy (default fifo)", func(s string) error {
 		if policies[s] == nil {
@@ -56,7 +62,7 @@ func (o *options) program() *lines.Program {
 		}
 		return nil
 	})
-	f.Func("queue-depth", "accept at most `N` outstanding requests (default: any number)", number(&o.limit))
+	f.Func("queue-depth", "accept at most `N` outstanding requests, or unlimited (default unlimited)", o.depthOf)
 	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), number(&o.depth))
 	f.Func("forecast-period", "policy fifo tells the first 8 jobs their start, at most once in `SECONDS`; 0: never (default 1)", func(s string) error {
 		t, err := strconv.ParseFloat(s, 64)
@@ -66,7 +72,21 @@ func (o *options) program() *lines.Program {
 		o.period = time.Duration(min(t, 1e9) * float64(time.Second))
 		return nil
 	})
-	return &lines.Program{
+	f.Func("mode", "unlimited, or limited=`N`: another name of -queue-depth", func(s string) error {
+		n, limited := strings.CutPrefix(s, "limited=")
+		if !limited && s != "unlimited" {
+			return errors.New("want unlimited, or limited=N")
+		}
+		return o.depthOf(n)
+	})
+	f.Func("log-level", "with -flux, log what is at least so urgent: `LEVEL` is one of\n"+strings.Join(levels, ", ")+" (default info)", func(s string) error {
+		if o.level = slices.Index(levels, s); o.level < 0 {
+			return errors.New("want one of " + strings.Join(levels, ", "))
+		}
+		return nil
+	})
+	f.BoolVar(&o.whole, "test-hello-nopartial", false, "with -flux, do not take over jobs in part")
+	program := &lines.Program{
 		Name: "sched", About: about, Later: "t_submit only", Flags: f, Options: &o.Options,
 		Sample: sample, Serve: o.serve, Accept: o.accept,
 		Begin: func(out, stderr io.Writer) (lines.Peer, error) {
@@ -74,6 +94,40 @@ func (o *options) program() *lines.Program {
 			return s, s.hello()
 		},
 	}
+	f.BoolFunc("flux", "attach to a running Flux as its scheduler.\n-flux=`URI` names the instance (default: that of the environment)", func(s string) error {
+		uri := ""
+		if s != "true" {
+			uri = s
+		}
+		program.Attach = func(ctx context.Context, stderr io.Writer) error { return o.attach(ctx, uri, stderr) }
+		return nil
+	})
+	return program
+}
+
+// levels are the levels of a log, by number.
+var levels = []string{"emerg", "alert", "crit", "err", "warning", "notice", "info", "debug"}
+
+// depthOf sets the limit of requests.
+func (o *options) depthOf(s string) error {
+	if s == "unlimited" {
+		o.limit = 0
+		return nil
+	}
+	return number(&o.limit)(s)
+}
+
+// flags returns arguments as flags: those of sched-simple, as flux module load has them, begin
+// without a dash.
+func flags(args []string) []string {
+	args = slices.Clone(args)
+	for i, a := range args {
+		switch key, _, _ := strings.Cut(a, "="); key {
+		case "queue-depth", "mode", "log-level", "test-hello-nopartial":
+			args[i] = "-" + a
+		}
+	}
+	return args
 }
 
 // number returns what sets n, a number of 1 or more.

@@ -1,21 +1,20 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
-	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
@@ -34,7 +33,7 @@ var errnums = []struct {
 	err    error
 	errnum int
 }{
-	{alloc.ErrLimit, errno.Size}, {alloc.ErrMessage, errno.Protocol}, {pool.ErrAcquire, errno.Protocol},
+	{alloc.ErrLimit, errno.Size}, {alloc.ErrMessage, errno.Protocol}, {flux.ErrMessage, errno.Protocol}, {pool.ErrAcquire, errno.Protocol},
 	{pool.ErrInfeasible, errno.Overflow}, {pool.ErrNotFound, errno.NoEntry}, {pool.ErrExists, errno.Exists},
 	{errNoTopic, errno.NoSys}, {errNoInventory, errno.Again}, {sched.ErrNotReady, errno.Again}, {sched.ErrExists, errno.Exists}, {sched.ErrNoR, errno.NoEntry}, {sched.ErrLimit, errno.NoMemory},
 }
@@ -54,13 +53,23 @@ func errnumOf(err error) int {
 // textOf returns what an error says to the peer.
 func textOf(err error) string { return strings.TrimPrefix(err.Error(), "sched: ") }
 
+// A peer is the other end of a conversation, with the ways to it.
+type peer interface {
+	send(topic string, m alloc.Message)
+	// reply answers the message that is handled. The error says that the way has no room for it.
+	reply(l alloc.Line) error
+	// refuse answers the message that is handled and changed nothing.
+	refuse(l alloc.Line, why error)
+	// log tells people, with a level of package flux.
+	log(level int, text string)
+}
+
 // session is the scheduler's end of a conversation.
 type session struct {
 	*sched.Scheduler
 	stats
 	now     eventlog.Timestamp // of the line; it never goes back
-	out     io.Writer
-	stderr  io.Writer
+	to      peer
 	clock   *lines.Clock
 	greeted bool  // a hello was answered to its end
 	line    int   // the number of the line that is handled
@@ -69,17 +78,26 @@ type session struct {
 	verbose bool
 }
 
+// newSession returns a session in lines.
 func newSession(o options, out, stderr io.Writer) *session {
-	s := &session{out: out, stderr: stderr, clock: o.NewClock(), stats: newStats(), verbose: o.Verbose}
+	s := &session{clock: o.NewClock(), stats: newStats(), verbose: o.Verbose}
+	s.to = wire{s, out, stderr}
 	cfg := sched.Config{
 		Policy: policies[o.policy](o), Fit: o.fit, Limit: o.limit, Annotate: true, Forecast: o.period,
 	}
 	if o.Verbose {
-		cfg.Logf = s.errorf
+		cfg.Logf = s.debugf
 	}
 	s.Scheduler = sched.New(cfg)
 	s.tick()
 	return s
+}
+
+// renew begins another session with the same inventory. Nothing is known of jobs.
+func (s *session) renew() error {
+	s.greeted = false
+	s.since, s.cores, s.held = make(map[jobid.ID]eventlog.Timestamp), make(map[jobid.ID]int64), 0
+	return s.Hello(alloc.Announcement{})
 }
 
 // tick advances the time. If the clock is set back, the time does not change here.
@@ -121,11 +139,11 @@ func (s *session) logAnswer(a alloc.Response) {
 	name := fmt.Sprintf("job %d (%v)", uint64(a.ID), a.ID)
 	switch a.Type {
 	case alloc.ResponseSuccess:
-		s.errorf("%s gets %v", name, a.R)
+		s.debugf("%s gets %v", name, a.R)
 	case alloc.ResponseDeny:
-		s.errorf("%s denied: %s", name, a.Note)
+		s.debugf("%s denied: %s", name, a.Note)
 	case alloc.ResponseCancel:
-		s.errorf("%s canceled", name)
+		s.debugf("%s canceled", name)
 	case alloc.ResponseAnnotate:
 		var m struct {
 			Sched struct {
@@ -133,33 +151,22 @@ func (s *session) logAnswer(a alloc.Response) {
 			} `json:"sched"`
 		}
 		if _ = json.Unmarshal(a.Annotations, &m); m.Sched.Start != nil { // these are ours
-			s.errorf("%s is to start at %v", name, *m.Sched.Start)
+			s.debugf("%s is to start at %v", name, *m.Sched.Start)
 		} else {
-			s.errorf("the start of %s is no longer known", name)
+			s.debugf("the start of %s is no longer known", name)
 		}
 	}
 }
 
-// errorf writes a message for people about the line that is handled.
-func (s *session) errorf(format string, args ...any) {
-	where := ""
-	if s.line > 0 {
-		where = fmt.Sprintf("line %d: ", s.line)
-	}
-	fmt.Fprintf(s.stderr, "sched: %s%s\n", where, lines.Escape(fmt.Sprintf(format, args...)))
+// logf tells people about the message that is handled.
+func (s *session) logf(level int, format string, args ...any) {
+	s.to.log(level, lines.Escape(fmt.Sprintf(format, args...)))
 }
 
-// write writes a line. After the first failure it writes nothing.
-func (s *session) write(b []byte, err error) {
-	if err == nil && s.failed == nil {
-		_, err = s.out.Write(b)
-	}
-	if err != nil && s.failed == nil {
-		s.failed = fmt.Errorf("output: %w", err)
-	}
-}
+func (s *session) errorf(format string, args ...any) { s.logf(flux.LogErr, format, args...) }
+func (s *session) debugf(format string, args ...any) { s.logf(flux.LogDebug, format, args...) }
 
-func (s *session) send(topic string, m alloc.Message) { s.write(alloc.AppendMessage(nil, topic, m)) }
+func (s *session) send(topic string, m alloc.Message) { s.to.send(topic, m) }
 
 // hello begins the conversation.
 func (s *session) hello() error {
@@ -177,48 +184,31 @@ func (s *session) Take(text lines.Line) error {
 	if err == nil {
 		l, m, err = alloc.ParseFromManager(text.Text)
 	}
-	switch {
-	case l.Topic != "":
+	if l.Topic == "" && text.Err == nil && isEvent(text.Text) {
+		return s.failed
+	}
+	return s.handle(l, m, err)
+}
+
+// handle does what a message says, with what alloc.ParseFromManager returns, and what follows.
+// The error is one that ends the session.
+func (s *session) handle(l alloc.Line, m alloc.Message, err error) error {
+	if l.Topic != "" {
 		s.tick()
 		err = s.dispatch(l, m, err)
-	case text.Err == nil && isEvent(text.Text):
-		return s.failed
-	default:
+	} else {
 		s.Missed(l)
 	}
 	if err != nil {
 		l.Topic = cmp.Or(l.Topic, topicError)
 		s.refused++
 		s.errorf("%.256s: %s", l.Topic, textOf(err))
-		s.write(appendFailure(l, err))
+		s.to.refuse(l, err)
 	}
 	if s.failed == nil {
 		s.decide()
 	}
 	return s.failed
-}
-
-// isEvent reports whether a line is an event: it comes to all who are connected.
-func isEvent(text []byte) bool {
-	var e struct {
-		Event string  `json:"event"`
-		Topic *string `json:"topic,omitempty"`
-	}
-	return strict.Unmarshal(text, &e) == nil && e.Topic == nil
-}
-
-// appendFailure returns the line that answers a message with an error, and names the job
-// of the message if it has one.
-func appendFailure(m alloc.Line, why error) ([]byte, error) {
-	b, err := alloc.Line{Topic: m.Topic, Errnum: errnumOf(why), Errstr: textOf(why)}.AppendText(nil)
-	var payload map[string]json.RawMessage
-	if json.Unmarshal(m.Payload, &payload) != nil {
-		return b, err
-	}
-	if id, fail := strconv.ParseInt(string(payload["id"]), 10, 64); fail == nil && id >= 0 && err == nil {
-		b = fmt.Appendf(bytes.TrimSuffix(b, []byte("}\n")), ",\"id\":%d}\n", id)
-	}
-	return b, err
 }
 
 // ofSession are the messages that a manager sends when the hello is over.
@@ -243,7 +233,7 @@ func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
 		return errors.New("a request has no errnum")
 	case !s.greeted && slices.Contains(ofSession, l.Topic):
 		if s.verbose {
-			s.errorf("%s dropped: it is of another session", l.Topic)
+			s.debugf("%s dropped: it is of another session", l.Topic)
 		}
 		return nil
 	case err != nil:
@@ -254,16 +244,22 @@ func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
 	case l.Topic == pool.TopicAcquire:
 		a, err := pool.ParseAcquire(l.Payload)
 		if err == nil {
-			err = s.Acquire(a)
-		}
-		if err == nil {
-			s.capacity = s.Pool().Inventory().Count("core")
+			err = s.acquire(a)
 		}
 		return err
 	case l.Topic == topicStatus, l.Topic == topicHolders:
 		return s.answer(l.Topic)
 	}
 	return errNoTopic
+}
+
+// acquire takes the inventory, or a change of it.
+func (s *session) acquire(a pool.Acquire) error {
+	err := s.Acquire(a)
+	if err == nil {
+		s.capacity = s.Pool().Inventory().Count("core")
+	}
+	return err
 }
 
 // take takes a message, and responds to those that have a response of their own.
@@ -276,7 +272,7 @@ func (s *session) take(m alloc.Message) error {
 	case alloc.Expiration:
 		if err == nil {
 			s.decide()
-			s.write(alloc.Line{Topic: alloc.TopicExpiration}.AppendText(nil))
+			err = s.to.reply(alloc.Line{Topic: alloc.TopicExpiration})
 		}
 	case alloc.Feasibility: // that a job could never run is an answer as good as any
 		if errors.Is(err, sched.ErrNotReady) {
@@ -286,8 +282,7 @@ func (s *session) take(m alloc.Message) error {
 		if err != nil {
 			l.Errnum, l.Errstr = errnumOf(err), sched.Reason(err)
 		}
-		s.write(l.AppendText(nil))
-		return nil
+		return s.to.reply(l)
 	}
 	s.took(m, err, s)
 	return err

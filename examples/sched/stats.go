@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
@@ -28,6 +29,23 @@ type stats struct {
 
 func newStats() stats {
 	return stats{since: make(map[jobid.ID]eventlog.Timestamp), cores: make(map[jobid.ID]int64)}
+}
+
+// counts are what flux module stats shows.
+type counts struct {
+	Pending   int `json:"pending_jobs"`
+	Running   int `json:"running_jobs"`
+	Adopted   int `json:"adopted"`
+	Allocated int `json:"allocated"`
+	Denied    int `json:"denied"`
+	Canceled  int `json:"canceled"`
+	Done      int `json:"done"`
+	Refused   int `json:"refused"` // messages
+}
+
+func (s *session) counts() counts {
+	st := &s.stats
+	return counts{s.Len(), len(st.cores), st.adopted, st.allocated, st.denied, st.canceled, st.done, s.refused}
 }
 
 // until advances the time, with what is held now.
@@ -99,7 +117,7 @@ func (s *stats) answered(a alloc.Response, now eventlog.Timestamp) {
 func (s *session) summarize() {
 	s.line = 0
 	st := &s.stats
-	s.errorf("%s allocated, %d denied, %d canceled, %s refused; %d adopted, %d done, %d running, %d waiting",
+	s.logf(flux.LogInfo, "%s allocated, %d denied, %d canceled, %s refused; %d adopted, %d done, %d running, %d waiting",
 		lines.Count(st.allocated, "job"), st.denied, st.canceled, lines.Count(s.refused, "line"),
 		st.adopted, st.done, len(st.cores), s.Len())
 	text := fmt.Sprintf("%.1f s", float64(st.end-st.begin))
@@ -109,5 +127,5 @@ func (s *session) summarize() {
 	if st.longest > 0 {
 		text += fmt.Sprintf("; the longest wait was %.1f s, of job %d (%v)", float64(st.longest), uint64(st.longestID), st.longestID)
 	}
-	s.errorf("%s", text)
+	s.logf(flux.LogInfo, "%s", text)
 }

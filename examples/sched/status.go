@@ -46,19 +46,14 @@ func (s *session) answer(topic string) error {
 			return err
 		}
 	}
-	s.write(alloc.Line{Topic: topic, Errnum: alloc.NoData}.AppendText(nil))
-	return nil
+	return s.to.reply(alloc.Line{Topic: topic, Errnum: alloc.NoData})
 }
 
-// reply writes a payload. The error says that a line cannot hold it.
+// reply answers with a payload.
 func (s *session) reply(topic string, payload any) error {
 	b, err := json.Marshal(payload)
 	if err != nil {
 		return err
 	}
-	if b, err = (alloc.Line{Topic: topic, Payload: b}).AppendText(nil); err != nil {
-		return err
-	}
-	s.write(b, nil)
-	return nil
+	return s.to.reply(alloc.Line{Topic: topic, Payload: b})
 }

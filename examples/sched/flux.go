@@ -1,0 +1,269 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// services are those that a scheduler has to be.
+var services = []string{"sched", "feasibility"}
+
+const (
+	startWait = 30 * time.Second      // for what a broker itself answers
+	firstWait = 50 * time.Millisecond // before another session; then twice as long each time
+	maxWait   = 5 * time.Second
+	inbox     = 256  // messages that are not handled
+	maxHeld   = 1024 // requests that wait for a session
+)
+
+var (
+	// errOver ends a session: another follows.
+	errOver = errors.New("the session is over")
+	// errGone is one that an operator has caused.
+	errGone = fmt.Errorf("%w: the job manager is gone", errOver)
+	// errRemoved ends the program.
+	errRemoved = errors.New("the module is removed")
+	// errBlind ends it, too: the module resource is gone, as at the end of an instance.
+	errBlind = errors.New("no more is known of the resources")
+)
+
+// A broker is a connection to a running Flux, and the peer of the sessions with its job manager.
+// All but push belongs to the goroutine of run.
+type broker struct {
+	o      options
+	module bool   // that the broker has loaded; else a client
+	name   string // in the log
+	ascii  bool   // job ids in annotations and in the log begin with f
+
+	ctx  context.Context
+	conn *flux.Conn
+	rank uint32
+	in   chan func() error
+	over chan struct{} // closed when nobody reads in any more
+
+	s       *session
+	era     int                        // counts sessions: what was for an earlier one comes too late
+	failed  int                        // sessions, since the last that stored an R
+	broken  error                      // why run ends
+	at      *flux.Message              // the request that is handled
+	waits   map[jobid.ID]*flux.Message // sched.alloc without its last response
+	held    []*flux.Message            // requests that wait for a session
+	manager string                     // who sends sched.alloc
+	raised  map[jobid.ID]bool          // jobs that got an exception
+	bits    int                        // of flux module debug
+	placed  map[jobid.ID]int           // places in the queue that jobs were told
+	starts  []start                    // to store
+	size    int                        // of starts, in bytes
+}
+
+// attach schedules a running Flux until ctx is done, or until the broker removes its module. A
+// client whose broker is gone waits for another one.
+func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) error {
+	module := uri == "" && os.Getenv(flux.ModuleURI) != ""
+	if module {
+		uri = os.Getenv(flux.ModuleURI)
+	}
+	conf := *o
+	if o.Verbose {
+		conf.level = flux.LogDebug
+	}
+	conf.Verbose = conf.level >= flux.LogDebug
+	for dial := flux.Dial; ; dial = flux.Redial {
+		b := &broker{o: conf, module: module, name: filepath.Base(os.Args[0]), ascii: !wide(os.Getenv), ctx: ctx}
+		err := b.visit(uri, dial)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return nil
+		case module || !errors.Is(err, flux.ErrLost):
+			return fmt.Errorf("-flux: %w", err)
+		}
+		fmt.Fprintf(stderr, "sched: %s; it tries again\n", lines.Escape(err.Error()))
+	}
+}
+
+// wide reports whether the environment lets job ids begin with ƒ, as flux-core sees it.
+func wide(getenv func(string) string) bool {
+	locale := cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG"))
+	_, charset, _ := strings.Cut(strings.ToLower(locale), ".")
+	return getenv("FLUX_F58_FORCE_ASCII") == "" && strings.HasPrefix(strings.ReplaceAll(charset, "-", ""), "utf8")
+}
+
+// visit schedules for one connection. It returns nil if somebody has asked for the end.
+func (b *broker) visit(uri string, dial func(context.Context, flux.Config) (*flux.Conn, error)) error {
+	b.in, b.over = make(chan func() error, inbox), make(chan struct{})
+	b.s = newSession(b.o, nil, nil)
+	b.s.to = b
+	b.raised = make(map[jobid.ID]bool)
+	conn, err := dial(b.ctx, flux.Config{URI: uri, Handle: func(m flux.Message) {
+		b.push(func() error { return b.receive(&m) })
+	}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	b.conn = conn
+	err = b.serve()
+	close(b.over)
+	if b.ctx.Err() != nil || errors.Is(err, errRemoved) {
+		b.s.summarize()
+		err = nil
+	} else {
+		b.log(flux.LogErr, err.Error())
+		if b.module && errors.Is(err, errBlind) {
+			err = nil // a broker takes the failure of a module for its own
+		}
+	}
+	if b.module {
+		conn.Leave(err)
+	}
+	return err
+}
+
+// push has f called by the goroutine of run. It is called by that of the connection.
+func (b *broker) push(f func() error) {
+	select {
+	case b.in <- f:
+	case <-b.over:
+	}
+}
+
+// serve goes from one session to the next.
+func (b *broker) serve() error {
+	if err := b.register(); err != nil {
+		return err
+	}
+	if err := b.acquire(); err != nil {
+		return err
+	}
+	for {
+		err := b.session()
+		if !errors.Is(err, errOver) {
+			return err
+		}
+		wait := min(firstWait<<min(b.failed, 10), maxWait)
+		b.failed++
+		level := flux.LogErr
+		if errors.Is(err, errGone) {
+			level = flux.LogWarning
+		}
+		b.log(level, fmt.Sprintf("%v; another begins in %v", err, wait))
+		waited := false
+		time.AfterFunc(wait, func() { b.push(func() error { waited = true; return nil }) })
+		if err := b.run(func() bool { return waited }); err != nil {
+			return err
+		}
+	}
+}
+
+// register becomes the scheduler of the instance.
+func (b *broker) register() error {
+	ctx, cancel := context.WithTimeout(b.ctx, startWait)
+	defer cancel()
+	text, err := b.conn.Attr(ctx, "rank")
+	if err != nil {
+		return err
+	}
+	rank, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || rank != 0 {
+		return fmt.Errorf("this is the broker of rank %s: a scheduler belongs on rank 0", text)
+	}
+	b.rank = uint32(rank)
+	for _, service := range services {
+		err := b.conn.Register(ctx, service)
+		if flux.Errnum(err) == errno.Exists {
+			return fmt.Errorf("the instance has a scheduler, remove its module first: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if b.module { // before there is an inventory: rc1 goes on, and other brokers can join
+		return b.conn.Running()
+	}
+	return nil
+}
+
+// acquire asks for the inventory, and waits for it. What follows comes for the whole time of the
+// connection, whatever becomes of the sessions.
+func (b *broker) acquire() error {
+	q := flux.NewRequest(pool.TopicAcquire, nil)
+	q.Flags |= flux.FlagStreaming
+	_, err := b.conn.Start(q, func(m flux.Message, err error) {
+		b.push(func() error { return b.acquired(&m, err) })
+	})
+	if err != nil {
+		return err
+	}
+	return b.run(func() bool { return b.s.Pool() != nil })
+}
+
+// run handles what comes until a condition holds.
+func (b *broker) run(until func() bool) (err error) {
+	for err == nil && !until() {
+		if len(b.in) == 0 {
+			b.places()
+			b.store() // all that has come together
+		}
+		select {
+		case <-b.ctx.Done():
+			return b.ctx.Err()
+		case <-b.conn.Done():
+			return b.conn.Err()
+		case f := <-b.in:
+			err = f()
+		case <-b.s.due():
+			err = b.s.wake()
+		}
+		if err == nil {
+			err, b.broken = b.broken, nil
+		}
+	}
+	return err
+}
+
+// ask sends a request, handles what comes, and returns the error of the last response. each gets
+// the responses that are no errors.
+func (b *broker) ask(q flux.Message, each func(m *flux.Message)) error {
+	var ended bool
+	var last error
+	_, err := b.conn.Start(q, func(m flux.Message, err error) {
+		b.push(func() error {
+			if err == nil {
+				each(&m)
+			}
+			ended, last = err != nil || !m.Flags.Has(flux.FlagStreaming), err
+			return nil
+		})
+	})
+	if err == nil {
+		err = b.run(func() bool { return ended })
+	}
+	if err != nil {
+		return err
+	}
+	return last
+}
+
+// log writes to the log of the broker.
+func (b *broker) log(level int, text string) {
+	if b.ascii {
+		text = strings.ReplaceAll(text, "ƒ", "f")
+	}
+	if level <= b.o.level {
+		_ = b.conn.Log(flux.LogEntry{Level: level, Rank: b.rank, Name: b.name, Text: text}) // it may be gone
+	}
+}

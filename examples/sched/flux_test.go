@@ -1,0 +1,463 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/fluxtest"
+	"github.com/joblife/joblife/examples/internal/lines"
+)
+
+// The resources of the instance, and what a job has of it.
+const (
+	fluxR   = `{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}],"nodelist":["n[0-1]"]}}`
+	rankR   = `{"version":1,"execution":{"R_lite":[{"rank":"%d","children":{"core":"0"}}],"nodelist":["n%[1]d"]}}`
+	nobody  = 4711
+	waitFor = 20 * time.Second
+)
+
+// An instance is a Flux with a job manager, resources and a KVS that the test plays, and sched.
+type instance struct {
+	*fluxtest.Broker
+	t      *testing.T
+	ctx    context.Context
+	seen   chan flux.Message    // requests of sched, and what the manager gets
+	acq    func(flux.Message)   // answers resource.acquire
+	acqs   flux.Message         // that request
+	hellos []string             // what the manager tells
+	kvs    map[string]string    // values by key
+	conn   *flux.Conn           // of the manager
+	stop   func()               // sched
+	end    func() (int, string) // waits for its end
+}
+
+// startInstance starts an instance and sched as a client of its broker.
+func startInstance(t *testing.T, hellos []string, kvs map[string]string, args ...string) *instance {
+	i := newInstance(t, hellos, kvs)
+	i.run(append([]string{"-flux=" + i.URI()}, args...)...)
+	return i
+}
+
+func newInstance(t *testing.T, hellos []string, kvs map[string]string) *instance {
+	t.Setenv("LC_ALL", "C")
+	ctx, cancel := context.WithTimeout(context.Background(), waitFor)
+	t.Cleanup(cancel)
+	i := &instance{Broker: fluxtest.Start(t), t: t, ctx: ctx, seen: make(chan flux.Message, 1000), hellos: hellos, kvs: kvs}
+	note := func(q flux.Message) { i.seen <- q }
+	i.Serve("resource.acquire", func(q flux.Message, answer func(flux.Message)) {
+		i.acqs, i.acq = q, answer
+		note(q)
+		answer(q.Respond(flux.Text(`{"resources":` + fluxR + `,"up":"0-1"}`)))
+	})
+	i.Serve("job-manager.sched-hello", func(q flux.Message, answer func(flux.Message)) {
+		note(q)
+		for _, h := range i.hellos {
+			answer(q.Respond(flux.Text(h)))
+		}
+		answer(q.RespondError(errno.NoData, ""))
+	})
+	i.Serve("job-manager.sched-ready", func(q flux.Message, answer func(flux.Message)) {
+		note(q)
+		answer(q.Respond(flux.Text(`{"count":0}`)))
+	})
+	i.Serve("job-manager.raise", func(q flux.Message, answer func(flux.Message)) {
+		note(q)
+		answer(q.Respond(nil))
+	})
+	i.Serve("kvs.lookup", func(q flux.Message, answer func(flux.Message)) {
+		var in struct{ Key string }
+		i.decode(q, &in)
+		value, ok := i.kvs[in.Key]
+		if !ok {
+			answer(q.RespondError(errno.NoEntry, ""))
+			return
+		}
+		text, _ := json.Marshal(map[string]any{"val": treeObj{1, "val", []byte(value)}})
+		answer(q.Respond(flux.Text(text)))
+	})
+	i.Serve("kvs.commit", func(q flux.Message, answer func(flux.Message)) {
+		note(q)
+		answer(q.Respond(flux.Text(`{"rootseq":1}`)))
+	})
+	i.connect()
+	return i
+}
+
+// run runs sched.
+func (i *instance) run(args ...string) {
+	running, stop := context.WithCancel(i.ctx)
+	var stderr bytes.Buffer
+	status := make(chan int, 1)
+	go func() { status <- lines.Run(running, program, args, strings.NewReader(""), io.Discard, &stderr) }()
+	i.end = func() (int, string) { return <-status, stderr.String() }
+	i.stop = stop
+	i.t.Cleanup(stop)
+}
+
+// connect makes the manager a new client.
+func (i *instance) connect() {
+	conn, err := flux.Dial(i.ctx, flux.Config{URI: i.URI(), Handle: func(m flux.Message) { i.seen <- m }})
+	require.NoError(i.t, err)
+	i.t.Cleanup(func() { require.NoError(i.t, conn.Close()) })
+	i.conn = conn
+}
+
+func (i *instance) decode(m flux.Message, out any) {
+	text, err := m.JSON()
+	require.NoError(i.t, err, "%s", m.Payload)
+	require.NoError(i.t, json.Unmarshal(text, out))
+}
+
+// next returns the next message, which has to be of a topic, and its payload.
+func (i *instance) next(topic string) (flux.Message, string) {
+	select {
+	case m := <-i.seen:
+		require.Equal(i.t, topic, m.Topic, "%s", m.Payload)
+		return m, strings.TrimSuffix(string(m.Payload), "\x00")
+	case <-i.ctx.Done():
+		require.FailNow(i.t, "no message", "%s; %v", topic, i.Log())
+	}
+	panic("unreachable")
+}
+
+// ready waits for a session.
+func (i *instance) ready() {
+	i.next("job-manager.sched-hello")
+	i.next("job-manager.sched-ready")
+}
+
+// say sends a request of the manager, as flux-core does: nothing waits for it by its matchtag.
+func (i *instance) say(topic, payload string) {
+	require.NoError(i.t, i.conn.Send(flux.NewRequest(topic, flux.Text(payload))))
+}
+
+func (i *instance) alloc(id int) {
+	i.say("sched.alloc", fmt.Sprintf(`{"id":%d,"priority":16,"userid":1,"t_submit":1,"jobspec":%s}`, id, oneCore))
+}
+
+// call sends a request that is answered.
+func (i *instance) call(topic, payload string) (string, error) {
+	m, err := i.conn.Call(i.ctx, topic, flux.NodeidAny, flux.Text(payload))
+	return strings.TrimSuffix(string(m.Payload), "\x00"), err
+}
+
+// committed returns the keys and values of the next commit.
+func (i *instance) committed() map[string]string {
+	m, _ := i.next("kvs.commit")
+	var in struct {
+		Namespace string
+		Ops       []op
+	}
+	i.decode(m, &in)
+	require.Equal(i.t, "primary", in.Namespace)
+	values := make(map[string]string)
+	for _, o := range in.Ops {
+		require.Equal(i.t, []any{1, "val"}, []any{o.Dirent.Version, o.Dirent.Type})
+		values[o.Key] = string(o.Dirent.Data)
+	}
+	return values
+}
+
+// logged waits for a text in the log: nothing answers those that are written.
+func (i *instance) logged(text string) {
+	require.Eventually(i.t, func() bool { return strings.Contains(strings.Join(i.Log(), "\n"), text) }, waitFor, time.Millisecond, text)
+}
+
+func helloOf(id int, rest string) string {
+	return fmt.Sprintf(`{"id":%d,"priority":16,"userid":1,"t_submit":1.5%s}`, id, rest)
+}
+
+func TestAJobOfARunningFlux(t *testing.T) {
+	i := startInstance(t, nil, nil, "-queue-depth=7", "-policy=easy")
+	q, _ := i.next("resource.acquire")
+	require.True(t, q.Flags.Has(flux.FlagStreaming))
+	_, text := i.next("job-manager.sched-hello")
+	require.Equal(t, `{"partial-ok":true}`, text)
+	_, text = i.next("job-manager.sched-ready")
+	require.Equal(t, `{"mode":"limited","limit":7}`, text)
+
+	// What the job gets is stored before the manager learns of it.
+	release := i.Hold("kvs.commit")
+	i.alloc(5)
+	_, err := i.call("feasibility.check", `{"jobspec":`+oneCore+`}`)
+	require.NoError(t, err)
+	require.Empty(t, i.seen)
+	release()
+	values := i.committed()
+	m, text := i.next("sched.alloc")
+	require.Equal(t, flux.TypeResponse, m.Type)
+	require.Contains(t, text, `{"id":5,"type":0,"annotations":{"sched":{"resource_summary":"rank0/core0"}},"R":`+values["job.0000.0000.0000.0005.R"])
+
+	// Two more: one waits, and is canceled; its note comes by the same route.
+	i.alloc(6)
+	i.committed()
+	i.next("sched.alloc")
+	i.alloc(7)
+	_, text = i.next("sched.alloc")
+	require.Contains(t, text, `{"id":7,"type":1,`)
+	i.say("sched.prioritize", `{"jobs":[[7,20]]}`)
+	i.say("sched.cancel", `{"id":7}`)
+	_, text = i.next("sched.alloc")
+	require.Equal(t, `{"id":7,"type":3}`, text)
+	i.say("sched.alloc", strings.Replace(fmt.Sprintf(`{"id":8,"priority":16,"userid":1,"t_submit":1,"jobspec":%s}`, oneCore), `"count":1`, `"count":3`, 1))
+	_, text = i.next("sched.alloc")
+	require.Contains(t, text, `{"id":8,"type":2,"note":"unsatisfiable`)
+
+	_, err = i.call("sched.expiration", `{"id":5,"expiration":9e9}`)
+	require.NoError(t, err)
+	_, err = i.call("sched.expiration", `{"id":99,"expiration":9e9}`)
+	require.EqualValues(t, errno.NoEntry, flux.Errnum(err))
+	_, err = i.call("feasibility.check", `{"jobspec":`+strings.Replace(oneCore, `"count":1`, `"count":3`, 1)+`}`)
+	require.ErrorContains(t, err, "unsatisfiable request for 3 slots")
+	require.EqualValues(t, errno.Overflow, flux.Errnum(err))
+
+	// A rank that goes down is used no more; one that is freed is.
+	i.acq(i.acqs.Respond(flux.Text(`{"down":"0"}`)))
+	i.say("sched.free", `{"id":5,"R":`+fmt.Sprintf(rankR, 0)+`,"final":true}`)
+	i.say("sched.free", `{"id":6,"R":`+fmt.Sprintf(rankR, 1)+`,"final":true}`)
+	i.alloc(9)
+	require.Contains(t, i.committed()["job.0000.0000.0000.0009.R"], `"rank":"1"`)
+	i.next("sched.alloc")
+	text, err = i.call("sched.resource-status", "{}")
+	require.NoError(t, err)
+	require.Contains(t, text, `"down":{"version":1,"execution":{"R_lite":[{"rank":"0",`)
+	text, err = i.call("sched-simple.stats-get", "{}") // the broker routes the name of a module to it
+	require.EqualValues(t, errno.NoSys, flux.Errnum(err), "a client has no name: %s", text)
+
+	i.stop()
+	status, stderr := i.end()
+	require.Equal(t, lines.ExitOK, status, stderr)
+	i.logged("3 jobs allocated, 1 denied, 1 canceled")
+	require.Contains(t, strings.Join(i.Log(), "\n"), "ready: queue-depth=7 log-level=info policy=easy rank[0-1]/core0")
+}
+
+// The manager tells which jobs hold resources, and the KVS what.
+func TestJobsOfAHello(t *testing.T) {
+	kvs := map[string]string{
+		"job.0000.0000.0000.0001.R": fmt.Sprintf(rankR, 0),
+		"job.0000.0000.0000.0003.R": fmt.Sprintf(rankR, 7), // left the inventory
+	}
+	i := startInstance(t, []string{helloOf(1, ""), helloOf(2, `,"R":`+fmt.Sprintf(rankR, 1)), helloOf(3, "")}, kvs, "-log-level=debug")
+	i.next("resource.acquire")
+	i.next("job-manager.sched-hello")
+	_, text := i.next("job-manager.raise")
+	require.Contains(t, text, `"id":3`)
+	require.Contains(t, text, `"severity":0`)
+	require.Contains(t, text, `"type":"scheduler-restart"`)
+	i.next("job-manager.sched-ready")
+	i.alloc(5)
+	text, err := i.call("sched.resource-status", "{}")
+	require.NoError(t, err)
+	require.Contains(t, text, `"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0-1"`)
+	i.say("sched.free", `{"id":2,"R":`+fmt.Sprintf(rankR, 1)+`,"final":true}`)
+	for i.alloc(6); ; {
+		if m := <-i.seen; m.Topic == "kvs.commit" {
+			require.Contains(t, string(m.Payload), "job.0000.0000.0000.0005.R")
+			break
+		}
+	}
+	require.Contains(t, strings.Join(i.Log(), "\n"), "hello: id=f2 priority=16 userid=1 t_submit=1.5")
+}
+
+// While nobody knows what a job holds, nothing starts, and it gets one exception.
+func TestAJobWhoseRIsNotThere(t *testing.T) {
+	i := startInstance(t, []string{helloOf(1, "")}, nil)
+	i.next("resource.acquire")
+	i.next("job-manager.sched-hello")
+	_, text := i.next("job-manager.raise")
+	require.Contains(t, text, `"id":1`)
+	i.next("job-manager.sched-hello")
+	i.next("job-manager.sched-hello")
+	require.NotContains(t, strings.Join(i.Log(), "\n"), "ready: queue-depth")
+}
+
+// A broker that is gone may have had nothing to schedule; what else the change says counts.
+func TestChangesOfTheInventory(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.acq(i.acqs.Respond(flux.Text(`{"shrink":"1,5"}`)))
+	i.acq(i.acqs.Respond(flux.Text(`{"up":"7"}`)))
+	i.acq(i.acqs.Respond(flux.Text(`{"expiration":2000000000.5}`)))
+	i.logged("resource.acquire: pool: ")
+	i.logged("resource expiration updated to 2000000000.50")
+	text, err := i.call("sched.resource-status", "{}")
+	require.NoError(t, err)
+	require.Contains(t, text, `{"all":{"version":1,"execution":{"R_lite":[{"rank":"0",`)
+}
+
+func TestJobIDsOfALocale(t *testing.T) {
+	for env, want := range map[[2]string]bool{
+		{"LANG", "C.UTF-8"}: true, {"LC_ALL", "de_DE.utf8"}: true, {"LANG", "C"}: false, {"LANG", ""}: false, {"LC_ALL", "C"}: false,
+	} {
+		got := wide(func(key string) string {
+			if key == env[0] {
+				return env[1]
+			}
+			return map[bool]string{true: "en_US.UTF-8"}[key == "LANG"]
+		})
+		require.Equal(t, want, got, env)
+	}
+	require.False(t, wide(func(string) string { return "C.UTF-8" }), "FLUX_F58_FORCE_ASCII is set")
+}
+
+// An R that is not stored starts no job: the manager learns that the session is over, and the
+// job gets its resources in the next.
+func TestAnRThatIsNotStored(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.Fail("kvs.commit", 28, "no space")
+	i.alloc(5)
+	m, _ := i.next("sched.alloc")
+	require.EqualValues(t, 28, m.Errnum)
+	i.Fail("kvs.commit", 0, "")
+	i.ready()
+	i.alloc(5)
+	i.committed()
+	_, text := i.next("sched.alloc")
+	require.Contains(t, text, `{"id":5,"type":0,`)
+	require.Contains(t, strings.Join(i.Log(), "\n"), "R is not stored: flux: kvs.commit: no space (errno 28); another begins in 50ms")
+}
+
+// A manager that is gone has left nothing. The next one tells what is held.
+func TestTheManagerIsReloaded(t *testing.T) {
+	i := startInstance(t, nil, nil, "-policy=easy")
+	i.next("resource.acquire")
+	i.ready()
+	i.alloc(5)
+	i.committed()
+	i.next("sched.alloc")
+	i.alloc(6)
+	i.committed()
+	i.next("sched.alloc")
+	i.alloc(7)
+	i.next("sched.alloc") // it waits
+	i.hellos = []string{helloOf(5, `,"R":`+fmt.Sprintf(rankR, 1))}
+	require.NoError(t, i.conn.Close())
+	i.connect()
+	i.say("sched.alloc", `{"id":8,"priority":16,"userid":1,"t_submit":1,"jobspec":`+oneCore+`}`) // before it knows a scheduler
+	i.ready()
+	i.alloc(7)
+	require.Contains(t, i.committed()["job.0000.0000.0000.0007.R"], `"rank":"0"`)
+	_, text := i.next("sched.alloc")
+	require.Contains(t, text, `"id":7,"type":0`)
+	text, err := i.call("sched.resource-status", "{}")
+	require.NoError(t, err)
+	require.Contains(t, text, `"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0-1"`)
+}
+
+// A manager that comes later is waited for; a request for an allocation that is refused ends a
+// session, since flux-core's does then.
+func TestASessionBeginsAgain(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.Fail("job-manager.sched-hello", errno.NoSys, "")
+	i.say("sched.alloc", `{"id":5}`)
+	m, _ := i.next("sched.alloc")
+	require.EqualValues(t, errno.Protocol, m.Errnum)
+	i.logged("sched-hello: errno 38")
+	i.Fail("job-manager.sched-hello", 0, "")
+	i.ready()
+}
+
+func TestStrangersGetNothing(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	for _, topic := range []string{"sched.alloc", "sched.free", "sched.resource-status", "feasibility.check"} {
+		q := flux.NewRequest(topic, flux.Text(`{"id":5,"jobspec":{}}`))
+		q.UserID, q.Rolemask = nobody, flux.RoleUser
+		answered := make(chan error, 1)
+		_, err := i.conn.Start(q, func(_ flux.Message, err error) { answered <- err })
+		require.NoError(t, err)
+		err = <-answered
+		require.EqualValues(t, errno.Perm, flux.Errnum(err), topic)
+		require.ErrorContains(t, err, "owner")
+	}
+	bye := flux.NewRequest("sched.disconnect", nil)
+	bye.UserID, bye.Rolemask = nobody, flux.RoleUser
+	require.NoError(t, i.conn.Send(bye))
+	_, err := i.call("sched.nosuch", "{}")
+	require.EqualValues(t, errno.NoSys, flux.Errnum(err))
+	_, err = i.call("sched.holders", "{}")
+	require.EqualValues(t, errno.Protocol, flux.Errnum(err))
+	_, err = i.call("feasibility.check", "[]")
+	require.EqualValues(t, errno.Protocol, flux.Errnum(err))
+	_, err = i.call("sched.resource-status", "{}")
+	require.NoError(t, err)
+	require.Empty(t, i.seen, "the session goes on")
+}
+
+// The owner's disconnect that is not the manager's changes nothing.
+func TestAFrontEndComesAndGoes(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.alloc(5)
+	i.committed()
+	i.next("sched.alloc")
+	c, err := flux.Dial(i.ctx, flux.Config{URI: i.URI()})
+	require.NoError(t, err)
+	require.NoError(t, c.CallJSON(i.ctx, "sched.resource-status", flux.NodeidAny, map[string]int{}, nil))
+	require.NoError(t, c.Close())
+	_, err = i.call("sched.resource-status", "{}")
+	require.NoError(t, err)
+	require.Empty(t, i.seen)
+}
+
+func TestABrokerThatIsGone(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.Cut()
+	i.connect()
+	i.next("resource.acquire")
+	i.ready() // a client comes again
+
+	i.acq(i.acqs.RespondError(errno.NoData, ""))
+	status, stderr := i.end()
+	require.Equal(t, lines.ExitFault, status)
+	require.Contains(t, stderr, "no more is known of the resources")
+}
+
+func TestAnInstanceThatCannotHaveThisScheduler(t *testing.T) {
+	for what, want := range map[string]string{
+		"rank": "a scheduler belongs on rank 0", "service.add": "the instance has a scheduler",
+	} {
+		b := fluxtest.Start(t)
+		if what == "rank" {
+			b.SetAttr("rank", "3")
+		} else {
+			b.Fail("service.add", errno.Exists, "")
+		}
+		var stderr bytes.Buffer
+		status := lines.Run(context.Background(), program, []string{"-flux=" + b.URI()}, strings.NewReader(""), io.Discard, &stderr)
+		require.Equal(t, lines.ExitFault, status)
+		require.Contains(t, stderr.String(), want)
+	}
+}
+
+func TestArgumentsOfSchedSimple(t *testing.T) {
+	var o options
+	p := o.program()
+	_, ok := p.Parse(flags([]string{"-policy", "easy", "queue-depth=9", "log-level=debug", "mode=unlimited", "test-hello-nopartial"}), io.Discard, io.Discard)
+	require.True(t, ok)
+	require.Equal(t, options{Options: o.Options, policy: "easy", level: flux.LogDebug, whole: true,
+		depth: defaultDepth, period: time.Second, patience: o.patience}, o)
+	for _, bad := range []string{"queue-depth=0", "queue-depth=x", "mode=foobar", "mode=5", "mode=limited=-1", "log-level=loud", "log_level=debug", "forecast-period=0"} {
+		_, ok := new(options).program().Parse(flags([]string{bad}), io.Discard, io.Discard)
+		require.False(t, ok, bad)
+	}
+}

@@ -1,0 +1,137 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/lines"
+)
+
+// asModule makes the next sched a module of the name: it finds its connection in the environment,
+// and the welcome was read.
+func (i *instance) asModule(name string) {
+	conn, err := net.Dial("unix", strings.TrimPrefix(i.URI(), "local://"))
+	require.NoError(i.t, err)
+	_, err = io.ReadFull(conn, make([]byte, 1))
+	require.NoError(i.t, err)
+	q := flux.NewRequest("service.add", flux.Text(`{"service":"`+name+`"}`)) // a broker does this by itself
+	q.Matchtag = 1
+	text, err := flux.AppendFrame(nil, &q)
+	require.NoError(i.t, err)
+	_, err = conn.Write(text)
+	require.NoError(i.t, err)
+	_, err = flux.NewReader(conn, 0).Read()
+	require.NoError(i.t, err)
+	f, err := conn.(*net.UnixConn).File()
+	require.NoError(i.t, err)
+	require.NoError(i.t, conn.Close())
+	i.t.Setenv(flux.ModuleURI, fmt.Sprintf("fd://%d", f.Fd()))
+	i.t.Cleanup(func() { _ = f.Close() }) // sched has closed it, if all went well
+	i.Serve("module.status", func(q flux.Message, answer func(flux.Message)) {
+		i.seen <- q
+		answer(q.Respond(nil))
+	})
+}
+
+func TestAModuleOfTheBroker(t *testing.T) {
+	i := newInstance(t, nil, nil)
+	i.asModule("sched-joblife")
+	i.run("-flux", "-forecast-period=0")
+	_, text := i.next("module.status")
+	require.Equal(t, `{"status":1,"errnum":0}`, text)
+	i.next("resource.acquire")
+	i.ready()
+	text, err := i.call("sched-joblife.stats-get", "{}")
+	require.NoError(t, err)
+	require.Equal(t, `{"pending_jobs":0,"running_jobs":0,"adopted":0,"allocated":0,"denied":0,"canceled":0,"done":0,"refused":0}`, text)
+	_, err = i.call("sched-joblife.config-reload", "{}")
+	require.NoError(t, err)
+	_, err = i.call("sched-joblife.nosuch", "{}")
+	require.EqualValues(t, errno.NoSys, flux.Errnum(err))
+
+	// flux module debug
+	text, err = i.call("sched-joblife.debug", `{"op":"setbit","flags":1}`)
+	require.NoError(t, err)
+	require.Equal(t, `{"flags":1}`, text)
+	i.alloc(5)
+	_, text = i.next("sched.alloc")
+	require.Equal(t, `{"id":5,"type":2,"note":"DEBUG_FAIL_ALLOC"}`, text)
+	_, err = i.call("sched-joblife.debug", `{"op":"set","flags":6}`)
+	require.NoError(t, err)
+	for id := 6; id < 8; id++ {
+		i.alloc(id)
+		i.committed()
+		i.next("sched.alloc")
+	}
+	i.alloc(8)
+	_, text = i.next("sched.alloc")
+	require.Equal(t, `{"id":8,"type":1,"annotations":{"sched":{"reason_pending":"insufficient resources","jobs_ahead":0}}}`, text)
+	_, err = i.call("sched-joblife.debug", `{"op":"clrbit","flags":2}`)
+	require.NoError(t, err)
+	i.say("sched.free", `{"id":7,"R":`+fmt.Sprintf(rankR, 1)+`,"final":true}`)
+	i.committed()
+	_, text = i.next("sched.alloc")
+	require.Contains(t, text, `{"id":8,"type":0,"annotations":{"sched":{"jobs_ahead":null,"reason_pending":null,"resource_summary":"rank1/core0"}},`)
+	_, err = i.call("sched.expiration", `{"id":5,"expiration":9}`)
+	require.ErrorContains(t, err, "a debug bit denies it")
+	text, err = i.call("sched-joblife.debug", `{"op":"clr","flags":0}`)
+	require.NoError(t, err)
+	require.Equal(t, `{"flags":0}`, text)
+	_, err = i.call("sched-joblife.debug", `{}`)
+	require.EqualValues(t, errno.Protocol, flux.Errnum(err))
+
+	stranger := flux.NewRequest("sched-joblife.shutdown", nil)
+	stranger.UserID, stranger.Rolemask = nobody, flux.RoleUser
+	require.NoError(t, i.conn.Send(stranger))
+	i.say("sched.shutdown", "{}") // this is no name of the module
+	_, err = i.call("sched-joblife.stats-get", "{}")
+	require.NoError(t, err)
+	i.say("sched-joblife.shutdown", "{}")
+	for _, want := range []string{`{"status":2,"errnum":0}`, `{"status":3,"errnum":0}`} {
+		_, text := i.next("module.status")
+		require.Equal(t, want, text)
+	}
+	status, stderr := i.end()
+	require.Equal(t, lines.ExitOK, status, stderr)
+}
+
+// A module that fails says so, and does not come again: the broker shows why.
+func TestAModuleThatFails(t *testing.T) {
+	i := newInstance(t, nil, nil)
+	i.asModule("sched-joblife")
+	i.Fail("service.add", errno.Exists, "")
+	i.run("-flux")
+	for _, want := range []string{`{"status":2,"errnum":0}`, `{"status":3,"errnum":17}`} {
+		_, text := i.next("module.status")
+		require.Equal(t, want, text)
+	}
+	status, stderr := i.end()
+	require.Equal(t, lines.ExitFault, status)
+	require.Contains(t, stderr, "the instance has a scheduler")
+}
+
+// The end of an instance, where nobody removes this module, is no failure.
+func TestAModuleWhoseResourcesAreGone(t *testing.T) {
+	i := newInstance(t, nil, nil)
+	i.asModule("sched-joblife")
+	i.run("-flux")
+	i.next("module.status")
+	i.next("resource.acquire")
+	i.ready()
+	i.acq(i.acqs.RespondError(125, "the resource module was unloaded"))
+	i.next("module.status")
+	_, text := i.next("module.status")
+	require.Equal(t, `{"status":3,"errnum":0}`, text)
+	status, stderr := i.end()
+	require.Equal(t, lines.ExitOK, status, stderr)
+	i.logged("no more is known of the resources: flux: resource.acquire: the resource module was unloaded")
+}
