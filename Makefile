@@ -141,6 +141,17 @@ browser:
 peers:
 	cd examples/peers && go vet . && $(STATICCHECK) -checks='$(STATICCHECKS)' . && go test -count=1 .
 
+# flux-core's own tests, with examples/manager in place of its job manager, or with
+# examples/sched in place of its schedulers. FLUX_SRC is a built source tree of flux-core, and
+# LIVE some of the tests (default: all that are listed). examples/manager/live/run says more.
+LIVE ?=
+
+.PHONY: live live-sched
+live:
+	@examples/manager/live/run manager $(LIVE)
+live-sched:
+	@examples/manager/live/run sched $(LIVE)
+
 .PHONY: bench
 bench:
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) $(PACKAGES)
