@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service/conf"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // serviceName is the service that the manager is.
@@ -26,6 +29,9 @@ type broker struct {
 	c      *client
 	conn   *flux.Conn
 	routes map[asked]*flux.Message // requests that are not answered to their end
+
+	raisedOf jobid.ID
+	raised   map[string]int // exceptions of that job in the log, by type, that did not come again
 }
 
 // A asked is what names a request.
@@ -43,8 +49,12 @@ func senderOf(m *flux.Message) string {
 	return fmt.Sprint(m.Sender(), " of user ", m.UserID)
 }
 
-// workerVariable says to a process that it is the worker of a keeper.
-const workerVariable = "JOBLIFE_WORKER"
+// workerVariable says to a process that it is the worker of a keeper: "1", or workerEnding if the
+// broker shuts down, so that no epilog begins.
+const (
+	workerVariable = "JOBLIFE_WORKER"
+	workerEnding   = "ending"
+)
 
 // topicStatus is about the state of a module.
 const topicStatus = "module.status"
@@ -70,6 +80,9 @@ func (o *options) work(ctx context.Context, uri string) error {
 	defer conn.Close()
 	log := &fluxLog{conn}
 	if err = o.ask(ctx, conn); err == nil {
+		if os.Getenv(workerVariable) == workerEnding { // before it reads the jobs
+			o.config.Manager.Actions.Epilogs = nil
+		}
 		err = o.serveFlux(ctx, conn, received, log)
 	}
 	if err != nil {
@@ -180,8 +193,45 @@ func (b *broker) receive(f *flux.Message) {
 		if m.Errnum = int(f.Errnum); m.Errnum != 0 {
 			m.Payload, m.Errstr = nil, errorText(f)
 		}
-		b.p.message(m, len(f.Payload), nil)
+		if !f.Flags.Has(flagAgain) || !b.isLogged(m.Payload) {
+			b.p.message(m, len(f.Payload), nil)
+		}
 	}
+}
+
+// flagAgain is on a response of an executor that was told to a worker before. Most that come twice
+// say nothing new; of an exception the worker looks into its log.
+const flagAgain = flux.FlagUser1
+
+// isLogged reports whether a response of an executor is an exception that is in the log of its
+// job. The responses of a job that come again come together.
+func (b *broker) isLogged(payload []byte) bool {
+	var r struct {
+		ID   jobid.ID
+		Type string
+		Data struct{ Type string }
+	}
+	if json.Unmarshal(payload, &r) != nil || r.Type != "exception" {
+		return false
+	}
+	if b.raisedOf != r.ID {
+		b.raisedOf, b.raised = r.ID, make(map[string]int)
+		stored, err := b.p.store.lookup(r.ID)
+		if err != nil {
+			b.p.warnf("job %v: %v", r.ID, err)
+		}
+		for line := range bytes.Lines(stored.Eventlog) {
+			var c struct{ Type string }
+			if e, err := eventlog.Parse(line); err == nil && e.Name == "exception" && json.Unmarshal(e.Context, &c) == nil {
+				b.raised[c.Type]++
+			}
+		}
+	}
+	if b.raised[r.Data.Type] == 0 {
+		return false
+	}
+	b.raised[r.Data.Type]--
+	return true
 }
 
 func errorText(f *flux.Message) string {

@@ -166,7 +166,7 @@ func next[T any](t *testing.T, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(20 * time.Second):
+	case <-time.After(10 * time.Second):
 		require.FailNow(t, "nothing comes")
 	}
 	return v
@@ -346,6 +346,7 @@ func (in *instance) stopped(f func()) {
 	before := workers(in.t)
 	require.Len(in.t, before, 1)
 	require.NoError(in.t, syscall.Kill(before[0], syscall.SIGSTOP))
+	time.Sleep(5 * time.Millisecond) // until all its threads have stopped
 	f()
 	require.NoError(in.t, syscall.Kill(before[0], syscall.SIGKILL))
 	require.Eventually(in.t, func() bool {

@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	osexec "os/exec"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/joblife/joblife/examples/internal/errno"
@@ -36,7 +34,9 @@ type keeper struct {
 
 	mu      sync.Mutex
 	worker  *worker
+	begun   bool                   // the broker knows that requests are served
 	closing bool                   // the broker shuts down
+	left    bool                   // no worker comes any more
 	conf    []byte                 // its configuration, for a client
 	open    map[asked]*request     // requests that are not answered to their end
 	last    uint64                 // the number of the last of them
@@ -46,7 +46,7 @@ type keeper struct {
 	told    map[asked]told         // what was told to streams that go on
 	own     map[asked]func(answer) // the keeper's requests to a worker
 	sched   schedSession
-	exec    map[string]string        // services of executors, by sender
+	exec    execSession
 	started map[jobid.ID]*startedJob // what executors were asked
 }
 
@@ -54,6 +54,7 @@ type keeper struct {
 type request struct {
 	flux.Message
 	number uint64
+	cancel *flux.Message // that ends it
 }
 
 // topicRun runs a process.
@@ -90,7 +91,7 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 	k := &keeper{
 		module: module, file: o.file != "", stderr: stderr, over: make(chan error, 1),
 		open: make(map[asked]*request), calls: make(map[uint32]*calling), tag: firstCall, told: make(map[asked]told),
-		own: make(map[asked]func(answer)), exec: make(map[string]string), started: make(map[jobid.ID]*startedJob),
+		own: make(map[asked]func(answer)), started: make(map[jobid.ID]*startedJob),
 	}
 	k.sched.reset()
 	k.mu.Lock() // no message before there is a worker
@@ -105,10 +106,24 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 	if err = k.follow(ctx); err == nil {
 		err = k.run(ctx)
 	}
+	k.leave()
 	if module {
 		conn.Leave(err)
 	}
 	return err
+}
+
+// leave answers those whom no worker has answered, and who would wait for ever.
+func (k *keeper) leave() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for a, q := range k.open {
+		if !q.Flags.Has(flux.FlagNoResponse) {
+			k.toBroker(q.RespondError(errno.NoSys, "the job manager has ended"))
+		}
+		k.drop(a)
+	}
+	k.left = true
 }
 
 // follow has the keeper hear of what the manager has to know of the broker.
@@ -181,16 +196,16 @@ const (
 // run runs workers one after the other.
 func (k *keeper) run(ctx context.Context) error {
 	var ends []time.Time
-	for first := true; ; first = false {
+	for {
 		w, err := k.start()
 		if err != nil {
 			return err
 		}
-		asked, why := k.await(ctx, w, first)
+		asked, why := k.await(ctx, w)
 		switch {
 		case asked:
 			return cmp.Or(why, k.stop(w))
-		case first && !isClosed(w.ready):
+		case !k.begun:
 			return cmp.Or(w.err, errors.New("the manager ended before it served requests"))
 		case k.broker.Err() != nil:
 			return fmt.Errorf("-flux: %w", k.broker.Err())
@@ -198,7 +213,7 @@ func (k *keeper) run(ctx context.Context) error {
 		now := time.Now()
 		ends = slices.DeleteFunc(append(ends, now), func(t time.Time) bool { return now.Sub(t) > restartPeriod })
 		if len(ends) > maxRestarts {
-			return fmt.Errorf("the manager ended %d times in %v: %w", len(ends), restartPeriod, w.err)
+			return fmt.Errorf("the manager ended %d times in less than %v: %w", len(ends), restartPeriod, w.err)
 		}
 		fmt.Fprintf(k.stderr, "manager: the worker has ended (%v), and another one begins\n", w.err)
 		if err := k.clear(ctx); err != nil {
@@ -213,156 +228,6 @@ func isClosed(c <-chan struct{}) bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// start starts a worker.
-func (k *keeper) start() (*worker, error) {
-	syscall.ForkLock.RLock() // no other child gets the pair
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err == nil {
-		syscall.CloseOnExec(pair[0])
-		syscall.CloseOnExec(pair[1])
-	}
-	syscall.ForkLock.RUnlock()
-	if err != nil {
-		return nil, err
-	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "worker"), os.NewFile(uintptr(pair[1]), "keeper")
-	defer ours.Close()
-	defer theirs.Close()
-	conn, err := net.FileConn(ours)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	w := &worker{cmd: osexec.Command(self, os.Args[1:]...), ready: make(chan struct{}), gone: make(chan struct{})}
-	w.cmd.Env = append(os.Environ(), flux.ModuleURI+"=fd://3", workerVariable+"=1")
-	w.cmd.ExtraFiles = []*os.File{theirs}
-	w.cmd.Stderr = k.stderr
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err := w.cmd.Start(); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	w.conn = flux.New(conn, flux.Config{Handle: func(m flux.Message) { k.fromWorker(w, m) }})
-	k.worker = w
-	go func() {
-		<-w.conn.Done() // all that it sent was handled
-		if w.err = w.cmd.Wait(); w.err == nil {
-			w.err = errors.New("status 0")
-		}
-		close(w.gone)
-	}()
-	return w, nil
-}
-
-// await tells a worker what it has to know when it serves requests, and waits for its end. It
-// reports whether the keeper itself is to end, and why.
-func (k *keeper) await(ctx context.Context, w *worker, first bool) (asked bool, why error) {
-	select {
-	case <-w.ready:
-		k.mu.Lock()
-		err := k.welcome(w, first)
-		k.mu.Unlock()
-		if err != nil {
-			fmt.Fprintln(k.stderr, "manager:", err)
-			_ = w.cmd.Process.Kill() // it has no complete story
-		}
-	case <-w.gone:
-		return false, nil
-	case <-ctx.Done():
-		return true, nil
-	case why := <-k.over:
-		return true, why
-	case <-k.broker.Done():
-		return true, fmt.Errorf("-flux: %w", k.broker.Err())
-	}
-	select {
-	case <-w.gone:
-		return isClosed(ctx.Done()), nil
-	case <-ctx.Done():
-		return true, nil
-	case why := <-k.over:
-		return true, why
-	case <-k.broker.Done():
-		return true, fmt.Errorf("-flux: %w", k.broker.Err())
-	}
-}
-
-// end has the keeper end, once.
-func (k *keeper) end(why error) {
-	select {
-	case k.over <- why:
-	default:
-	}
-}
-
-// stopWait is how long a worker may take to store what is left, and to tell who waits.
-const stopWait = 20 * time.Second
-
-// stop ends a worker.
-func (k *keeper) stop(w *worker) error {
-	_ = w.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
-	select {
-	case <-w.gone:
-	case <-time.After(stopWait):
-		_ = w.cmd.Process.Kill()
-		<-w.gone
-	}
-	if w.cmd.ProcessState.Success() {
-		return nil
-	}
-	return w.err
-}
-
-// clearWait is how long the processes of a worker may take to end.
-var clearWait = startWait
-
-// clear waits until nothing of the worker before is under way: what it wrote, and the processes
-// that it had started, which would run on beside those of the next. One that nobody can kill, or
-// whose node is silent, holds the jobs of all others up for no longer than clearWait.
-func (k *keeper) clear(ctx context.Context) error {
-	var running []*calling
-	k.mu.Lock()
-	for _, c := range k.calls {
-		if c.topic == topicRun {
-			running = append(running, c)
-		}
-	}
-	k.mu.Unlock()
-	limit, cancel := context.WithTimeout(ctx, clearWait)
-	defer cancel()
-	var all sync.WaitGroup
-	for _, c := range running {
-		all.Go(func() { k.kill(limit, c) })
-	}
-	all.Wait()
-	ctx, cancel = context.WithTimeout(ctx, startWait)
-	defer cancel()
-	fence := map[string]any{"namespace": "primary", "flags": 0, "ops": []op{{Key: "joblife.fence", Dirent: value([]byte{})}}}
-	return k.broker.CallJSON(ctx, "kvs.commit", flux.NodeidAny, fence, nil)
-}
-
-// kill kills a process as soon as it has started, and waits for its end.
-func (k *keeper) kill(ctx context.Context, c *calling) {
-	select {
-	case <-c.started:
-		kill := struct {
-			PID    int `json:"pid"`
-			Signum int `json:"signum"`
-		}{c.pid, int(syscall.SIGKILL)}
-		_ = k.broker.CallJSON(ctx, "rexec.kill", c.rank, kill, nil) // it may have ended
-	case <-c.done:
-	case <-ctx.Done():
-	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		fmt.Fprintf(k.stderr, "manager: error: process %d on rank %d does not end, and its rerun may run beside it\n", c.pid, c.rank)
 	}
 }
 
@@ -436,6 +301,11 @@ func (k *keeper) forward(m flux.Message) {
 		return
 	case m.Topic == topicDisconnect:
 		k.disconnect(a.sender)
+	case k.left:
+		if !m.Flags.Has(flux.FlagNoResponse) {
+			k.toBroker(m.RespondError(errno.NoSys, "the job manager has ended"))
+		}
+		return
 	case !k.hasRoom(&m):
 		if !m.Flags.Has(flux.FlagNoResponse) {
 			k.toBroker(m.RespondError(errno.Again, "too many requests wait for the job manager"))
@@ -444,9 +314,15 @@ func (k *keeper) forward(m flux.Message) {
 	case !m.Flags.Has(flux.FlagNoResponse) && m.Matchtag != 0:
 		k.last++
 		k.drop(a) // it gave the matchtag out twice
-		k.open[a] = &request{m, k.last}
+		k.open[a] = &request{Message: m, number: k.last}
 		k.size += sizeOf(&m)
 		k.notice(a, &m)
+	case m.Topic == topicJournal+"-cancel":
+		k.cancel(a.sender, m)
+	case !k.serving():
+		k.last++
+		k.open[asked{fmt.Sprint("request ", k.last), 0}] = &request{Message: m, number: k.last}
+		k.size += sizeOf(&m)
 	}
 	if k.serving() {
 		k.send(m)
@@ -554,28 +430,27 @@ func (k *keeper) answer(m flux.Message) {
 		}
 		m.Payload = flux.Text(text)
 	}
+	k.heeds(a, q, &m)
 	if m.Errnum != 0 || !q.Flags.Has(flux.FlagStreaming) {
 		k.drop(a)
-	}
-	if m.Topic == topicExecHello && m.Errnum != 0 {
-		delete(k.exec, a.sender)
 	}
 	k.toBroker(m)
 }
 
 // welcome tells a worker what goes on: the sessions, and the requests that wait.
-func (k *keeper) welcome(w *worker, first bool) error {
+func (k *keeper) welcome(w *worker) error {
 	w.serving = true
-	if k.conf != nil { // it may have changed since the worker asked
-		k.tell("config-reload", k.conf)
-	}
 	if k.closing {
 		k.tell("broker-shutdown", nil)
 	}
-	if first {
+	if k.conf != nil { // it may have changed since the worker asked
+		k.tell("config-reload", k.conf)
+	}
+	if !k.begun {
 		if err := k.begin(); err != nil {
 			return err
 		}
+		k.begun = true
 	} else if err := k.resume(w); err != nil {
 		return err
 	}
@@ -583,11 +458,17 @@ func (k *keeper) welcome(w *worker, first bool) error {
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.number, b.number) })
 	for _, q := range list {
 		m := q.Message
+		if m.Flags.Has(flux.FlagNoResponse) || m.Matchtag == 0 {
+			k.drop(asked{fmt.Sprint("request ", q.number), 0})
+		}
 		if s := k.told[asked{senderOf(&m), m.Matchtag}]; s != nil {
 			m.Payload = s.again(m.Payload)
 		}
 		if err := w.conn.Send(m); err != nil {
 			return err
+		}
+		if q.cancel != nil {
+			k.send(*q.cancel)
 		}
 	}
 	return nil

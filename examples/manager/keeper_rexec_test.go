@@ -85,5 +85,5 @@ func TestAProcessThatDoesNotEnd(t *testing.T) {
 	in.kill()
 	next(t, r.kills)
 	next(t, r.runs)
-	require.Contains(t, in.said.String(), fmt.Sprint("process 4711"))
+	require.Contains(t, in.said.String(), "process 4711")
 }

@@ -4,7 +4,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -15,7 +14,10 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // Topics of the messages that belong to a session.
@@ -29,10 +31,11 @@ const (
 
 // A schedSession is what a scheduler was asked, and what it has given.
 type schedSession struct {
-	sender string                       // "": there is none
-	ready  []byte                       // the payload with which it began
-	wait   map[jobid.ID]bool            // it was asked, and has not answered
-	has    map[jobid.ID]json.RawMessage // R that it has given
+	sender string              // "": there is none
+	hello  *request            // with which it began
+	ready  []byte              // the payload of what followed
+	wait   map[jobid.ID]bool   // it was asked, and has not answered
+	has    map[jobid.ID]*given // what jobs hold, as it sees it
 	// stale has what the worker before asked: it is taken back. The request that follows it
 	// waits until then.
 	stale map[jobid.ID]*flux.Message
@@ -40,23 +43,15 @@ type schedSession struct {
 
 func (s *schedSession) reset() {
 	*s = schedSession{
-		wait: make(map[jobid.ID]bool), has: make(map[jobid.ID]json.RawMessage), stale: make(map[jobid.ID]*flux.Message),
+		wait: make(map[jobid.ID]bool), has: make(map[jobid.ID]*given), stale: make(map[jobid.ID]*flux.Message),
 	}
 }
 
 // A startedJob is one that an executor was asked to start.
 type startedJob struct {
-	responses []startResponse
+	responses []flux.Message
 	unasked   bool      // the worker has not asked for it yet
-	replaying bool      // the worker is about to be told
 	over      time.Time // of its last response
-}
-
-// A startResponse is what an executor said of a job.
-type startResponse struct {
-	flux.Message
-	event    string // that follows from it
-	severity int
 }
 
 // A sessionBody is what the keeper reads of the messages of sessions.
@@ -64,14 +59,13 @@ type sessionBody struct {
 	ID    jobid.ID
 	Type  json.RawMessage
 	R     json.RawMessage
+	Free  string
 	Final bool
 	Data  struct {
-		Type     string
-		Severity int
-		Final    bool
+		Type  string
+		Final bool
 	}
-	Service  string
-	Reattach bool
+	Service string
 }
 
 func parseSessionBody(m *flux.Message) (b sessionBody, ok bool) {
@@ -79,24 +73,57 @@ func parseSessionBody(m *flux.Message) (b sessionBody, ok bool) {
 	return b, err == nil && json.Unmarshal(text, &b) == nil
 }
 
-// notice notes what a request says of its sender.
+// An execSession is who executes jobs.
+type execSession struct {
+	sender  string // "": there is none
+	service string
+}
+
+// notice notes which requests are of streams that the next worker would tell again.
 func (k *keeper) notice(a asked, m *flux.Message) {
 	switch {
 	case m.Rolemask&flux.RoleOwner == 0: // a session is the owner's
 	case m.Topic == topicSchedHello:
-		k.sched.reset()
-		k.sched.sender = a.sender
 		k.told[a] = make(greeted)
-	case m.Topic == topicSchedReady:
-		if a.sender == k.sched.sender {
-			k.sched.ready = m.Payload
-		}
-	case m.Topic == topicExecHello:
-		if b, ok := parseSessionBody(m); ok {
-			k.exec[a.sender] = b.Service
-		}
 	case m.Topic == topicJournal:
-		k.told[a] = &journalled{active: make(map[jobid.ID]logged), time: eventlog.FromTime(time.Now())}
+		k.told[a] = newJournalled(eventlog.FromTime(time.Now()))
+	}
+}
+
+// cancel notes that a stream is to end, which the next worker has to hear too.
+func (k *keeper) cancel(sender string, m flux.Message) {
+	var p struct{ Matchtag uint32 }
+	if text, err := m.JSON(); err == nil && json.Unmarshal(text, &p) == nil {
+		if q := k.open[asked{sender, p.Matchtag}]; q != nil {
+			q.cancel = &m
+		}
+	}
+}
+
+// heeds notes what an answer says of the session of who has asked. A hello that is refused
+// begins none, and ends none.
+func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
+	switch ok := m.Errnum == 0; {
+	case q.Rolemask&flux.RoleOwner == 0:
+	case q.Topic == topicSchedHello && (ok || m.Errnum == errno.NoData) && k.sched.hello != q:
+		k.sched.reset()
+		k.sched.sender, k.sched.hello = a.sender, q
+		k.greets(m)
+	case q.Topic == topicSchedHello && ok:
+		k.greets(m)
+	case q.Topic == topicSchedReady && ok && a.sender == k.sched.sender:
+		k.sched.ready = q.Payload
+	case q.Topic == topicExecHello && ok:
+		b, _ := parseSessionBody(&q.Message) // a worker has accepted it
+		k.exec = execSession{a.sender, b.Service}
+		clear(k.started)
+	}
+}
+
+// greets notes what a scheduler is told that a job holds.
+func (k *keeper) greets(m *flux.Message) {
+	if b, ok := parseSessionBody(m); ok && b.R != nil {
+		k.sched.has[b.ID] = &given{r: b.R, ranks: b.Free}
 	}
 }
 
@@ -110,10 +137,9 @@ func (k *keeper) disconnect(sender string) {
 	if sender == k.sched.sender {
 		k.sched.reset()
 	}
-	if _, ok := k.exec[sender]; ok {
-		if delete(k.exec, sender); len(k.exec) == 0 {
-			clear(k.started)
-		}
+	if sender == k.exec.sender {
+		k.exec = execSession{}
+		clear(k.started)
 	}
 }
 
@@ -143,6 +169,8 @@ func (k *keeper) asks(m *flux.Message) bool {
 		if b.Final {
 			delete(k.sched.has, b.ID)
 			delete(k.started, b.ID)
+		} else if g := k.sched.has[b.ID]; g != nil {
+			g.freed = append(g.freed, b.R)
 		}
 	case strings.HasSuffix(m.Topic, ".start"):
 		s := k.started[b.ID]
@@ -151,8 +179,11 @@ func (k *keeper) asks(m *flux.Message) bool {
 			k.started[b.ID] = new(startedJob)
 			return true
 		}
-		s.unasked, s.replaying = false, true
-		go k.replay(k.worker, b.ID, s)
+		s.unasked = false
+		for _, r := range s.responses {
+			r.Flags |= flagAgain
+			k.send(r)
+		}
 		return false
 	}
 	return true
@@ -167,25 +198,15 @@ func (k *keeper) answered(m *flux.Message) bool {
 		return k.allocated(m, &b)
 	case strings.HasSuffix(m.Topic, ".start"):
 		if s := k.started[b.ID]; s != nil {
-			s.responses = append(s.responses, startResponse{*m, eventOf(string(b.Type), &b), b.Data.Severity})
+			m.Flags &^= flagAgain
+			s.responses = append(s.responses, *m)
 			if string(b.Type) == `"release"` && b.Data.Final {
 				s.over = time.Now()
 			}
-			return !s.unasked && !s.replaying
+			return !s.unasked
 		}
 	}
 	return true
-}
-
-// eventOf returns the name of the event that follows from a response, "" if there is none.
-func eventOf(kind string, b *sessionBody) string {
-	switch kind {
-	case `"start"`, `"finish"`, `"release"`:
-		return strings.Trim(kind, `"`)
-	case `"exception"`:
-		return "exception " + b.Data.Type
-	}
-	return ""
 }
 
 // The types of the responses of a scheduler.
@@ -206,7 +227,7 @@ func (k *keeper) allocated(m *flux.Message, b *sessionBody) bool {
 	switch {
 	case stale && again == nil:
 		if kind == allocSuccess {
-			k.free(b.ID, b.R)
+			k.free(b.ID, &given{r: b.R}, nil)
 		}
 		return false
 	case stale && kind == allocCancel:
@@ -214,24 +235,59 @@ func (k *keeper) allocated(m *flux.Message, b *sessionBody) bool {
 		k.toBroker(*again)
 		return false
 	case kind == allocSuccess:
-		s.has[b.ID] = b.R
+		s.has[b.ID] = &given{r: b.R}
 	}
 	return true
 }
 
-// free gives R back that no worker knows of.
-func (k *keeper) free(id jobid.ID, r json.RawMessage) {
-	var object map[string]json.RawMessage
-	if json.Unmarshal(r, &object) != nil {
+// A given is R of a job, of which the scheduler has got fragments back.
+type given struct {
+	r     json.RawMessage
+	ranks string            // that a hello said were free
+	freed []json.RawMessage // since
+}
+
+// left returns what the job holds.
+func (g *given) left() (*rset.R, error) {
+	r, err := rset.Parse(g.r)
+	if err == nil && g.ranks != "" {
+		var ranks *idset.Set
+		if ranks, err = idset.Parse(g.ranks); err == nil {
+			r, err = r.Without(ranks)
+		}
+	}
+	for _, text := range g.freed {
+		var f *rset.R
+		if err == nil {
+			f, err = rset.Parse(text)
+		}
+		if err == nil {
+			r, _, err = rset.Subtract(r, f)
+		}
+	}
+	return r, err
+}
+
+// free gives back what a job does not hold in the eyes of a worker; a nil held is nothing.
+func (k *keeper) free(id jobid.ID, g, held *given) {
+	r, err := g.left()
+	if err == nil && held != nil {
+		var h *rset.R
+		if h, err = held.left(); err == nil {
+			r, _, err = rset.Subtract(r, h)
+		}
+	}
+	if err != nil || held != nil && r.IsEmpty() {
 		return // the scheduler wrote it
 	}
-	delete(object, "scheduling")
-	text, _ := json.Marshal(struct {
-		ID    jobid.ID `json:"id"`
-		R     any      `json:"R"`
-		Final bool     `json:"final"`
-	}{id, object, true}) // of JSON
-	k.toBroker(flux.NewRequest(topicFree, flux.Text(text)))
+	text, err := alloc.Append(nil, alloc.Free{ID: id, R: r, Final: held == nil})
+	if err != nil {
+		return
+	}
+	if k.toBroker(flux.NewRequest(topicFree, flux.Text(text))); held != nil {
+		text, _ := r.MarshalJSON()
+		g.freed = append(g.freed, text)
+	}
 }
 
 // forgetAfter is how long the responses of a job that has ended are kept if nobody frees it.
@@ -259,12 +315,17 @@ const (
 // resume begins the sessions of a scheduler and of executors that never left.
 func (k *keeper) resume(w *worker) error {
 	for _, s := range k.started {
-		s.unasked, s.replaying = true, false
+		s.unasked = true
 	}
 	clear(k.own)
 	s := &k.sched
-	greets := func(q *request) bool {
-		return q.Sender() == s.sender && (q.Topic == topicSchedHello || q.Topic == topicSchedReady)
+	open := func(topic string) bool { // it is about to be asked again
+		for _, q := range k.open {
+			if q.Topic == topic && senderOf(&q.Message) == s.sender {
+				return true
+			}
+		}
+		return false
 	}
 	own := func(tag uint32, sender, topic string, payload []byte, flags flux.Flags, f func(answer)) error {
 		k.own[asked{sender, tag}] = f
@@ -273,101 +334,41 @@ func (k *keeper) resume(w *worker) error {
 			Matchtag: tag, Route: []string{sender}, Topic: topic, Payload: payload,
 		})
 	}
-	if s.ready != nil && !slices.ContainsFunc(slices.Collect(maps.Values(k.open)), greets) {
-		for id := range s.stale {
-			s.stale[id] = nil // the worker that asked again has ended too
-		}
-		for id := range s.wait {
-			s.stale[id] = nil
-			k.toBroker(flux.NewRequest(topicCancel, flux.Text(fmt.Sprintf(`{"id":%d}`, uint64(id)))))
-		}
-		clear(s.wait)
-		held := make(map[jobid.ID]bool)
+	for id := range s.wait {
+		s.stale[id] = nil
+		k.toBroker(flux.NewRequest(topicCancel, flux.Text(fmt.Sprintf(`{"id":%d}`, uint64(id)))))
+	}
+	clear(s.wait)
+	if s.sender != "" && !open(topicSchedHello) {
+		held := make(map[jobid.ID]*given)
 		err := own(tagHello, s.sender, topicSchedHello, flux.Text(`{"partial-ok":true}`), flux.FlagStreaming, func(a answer) {
 			var b sessionBody
 			if a.text != nil {
 				_ = json.Unmarshal(a.text, &b) // a worker wrote it
-				held[b.ID] = true
+				held[b.ID] = &given{r: b.R, ranks: b.Free}
 				return
 			}
-			for id, r := range s.has {
-				if !held[id] && a.errnum == errno.NoData {
+			for id, g := range s.has {
+				if a.errnum != errno.NoData {
+					break
+				}
+				if k.free(id, g, held[id]); held[id] == nil {
 					delete(s.has, id)
-					k.free(id, r)
 				}
 			}
 		})
-		if err == nil {
+		if err == nil && s.ready != nil && !open(topicSchedReady) {
 			err = own(tagReady, s.sender, topicSchedReady, s.ready, 0, func(answer) {})
 		}
 		if err != nil {
 			return err
 		}
 	}
-	n := uint32(0)
-	for sender, service := range k.exec {
-		text := flux.Text(fmt.Sprintf(`{"service":%q}`, service))
-		if err := own(tagExec+n, sender, topicExecHello, text, 0, func(answer) {}); err != nil {
-			return err
-		}
-		n++
+	if k.exec.sender == "" {
+		return nil
 	}
-	return nil
-}
-
-// replay tells a worker what an executor has said of a job, but for what its log has.
-func (k *keeper) replay(w *worker, id jobid.ID, s *startedJob) {
-	known, err := k.logOf(id)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if w != k.worker {
-		return
-	}
-	if err != nil {
-		fmt.Fprintf(k.stderr, "manager: the log of job %v: %v\n", id, err)
-		_ = w.cmd.Process.Kill() // it has no complete story
-		return
-	}
-	for _, r := range s.responses {
-		if n := known[r.event]; n > 0 && r.event != "" {
-			known[r.event] = n - 1
-			continue
-		}
-		k.send(r.Message)
-	}
-	s.replaying = false
-}
-
-// logOf counts the events in the log of a job: exceptions by their type.
-func (k *keeper) logOf(id jobid.ID) (map[string]int, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startWait)
-	defer cancel()
-	var found struct {
-		Value *treeObj `json:"val"`
-	}
-	in := map[string]any{"namespace": "primary", "key": id.KVSPath() + keyEventlog, "flags": 0}
-	if err := k.broker.CallJSON(ctx, "kvs.lookup", flux.NodeidAny, in, &found); err != nil {
-		return nil, err
-	}
-	text, err := found.Value.text()
-	if err != nil {
-		return nil, err
-	}
-	known := make(map[string]int)
-	for line := range bytes.Lines(text) {
-		e, err := eventlog.Parse(line)
-		if err != nil {
-			return nil, err
-		}
-		name := e.Name
-		if name == "exception" {
-			var c struct{ Type string }
-			_ = json.Unmarshal(e.Context, &c) // it was read before
-			name += " " + c.Type
-		}
-		known[name]++
-	}
-	return known, nil
+	text := flux.Text(fmt.Sprintf(`{"service":%q}`, k.exec.service))
+	return own(tagExec, k.exec.sender, topicExecHello, text, 0, func(answer) {})
 }
 
 // A told is what a stream was told, which a worker after another would tell again.
@@ -392,18 +393,72 @@ func (g greeted) tell(text []byte) []byte {
 
 func (g greeted) again(payload []byte) []byte { return payload }
 
-// journalled is how far a stream of events is.
+// journalled is how far a stream of events is. The events of all jobs come in the order of their
+// times, but for a submit, which has that of a client: so what is older than the last event was
+// told, and of those of the same time so many of each job.
 type journalled struct {
-	active    map[jobid.ID]logged // the last event of jobs that are not over
-	time      eventlog.Timestamp  // of the last event, or of the request
-	begun     bool                // the end of the history was told
-	replaying bool                // the history comes again
+	progress
+	begun bool // the end of the history was told
+	// While the history comes, jobs come one after the other: next is how far the stream will
+	// be then, and events how many of each job were told.
+	next   *progress
+	events map[jobid.ID]int
 }
 
-// A logged is what tells an event of a job from others.
-type logged struct {
-	name string
-	time eventlog.Timestamp
+func newJournalled(now eventlog.Timestamp) *journalled {
+	return &journalled{
+		progress: progress{time: now}, events: make(map[jobid.ID]int),
+		next: &progress{now, make(map[jobid.ID]int), make(map[jobid.ID]bool)},
+	}
+}
+
+// A progress is a point in a stream of events.
+type progress struct {
+	time  eventlog.Timestamp // of the last event, or of the request
+	last  map[jobid.ID]int   // how many events of that time were told
+	alone map[jobid.ID]bool  // the submit was told, and nothing that followed it
+}
+
+// maxAlone is how many jobs may be alone; beyond that their submits may come twice.
+const maxAlone = 1 << 16
+
+// advance takes events that are told.
+func (p *progress) advance(id jobid.ID, times []eventlog.Timestamp) {
+	for _, t := range times {
+		n := 1
+		switch {
+		case t == notLogged:
+			continue
+		case t == submitAlone:
+			if len(p.alone) >= maxAlone {
+				clear(p.alone)
+			}
+			p.alone[id] = true
+			continue
+		case p.alone[id]:
+			delete(p.alone, id)
+			n = 2
+		}
+		if t > p.time {
+			p.time = t
+			clear(p.last)
+		}
+		if t == p.time {
+			p.last[id] += n
+		}
+	}
+}
+
+// told returns how many of the first events of a job were told.
+func (p *progress) told(id jobid.ID, times []eventlog.Timestamp) int {
+	if p.alone[id] {
+		return min(1, len(times))
+	}
+	n := 0
+	for n < len(times) && times[n] < p.time && times[n] != submitAlone {
+		n++
+	}
+	return min(n+p.last[id], len(times))
 }
 
 // A journal is an answer to a request for events.
@@ -415,11 +470,17 @@ type journal struct {
 }
 
 func (s *journalled) again(payload []byte) []byte {
-	s.replaying = true
+	if s.next == nil {
+		s.next = &progress{s.time, maps.Clone(s.last), maps.Clone(s.alone)}
+		s.events = make(map[jobid.ID]int)
+	}
+	if !s.begun && len(s.events) == 0 {
+		return payload
+	}
 	object := map[string]any{}
 	_ = json.Unmarshal(bytes.TrimSuffix(payload, []byte{0}), &object) // it was accepted once, or is refused again
-	object["full"] = true
-	text, _ := json.Marshal(object) // of JSON
+	object["full"] = true                                             // jobs may have ended
+	text, _ := json.Marshal(object)                                   // of JSON
 	return flux.Text(text)
 }
 
@@ -428,52 +489,62 @@ func (s *journalled) tell(text []byte) []byte {
 	if json.Unmarshal(text, &a) != nil {
 		return text
 	}
-	if a.ID < 0 { // the end of the history
-		again := s.begun
-		s.begun, s.replaying = true, false
-		if again {
+	id := jobid.ID(a.ID)
+	switch {
+	case a.ID < 0 && s.next != nil: // the end of the history
+		s.progress, s.next, s.events = *s.next, nil, nil
+		if s.begun {
 			return nil
 		}
+		s.begun = true
+		return text
+	case s.next == nil:
+		s.advance(id, timesOf(a.Events))
 		return text
 	}
-	events := make([]eventlog.Entry, len(a.Events))
-	for i, e := range a.Events {
-		events[i], _ = eventlog.Parse(e) // zero: it has no name
+	times := timesOf(a.Events)
+	from := min(s.events[id], len(times))
+	if s.begun {
+		from = max(from, s.told(id, times))
 	}
-	id := jobid.ID(a.ID)
-	if s.replaying {
-		if from := s.from(id, events); from > 0 {
-			if a.Events, events = a.Events[from:], events[from:]; len(events) == 0 {
-				return nil
-			}
-			a.Jobspec = nil
-			if !slices.ContainsFunc(events, func(e eventlog.Entry) bool { return e.Name == "alloc" }) {
-				a.R = nil
-			}
-			text, _ = json.Marshal(a) // of JSON
-		}
+	s.events[id] = len(times)
+	if s.next.advance(id, times[from:]); from == 0 {
+		return text
 	}
-	for _, e := range events {
-		switch e.Name {
-		case "annotations", "": // in no log
-		case "clean", "invalidate":
-			delete(s.active, id)
-			s.time = max(s.time, e.Timestamp)
-		default:
-			s.active[id] = logged{e.Name, e.Timestamp}
-			s.time = max(s.time, e.Timestamp)
-		}
+	if a.Events = a.Events[from:]; len(a.Events) == 0 {
+		return nil
 	}
+	a.Jobspec = nil
+	if !slices.ContainsFunc(a.Events, func(e json.RawMessage) bool { return nameOf(e) == "alloc" }) {
+		a.R = nil
+	}
+	text, _ = json.Marshal(a) // of JSON
 	return text
 }
 
-// from returns how many of the events of a job were told already.
-func (s *journalled) from(id jobid.ID, events []eventlog.Entry) int {
-	last, ok := s.active[id]
-	for i, e := range slices.Backward(events) {
-		if ok && last == (logged{e.Name, e.Timestamp}) || !ok && e.Timestamp <= s.time {
-			return i + 1
+func nameOf(event json.RawMessage) string {
+	e, _ := eventlog.Parse(event) // zero: it has no name
+	return e.Name
+}
+
+// Times of events that say nothing of their place in the stream.
+const (
+	notLogged   = 0
+	submitAlone = -1
+)
+
+// timesOf returns the times at which events were posted: a submit with what follows it.
+func timesOf(events []json.RawMessage) []eventlog.Timestamp {
+	times := make([]eventlog.Timestamp, len(events))
+	next := eventlog.Timestamp(submitAlone)
+	for i, text := range slices.Backward(events) {
+		switch e, _ := eventlog.Parse(text); e.Name { // zero: it has no name
+		case "annotations", "":
+		case "submit":
+			times[i] = next
+		default:
+			times[i], next = e.Timestamp, e.Timestamp
 		}
 	}
-	return 0
+	return times
 }

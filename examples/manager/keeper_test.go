@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,8 +42,13 @@ func (in *instance) starts(id int, q flux.Message) flux.Message {
 // logs waits until the log of a job ends with an event.
 func (in *instance) logs(id int, event string) {
 	in.t.Helper()
-	require.Eventually(in.t, func() bool { return strings.HasSuffix(in.log(id), event) }, 5*time.Second, time.Millisecond,
-		"the log of %d has no %s: %s", id, event, in.said)
+	for range 5000 {
+		if strings.HasSuffix(in.log(id), event) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	require.FailNow(in.t, "no "+event, "%s: %s: %s", in.log(id), in.said, in.broker.Log())
 }
 
 const slow = 1 << 24
@@ -190,4 +196,152 @@ func TestGuestsAskMoreThanAWorkerReads(t *testing.T) {
 	})
 	require.EqualValues(t, errno.Protocol, in.request(serviceName+".memo").Errnum)
 	require.NotContains(t, in.said.String(), "does not read")
+}
+
+// A reader of events cancels its stream in the gap.
+func TestAStreamIsCanceledInTheGap(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	answers := make(chan string, 10)
+	m := flux.NewRequest(topicJournal, flux.Text(`{}`))
+	m.Flags |= flux.FlagStreaming
+	tag, err := in.conn.Start(m, func(m flux.Message, err error) { answers <- fmt.Sprint(flux.Errnum(err)) })
+	require.NoError(t, err)
+	require.Equal(t, "0", next(t, answers))
+	in.stopped(func() {
+		require.NoError(t, in.conn.Post(topicJournal+"-cancel", map[string]uint32{"matchtag": tag}))
+		time.Sleep(20 * time.Millisecond)
+	})
+	require.Equal(t, "61", next(t, answers))
+}
+
+// A worker is killed when the scheduler has heard what is held, and is not ready yet.
+func TestASchedulerIsReadyAfterTheCrash(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	require.NoError(t, in.conn.Register(t.Context(), "sched"))
+	require.Equal(t, "errno 61", next(t, in.stream(in.conn, "sched-hello", `{"partial-ok":true}`)))
+	in.kill()
+	require.Equal(t, `{"count":0}`, in.ask("sched-ready", `{"mode":"unlimited"}`))
+}
+
+// A hello that is refused ends no session that the keeper knows of.
+func TestAHelloIsRefused(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	start := in.begins(slow)
+	require.Contains(t, in.ask("exec-hello", `{"service":"my-exec"}`), "errno 22")
+	require.Contains(t, in.ask("sched-hello", `{"partial-ok":true}`), "errno 71") // not a stream
+	in.kill()
+	in.respond(start, saysOf(slow, "finish", `{"status":0}`))
+	in.respond(start, saysOf(slow, "release", `{"ranks":"all","final":true}`))
+	require.Contains(t, in.hear("sched.free"), `"final":true`)
+	in.logs(slow, "clean")
+	in.submits(2 * slow)
+	in.run(2 * slow)
+}
+
+// A request that wants no answer comes in the gap.
+func TestARequestWithoutAnAnswerInTheGap(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	in.submits(slow)
+	release := in.broker.Hold("kvs.commit") // of the keeper too: there is no worker until then
+	before := workers(t)
+	require.NoError(t, syscall.Kill(before[0], syscall.SIGKILL))
+	require.Eventually(t, func() bool { return len(workers(t)) == 0 }, 5*time.Second, time.Millisecond)
+	time.Sleep(10 * time.Millisecond)
+	require.NoError(t, in.conn.Post(serviceName+".raise", map[string]any{"id": slow, "type": "cancel", "severity": 0}))
+	time.Sleep(10 * time.Millisecond)
+	release()
+	in.logs(slow, "clean")
+}
+
+// What an executor said before the crash, and in the gap, counts once in every store.
+func TestAnExecutorSaidItBefore(t *testing.T) {
+	for _, store := range []string{"lines", "bolt:" + filepath.Join(t.TempDir(), "jobs")} {
+		t.Run(strings.SplitN(store, ":", 2)[0], func(t *testing.T) {
+			in := newInstance(t)
+			in.attach("-store=" + store)
+			journal := in.stream(in.conn, "events-journal", `{}`)
+			in.greet()
+			in.submits(slow)
+			q := in.request("sched.alloc")
+			in.mu.Lock()
+			in.kvs.keys[jobid.ID(slow).KVSPath()+keyR] = fmt.Sprintf(resources, 0)
+			in.mu.Unlock()
+			in.respond(q, givesR(slow, 0))
+			start := in.request("my-exec.start")
+			said := func(typ string) {
+				in.respond(start, saysOf(slow, "exception", fmt.Sprintf(`{"type":%q,"severity":1,"note":"n"}`, typ)))
+			}
+			in.respond(start, saysOf(slow, "start", `{}`))
+			said("a")
+			said("b")
+			said("a")
+			for n := 0; n < 3; { // they are stored
+				n += strings.Count(next(t, journal), `"name":"exception"`)
+			}
+			in.stopped(func() { said("b"); time.Sleep(10 * time.Millisecond) })
+			in.respond(start, saysOf(slow, "finish", `{"status":0}`))
+			in.respond(start, saysOf(slow, "release", `{"ranks":"all","final":true}`))
+			var last string
+			for n := 0; !strings.Contains(last, `"name":"clean"`); last = next(t, journal) {
+				if n += strings.Count(last, `"name":"exception"`); n > 1 {
+					require.Fail(t, "an exception came twice")
+				}
+			}
+		})
+	}
+}
+
+// Workers that end again and again end the keeper, which says why, and answers who waits.
+func TestWorkersEndAgainAndAgain(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	in.begins(slow)
+	wait := in.stream(in.conn, "drain", `{}`)
+	in.ask("nosuch", `{}`)
+	for range maxRestarts {
+		in.kill()
+	}
+	require.NoError(t, syscall.Kill(workers(t)[0], syscall.SIGKILL))
+	require.ErrorContains(t, in.wait(), "the manager ended 6 times in less than 1m0s: signal: killed")
+	require.Equal(t, "errno 38", next(t, wait))
+}
+
+// The broker shuts down. The next worker hears of it before it reads the jobs, whether the one
+// before had stored that the job finished or not.
+func TestTheBrokerShutsDownInTheGap(t *testing.T) {
+	for name, stored := range map[string]bool{"finish is stored": true, "finish is not stored": false} {
+		t.Run(name, func(t *testing.T) {
+			in := newInstance(t)
+			r := in.rexec()
+			in.broker.SetConfig(`{"job-manager":{"epilog":{"command":["sleep","inf"]}}}`)
+			in.attach()
+			in.greet()
+			start := in.begins(slow)
+			ends := func() {
+				in.broker.SetState(flux.StateCleanup)
+				in.respond(start, saysOf(slow, "finish", `{"status":0}`))
+			}
+			if stored {
+				ends()
+				in.logs(slow, "finish")
+			}
+			in.stopped(func() {
+				if !stored {
+					ends()
+				}
+				in.respond(start, saysOf(slow, "release", `{"ranks":"all","final":true}`))
+				time.Sleep(10 * time.Millisecond)
+			})
+			in.logs(slow, "clean")
+			require.Equal(t, wholeLife, in.log(slow), "no epilog begins")
+			require.Empty(t, r.runs)
+		})
+	}
 }

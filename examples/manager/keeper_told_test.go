@@ -1,0 +1,156 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// An answer of a stream of events in short: the job, and names of events with their times.
+func events(id int, list ...string) []byte {
+	var words []string
+	for _, e := range list {
+		name, time, _ := strings.Cut(e, "@")
+		words = append(words, fmt.Sprintf(`{"timestamp":%s.0,"name":%q}`, time, name))
+	}
+	return fmt.Appendf(nil, `{"id":%d,"events":[%s]}`, id, strings.Join(words, ","))
+}
+
+const historyEnd = `{"id":-1,"events":[]}`
+
+// toldOf has a stream tell an answer, and returns what comes of it.
+func toldOf(t *testing.T, s told, text []byte) string {
+	t.Helper()
+	text = s.tell(text)
+	if text == nil {
+		return ""
+	}
+	var a struct {
+		ID     int
+		Events []struct {
+			Name      string
+			Timestamp float64
+		}
+	}
+	require.NoError(t, json.Unmarshal(text, &a))
+	out := fmt.Sprint(a.ID, ":")
+	for _, e := range a.Events {
+		out += fmt.Sprintf(" %s@%v", e.Name, e.Timestamp)
+	}
+	return out
+}
+
+func TestAStreamOfEventsGoesOn(t *testing.T) {
+	s := newJournalled(100)
+	all := func(id int, list ...string) {
+		t.Helper()
+		require.Equal(t, fmt.Sprint(id, ": ", strings.Join(list, " ")), toldOf(t, s, events(id, list...)))
+	}
+	nothing := func(id int, list ...string) { t.Helper(); require.Empty(t, toldOf(t, s, events(id, list...))) }
+	rest := func(want string, id int, list ...string) {
+		t.Helper()
+		require.Equal(t, fmt.Sprint(id, ": ", want), toldOf(t, s, events(id, list...)))
+	}
+	all(1, "submit@10", "validate@90", "alloc@95") // active at the request
+	require.Equal(t, "-1:", toldOf(t, s, []byte(historyEnd)))
+	all(2, "submit@20")
+	all(2, "validate@101")
+	all(2, "depend@101")
+	all(1, "annotations@101")
+	all(3, "submit@30")
+	all(1, "clean@102")
+	all(4, "submit@40")
+	all(4, "validate@102")
+
+	// Two workers are killed, the first one before it has told all.
+	require.JSONEq(t, `{"allow":{"x":1},"full":true}`, strings.TrimSuffix(string(s.again(flux.Text(`{"allow":{"x":1}}`))), "\x00"))
+	nothing(9, "submit@5", "clean@50") // over before the request
+	rest("priority@103", 2, "submit@20", "validate@101", "depend@101", "priority@103")
+	s.again(flux.Text(`{}`))
+	nothing(9, "submit@5", "clean@50")
+	nothing(1, "submit@10", "validate@90", "alloc@95", "clean@102")
+	nothing(2, "submit@20", "validate@101", "depend@101", "priority@103")
+	rest("validate@102 depend@102", 3, "submit@30", "validate@102", "depend@102")
+	rest("depend@102 clean@104", 4, "submit@40", "validate@102", "depend@102", "clean@104")
+	all(5, "submit@50", "validate@102", "depend@102") // nothing of it was told, though others of that time were
+	all(6, "submit@60", "validate@103", "clean@103")
+	require.Empty(t, toldOf(t, s, []byte(historyEnd)))
+	all(2, "alloc@105")
+
+	s.again(flux.Text(`{}`))
+	nothing(6, "submit@60", "validate@103", "clean@103")
+	nothing(4, "submit@40", "validate@102", "depend@102", "clean@104")
+	rest("start@106", 2, "submit@20", "validate@101", "depend@101", "priority@103", "alloc@105", "start@106")
+}
+
+// A worker is killed in the middle of the first history.
+func TestAHistoryInParts(t *testing.T) {
+	s := newJournalled(100)
+	require.Equal(t, "{}\x00", string(s.again(flux.Text(`{}`))), "nothing was told")
+	require.Equal(t, "1: submit@10 alloc@99", toldOf(t, s, events(1, "submit@10", "alloc@99")))
+	s.again(flux.Text(`{}`))
+	require.Equal(t, "1: start@101", toldOf(t, s, events(1, "submit@10", "alloc@99", "start@101")))
+	require.Equal(t, "2: submit@11 alloc@98", toldOf(t, s, events(2, "submit@11", "alloc@98")))
+	require.Equal(t, "-1:", toldOf(t, s, []byte(historyEnd)))
+}
+
+// A stream that leaves events out keeps nothing of jobs that are over.
+func TestAStreamOfEventsKeepsLittle(t *testing.T) {
+	s := newJournalled(0)
+	s.tell([]byte(historyEnd))
+	for id := range 10000 {
+		s.tell(events(id+1, fmt.Sprint("start@", id+1)))
+	}
+	require.Less(t, len(s.last)+len(s.alone)+len(s.events), 10)
+}
+
+func TestAHelloIsToldAgain(t *testing.T) {
+	g := make(greeted)
+	require.NotNil(t, g.tell([]byte(`{"id":1}`)))
+	require.Nil(t, g.tell([]byte(`{"id":1}`)))
+	require.NotNil(t, g.tell([]byte(`{"id":2}`)))
+	require.Equal(t, []byte("x"), g.again([]byte("x")))
+}
+
+// The scheduler gets back what a worker did not live to give back, and nothing twice.
+func TestWhatNoWorkerGivesBack(t *testing.T) {
+	in := newInstance(t)
+	require.NoError(t, in.conn.Register(t.Context(), "sched"))
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go io.Copy(io.Discard, theirs)
+	k := &keeper{broker: in.dial(), own: make(map[asked]func(answer)), started: make(map[jobid.ID]*startedJob)}
+	w := &worker{conn: flux.New(ours, flux.Config{})}
+	defer w.conn.Close()
+	k.sched.reset()
+	k.sched.sender = "s"
+	r := func(ranks string) string {
+		return fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":%q,"children":{"core":"0"}}],"starttime":1.0,"expiration":0.0,"nodelist":["n[%s]"]}}`, ranks, ranks)
+	}
+	for id := 1; id <= 3; id++ {
+		k.answered(&flux.Message{Topic: topicAlloc, Payload: flux.Text(fmt.Sprintf(`{"id":%d,"type":0,"R":%s}`, id, r("0-3")))})
+		k.asks(&flux.Message{Topic: topicFree, Payload: flux.Text(fmt.Sprintf(`{"id":%d,"R":%s,"final":false}`, id, r("1")))})
+	}
+	require.NoError(t, k.resume(w))
+	hello := k.own[asked{"s", tagHello}]
+	hello(answer{text: fmt.Appendf(nil, `{"id":1,"priority":16,"userid":1,"t_submit":1.0,"R":%s,"free":"1"}`, r("0-3"))})
+	hello(answer{text: fmt.Appendf(nil, `{"id":2,"priority":16,"userid":1,"t_submit":1.0,"R":%s,"free":"1-2"}`, r("0-3"))})
+	hello(answer{errnum: errno.NoData})
+	got := []string{in.hear("sched.free"), in.hear("sched.free")}
+	slices.Sort(got)
+	require.Regexp(t, `"id":2,.*"rank":"2",.*"final":false`, got[0])
+	require.Regexp(t, `"id":3,.*"rank":"0,2-3".*"final":true`, got[1])
+	require.Len(t, k.sched.has, 2)
+}
