@@ -11,7 +11,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	osexec "os/exec"
 	"slices"
 	"sync"
 	"time"
@@ -57,6 +56,9 @@ type request struct {
 	cancel *flux.Message // that ends it
 }
 
+// unanswered names a request that nobody wants answered, and that waits for a worker.
+func unanswered(number uint64) asked { return asked{fmt.Sprint("request ", number), 0} }
+
 // topicRun runs a process.
 const topicRun = "rexec.exec"
 
@@ -69,16 +71,6 @@ type calling struct {
 	pid     int // of a process that rexec has started, when started is closed
 	started chan struct{}
 	done    chan struct{} // closed with the last response
-}
-
-// A worker is a process that manages jobs.
-type worker struct {
-	cmd     *osexec.Cmd
-	conn    *flux.Conn
-	ready   chan struct{} // closed when it can serve requests
-	serving bool          // it knows what goes on
-	gone    chan struct{} // closed when it has ended, with err
-	err     error
 }
 
 // keep serves a running Flux by workers until ctx is done, the broker ends, the module is
@@ -118,12 +110,19 @@ func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for a, q := range k.open {
-		if !q.Flags.Has(flux.FlagNoResponse) {
-			k.toBroker(q.RespondError(errno.NoSys, "the job manager has ended"))
-		}
+		k.refuse(&q.Message, errno.NoSys, hasEnded)
 		k.drop(a)
 	}
 	k.left = true
+}
+
+const hasEnded = "the job manager has ended"
+
+// refuse answers a request that no worker gets.
+func (k *keeper) refuse(m *flux.Message, errnum uint32, text string) {
+	if !m.Flags.Has(flux.FlagNoResponse) {
+		k.toBroker(m.RespondError(errnum, text))
+	}
 }
 
 // follow has the keeper hear of what the manager has to know of the broker.
@@ -302,14 +301,10 @@ func (k *keeper) forward(m flux.Message) {
 	case m.Topic == topicDisconnect:
 		k.disconnect(a.sender)
 	case k.left:
-		if !m.Flags.Has(flux.FlagNoResponse) {
-			k.toBroker(m.RespondError(errno.NoSys, "the job manager has ended"))
-		}
+		k.refuse(&m, errno.NoSys, hasEnded)
 		return
 	case !k.hasRoom(&m):
-		if !m.Flags.Has(flux.FlagNoResponse) {
-			k.toBroker(m.RespondError(errno.Again, "too many requests wait for the job manager"))
-		}
+		k.refuse(&m, errno.Again, "too many requests wait for the job manager")
 		return
 	case !m.Flags.Has(flux.FlagNoResponse) && m.Matchtag != 0:
 		k.last++
@@ -321,7 +316,7 @@ func (k *keeper) forward(m flux.Message) {
 		k.cancel(a.sender, m)
 	case !k.serving():
 		k.last++
-		k.open[asked{fmt.Sprint("request ", k.last), 0}] = &request{Message: m, number: k.last}
+		k.open[unanswered(k.last)] = &request{Message: m, number: k.last}
 		k.size += sizeOf(&m)
 	}
 	if k.serving() {
@@ -459,7 +454,7 @@ func (k *keeper) welcome(w *worker) error {
 	for _, q := range list {
 		m := q.Message
 		if m.Flags.Has(flux.FlagNoResponse) || m.Matchtag == 0 {
-			k.drop(asked{fmt.Sprint("request ", q.number), 0})
+			k.drop(unanswered(q.number))
 		}
 		if s := k.told[asked{senderOf(&m), m.Matchtag}]; s != nil {
 			m.Payload = s.again(m.Payload)

@@ -16,6 +16,16 @@ import (
 	"github.com/joblife/joblife/examples/internal/flux"
 )
 
+// A worker is a process that manages jobs.
+type worker struct {
+	cmd     *osexec.Cmd
+	conn    *flux.Conn
+	ready   chan struct{} // closed when it can serve requests
+	serving bool          // it knows what goes on
+	gone    chan struct{} // closed when it has ended, with err
+	err     error
+}
+
 // start starts a worker.
 func (k *keeper) start() (*worker, error) {
 	syscall.ForkLock.RLock() // no other child gets the pair
@@ -73,33 +83,26 @@ func (k *keeper) start() (*worker, error) {
 // await tells a worker what it has to know when it serves requests, and waits for its end. It
 // reports whether the keeper itself is to end, and why.
 func (k *keeper) await(ctx context.Context, w *worker) (asked bool, why error) {
-	select {
-	case <-w.ready:
-		k.mu.Lock()
-		err := k.welcome(w)
-		k.mu.Unlock()
-		if err != nil {
-			fmt.Fprintln(k.stderr, "manager:", err)
-			_ = w.cmd.Process.Kill() // it has no complete story
+	for ready := w.ready; ; {
+		select {
+		case <-ready:
+			ready = nil
+			k.mu.Lock()
+			err := k.welcome(w)
+			k.mu.Unlock()
+			if err != nil {
+				fmt.Fprintln(k.stderr, "manager:", err)
+				_ = w.cmd.Process.Kill() // it has no complete story
+			}
+		case <-w.gone:
+			return ctx.Err() != nil, nil
+		case <-ctx.Done():
+			return true, nil
+		case why := <-k.over:
+			return true, why
+		case <-k.broker.Done():
+			return true, fmt.Errorf("-flux: %w", k.broker.Err())
 		}
-	case <-w.gone:
-		return false, nil
-	case <-ctx.Done():
-		return true, nil
-	case why := <-k.over:
-		return true, why
-	case <-k.broker.Done():
-		return true, fmt.Errorf("-flux: %w", k.broker.Err())
-	}
-	select {
-	case <-w.gone:
-		return isClosed(ctx.Done()), nil
-	case <-ctx.Done():
-		return true, nil
-	case why := <-k.over:
-		return true, why
-	case <-k.broker.Done():
-		return true, fmt.Errorf("-flux: %w", k.broker.Err())
 	}
 }
 

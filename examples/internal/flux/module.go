@@ -45,13 +45,6 @@ func Arguments(args []string) ([]string, error) {
 	return append([]string{w.Name, "-flux"}, w.Args...), nil
 }
 
-// Welcome reads the first message that a broker sends to a module, and returns the arguments in
-// it. Call it once, before Dial.
-func Welcome(uri string) ([]string, error) {
-	w, err := readWelcome(uri)
-	return w.Args, err
-}
-
 // A welcome is the first message of a broker to a module.
 type welcome struct {
 	Name string
