@@ -4,6 +4,10 @@ package main
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,4 +90,73 @@ func TestAProcessThatDoesNotEnd(t *testing.T) {
 	next(t, r.kills)
 	next(t, r.runs)
 	require.Contains(t, in.said.String(), "process 4711")
+}
+
+// A module of the broker says that it serves, and ends when it is asked to.
+func TestAKeeperIsAModule(t *testing.T) {
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	syscall.CloseOnExec(pair[0])
+	syscall.CloseOnExec(pair[1])
+	f := os.NewFile(uintptr(pair[0]), "broker")
+	socket, err := net.FileConn(f)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	states := make(chan string, 10)
+	peer := newPeer(t)
+	var broker *flux.Conn
+	made := make(chan bool)
+	answer := func(m flux.Message) {
+		if m.Type == flux.TypeResponse {
+			m.UserID, m.Rolemask = 100, flux.RoleOwner
+		}
+		require.NoError(t, broker.Send(m))
+	}
+	broker = flux.New(socket, flux.Config{Handle: func(m flux.Message) {
+		<-made
+		text, _ := m.JSON()
+		switch m.Topic {
+		case "attr.get":
+			value := map[bool]string{true: "0", false: "100"}[strings.Contains(string(text), "rank")]
+			answer(m.Respond(flux.Text(fmt.Sprintf(`{"value":%q}`, value))))
+		case "config.get":
+			answer(m.Respond(flux.Text(`{}`)))
+		case "state-machine.monitor":
+			answer(m.Respond(flux.Text(`{"state":5}`)))
+		case "kvs.lookup":
+			_, errnum := peer.lookup(text)
+			answer(m.RespondError(uint32(errnum), ""))
+		case topicStatus:
+			states <- string(text)
+			if !m.Flags.Has(flux.FlagNoResponse) {
+				answer(m.Respond(nil))
+			}
+		}
+	}})
+	close(made)
+	defer broker.Close()
+	t.Setenv(flux.ModuleURI, fmt.Sprintf("fd://%d", pair[1]))
+	t.Setenv("MANAGER_FLAGS", "")
+	o, said := new(options), new(lockedBuffer)
+	p := o.program()
+	_, ok := p.Parse([]string{"-flux"}, said, said)
+	require.True(t, ok)
+	done := make(chan error, 1)
+	go func() { done <- p.Attach(t.Context(), said) }()
+	require.JSONEq(t, `{"status":1,"errnum":0}`, next(t, states))
+
+	end := flux.NewRequest(serviceName+".shutdown", nil)
+	end.Flags |= flux.FlagNoResponse
+	end.UserID, end.Rolemask = 1001, flux.RoleUser
+	answer(end) // a guest's
+	answer(end)
+	_, err = broker.Call(t.Context(), serviceName+".nosuch", flux.NodeidAny, flux.Text(`{}`))
+	require.EqualValues(t, errno.NoSys, flux.Errnum(err))
+	require.Empty(t, done)
+	end.UserID, end.Rolemask = 100, flux.RoleOwner
+	answer(end)
+	answer(end)
+	require.JSONEq(t, `{"status":2,"errnum":0}`, next(t, states))
+	require.JSONEq(t, `{"status":3,"errnum":0}`, next(t, states))
+	require.NoError(t, next(t, done), said)
 }
