@@ -374,6 +374,7 @@ func TestAWorkerIsKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.HasSuffix(in.log(running), " start") }, 20*time.Second, time.Millisecond)
 	in.submits(waiting)
 	asked := in.request("sched.alloc")
+	in.respond(asked, fmt.Sprintf(`{"id":%d,"type":1,"annotations":{"sched":{"reason_pending":"x"}}}`, waiting)) // it still waits
 	in.submits(given)
 	gave := in.request("sched.alloc")
 	wait := in.stream(in.conn, "drain", `{}`)
