@@ -15,7 +15,7 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// allocations knows which job holds which resources: jobs with an allocation, bypass or not,
+// allocations knows which job holds which resources of the scheduler: jobs with an allocation,
 // jobs whose housekeeping goes on, and quarantined ones. No two hold the same, except while
 // Restore looks for those that do.
 type allocations struct {
@@ -190,9 +190,9 @@ func (b *allocations) rest(id jobid.ID, r *rset.R) *rset.R {
 }
 
 type quarantine struct {
-	jobs     []quarantined // by id
-	bytes    int           // of their records
-	holdings []holding     // what they hold, as far as it is known
+	jobs     []quarantined         // by id
+	bytes    int                   // of their records
+	holdings []alloc.HelloResponse // what they hold of the scheduler's resources, as far as it is known
 }
 
 type quarantined struct {
@@ -223,22 +223,17 @@ func (q *quarantine) has(id jobid.ID) bool {
 	return slices.ContainsFunc(q.jobs, func(q quarantined) bool { return q.id == id })
 }
 
-// A holding is what a job holds, as a scheduler has to know it.
-type holding struct {
-	alloc.HelloResponse
-	bypass bool // the scheduler never knew the job
-}
-
-// holding returns what a scheduler has to know of a job, and false if it holds nothing.
-func (j *job) holding() (holding, bool) {
-	if j.r == nil {
-		return holding{}, false
+// holding returns what a scheduler has to know of a job, and false if it holds nothing that a
+// scheduler gave.
+func (j *job) holding() (h alloc.HelloResponse, ok bool) {
+	if j.r == nil || j.job().HasFlag(flagBypass) {
+		return h, false
 	}
 	free := j.life.Freed()
 	if free.Len() == j.r.Len() {
-		return holding{}, false
+		return h, false
 	}
-	h := holdingOf(j.job(), j.expiring(j.r))
+	h = alloc.HelloResponse{JobInfo: infoOf(j.job()), R: j.expiring(j.r)}
 	if !free.IsEmpty() {
 		h.Free = free
 	}
@@ -246,23 +241,19 @@ func (j *job) holding() (holding, bool) {
 }
 
 // allHoldings returns what a scheduler has to know of all jobs, by id.
-func (q *quarantine) allHoldings(t *jobTable) []holding {
+func (q *quarantine) allHoldings(t *jobTable) []alloc.HelloResponse {
 	list := slices.Clone(q.holdings)
 	for _, j := range t.sorted(jobstate.StateRunning | jobstate.StateInactive) {
 		if h, ok := j.holding(); ok {
 			list = append(list, h)
 		}
 	}
-	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b alloc.HelloResponse) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
 
-func holdingOf(s *jobstate.Job, r *rset.R) holding {
-	return holding{alloc.HelloResponse{JobInfo: infoOf(s), R: r}, s.HasFlag(flagBypass)}
-}
-
-// held returns what a job has not freed.
-func (h holding) held() *rset.R {
+// heldOf returns what a job has not freed.
+func heldOf(h alloc.HelloResponse) *rset.R {
 	r, err := h.R.Without(h.Free)
 	if err != nil {
 		return h.R

@@ -174,7 +174,7 @@ func (m *Manager) auditAllocations(bad func(format string, args ...any)) {
 	}
 	holds := make(map[place]jobid.ID)
 	for _, h := range m.quarantine.allHoldings(&m.jobTable) {
-		for e := range h.held().Entries() {
+		for e := range heldOf(h).Entries() {
 			for rank := range e.Ranks.All() {
 				for kind, ids := range e.Children {
 					for id := range ids.All() {

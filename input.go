@@ -128,9 +128,8 @@ type (
 		Flags []string
 	}
 	// Alloc gives resources to a job in SCHED that has the flag alloc-bypass. R is
-	// retained. The error is ErrConflict if another job holds some of it. No scheduler learns
-	// that R is used or freed, so keep its ranks out of their inventory. Only the owner may
-	// do so.
+	// retained. No scheduler learns that R is used or freed, so other jobs may have the same.
+	// Only the owner may do so.
 	Alloc struct {
 		Tag uint64
 		By  Cred
@@ -332,8 +331,8 @@ var (
 	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
 	// waits, 1024 purges that wait for the store, and 64 MiB of quarantined jobs.
 	ErrLimit = errors.New("joblife: limit reached")
-	// ErrConflict is returned for resources that another job holds. The text has both jobs
-	// and what they share.
+	// ErrConflict is returned for resources that a scheduler gave to another job. The text has
+	// both jobs and what they share.
 	ErrConflict = errors.New("joblife: double booking")
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")

@@ -490,11 +490,6 @@ func (m *machine) emit(j *job) {
 			m.sched.free(j.id, f.R, f.Final)
 		}
 	}
-	if j.r != nil && j.job().HasFlag(flagBypass) { // nothing goes back
-		for first, last := range j.life.Freed().Ranges() {
-			m.allocations.remove(j.id, first, last)
-		}
-	}
 	m.timers.schedule(j)
 	over := m.jobs[j.id] != j || j.life.Done()
 	if acts := !over && j.life.Running(); acts != j.acting {

@@ -272,7 +272,7 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 	return func(yield func(jobid.ID, *rset.R) bool) {
 		for _, h := range m.quarantine.allHoldings(&m.jobTable) {
-			if !h.bypass && !yield(h.ID, h.held()) {
+			if !yield(h.ID, heldOf(h)) {
 				return
 			}
 		}

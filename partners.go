@@ -75,9 +75,6 @@ func (in Alloc) dispatch(m *machine) error {
 	case j.state != jobstate.StateSched || !j.job().HasFlag(flagBypass):
 		return fmt.Errorf("%w: %v is not in SCHED with the flag %s", ErrInvalid, in.ID, flagBypass)
 	}
-	if err := m.allocations.conflict(in.ID, in.R); err != nil {
-		return err
-	}
 	if err := m.give(j, in.R, jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)}); err != nil {
 		return err
 	}
@@ -119,7 +116,9 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		return err
 	}
 	j.r = plain
-	m.allocations.add(j.id, plain)
+	if !j.job().HasFlag(flagBypass) {
+		m.allocations.add(j.id, plain)
+	}
 	if j.rare != nil {
 		j.rare.notes = nil // the log has them now
 	}

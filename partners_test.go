@@ -40,16 +40,13 @@ func (s *site) waits(bypass bool) jobid.ID {
 	return id
 }
 
-// given gives a job resources.
-func given(id jobid.ID, r *rset.R, bypass bool) joblife.Input {
-	if bypass {
-		return joblife.Alloc{ID: id, R: r}
-	}
+// given gives a job resources of the scheduler.
+func given(id jobid.ID, r *rset.R) joblife.Input {
 	return joblife.SchedResponse{ID: id, Type: alloc.ResponseSuccess, R: r}
 }
 
-// TestNothingIsBookedTwice is PR-10 for all that can hold resources, and for both ways to
-// give some: what is held is refused, and nothing changes; what is beside it is not.
+// TestNothingIsBookedTwice is PR-10 for all that can hold resources: what is held is refused,
+// and nothing changes; what is beside it is not.
 func TestNothingIsBookedTwice(t *testing.T) {
 	two, one := idset.Range(0, 1), idset.Of(1) // cores
 	keeps := joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}}
@@ -63,57 +60,48 @@ func TestNothingIsBookedTwice(t *testing.T) {
 		require.Len(t, s.rec.Quarantined, 1)
 	}
 	for _, c := range []struct {
-		name   string
-		cfg    joblife.Config
-		bypass bool
-		ranks  *idset.Set                 // of which a job gets the cores 0 and 1
-		then   func(s *site, id jobid.ID) // then it holds those of the ranks 2 and 3
+		name  string
+		cfg   joblife.Config
+		ranks *idset.Set                 // of which a job gets the cores 0 and 1
+		then  func(s *site, id jobid.ID) // then it holds those of the ranks 2 and 3
 	}{
-		{"a job", joblife.Config{}, false, idset.Range(2, 3), func(*site, jobid.ID) {}},
-		{"a job that bypasses the scheduler", joblife.Config{}, true, idset.Range(2, 3), func(*site, jobid.ID) {}},
-		{"a job that gave back the ranks beside", joblife.Config{}, false, idset.Range(1, 4), give},
-		{"a bypassing job that gave back the ranks beside", joblife.Config{}, true, idset.Range(1, 4), give},
-		{"housekeeping of a job that is over", keeps, false, idset.Range(2, 3), func(s *site, id jobid.ID) {
+		{"a job", joblife.Config{}, idset.Range(2, 3), func(*site, jobid.ID) {}},
+		{"a job that gave back the ranks beside", joblife.Config{}, idset.Range(1, 4), give},
+		{"housekeeping of a job that is over", keeps, idset.Range(2, 3), func(s *site, id jobid.ID) {
 			s.finish(id, 0)
 			require.Equal(t, jobstate.StateInactive, s.state(id))
 		}},
-		{"a job of before a restart", joblife.Config{}, false, idset.Range(2, 3), func(s *site, id jobid.ID) { s.restart() }},
-		{"a quarantined job", joblife.Config{}, false, idset.Range(2, 3), damage},
-		{"a quarantined job that bypasses the scheduler", joblife.Config{}, true, idset.Range(2, 3), func(s *site, id jobid.ID) {
-			damage(s, id)
-			require.Nil(t, s.rec.Quarantined[0].R, "no scheduler is told")
-		}},
+		{"a job of before a restart", joblife.Config{}, idset.Range(2, 3), func(s *site, id jobid.ID) { s.restart() }},
+		{"a quarantined job", joblife.Config{}, idset.Range(2, 3), damage},
 	} {
-		for _, bypass := range []bool{false, true} {
-			t.Run(c.name, func(t *testing.T) {
-				s := silent(t, c.cfg)
-				s.hold["action"] = true
-				holder := s.waits(c.bypass)
-				s.step(given(holder, of(t, c.ranks, two), c.bypass))
-				c.then(s, holder)
-				id := s.waits(bypass)
-				for _, r := range []struct {
-					r       *rset.R
-					overlap string
-				}{
-					{of(t, idset.Of(2), one), "rank2/core1"},
-					{of(t, idset.Range(0, 5), one), "rank[2-3]/core1"},
-					{of(t, idset.Range(3, 5), idset.Range(0, 3)), "rank3/core[0-1]"},
-				} {
-					before := joblife.DescribeAll(s.m)
-					err := s.m.Step(s.now, given(id, r.r, bypass))
-					require.ErrorIs(t, err, joblife.ErrConflict)
-					require.ErrorContains(t, err, id.String()+" and "+holder.String()+" both have "+r.overlap)
-					require.Equal(t, before, joblife.DescribeAll(s.m), "I6")
-					require.False(t, s.m.Ready(&s.rd))
-				}
-				s.step(given(id, of(t, idset.Range(0, 5), idset.Range(2, 3)), bypass))
-				require.Equal(t, jobstate.StateRun, s.state(id), "other cores are free")
-				id = s.waits(bypass)
-				s.step(given(id, of(t, idset.Of(0, 1, 4, 5), two), bypass))
-				require.Equal(t, jobstate.StateRun, s.state(id), "other ranks are free")
-			})
-		}
+		t.Run(c.name, func(t *testing.T) {
+			s := silent(t, c.cfg)
+			s.hold["action"] = true
+			holder := s.waits(false)
+			s.step(given(holder, of(t, c.ranks, two)))
+			c.then(s, holder)
+			id := s.waits(false)
+			for _, r := range []struct {
+				r       *rset.R
+				overlap string
+			}{
+				{of(t, idset.Of(2), one), "rank2/core1"},
+				{of(t, idset.Range(0, 5), one), "rank[2-3]/core1"},
+				{of(t, idset.Range(3, 5), idset.Range(0, 3)), "rank3/core[0-1]"},
+			} {
+				before := joblife.DescribeAll(s.m)
+				err := s.m.Step(s.now, given(id, r.r))
+				require.ErrorIs(t, err, joblife.ErrConflict)
+				require.ErrorContains(t, err, id.String()+" and "+holder.String()+" both have "+r.overlap)
+				require.Equal(t, before, joblife.DescribeAll(s.m), "I6")
+				require.False(t, s.m.Ready(&s.rd))
+			}
+			s.step(given(id, of(t, idset.Range(0, 5), idset.Range(2, 3))))
+			require.Equal(t, jobstate.StateRun, s.state(id), "other cores are free")
+			id = s.waits(false)
+			s.step(given(id, of(t, idset.Of(0, 1, 4, 5), two)))
+			require.Equal(t, jobstate.StateRun, s.state(id), "other ranks are free")
+		})
 	}
 }
 
@@ -192,13 +180,13 @@ func TestAHookGivesAwayWhatWasRevoked(t *testing.T) {
 	r := of(t, idset.Of(0), idset.Of(0))
 	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == jobstate.EventException {
-			e.Post(joblife.Alloc{ID: heir, R: r})
+			e.Post(given(heir, r).(joblife.SchedResponse))
 		}
 	}}}})
 	s.hold["finish"] = true
 	id := s.waits(false)
 	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
-	heir = s.waits(true)
+	heir = s.waits(false)
 	s.step(joblife.Raise{ID: id, Type: "scheduler-restart"})
 	require.Empty(t, s.faults())
 	require.Equal(t, jobstate.StateRun, s.state(heir))
@@ -222,18 +210,37 @@ func TestHousekeepingHoldsBeforeTheEventClean(t *testing.T) {
 	require.ErrorIs(t, s.try(grants(t, other, idset.Of(0), idset.Of(0))), joblife.ErrConflict)
 }
 
-// Jobs that bypass the scheduler are quarantined as others are.
-func TestBypassingJobsThatHoldTheSameAreQuarantined(t *testing.T) {
+// HK-6: what bypasses the scheduler may be what others have, and takes and frees none of it.
+func TestABypassingJobHoldsBesideOthers(t *testing.T) {
 	s, ids := runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
-	id := s.waits(true)
-	s.step(joblife.Alloc{ID: id, R: of(t, idset.Of(1), idset.Of(0))})
-	s.forge(id, grants(t, id, idset.Of(0), idset.Of(0)))
+	both := of(t, idset.Range(0, 1), idset.Of(0))
+	bypass := s.waits(true)
+	s.step(joblife.Alloc{ID: bypass, R: both})
+	twin := s.waits(true)
+	s.step(joblife.Alloc{ID: twin, R: both})
+	id := s.waits(false)
+	s.step(given(id, of(t, idset.Of(1), idset.Of(0))))
+	held := map[jobid.ID]string{ids[0]: "rank0/core0", id: "rank1/core0"}
+	for range 2 {
+		for _, id := range []jobid.ID{ids[0], bypass, twin, id} {
+			require.Equal(t, jobstate.StateRun, s.state(id))
+		}
+		require.Equal(t, held, told(s))
+		s.restart()
+		require.Empty(t, s.rec.Quarantined)
+	}
+	s.finish(bypass, 0)
+	waits := s.waits(false)
+	require.ErrorIs(t, s.try(given(waits, both)), joblife.ErrConflict)
+	s.finish(id, 0)
+	s.step(given(waits, of(t, idset.Of(1), idset.Of(0))))
+
+	// A damaged one holds nothing either.
+	s.store = append(s.store, joblife.Record{Job: twin, Kind: joblife.RecordEvent, Data: []byte("?\n")})
 	s.restart()
-	require.Len(t, s.rec.Quarantined, 2)
-	require.Equal(t, "rank0/core0", s.rec.Quarantined[0].R.String())
-	require.ErrorIs(t, s.rec.Quarantined[1].Err, joblife.ErrConflict)
-	require.Nil(t, s.rec.Quarantined[1].R)
-	require.Equal(t, map[jobid.ID]string{ids[0]: "rank0/core0"}, told(s))
+	require.Len(t, s.rec.Quarantined, 1)
+	require.Nil(t, s.rec.Quarantined[0].R)
+	require.Equal(t, map[jobid.ID]string{ids[0]: "rank0/core0", waits: "rank1/core0"}, told(s))
 }
 
 // TestBookingsAreWhatJobsHold compares the index of who holds what with a map, through

@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // Recovered is what a restart leaves to the caller.
@@ -445,10 +446,10 @@ func (j *job) snapshot() []Record {
 func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
 	for _, j := range live {
 		if h, ok := j.holding(); ok {
-			m.allocations.add(j.id, h.held())
+			m.allocations.add(j.id, heldOf(h))
 		}
 	}
-	var held []holding
+	var held []alloc.HelloResponse
 	for _, q := range out.Quarantined {
 		if h, ok := jobs[q.Job].holding(q.Job); ok {
 			held = append(held, h)
@@ -457,7 +458,7 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	faults := make(map[jobid.ID]error)
 	for _, j := range live {
 		if h, ok := j.holding(); ok {
-			if faults[j.id] = m.allocations.conflict(j.id, h.held()); faults[j.id] != nil {
+			if faults[j.id] = m.allocations.conflict(j.id, heldOf(h)); faults[j.id] != nil {
 				held = append(held, h)
 			}
 		}
@@ -477,7 +478,7 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
 	for i := range out.Quarantined {
 		q := &out.Quarantined[i]
-		if n := slices.IndexFunc(m.quarantine.holdings, func(h holding) bool { return h.ID == q.Job && !h.bypass }); n >= 0 {
+		if n := slices.IndexFunc(m.quarantine.holdings, func(h alloc.HelloResponse) bool { return h.ID == q.Job }); n >= 0 {
 			q.R = m.quarantine.holdings[n].R
 		}
 	}
@@ -485,26 +486,26 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 }
 
 // holding returns what a job with damaged records may hold, as far as they can be read.
-func (s *stored) holding(id jobid.ID) (holding, bool) {
+func (s *stored) holding(id jobid.ID) (h alloc.HelloResponse, ok bool) {
 	r, err := rset.Parse(s.r)
 	j, _ := jobstate.Replay(id, s.log) // up to the fault
 	last := bytes.TrimSuffix(s.log, []byte("\n"))
 	e, _ := eventlog.Parse(last[bytes.LastIndexByte(last, '\n')+1:])
-	over := j.Closed() || j.WasAllocated() && !j.HasResources() || e.Name == jobstate.EventClean
+	over := j.HasFlag(flagBypass) || j.Closed() || j.WasAllocated() && !j.HasResources() || e.Name == jobstate.EventClean
 	if err != nil || r.IsEmpty() || over {
-		return holding{}, false
+		return h, false
 	}
-	return holdingOf(j, r.WithoutLocal()), true
+	return alloc.HelloResponse{JobInfo: infoOf(j), R: r.WithoutLocal()}, true
 }
 
 // addAside adds what quarantined jobs hold, without what other jobs hold.
-func (m *machine) addAside(list []holding) {
-	slices.SortFunc(list, func(a, b holding) int { return cmp.Compare(a.ID, b.ID) })
+func (m *machine) addAside(list []alloc.HelloResponse) {
+	slices.SortFunc(list, func(a, b alloc.HelloResponse) int { return cmp.Compare(a.ID, b.ID) })
 	for _, h := range list {
 		if h.Submit == 0 { // it is not known, and schedulers need some time
 			h.Submit = m.now
 		}
-		if h.R, h.Free = m.allocations.rest(h.ID, h.held()), nil; !h.R.IsEmpty() {
+		if h.R, h.Free = m.allocations.rest(h.ID, heldOf(h)), nil; !h.R.IsEmpty() {
 			m.allocations.add(h.ID, h.R)
 			m.quarantine.holdings = append(m.quarantine.holdings, h)
 		}

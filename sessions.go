@@ -109,16 +109,10 @@ func (s *scheduler) forget(j *job) {
 }
 
 // hello begins a session, which learns what is held.
-func (s *scheduler) hello(partialOK bool, held []holding) {
+func (s *scheduler) hello(partialOK bool, held []alloc.HelloResponse) {
 	s.lost()
 	s.queue.Hello(nil) // which forgets nothing more
-	var list []alloc.HelloResponse
-	for _, h := range held {
-		if !h.bypass {
-			list = append(list, h.HelloResponse)
-		}
-	}
-	a := alloc.Announce(list, partialOK)
+	a := alloc.Announce(held, partialOK)
 	s.out.Hello = &a
 	for _, e := range a.Failed {
 		s.fault("", e.ID, e.Err)

@@ -52,17 +52,32 @@ func TestAllocBypass(t *testing.T) {
 	require.Equal(t, `submit a1: {"errors":[]}`, d.submitAs(7, 18, sleep))
 }
 
-// TestAllocBypassTakesNothingFromOthers: the job ends, and says why.
-func TestAllocBypassTakesNothingFromOthers(t *testing.T) {
+// TestAllocBypassBesideOthers: the job runs on what others have and get, as in flux-core.
+func TestAllocBypassBesideOthers(t *testing.T) {
 	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 3)
 	d.run(3)
 	d.submitAs(ownUser, 16, bypassing(resources(3)))
-	d.flush()
-	require.Contains(t, string(d.stored[16].Eventlog), `"type":"alloc","severity":0,"note":"joblife: double booking: `)
-	require.Equal(t, jobstate.StateInactive, d.view(16).State())
+	d.restart()
+	d.online()
+	require.Equal(t, jobstate.StateRun, d.view(16).State())
 	require.Equal(t, jobstate.StateRun, d.view(3).State())
+	d.respond("job-exec.start", `{"id":3,"type":"start","data":{}}`)
+	require.Contains(t, d.finish(3, 0), "sched.free")
+	d.submit(0, 4)
+	d.run(4)
+	require.Equal(t, jobstate.StateRun, d.view(4).State(), "a scheduler may give what it has")
+}
+
+// TestAllocBypassOfTooMuch: the job ends, and says why.
+func TestAllocBypassOfTooMuch(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	d.submitAs(ownUser, 16, bypassing(`{"version":1,"execution":{"R_lite":[{"rank":"0-1000000","children":{"core":"0"}}],"starttime":0,"expiration":0}}`))
+	d.flush()
+	require.Contains(t, string(d.stored[16].Eventlog), `"type":"alloc","severity":0,"note":"perilog: invalid R: its ranks do not fit`)
+	require.Equal(t, jobstate.StateInactive, d.view(16).State())
 }
 
 // TestAllocBypassAfterACrash: wherever the log ends, the job gets its R after a restart.

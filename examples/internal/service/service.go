@@ -398,7 +398,7 @@ func (s *Service) fill(rd *joblife.Ready) {
 	s.open.Events = append(append(s.open.Events, raised(rd.Raised)...), s.purges.events()...)
 	for _, f := range rd.Faults {
 		s.open.errorf("%v", f)
-		if f.Hook == flagBypass && errors.Is(f.Err, joblife.ErrConflict) { // its R is another job's
+		if f.Hook == flagBypass { // it would wait without end
 			in := joblife.Raise{By: s.self(), ID: f.Job, Type: "alloc", Note: f.Err.Error()}
 			s.later(func() { _ = s.step(in) }) // unless the job is over
 		}
