@@ -172,6 +172,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -189,6 +190,9 @@ func main() {
 		os.Exit(lines.ExitFault)
 	}
 	os.Args = args
+	if os.Getenv(flux.ModuleURI) != "" {
+		runtime.GOMAXPROCS(1) // keeper and worker pass messages on: threads that wake each other cost a sixth of the CPU
+	}
 	lines.Main(program)
 }
 
