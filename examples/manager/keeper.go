@@ -188,7 +188,7 @@ const firstCall = 1 << 31
 
 // The limits of workers that end: so many in so long a time.
 const (
-	maxRestarts   = 5
+	maxRestarts   = 10
 	restartPeriod = time.Minute
 )
 
