@@ -129,7 +129,7 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 }
 
 func TestBadInputLosesNothing(t *testing.T) {
-	require.Contains(t, fails(t, 2, "-n", "9", "true"), "-n must be 1 to 8")
+	require.Contains(t, fails(t, 2, "-n", "0", "true"), "at least 1")
 	require.Contains(t, fails(t, 2, "a\xff"), "UTF-8")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "jobs.db")
@@ -148,23 +148,4 @@ func TestBadInputLosesNothing(t *testing.T) {
 	kept, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Equal(t, bad, kept)
-}
-
-func TestTheREADMEShowsTheLoop(t *testing.T) {
-	readme, err := os.ReadFile("../../README.md")
-	require.NoError(t, err)
-	_, text, ok := strings.Cut(string(readme), "\nManage jobs")
-	require.True(t, ok)
-	_, text, _ = strings.Cut(text, "```go\n")
-	text, _, ok = strings.Cut(text, "```\n")
-	require.True(t, ok)
-	source, err := os.ReadFile("main.go")
-	require.NoError(t, err)
-	trim := func(text string) (lines []string) {
-		for line := range strings.Lines(text) {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-		return lines
-	}
-	require.Contains(t, strings.Join(trim(string(source)), "\n"), strings.Join(trim(text), "\n"))
 }

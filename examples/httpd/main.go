@@ -32,8 +32,8 @@
 // housekeeping have the job's id in FLUX_JOB_ID and the rank of their node in JOBLIFE_RANK. It
 // needs a Unix system. In -actions a duration is a text (RFC 23), such as "release-after":"0".
 //
-// The nodes, their executor and the restart are those of package proc, whose processes outlive
-// the program.
+// The nodes, their executor, the loop and the restart are those of package proc, whose
+// processes outlive the program.
 package main
 
 import (
@@ -47,11 +47,8 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -60,7 +57,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
-	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -70,73 +66,32 @@ const maxBody = 1 << 20
 // timeout is how long a client may take to send a request, and to read a part of an answer.
 var timeout = 10 * time.Second
 
-// user is who asks.
-var user = joblife.Cred{UserID: uint32(os.Getuid())}
-
 func main() {
-	proc.Shim() // it is one, or goes on
-	cfg := proc.Config{Warn: warn, Manager: joblife.Config{
-		Owner: user.UserID, Epoch: time.Unix(1_700_000_000, 0), Hooks: []joblife.Hooks{joblife.Dependencies()},
-		Limits: purge.Limits{MaxCount: jobstate.Some(100_000)},
-	}}
-	flag.StringVar(&cfg.Dir, "dir", filepath.Join(os.TempDir(), "joblife-httpd"), "the `folder` that keeps the jobs, and has the socket")
-	flag.IntVar(&cfg.Nodes, "nodes", 4, "how many nodes there are, at most 1024")
-	flag.IntVar(&cfg.Cores, "cores", 2, "how many cores each node has, at most 1024")
-	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
-		d := json.NewDecoder(strings.NewReader(text))
-		d.DisallowUnknownFields()
-		actions := &cfg.Manager.Actions
-		return cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
-	})
+	p := proc.New("httpd") // whose tasks may be this program again
 	flag.Parse()
 	if flag.NArg() > 0 {
-		warn(fmt.Errorf("%q: there is no argument but flags", flag.Arg(0)))
-		os.Exit(2)
+		p.Exit(2, fmt.Errorf("%q: there is no argument but flags", flag.Arg(0)))
 	}
-	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	if err := run(ctx, cfg); err != nil {
-		warn(err)
-		os.Exit(1)
+	s := &server{events: make(chan struct{})}
+	p.Scheduler = sched.New(sched.Config{Policy: sched.EASY{}})
+	p.Manager.Hooks = []joblife.Hooks{joblife.Dependencies()}
+	p.Manager.Limits.MaxCount = jobstate.Some(100_000)
+	p.Journal = func([]joblife.JournalEntry) {
+		close(s.events) // wakes those who follow a log
+		s.events = make(chan struct{})
 	}
+	p.Exit(1, p.Run(s.serve))
 }
-
-func warn(err error) { fmt.Fprintln(os.Stderr, "httpd:", err) }
 
 // A server is a manager, and who asks it.
 type server struct {
-	*loop.Loop
-	store *boltstore.Store
-
-	// Only the Loop uses these, in a View too.
-	scheduler *sched.Scheduler
-	events    chan struct{} // is closed when there are more
-}
-
-func run(ctx context.Context, cfg proc.Config) error {
-	s := &server{scheduler: sched.New(sched.Config{Policy: sched.EASY{}}), events: make(chan struct{})}
-	cfg.Scheduler = s.scheduler
-	cluster, err := proc.Open(cfg)
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	s.store = cluster.Store
-	s.Loop, err = loop.New(cluster.Manager, loop.Config{
-		Store: s.store, Scheduler: s.scheduler, Refused: cluster.Refused,
-		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
-			cluster.Do(rd)
-			close(s.events) // wakes those who follow a log
-			s.events = make(chan struct{})
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return cluster.Run(ctx, s.Loop, func(ctx context.Context) error { return s.serve(ctx, filepath.Join(cfg.Dir, "http")) })
+	*proc.Cluster
+	events chan struct{} // is closed when there are more; only the Loop uses it, in a View too
 }
 
 // serve serves requests until ctx ends.
-func (s *server) serve(ctx context.Context, socket string) error {
+func (s *server) serve(ctx context.Context, c *proc.Cluster) error {
+	s.Cluster = c
 	mux := http.NewServeMux()
 	for pattern, do := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
 		"GET /jobs": s.list, "POST /jobs": s.submit, "GET /jobs/{id}": s.show, "DELETE /jobs/{id}": s.cancel,
@@ -151,7 +106,7 @@ func (s *server) serve(ctx context.Context, socket string) error {
 			}
 		})
 	}
-	l, err := lines.Listen(socket) // for this user only
+	l, err := lines.Listen(filepath.Join(c.Program.Dir, "http")) // for this user only
 	if err != nil {
 		return err
 	}
@@ -160,8 +115,9 @@ func (s *server) serve(ctx context.Context, socket string) error {
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
-	fmt.Println("httpd: requests to", socket)
-	return h.Serve(l)
+	fmt.Println("httpd: requests to", l.Addr())
+	err = h.Serve(l)
+	return cmp.Or(ctx.Err(), err)
 }
 
 // status is how HTTP says why there is no answer.
@@ -188,7 +144,8 @@ func (s *server) submit(_ http.ResponseWriter, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	job, err := s.Call(r.Context(), joblife.Submit{By: user, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	by := joblife.Cred{UserID: s.Program.Manager.Owner}
+	job, err := s.Call(r.Context(), joblife.Submit{By: by, Jobspec: text, Urgency: jobstate.UrgencyDefault})
 	return object{"id": job.Job.String()}, err
 }
 
@@ -223,7 +180,7 @@ func describe(job *jobstate.Job) object {
 func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
 	id, err := jobid.Parse(r.PathValue("id"))
 	if err == nil {
-		stored, err = s.store.Read(id)
+		stored, err = s.Store.Read(id)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
@@ -272,7 +229,7 @@ func (s *server) follow(w http.ResponseWriter, r *http.Request) (any, error) {
 
 func (s *server) resources(_ http.ResponseWriter, r *http.Request) (v any, err error) {
 	err = s.View(r.Context(), func(m *joblife.Manager) {
-		p, held := s.scheduler.Pool(), []object{}
+		p, held := s.Program.Scheduler.Pool(), []object{}
 		for h := range m.Holders() {
 			held = append(held, object{"job": h.Job.String(), "by": strings.TrimSpace(h.Kind.String() + " " + h.Description), "ranks": h.Ranks})
 		}

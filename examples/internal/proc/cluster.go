@@ -3,7 +3,6 @@
 package proc
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,28 +26,15 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// A Config says what a Cluster is.
-type Config struct {
-	Dir          string // keeps the jobs, and has a folder for each node
-	Nodes, Cores int    // how many nodes there are, and cores in each: 1 to 1024
-	Manager      joblife.Config
-	Scheduler    Scheduler   // gets the nodes
-	Warn         func(error) // gets what goes wrong
-}
-
-// A Scheduler is such as that of package sched.
-type Scheduler interface {
-	Acquire(pool.Acquire) error
-	Drain(ranks *idset.Set) error
-}
-
 // A Cluster is nodes of this machine, the executor of their manager, and a store of its jobs.
 type Cluster struct {
-	Manager *joblife.Manager // for a loop.Loop, with the Scheduler of Config
-	Store   *boltstore.Store
+	*loop.Loop // of the manager
+	Store      *boltstore.Store
+	Program    *Program
 
-	report func(error)
-	nodes  []*runner
+	manager *joblife.Manager
+	report  func(error)
+	nodes   []*runner
 
 	mu       sync.Mutex             // what nodes say comes from any goroutine
 	put      func(...joblife.Input) // from Run on
@@ -58,23 +44,23 @@ type Cluster struct {
 	done     []chan struct{} // closed when a node has done what it was asked last
 }
 
-// Open opens the folder, or makes it, and restores the manager. The nodes are in service, but
+// open opens the folder, or makes it, and restores the manager. The nodes are in service, but
 // for those where an action runs that was given up: they were drained.
-func Open(cfg Config) (*Cluster, error) {
-	if min(cfg.Nodes, cfg.Cores) < 1 || max(cfg.Nodes, cfg.Cores) > 1024 {
-		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", cfg.Nodes, cfg.Cores)
+func (p *Program) open() (*Cluster, error) {
+	if min(p.Nodes, p.Cores) < 1 || max(p.Nodes, p.Cores) > 1024 {
+		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", p.Nodes, p.Cores)
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	store, err := lines.Open(func() (*boltstore.Store, error) { return boltstore.Open(filepath.Join(cfg.Dir, "jobs.db")) })
+	store, err := lines.Open(func() (*boltstore.Store, error) { return boltstore.Open(filepath.Join(p.Dir, "jobs.db")) })
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCluster(cfg.Dir, cfg.Nodes, cfg.Warn)
+	c, err := newCluster(p.Dir, p.Nodes, p.warn)
 	if err == nil {
-		c.Store = store
-		err = c.restore(cfg)
+		c.Store, c.Program = store, p
+		err = c.restore()
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -85,7 +71,7 @@ func Open(cfg Config) (*Cluster, error) {
 // newCluster returns n nodes with what they run.
 func newCluster(dir string, n int, report func(error)) (*Cluster, error) {
 	c := &Cluster{report: report, nodes: make([]*runner, n), sessions: make([]exec.Session, n), done: make([]chan struct{}, n)}
-	c.timer = time.AfterFunc(time.Hour, func() { c.Do(new(joblife.Ready)) })
+	c.timer = time.AfterFunc(time.Hour, func() { c.execute(new(joblife.Ready)) })
 	c.mu.Lock() // a task of an earlier life may end at any time
 	defer c.mu.Unlock()
 	idle := make(chan struct{})
@@ -102,23 +88,24 @@ func newCluster(dir string, n int, report func(error)) (*Cluster, error) {
 }
 
 // restore restores the manager, and gives the scheduler the nodes.
-func (c *Cluster) restore(cfg Config) error {
-	m, left, err := joblife.Restore(time.Now(), cfg.Manager, c.Store.Records())
+func (c *Cluster) restore() error {
+	p := c.Program
+	m, left, err := joblife.Restore(time.Now(), p.Manager, c.Store.Records())
 	if err != nil {
 		return err
 	}
 	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, uint32(cfg.Nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cfg.Cores-1))},
+		Ranks: idset.Range(0, uint32(p.Nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(p.Cores-1))},
 	}}})
 	if err != nil {
 		return err
 	}
-	c.Manager = m
+	c.manager = m
 	c.recover(left)
-	if err := cfg.Scheduler.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
+	if err := p.Scheduler.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
 		return err
 	}
-	return cfg.Scheduler.Drain(c.givenUp())
+	return p.Scheduler.Drain(c.givenUp())
 }
 
 // recover has the executor hear what a restart of the manager has left.
@@ -137,7 +124,7 @@ func (c *Cluster) recover(left joblife.Recovered) {
 // givenUp returns the ranks where an action runs for which the manager does not wait any more.
 func (c *Cluster) givenUp() *idset.Set {
 	held := make(map[jobid.ID]*idset.Set)
-	for h := range c.Manager.Holders() {
+	for h := range c.manager.Holders() {
 		held[h.Job] = idset.Union(held[h.Job], h.Ranks)
 	}
 	ranks := new(idset.Set)
@@ -150,35 +137,6 @@ func (c *Cluster) givenUp() *idset.Set {
 		}
 	}
 	return ranks
-}
-
-// Run runs a Loop whose Effects call Do. When the nodes have said what they run, and what the
-// manager did not ask for is killed, it calls serve. It returns the error of serve, or nil when
-// ctx ends.
-func (c *Cluster) Run(parent context.Context, l *loop.Loop, serve func(context.Context) error) error {
-	ctx, end := context.WithCancelCause(parent)
-	defer end(nil) // the Loop may end first
-	c.mu.Lock()
-	c.put = func(inputs ...joblife.Input) {
-		if err := l.Put(inputs...); err != nil {
-			end(err) // a restart repairs it
-		}
-	}
-	c.mu.Unlock()
-	go func() {
-		_, err := l.Call(ctx, joblife.ExecHello{})
-		if err == nil {
-			err = c.connect()
-		}
-		if err == nil {
-			err = serve(ctx)
-		}
-		end(err)
-	}()
-	if err := l.Run(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(parent)) {
-		return err
-	}
-	return nil
 }
 
 // connect begins the sessions of all nodes.
@@ -208,9 +166,9 @@ func (c *Cluster) said(rank int, task exec.Task) {
 	c.act()
 }
 
-// Do does what the manager wants done by the executor and its nodes. It warns of drains, which
+// execute does what the manager wants done by the executor and its nodes. It warns of drains, which
 // are the scheduler's, and of faults.
-func (c *Cluster) Do(rd *joblife.Ready) {
+func (c *Cluster) execute(rd *joblife.Ready) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, msg := range rd.Exec {
@@ -246,9 +204,9 @@ func (c *Cluster) Do(rd *joblife.Ready) {
 	c.act()
 }
 
-// Refused warns of an input that the manager has refused. A lost prolog of a job that is
+// refused warns of an input that the manager has refused. A lost prolog of a job that is
 // ending does not run again.
-func (c *Cluster) Refused(in joblife.Input, err error) {
+func (c *Cluster) refused(in joblife.Input, err error) {
 	c.warn(err)
 	if in, ok := in.(joblife.Rerun); ok {
 		c.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "executor"})
@@ -288,9 +246,9 @@ func (c *Cluster) act() {
 	}
 }
 
-// Close waits for the nodes, and closes the Store. What the nodes were not asked when the
+// close waits for the nodes, and closes the Store. What the nodes were not asked when the
 // program ended, they are asked in its next life.
-func (c *Cluster) Close() error {
+func (c *Cluster) close() error {
 	c.wait()
 	return c.Store.Close()
 }

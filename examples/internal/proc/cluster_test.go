@@ -19,7 +19,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
-	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -96,11 +95,11 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 			wait.Go(func() { require.NoError(t, c.connect()) })
 		}
 		wait.Go(func() {
-			c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
+			c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
 			if id%4 == 3 {
-				c.Do(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
+				c.execute(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
 			}
-			c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: id, Final: true}}})
+			c.execute(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: id, Final: true}}})
 		})
 	}
 	wait.Wait()
@@ -123,8 +122,8 @@ func TestASlowNodeDelaysNoOther(t *testing.T) {
 	r := nodes(t, 2)
 	require.NoError(t, c.connect())
 	c.nodes[0].mu.Lock()
-	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
-	c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
+	c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
+	c.execute(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
 	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].list()) == 1 })
 	require.Empty(t, c.nodes[0].tasks)
 	c.nodes[0].mu.Unlock()
@@ -149,7 +148,7 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		}
 		require.NoError(t, c.connect())
 		if life == 0 {
-			c.Do(ask)
+			c.execute(ask)
 		}
 		await(t, "the line is not heard", func() bool { return len(l.reported(perilog.ReportOutput)) > 0 })
 		if life > 0 {
@@ -157,7 +156,7 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		}
 		await(t, "it does not end", func() bool { return life == 0 || len(l.reported(perilog.ReportExited)) > 0 })
 		require.Equal(t, []string{"perilog-control: 1"}, l.reported(perilog.ReportOutput))
-		c.Do(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 7, Final: true}}}) // forgets what has ended
+		c.execute(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 7, Final: true}}}) // forgets what has ended
 	}
 	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).list()) == 0 })
 }
@@ -175,7 +174,7 @@ func TestTasksEndWhileAClusterBegins(t *testing.T) {
 	c := l.begin(t, dir, 500)
 	r := nodes(t, 1)
 	for id := range jobid.ID(jobs) {
-		c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
+		c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
 	}
 	require.NoError(t, c.connect())
 	await(t, "statuses are lost", func() bool { return l.finished(3<<8) == jobs })
@@ -194,9 +193,9 @@ func TestTheEnvironmentOfTasks(t *testing.T) {
 	text, err := spec.MarshalJSON()
 	require.NoError(t, err)
 	for _, key := range []jobstate.ActionKey{{Kind: jobstate.ActionProlog}, {Kind: jobstate.ActionEpilog}, perilog.Housekeeping()} {
-		c.Do(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{Action: key, Attempt: 1, Ranks: idset.Of(1), Command: command}}}})
+		c.execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{Action: key, Attempt: 1, Ranks: idset.Of(1), Command: command}}}})
 	}
-	c.Do(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 8, Jobspec: text, R: r}}})
+	c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 8, Jobspec: text, R: r}}})
 	await(t, "they do not end", func() bool { return l.finished(0) == 1 && len(l.reported(perilog.ReportExited)) == 3 })
 	ran, err := os.ReadFile(out)
 	require.NoError(t, err)
@@ -205,18 +204,10 @@ func TestTheEnvironmentOfTasks(t *testing.T) {
 
 // Whatever ends the Loop, who serves hears of it.
 func TestWhoServesHearsOfTheEnd(t *testing.T) {
-	scheduler := sched.New(sched.Config{})
-	c, err := Open(Config{Dir: t.TempDir(), Nodes: 1, Cores: 1, Scheduler: scheduler, Warn: func(err error) { t.Error(err) }})
-	require.NoError(t, err)
-	defer c.Close()
-	l, err := loop.New(c.Manager, loop.Config{
-		Store: c.Store, Scheduler: scheduler, Refused: c.Refused,
-		Effects: func(_ *joblife.Manager, rd *joblife.Ready) { c.Do(rd) },
-	})
-	require.NoError(t, err)
+	p := Program{Dir: t.TempDir(), Nodes: 1, Cores: 1, Scheduler: sched.New(sched.Config{}), Journal: func([]joblife.JournalEntry) {}}
 	heard := make(chan struct{})
-	require.NoError(t, c.Run(t.Context(), l, func(ctx context.Context) error {
-		require.NoError(t, l.Put(joblife.Shutdown{}))
+	require.NoError(t, p.Run(func(ctx context.Context, c *Cluster) error {
+		require.NoError(t, c.Put(joblife.Shutdown{}))
 		<-ctx.Done()
 		close(heard)
 		return nil
@@ -226,4 +217,23 @@ func TestWhoServesHearsOfTheEnd(t *testing.T) {
 	case <-time.After(time.Second):
 		t.Error("it goes on")
 	}
+}
+
+func TestTheREADMEShowsTheLoop(t *testing.T) {
+	readme, err := os.ReadFile("../../../README.md")
+	require.NoError(t, err)
+	_, text, ok := strings.Cut(string(readme), "\nManage jobs")
+	require.True(t, ok)
+	_, text, _ = strings.Cut(text, "```go\n")
+	text, _, ok = strings.Cut(text, "```\n")
+	require.True(t, ok)
+	source, err := os.ReadFile("program.go")
+	require.NoError(t, err)
+	trim := func(text string) (lines []string) {
+		for line := range strings.Lines(text) {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+		return lines
+	}
+	require.Contains(t, strings.Join(trim(string(source)), "\n"), strings.Join(trim(text), "\n"))
 }

@@ -1,17 +1,16 @@
 //go:build unix
 
-// Package proc runs the tasks of a node as processes that outlive the program.
+// Package proc is what resource managers of local processes share. It runs the tasks of a node
+// as processes that outlive the program.
 //
 //	func main() {
-//		proc.Shim() // before anything else
-//		cluster, err := proc.Open(proc.Config{Dir: dir, Nodes: 8, Cores: 1, Scheduler: s, Warn: warn})
-//		defer cluster.Close()
-//		l, err := loop.New(cluster.Manager, loop.Config{
-//			Store: cluster.Store, Scheduler: s,
-//			Effects: func(_ *joblife.Manager, rd *joblife.Ready) { cluster.Do(rd) },
-//			Refused: cluster.Refused,
-//		})
-//		err = cluster.Run(ctx, l, serve)
+//		p := proc.New("name") // before anything else
+//		flag.Parse()
+//		p.Scheduler = sched.New(sched.Config{})
+//		p.Exit(1, p.Run(func(ctx context.Context, c *proc.Cluster) error {
+//			_, err := c.Call(ctx, joblife.Submit{Spec: spec})
+//			return err
+//		}))
 //	}
 //
 // A Cluster is what a resource manager of local processes is made of: its jobs in a bbolt

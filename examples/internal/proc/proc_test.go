@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	Shim()
+	beShim()
 	proctest.Main(m, program)
 }
 

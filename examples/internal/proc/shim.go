@@ -26,8 +26,8 @@ const (
 
 const grace = time.Second // from SIGTERM to SIGKILL, for what a command leaves
 
-// Shim does not return if this process is a shim.
-func Shim() {
+// beShim does not return if this process is a shim.
+func beShim() {
 	if len(os.Args) != 1 || os.Args[0] != shimName {
 		return
 	}

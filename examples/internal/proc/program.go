@@ -1,0 +1,127 @@
+//go:build unix
+
+package proc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	ossignal "os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset/pool"
+)
+
+// A Program is a resource manager for nodes of this machine.
+type Program struct {
+	Name         string
+	Dir          string // keeps the jobs, and has a folder for each node
+	Nodes, Cores int    // how many nodes there are, and cores in each: 1 to 1024
+	Manager      joblife.Config
+	Scheduler    Scheduler                    // gets the nodes
+	Journal      func([]joblife.JournalEntry) // is called with events when they are durable; New sets one that does nothing
+}
+
+// A Scheduler is such as that of package sched.
+type Scheduler interface {
+	loop.Scheduler
+	Acquire(pool.Acquire) error
+	Pool() *pool.Pool
+}
+
+// New returns a program of this user whose Manager makes ids, and defines its flags. It does
+// not return if this process is a shim.
+func New(name string) *Program {
+	beShim()
+	p := &Program{Name: name, Journal: func([]joblife.JournalEntry) {}}
+	p.Manager.Owner, p.Manager.Epoch = uint32(os.Getuid()), time.Unix(1_700_000_000, 0)
+	actions := &p.Manager.Actions
+	flag.StringVar(&p.Dir, "dir", filepath.Join(os.TempDir(), "joblife-"+name), "the `folder` that keeps the jobs")
+	flag.IntVar(&p.Nodes, "nodes", 8, "how many nodes there are, at most 1024")
+	flag.IntVar(&p.Cores, "cores", 2, "how many cores each node has, at most 1024")
+	flag.Func("prolog", "a shell `command` to run on each node before a job", shell(&actions.Prologs))
+	flag.Func("epilog", "a shell `command` to run on each node after a job", shell(&actions.Epilogs))
+	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		return cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
+	})
+	return p
+}
+
+// shell is a flag that sets actions: a command that runs on each node.
+func shell(actions *[]perilog.ActionConfig) func(string) error {
+	return func(command string) error {
+		*actions = []perilog.ActionConfig{{Command: []string{"sh", "-c", command}, PerRank: true}}
+		return nil
+	}
+}
+
+// Exit ends the program if there is an error.
+func (p *Program) Exit(status int, err error) {
+	if err != nil {
+		p.warn(err)
+		os.Exit(status)
+	}
+}
+
+func (p *Program) warn(err error) { fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err) }
+
+// Run restores the manager, and runs it until serve returns. It calls serve when the nodes have
+// said what they run, and what the manager did not ask for is killed. The context of serve ends
+// when a signal asks the program to end, and when the Loop ends. Run returns why the Loop or
+// serve failed; the end of a context is not a failure.
+func (p *Program) Run(serve func(context.Context, *Cluster) error) error {
+	c, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	c.Loop, err = loop.New(c.manager, loop.Config{
+		Store:     c.Store,     // durably, before anything else
+		Scheduler: p.Scheduler, // serves jobs in the order of their priority
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
+			c.execute(rd)         // prologs, jobs and epilogs
+			p.Journal(rd.Journal) // what became of jobs, for users
+		},
+		Refused: c.refused, // nothing has changed
+	})
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	defer end(nil) // the Loop may end first
+	c.mu.Lock()
+	c.put = func(inputs ...joblife.Input) {
+		if err := c.Put(inputs...); err != nil {
+			end(err) // a restart repairs it
+		}
+	}
+	c.mu.Unlock()
+	go func() {
+		asked, stop := ossignal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+		context.AfterFunc(asked, stop) // the next signal ends the program at once
+		_, err := c.Call(ctx, joblife.ExecHello{})
+		if err == nil {
+			err = c.connect()
+		}
+		if err == nil {
+			err = serve(asked, c)
+		}
+		end(err)
+	}()
+	if err := c.Loop.Run(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
