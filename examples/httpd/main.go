@@ -3,14 +3,19 @@
 // Command httpd is a resource manager with an HTTP interface: nodes of this machine that run
 // the jobs of one user, with a prolog and an epilog on each node.
 //
-//	httpd -dir /tmp/httpd -nodes 4 -cores 2 -actions '{"epilogs":[{"command":["sleep","1"],"per-rank":true}]}' &
+//	httpd -dir /tmp/httpd -nodes 4 -epilog 'sleep 1' &
 //	ask() { path=$1; shift; curl --unix-socket /tmp/httpd/http "http://httpd/$path" "$@"; }
-//	ask jobs -d @jobspec.json           # RFC 25, that of this folder; the answer has the id
-//	ask jobs                            # those that are not over
+//	ask jobs -d @jobspec.json           # RFC 25, such as jobspec.json in this folder; the answer has the id
+//	ask jobs                            # the jobs that are not over
 //	ask jobs/ƒuZZybuNNy                 # its state, what it waits for, how it ended
 //	ask jobs/ƒuZZybuNNy/log -N          # its eventlog, until the job is over
 //	ask jobs/ƒuZZybuNNy -X DELETE       # cancel
-//	ask resources                       # what there is, is down, is free, and who holds what
+//	ask resources                       # all resources, the free ones, the nodes that are down, what each job holds
+//
+// An answer is JSON, but for the log, which comes at most 0.1 seconds after the event. The
+// status is 404 for an unknown job, and 503 if the manager or its store cannot answer: it has
+// too much to do, ends, or found damage. All else that is refused has 400, with the reason as
+// text.
 //
 // # Who may do what
 //
@@ -18,7 +23,7 @@
 // is that user, owns all jobs, and may do all. A port of the loopback would be open to the
 // other users of the machine, and to each web page in a browser. For more users let a server
 // in front say who asks, and set By in each input. A body has at most 1 MiB, and a client 10
-// seconds to send a request and for each part of an answer.
+// seconds to send a request.
 //
 // # What lasts
 //
@@ -30,7 +35,10 @@
 // A job runs the command of its first task once on each of its nodes, in the folder and with
 // the environment of httpd, and its output is that of httpd. Jobs, prologs, epilogs and
 // housekeeping have the job's id in FLUX_JOB_ID and the rank of their node in JOBLIFE_RANK. It
-// needs a Unix system. In -actions a duration is a text (RFC 23), such as "release-after":"0".
+// needs a Unix system. The flag -actions sets more of prologs and epilogs, and housekeeping; a
+// duration is a text there (RFC 23):
+//
+//	-actions '{"epilogs":[{"command":["sleep","1"],"timeout":"5m","per-rank":true}]}'
 //
 // The nodes, their executor, the loop and the restart are those of package proc, whose
 // processes outlive the program.
@@ -45,10 +53,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
+	"maps"
 	"net/http"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -63,7 +70,7 @@ import (
 
 const maxBody = 1 << 20
 
-// timeout is how long a client may take to send a request, and to read a part of an answer.
+// timeout is how long a client may take to send a request.
 var timeout = 10 * time.Second
 
 func main() {
@@ -72,74 +79,63 @@ func main() {
 	if flag.NArg() > 0 {
 		p.Exit(2, fmt.Errorf("%q: there is no argument but flags", flag.Arg(0)))
 	}
-	s := &server{events: make(chan struct{})}
 	p.Scheduler = sched.New(sched.Config{Policy: sched.EASY{}})
 	p.Manager.Hooks = []joblife.Hooks{joblife.Dependencies()}
 	p.Manager.Limits.MaxCount = jobstate.Some(100_000)
-	p.Journal = func([]joblife.JournalEntry) {
-		close(s.events) // wakes those who follow a log
-		s.events = make(chan struct{})
-	}
-	p.Exit(1, p.Run(s.serve))
+	p.Exit(1, p.Run(serve))
 }
 
-// A server is a manager, and who asks it.
-type server struct {
-	*proc.Cluster
-	events chan struct{} // is closed when there are more; only the Loop uses it, in a View too
-}
+// A server answers requests.
+type server struct{ *proc.Cluster }
 
 // serve serves requests until ctx ends.
-func (s *server) serve(ctx context.Context, c *proc.Cluster) error {
-	s.Cluster = c
+func serve(ctx context.Context, c *proc.Cluster) error {
+	s := server{c}
 	mux := http.NewServeMux()
-	for pattern, do := range map[string]func(http.ResponseWriter, *http.Request) (any, error){
-		"GET /jobs": s.list, "POST /jobs": s.submit, "GET /jobs/{id}": s.show, "DELETE /jobs/{id}": s.cancel,
-		"GET /jobs/{id}/log": s.follow, "GET /resources": s.resources,
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if v, err := do(w, r); err != nil {
-				http.Error(w, err.Error(), status(err))
-			} else if v != nil {
-				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(v) // the client may be gone
-			}
-		})
-	}
+	mux.HandleFunc("POST /jobs", answer(s.submit))
+	mux.HandleFunc("GET /jobs", answer(s.list))
+	mux.HandleFunc("GET /jobs/{id}", answer(s.show))
+	mux.HandleFunc("DELETE /jobs/{id}", answer(s.cancel))
+	mux.HandleFunc("GET /jobs/{id}/log", s.follow)
+	mux.HandleFunc("GET /resources", answer(s.resources))
 	l, err := lines.Listen(filepath.Join(c.Program.Dir, "http")) // for this user only
 	if err != nil {
 		return err
 	}
-	h := http.Server{
-		Handler: http.MaxBytesHandler(mux, maxBody), ReadTimeout: timeout, WriteTimeout: timeout,
-		BaseContext: func(net.Listener) context.Context { return ctx },
-	}
+	h := http.Server{Handler: http.MaxBytesHandler(mux, maxBody), ReadTimeout: timeout}
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
 	fmt.Println("httpd: requests to", l.Addr())
 	err = h.Serve(l)
 	return cmp.Or(ctx.Err(), err)
 }
 
-// status is how HTTP says why there is no answer.
-func status(err error) int {
-	switch {
-	case errors.Is(err, joblife.ErrUnknown):
-		return http.StatusNotFound
-	case errors.Is(err, joblife.ErrInactive):
-		return http.StatusConflict
-	case errors.As(err, new(*http.MaxBytesError)):
-		return http.StatusRequestEntityTooLarge
-	case errors.Is(err, boltstore.ErrDamaged):
-		return http.StatusInternalServerError
-	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded):
-		return http.StatusServiceUnavailable
-	}
-	return http.StatusBadRequest
-}
-
 type object map[string]any
 
-func (s *server) submit(_ http.ResponseWriter, r *http.Request) (any, error) {
+// answer answers requests with what f returns, as JSON.
+func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if v, err := f(r); err != nil {
+			refuse(w, err)
+		} else {
+			w.Header().Set("Content-Type", "application/json")
+			_ = json.NewEncoder(w).Encode(v) // the client may be gone
+		}
+	}
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusBadRequest
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, joblife.ErrUnknown):
+		status = http.StatusNotFound
+	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded), errors.Is(err, boltstore.ErrDamaged):
+		status = http.StatusServiceUnavailable
+	}
+	http.Error(w, err.Error(), status)
+}
+
+func (s server) submit(r *http.Request) (any, error) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
@@ -149,7 +145,7 @@ func (s *server) submit(_ http.ResponseWriter, r *http.Request) (any, error) {
 	return object{"id": job.Job.String()}, err
 }
 
-func (s *server) cancel(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s server) cancel(r *http.Request) (any, error) {
 	id, err := jobid.Parse(r.PathValue("id"))
 	if err == nil {
 		_, err = s.Call(r.Context(), joblife.Raise{ID: id, Type: "cancel"})
@@ -158,18 +154,19 @@ func (s *server) cancel(_ http.ResponseWriter, r *http.Request) (any, error) {
 }
 
 // list tells of the jobs that are not over.
-func (s *server) list(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s server) list(r *http.Request) (any, error) {
 	jobs := []object{}
 	err := s.View(r.Context(), func(m *joblife.Manager) {
 		for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
-			jobs = append(jobs, describe(v.Job()))
+			jobs = append(jobs, describe(v.Job(), v.R()))
 		}
 	})
 	return jobs, err
 }
 
-func describe(job *jobstate.Job) object {
-	v := object{"id": job.ID().String(), "state": job.State().String(), "waiting": job.Waiting()}
+// describe tells of a job and of the resources that it got.
+func describe(job *jobstate.Job, r any) object {
+	v := object{"id": job.ID().String(), "state": job.State().String(), "waiting": job.Waiting(), "R": r}
 	if result, ok := job.Result(); ok {
 		v["result"] = result.String()
 	}
@@ -177,13 +174,10 @@ func describe(job *jobstate.Job) object {
 }
 
 // read returns what is durable of a job, which no manager has to be asked for.
-func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
+func (s server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
 	id, err := jobid.Parse(r.PathValue("id"))
 	if err == nil {
 		stored, err = s.Store.Read(id)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
 	}
 	if err == nil {
 		job, err = jobstate.Replay(id, stored.Eventlog)
@@ -191,54 +185,38 @@ func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job,
 	return stored, job, err
 }
 
-func (s *server) show(_ http.ResponseWriter, r *http.Request) (any, error) {
+func (s server) show(r *http.Request) (any, error) {
 	stored, job, err := s.read(r)
 	if err != nil {
 		return nil, err
 	}
-	v := describe(job)
-	v["R"] = json.RawMessage(stored.R)
-	return v, nil
+	return describe(job, json.RawMessage(stored.R)), nil
 }
 
-// follow writes the log of a job until the job is over, or the client is gone.
-func (s *server) follow(w http.ResponseWriter, r *http.Request) (any, error) {
-	control := http.NewResponseController(w)
-	for sent := 0; ; {
-		var next chan struct{}
-		err := s.View(r.Context(), func(*joblife.Manager) { next = s.events }) // before the read
-		stored, job, unread := s.read(r)
-		switch err = cmp.Or(err, unread); {
+// follow writes the log of a job until the job is over.
+func (s server) follow(w http.ResponseWriter, r *http.Request) {
+	for sent := 0; r.Context().Err() == nil; time.Sleep(time.Second / 10) {
+		stored, job, err := s.read(r)
+		switch {
 		case err != nil && sent > 0:
 			panic(http.ErrAbortHandler) // the client sees that this is not the end
 		case err != nil:
-			return nil, err
+			refuse(w, err)
+			return
 		}
-		_ = control.SetWriteDeadline(time.Now().Add(timeout)) // Flush tells what goes wrong
-		_, _ = w.Write(stored.Eventlog[sent:])
-		if control.Flush() != nil || job.State() == jobstate.StateInactive {
-			return nil, nil
-		}
+		_, _ = w.Write(stored.Eventlog[sent:]) // Flush tells what goes wrong
 		sent = len(stored.Eventlog)
-		select {
-		case <-next:
-		case <-r.Context().Done():
+		if http.NewResponseController(w).Flush() != nil || job.State() == jobstate.StateInactive {
+			return
 		}
 	}
 }
 
-func (s *server) resources(_ http.ResponseWriter, r *http.Request) (v any, err error) {
+// resources tells what there is, and the part of it that each job holds.
+func (s server) resources(r *http.Request) (v any, err error) {
 	err = s.View(r.Context(), func(m *joblife.Manager) {
-		p, held := s.Program.Scheduler.Pool(), []object{}
-		for h := range m.Holders() {
-			held = append(held, object{"job": h.Job.String(), "by": strings.TrimSpace(h.Kind.String() + " " + h.Description), "ranks": h.Ranks})
-		}
-		for id, r := range m.Allocated() {
-			if _, ok := m.Job(id); !ok {
-				held = append(held, object{"job": id.String(), "by": "a job that cannot be read", "ranks": r.Ranks()})
-			}
-		}
-		v = object{"all": p.Inventory(), "down": p.Down().Ranks(), "free": p.Available(), "held": held}
+		p := s.Program.Scheduler.Pool()
+		v = object{"all": p.Inventory(), "down": p.Down().Ranks(), "free": p.Available(), "held": maps.Collect(m.Allocated())}
 	})
 	return v, err
 }

@@ -139,10 +139,11 @@ func (d *daemon) holders(jobs ...string) {
 	var got []string
 	for range 1000 {
 		got = nil
-		for _, h := range d.ask("GET", "/resources", "")["held"].([]any) {
-			got = append(got, fmt.Sprint("/jobs/", h.(map[string]any)["job"]))
+		for job := range d.ask("GET", "/resources", "")["held"].(map[string]any) {
+			got = append(got, "/jobs/"+job)
 		}
-		if got = slices.Compact(got); slices.Equal(got, jobs) {
+		slices.Sort(got)
+		if slices.Sort(jobs); slices.Equal(got, jobs) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -273,6 +274,8 @@ func TestAListHasTheJobsThatAreNotOver(t *testing.T) {
 	require.Equal(t, []any{runs, "RUN", waits, "SCHED", "resources"}, []any{
 		fmt.Sprint("/jobs/", list[0]["id"]), list[0]["state"], fmt.Sprint("/jobs/", list[1]["id"]), list[1]["state"], list[1]["waiting"],
 	})
+	require.NotNil(t, list[0]["R"])
+	require.Nil(t, list[1]["R"])
 	d.ask("DELETE", runs, "")
 	d.log(runs)
 	d.log(waits)
@@ -296,8 +299,6 @@ func TestAJobThatCannotBeReadHoldsItsNodes(t *testing.T) {
 	require.NoError(t, store.Close())
 	d.start()
 	d.holders(job)
-	held := d.ask("GET", "/resources", "")["held"].([]any)
-	require.Equal(t, "a job that cannot be read", held[0].(map[string]any)["by"])
 	out, err := os.ReadFile(filepath.Join(d.dir, "out"))
 	require.NoError(t, err)
 	require.Contains(t, string(out), "cannot be read")
@@ -320,7 +321,8 @@ func TestACanceledJobEnds(t *testing.T) {
 	require.Contains(t, d.log(job), `"type":"cancel"`)
 	require.Equal(t, "CANCELED", d.ask("GET", job, "")["result"])
 	status, text := d.try("DELETE", job, "")
-	require.Equal(t, http.StatusConflict, status, text)
+	require.Equal(t, http.StatusBadRequest, status, text)
+	require.Contains(t, text, "inactive")
 }
 
 func TestANodeWhoseEpilogFailedIsDrained(t *testing.T) {
@@ -368,10 +370,10 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 	}{
 		{"POST", "/jobs", "{}", 400, "version"},
 		{"POST", "/jobs", "", 400, ""},
-		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 413, "too large"},
+		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 400, "too large"},
 		{"PUT", "/jobs", "", 405, ""},
 		{"GET", "/jobs/x", "", 400, "jobid"},
-		{"GET", "/jobs/ƒuZZybuNNy", "", 404, "unknown job: ƒuZZybuNNy"},
+		{"GET", "/jobs/ƒuZZybuNNy", "", 404, "ƒuZZybuNNy"},
 		{"GET", "/jobs/ƒuZZybuNNy/log", "", 404, ""},
 		{"GET", "/jobs/x/log", "", 400, "jobid"},
 		{"DELETE", "/jobs/ƒuZZybuNNy", "", 404, "unknown"},
