@@ -172,7 +172,7 @@ func (p *play) someRanks(x float64) *idset.Set {
 // run plays.
 func (p *play) run() {
 	p.cfg = p.configure()
-	p.cfg.Hooks = p.hooks()
+	p.cfg.Hooks, p.cfg.Distinct = p.hooks(), p.P(0.3)
 	m, err := joblife.New(p.cfg)
 	p.Must(err)
 	p.m, p.w = m, joblifetest.NewWorld(p.cfg.Actions)
@@ -357,20 +357,28 @@ func (p *play) judgeReady() {
 	p.up = idset.Difference(idset.Range(0, nodes), p.offline)
 }
 
-// judgeTime judges that a launch is logged when it is decided, and that nothing is given
-// up before it was told to stop.
+// judgeTime judges that a launch is logged when it is decided, that nothing is given up before
+// it was told to stop, and that distinct times grow.
 func (p *play) judgeTime(r joblife.Record) {
 	if r.Kind != joblife.RecordEvent && r.Kind != joblife.RecordHousekeeping || bytes.Contains(r.Data, []byte(`"submit"`)) {
 		return
 	}
 	e, err := eventlog.Parse(r.Data)
 	p.Must(err)
+	if p.cfg.Distinct && r.Kind == joblife.RecordEvent {
+		log := p.logs[r.Job]
+		last, err := eventlog.Parse(log[bytes.LastIndexByte(log[:len(log)-1], '\n')+1:])
+		p.Must(err)
+		if e.Timestamp <= last.Timestamp && (p.stopAt == 0 || e.Timestamp < last.Timestamp) {
+			p.Fail("%s of %v is logged with the time %v after %s at %v", e.Name, r.Job, e.Timestamp, last.Name, last.Timestamp)
+		}
+	}
 	var ev jobstate.Event
 	if ev.Decode(e) != nil {
 		return
 	}
 	logged := func(k jobstate.ActionKind, description string, attempt uint32) {
-		if e.Timestamp != r.Time {
+		if e.Timestamp < r.Time || e.Timestamp > r.Time && !p.cfg.Distinct || e.Timestamp > r.Time+1e-3 {
 			p.Fail("%s of %v is logged with the time %v at %v", e.Name, r.Job, e.Timestamp, r.Time)
 		}
 		key := launched{r.Job, jobstate.ActionKey{Kind: k, Description: description}, attempt, 0}

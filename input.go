@@ -387,6 +387,9 @@ type Config struct {
 	// 8 MiB. What ends a job and what the Manager itself logs comes on top, about 1
 	// KiB for each node. The store needs room for that; dirstore has 64 MiB.
 	MaxLog int
+	// Distinct gives no two events of a job the same time: see [perilog.JobConfig]. Without
+	// it, events have the time of their Step.
+	Distinct bool
 	// Volatile keeps no records: Ready.Append and the logs of jobs stay empty.
 	// It is for simulations that never restart.
 	Volatile bool

@@ -328,7 +328,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *jobstate.Summary, error
 func (m *machine) recover(j *job) (err error) {
 	fold := func() {
 		j.life, err = perilog.RecoverJob(m.now, m.actions, perilog.JobConfig{
-			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch,
+			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch, Distinct: m.cfg.Distinct,
 		}, j.log, j.rareCopy().keep)
 	}
 	if fold(); err == nil && j.r != nil && !j.job().WasAllocated() {

@@ -101,6 +101,9 @@ func NewJob(id jobid.ID) *Job { return &Job{id: id, state: StateNew} }
 // ID returns the id that was passed to NewJob or Replay.
 func (j *Job) ID() jobid.ID { return j.id }
 
+// Last returns the time of the last entry; 0 if there is none.
+func (j *Job) Last() eventlog.Timestamp { return j.last.time }
+
 // State returns the state. It is never a mask.
 func (j *Job) State() State {
 	if j.state == 0 {

@@ -48,6 +48,11 @@ type JobConfig struct {
 
 	Offline *idset.Set // the ranks that are offline: see [Job.Offline]
 
+	// Distinct gives no two entries of the log the same time, so that readers can tell their
+	// order: one that is not later than the entry before it gets a time one microsecond after
+	// that, even if it repeats that entry.
+	Distinct bool
+
 	Scratch *Scratch // memory to share with other Jobs; nil: none is shared
 }
 
@@ -73,6 +78,7 @@ type Job struct {
 	stopAt    eventlog.Timestamp // 0: no deadline
 	owner     uint32
 	stopping  bool
+	distinct  bool // the times of the log
 	executor  executor
 	startable bool  // the executor may have been asked when the job left RUN
 	phase     phase // of the log
@@ -156,7 +162,7 @@ type action struct {
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error is that of [Config.Check] or [Job.SetR].
 func NewJob(c *Config, s JobConfig) (*Job, error) {
-	j := &Job{cfg: c, owner: s.Owner}
+	j := &Job{cfg: c, owner: s.Owner, distinct: s.Distinct}
 	j.holds.init(s.ID, s.Scratch)
 	none := j.holds.scratch
 	if err := none.checkConfig(c); err != nil {
@@ -390,6 +396,18 @@ func (j *Job) advance(now eventlog.Timestamp) {
 	if now > j.now && guard.IsTime(now) {
 		j.now = now
 	}
+}
+
+// stamp returns the time for an entry of the log. No deadline passes by it.
+func (j *Job) stamp(at eventlog.Timestamp) eventlog.Timestamp {
+	last := j.holds.job.Last()
+	if !j.distinct || at > last {
+		return at
+	}
+	if next := last + 1e-6; guard.IsTime(next) && (j.stopAt == 0 || next < j.stopAt) {
+		return next
+	}
+	return last
 }
 
 // Shutdown ends launches and does not start the job. Until the deadline the Job logs the

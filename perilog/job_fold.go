@@ -133,6 +133,7 @@ func (j *Job) resume() error {
 }
 
 func (j *Job) record(l LogKind, e eventlog.Entry, c jobstate.Context) {
+	j.advance(e.Timestamp)
 	j.open()
 	r := LogEntry{Log: l, Entry: e, State: j.holds.job.State()}
 	if c, ok := c.(*jobstate.ExceptionContext); ok {
@@ -162,7 +163,7 @@ func (j *Job) post(c jobstate.Context) {
 // postTo is post in one of the logs. It folds what it reads back, as a replay does.
 func (j *Job) postTo(log LogKind, c jobstate.Context) {
 	j.open()
-	e, text, err := jobstate.EncodeEntry(j.text, j.now, c)
+	e, text, err := jobstate.EncodeEntry(j.text, j.stamp(j.now), c)
 	if err != nil {
 		panic("perilog: an event that cannot be written: " + err.Error())
 	}

@@ -55,11 +55,15 @@ func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.O
 		return 0, err
 	}
 	j.logEpilogsFirst(ev.Context())
+	if at := j.stamp(e.Timestamp); at != e.Timestamp {
+		if e.Timestamp = at; ev.Decode(e) != nil {
+			panic("perilog: an event that cannot be read twice")
+		}
+	}
 	outcome, err := j.fold(ev)
 	if err != nil || outcome == jobstate.IgnoredDuplicate {
 		return outcome, err
 	}
-	j.advance(e.Timestamp)
 	j.open()
 	n := len(j.text)
 	j.text = append(j.text, e.Context...)

@@ -293,10 +293,10 @@ func (j *Job) follow() bool {
 		return true
 	}
 	if j.mayFree() {
-		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventFree})
+		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.stamp(j.now), Name: jobstate.EventFree})
 	}
 	if j.mayClean() {
-		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.now, Name: jobstate.EventClean})
+		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.stamp(j.now), Name: jobstate.EventClean})
 	}
 	return len(j.effects.Post) > n
 }

@@ -3,6 +3,7 @@ package perilog_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -280,4 +281,55 @@ func TestNothingTimesOutBeforeItsLaunchIsTaken(t *testing.T) {
 	b.job.Tick(b.now + 1)
 	b.take()
 	require.Equal(t, "0-1", b.freed.String())
+}
+
+// A whole life in one moment has a log whose times grow, across restarts too, and do not reach
+// a deadline before the clock does.
+func TestDistinctTimesGrow(t *testing.T) {
+	live := func(distinct bool, deadline eventlog.Timestamp) (times []eventlog.Timestamp) {
+		c := perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}, Housekeeping: &perilog.HousekeepingConfig{}}
+		b := &bench{TB: t, cfg: &c, spec: perilog.JobConfig{ID: 1, R: allocation(t, 2), Owner: 9, Distinct: distinct}, now: 1.7e9, still: true, freed: new(idset.Set), drains: new(idset.Set)}
+		var err error
+		b.job, err = perilog.NewJob(b.cfg, b.spec)
+		require.NoError(t, err)
+		b.job.Shutdown(b.now, deadline)
+		apply := func(name, context string) {
+			_, err := b.job.Apply(b.now, b.entry(name, context))
+			require.NoError(t, err)
+			b.take()
+			if deadline == 0 {
+				b.crash()
+			}
+		}
+		apply("submit", `{"userid":5588,"urgency":16,"flags":0,"version":1}`)
+		apply("validate", "")
+		apply("depend", "")
+		apply("priority", `{"priority":16}`)
+		apply("alloc", "")
+		apply("start", "")
+		apply("memo", `{"a":1}`)
+		apply("memo", `{"a":2}`)
+		apply("release", `{"ranks":"all","final":false}`)
+		apply("finish", `{"status":0}`)
+		require.NoError(t, b.job.ForceFinish(b.now, epilog, nil, 0, "op"))
+		b.take()
+		apply("release", `{"ranks":"","final":true}`)
+		for e, err := range eventlog.Entries(b.log) {
+			require.NoError(t, err)
+			times = append(times, e.Timestamp-1.7e9)
+		}
+		require.Equal(t, 1, b.logged("clean"))
+		return times
+	}
+	times := live(true, 0)
+	for i, at := range times {
+		require.InDelta(t, float64(i)*1e-6, float64(at), 1e-6)
+		require.True(t, i == 0 || at > times[i-1], "%v", times)
+	}
+	for _, at := range live(false, 0) {
+		require.Zero(t, at)
+	}
+	near := live(true, 1.7e9+5e-6)
+	require.True(t, slices.IsSorted(near))
+	require.InDelta(t, 4e-6, float64(near[len(near)-1]), 1e-6)
 }

@@ -139,7 +139,7 @@ func (s *Service) manager(cfg Config) joblife.Config {
 		s.limits.hooks(), s.bypass(), s.waits.hooks(), s.empties.hooks(), s.purges.hooks(), joblife.Dependencies(),
 	}
 	c.Hooks = append(own, c.Hooks...)
-	c.Queues = cfg.queues()
+	c.Queues, c.Distinct = cfg.queues(), true
 	if s.ending {
 		c.Actions.Epilogs = nil
 	}
