@@ -31,10 +31,16 @@ type place struct {
 	rank    uint32
 }
 
+// A launch is what the processes of one joblife.Launch share.
+type launch struct {
+	r     *rset.R // of the job, for the names of its hosts; nil: nobody has asked yet
+	total int     // how many processes there are
+}
+
 // A process is a command at a place, from its launch until the stream of rexec.exec ends.
 type process struct {
 	place
-	r      **rset.R           // of the job, for the names of its hosts; the processes of a launch share it
+	launch *launch
 	at     eventlog.Timestamp // of the launch
 	pid    int32              // 0: it has not started
 	signal int                // to send when it has started; 0: none
@@ -158,10 +164,10 @@ func (s *processes) launch(l joblife.Launch) {
 	}{
 		command{Cmdline: append([]string{}, l.Command...), Env: s.environ(l), Channels: []string{}}, stdout | stderr,
 	}
-	r := new(*rset.R)
+	shared := &launch{total: l.Ranks.Len()}
 	for rank := range l.Ranks.All() {
 		p := &process{
-			place: place{l.Job, l.Action, l.Attempt, rank}, r: r, at: eventlog.FromTime(s.now()), lines: make(map[string][]byte),
+			place: place{l.Job, l.Action, l.Attempt, rank}, launch: shared, at: eventlog.FromTime(s.now()), lines: make(map[string][]byte),
 		}
 		s.running[p.place] = p
 		s.send(&s.open, Call{Topic: "rexec.exec", Nodeid: int(rank), Payload: payload, Stream: true}, func(r Response) error {
@@ -316,16 +322,17 @@ func (s *processes) log(level Level, p *process, format string, args ...any) {
 // resources returns the R of a process's job, as it was when a process of that launch first
 // asked: few processes have something to log.
 func (s *processes) resources(p *process) *rset.R {
-	if *p.r != nil {
-		return *p.r
+	l := p.launch
+	if l.r != nil {
+		return l.r
 	}
 	if v, ok := s.m.Job(p.job); ok {
-		*p.r = v.R()
+		l.r = v.R()
 	}
-	if *p.r == nil { // the job is over
-		*p.r = s.allocated(p.job)
+	if l.r == nil { // the job is over
+		l.r = s.allocated(p.job)
 	}
-	return *p.r
+	return l.r
 }
 
 // ended handles the end of the stream: the process has exited and all its output came, or

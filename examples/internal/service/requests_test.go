@@ -209,24 +209,6 @@ func TestAPrivateInstance(t *testing.T) {
 	}
 }
 
-// What flux-core loads as plugins is built in, and whoever loads it gets what it wants.
-func TestPluginsThatAreBuiltIn(t *testing.T) {
-	d := newDesk(t, Config{})
-	list := func() string { return strings.TrimPrefix(d.ask(1, "jobtap", `{"query_only":true}`), "jobtap a1: ") }
-	before := list()
-	require.Contains(t, before, `".begin-time"`)
-	require.NotContains(t, before, ".so")
-	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":"perilog.so"}`))
-	require.Equal(t, "jobtap a1: errnum 17 perilog.so already loaded", d.ask(1, "jobtap", `{"load":"perilog.so"}`))
-	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":"perilog.so","remove":"all"}`))
-	require.Equal(t, `jobtap-query a1: {"name":"perilog.so","path":"builtin"}`, d.ask(1, "jobtap-query", `{"name":"perilog.so"}`))
-	require.Equal(t, strings.Replace(before, "]", `,"perilog.so"]`, 1), list())
-	require.Contains(t, d.ask(1, "jobtap", `{"load":"test.so","remove":"all"}`), "jobtap a1: errnum 38 test.so: this job manager loads no plugins")
-	require.Contains(t, list(), "perilog.so", "nothing changed")
-	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"remove":"peri*"}`))
-	require.Equal(t, before, list())
-}
-
 // A stranger that names itself as a user is no more than a guest; nor is nobody.
 func TestNobodyOwnsNothing(t *testing.T) {
 	w := newWorld(t, joblife.Config{})

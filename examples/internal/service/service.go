@@ -164,7 +164,7 @@ func (s *Service) table() map[string]handler {
 		"housekeeping-kill":     {owner, with(s.processes.housekeepingKill)},
 		"idle":                  {owner, s.empties.idle},
 		"jobtap":                {owner, with(s.plugins.jobtap)},
-		"jobtap-query":          {owner, with(s.plugins.query)},
+		"jobtap-query":          {owner, with(s.jobtapQuery)},
 		"kill":                  {guests, with(s.kill)},
 		"killall":               {guests, read("error decoding request", unmarshal, s.killAll)},
 		"list":                  {owner, with(s.list)},
