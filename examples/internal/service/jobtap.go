@@ -22,15 +22,34 @@ import (
 var (
 	inModule = []string{
 		".priority-default", ".limit-job-size", ".limit-duration", ".dependency-after", ".dependency-singleton",
-		".begin-time", ".validate-duration", ".update-duration", ".history", ".post-event", ".update-queue",
+		".begin-time", ".validate-duration", durationPlugin, historyPlugin, ".post-event", queuePlugin,
 	}
 	loadable = []string{"alloc-bypass.so", "perilog.so"}
+
+	// removable are those of the module that only serve requests. The others cannot be removed.
+	removable = []string{historyPlugin, durationPlugin, queuePlugin}
 )
 
-// plugins are what users believe is loaded. A plugin does its work whether it is or not.
-type plugins []string // those of loadable, in their order
+const (
+	historyPlugin  = ".history"
+	durationPlugin = ".update-duration" // with owner-allow-any=0 the owner is as others are
+	queuePlugin    = ".update-queue"
+)
 
-func (s *plugins) all() []string { return slices.Concat(inModule, *s) }
+// plugins are what users believe is loaded. Those of loadable do their work whether they are or
+// not. A restart begins with those of the module.
+type plugins struct {
+	removed []string // of removable
+	loaded  []string // of loadable, in their order
+	equal   bool     // the owner may update durations as others may
+}
+
+func (s *plugins) all() []string {
+	return slices.Concat(slices.DeleteFunc(slices.Clone(inModule), func(name string) bool { return slices.Contains(s.removed, name) }), s.loaded)
+}
+
+// serves reports whether a plugin of removable is there.
+func (s *plugins) serves(name string) bool { return !slices.Contains(s.removed, name) }
 
 // jobtap loads and removes plugins, or lists them.
 func (s *plugins) jobtap(_ *Request, p struct {
@@ -42,34 +61,48 @@ func (s *plugins) jobtap(_ *Request, p struct {
 	if p.Query {
 		return map[string][]string{"plugins": s.all()}, nil
 	}
-	list := slices.Clone(*s)
+	next := plugins{slices.Clone(s.removed), slices.Clone(s.loaded), s.equal}
 	if p.Remove != nil {
 		remove := func(name string) bool {
 			match, _ := path.Match(*p.Remove, name)
 			return *p.Remove == "all" || match
 		}
-		left := slices.DeleteFunc(slices.Clone(list), remove)
-		switch {
-		case *p.Remove != "all" && slices.ContainsFunc(inModule, func(name string) bool {
-			return strings.HasPrefix(*p.Remove, ".") && remove(name)
-		}):
-			return nil, fail(errno.NoSys, "%s is built in and cannot be removed", *p.Remove)
-		case *p.Remove != "all" && len(left) == len(list):
+		left := slices.DeleteFunc(slices.Clone(next.loaded), remove)
+		found := len(left) < len(next.loaded)
+		next.loaded = left
+		for _, name := range s.all() {
+			switch {
+			case *p.Remove == "all" || !strings.HasPrefix(*p.Remove, ".") || !slices.Contains(inModule, name) || !remove(name):
+			case !slices.Contains(removable, name):
+				return nil, fail(errno.NoSys, "%s is built in and cannot be removed", name)
+			default:
+				next.removed, found = append(next.removed, name), true
+			}
+		}
+		if !found && *p.Remove != "all" {
 			return nil, fail(errno.NoEntry, "Failed to find plugin to remove")
 		}
-		list = left
 	}
-	if p.Load != nil && !slices.Contains(inModule, *p.Load) {
-		name := path.Base(*p.Load)
-		switch {
+	if p.Load != nil {
+		var conf struct {
+			OwnerAllowAny *int `json:"owner-allow-any"`
+		}
+		switch name := path.Base(*p.Load); {
+		case slices.Contains(inModule, *p.Load):
+			if *p.Load == durationPlugin {
+				_ = json.Unmarshal(p.Conf, &conf) // others may have put more there
+				next.equal = conf.OwnerAllowAny != nil && *conf.OwnerAllowAny == 0
+			}
+			next.removed = slices.DeleteFunc(next.removed, func(name string) bool { return name == *p.Load })
 		case !slices.Contains(loadable, name):
 			return nil, fail(errno.NoSys, "%s: this job manager loads no plugins", name)
-		case slices.Contains(list, name):
+		case slices.Contains(next.loaded, name):
 			return nil, fail(errno.Exists, "%s already loaded", name)
+		default:
+			next.loaded = append(next.loaded, name)
 		}
-		list = append(list, name)
 	}
-	*s = list
+	*s = next
 	return nil, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -27,6 +28,48 @@ func TestPluginsThatAreBuiltIn(t *testing.T) {
 	require.Contains(t, list(), "perilog.so", "nothing changed")
 	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"remove":"peri*"}`))
 	require.Equal(t, before, list())
+}
+
+// What only serves requests can be removed, and is back when it is loaded.
+func TestPluginsThatCanBeRemoved(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	d.submitAs(ownUser, 16, sleep)
+	for remove, back := range map[string][2]string{
+		".history":         {"history.get", `{"slice":"[:]"}`},
+		".update-duration": {"update", `{"id":16,"updates":{"attributes.system.duration":30}}`},
+		".update-queu*":    {"update", `{"id":16,"updates":{"attributes.system.queue":"batch"}}`},
+	} {
+		require.NotContains(t, d.ask(1, back[0], back[1]), "not supported")
+		all := d.ask(1, "jobtap", `{"query_only":true}`)
+		require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"remove":"`+remove+`"}`))
+		require.Equal(t, "jobtap a1: errnum 2 Failed to find plugin to remove", d.ask(1, "jobtap", `{"remove":"`+remove+`"}`))
+		require.Regexp(t, "errnum 38|errnum 22 update of .* not supported", d.ask(1, back[0], back[1]))
+		name := strings.Replace(remove, "*", "e", 1)
+		require.NotContains(t, d.ask(1, "jobtap", `{"query_only":true}`), name)
+		require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":"`+name+`"}`))
+		require.Equal(t, all, d.ask(1, "jobtap", `{"query_only":true}`))
+		require.NotRegexp(t, "errnum 38|not supported", d.ask(1, back[0], back[1]))
+	}
+	require.Contains(t, d.ask(1, "jobtap", `{"remove":".*"}`), "errnum 38 .priority-default is built in")
+	require.NotContains(t, d.ask(1, "history.get", `{"slice":"[:]"}`), "errnum", "nothing changed")
+}
+
+// The owner may have only the durations that others may, if .update-duration is told so.
+func TestTheOwnerMayNotHaveAnyDuration(t *testing.T) {
+	d := newDesk(t, Config{Limits: Limits{Duration: jobstate.Some(fsd.Duration(time.Minute))}})
+	d.online()
+	d.submitAs(ownUser, 16, sleep)
+	more := `{"id":16,"updates":{"attributes.system.duration":3600}}`
+	for range 2 {
+		require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"remove":".update-duration"}`))
+		require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":".update-duration","conf":{"owner-allow-any":0}}`))
+		require.Contains(t, d.ask(1, "update", more), "exceeds policy limit")
+	}
+	d.run(16)
+	require.Contains(t, d.ask(1, "update", more), "duration update of running job requires instance owner privileges")
+	require.Equal(t, "jobtap a1: -", d.ask(1, "jobtap", `{"load":".update-duration"}`))
+	require.Contains(t, d.ask(1, "update", more), "unable to get job starttime", "the owner may, but this R has none")
 }
 
 // told returns what a plugin says of itself.

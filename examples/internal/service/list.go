@@ -165,6 +165,9 @@ func priority(v joblife.View) int64 {
 func (s *Service) history(r *Request, p struct {
 	Slice string `json:"slice"`
 }) (any, error) {
+	if !s.plugins.serves(historyPlugin) {
+		return nil, fail(errno.NoSys, "")
+	}
 	var ids []jobid.ID
 	for v := range s.m.Jobs(^jobstate.State(0)) {
 		if v.UserID() == r.UserID {

@@ -108,7 +108,7 @@ var otherRows = []row{
 	same("jobtap", `{"load":".begin-time"}`, 0, ""),
 	same("jobtap", `{"load":"/usr/lib/perilog.so","conf":{},"remove":"all"}`, 0, ""),
 	same("jobtap", `{"remove":"perilog.so"}`, errno.NoEntry, "Failed to find plugin to remove"),
-	same("jobtap", `{"remove":".hist*"}`, errno.NoSys, ".hist* is built in and cannot be removed"),
+	same("jobtap", `{"remove":".b*"}`, errno.NoSys, ".begin-time is built in and cannot be removed"),
 	same("jobtap", `{"load":7}`, errno.Protocol, ""),
 	same("jobtap-query", `{"name":".history"}`, 0, ""),
 	same("jobtap-query", `{"name":"perilog.so"}`, errno.Invalid, "perilog.so: plugin not found"),

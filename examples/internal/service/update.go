@@ -166,15 +166,16 @@ func (s *Service) checkUpdate(u *update) error {
 		return fail(errno.Perm, "job is immutable due to previous instance owner update")
 	}
 	u.running = v.State().In(jobstate.StateRunning)
-	u.all, u.above, u.feasible, u.expiration = nil, !guest, false, jobstate.Optional[eventlog.Timestamp]{}
+	equal := guest || s.plugins.equal
+	u.all, u.above, u.feasible, u.expiration = nil, !equal, false, jobstate.Optional[eventlog.Timestamp]{}
 	var duration jobstate.Optional[float64]
 	var constraints json.RawMessage
 	for _, c := range u.updates {
 		var err error
-		switch c.Path {
-		case pathDuration:
-			duration, err = toDuration(c.Value, u.running && guest)
-		case pathQueue:
+		switch {
+		case c.Path == pathDuration && s.plugins.serves(durationPlugin):
+			duration, err = toDuration(c.Value, u.running && equal)
+		case c.Path == pathQueue && s.plugins.serves(queuePlugin):
 			constraints, err = s.toQueue(u, v, c.Value)
 			u.above, u.feasible = false, true
 		default:
