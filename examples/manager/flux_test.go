@@ -208,12 +208,16 @@ func (in *instance) submits(id int) {
 	require.Equal(in.t, `{"errors":[]}`, text)
 }
 
-// log returns the names of the events in the log of a job.
-func (in *instance) log(id int) string {
+func (in *instance) key(name string) string {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	return in.kvs.keys[name]
+}
+
+// log returns the names of the events in the log of a job.
+func (in *instance) log(id int) string {
 	var list []string
-	for line := range strings.Lines(in.kvs.keys[jobid.ID(id).KVSPath()+keyEventlog]) {
+	for line := range strings.Lines(in.key(jobid.ID(id).KVSPath() + keyEventlog)) {
 		var e struct{ Name string }
 		require.NoError(in.t, json.Unmarshal([]byte(line), &e))
 		list = append(list, e.Name)
@@ -270,7 +274,9 @@ func TestAJobInARunningFlux(t *testing.T) {
 	require.Contains(t, next(t, journal), `"name":"submit"`)
 	require.Equal(t, "flux: job-manager.nosuch: errno 38", in.ask("nosuch", `{}`))
 	require.Contains(t, in.ask("raise", `[]`), "errno 71")
+	require.Empty(t, in.key(keyCheckpoint))
 	require.NoError(t, in.stop())
+	require.Eventually(t, func() bool { return in.key(keyCheckpoint) == `{"version":1,"max_jobid":16777216,"queue":[]}` }, 5*time.Second, time.Millisecond)
 }
 
 // Nobody but the owner has a session, ends one, or answers for one.

@@ -258,7 +258,16 @@ func (s *kvs) setQueue(text []byte) error {
 	return err
 }
 
-// A checkpoint is what flux-core's module stores at its end, and this one at each change.
+// leave stores the greatest id that there was, so that none comes again if somebody removes jobs
+// before the next start. Nobody waits for it.
+func (s *kvs) leave() {
+	if id := s.p.service.MaxID(); id > s.watermark {
+		s.watermark = id
+		s.commit([]op{s.checkpoint()}, func(error) {})
+	}
+}
+
+// A checkpoint is what flux-core's module stores at its end, and this one at each change too.
 type checkpoint struct {
 	Version int               `json:"version"`
 	MaxID   jobid.ID          `json:"max_jobid"`

@@ -137,6 +137,7 @@ func TestAnInterruptWhileThePeerCommits(t *testing.T) {
 	say(commit)
 	require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
 	require.Equal(t, `{"topic":"job-manager.submit","matchtag":1,"payload":{"errors":[]}}`+"\n", read())
+	require.Contains(t, read(), keyCheckpoint, "the last that the peer hears")
 	require.Empty(t, read())
 	require.Equal(t, lines.ExitOK, <-ended)
 }

@@ -156,10 +156,11 @@
 //   - list is ordered by priority, then by id. sched-hello has the R of each job.
 //   - A key that comes twice, and null for a text, a number or a truth, are malformed.
 //   - jobtap loads no plugins. It accepts those whose work is built in, and lists them:
-//     alloc-bypass.so, perilog.so and those of flux-core's module. A load of another one, and a
-//     removal of the latter, fail with 38. set-batch-timeout changes nothing.
-//   - The store lines writes the checkpoint at each change, and not at the end; its
-//     max_jobid is the greatest id that was purged, for the ids of jobs are in the KVS.
+//     alloc-bypass.so, perilog.so and those of flux-core's module. A load of another one fails
+//     with 38, and so does a removal of the latter, but for .history, .update-duration and
+//     .update-queue. set-batch-timeout changes nothing.
+//   - The store lines writes the checkpoint at each change too. Its max_jobid is the greatest id
+//     that was purged, and at an orderly end the greatest that there was.
 //   - A job that cannot be read is moved when an operator says so, and not at the start. A
 //     folder of the KVS with a jobspec and no eventlog stays: its submission is under way.
 //
@@ -432,6 +433,9 @@ func (p *process) hangUp() {
 
 // end ends the process, and returns why if it was not asked to.
 func (p *process) end() error {
+	if p.kvs != nil && p.service != nil && p.failed == nil {
+		p.kvs.leave()
+	}
 	for _, c := range p.clients {
 		c.close()
 	}

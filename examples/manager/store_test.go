@@ -115,7 +115,7 @@ func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 				text := l.end()
 				ignored := "-put-aside: job " + c.ignored + " is not damaged, or not there: nothing is moved\n"
 				require.Equal(t, c.ignored != "", strings.Contains(text, ignored), text)
-				require.Equal(t, c.says != "", strings.Contains(text, "job ƒJ cannot be read, and "+c.says), text)
+				require.Equal(t, c.says != "", strings.Contains(text, "it cannot be read, and "+c.says), text)
 				if h.log != nil && strings.HasPrefix(c.says, "stays") {
 					require.Equal(t, "{\n", h.log(17))
 				}
@@ -146,7 +146,7 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 				require.Contains(t, answers[5], `"errnum":22,"errstr":"unknown job"`)
 				require.Regexp(t, "^submit validate depend priority", names(t, answers[6]))
 				stderr := l.end()
-				require.Contains(t, stderr, "job ƒH cannot be read, and stays until -put-aside: ")
+				require.Contains(t, stderr, "job ƒH not replayed: it cannot be read, and stays until -put-aside: ")
 				require.Equal(t, kind != "lines", strings.Contains(stderr, "check digits"), stderr)
 				require.Contains(t, stderr, "job ƒH keeps rank0/core0: look after its nodes first")
 			}
@@ -154,7 +154,7 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 			answers = l.ask(schedHello, schedReady, submit(1, 20), "{"+gives(20, 0)+"}", eventlogOf(2, 20))
 			require.NotContains(t, answers[0], `{"id":16,`)
 			require.Regexp(t, "alloc$", names(t, answers[4]))
-			require.Contains(t, l.end(), "job ƒH cannot be read, and is put aside: ")
+			require.Contains(t, l.end(), "job ƒH not replayed: it cannot be read, and is put aside: ")
 		})
 	}
 }
@@ -171,7 +171,7 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 	l = live(t, arg, "-now=2000")
 	l.ask(schedHello)
 	stderr := l.end()
-	require.Contains(t, stderr, "job ƒH cannot be read, and stays until -put-aside: ")
+	require.Contains(t, stderr, "job ƒH not replayed: it cannot be read, and stays until -put-aside: ")
 	require.Contains(t, stderr, "manager: error: what job ƒH holds is not known: look after its nodes before a scheduler comes\n")
 	require.NotContains(t, stderr, `offset 0: ""`, "it says nothing")
 }
@@ -186,8 +186,8 @@ func TestAStartWarnsOnce(t *testing.T) {
 		flip(t, filepath.Join(dir, jobsName, id.KVSPath(), "jobspec"), `"tasks"`)
 	}
 	stderr = live(t, arg, "-now=2000", "-put-aside=16").end()
-	require.Contains(t, stderr, "manager: error: job ƒH cannot be read, and is put aside: ")
-	require.Contains(t, stderr, "manager: error: job ƒJ cannot be read, and stays until -put-aside: ")
+	require.Contains(t, stderr, "manager: error: job ƒH not replayed: it cannot be read, and is put aside: ")
+	require.Contains(t, stderr, "manager: error: job ƒJ not replayed: it cannot be read, and stays until -put-aside: ")
 	seen := make(map[string]bool)
 	for text := range strings.Lines(stderr) {
 		require.False(t, seen[text], text)

@@ -35,8 +35,11 @@ func (s *Service) getinfo(r *Request) (any, error) {
 	if !s.knows(r) {
 		return nil, errHidden
 	}
-	return map[string]jobid.ID{"max_jobid": s.m.Stats().MaxID}, nil
+	return map[string]jobid.ID{"max_jobid": s.MaxID()}, nil
 }
+
+// MaxID returns the greatest id that a job has had, 0 if there was none.
+func (s *Service) MaxID() jobid.ID { return s.m.Stats().MaxID }
 
 func (s *Service) stats(r *Request) (any, error) {
 	if !s.knows(r) {
