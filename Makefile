@@ -146,11 +146,18 @@ peers:
 # LIVE some of the tests (default: all that are listed). examples/manager/live/run says more.
 LIVE ?=
 
-.PHONY: live live-sched
+.PHONY: live live-sched live-demo live-soak
 live:
 	@examples/manager/live/run manager $(LIVE)
 live-sched:
 	@examples/manager/live/run sched $(LIVE)
+# What partial release is worth with 64 brokers; and thousands of jobs while workers are killed,
+# with our scheduler or flux-core's. FLUX_PREFIX is where flux-core is installed.
+live-demo:
+	@examples/manager/live/demo
+live-soak:
+	@examples/manager/live/soak ours
+	@examples/manager/live/soak stock
 
 .PHONY: bench
 bench:
