@@ -171,6 +171,23 @@ func TestAHelloTellsWhatIsHeld(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, s.state(id))
 }
 
+// What waits for ready is void if another hello comes first, which knows of it.
+func TestWhatHappensBetweenHelloAndReadyIsToldOnce(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	ends, goes := s.submit(jobspec.Job{Nodes: 1}), s.submit(jobspec.Job{Nodes: 1})
+	s.step(success(t, ends, 0))
+	s.step(success(t, goes, 1))
+	s.step(joblife.SchedHello{PartialOK: true})
+	s.step(said(ends, exec.ResponseFinish))
+	s.step(said(ends, exec.ResponseRelease))
+	s.step(joblife.SchedHello{PartialOK: true})
+	s.step(joblife.SetExpiration{ID: goes, Expiration: 1_700_000_000})
+	require.Empty(t, sent[alloc.Expiration](s))
+	s.step(joblife.SchedReady{})
+	require.Empty(t, sent[alloc.Free](s))
+	require.Equal(t, []alloc.Expiration{{ID: goes, Expiration: 1_700_000_000}}, sent[alloc.Expiration](s))
+}
+
 func TestAnExpirationReachesSchedulerAndExecutor(t *testing.T) {
 	s := silent(t, joblife.Config{})
 	id := s.submit(jobspec.Job{Nodes: 1})
@@ -304,6 +321,9 @@ func TestWhatWasNotHandedOutIsVoidWithItsSession(t *testing.T) {
 	s.feed(joblife.SchedLost{})
 	s.act()
 	require.Empty(t, s.sched)
+	s.feed(joblife.SchedHello{})
+	s.feed(joblife.SchedLost{})
+	require.False(t, s.m.Ready(&s.rd))
 	s.hello()
 	s.feed(success(t, 5, 0))
 	s.feed(joblife.ExecLost{})

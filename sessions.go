@@ -26,8 +26,8 @@ const (
 type scheduler struct {
 	*core
 	queue *alloc.Queue
-	freed []alloc.Free // between hello and ready
-	sends []alloc.Send // scratch of send
+	later []alloc.Message // between hello and ready
+	sends []alloc.Send    // scratch of send
 }
 
 func newScheduler(c *core) scheduler {
@@ -133,11 +133,8 @@ func (s *scheduler) ready(in alloc.Ready) error {
 	if err != nil {
 		return err
 	}
-	s.out.Sched = append(s.out.Sched, response)
-	for _, f := range s.freed {
-		s.out.Sched = append(s.out.Sched, f)
-	}
-	s.freed = nil
+	s.out.Sched = append(append(s.out.Sched, response), s.later...)
+	s.later = nil
 	s.send(sends, nil)
 	return nil
 }
@@ -147,7 +144,7 @@ func (s *scheduler) lost() {
 	for _, id := range s.queue.Lost(nil) {
 		s.unannotate(s.jobs[id])
 	}
-	s.freed, s.out.Hello, s.out.Sched = nil, nil, s.out.Sched[:0]
+	s.later, s.out.Hello, s.out.Sched = nil, nil, s.out.Sched[:0]
 }
 
 // respond takes a response. It leaves to the caller to give the job what is allocated, or to
@@ -173,21 +170,23 @@ func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
 	return outcome, nil
 }
 
-// free gives resources back. Between hello and ready they wait; without a scheduler, the next
-// hello tells of them.
+// free gives resources back.
 func (s *scheduler) free(id jobid.ID, r *rset.R, final bool) {
-	f := alloc.Free{ID: id, R: r, Final: final}
-	switch s.queue.Phase() {
-	case alloc.PhaseOnline:
-		s.out.Sched = append(s.out.Sched, f)
-	case alloc.PhaseGreeting:
-		s.freed = append(s.freed, f)
-	}
+	s.inform(alloc.Free{ID: id, R: r, Final: final})
 }
 
 func (s *scheduler) expire(id jobid.ID, at eventlog.Timestamp) {
-	if s.queue.Phase() == alloc.PhaseOnline {
-		s.out.Sched = append(s.out.Sched, alloc.Expiration{ID: id, Expiration: at})
+	s.inform(alloc.Expiration{ID: id, Expiration: at})
+}
+
+// inform sends what is about resources of the scheduler. Between hello and ready it waits;
+// without a scheduler, the next hello tells of it.
+func (s *scheduler) inform(msg alloc.Message) {
+	switch s.queue.Phase() {
+	case alloc.PhaseOnline:
+		s.out.Sched = append(s.out.Sched, msg)
+	case alloc.PhaseGreeting:
+		s.later = append(s.later, msg)
 	}
 }
 
