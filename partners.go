@@ -240,7 +240,9 @@ func (in SetExpiration) dispatch(m *machine) error {
 	if err := m.change(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err
 	}
-	m.sched.expire(j.id, in.Expiration)
+	if !j.job().HasFlag(flagBypass) {
+		m.sched.expire(j.id, in.Expiration)
+	}
 	m.exec.expire(j, in.Expiration)
 	return nil
 }

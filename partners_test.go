@@ -626,9 +626,11 @@ func TestAJobThatBypassesTheScheduler(t *testing.T) {
 	require.Equal(t, other, rd.Hello.Responses[0].ID)
 	require.NoError(t, s.m.Done(rd.Seq))
 	s.restart()
+	s.step(joblife.SetExpiration{ID: id, Expiration: 1_700_000_000})
 	s.finish(id, 0)
 	require.Equal(t, jobstate.StateInactive, s.state(id))
-	require.Empty(t, sent[alloc.Request](s), "the scheduler never hears of it")
+	require.Empty(t, sent[alloc.Expiration](s), "the scheduler never hears of it")
+	require.Empty(t, sent[alloc.Request](s))
 	require.Empty(t, sent[alloc.Free](s))
 	require.Empty(t, s.faults())
 
