@@ -25,7 +25,7 @@
 //
 // # Faults
 //
-//   - delay: a response arrives later, after other events;
+//   - delay: a response, or the ready of a scheduler, arrives later, after other events;
 //   - reorder: responses of the scheduler and of the executor overtake each other;
 //   - duplicate: in a new session the executor repeats everything it said;
 //   - lose: a session ends, and the messages under way are lost, or come too late;

@@ -360,6 +360,11 @@ func (r *runner) session() error {
 	if err := r.step(conn, joblife.SchedHello{PartialOK: true}); err != nil {
 		return err
 	}
+	for r.fault(2) && conn == r.conns[fromSched] { // it takes its time to be ready
+		if _, err := r.turn(); err != nil {
+			return err
+		}
+	}
 	return r.pass(conn, joblife.SchedReady{Limit: max(0, r.choose(9)-6)})
 }
 
