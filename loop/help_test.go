@@ -34,6 +34,7 @@ type disk struct {
 	stores  float64           // the share of the records that an Append stores which fails
 	unlink  func([]jobid.ID) (map[jobid.ID]error, error)
 	busy    bool
+	apart   func(rd *joblife.Ready, done func(map[jobid.ID]error, error)) // as loop.Config.Begin; nil: it is the Store
 }
 
 func (d *disk) Append(records []joblife.Record) error {

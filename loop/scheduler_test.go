@@ -92,8 +92,12 @@ func scheduled(t testing.TB, now time.Time, d *disk, s loop.Scheduler, cfg jobli
 	var err error
 	e.m, _, err = joblife.Restore(now, cfg, d.all)
 	require.NoError(t, err)
+	store := loop.Config{Store: d}
+	if d.apart != nil {
+		store = loop.Config{Begin: d.apart}
+	}
 	e.l, err = loop.New(e.m, loop.Config{
-		Store: d, Scheduler: s,
+		Store: store.Store, Begin: store.Begin, Scheduler: s,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
 			for _, f := range rd.Faults {
 				e.refused = append(e.refused, f)
