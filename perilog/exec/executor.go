@@ -287,7 +287,8 @@ func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 
 // Forget lets nodes delete the records of a job's tasks, now or when they have ended. Before
 // it, a crash of the manager would lose what the records say. Call it when the event clean
-// is durable, and with housekeeping when the final [alloc.Free] is sent.
+// is durable, and with housekeeping when the final release in its log is: a final [alloc.Free]
+// is sent only in a session of a scheduler.
 //
 // [alloc.Free]: https://pkg.go.dev/github.com/joblife/joblife/rset/alloc#Free
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {

@@ -22,7 +22,6 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge/boltstore"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -190,9 +189,9 @@ func (c *Cluster) execute(rd *joblife.Ready) {
 			c.executor.Forget(e.Job, false)
 		}
 	}
-	for _, msg := range rd.Sched {
-		if f, ok := msg.(alloc.Free); ok && f.Final {
-			c.executor.Forget(f.ID, true)
+	for _, r := range rd.Append {
+		if endsHousekeeping(r) {
+			c.executor.Forget(r.Job, true)
 		}
 	}
 	for _, d := range rd.Drain {
@@ -202,6 +201,20 @@ func (c *Cluster) execute(rd *joblife.Ready) {
 		c.warn(f)
 	}
 	c.act()
+}
+
+// endsHousekeeping reports whether a record says that the last node of a job went back. A final
+// Free says so too, but only in a session of the scheduler.
+func endsHousekeeping(r joblife.Record) bool {
+	if r.Kind != joblife.RecordHousekeeping {
+		return false
+	}
+	var ev jobstate.Event
+	if e, err := eventlog.Parse(r.Data); err != nil || ev.Decode(e) != nil {
+		return false
+	}
+	c, ok := ev.Context().(*jobstate.ReleaseContext)
+	return ok && c.Final
 }
 
 // refused warns of an input that the manager has refused. A lost prolog of a job that is

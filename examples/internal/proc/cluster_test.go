@@ -4,6 +4,7 @@ package proc
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -22,7 +24,6 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
-	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/sched"
 )
 
@@ -73,6 +74,11 @@ func nodes(t *testing.T, n uint32) *rset.R {
 	return r
 }
 
+// cleaned says that a job is over.
+func cleaned(id jobid.ID) *joblife.Ready {
+	return &joblife.Ready{Journal: []joblife.JournalEntry{{Job: id, Entry: eventlog.Entry{Name: jobstate.EventClean}}}}
+}
+
 // begin returns n nodes that put inputs in the line.
 func (l *clusterLine) begin(t *testing.T, dir string, n int) *Cluster {
 	t.Helper()
@@ -99,7 +105,7 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 			if id%4 == 3 {
 				c.execute(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
 			}
-			c.execute(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: id, Final: true}}})
+			c.execute(cleaned(id))
 		})
 	}
 	wait.Wait()
@@ -123,7 +129,7 @@ func TestASlowNodeDelaysNoOther(t *testing.T) {
 	require.NoError(t, c.connect())
 	c.nodes[0].mu.Lock()
 	c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
-	c.execute(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 5, Final: true}}})
+	c.execute(cleaned(5))
 	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].list()) == 1 })
 	require.Empty(t, c.nodes[0].tasks)
 	c.nodes[0].mu.Unlock()
@@ -156,9 +162,29 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		}
 		await(t, "it does not end", func() bool { return life == 0 || len(l.reported(perilog.ReportExited)) > 0 })
 		require.Equal(t, []string{"perilog-control: 1"}, l.reported(perilog.ReportOutput))
-		c.execute(&joblife.Ready{Sched: []alloc.Message{alloc.Free{ID: 7, Final: true}}}) // forgets what has ended
+		c.execute(cleaned(7)) // forgets what has ended
 	}
 	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).list()) == 0 })
+}
+
+// Without a session of the scheduler no Free tells that the last node went back, but the log does.
+func TestHousekeepingIsForgottenWhenItsLogEnds(t *testing.T) {
+	l := new(clusterLine)
+	c := l.begin(t, t.TempDir(), 1)
+	require.NoError(t, c.connect())
+	c.execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{
+		Action: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping}, Attempt: 1, Ranks: idset.Of(0), Command: []string{"true"},
+	}}}})
+	await(t, "it does not end", func() bool { return len(l.reported(perilog.ReportExited)) > 0 })
+	release := func(final bool) *joblife.Ready {
+		text := fmt.Sprintf(`{"timestamp":1.0,"name":"release","context":{"ranks":"0","final":%v}}`+"\n", final)
+		return &joblife.Ready{Append: []joblife.Record{{Job: 7, Kind: joblife.RecordHousekeeping, Data: []byte(text)}}}
+	}
+	c.execute(release(false))
+	c.execute(cleaned(7))
+	require.Len(t, c.nodes[0].list(), 1)
+	c.execute(release(true))
+	await(t, "its record stays", func() bool { return len(c.nodes[0].list()) == 0 })
 }
 
 // Tasks of an earlier life end while the next one opens its nodes.
