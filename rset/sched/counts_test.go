@@ -183,3 +183,19 @@ func TestNodesAreCountedAgain(t *testing.T) {
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 2))
 	require.True(t, s.ByCount())
 }
+
+// Then the plan that the head had is void.
+func TestThePlanOfAHeadGoesWhenNodesAreCounted(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 2, 2))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	require.NoError(t, s.Handle(ask(t, 2, 2)), "it is to start at 1060")
+	require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: 3, Priority: 16}, Jobspec: specOf(t, jobspec.Job{Slots: 2, Cores: 2})}))
+	require.Empty(t, starts(t, s, 1000))
+	require.False(t, s.ByCount())
+	require.NoError(t, s.Handle(alloc.Cancel{ID: 3}))
+	require.NoError(t, s.Handle(alloc.Expiration{ID: 1, Expiration: 1100}))
+	require.NoError(t, s.Handle(ask(t, 4, 1)))
+	require.Equal(t, []jobid.ID{4}, starts(t, s, 1030), "it ends at 1090")
+	require.True(t, s.ByCount())
+}

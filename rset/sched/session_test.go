@@ -151,6 +151,9 @@ func TestNothingStartsBeforeAllIsKnown(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, r.Limit)
 			require.NoError(t, s.Handle(ask(t, 2, 2)))
+			require.NoError(t, s.Handle(holder(t, 1, nodes, 0)), "again, at the limit")
+			_, err = s.EndHello()
+			require.NoError(t, err)
 			require.Error(t, spoil(s))
 			require.False(t, s.Ready())
 			_, err = s.EndHello()
@@ -279,7 +282,7 @@ func TestTheInventoryExpires(t *testing.T) {
 // as time passes, though nothing is freed.
 func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 	for _, policy := range []sched.Policy{sched.EASY{}, sched.Conservative{}} {
-		s := begun(t, sched.Config{Policy: policy}, machine(t, 4, 1))
+		s := begun(t, sched.Config{Policy: policy}, machine(t, 5, 1))
 		take := func(id jobid.ID, nodes int64, takes time.Duration) {
 			q := ask(t, id, nodes)
 			q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: takes})
@@ -287,12 +290,36 @@ func TestAReservationThatIsOverIsMadeAnew(t *testing.T) {
 		}
 		take(1, 1, 10*time.Second)
 		take(2, 1, 20*time.Second)
-		take(3, 3, time.Hour)
-		require.Equal(t, []jobid.ID{1, 2}, starts(t, s, 1000), "3 is to start at 1010, on two nodes that are idle and that of 1")
-		take(4, 1, time.Hour)
-		require.Empty(t, starts(t, s, 1005))
-		take(5, 1, 2*time.Hour)
-		require.Equal(t, []jobid.ID{4}, starts(t, s, 1025), "1 and 2 should have ended")
+		take(3, 1, 30*time.Second)
+		take(4, 3, time.Hour)
+		require.Equal(t, []jobid.ID{1, 2, 3}, starts(t, s, 1000), "4 is to start at 1010, on two nodes that are idle and that of 1")
+		take(5, 1, time.Hour)
+		take(6, 1, time.Hour)
+		require.Empty(t, starts(t, s, 1005), "6 is to start at 1030")
+		take(7, 1, 2*time.Hour)
+		require.Equal(t, []jobid.ID{5}, starts(t, s, 1025), "1 and 2 should have ended")
+	}
+}
+
+// A head that needs what is down delays none, and only the first four look for one that can
+// start.
+func TestFourHeadsAreAsked(t *testing.T) {
+	for hopeless, want := range map[jobid.ID][]jobid.ID{3: nil, 4: {9}} {
+		s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 4, 1))
+		take := func(id jobid.ID, nodes int64, takes time.Duration, ranks string) {
+			q := ask(t, id, nodes)
+			q.Jobspec = specOf(t, jobspec.Job{Nodes: nodes, Exclusive: true, Duration: takes}, `{"ranks":["`+ranks+`"]}`)
+			require.NoError(t, s.Handle(q))
+		}
+		require.NoError(t, s.Drain(idset.Of(3)))
+		take(1, 1, time.Minute, "0")
+		require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+		for id := range hopeless {
+			take(2+id, 1, time.Minute, "3")
+		}
+		take(8, 2, time.Minute, "0-1") // it can start when 1 ends
+		take(9, 2, time.Hour, "1-2")
+		require.Equal(t, want, starts(t, s, 1000), "after %d", hopeless)
 	}
 }
 
@@ -570,6 +597,19 @@ func TestAJobStartsBeforeAReservationOfAnother(t *testing.T) {
 			require.Contains(t, string(r.Annotations), `"backfill":"`+behind[r.ID]+`"`)
 		}
 	}
+}
+
+// A reservation lasts until the next Schedule, even for the first job.
+func TestAReservationEndsWithThePass(t *testing.T) {
+	s := begun(t, sched.Config{Policy: code(func(p *sched.Pass) {
+		if !p.Start(2) {
+			p.Reserve(1)
+		}
+	})}, machine(t, 1, 1))
+	require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: 1, Priority: 16}, Jobspec: specOf(t, jobspec.Job{Slots: 1, Cores: 1})}))
+	require.Empty(t, starts(t, s, 1000))
+	require.NoError(t, s.Handle(ask(t, 2, 1)))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1000))
 }
 
 // After a policy has panicked, the next decision makes up for it.
