@@ -6,6 +6,7 @@
 //	simulate                                 a made-up workload
 //	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
 //	simulate -straggle 0 -restarts 3         what else happens in life
+//	simulate -policy fair                    a policy of one's own: see policy.go
 //
 // The manager and the scheduler are those of the library; only time and the nodes are
 // made up. Everything follows from the flags: the same flags give the same output.

@@ -81,7 +81,8 @@ func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
 		"want a number from 1 to":     {"-nodes", "0"},
 		"want a number from 0 to 1":   {"-straggle", "2"},
-		"want fifo, easy":             {"-policy", "best"},
+		"want conservative, easy":     {"-policy", "best"},
+		"-depth is not for fifo":      {"-policy", "fifo", "-depth", "3"},
 		"unexpected argument":         {"file.swf"},
 		"max-size 300 is more than":   {"-max-size", "300"},
 		"-max-runtime is below":       {"-max-runtime", "1m"},
@@ -96,6 +97,18 @@ func TestBadFlags(t *testing.T) {
 		require.Empty(t, out)
 	}
 	require.Contains(t, good(t, "-h"), "-swf")
+}
+
+// Conservative backfill that considers one job is FIFO.
+func TestTheDepthOfAPolicy(t *testing.T) {
+	results := func(args ...string) string {
+		_, table, _ := strings.Cut(good(t, append(args, "-jobs", "150", "-nodes", "32", "-seeds", "1", "-load", "2", "-html", "")...), "\n")
+		return table
+	}
+	fifo := results("-policy", "fifo")
+	require.Equal(t, fifo, results("-policy", "conservative", "-depth", "1"))
+	require.NotEqual(t, fifo, results("-policy", "easy", "-depth", "10"))
+	require.NotEqual(t, results("-policy", "easy"), results("-policy", "easy", "-depth", "10"))
 }
 
 func TestAFileThatCannotBeReadOrWritten(t *testing.T) {

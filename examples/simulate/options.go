@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/jobstate/fsd"
-	"github.com/joblife/joblife/rset/sched"
 )
 
 // options are what the command line says.
 type options struct {
 	swf      string
 	policy   string
+	depth    int
 	jobs     int
 	nodes    int
 	cores    int
@@ -37,12 +37,6 @@ type options struct {
 	set map[string]bool // flags that were given
 }
 
-// policies are the policies, by name. Conservative looks at the first 30 jobs: a plan for
-// each of thousands would take hours.
-var policies = map[string]sched.Policy{"fifo": sched.FIFO{}, "easy": sched.EASY{}, "conservative": sched.Conservative{Depth: 30}}
-
-const policyNames = "fifo, easy, conservative"
-
 const (
 	maxNodes = 1 << 16
 	maxSeeds = 1000
@@ -59,6 +53,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.SetOutput(io.Discard)
 	f.StringVar(&o.swf, "swf", "", "the workload in the `file`, in the Standard Workload Format; gzip too")
 	f.StringVar(&o.policy, "policy", o.policy, policyNames+": `which` job starts next")
+	f.number("depth", "the policy considers `N` jobs, easy so many behind the first; default all, of conservative 30, of fair 100", &o.depth, 1, maxJobs)
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
@@ -94,6 +89,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("unexpected argument %q: a trace is given with -swf", f.Arg(0))
 	case policies[o.policy] == nil:
 		return nil, fmt.Errorf("-policy %q: want %s", o.policy, policyNames)
+	case o.policy == "fifo" && o.depth > 0:
+		return nil, errors.New("-depth is not for fifo")
 	case o.maxRuntime < o.runtime:
 		return nil, errors.New("-max-runtime is below -runtime")
 	}
