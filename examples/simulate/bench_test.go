@@ -16,7 +16,7 @@ func BenchmarkLongMillion(b *testing.B) {
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const jobs = 1_000_000
-	o, err := parse([]string{"-jobs", strconv.Itoa(jobs), "-nodes", "16384", "-seeds", "1", "-html", ""}, io.Discard)
+	o, err := parse([]string{"-jobs", strconv.Itoa(jobs), "-nodes", "16384", "-load", "0.9", "-seeds", "1", "-html", ""}, io.Discard)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -57,9 +57,11 @@ type cluster struct {
 // A job is what the outside knows of one.
 type job struct {
 	arrival
-	ranks   *idset.Set // what it runs on, or ran
+	ranks   *idset.Set // what it runs on, or ran; nil: it did not run
 	running bool
-	ended   seconds // when its processes ended
+	started seconds // when its processes started
+	ended   seconds // when they ended
+	idle    seconds // node-seconds that it had nodes while nothing ran there
 }
 
 // A shape is what a jobspec depends on.
@@ -97,6 +99,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	first := seed == o.seed
 	c.cfg.Volatile = o.restarts == 0 && (o.log == "" || !first)
 	c.metrics = metrics{seed: seed, latency: make(map[seconds]int), draws: first && o.html != ""}
+	c.limit(work, o.trim)
 	if o.log != "" && first {
 		var err error
 		if c.log, err = newLogs(o.log, w); err != nil {
@@ -435,7 +438,9 @@ func (c *cluster) freed(f alloc.Free) {
 			continue // the job was over before anything ran there
 		}
 		c.spent(rank, n, spentIdle)
-		c.latency[c.now-max(j.ended, 0)]++
+		if j.ranks != nil && c.counts(j.arrival) {
+			c.latency[c.now-j.ended]++
+		}
 		c.held--
 		n.holder, n.last = 0, perilog.Report{}
 	}

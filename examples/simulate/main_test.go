@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -102,7 +104,7 @@ func TestBadFlags(t *testing.T) {
 // Conservative backfill that considers one job is FIFO.
 func TestTheDepthOfAPolicy(t *testing.T) {
 	results := func(args ...string) string {
-		_, table, _ := strings.Cut(good(t, append(args, "-jobs", "150", "-nodes", "32", "-seeds", "1", "-load", "2", "-html", "")...), "\n")
+		_, table, _ := strings.Cut(good(t, append(args, "-jobs", "150", "-nodes", "32", "-seeds", "1", "-load", "2", "-html", "")...), "\nprolog")
 		return table
 	}
 	fifo := results("-policy", "fifo")
@@ -161,7 +163,7 @@ func TestAnInterruptComparesOnlyWhatIsComplete(t *testing.T) {
 		return s, stdout.String(), page
 	}
 	_, out, page := interrupted(3500, "-jobs", "3000", "-seeds", "1")
-	require.Regexp(t, `Interrupted: 3000 of 3000 jobs are over with whole-job release, 5\d\d with partial.`, out)
+	require.Regexp(t, `Interrupted: 3000 of 3000 jobs are over with whole-job release, 5\d\d with\npartial.`, out)
 	require.Contains(t, out, "too early to compare")
 	require.NotContains(t, out, "difference")
 	require.Contains(t, string(page), "Interrupted: ")
@@ -178,10 +180,48 @@ func TestJobsThatAllComeAtOnceAreNoLoad(t *testing.T) {
 	out := good(t, "-jobs", "1", "-seeds", "1", "-html", "")
 	require.Contains(t, out, "a made-up workload: 1 job on 128 nodes, all submitted at once, easy, 1 seed")
 	out = good(t, "-jobs", "40", "-seeds", "1", "-html", "")
-	require.Contains(t, out, "40 jobs on 128 nodes, load 0.90, easy")
+	require.Contains(t, out, "40 jobs on 128 nodes, load 0.80, easy")
 }
 
 func TestPartialReleaseIsNotPraisedWhereItDoesNotHelp(t *testing.T) {
 	out := good(t, "-jobs", "50", "-max-size", "1", "-html", "", "-seeds", "2")
-	require.Contains(t, out, "Partial release makes no difference to the mean wait here.")
+	require.Contains(t, out, "jobs start no earlier")
+}
+
+// What warms up and drains counts for nothing but the makespan and the results.
+func TestTrimLeavesOutBothEnds(t *testing.T) {
+	work := []arrival{{submit: 0}, {submit: 9}, {submit: 10}, {submit: 90}, {submit: 91}, {submit: 100}}
+	var c metrics
+	c.limit(work, 0.1)
+	require.Equal(t, []seconds{10, 90}, []seconds{c.lo, c.hi})
+	c.limit(work[:2], 0.1)
+	require.True(t, c.counts(work[0]) && c.counts(work[1]), "else nothing would count")
+
+	all := good(t, "-jobs", "300", "-seeds", "1", "-html", "", "-trim", "0")
+	part := good(t, "-jobs", "300", "-seeds", "1", "-html", "")
+	require.Contains(t, all, "All jobs count.")
+	require.Regexp(t, `2\d\d of 300 jobs count`, part)
+	line := func(out, name string) string { return regexp.MustCompile(`(?m)^ ` + name + `.*`).FindString(out) }
+	require.NotEqual(t, line(all, "wait, mean"), line(part, "wait, mean"))
+	for _, name := range []string{"makespan", "jobs completed"} {
+		require.Equal(t, line(all, name), line(part, name))
+	}
+}
+
+// The load is that of the jobs, of all prologs and epilogs, and of what is held idle.
+func TestTheLoadHasPrologsAndEpilogs(t *testing.T) {
+	args := []string{"-jobs", "300", "-seeds", "1", "-html", "", "-straggle", "0"}
+	require.Contains(t, good(t, append(args, "-prolog", "0", "-epilog", "0")...), "epilogs: 0.80 with whole-job release, 0.80 with partial")
+	out := good(t, append(args, "-prolog", "0", "-epilog", "10m")...)
+	require.Regexp(t, `epilogs: 1.00 with whole-job release, 0.97 with partial\nWarning: 1.00 `, out)
+	require.NotContains(t, good(t, args...), "Warning")
+}
+
+func TestWhatMayBeChanceIsMarked(t *testing.T) {
+	m := worth[0]
+	require.Equal(t, "~ −1m ± 2m", line{m, 120, 60, -60, 120}.Difference())
+	require.Equal(t, "−2m ± 1m", line{m, 120, 0, -120, 60}.Difference())
+	require.Equal(t, "−2m", line{m, 120, 0, -120, math.NaN()}.Difference())
+	require.Equal(t, "0s", line{m, 120, 120, 0, 0}.Difference())
+	require.False(t, line{m, 120, 0, -120, math.NaN()}.Chance())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/joblife/joblife/jobstate"
@@ -16,11 +17,11 @@ type metrics struct {
 
 	last                  seconds // until when all is counted
 	running, acting, held int     // nodes that run a job, that run a prolog or epilog, that some job has
-	ran, idled            float64 // node-seconds that run a job, and that a job has while nothing runs there
+	had                   float64 // node-seconds that some job has
 	over                  seconds // when the last job's processes ended
 
-	waits   []float64       // of each job that ran, from its submission to its start
-	slow    []float64       // bounded slowdowns of these
+	lo, hi  seconds         // jobs submitted between them count; the others warm up and drain
+	ran     float64         // node-seconds that run a job, from lo to hi
 	latency map[seconds]int // nodes by how long after the end of their job they were free
 	results map[jobstate.Result]int
 
@@ -53,15 +54,29 @@ const (
 
 // pass counts what the nodes did until now.
 func (c *metrics) pass(now seconds) {
-	d := float64(now - c.last)
 	idle := c.held - c.running - c.acting
-	c.ran += d * float64(c.running)
-	c.idled += d * float64(idle)
+	c.had += float64(now-c.last) * float64(c.held)
+	c.ran += float64(max(0, min(now, c.hi)-max(c.last, c.lo))) * float64(c.running)
 	if c.draws {
 		c.series.add(c.last, now, bin{spentJob: float64(c.running), spentEpilog: float64(c.acting), spentIdle: float64(idle)})
 	}
 	c.last = now
 }
+
+// limit sets which jobs count: those that came after the first and before the last part of
+// the time, or all, if that is none.
+func (c *metrics) limit(work []arrival, part float64) {
+	span := float64(work[len(work)-1].submit)
+	c.lo, c.hi = seconds(math.Ceil(part*span)), seconds((1-part)*span)
+	if part == 0 || !slices.ContainsFunc(work, c.counts) {
+		c.lo, c.hi = 0, math.MaxInt64
+	}
+}
+
+func (c *metrics) counts(a arrival) bool { return c.lo <= a.submit && a.submit <= c.hi }
+
+// window returns how long the time is in which jobs count.
+func (c *metrics) window() float64 { return float64(max(1, min(c.hi, c.over)-c.lo)) }
 
 // latencyMean returns the mean of the latencies, 0 of none.
 func (c *metrics) latencyMean() float64 {
@@ -89,9 +104,16 @@ func (c *metrics) latencyQuantile(p float64) seconds {
 
 func (c *metrics) begins(j *job) {
 	c.running += j.ranks.Len()
-	wait, run := float64(c.last-j.submit), float64(j.run)
-	c.waits = append(c.waits, wait)
-	c.slow = append(c.slow, max(1, (wait+run)/max(run, 10)))
+	j.started = c.last
+}
+
+// wait returns the time from the submission of a job to its start.
+func (j *job) wait() float64 { return float64(j.started - j.submit) }
+
+// slowdown returns the bounded slowdown.
+func (j *job) slowdown() float64 {
+	run := float64(j.run)
+	return max(1, (j.wait()+run)/max(run, 10))
 }
 
 func (c *metrics) ends(j *job) {
@@ -107,7 +129,10 @@ func spentActing(k jobstate.ActionKey) int {
 }
 
 // spent ends what a node did until now.
-func (c *metrics) spent(rank uint32, n *node, kind int) {
+func (c *cluster) spent(rank uint32, n *node, kind int) {
+	if kind == spentIdle {
+		c.jobs[n.holder].idle += c.now - n.since
+	}
 	if c.draws && rank < ganttNodes && n.since < c.last && len(c.segments) < maxSegments {
 		c.segments = append(c.segments, segment{rank, kind, n.holder, n.since, c.last})
 	}

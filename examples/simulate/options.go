@@ -22,6 +22,7 @@ type options struct {
 	cores    int
 	maxSize  int
 	load     float64
+	trim     float64
 	estimate float64
 	fail     float64
 	straggle float64
@@ -45,7 +46,7 @@ const (
 // parse reads the command line. It prints the help to stdout.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{
-		policy: "easy", jobs: 1000, nodes: 128, cores: 48, load: 0.9, estimate: 2, fail: 0.02, straggle: 0.005,
+		policy: "easy", jobs: 5000, nodes: 128, cores: 48, load: 0.8, trim: 0.1, estimate: 2, fail: 0.02, straggle: 0.005,
 		arrival: 60, runtime: 1200, maxRuntime: 86400, prolog: 10, epilog: 30, straggler: 1800, repair: 4 * 3600,
 		seeds: 5, seed: 1, html: "simulate.html", set: make(map[string]bool),
 	}
@@ -59,6 +60,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
 	f.number("max-size", "no made-up job has more than `N` nodes; default half of them, at most 256", &o.maxSize, 1, maxNodes)
 	f.float("load", "move the arrivals so that the offered load is `X`; 0: as they are", &o.load, 0, 100)
+	f.float("trim", "leave the first and the last share `P` of the time, by when jobs come, out of the means", &o.trim, 0, 0.45)
 	f.float("estimate", "jobs ask for `X` times their runtime, on average or where a trace does not say", &o.estimate, 1, 1000)
 	f.float("fail", "the share `P` of made-up jobs that fail", &o.fail, 0, 1)
 	f.float("straggle", "the share `P` of nodes whose epilog is slow", &o.straggle, 0, 1)

@@ -47,7 +47,7 @@ func (s *study) page(w io.Writer) error {
 	first := s.runs[0]
 	around := first[wholeJob].slowest()
 	return pageTemplate.Execute(w, map[string]any{
-		"Title": s.title(), "Outside": s.outside(), "Seeds": len(s.runs), "Lines": s.lines(), "Uneven": s.uneven(), "Verdict": s.verdict(),
+		"Title": s.title(), "Outside": s.outside(), "Seeds": len(s.runs), "Lines": s.lines(), "Uneven": s.uneven(), "Headline": s.headline(), "Note": s.note(),
 		"Ways": []string{"whole job", "partial release"}, "Runs": []plotted{first[wholeJob].plot(around), first[partialRelease].plot(around)},
 		"Around": around, "GanttNodes": min(ganttNodes, s.o.nodes), "Bars": barNames(),
 		"ECharts": template.JS(statics.EchartJS), // of a module, not of a user
@@ -66,8 +66,8 @@ type plotted struct {
 // plot returns what the page plots, with what nodes did around the end of a job; 0 is none.
 func (c *cluster) plot(around jobid.ID) plotted {
 	waits := make(map[seconds]int)
-	for _, w := range c.waits {
-		waits[seconds(w)]++
+	for _, j := range c.counted(1, maxNodes) {
+		waits[j.started-j.submit]++
 	}
 	return plotted{c.share(spentJob), c.share(spentIdle), bars(waits), bars(c.latency), c.gantt(around)}
 }

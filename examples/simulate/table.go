@@ -4,45 +4,78 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
+	"os"
 	"slices"
-	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/aclements/go-moremath/stats"
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+	"golang.org/x/term"
 
-	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 )
 
-// A measure is one line of the table.
+// A measure is one line of the table: of the jobs of a cluster that count and have run.
 type measure struct {
 	Name string
-	of   func(c *cluster) float64
+	of   func(c *cluster, jobs []*job) float64
 	text func(x float64) string
+}
+
+const (
+	nameWait = "wait, mean"
+	nameIdle = "node-hours held idle, a week"
+)
+
+const hoursAWeek = 7 * 24
+
+// worth is what partial release is worth.
+var worth = []measure{
+	{nameWait, func(_ *cluster, jobs []*job) float64 { return mean(each(jobs, (*job).wait)) }, short},
+	{"wait, 95th percentile", func(_ *cluster, jobs []*job) float64 { return quantile(0.95, each(jobs, (*job).wait)) }, short},
+	{nameIdle, func(c *cluster, jobs []*job) (sum float64) {
+		for _, j := range jobs {
+			sum += float64(j.idle)
+		}
+		return sum / c.window() * hoursAWeek
+	}, hours},
 }
 
 // measures are the lines of the table.
 func (s *study) measures() []measure {
-	list := []measure{
-		{"makespan", func(c *cluster) float64 { return float64(c.over) }, short},
-		{"utilization", func(c *cluster) float64 { return 100 * c.ran / float64(len(c.nodes)) / float64(max(1, c.over)) }, percent},
-		{"node-hours held idle", func(c *cluster) float64 { return c.idled / 3600 }, hours},
-		{"wait, mean", func(c *cluster) float64 { return mean(c.waits) }, short},
-		{"wait, 95th percentile", func(c *cluster) float64 { return quantile(0.95, c.waits) }, short},
-		{"bounded slowdown, mean", func(c *cluster) float64 { return mean(c.slow) }, func(x float64) string { return fmt.Sprintf("%.2f", x) }},
-		{"node free after its job, mean", func(c *cluster) float64 { return c.latencyMean() }, short},
-		{"node free after its job, 99th p.", func(c *cluster) float64 { return float64(c.latencyQuantile(0.99)) }, short},
-	}
+	list := append(slices.Clone(worth),
+		measure{"bounded slowdown, mean", func(_ *cluster, jobs []*job) float64 { return mean(each(jobs, (*job).slowdown)) }, func(x float64) string { return fmt.Sprintf("%.2f", x) }},
+		measure{"node free after its job, mean", func(c *cluster, _ []*job) float64 { return c.latencyMean() }, short},
+		measure{"node free after its job, 99th p.", func(c *cluster, _ []*job) float64 { return float64(c.latencyQuantile(0.99)) }, short},
+		measure{"utilization", func(c *cluster, _ []*job) float64 { return 100 * c.ran / float64(len(c.nodes)) / c.window() }, percent},
+		measure{"makespan", func(c *cluster, _ []*job) float64 { return float64(c.over) }, short},
+	)
 	for _, r := range []jobstate.Result{
 		jobstate.ResultCompleted, jobstate.ResultFailed, jobstate.ResultCanceled, jobstate.ResultTimeout,
 	} {
-		count := func(c *cluster) float64 { return float64(c.results[r]) }
-		if slices.ContainsFunc(s.runs, func(p pair) bool { return count(p[wholeJob])+count(p[partialRelease]) > 0 }) {
+		count := func(c *cluster, _ []*job) float64 { return float64(c.results[r]) }
+		if slices.ContainsFunc(s.runs, func(p pair) bool { return count(p[wholeJob], nil)+count(p[partialRelease], nil) > 0 }) {
 			list = append(list, measure{"jobs " + strings.ToLower(r.String()), count, func(x float64) string { return fmt.Sprintf("%.0f", x) }})
 		}
+	}
+	return list
+}
+
+// counted returns the jobs that count and have run, of some sizes.
+func (c *cluster) counted(least, most int) (list []*job) {
+	for i := range c.jobs[1:] {
+		if j := &c.jobs[i+1]; j.ranks != nil && c.counts(j.arrival) && least <= j.size && j.size <= most {
+			list = append(list, j)
+		}
+	}
+	return list
+}
+
+func each(jobs []*job, of func(*job) float64) (list []float64) {
+	for _, j := range jobs {
+		list = append(list, of(j))
 	}
 	return list
 }
@@ -56,14 +89,21 @@ type line struct {
 }
 
 // lines computes the table.
-func (s *study) lines() (list []line) {
-	for _, m := range s.measures() {
-		var whole, partial, diff []float64
-		for _, p := range s.runs {
-			a, b := m.of(p[wholeJob]), m.of(p[partialRelease])
-			whole, partial, diff = append(whole, a), append(partial, b), append(diff, b-a)
+func (s *study) lines() []line { return s.compare(s.measures(), 1, maxNodes) }
+
+// compare computes measures of the jobs of some sizes.
+func (s *study) compare(measures []measure, least, most int) []line {
+	whole, partial, diff := make([][]float64, len(measures)), make([][]float64, len(measures)), make([][]float64, len(measures))
+	for _, p := range s.runs {
+		a, b := p[wholeJob].counted(least, most), p[partialRelease].counted(least, most)
+		for i, m := range measures {
+			x, y := m.of(p[wholeJob], a), m.of(p[partialRelease], b)
+			whole[i], partial[i], diff[i] = append(whole[i], x), append(partial[i], y), append(diff[i], y-x)
 		}
-		list = append(list, line{m, mean(whole), mean(partial), mean(diff), spread(diff)})
+	}
+	list := make([]line, len(measures))
+	for i, m := range measures {
+		list[i] = line{m, mean(whole[i]), mean(partial[i]), mean(diff[i]), spread(diff[i])}
 	}
 	return list
 }
@@ -71,7 +111,11 @@ func (s *study) lines() (list []line) {
 // Text returns a value as text.
 func (m measure) Text(x float64) string { return m.text(x) }
 
-// Difference returns the difference as text, with its interval if there is one.
+// Chance reports whether the difference may be chance: its interval includes 0.
+func (l line) Chance() bool { return math.Abs(l.diff) <= l.spread }
+
+// Difference returns the difference as text, with its interval if there is one, and with
+// a mark if it may be chance.
 func (l line) Difference() string {
 	text := l.text(math.Abs(l.diff))
 	switch {
@@ -81,8 +125,11 @@ func (l line) Difference() string {
 	default:
 		text = "+" + text
 	}
-	if !math.IsNaN(l.spread) {
+	if l.spread > 0 {
 		text += " ± " + l.text(l.spread)
+	}
+	if l.Chance() && l.spread > 0 {
+		text = "~ " + text
 	}
 	return text
 }
@@ -113,49 +160,6 @@ func quantile(p float64, x []float64) float64 {
 	return stats.Sample{Xs: x}.Quantile(p)
 }
 
-// title says what was simulated.
-func (s *study) title() string {
-	o := s.o
-	what := "a made-up workload"
-	if s.trace != nil {
-		what = filepath.Base(o.swf)
-	}
-	jobs := len(s.runs[0][wholeJob].jobs) - 1
-	load := "all submitted at once"
-	if s.offered > 0 {
-		load = fmt.Sprintf("load %.2f", s.offered)
-	}
-	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, lines.Count(jobs, "job"), lines.Count(o.nodes, "node"), load, o.policy, lines.Count(len(s.runs), "seed"))
-}
-
-// outside says in lines what was made up beside the workload.
-func (s *study) outside() []string {
-	o := s.o
-	list := []string{fmt.Sprintf("prolog %s, epilog %s", short(float64(o.prolog)), short(float64(o.epilog)))}
-	if o.epilog > 0 && o.straggle > 0 {
-		list[0] += fmt.Sprintf("; %g %% of epilogs take %s more on average", 100*o.straggle, short(float64(o.straggler)))
-	}
-	if o.mtbf > 0 {
-		n := 0
-		for _, p := range s.runs {
-			n += p[wholeJob].failures + p[partialRelease].failures
-		}
-		list = append(list, fmt.Sprintf("%s, each repaired in %s", lines.Count(n, "node failure"), short(float64(o.repair))))
-	}
-	if o.restarts > 0 {
-		list = append(list, lines.Count(o.restarts, "restart")+" of the manager and the scheduler in each run")
-	}
-	switch p := s.runs[0]; {
-	case p.uneven():
-		all := len(p[wholeJob].jobs) - 1
-		list = append(list, fmt.Sprintf("Interrupted: %d of %d jobs are over with whole-job release, %d with partial.", all-p[wholeJob].left, all, all-p[partialRelease].left),
-			"That is too early to compare them.")
-	case len(s.runs) < o.seeds:
-		list = append(list, fmt.Sprintf("Interrupted: %d of %s are complete; the others do not count.", len(s.runs), lines.Count(o.seeds, "seed")))
-	}
-	return list
-}
-
 // print prints the table.
 func (s *study) print(w io.Writer) error {
 	t := table.NewWriter()
@@ -173,70 +177,46 @@ func (s *study) print(w io.Writer) error {
 		columns--
 	}
 	t.AppendHeader(header[:columns])
+	f, ok := w.(*os.File)
+	colors := ok && term.IsTerminal(int(f.Fd()))
 	for _, l := range s.lines() {
-		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.Difference()}[:columns])
+		diff := l.Difference()
+		if colors && l.Chance() {
+			diff = text.FgHiBlack.Sprint(diff)
+		}
+		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), diff}[:columns])
 	}
-	_, err := fmt.Fprintf(w, "%s\n%s\n\n%s\n", s.title(), strings.Join(s.outside(), "\n"), t.Render())
-	if err == nil && len(s.runs) > 1 {
-		_, err = fmt.Fprintf(w, "\nMeans over %d seeds; the difference with its 95 %% confidence interval.\n", len(s.runs))
+	var b strings.Builder
+	for _, line := range append([]string{s.title()}, s.outside()...) {
+		b.WriteString(wrap(line))
 	}
-	if verdict := s.verdict(); err == nil && verdict != "" {
-		_, err = fmt.Fprintln(w, verdict)
+	b.WriteString("\n" + t.Render() + "\n\n")
+	if headline := s.headline(); headline != "" {
+		b.WriteString(wrap(headline) + "\n")
 	}
+	b.WriteString(wrap(s.note()))
+	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// verdict says so where partial release gains nothing that can be told from chance.
-func (s *study) verdict() string {
-	if s.uneven() {
-		return ""
-	}
-	for _, l := range s.lines() {
-		if l.Name != "wait, mean" {
-			continue
+// columnsShown is how long a line of text on the terminal is at most.
+const columnsShown = 80
+
+// wrap returns a text as lines.
+func wrap(text string) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		if column > 0 && column+1+n > columnsShown {
+			b.WriteByte('\n')
+			column = 0
+		} else if column > 0 {
+			b.WriteByte(' ')
+			column++
 		}
-		switch {
-		case math.Abs(l.diff) < 0.5:
-			return "Partial release makes no difference to the mean wait here."
-		case l.spread >= math.Abs(l.diff):
-			return "The difference of the mean wait may be chance: its interval includes 0."
-		case l.diff > 0:
-			return "Jobs wait longer with partial release here."
-		}
+		b.WriteString(word)
+		column += n
 	}
-	return ""
-}
-
-// short prints seconds for people.
-func short(s float64) string {
-	n := int64(math.Round(s))
-	switch {
-	case s < 10 && s != math.Round(s):
-		return fmt.Sprintf("%.1fs", s)
-	case n < 60:
-		return fmt.Sprintf("%ds", n)
-	case n < 3600:
-		return units(n, 60, "m", 1, "s")
-	case n < 2*86400:
-		return units(n, 3600, "h", 60, "m")
-	}
-	return units(n, 86400, "d", 3600, "h")
-}
-
-// units prints seconds in two units, the second if it is not 0.
-func units(n, large int64, one string, small int64, two string) string {
-	text := strconv.FormatInt(n/large, 10) + one
-	if rest := n % large / small; rest > 0 {
-		text += fmt.Sprintf("%02d%s", rest, two)
-	}
-	return text
-}
-
-func percent(x float64) string { return fmt.Sprintf("%.2f %%", x) }
-
-func hours(x float64) string {
-	if x < 100 {
-		return fmt.Sprintf("%.1f", x)
-	}
-	return fmt.Sprintf("%.0f", x)
+	return b.String() + "\n"
 }
