@@ -61,7 +61,9 @@ type job struct {
 	running bool
 	started seconds // when its processes started
 	ended   seconds // when they ended
+	free    seconds // when its last node was free
 	idle    seconds // node-seconds that it had nodes while nothing ran there
+	result  jobstate.Result
 }
 
 // A shape is what a jobspec depends on.
@@ -166,6 +168,7 @@ func (c *cluster) count() map[jobstate.Result]int {
 	for v := range c.m.Jobs(jobstate.StateInactive) {
 		if r, ok := v.Result(); ok {
 			results[r]++
+			c.jobs[v.ID()].result = r
 		}
 	}
 	return results
@@ -438,6 +441,7 @@ func (c *cluster) freed(f alloc.Free) {
 			continue // the job was over before anything ran there
 		}
 		c.spent(rank, n, spentIdle)
+		j.free = c.now
 		if j.ranks != nil && c.counts(j.arrival) {
 			c.latency[c.now-j.ended]++
 		}

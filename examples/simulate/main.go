@@ -6,6 +6,7 @@
 //	simulate                                 a made-up workload
 //	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
 //	simulate -straggle 0 -restarts 3         what else happens in life
+//	simulate -csv jobs.csv -swf-out DIR      files for pandas, R, evalys
 //	simulate -policy fair                    a policy of one's own: see policy.go
 //
 // The manager and the scheduler are those of the library; only time and the nodes are
@@ -76,12 +77,10 @@ func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
 	if err == nil || errors.Is(err, context.Canceled) && len(s.runs) > 0 {
 		if e := s.print(stdout); e != nil {
 			err = e
+		} else if e := s.save(); e != nil {
+			err = e
 		} else if s.o.html != "" {
-			if e := s.writePage(s.o.html); e != nil {
-				err = e
-			} else {
-				fmt.Fprintf(stdout, "\nThe plots are in %s.\n", s.o.html)
-			}
+			fmt.Fprintf(stdout, "\nThe plots are in %s.\n", s.o.html)
 		}
 	}
 	switch {
@@ -123,11 +122,16 @@ func (s *study) uneven() bool { return slices.ContainsFunc(s.runs, pair.uneven) 
 // shown is how many lines that are no jobs are named.
 const shown = 10
 
-// open reads the trace. That the page cannot be written is an error before the runs.
+// open reads the trace. That a file cannot be written is an error before the runs.
 func (s *study) open() (err error) {
 	o := s.o
-	if o.html != "" {
-		if err := writable(o.html); err != nil {
+	if o.swfOut != "" {
+		if err := os.MkdirAll(o.swfOut, 0o777); err != nil {
+			return err
+		}
+	}
+	for _, f := range s.outputs() {
+		if err := writable(f.name); err != nil {
 			return err
 		}
 	}

@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
-	"errors"
 	"html/template"
 	"io"
-	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/go-echarts/statsview/statics"
@@ -20,29 +16,7 @@ var pageHTML string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
-// writable returns what prevents a file from being written. It changes nothing.
-func writable(name string) error {
-	_, stat := os.Lstat(name)
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
-	if err != nil {
-		return err
-	}
-	err = f.Close()
-	if errors.Is(stat, fs.ErrNotExist) {
-		err = errors.Join(err, os.Remove(name))
-	}
-	return err
-}
-
-// writePage writes the page of plots: of the first seed, but for the table.
-func (s *study) writePage(name string) error {
-	var b bytes.Buffer
-	if err := s.page(&b); err != nil {
-		return err
-	}
-	return os.WriteFile(name, b.Bytes(), 0o666)
-}
-
+// page writes the page of plots: of the first seed, but for the table.
 func (s *study) page(w io.Writer) error {
 	first := s.runs[0]
 	around := first[wholeJob].slowest()

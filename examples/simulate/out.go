@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// An output is a file that the command writes when all is over.
+type output struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// outputs returns the files that were asked for.
+func (s *study) outputs() (list []output) {
+	add := func(name string, write func(io.Writer) error) {
+		if name != "" {
+			list = append(list, output{name, write})
+		}
+	}
+	add(s.o.html, s.page)
+	add(s.o.csv, s.writeCSV)
+	add(s.o.json, s.writeJSON)
+	if s.o.swfOut != "" {
+		for _, w := range []way{wholeJob, partialRelease} {
+			add(filepath.Join(s.o.swfOut, w.file()+".swf"), func(out io.Writer) error { return s.writeSWF(out, s.runs[0][w]) })
+		}
+	}
+	return list
+}
+
+// writable returns what prevents a file from being written. It changes nothing.
+func writable(name string) error {
+	_, stat := os.Lstat(name)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if errors.Is(stat, fs.ErrNotExist) {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}
+
+// save writes the files.
+func (s *study) save() error {
+	for _, f := range s.outputs() {
+		if err := f.save(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save writes a file as a whole or, after an error, in part.
+func (f output) save() error {
+	file, err := os.Create(f.name)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(file)
+	return errors.Join(f.write(b), b.Flush(), file.Close())
+}
+
+// columns are what is said of a job in the CSV and the JSON. Times are in seconds since the
+// first submission. A job that did not start or end has no such time.
+var columns = []string{"seed", "release", "id", "user", "nodes", "submit", "start", "end", "free", "idle_node_seconds", "result", "counts"}
+
+// rows yields a row for each job of each run, until yield fails.
+func (s *study) rows(yield func([]any) error) error {
+	for _, p := range s.runs {
+		for w, c := range p {
+			for i := range c.jobs[1:] {
+				j := &c.jobs[i+1]
+				row := []any{c.seed, way(w).file(), i + 1, j.user, j.size, j.submit, nil, nil, nil, j.idle, nil, c.counts(j.arrival)}
+				if j.ranks != nil {
+					row[6] = j.started
+				}
+				if j.result != 0 {
+					row[10] = j.result.String()
+					if j.ranks != nil {
+						row[7], row[8] = j.ended, j.free
+					}
+				}
+				if err := yield(row); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *study) writeCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	if err := out.Write(columns); err != nil {
+		return err
+	}
+	texts := make([]string, len(columns))
+	err := s.rows(func(row []any) error {
+		for i, v := range row {
+			if texts[i] = ""; v != nil {
+				texts[i] = fmt.Sprint(v)
+			}
+		}
+		return out.Write(texts)
+	})
+	if out.Flush(); err == nil {
+		err = out.Error()
+	}
+	return err
+}
+
+// writeJSON writes an array, with an object a line.
+func (s *study) writeJSON(w io.Writer) error {
+	next := "[\n{"
+	err := s.rows(func(row []any) error {
+		for i, v := range row {
+			text, err := json.Marshal(v)
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintf(w, "%s%q: %s", next, columns[i], text); err != nil {
+				return err
+			}
+			next = ", "
+		}
+		next = "},\n{"
+		return nil
+	})
+	if err == nil {
+		_, err = io.WriteString(w, "}\n]\n")
+	}
+	return err
+}
+
+// writeSWF writes what became of the jobs of a run as a log in the Standard Workload Format,
+// which -swf reads. Processors are cores.
+func (s *study) writeSWF(w io.Writer, c *cluster) error {
+	_, err := fmt.Fprintf(w, "; Version: 2.2\n; Note: %s\n; MaxJobs: %d\n; MaxNodes: %d\n; MaxProcs: %d\n; UnixStartTime: 0\n",
+		lines.Escape(s.title()), len(c.jobs)-1, len(c.nodes), len(c.nodes)*s.o.cores)
+	for i := range c.jobs[1:] {
+		j := &c.jobs[i+1]
+		wait, run, status := seconds(-1), seconds(-1), 0
+		if j.ranks != nil {
+			wait, run = j.started-j.submit, j.ended-j.started
+		}
+		switch j.result {
+		case jobstate.ResultCompleted:
+			status = 1
+		case jobstate.ResultCanceled:
+			status = 5
+		}
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%d %d %d %d %d -1 -1 %d %d -1 %d %d -1 -1 -1 -1 -1 -1\n",
+				i+1, j.submit, wait, run, j.size*s.o.cores, j.size*s.o.cores, j.limit, status, j.user)
+		}
+	}
+	return err
+}

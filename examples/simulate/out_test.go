@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The program reads the log that it writes, and gets the same workload of it.
+func TestTheWrittenTraceIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	args := []string{"-nodes", "32", "-cores", "8", "-seeds", "1", "-policy", "fifo", "-fail", "0.1"}
+	s, _ := page(t, append(args, "-jobs", "200")...)
+	s.o.html, s.o.swfOut = "", dir
+	require.NoError(t, s.save())
+	for i, c := range s.runs[0] {
+		name := filepath.Join(dir, way(i).file()+".swf")
+		read, err := openTrace(name)
+		require.NoError(t, err)
+		require.Empty(t, read.skipped)
+		require.Equal(t, []int{32, 32 * 8}, []int{read.nodes, read.procs})
+		require.Equal(t, s.workload(1), fromTrace(read, s.o))
+
+		again, _ := page(t, "-swf", name, "-seeds", "1", "-policy", "fifo")
+		require.Equal(t, 8, again.o.cores)
+		for id := range c.jobs {
+			require.Equal(t, c.jobs[id].started, again.runs[0][i].jobs[id].started)
+		}
+	}
+}
+
+// The rows say what the table says, and CSV and JSON agree.
+func TestRowsOfJobs(t *testing.T) {
+	dir := t.TempDir()
+	s, _ := page(t, "-jobs", "100", "-nodes", "16", "-seeds", "2", "-mtbf", "3d", "-straggle", "0.05")
+	s.o.csv, s.o.json, s.o.html = filepath.Join(dir, "x.csv"), filepath.Join(dir, "x.json"), ""
+	require.NoError(t, s.save())
+	text, err := os.ReadFile(s.o.csv)
+	require.NoError(t, err)
+	table, err := csv.NewReader(strings.NewReader(string(text))).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, columns, table[0])
+	require.Len(t, table[1:], 2*2*100)
+	text, err = os.ReadFile(s.o.json)
+	require.NoError(t, err)
+	var objects []map[string]any
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	require.NoError(t, decoder.Decode(&objects))
+	require.Len(t, objects, 2*2*100)
+
+	var waits, idle float64
+	for i, o := range objects {
+		for k, name := range columns {
+			if o[name] == nil {
+				o[name] = ""
+			}
+			require.Equal(t, table[1+i][k], fmt.Sprint(o[name]))
+		}
+		number := func(name string) float64 { x, _ := o[name].(json.Number).Float64(); return x }
+		if o["release"] != "whole" || o["seed"] != json.Number("1") || o["counts"] != true || o["start"] == "" {
+			continue
+		}
+		waits += number("start") - number("submit")
+		idle += number("idle_node_seconds")
+		require.LessOrEqual(t, number("end"), number("free"))
+	}
+	c := s.runs[0][wholeJob]
+	jobs := c.counted(1, maxNodes)
+	require.InDelta(t, worth[0].of(c, jobs), waits/float64(len(jobs)), 1e-6)
+	require.InDelta(t, worth[2].of(c, jobs), idle/c.window()*hoursAWeek, 1e-6)
+	require.Contains(t, string(text), `"result": "FAILED"`)
+}
