@@ -6,6 +6,7 @@
 //	simulate                                 a made-up workload
 //	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
 //	simulate -straggle 0 -restarts 3         what else happens in life
+//	simulate -sweep                          for other shares of slow epilogs too
 //	simulate -csv jobs.csv -swf-out DIR      files for pandas, R, evalys
 //	simulate -policy fair                    a policy of one's own: see policy.go
 //
@@ -102,6 +103,7 @@ type study struct {
 	work    []arrival // of the trace
 	offered float64   // load, of the first seed
 	runs    []pair    // by seed
+	shares  []point   // of -sweep
 
 	bar func(jobs int) (step func(int), stop func())
 }
@@ -186,22 +188,37 @@ const (
 	gcMemory  = 3 << 30 // bytes, from which on it is collected as often as it takes
 )
 
-// play runs the workload with all seeds, both ways. If ctx is canceled, the pairs that are
-// complete count; if none is, the first stays as it is then.
+// play runs the workload with all seeds, both ways, and then the sweep.
 func (s *study) play(ctx context.Context) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gcMemory))
+	first := s.workload(s.o.seed)
+	s.offered = loadOf(first, s.o.nodes)
+	jobs := 2 * s.o.seeds * len(first)
+	if s.o.sweep {
+		jobs *= len(slowShares)
+		if !slices.Contains(slowShares, s.o.straggle) {
+			jobs += jobs / len(slowShares)
+		}
+	}
+	step, stop := s.bar(jobs)
+	defer stop()
+	err := s.simulate(ctx, step)
+	if err == nil && s.o.sweep {
+		err = s.sweep(ctx, step)
+	}
+	return err
+}
+
+// simulate runs the workload with all seeds, both ways. If ctx is canceled, the pairs that
+// are complete count; if none is, the first stays as it is then.
+func (s *study) simulate(ctx context.Context, step func(int)) error {
 	o := s.o
 	s.runs = make([]pair, o.seeds)
 	work := make([][]arrival, o.seeds)
-	jobs := 0
 	for i := range work {
 		work[i] = s.workload(o.seed + uint64(i))
-		jobs += 2 * len(work[i])
 	}
-	s.offered = loadOf(work[0], o.nodes)
-	step, stop := s.bar(jobs)
-	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64

@@ -38,7 +38,7 @@ func good(t *testing.T, args ...string) string {
 func TestTheSameFlagsGiveTheSameOutput(t *testing.T) {
 	dir := t.TempDir()
 	args := func(name string) []string {
-		return []string{"-jobs", "60", "-nodes", "16", "-seeds", "2", "-mtbf", "10d", "-restarts", "2", "-straggle", "0.05", "-html", filepath.Join(dir, name)}
+		return []string{"-jobs", "60", "-nodes", "16", "-seeds", "2", "-mtbf", "10d", "-restarts", "2", "-straggle", "0.05", "-sweep", "-html", filepath.Join(dir, name)}
 	}
 	first := good(t, args("a.html")...)
 	second := good(t, args("b.html")...)

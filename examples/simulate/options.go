@@ -29,6 +29,7 @@ type options struct {
 
 	arrival, runtime, maxRuntime, prolog, epilog, straggler, mtbf, repair seconds
 
+	sweep    bool
 	restarts int
 	seeds    int
 	seed     uint64
@@ -75,6 +76,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.duration("straggler", "how much longer, `FSD` on average, a slow epilog takes", &o.straggler, 0)
 	f.duration("mtbf", "a node fails each `FSD` on average; 0: never", &o.mtbf, 0)
 	f.duration("repair", "it takes `FSD` to repair a node", &o.repair, 1)
+	f.BoolVar(&o.sweep, "sweep", false, "simulate other shares of slow epilogs too: 0, 0.1, 0.5, 1 and 5 %")
 	f.number("restarts", "end the manager and the scheduler `N` times, and restart them from the log", &o.restarts, 0, 1000)
 	f.number("seeds", "simulate with `N` seeds", &o.seeds, 1, maxSeeds)
 	f.Uint64Var(&o.seed, "seed", o.seed, "the first `seed`")

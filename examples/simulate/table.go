@@ -112,7 +112,7 @@ func (s *study) compare(measures []measure, least, most int) []line {
 func (m measure) Text(x float64) string { return m.text(x) }
 
 // Chance reports whether the difference may be chance: its interval includes 0.
-func (l line) Chance() bool { return math.Abs(l.diff) <= l.spread }
+func (l line) Chance() bool { return l.spread > 0 && math.Abs(l.diff) <= l.spread }
 
 // Difference returns the difference as text, with its interval if there is one, and with
 // a mark if it may be chance.
@@ -128,7 +128,7 @@ func (l line) Difference() string {
 	if l.spread > 0 {
 		text += " ± " + l.text(l.spread)
 	}
-	if l.Chance() && l.spread > 0 {
+	if l.Chance() {
 		text = "~ " + text
 	}
 	return text
@@ -160,17 +160,31 @@ func quantile(p float64, x []float64) float64 {
 	return stats.Sample{Xs: x}.Quantile(p)
 }
 
-// print prints the table.
-func (s *study) print(w io.Writer) error {
+// newTable returns a table for the terminal, with numbers behind the first column.
+func newTable() table.Writer {
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
 	t.Style().Options = table.OptionsNoBordersAndSeparators
 	t.Style().Format.Header = text.FormatDefault
-	t.SetColumnConfigs([]table.ColumnConfig{
-		{Number: 2, Align: text.AlignRight, AlignHeader: text.AlignRight},
-		{Number: 3, Align: text.AlignRight, AlignHeader: text.AlignRight},
-		{Number: 4, Align: text.AlignRight, AlignHeader: text.AlignRight},
-	})
+	var columns []table.ColumnConfig
+	for i := 2; i <= 5; i++ {
+		columns = append(columns, table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	t.SetColumnConfigs(columns)
+	return t
+}
+
+// gray returns a text, in gray if the difference may be chance.
+func (l line) gray(t string, colors bool) string {
+	if colors && l.Chance() {
+		return text.FgHiBlack.Sprint(t)
+	}
+	return t
+}
+
+// print prints the table, and those of -sweep.
+func (s *study) print(w io.Writer) error {
+	t := newTable()
 	header := table.Row{"", "whole job", "partial", "difference"}
 	columns := len(header)
 	if s.uneven() {
@@ -180,11 +194,7 @@ func (s *study) print(w io.Writer) error {
 	f, ok := w.(*os.File)
 	colors := ok && term.IsTerminal(int(f.Fd()))
 	for _, l := range s.lines() {
-		diff := l.Difference()
-		if colors && l.Chance() {
-			diff = text.FgHiBlack.Sprint(diff)
-		}
-		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), diff}[:columns])
+		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.gray(l.Difference(), colors)}[:columns])
 	}
 	var b strings.Builder
 	for _, line := range append([]string{s.title()}, s.outside()...) {
@@ -195,6 +205,9 @@ func (s *study) print(w io.Writer) error {
 		b.WriteString(wrap(headline) + "\n")
 	}
 	b.WriteString(wrap(s.note()))
+	if s.o.sweep && !s.uneven() {
+		b.WriteString("\n" + s.curves(colors))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
