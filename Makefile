@@ -127,14 +127,12 @@ fuzz:
 examples:
 	@.ci/examples
 
-# Opens the page of examples/simulate in a headless browser, at two widths. SCREENSHOT
-# is a file for the picture in the README.
-BROWSER    ?= chromium
-SCREENSHOT ?=
+# Opens the page of examples/simulate in a headless browser, at three widths, in light and dark.
+BROWSER ?= chromium
 
 .PHONY: browser
 browser:
-	JOBLIFE_BROWSER='$(BROWSER)' JOBLIFE_SCREENSHOT='$(abspath $(SCREENSHOT))' go test -count=1 -run Browser -v ./examples/simulate
+	JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v ./examples/simulate
 
 # That all sides of the comparison with other libraries agree. To compare: go test -bench .
 .PHONY: peers

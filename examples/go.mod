@@ -4,7 +4,6 @@ go 1.25.0
 
 require (
 	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794
-	github.com/go-echarts/statsview v0.4.2
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/joblife/joblife v0.0.0
 	github.com/joblife/joblife/purge/boltstore v0.0.0

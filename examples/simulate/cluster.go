@@ -100,7 +100,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	}
 	first := seed == o.seed
 	c.cfg.Volatile = o.restarts == 0 && (o.log == "" || !first)
-	c.metrics = metrics{seed: seed, latency: make(map[seconds]int), draws: first && o.html != ""}
+	c.metrics = metrics{seed: seed, latency: make(map[seconds]int), draws: first && o.html+o.svg != ""}
 	c.limit(work, o.trim)
 	if o.log != "" && first {
 		var err error
@@ -230,6 +230,7 @@ func (c *cluster) advance() (bool, error) {
 }
 
 func (c *cluster) submit(id jobid.ID) {
+	c.waiting++
 	j := &c.jobs[id]
 	text, ok := c.specs[shape{j.size, j.limit}] // a text costs the manager less than a Spec
 	if !ok {
@@ -326,6 +327,9 @@ func (c *cluster) do(rd *joblife.Ready) {
 			continue
 		}
 		c.left--
+		if c.jobs[e.Job].ranks == nil {
+			c.waiting--
+		}
 		if c.log != nil {
 			c.check(c.log.over(e.Job))
 		}

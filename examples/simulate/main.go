@@ -7,7 +7,7 @@
 //	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
 //	simulate -straggle 0 -restarts 3         what else happens in life
 //	simulate -sweep                          for other shares of slow epilogs too
-//	simulate -csv jobs.csv -swf-out DIR      files for pandas, R, evalys
+//	simulate -csv jobs.csv -svg DIR          files for pandas or R, plots for slides
 //	simulate -policy fair                    a policy of one's own: see policy.go
 //
 // The manager and the scheduler are those of the library; only time and the nodes are
@@ -127,8 +127,11 @@ const shown = 10
 // open reads the trace. That a file cannot be written is an error before the runs.
 func (s *study) open() (err error) {
 	o := s.o
-	if o.swfOut != "" {
-		if err := os.MkdirAll(o.swfOut, 0o777); err != nil {
+	for _, dir := range []string{o.swfOut, o.svg} {
+		if dir == "" {
+			continue
+		}
+		if err := os.MkdirAll(dir, 0o777); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,7 @@ type metrics struct {
 
 	last                  seconds // until when all is counted
 	running, acting, held int     // nodes that run a job, that run a prolog or epilog, that some job has
+	waiting               int     // jobs that were submitted, and have not started
 	had                   float64 // node-seconds that some job has
 	over                  seconds // when the last job's processes ended
 
@@ -46,7 +47,7 @@ type segment struct {
 	from, to seconds
 }
 
-// The Gantt chart shows no more nodes, and no more segments of them are kept.
+// The Gantt chart shows no more nodes, and no more segments are kept.
 const (
 	ganttNodes  = 64
 	maxSegments = 1 << 20
@@ -54,11 +55,10 @@ const (
 
 // pass counts what the nodes did until now.
 func (c *metrics) pass(now seconds) {
-	idle := c.held - c.running - c.acting
 	c.had += float64(now-c.last) * float64(c.held)
 	c.ran += float64(max(0, min(now, c.hi)-max(c.last, c.lo))) * float64(c.running)
 	if c.draws {
-		c.series.add(c.last, now, bin{spentJob: float64(c.running), spentEpilog: float64(c.acting), spentIdle: float64(idle)})
+		c.series.add(c.last, now, bin{seriesBusy: float64(c.running), seriesWaiting: float64(c.waiting), seriesIdle: float64(c.held - c.running - c.acting)})
 	}
 	c.last = now
 }
@@ -104,6 +104,7 @@ func (c *metrics) latencyQuantile(p float64) seconds {
 
 func (c *metrics) begins(j *job) {
 	c.running += j.ranks.Len()
+	c.waiting--
 	j.started = c.last
 }
 
@@ -133,26 +134,41 @@ func (c *cluster) spent(rank uint32, n *node, kind int) {
 	if kind == spentIdle {
 		c.jobs[n.holder].idle += c.now - n.since
 	}
-	if c.draws && rank < ganttNodes && n.since < c.last && len(c.segments) < maxSegments {
+	if c.draws && n.since < c.last && len(c.segments) < maxSegments {
 		c.segments = append(c.segments, segment{rank, kind, n.holder, n.since, c.last})
 	}
 	n.since = c.last
 }
 
-// A series is node-seconds by kind in intervals of one length. It grows by doubling
-// the length.
+// A series has what there was of each kind, times seconds, in intervals of one length. It
+// grows by doubling the length.
 type series struct {
 	width seconds
 	bins  []bin
 }
 
-// A bin is node-seconds by what nodes do; a prolog counts as an epilog.
-type bin [4]float64
+// The kinds of a series.
+const (
+	seriesBusy    = iota // nodes that run a job
+	seriesWaiting        // jobs that wait
+	seriesIdle           // nodes held while nothing runs on them
+)
+
+type bin [3]float64
 
 const maxBins = 600
 
-// add adds nodes of each kind from one time to another.
-func (s *series) add(from, to seconds, nodes bin) {
+// points returns the mean of a kind in each interval, in its middle.
+func (s *series) points(kind int) [][2]float64 {
+	list := make([][2]float64, len(s.bins))
+	for i, b := range s.bins {
+		list[i] = [2]float64{(float64(i) + 0.5) * float64(s.width), b[kind] / float64(s.width)}
+	}
+	return list
+}
+
+// add adds what there is of each kind from one time to another.
+func (s *series) add(from, to seconds, values bin) {
 	if s.width == 0 {
 		s.width = 1
 	}
@@ -175,7 +191,7 @@ func (s *series) add(from, to seconds, nodes bin) {
 		for seconds(len(s.bins)) <= i {
 			s.bins = append(s.bins, bin{})
 		}
-		for k, v := range nodes {
+		for k, v := range values {
 			s.bins[i][k] += v * float64(end-from)
 		}
 		from = end

@@ -35,6 +35,7 @@ type options struct {
 	seed     uint64
 	log      string
 	html     string
+	svg      string
 	csv      string
 	json     string
 	swfOut   string
@@ -82,6 +83,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.Uint64Var(&o.seed, "seed", o.seed, "the first `seed`")
 	f.StringVar(&o.log, "log", "", "write the eventlogs of the first seed into the `folder`")
 	f.StringVar(&o.html, "html", o.html, `write plots to the `+"`file`"+`; "": none`)
+	f.StringVar(&o.svg, "svg", "", "write each plot as an image into the `folder`")
 	f.StringVar(&o.csv, "csv", "", "write a row for each job of all runs to the `file`")
 	f.StringVar(&o.json, "json", "", "write these rows as JSON to the `file`")
 	f.StringVar(&o.swfOut, "swf-out", "", "write what became of the jobs of the first seed into the `folder`, as whole.swf and partial.swf")

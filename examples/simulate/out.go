@@ -55,7 +55,16 @@ func writable(name string) error {
 
 // save writes the files.
 func (s *study) save() error {
-	for _, f := range s.outputs() {
+	files := s.outputs()
+	if s.o.svg != "" {
+		for _, f := range s.figures() {
+			files = append(files, output{filepath.Join(s.o.svg, f.Name+".svg"), func(w io.Writer) error {
+				_, err := w.Write(f.svg(wide, true))
+				return err
+			}})
+		}
+	}
+	for _, f := range files {
 		if err := f.save(); err != nil {
 			return err
 		}

@@ -23,7 +23,7 @@ func (s *study) sweep(ctx context.Context, step func(int)) error {
 	for _, share := range slowShares {
 		sub, o := *s, *s.o
 		if share != o.straggle {
-			o.straggle, o.log, o.html = share, "", ""
+			o.straggle, o.log, o.html, o.svg = share, "", "", ""
 			sub.o = &o
 			if err := sub.simulate(ctx, step); err != nil {
 				return err

@@ -117,7 +117,7 @@ func (s *study) note() string {
 	case len(s.runs) == 1:
 		return text + " One seed does not tell differences from chance."
 	}
-	return text + fmt.Sprintf(" Means over %d seeds; the difference with its 95 %% confidence interval. ~: it may be chance.", len(s.runs))
+	return text + fmt.Sprintf(" Means over %d seeds; the difference with its 95 %% confidence interval, paired by seed. ~: it may be chance.", len(s.runs))
 }
 
 // short prints seconds for people.
