@@ -57,9 +57,10 @@ type cluster struct {
 // A job is what the outside knows of one.
 type job struct {
 	arrival
-	ranks   *idset.Set // what it runs on, or ran; nil: it did not run
+	ranks   *idset.Set // what it runs on, or ran
 	running bool
-	started seconds // when its processes started
+	ran     bool    // its processes began
+	began   seconds // when they did
 	ended   seconds // when they ended
 	free    seconds // when its last node was free
 	idle    seconds // node-seconds that it had nodes while nothing ran there
@@ -327,7 +328,7 @@ func (c *cluster) do(rd *joblife.Ready) {
 			continue
 		}
 		c.left--
-		if c.jobs[e.Job].ranks == nil {
+		if !c.jobs[e.Job].ran {
 			c.waiting--
 		}
 		if c.log != nil {
@@ -344,7 +345,7 @@ func (c *cluster) started(s exec.Start) {
 		}
 		return
 	}
-	j.running, j.ranks = true, s.R.Ranks()
+	j.running, j.ran, j.began, j.ranks = true, true, c.now, s.R.Ranks()
 	c.occupy(s.ID, j.ranks)
 	c.begins(j)
 	status := int32(0)
@@ -446,7 +447,7 @@ func (c *cluster) freed(f alloc.Free) {
 		}
 		c.spent(rank, n, spentIdle)
 		j.free = c.now
-		if j.ranks != nil && c.counts(j.arrival) {
+		if j.ran && c.counts(j.submit) {
 			c.latency[c.now-j.ended]++
 		}
 		c.held--

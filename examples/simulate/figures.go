@@ -61,7 +61,7 @@ func (s *study) figures() (list []figure) {
 func (c *cluster) waits() map[seconds]int {
 	counts := make(map[seconds]int)
 	for _, j := range c.counted(1, maxNodes) {
-		counts[j.started-j.submit]++
+		counts[j.began-j.submit]++
 	}
 	return counts
 }
@@ -220,10 +220,13 @@ func (s *study) gantt(d *drawing, id jobid.ID) {
 	x := linear(float64(from), float64(to), d.ticks(), timeSteps, clock)
 	var p panel
 	for w, c := range s.runs[0] {
-		j := &c.jobs[id]
-		lo, _ := j.ranks.Min()
-		hi, _ := j.ranks.Max()
-		first := min(max(0, (int(lo)+int(hi)+1-s.shownNodes())/2), s.o.nodes-s.shownNodes())
+		lo, hi := maxNodes, 0
+		for _, g := range c.segments {
+			if g.job == id {
+				lo, hi = min(lo, int(g.rank)), max(hi, int(g.rank))
+			}
+		}
+		first := min(max(0, (lo+hi+1-s.shownNodes())/2), s.o.nodes-s.shownNodes())
 		last := first + s.shownNodes() - 1
 		y := axis{lo: float64(last) + 0.5, hi: float64(first) - 0.5, text: plain}
 		for i := first; i <= last; i += 16 {
@@ -242,7 +245,7 @@ func (s *study) gantt(d *drawing, id jobid.ID) {
 			}
 			d.WriteString("</g>\n")
 		}
-		p.d.path(fmt.Sprintf("M%.1f %.1fV%.1f", p.px(float64(j.ended)), p.top-4, p.top+p.high), "ink", 1)
+		p.d.path(fmt.Sprintf("M%.1f %.1fV%.1f", p.px(float64(c.jobs[id].ended)), p.top-4, p.top+p.high), "ink", 1)
 	}
 	p.xAxis("hours since the first submission")
 }

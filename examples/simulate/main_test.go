@@ -195,7 +195,7 @@ func TestTrimLeavesOutBothEnds(t *testing.T) {
 	c.limit(work, 0.1)
 	require.Equal(t, []seconds{10, 90}, []seconds{c.lo, c.hi})
 	c.limit(work[:2], 0.1)
-	require.True(t, c.counts(work[0]) && c.counts(work[1]), "else nothing would count")
+	require.True(t, c.counts(work[0].submit) && c.counts(work[1].submit), "else nothing would count")
 
 	all := good(t, "-jobs", "300", "-seeds", "1", "-html", "", "-trim", "0")
 	part := good(t, "-jobs", "300", "-seeds", "1", "-html", "")

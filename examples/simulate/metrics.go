@@ -68,12 +68,12 @@ func (c *metrics) pass(now seconds) {
 func (c *metrics) limit(work []arrival, part float64) {
 	span := float64(work[len(work)-1].submit)
 	c.lo, c.hi = seconds(math.Ceil(part*span)), seconds((1-part)*span)
-	if part == 0 || !slices.ContainsFunc(work, c.counts) {
+	if part == 0 || !slices.ContainsFunc(work, func(a arrival) bool { return c.counts(a.submit) }) {
 		c.lo, c.hi = 0, math.MaxInt64
 	}
 }
 
-func (c *metrics) counts(a arrival) bool { return c.lo <= a.submit && a.submit <= c.hi }
+func (c *metrics) counts(submit seconds) bool { return c.lo <= submit && submit <= c.hi }
 
 // window returns how long the time is in which jobs count.
 func (c *metrics) window() float64 { return float64(max(1, min(c.hi, c.over)-c.lo)) }
@@ -105,11 +105,10 @@ func (c *metrics) latencyQuantile(p float64) seconds {
 func (c *metrics) begins(j *job) {
 	c.running += j.ranks.Len()
 	c.waiting--
-	j.started = c.last
 }
 
 // wait returns the time from the submission of a job to its start.
-func (j *job) wait() float64 { return float64(j.started - j.submit) }
+func (j *job) wait() float64 { return float64(j.began - j.submit) }
 
 // slowdown returns the bounded slowdown.
 func (j *job) slowdown() float64 {

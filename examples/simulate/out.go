@@ -92,13 +92,13 @@ func (s *study) rows(yield func([]any) error) error {
 		for w, c := range p {
 			for i := range c.jobs[1:] {
 				j := &c.jobs[i+1]
-				row := []any{c.seed, way(w).file(), i + 1, j.user, j.size, j.submit, nil, nil, nil, j.idle, nil, c.counts(j.arrival)}
-				if j.ranks != nil {
-					row[6] = j.started
+				row := []any{c.seed, way(w).file(), i + 1, j.user, j.size, j.submit, nil, nil, nil, j.idle, nil, c.counts(j.submit)}
+				if j.ran {
+					row[6] = j.began
 				}
 				if j.result != 0 {
 					row[10] = j.result.String()
-					if j.ranks != nil {
+					if j.ran {
 						row[7], row[8] = j.ended, j.free
 					}
 				}
@@ -162,8 +162,8 @@ func (s *study) writeSWF(w io.Writer, c *cluster) error {
 	for i := range c.jobs[1:] {
 		j := &c.jobs[i+1]
 		wait, run, status := seconds(-1), seconds(-1), 0
-		if j.ranks != nil {
-			wait, run = j.started-j.submit, j.ended-j.started
+		if j.ran {
+			wait, run = j.began-j.submit, j.ended-j.began
 		}
 		switch j.result {
 		case jobstate.ResultCompleted:

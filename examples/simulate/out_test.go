@@ -30,7 +30,7 @@ func TestTheWrittenTraceIsReadAgain(t *testing.T) {
 		again, _ := page(t, "-swf", name, "-seeds", "1", "-policy", "fifo")
 		require.Equal(t, 8, again.o.cores)
 		for id := range c.jobs {
-			require.Equal(t, c.jobs[id].started, again.runs[0][i].jobs[id].started)
+			require.Equal(t, c.jobs[id].began, again.runs[0][i].jobs[id].began)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (s *study) measures() []measure {
 // counted returns the jobs that count and have run, of some sizes.
 func (c *cluster) counted(least, most int) (list []*job) {
 	for i := range c.jobs[1:] {
-		if j := &c.jobs[i+1]; j.ranks != nil && c.counts(j.arrival) && least <= j.size && j.size <= most {
+		if j := &c.jobs[i+1]; j.ran && c.counts(j.submit) && least <= j.size && j.size <= most {
 			list = append(list, j)
 		}
 	}
