@@ -199,15 +199,25 @@ func TestThePageIsSelfContained(t *testing.T) {
 }
 
 // The picture in the README is what "go run ./examples/simulate -svg DIR" writes today, to
-// DIR/nodes.svg.
+// DIR/nodes.svg, and so is the sentence.
 func TestThePictureInTheREADME(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("math differs in the last bit, and so does the workload")
 	}
 	want, err := os.ReadFile("nodes.svg")
 	require.NoError(t, err)
-	s, _ := page(t, "-seeds", "1")
+	deep := os.Getenv("JOBLIFE_DEEP") != ""
+	seeds := []string{"-seeds", "1"}
+	if deep {
+		seeds = nil
+	}
+	s, _ := page(t, seeds...)
 	require.True(t, bytes.Equal(want, s.figures()[0].svg(wide, true)))
+	if deep {
+		readme, err := os.ReadFile("../../README.md")
+		require.NoError(t, err)
+		require.Contains(t, string(readme), s.headline())
+	}
 }
 
 // probe looks, in the browser, for what a reader stumbles over.
