@@ -386,27 +386,37 @@ func (c *cluster) finish(id jobid.ID, status int32) {
 	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
 }
 
-// launch starts a prolog or an epilog on nodes. How long it takes follows from the
-// job and its nodes alone, so that both ways have the same stragglers.
-func (c *cluster) launch(l joblife.Launch) {
+// takes returns how long a prolog or an epilog of a job takes on each of its nodes, in
+// order. It follows from the job alone, so that both ways have the same stragglers.
+func (c *cluster) takes(id jobid.ID, kind jobstate.ActionKind, nodes int) []seconds {
 	mean, odd := c.o.epilog, c.o.straggle
-	if l.Action.Kind == jobstate.ActionProlog {
+	if kind == jobstate.ActionProlog {
 		mean, odd = c.o.prolog, 0
 	}
-	rng := rand.New(rand.NewPCG(c.seed, uint64(l.Job)<<8|uint64(l.Action.Kind)))
-	type exit struct {
-		takes seconds
-		rank  uint32
-	}
-	list := make([]exit, 0, l.Ranks.Len())
-	c.occupy(l.Job, l.Ranks)
-	for rank := range l.Ranks.All() {
+	rng := rand.New(rand.NewPCG(c.seed, uint64(id)<<8|uint64(kind)))
+	list := make([]seconds, nodes)
+	for i := range list {
 		takes := float64(mean) * (0.75 + rng.Float64()/2)
 		if rng.Float64() < odd {
 			takes += rng.ExpFloat64() * float64(c.o.straggler)
 		}
+		list[i] = max(1, seconds(takes+0.5))
+	}
+	return list
+}
+
+// launch starts a prolog or an epilog on nodes.
+func (c *cluster) launch(l joblife.Launch) {
+	type exit struct {
+		takes seconds
+		rank  uint32
+	}
+	takes := c.takes(l.Job, l.Action.Kind, l.Ranks.Len())
+	list := make([]exit, 0, len(takes))
+	c.occupy(l.Job, l.Ranks)
+	for rank := range l.Ranks.All() {
 		c.nodes[rank].last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
-		list = append(list, exit{max(1, seconds(takes+0.5)), rank})
+		list = append(list, exit{takes[len(list)], rank})
 	}
 	c.acting += len(list)
 	slices.SortStableFunc(list, func(a, b exit) int { return int(a.takes - b.takes) })
