@@ -286,6 +286,9 @@ type (
 		Job jobid.ID
 		perilog.Report
 	}
+	// Reports are several at once, in List. The Manager decides once for all of them, so that
+	// nodes that end together are one event and one fragment. Each Tag has its Answer.
+	Reports struct{ List []Report }
 	// Drained confirms that ranks are drained. It ignores ranks that no job waits for.
 	Drained struct{ Ranks *idset.Set }
 	// Offline replaces the set of the ranks that are offline; nil is the empty set. It is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -573,6 +574,29 @@ func TestPrologsEpilogsAndHousekeepingRun(t *testing.T) {
 		"free 0-1 final=true",
 	}, s.log)
 	require.Equal(t, 0, s.m.Stats().Housekeeping)
+}
+
+// Three of four nodes end at once: one event and one fragment, and each report has its answer.
+func TestSeveralReportsAreOneDecision(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 4})
+	var in joblife.Reports
+	for _, rank := range []uint32{2, 0, 1, 7, 2} {
+		r := exited(s.runs[0], rank).(joblife.Report)
+		r.Tag = 11 + uint64(len(in.List))
+		in.List = append(in.List, r)
+	}
+	s.step(in)
+	want := []perilog.Ack{perilog.AckApplied, perilog.AckApplied, perilog.AckApplied, perilog.AckUnknown, perilog.AckRepeated}
+	for i, ack := range want {
+		require.Equal(t, joblife.Answer{Tag: 11 + uint64(i), Job: id, Report: ack}, s.answer(11+uint64(i)))
+	}
+	require.Equal(t, []string{"launch epilog job-manager.epilog on 0-3", "free 0-2 final=false"}, s.log)
+	require.Equal(t, 1, strings.Count(s.events(id), "perilog-release"))
+	s.step(joblife.Reports{})
+	s.step(joblife.Reports{List: []joblife.Report{exited(s.runs[0], 3).(joblife.Report)}})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
 }
 
 // timed has an epilog that waits for its nodes, with a timeout of 10 s and a kill

@@ -259,6 +259,13 @@ func (in Report) dispatch(m *machine) error {
 	return nil
 }
 
+func (in Reports) dispatch(m *machine) error {
+	for i := range in.List {
+		_ = in.List[i].dispatch(m) // which never fails
+	}
+	return nil
+}
+
 func (in Drained) dispatch(m *machine) error {
 	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
 		j.life.Drained(m.now, in.Ranks)

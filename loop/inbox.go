@@ -71,9 +71,16 @@ func setTag(in joblife.Input, tag uint64) (joblife.Input, bool) {
 // measure returns how many bytes an input has. It refuses a tag of the Loop: its answer would
 // be somebody else's.
 func measure(in joblife.Input) (int, error) {
-	r, ok := in.(joblife.Report) // most inputs are, and reflection costs as much as the rest of Put
-	tag, size := r.Tag, len(r.Action.Description)+len(r.Detail)+len(r.Line)
-	if !ok {
+	tag, size := uint64(0), 0
+	switch in := in.(type) { // most inputs are reports, and reflection costs as much as the rest of Put
+	case joblife.Report:
+		tag, size = in.Tag, sizeOfReport(&in)
+	case joblife.Reports:
+		size = len(in.List) * int(reflect.TypeFor[joblife.Report]().Size())
+		for i := range in.List {
+			tag, size = max(tag, in.List[i].Tag), size+sizeOfReport(&in.List[i])
+		}
+	default:
 		v := reflect.ValueOf(in)
 		if f := tagOf(v); f.IsValid() {
 			tag = f.Uint()
@@ -84,6 +91,10 @@ func measure(in joblife.Input) (int, error) {
 		return 0, fmt.Errorf("loop: %w: %T with Tag %d: those from 2^63 on are the Loop's", joblife.ErrInvalid, in, tag)
 	}
 	return size, nil
+}
+
+func sizeOfReport(r *joblife.Report) int {
+	return len(r.Action.Description) + len(r.Detail) + len(r.Line)
 }
 
 // sizeOf returns how many bytes an input refers to. What it refers to twice counts twice. Maps

@@ -248,7 +248,7 @@ func TestTheInboxIsBounded(t *testing.T) {
 		submit(1), joblife.Submit{Spec: spec}, joblife.UpdateJobspec{Updates: []jobstate.Update{{Path: "x"}}}, joblife.Memo{Values: []byte("x")}, joblife.Post{Name: "x"},
 		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
 		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.Report{Report: perilog.Report{Detail: "x"}},
-		joblife.Report{Report: perilog.Report{Action: jobstate.ActionKey{Description: "x"}}}, joblife.SetFlags{Flags: []string{"x"}},
+		joblife.Report{Report: perilog.Report{Action: jobstate.ActionKey{Description: "x"}}}, joblife.Reports{List: make([]joblife.Report, 1)}, joblife.SetFlags{Flags: []string{"x"}},
 		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},
 		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Operator: "x"},
 		joblife.SchedResponse{R: s.node}, joblife.Drained{Ranks: idset.Of(1)}, joblife.Offline{Ranks: idset.Of(1)},
@@ -292,7 +292,7 @@ func TestAnErrorIsNotMeasured(t *testing.T) {
 func TestTagsOfTheLoopAreItsOwn(t *testing.T) {
 	s := newSite(t, start, &disk{}, config(), 0)
 	for _, in := range []joblife.Input{
-		joblife.Raise{Tag: 1 << 63, ID: 1, Type: "cancel"}, joblife.WaitEmpty{Tag: 1<<64 - 1, States: jobstate.StateActive},
+		joblife.Raise{Tag: 1 << 63, ID: 1, Type: "cancel"}, joblife.Reports{List: []joblife.Report{{}, {Tag: 1 << 63}, {}}}, joblife.WaitEmpty{Tag: 1<<64 - 1, States: jobstate.StateActive},
 		joblife.WaitCancel{Tag: 1<<63 + 1},
 	} {
 		require.ErrorIs(t, s.l.Put(joblife.Tick{}, in), joblife.ErrInvalid)

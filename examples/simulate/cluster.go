@@ -45,6 +45,7 @@ type cluster struct {
 
 	l       *loop.Loop
 	inputs  []joblife.Input  // to be put into it
+	reports []joblife.Report // after them
 	err     error            // of what the loop did
 	stored  []joblife.Record // what is durable, for a restart
 	log     *logs
@@ -248,10 +249,22 @@ func (c *cluster) submit(id jobid.ID) {
 }
 
 // put has an input dispatched in the next Advance, or in this one.
-func (c *cluster) put(in joblife.Input) { c.inputs = append(c.inputs, in) }
+func (c *cluster) put(in joblife.Input) {
+	c.report()
+	c.inputs = append(c.inputs, in)
+}
+
+// report puts the reports of nodes that end at the same time as one input.
+func (c *cluster) report() {
+	if len(c.reports) > 0 {
+		c.inputs = append(c.inputs, joblife.Reports{List: slices.Clone(c.reports)})
+		c.reports = c.reports[:0]
+	}
+}
 
 // flush puts many inputs at once, which costs far less than one by one.
 func (c *cluster) flush() {
+	c.report()
 	c.check(c.l.Put(c.inputs...))
 	clear(c.inputs)
 	c.inputs = c.inputs[:0]
@@ -442,7 +455,7 @@ func (c *cluster) exit(rank uint32, kind perilog.ReportKind) {
 	c.spent(rank, n, spentActing(n.last.Action))
 	c.acting--
 	n.last.Kind = kind
-	c.put(joblife.Report{Job: n.holder, Report: n.last})
+	c.reports = append(c.reports, joblife.Report{Job: n.holder, Report: n.last})
 }
 
 func (c *cluster) freed(f alloc.Free) {
