@@ -50,7 +50,7 @@ type machine struct {
 func (m *machine) begin(cfg Config) (err error) {
 	m.core = newCore(cfg.Volatile)
 	m.cfg, m.offline = cfg, cfg.Offline
-	m.timers, m.allocations = newTimers(), newAllocations()
+	m.timers = newTimers()
 	m.sched, m.exec.core, m.purger.core = newScheduler(&m.core), &m.core, &m.core
 	if err := m.configure(cfg); err != nil {
 		return err

@@ -122,16 +122,6 @@ func (s *state) overlaps() bool {
 	return false
 }
 
-// A rankItem finds a span by its first rank.
-type rankItem struct {
-	first uint32
-	sp    *span
-}
-
-func newRankTree() *btree.BTreeG[rankItem] {
-	return btree.NewG(degree, func(a, b rankItem) bool { return a.first < b.first })
-}
-
 // A jobItem finds a holder or a plan by its job.
 type jobItem[T any] struct {
 	id jobid.ID
@@ -184,27 +174,20 @@ func newFitTree(fit Fit) *btree.BTreeG[fitItem] {
 
 // at returns the span that has a rank, nil if there is none.
 func (p *Pool) at(rank uint32) *span {
-	var found *span
-	p.spans.DescendLessOrEqual(rankItem{first: rank}, func(it rankItem) bool {
-		if it.sp.last >= rank {
-			found = it.sp
-		}
-		return false
-	})
-	return found
+	var room [1]*span
+	for _, sp := range p.touching(room[:0], rank, rank) {
+		return sp
+	}
+	return nil
 }
 
 // touching appends the spans that have ranks of a range, in order.
 func (p *Pool) touching(dst []*span, first, last uint32) []*span {
 	n := len(dst)
-	p.spans.DescendLessOrEqual(rankItem{first: last}, func(it rankItem) bool {
-		if it.sp.last < first {
-			return false
-		}
-		dst = append(dst, it.sp)
-		return it.first > first
-	})
-	slices.Reverse(dst[n:])
+	dst = p.spans.Append(dst, first, last)
+	if len(dst) > n && dst[n].last < first {
+		return slices.Delete(dst, n, n+1)
+	}
 	return dst
 }
 
@@ -277,7 +260,7 @@ func (p *Pool) replace(old, made []*span) {
 	}
 	for i, sp := range old {
 		if i >= len(made) || made[i].first != sp.first { // else insert overwrites it
-			p.spans.Delete(rankItem{first: sp.first})
+			p.spans.Delete(sp.first)
 		}
 		if sp.fits() {
 			p.fit.Delete(sp.item())
@@ -290,7 +273,7 @@ func (p *Pool) replace(old, made []*span) {
 }
 
 func (p *Pool) insert(sp *span) {
-	p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
+	p.spans.Set(sp.first, sp)
 	if sp.fits() {
 		p.fit.ReplaceOrInsert(sp.item())
 	}
