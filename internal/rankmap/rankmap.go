@@ -16,8 +16,9 @@ type Map[T any] struct {
 
 type chunk[T any] struct {
 	owner  *owner
-	ranks  []uint32
-	values []T
+	n      int // how many there are
+	ranks  [chunkLen]uint32
+	values [chunkLen]T
 }
 
 // An owner is known by its address.
@@ -40,7 +41,8 @@ func (m *Map[T]) find(rank uint32) (c, i int, found bool) {
 	if c, found = slices.BinarySearch(m.heads, rank); found || c == 0 {
 		return c, 0, found
 	}
-	i, found = slices.BinarySearch(m.chunks[c-1].ranks, rank)
+	at := m.chunks[c-1]
+	i, found = slices.BinarySearch(at.ranks[:at.n], rank)
 	return c - 1, i, found
 }
 
@@ -53,7 +55,7 @@ func (m *Map[T]) Append(dst []T, first, last uint32) []T {
 	}
 	for ; c < len(m.chunks); c, i = c+1, 0 {
 		at := m.chunks[c]
-		for ; i < len(at.ranks); i++ {
+		for ; i < at.n; i++ {
 			if at.ranks[i] > last {
 				return dst
 			}
@@ -66,7 +68,7 @@ func (m *Map[T]) Append(dst []T, first, last uint32) []T {
 // All calls f with the values, until it returns false.
 func (m *Map[T]) All(f func(T) bool) {
 	for _, at := range m.chunks {
-		for _, v := range at.values {
+		for _, v := range at.values[:at.n] {
 			if !f(v) {
 				return
 			}
@@ -90,17 +92,18 @@ func (m *Map[T]) Set(rank uint32, v T) {
 		at.values[i] = v
 		return
 	}
-	if len(at.ranks) == chunkLen {
+	if at.n == chunkLen {
 		const half = chunkLen / 2
-		m.insert(c+1, at.ranks[half], &chunk[T]{m.owner, slices.Clone(at.ranks[half:]), slices.Clone(at.values[half:])})
+		next := &chunk[T]{owner: m.owner}
+		m.insert(c+1, at.ranks[half], next)
+		next.add(0, at.ranks[half:], at.values[half:])
 		at.cut(half, chunkLen)
 		if i > half {
 			c, i = c+1, i-half
 			at = m.chunks[c]
 		}
 	}
-	at.ranks = slices.Insert(at.ranks, i, rank)
-	at.values = slices.Insert(at.values, i, v)
+	at.add(i, []uint32{rank}, []T{v})
 	m.heads[c] = at.ranks[0]
 }
 
@@ -114,12 +117,12 @@ func (m *Map[T]) Delete(rank uint32) {
 	at := m.own(c)
 	at.cut(i, i+1)
 	if c+1 < len(m.chunks) { // two that would fill a half are one
-		if next := m.chunks[c+1]; len(at.ranks)+len(next.ranks) <= chunkLen/2 {
-			at.ranks, at.values = append(at.ranks, next.ranks...), append(at.values, next.values...)
+		if next := m.chunks[c+1]; at.n+next.n <= chunkLen/2 {
+			at.add(at.n, next.ranks[:next.n], next.values[:next.n])
 			m.remove(c + 1)
 		}
 	}
-	if len(at.ranks) == 0 {
+	if at.n == 0 {
 		m.spare = at
 		m.remove(c)
 	} else {
@@ -137,9 +140,23 @@ func (m *Map[T]) remove(c int) {
 	m.heads = slices.Delete(m.heads, c, c+1)
 }
 
+// add inserts some into a chunk, which has room for them.
+func (at *chunk[T]) add(i int, ranks []uint32, values []T) {
+	n := at.n + len(ranks)
+	copy(at.ranks[i+len(ranks):n], at.ranks[i:])
+	copy(at.values[i+len(ranks):n], at.values[i:])
+	copy(at.ranks[i:], ranks)
+	copy(at.values[i:], values)
+	at.n = n
+}
+
 // cut drops some of a chunk.
 func (at *chunk[T]) cut(i, j int) {
-	at.ranks, at.values = slices.Delete(at.ranks, i, j), slices.Delete(at.values, i, j)
+	copy(at.ranks[i:], at.ranks[j:at.n])
+	copy(at.values[i:], at.values[j:at.n])
+	n := at.n - (j - i)
+	clear(at.values[n:at.n])
+	at.n = n
 }
 
 // unshare copies heads and the list of chunks before a change, if a clone has them.
@@ -153,7 +170,9 @@ func (m *Map[T]) unshare() {
 func (m *Map[T]) own(c int) *chunk[T] {
 	at := m.chunks[c]
 	if at.owner != m.owner {
-		at = &chunk[T]{m.owner, slices.Clone(at.ranks), slices.Clone(at.values)}
+		copied := *at
+		copied.owner = m.owner
+		at = &copied
 		m.chunks[c] = at
 	}
 	return at

@@ -14,11 +14,13 @@ func (m *Map[T]) check(t require.TestingT) {
 	require.Len(t, m.heads, len(m.chunks))
 	var all []uint32
 	for c, at := range m.chunks {
-		require.NotEmpty(t, at.ranks)
-		require.LessOrEqual(t, len(at.ranks), chunkLen)
-		require.Len(t, at.values, len(at.ranks))
+		require.NotZero(t, at.n)
 		require.Equal(t, at.ranks[0], m.heads[c])
-		all = append(all, at.ranks...)
+		all = append(all, at.ranks[:at.n]...)
+		var none T
+		for _, v := range at.values[at.n:] {
+			require.Equal(t, none, v)
+		}
 	}
 	require.True(t, slices.IsSorted(all))
 	require.Len(t, slices.Compact(all), len(all))
