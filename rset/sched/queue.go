@@ -62,6 +62,7 @@ const chunkLen = 128
 type queue struct {
 	chunks []*chunk // none is empty
 	n      int
+	spare  *chunk // an empty one, for the next; nil: none
 }
 
 type chunk struct {
@@ -98,7 +99,12 @@ func (q *queue) insert(e entry) {
 	}
 	switch {
 	case c == len(q.chunks), i == chunkLen: // most jobs come at the end, so chunks stay full
-		q.chunks = append(q.chunks, &chunk{entries: make([]entry, 0, chunkLen), least: e.need})
+		at := q.spare
+		if at == nil {
+			at = &chunk{entries: make([]entry, 0, chunkLen)}
+		}
+		q.spare, at.least = nil, e.need
+		q.chunks = append(q.chunks, at)
 		c, i = len(q.chunks)-1, 0
 	case len(q.chunks[c].entries) == chunkLen:
 		q.split(c)
@@ -132,7 +138,7 @@ func (q *queue) remove(k key) {
 	at.entries = slices.Delete(at.entries, i, i+1)
 	q.n--
 	if len(at.entries) == 0 {
-		q.chunks = slices.Delete(q.chunks, c, c+1)
+		q.spare, q.chunks = at, slices.Delete(q.chunks, c, c+1)
 		return
 	}
 	if c+1 < len(q.chunks) { // two that would fill a half are one
