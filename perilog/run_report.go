@@ -305,7 +305,7 @@ func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	if cause != causeForced {
 		status = orStatus(status, statusFailed)
 	}
-	r.each(idset.Intersect(c.Ranks, r.spec.Ranks), func(rank uint32, s *slot) {
+	r.each(c.Ranks, func(rank uint32, s *slot) {
 		s.drained = s.drained || c.Drain
 		switch {
 		case s.stage == slotEnded, running && s.cause == cause:
@@ -331,7 +331,7 @@ func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	if status = normal(status); stopped(status) {
 		status = statusFailed
 	}
-	r.eachOpen(idset.Intersect(ranks, r.spec.Ranks), func(_ uint32, s *slot) {
+	r.eachOpen(ranks, func(_ uint32, s *slot) {
 		cause := s.cause
 		if cause == 0 {
 			cause, _ = exited(status)
