@@ -144,8 +144,7 @@ func (m *memory) of(x, y *children.Set) *children.Set {
 // the scheduling key.
 func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	r = r.orEmpty()
-	out := new(R)
-	var made builder
+	out, made := newBuilder()
 	for first, last := range ranks.Ranges() {
 		i, _ := find(r.spans, first)
 		for ; i < len(r.spans) && r.spans[i].first <= last; i++ {

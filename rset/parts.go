@@ -22,22 +22,26 @@ func (r *R) parts(yield func(children.Part) bool) {
 	}
 }
 
-// Cut returns parts, which are in ascending order and each on other ranks, with the hosts
-// and properties that r has there, and the times and slots given: nothing else. It is the
-// way back from Parts. It retains the children. Panics if parts overlap, are out of order or
-// have no children, and if r has hosts but does not have all their ranks.
-func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
-	r = r.orEmpty()
-	// What most jobs need is in one piece of memory.
+// newBuilder returns an empty R and a builder for it. What most jobs need is in one piece of
+// memory.
+func newBuilder() (*R, builder) {
 	room := new(struct {
 		R
 		spans [1]span
 		nodes [1]*children.Set
 		hosts [1]hostPart
 	})
-	made := builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
-	out := &room.R
-	out.hosts = room.hosts[:0]
+	room.R.hosts = room.hosts[:0]
+	return &room.R, builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
+}
+
+// Cut returns parts, which are in ascending order and each on other ranks, with the hosts
+// and properties that r has there, and the times and slots given: nothing else. It is the
+// way back from Parts. It retains the children. Panics if parts overlap, are out of order or
+// have no children, and if r has hosts but does not have all their ranks.
+func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
+	r = r.orEmpty()
+	out, made := newBuilder()
 	at := 0
 	for _, p := range parts {
 		if k := len(made.spans); p.What == nil || p.First > p.Last || p.Last > MaxRank || k > 0 && p.First <= made.spans[k-1].last {
