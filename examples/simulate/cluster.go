@@ -2,10 +2,10 @@ package main
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -43,22 +43,23 @@ type cluster struct {
 	nodes []node
 	queue events
 
-	l       *loop.Loop
-	inputs  []joblife.Input  // to be put into it
-	reports []joblife.Report // after them
-	err     error            // of what the loop did
-	stored  []joblife.Record // what is durable, for a restart
-	log     *logs
-	offline *idset.Set // nodes that are down
-	drained *idset.Set // nodes that are out of service until they are repaired
-	rng     *rand.Rand // of failures of nodes
+	l        *loop.Loop
+	inputs   []joblife.Input  // to be put into it
+	reports  []joblife.Report // of this moment
+	reported int              // how many of them are among the inputs
+	err      error            // of what the loop did
+	stored   []joblife.Record // what is durable, for a restart
+	log      *logs
+	offline  *idset.Set // nodes that are down
+	drained  *idset.Set // nodes that are out of service until they are repaired
+	rng      *rand.Rand // of failures of nodes
 	metrics
 }
 
 // A job is what the outside knows of one.
 type job struct {
-	arrival
-	ranks   *idset.Set // what it runs on, or ran
+	*arrival
+	r       *rset.R // what it runs on
 	running bool
 	ran     bool    // its processes began
 	began   seconds // when they did
@@ -89,9 +90,10 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	c := &cluster{
 		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1, specs: make(map[shape][]byte),
 		nodes: make([]node, o.nodes), offline: new(idset.Set), drained: new(idset.Set), rng: rand.New(rand.NewPCG(seed, 2)),
+		queue: events{at: make(map[seconds][]func())},
 	}
-	for i, a := range work {
-		c.jobs[i+1].arrival = a
+	for i := range work {
+		c.jobs[i+1].arrival = &work[i]
 	}
 	c.cfg.Actions.WholeJob = w == wholeJob
 	if o.prolog > 0 {
@@ -211,8 +213,8 @@ func (c *cluster) advance() (bool, error) {
 	if c.next < len(c.jobs) {
 		at = c.jobs[c.next].submit
 	}
-	if len(c.queue) > 0 {
-		at = min(at, c.queue[0].at)
+	if len(c.queue.times) > 0 {
+		at = min(at, c.queue.times[0])
 	}
 	if deadline, ok := c.m.Deadline(); ok {
 		at = min(at, c.seconds(deadline))
@@ -225,9 +227,7 @@ func (c *cluster) advance() (bool, error) {
 	for ; c.next < len(c.jobs) && c.jobs[c.next].submit <= c.now; c.next++ {
 		c.submit(jobid.ID(c.next))
 	}
-	for len(c.queue) > 0 && c.queue[0].at <= c.now {
-		heap.Pop(&c.queue).(*event).happen()
-	}
+	c.happen()
 	return true, c.settle()
 }
 
@@ -256,9 +256,9 @@ func (c *cluster) put(in joblife.Input) {
 
 // report puts the reports of nodes that end at the same time as one input.
 func (c *cluster) report() {
-	if len(c.reports) > 0 {
-		c.inputs = append(c.inputs, joblife.Reports{List: slices.Clone(c.reports)})
-		c.reports = c.reports[:0]
+	if n := len(c.reports); n > c.reported {
+		c.inputs = append(c.inputs, joblife.Reports{List: c.reports[c.reported:n:n]})
+		c.reported = n
 	}
 }
 
@@ -280,6 +280,7 @@ func (c *cluster) settle() error {
 		if c.check(c.l.Advance(c.time())); c.err != nil {
 			return c.err
 		}
+		c.reports, c.reported = c.reports[:0], 0 // all were dispatched
 		responses := c.sched.Decide(eventlog.FromTime(c.time()))
 		if len(responses) == 0 {
 			return nil
@@ -358,8 +359,8 @@ func (c *cluster) started(s exec.Start) {
 		}
 		return
 	}
-	j.running, j.ran, j.began, j.ranks = true, true, c.now, s.R.Ranks()
-	c.occupy(s.ID, j.ranks)
+	j.running, j.ran, j.began, j.r = true, true, c.now, s.R
+	c.occupy(s.ID, ranksOf(s.R))
 	c.begins(j)
 	status := int32(0)
 	if j.fails {
@@ -373,9 +374,21 @@ func (c *cluster) started(s exec.Start) {
 	c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
 }
 
+func ranksOf(r *rset.R) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		for p := range r.Parts() {
+			for rank := p.First; rank <= p.Last; rank++ {
+				if !yield(rank) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // occupy makes a job the holder of nodes.
-func (c *cluster) occupy(id jobid.ID, ranks *idset.Set) {
-	for rank := range ranks.All() {
+func (c *cluster) occupy(id jobid.ID, ranks iter.Seq[uint32]) {
+	for rank := range ranks {
 		n := &c.nodes[rank]
 		if n.holder != id {
 			if n.holder != 0 {
@@ -392,9 +405,10 @@ func (c *cluster) finish(id jobid.ID, status int32) {
 	j := &c.jobs[id]
 	j.running, j.ended = false, c.now
 	c.ends(j)
-	for rank := range j.ranks.All() {
+	for rank := range ranksOf(j.r) {
 		c.spent(rank, &c.nodes[rank], spentJob)
 	}
+	j.r = nil
 	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: status})
 	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
 }
@@ -426,7 +440,7 @@ func (c *cluster) launch(l joblife.Launch) {
 	}
 	takes := c.takes(l.Job, l.Action.Kind, l.Ranks.Len())
 	list := make([]exit, 0, len(takes))
-	c.occupy(l.Job, l.Ranks)
+	c.occupy(l.Job, l.Ranks.All())
 	for rank := range l.Ranks.All() {
 		c.nodes[rank].last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
 		list = append(list, exit{takes[len(list)], rank})
@@ -463,7 +477,7 @@ func (c *cluster) freed(f alloc.Free) {
 		return
 	}
 	j := &c.jobs[f.ID]
-	for rank := range f.R.Ranks().All() {
+	for rank := range ranksOf(f.R) {
 		n := &c.nodes[rank]
 		if n.holder != f.ID {
 			continue // the job was over before anything ran there

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"container/heap"
 	"fmt"
 
@@ -11,36 +10,46 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// An event happens at a time; of one time, in the order in which they were added.
-type event struct {
-	at     seconds
-	serial uint64
-	happen func()
+// events happen at a time; of one time, in the order in which they were added.
+type events struct {
+	times moments
+	at    map[seconds][]func()
 }
 
-// events is a heap.
-type events []*event
+// moments are a heap.
+type moments []seconds
 
-func (q events) Len() int      { return len(q) }
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(e any)   { *q = append(*q, e.(*event)) }
+func (q moments) Len() int           { return len(q) }
+func (q moments) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
+func (q moments) Less(i, j int) bool { return q[i] < q[j] }
+func (q *moments) Push(t any)        { *q = append(*q, t.(seconds)) }
 
-func (q events) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(q[i].at, q[j].at), cmp.Compare(q[i].serial, q[j].serial)) < 0
-}
-
-func (q *events) Pop() any {
+func (q *moments) Pop() any {
 	last := len(*q) - 1
-	e := (*q)[last]
-	(*q)[last] = nil
+	t := (*q)[last]
 	*q = (*q)[:last]
-	return e
+	return t
 }
 
 // after has something happen after a time.
 func (c *cluster) after(wait seconds, happen func()) {
-	c.serial++
-	heap.Push(&c.queue, &event{c.now + wait, c.serial, happen})
+	at := c.now + wait
+	if _, ok := c.queue.at[at]; !ok {
+		heap.Push(&c.queue.times, at)
+	}
+	c.queue.at[at] = append(c.queue.at[at], happen)
+}
+
+// happen lets happen what is due. What it adds for now follows.
+func (c *cluster) happen() {
+	for q := &c.queue; len(q.times) > 0 && q.times[0] <= c.now; {
+		t := q.times[0]
+		for i := 0; i < len(q.at[t]); i++ {
+			q.at[t][i]()
+		}
+		delete(q.at, t)
+		heap.Pop(&q.times)
+	}
 }
 
 // fail draws when a node fails next.

@@ -185,10 +185,11 @@ func (s *study) workload(seed uint64) []arrival {
 	return work
 }
 
-// Garbage is collected later than it would be: a sixth of the time went there.
+// Garbage is collected later than it would be. Much later costs more: the caches hold less
+// of the memory.
 const (
-	gcPercent = 400
-	gcMemory  = 3 << 30 // bytes, from which on it is collected as often as it takes
+	gcPercent = 200
+	gcMemory  = 1 << 30 // bytes, from which on it is collected as often as it takes
 )
 
 // play runs the workload with all seeds, both ways, and then the sweep.

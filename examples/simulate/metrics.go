@@ -12,8 +12,7 @@ import (
 // metrics are what is measured as a cluster lives. Times are in seconds.
 type metrics struct {
 	seed     uint64
-	serial   uint64 // of events
-	failures int    // of nodes
+	failures int // of nodes
 
 	last                  seconds // until when all is counted
 	running, acting, held int     // nodes that run a job, that run a prolog or epilog, that some job has
@@ -103,7 +102,7 @@ func (c *metrics) latencyQuantile(p float64) seconds {
 }
 
 func (c *metrics) begins(j *job) {
-	c.running += j.ranks.Len()
+	c.running += j.r.Len()
 	c.waiting--
 }
 
@@ -117,7 +116,7 @@ func (j *job) slowdown() float64 {
 }
 
 func (c *metrics) ends(j *job) {
-	c.running -= j.ranks.Len()
+	c.running -= j.r.Len()
 	c.over = c.last
 }
 
