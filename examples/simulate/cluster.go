@@ -161,7 +161,7 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 			if c.log != nil {
 				err = errors.Join(err, c.log.close())
 			}
-			c.m, c.l, c.sched, c.stored = nil, nil, nil, nil
+			c.m, c.l, c.sched, c.stored, c.specs, c.inputs, c.reports = nil, nil, nil, nil, nil, nil, nil
 			return err
 		}
 	}
