@@ -534,9 +534,15 @@ func (p *play) crash(where string) {
 	p.now = p.now.Add(time.Duration(p.N(3)) * time.Second)
 	p.cfg.Hooks = p.hooks()
 	p.cfg.Offline, p.up = p.offline.Clone(), idset.Difference(idset.Range(0, nodes), p.offline)
-	m, rec, err := joblife.Restore(p.now, p.cfg, all(p.sorted(p.store)))
+	clock := p.now
+	if p.rare(0.1) { // another host takes over, whose clock is behind
+		clock = clock.Add(-time.Duration(p.N(100)) * time.Second)
+	}
+	m, rec, err := joblife.Restore(clock, p.cfg, all(p.sorted(p.store)))
 	p.Must(err)
-	p.m = m
+	if p.m = m; eventlog.FromTime(m.Now()) != max(rec.Time, eventlog.FromTime(clock)) || rec.Time > eventlog.FromTime(p.now)+1e-3 {
+		p.Fail("the time after a restart at %v is %v, and that of the records %v", clock, m.Now(), rec.Time)
+	}
 	p.serviceLost()
 	for _, q := range rec.Quarantined {
 		p.Fail("quarantined %v: %v", q.Job, q.Err)

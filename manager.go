@@ -89,12 +89,21 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	case at <= m.now: // rounding may have made it later than the caller's clock
 		return m.clock, true
 	}
+	return notBefore(at), true
+}
+
+// notBefore returns a time that Step does not take for an earlier one.
+func notBefore(at eventlog.Timestamp) time.Time {
 	t := at.Time()
 	if eventlog.FromTime(t) < at { // rounded down, which happens near the epoch
 		t = t.Add(time.Nanosecond)
 	}
-	return t, true
+	return t
 }
+
+// Now returns the time of the last Step or, before the first, that of Restore, which may be
+// later than what its caller said: see [Recovered.Time]. After New it is zero.
+func (m *Manager) Now() time.Time { return m.clock }
 
 // Ready fills rd with what to store and to do since the last Ready, and reports whether there
 // is anything. It returns false while a Ready is outstanding: many Steps then share the next

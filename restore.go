@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -34,6 +35,10 @@ type Recovered struct {
 	// Manager does not have them, and their ids do not come back. Snapshots have their
 	// records as they are, up to 64 MiB in all. Repair the records, and restore again.
 	Quarantined []Quarantined
+	// Time is the greatest time of the records, or of events, to the second, since some stores
+	// keep only those; 0 without any. If now is before it, one of the clocks was wrong: the
+	// Manager goes on from Time, so that no event goes back, and [Manager.Now] returns it.
+	Time eventlog.Timestamp
 }
 
 // A Quarantined is a job that the Manager does not have, although there are records.
@@ -87,7 +92,7 @@ func recordsOf(id jobid.ID, spec, r, housekeeping, log []byte) []Record {
 
 // Restore makes a Manager from the durable records of an earlier one: from all of them,
 // or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
-// trusts the time now, and Config.Offline. The first Ready has what follows at once: jobs
+// trusts the time now, unless it is before [Recovered.Time], and Config.Offline. The first Ready has what follows at once: jobs
 // in SCHED get the event flux-restart (RFC 21), and interrupted submissions go on. Nothing
 // goes to a scheduler or an executor before it says hello.
 //
@@ -121,6 +126,7 @@ func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manag
 	l := loader{m: m, jobs: make(map[jobid.ID]*stored)}
 	for r, err := range records {
 		if err == nil {
+			out.Time = max(out.Time, timeOf(r.Time))
 			err = l.read(r)
 		}
 		if err != nil {
@@ -128,7 +134,24 @@ func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manag
 		}
 	}
 	live, err = m.restore(l.jobs, l.watermark, &out)
+	if out.Time > eventlog.FromTime(now) {
+		m.clock = notBefore(out.Time)
+	}
 	return m, live, out, err
+}
+
+// timeOf returns a time of the records, 0 if no clock can have shown it.
+func timeOf(t eventlog.Timestamp) eventlog.Timestamp {
+	if !guard.IsTime(t) || t > never {
+		return 0
+	}
+	return t
+}
+
+// second returns the time of an event without the part of a second: [Config.Distinct] makes some
+// later than their Step.
+func second(t eventlog.Timestamp) eventlog.Timestamp {
+	return eventlog.Timestamp(math.Floor(float64(timeOf(t))))
 }
 
 type loader struct {
@@ -220,7 +243,7 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			greatest = max(greatest, id)
 		}
 	}
-	ev := purge.Snapshot{Now: m.now, Watermark: m.purger.idFloor}
+	ev := purge.Snapshot{Watermark: m.purger.idFloor}
 	var live []*job
 	for _, id := range ids {
 		s := jobs[id]
@@ -239,9 +262,13 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 		}
 	}
 	live = m.separate(live, jobs, out)
+	for _, j := range live {
+		out.Time = max(out.Time, second(j.job().Last()))
+	}
 	for _, id := range ids {
 		s := jobs[id]
 		if s.rec != nil {
+			out.Time = max(out.Time, second(s.rec.Inactive))
 			ev.Jobs = append(ev.Jobs, *s.rec)
 		} else if s.tomb != nil {
 			ev.Tombstones = append(ev.Tombstones, *s.tomb)
@@ -252,6 +279,8 @@ func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Re
 			ev.Active = append(ev.Active, j.id)
 		}
 	}
+	m.now = max(m.now, out.Time)
+	ev.Now = m.now
 	index, err := purge.Recover(m.purger.config(&m.cfg), ev)
 	if err != nil {
 		return nil, fmt.Errorf("joblife: %w", err)

@@ -44,8 +44,8 @@
 //
 // # Time
 //
-// Run reads the system's clock. If that is set back, the Loop's time goes on from where it
-// was, so that timeouts last as long as they should, until a restart.
+// Run reads the system's clock. If that is set back, or is behind the records of a restart, the
+// Loop's time goes on from where it was, so that timeouts last as long as they should.
 //
 // # Limits
 //

@@ -129,7 +129,9 @@ func New(m *joblife.Manager, cfg Config) (*Loop, error) {
 		m: m, cfg: cfg, system: systemClock{read: time.Now}, calls: make(map[uint64]*call),
 		wake: make(chan struct{}, 1), written: make(chan outcome, 1), ended: make(chan struct{}),
 	}
-	l.system.now() // from here on it does not step back
+	if l.system.now(); m.Now().After(l.system.at) { // from here on it does not step back
+		l.system.at = m.Now()
+	}
 	if cfg.Scheduler != nil {
 		l.greet()
 	}

@@ -607,6 +607,30 @@ func TestTimePasses(t *testing.T) {
 	})
 }
 
+// A takeover by a host whose clock is behind goes on, and no event goes back.
+func TestAClockThatIsBehindTheRecordsGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		d := new(disk)
+		s := newSite(t, time.Now().Add(time.Hour), d, config(), 0)
+		require.NoError(t, s.m.Step(time.Now().Add(time.Hour), submit(1)))
+		stop := s.run(ctx)
+		synctest.Wait()
+		stop()
+		last := d.records[len(d.records)-1].Time
+		require.InDelta(t, 3600, time.Until(last.Time()).Seconds(), 1)
+
+		s = newSite(t, time.Now(), d, config(), 0)
+		stop = s.run(ctx)
+		<-time.After(time.Minute)
+		s.put(submit(2))
+		synctest.Wait()
+		stop()
+		r := d.records[len(d.records)-1]
+		require.Equal(t, jobid.ID(2), r.Job)
+		require.InDelta(t, 60, float64(r.Time-last), 1, "its time passes as that of the clock does")
+	})
+}
+
 func TestAdvanceIsNotForTwo(t *testing.T) {
 	s := newSite(t, start, new(disk), config(), 0)
 	s.effects = func(*joblife.Ready) {
@@ -622,15 +646,13 @@ func TestAdvanceIsNotForTwo(t *testing.T) {
 	require.Equal(t, loop.ErrEnded, s.l.Advance(start))
 
 	bubble(t, func(t *testing.T, ctx context.Context) {
-		d := &disk{takes: time.Hour}
-		s := newSite(t, time.Now(), d, config(), 0)
-		s.put(submit(1))
-		require.NoError(t, s.l.Advance(time.Now()))
-		s = newSite(t, time.Now().Add(time.Hour), d, config(), 0)
+		s := newSite(t, time.Now(), &disk{takes: time.Hour}, config(), 0)
 		ended := make(chan error, 1)
 		before := time.Now()
+		s.put(submit(1))
 		go func() { ended <- s.l.Run(ctx) }()
-		synctest.Wait() // the restart is with the store
+		synctest.Wait() // the job is with the store
+		require.NoError(t, s.m.Step(time.Now().Add(time.Hour), joblife.Tick{}))
 		s.put(joblife.Tick{})
 		require.ErrorIs(t, <-ended, joblife.ErrClock, "the Manager is ahead")
 		require.Equal(t, time.Hour, time.Since(before), "it leaves no goroutine")
