@@ -784,8 +784,12 @@ func (j jobspec1) text() []byte {
 
 // hooks are those of a new Manager.
 func (p *play) hooks() []joblife.Hooks {
+	restarts := joblife.Hooks{}
+	if p.P(0.3) {
+		restarts = fluxRestarts()
+	}
 	return []joblife.Hooks{
-		joblife.Dependencies(),
+		joblife.Dependencies(), restarts,
 		{
 			Name: "site",
 			Validate: func(e *joblife.HookEvent) error {

@@ -154,6 +154,15 @@ func (s *site) restore(records []joblife.Record) {
 	s.act()
 }
 
+// fluxRestarts returns hooks that log flux-restart for each job in SCHED, as flux-core does.
+func fluxRestarts() joblife.Hooks {
+	return joblife.Hooks{Name: "restarts", Restored: func(e *joblife.HookEvent) {
+		if e.Job.State() == jobstate.StateSched {
+			e.Post(joblife.Post{ID: e.Job.ID(), Name: jobstate.EventFluxRestart})
+		}
+	}}
+}
+
 // restarts are the ways in which a Manager goes on.
 var restarts = map[string]func(*site){
 	"live":     func(s *site) {},

@@ -44,6 +44,7 @@ type job struct {
 	later     bool // a hook validates it later
 	queued    bool // m.sched.queue has it
 	hidden    bool // the scheduler does not know of it: it held nothing at hello
+	reranks   bool // it was in SCHED at a restart, and its priority is to be computed again
 }
 
 type rare struct {

@@ -374,8 +374,28 @@ func (m *machine) decide(j *job) bool {
 		}
 		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
 		return true
+	case jobstate.StateSched:
+		return j.reranks && m.rerank(j)
 	}
 	return false
+}
+
+// rerank computes the priority of a job that a restart found in SCHED, and has it wait for
+// resources. It reports whether that took an event.
+func (m *machine) rerank(j *job) bool {
+	j.reranks = false
+	last, _ := j.job().Priority()
+	p, ok := m.priority(j)
+	switch {
+	case !ok:
+		m.decided(j, jobstate.EventFluxRestart)
+	case p != last:
+		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
+	default:
+		m.sched.enqueue(j, !m.starts(j.queue))
+		return false
+	}
+	return true
 }
 
 // doom raises a fatal exception for a hook, as soon as RFC 21 allows it: not in NEW.

@@ -25,7 +25,9 @@ type Ready struct {
 
 	// Append has the records to make durable, in order: no record may be durable before
 	// those before it. If that fails, call Abandon. It has the records of all Steps since the
-	// last Ready; a store may append them in parts.
+	// last Ready. A store that limits what it appends at once may append them in parts, cut
+	// between any two records: the first n of them are a log that [Restore] reads, whatever n
+	// is. What else the Ready has comes after the last part.
 	Append []Record
 
 	// Hello responds to the hello of a scheduler: its Responses, then the failure

@@ -280,7 +280,7 @@ func (r *reality) restart(at eventlog.Timestamp) {
 }
 
 func (r *reality) config(actions perilog.Config) joblife.Config {
-	return joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}, Actions: actions}
+	return joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), fluxRestarts()}, Actions: actions}
 }
 
 // repeat tells a Manager what came from outside, and compares recorded logs with the
@@ -627,17 +627,12 @@ func ExampleRestore() {
 		fmt.Println(q.Job, q.Err)
 	}
 	var rd joblife.Ready
-	m.Ready(&rd)
-	for _, r := range rd.Append {
-		fmt.Printf("%v %s", r.Job, r.Data)
-	}
-	_ = m.Done(rd.Seq)
+	fmt.Println("something to do before a hello:", m.Ready(&rd))
 	fmt.Println(m.Step(time.Unix(1_700_000_001, 0), joblife.Submit{ID: 6731191091817599, Jobspec: text}))
 	// Output:
 	// jobs [ƒuZZybuNNy ƒuZZybuNNz] running [ƒuZZybuNNz] inactive 1
 	// ƒuZZybuNP1 jobstate: job ƒuZZybuNP1: line 5: offset 260: "clean" in SCHED: event is not legal in this state
-	// ƒuZZybuNNy {"timestamp":1700000000.0,"name":"flux-restart"}
-	// ƒuZZybuNNy {"timestamp":1700000000.0,"name":"priority","context":{"priority":16}}
+	// something to do before a hello: false
 	// joblife: invalid request: id ƒuZZybuNQN was given before
 }
 

@@ -92,8 +92,11 @@ func recordsOf(id jobid.ID, spec, r, housekeeping, log []byte) []Record {
 
 // Restore makes a Manager from the durable records of an earlier one: from all of them,
 // or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
-// trusts the time now, unless it is before [Recovered.Time], and Config.Offline. The first Ready has what follows at once: jobs
-// in SCHED get the event flux-restart (RFC 21), and interrupted submissions go on. Nothing
+// trusts the time now, unless it is before [Recovered.Time], and Config.Offline. The first
+// Ready has what follows at once: interrupted submissions go on, and the priority of each job
+// in SCHED is computed again. A job gets the event priority only if that changes it, and
+// flux-restart (RFC 21) only if it has to wait in PRIORITY for an input [SetPriority]. To log
+// flux-restart for each such job, as flux-core does, let [Hooks.Restored] post it. Nothing
 // goes to a scheduler or an executor before it says hello.
 //
 // A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is one
@@ -388,7 +391,7 @@ func (m *machine) resume(j *job, out *Recovered) {
 			m.doom(j, Raise{ID: j.id, Type: "dependency", Note: sanitizeNote(err.Error())})
 		}
 	case jobstate.StateSched:
-		m.decided(j, jobstate.EventFluxRestart)
+		j.reranks = true
 	case jobstate.StateRun, jobstate.StateCleanup:
 		if !s.Released() && (s.Started() || j.life.Starting()) {
 			if j.start = startSent; !s.Started() && s.State() == jobstate.StateRun {

@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // A clock that is behind the records does not take events back: the Manager goes on from the
@@ -86,4 +87,75 @@ func TestTheTimeOfTheRecords(t *testing.T) {
 		require.Equal(t, second(over), timeOf(snap...))
 	}
 	require.Zero(t, timeOf(joblife.Record{Job: jobid.ID(7), Kind: joblife.RecordEvent, Data: []byte("damaged")}))
+}
+
+// A restart logs what it changes, and nothing else: 100 000 jobs that wait would be as many
+// records, at each takeover.
+func TestARestartLogsOnlyWhatItChanges(t *testing.T) {
+	const before = "submit validate depend priority"
+	ranked := func(p uint32, later bool) []joblife.Hooks {
+		return []joblife.Hooks{{Priority: func(*joblife.HookEvent) (uint32, bool) { return p, later }}}
+	}
+	posts := func(in joblife.Input) []joblife.Hooks {
+		return []joblife.Hooks{{Restored: func(e *joblife.HookEvent) { e.Post(in) }}}
+	}
+	for name, c := range map[string]struct {
+		hooks []joblife.Hooks
+		want  string // after before
+		asked bool   // the scheduler is
+	}{
+		"nothing":              {nil, "", true},
+		"the same priority":    {ranked(16, false), "", true},
+		"another priority":     {ranked(7, false), " priority", true},
+		"a priority later":     {ranked(0, true), " flux-restart", false},
+		"a hook knows another": {posts(joblife.SetPriority{ID: 1, Priority: 7}), " priority", true},
+		"a hook knows it":      {posts(joblife.SetPriority{ID: 1, Priority: 16}), "", true},
+		"a hook cancels":       {posts(joblife.Raise{ID: 1, Type: "cancel"}), " exception clean", false},
+		"a hook stops it":      {posts(joblife.SetUrgency{ID: 1, Urgency: 0}), " urgency priority", false},
+		"a hook bypasses":      {posts(joblife.SetFlags{ID: 1, Flags: []string{"alloc-bypass"}}), " set-flags", false},
+		"as flux-core":         {[]joblife.Hooks{fluxRestarts()}, " flux-restart priority", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, joblife.Config{}, 8)
+			s.hold["sched"] = true
+			s.step(joblife.Submit{ID: 1, Jobspec: text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}}), Urgency: 16})
+			require.Equal(t, before, s.events(1))
+			s.cfg.Hooks = c.hooks
+			n := len(s.store)
+			sent[alloc.Request](s)
+			s.restart()
+			require.Equal(t, before+c.want, s.events(1))
+			require.Equal(t, c.want == "", len(s.store) == n)
+			require.Equal(t, c.asked, len(sent[alloc.Request](s)) == 1)
+		})
+	}
+}
+
+// A job of a queue that is stopped waits after a restart too, and goes on when it starts.
+func TestAJobOfAStoppedQueueWaitsAfterARestart(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.step(joblife.StartQueue{Reason: "r"})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.restart()
+	require.Equal(t, jobstate.StateSched, s.state(id))
+	s.step(joblife.StartQueue{Start: true})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+}
+
+// Each prefix of what a Ready has is a log: a store may append it in parts.
+func TestEachPrefixOfAReadyIsALog(t *testing.T) {
+	s := newSite(t, busyConfig(), 8)
+	var rd joblife.Ready
+	for id := range jobid.ID(3) {
+		s.feed(joblife.Submit{ID: id + 1, Jobspec: text(t, jobspec.Job{Nodes: 2, Command: []string{"true"}}), Urgency: 16})
+	}
+	s.feed(joblife.StartQueue{Reason: "r"})
+	require.True(t, s.m.Ready(&rd))
+	require.Greater(t, len(rd.Append), 12)
+	for n := range len(rd.Append) + 1 {
+		m, rec, err := joblife.Restore(s.now, s.cfg, all(rd.Append[:n]))
+		require.NoError(t, err)
+		require.Empty(t, rec.Quarantined)
+		require.NoError(t, joblife.Audit(m))
+	}
 }

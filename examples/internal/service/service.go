@@ -54,6 +54,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
@@ -136,7 +137,7 @@ func newService(now time.Time, cfg Config) *Service {
 func (s *Service) manager(cfg Config) joblife.Config {
 	c := cfg.Manager
 	own := []joblife.Hooks{
-		s.limits.hooks(), s.bypass(), s.waits.hooks(), s.empties.hooks(), s.purges.hooks(), joblife.Dependencies(),
+		s.limits.hooks(), s.bypass(), s.waits.hooks(), s.empties.hooks(), s.purges.hooks(), joblife.Dependencies(), restarts(),
 	}
 	c.Hooks = append(own, c.Hooks...)
 	c.Queues, c.Distinct = cfg.queues(), true
@@ -144,6 +145,15 @@ func (s *Service) manager(cfg Config) joblife.Config {
 		c.Actions.Epilogs = nil
 	}
 	return c
+}
+
+// restarts returns hooks that log what flux-core logs of each job in SCHED at a restart.
+func restarts() joblife.Hooks {
+	return joblife.Hooks{Name: "restarts", Restored: func(e *joblife.HookEvent) {
+		if e.Job.State() == jobstate.StateSched {
+			e.Post(joblife.Post{ID: e.Job.ID(), Name: jobstate.EventFluxRestart})
+		}
+	}}
 }
 
 // table returns the requests that the service knows, by what follows "job-manager.".
