@@ -64,6 +64,9 @@ type play struct {
 	w       *joblifetest.World
 	now     time.Time
 	store   []joblife.Record // durable
+	standby *joblife.Follower
+	removed map[jobid.ID]bool // from the store, which no record says yet
+	logging bool              // hooks log flux-restart
 	logs    map[jobid.ID][]byte
 	rd      joblife.Ready
 	void    struct{ sched, exec bool } // of the Ready that is outstanding
@@ -96,6 +99,7 @@ func newPlay(t *attack.Tape) *play {
 		known: make(map[jobid.ID]bool), tags: make(map[uint64]any), reports: make(map[launched]bool),
 		foreign: make(map[jobid.ID][]*service), toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
 		up: idset.Range(0, nodes), times: make(map[launched]due),
+		standby: new(joblife.Follower), removed: make(map[jobid.ID]bool),
 	}
 	t.Clock = func() string { return p.now.Format("05.000") }
 	p.sched, p.exec = &scheduler{p: p}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
@@ -288,6 +292,7 @@ func (p *play) append() bool {
 		}
 	}
 	for _, r := range p.rd.Append[:n] {
+		p.Must(p.standby.Add(r))
 		r.Data = bytes.Clone(r.Data)
 		p.Say("store %v %v %s", r.Job, r.Kind, bytes.TrimSpace(r.Data))
 		p.store = append(p.store, r)
@@ -304,6 +309,7 @@ func (p *play) append() bool {
 			p.known[r.Job] = true
 			p.Jobs = len(p.known)
 		case joblife.RecordUnlinked:
+			delete(p.removed, r.Job)
 			delete(p.logs, r.Job)
 			p.forget(r.Job)
 		}
@@ -481,6 +487,7 @@ func (p *play) unlink(ids []jobid.ID) {
 			return r.Job == id && r.Kind != joblife.RecordTombstone && r.Kind != joblife.RecordUnlinked
 		})
 		delete(p.logs, id)
+		p.removed[id] = true
 	}
 	p.inbox = append(p.inbox, joblife.Unlinked{IDs: ids, Failed: failed})
 }
@@ -532,14 +539,14 @@ func (p *play) crash(where string) {
 	p.sched.lost()
 	p.exec.lost()
 	p.now = p.now.Add(time.Duration(p.N(3)) * time.Second)
+	p.logging = p.P(0.3)
 	p.cfg.Hooks = p.hooks()
 	p.cfg.Offline, p.up = p.offline.Clone(), idset.Difference(idset.Range(0, nodes), p.offline)
 	clock := p.now
 	if p.rare(0.1) { // another host takes over, whose clock is behind
 		clock = clock.Add(-time.Duration(p.N(100)) * time.Second)
 	}
-	m, rec, err := joblife.Restore(clock, p.cfg, all(p.sorted(p.store)))
-	p.Must(err)
+	m, rec := p.takeOver(clock)
 	if p.m = m; eventlog.FromTime(m.Now()) != max(rec.Time, eventlog.FromTime(clock)) || rec.Time > eventlog.FromTime(p.now)+1e-3 {
 		p.Fail("the time after a restart at %v is %v, and that of the records %v", clock, m.Now(), rec.Time)
 	}
@@ -596,9 +603,16 @@ func (p *play) judge() {
 		if !purging {
 			p.judgeReplay(snap, "a snapshot")
 		}
+		if len(p.removed) == 0 && p.P(0.3) {
+			snap = p.compact()
+			p.judgeReplay(snap, "a snapshot of the standby")
+		}
 		if p.P(0.3) {
 			p.Say("snapshot")
 			p.store = snap
+			if p.P(0.5) {
+				p.follow(snap)
+			}
 		}
 	}
 }
@@ -607,7 +621,7 @@ func (p *play) judge() {
 func (p *play) judgeReplay(records []joblife.Record, what string) {
 	cfg := p.cfg
 	cfg.Hooks = nil
-	m, err := joblife.Load(p.now, cfg, all(records))
+	m, err := joblife.Load(p.now, cfg, p.P(0.5), all(records))
 	p.Must(err)
 	if a, b := joblife.Describe(p.m), joblife.Describe(m); a != b {
 		p.Fail("I5: %s tell otherwise:\n%s", what, diff(a, b))
@@ -785,7 +799,7 @@ func (j jobspec1) text() []byte {
 // hooks are those of a new Manager.
 func (p *play) hooks() []joblife.Hooks {
 	restarts := joblife.Hooks{}
-	if p.P(0.3) {
+	if p.logging {
 		restarts = fluxRestarts()
 	}
 	return []joblife.Hooks{

@@ -17,11 +17,37 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Load is Restore without what follows: the Manager as the records tell.
-func Load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager, error) {
-	m, _, _, err := load(now, cfg, records)
+// Load is Restore without what follows: the Manager as the records tell. If it is cold, each
+// log is folded at the end, and not as the records come.
+func Load(now time.Time, cfg Config, cold bool, records iter.Seq2[Record, error]) (*Manager, error) {
+	f := new(Follower)
+	for r, err := range records {
+		if err == nil {
+			err = f.Add(r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if s := f.jobs[r.Job]; s != nil && cold {
+			s.cool()
+		}
+	}
+	m, _, _, err := f.load(now, cfg)
 	return m, err
 }
+
+// Warm returns how many jobs of a Follower, that are not over, need no fold at a takeover.
+func (f *Follower) Warm() (n int) {
+	for _, s := range f.jobs {
+		if s.life != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Held returns how many entries a Follower has.
+func (f *Follower) Held() int { return len(f.jobs) + len(f.over) + len(f.tombs) + len(f.queues) }
 
 // Describe returns in text all of a Manager that is in the records.
 func Describe(m *Manager) string {

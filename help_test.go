@@ -148,6 +148,13 @@ func (s *site) restart() {
 func (s *site) restore(records []joblife.Record) {
 	s.t.Helper()
 	s.last = nil
+	cfg := s.cfg
+	cfg.Hooks = nil
+	warm, err := joblife.Load(s.now, cfg, false, all(records))
+	require.NoError(s.t, err)
+	cold, err := joblife.Load(s.now, cfg, true, all(records))
+	require.NoError(s.t, err)
+	require.Equal(s.t, joblife.DescribeAll(cold), joblife.DescribeAll(warm), "I5")
 	m, rec, err := joblife.Restore(s.now, s.cfg, all(records))
 	require.NoError(s.t, err)
 	s.m, s.rec = m, rec

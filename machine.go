@@ -41,7 +41,7 @@ type machine struct {
 	allocations allocations
 	quarantine  quarantine
 
-	scratch perilog.Scratch
+	scratch *perilog.Scratch
 	text    []byte         // scratch of entry
 	decoded jobstate.Event // scratch of applyEntry
 }
@@ -50,7 +50,7 @@ type machine struct {
 func (m *machine) begin(cfg Config) (err error) {
 	m.core = newCore(cfg.Volatile)
 	m.cfg, m.offline = cfg, cfg.Offline
-	m.timers = newTimers()
+	m.timers, m.scratch = newTimers(), new(perilog.Scratch)
 	m.sched, m.exec.core, m.purger.core = newScheduler(&m.core), &m.core, &m.core
 	if err := m.configure(cfg); err != nil {
 		return err
@@ -511,7 +511,8 @@ func (m *machine) emit(j *job) {
 		}
 	}
 	m.timers.schedule(j)
-	over := m.jobs[j.id] != j || j.life.Done()
+	gone := j.state == 0 // it was invalidated
+	over := gone || j.life.Done()
 	if acts := !over && j.life.Running(); acts != j.acting {
 		j.acting = acts
 		if acts {
@@ -520,7 +521,7 @@ func (m *machine) emit(j *job) {
 			m.acting--
 		}
 	}
-	if m.jobs[j.id] != j || !over {
+	if gone || !over {
 		return
 	}
 	m.move(j, 0)

@@ -201,7 +201,7 @@ func TestHousekeepingHoldsBeforeTheEventClean(t *testing.T) {
 	s.finish(id, 0)
 	s.cutBefore("clean")
 	require.True(t, strings.HasSuffix(s.events(id), "free"))
-	m, err := joblife.Load(s.now, s.cfg, all(s.store))
+	m, err := joblife.Load(s.now, s.cfg, false, all(s.store))
 	require.NoError(t, err)
 	require.NoError(t, joblife.Audit(m))
 	s.restart()

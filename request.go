@@ -70,7 +70,7 @@ func (in Submit) dispatch(m *machine) error {
 	if m.shutdown.begun {
 		return perilog.ErrStopped
 	}
-	life, err := perilog.NewJob(m.actions, perilog.JobConfig{ID: id, Owner: m.cfg.Owner, Scratch: &m.scratch, Distinct: m.cfg.Distinct})
+	life, err := perilog.NewJob(m.actions, perilog.JobConfig{ID: id, Owner: m.cfg.Owner, Scratch: m.scratch, Distinct: m.cfg.Distinct})
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func TestAReloadAndARestartHaveTheSameActionsBegin(t *testing.T) {
 					}
 					s.cfg.Actions, other.cfg.Actions = after, after
 					s.step(joblife.Reload{Config: s.cfg})
-					m, err := joblife.Load(s.now, s.cfg, all(s.store))
+					m, err := joblife.Load(s.now, s.cfg, false, all(s.store))
 					require.NoError(t, err)
 					require.Equal(t, joblife.Describe(m), joblife.Describe(s.m))
 					other.restart()
@@ -456,7 +456,7 @@ func TestAQueueThatComesBackIsNewAfterARestartToo(t *testing.T) {
 	without.Queues = []string{"a"}
 	s.step(joblife.Reload{Config: without})
 	s.step(joblife.Reload{Config: with})
-	m, err := joblife.Load(s.now, s.cfg, all(s.store))
+	m, err := joblife.Load(s.now, s.cfg, false, all(s.store))
 	require.NoError(t, err)
 	require.Equal(t, joblife.Describe(s.m), joblife.Describe(m), "I5")
 }

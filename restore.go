@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
@@ -51,16 +50,6 @@ type Quarantined struct {
 	R *rset.R
 }
 
-// stored is what the records have of a job.
-type stored struct {
-	spec, r, log, keep []byte
-	rec                *jobstate.Summary // it is inactive
-	tomb               *jobstate.Summary
-	damaged            error    // a record of it cannot be read
-	bad                []Record // those records
-	unlinked           bool
-}
-
 // setAside quarantines a job, and keeps its records for snapshots.
 func (m *machine) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
 	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
@@ -90,57 +79,77 @@ func recordsOf(id jobid.ID, spec, r, housekeeping, log []byte) []Record {
 	return list
 }
 
-// Restore makes a Manager from the durable records of an earlier one: from all of them,
-// or from a [Manager.Snapshot] and those after it. Without records it is New. The caller
-// trusts the time now, unless it is before [Recovered.Time], and Config.Offline. The first
-// Ready has what follows at once: interrupted submissions go on, and the priority of each job
-// in SCHED is computed again. A job gets the event priority only if that changes it, and
-// flux-restart (RFC 21) only if it has to wait in PRIORITY for an input [SetPriority]. To log
-// flux-restart for each such job, as flux-core does, let [Hooks.Restored] post it. Nothing
-// goes to a scheduler or an executor before it says hello.
-//
-// A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is one
-// of New, or the one with which the records ended.
-func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager, Recovered, error) {
-	m, live, out, err := load(now, cfg, records)
+// restore fills a machine with what a Follower has, and returns the jobs for which something is
+// left to do.
+func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
+	if f.scratch != nil {
+		m.scratch = f.scratch
+	}
+	for _, data := range f.queues {
+		if err := m.queues.restore(data); err != nil {
+			return nil, err
+		}
+	}
+	m.purger.idFloor = f.floor
+	greatest := f.floor
+	type entry struct {
+		id jobid.ID
+		*stored
+	}
+	list := make([]entry, 0, len(f.jobs))
+	for id, s := range f.jobs {
+		if len(s.log) > 0 || s.damaged != nil { // else the id was given to no job
+			greatest = max(greatest, id)
+		}
+		if s.damaged != nil || !s.unlinked {
+			list = append(list, entry{id, s})
+		}
+	}
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
+	live := make([]*job, 0, len(list))
+	for _, e := range list {
+		j, rec, err := m.revive(e.id, e.stored)
+		switch {
+		case err != nil:
+			m.setAside(e.id, e.stored, err, out)
+		case j != nil:
+			live = append(live, j)
+		}
+		if rec != nil {
+			f.over = put(f.over, e.id, *rec)
+		}
+	}
+	live = m.separate(live, f, out)
+	ev := purge.Snapshot{Watermark: m.purger.idFloor, Jobs: make([]jobstate.Summary, 0, len(f.over))}
+	for _, j := range live {
+		out.Time = max(out.Time, second(j.job().Last()))
+		if j.state != jobstate.StateInactive {
+			ev.Active = append(ev.Active, j.id)
+		}
+	}
+	for id, rec := range f.over {
+		greatest = max(greatest, id)
+		out.Time = max(out.Time, second(rec.Inactive))
+		ev.Jobs = append(ev.Jobs, rec)
+	}
+	for id, rec := range f.tombs {
+		if _, over := f.over[id]; !over {
+			ev.Tombstones = append(ev.Tombstones, rec)
+		}
+	}
+	m.now = max(m.now, out.Time)
+	ev.Now = m.now
+	index, err := purge.Recover(m.purger.config(&m.cfg), ev)
 	if err != nil {
-		return nil, Recovered{}, err
+		return nil, fmt.Errorf("joblife: %w", err)
 	}
-	m.resumeAll(live, &out)
-	m.run()
-	over := func(id jobid.ID) bool { j := m.jobs[id]; return j == nil || j.job().Closed() }
-	out.Jobs = slices.DeleteFunc(out.Jobs, over) // a hook may have invalidated some
-	out.Unresolved = slices.Collect(m.Unresolved())
-	return m, out, nil
-}
-
-// load makes a Manager of records. It decides nothing yet, and returns the jobs for which
-// something is left to do.
-func load(now time.Time, cfg Config, records iter.Seq2[Record, error]) (m *Manager, live []*job, out Recovered, err error) {
-	if cfg.Volatile {
-		return nil, nil, out, fmt.Errorf("%w: a volatile Manager has no records", ErrInvalid)
+	m.index = index
+	index.RaiseWatermark(greatest) // of quarantined and invalid jobs too; the records may not have it
+	m.jobs = make(map[jobid.ID]*job, len(live))
+	for _, j := range live {
+		m.jobs[j.id] = j
 	}
-	if m, err = New(cfg); err != nil {
-		return nil, nil, out, err
-	}
-	if m.clock, m.now = now, eventlog.FromTime(now); !guard.IsTime(m.now) {
-		return nil, nil, out, fmt.Errorf("%w: %v", ErrClock, now)
-	}
-	l := loader{m: m, jobs: make(map[jobid.ID]*stored)}
-	for r, err := range records {
-		if err == nil {
-			out.Time = max(out.Time, timeOf(r.Time))
-			err = l.read(r)
-		}
-		if err != nil {
-			return nil, nil, out, err
-		}
-	}
-	live, err = m.restore(l.jobs, l.watermark, &out)
-	if out.Time > eventlog.FromTime(now) {
-		m.clock = notBefore(out.Time)
-	}
-	return m, live, out, err
+	return live, nil
 }
 
 // timeOf returns a time of the records, 0 if no clock can have shown it.
@@ -155,145 +164,6 @@ func timeOf(t eventlog.Timestamp) eventlog.Timestamp {
 // later than their Step.
 func second(t eventlog.Timestamp) eventlog.Timestamp {
 	return eventlog.Timestamp(math.Floor(float64(timeOf(t))))
-}
-
-type loader struct {
-	m         *Manager
-	jobs      map[jobid.ID]*stored
-	watermark jobid.ID
-	logs      [][]byte // memory of logs that were closed
-}
-
-const usualLog = 320
-
-func (l *loader) read(r Record) error {
-	switch r.Kind {
-	case RecordWatermark:
-		id, err := purge.ParseWatermark(r.Data)
-		l.watermark = max(l.watermark, id)
-		return err
-	case RecordQueue:
-		return l.m.queues.restore(r.Data)
-	}
-	s := l.jobs[r.Job]
-	if s == nil {
-		s = new(stored)
-		l.jobs[r.Job] = s
-	}
-	switch r.Kind {
-	case RecordEvent:
-		if n := len(l.logs); s.log == nil && n > 0 {
-			s.log, l.logs = l.logs[n-1], l.logs[:n-1]
-		} else if s.log == nil {
-			s.log = make([]byte, 0, usualLog)
-		}
-		s.log = append(room(s.log, len(r.Data)), r.Data...)
-		if len(s.keep) == 0 && s.damaged == nil && bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) {
-			l.close(s, r.Job)
-		}
-	case RecordJobspec:
-		s.spec = bytes.Clone(r.Data)
-	case RecordR:
-		s.r = bytes.Clone(r.Data)
-	case RecordHousekeeping:
-		if s.keep = append(s.keep, r.Data...); s.rec != nil {
-			s.damaged = fmt.Errorf("%w: a record of housekeeping after the end of job %v: those of housekeeping come first", ErrInvalid, r.Job)
-		}
-	case RecordInactive, RecordTombstone:
-		rec := new(jobstate.Summary)
-		if r.Kind == RecordTombstone && len(r.Data) == 0 {
-			s.tomb = nil
-		} else if err := rec.UnmarshalText(r.Data); err != nil {
-			s.damaged, s.bad = err, append(s.bad, r.Clone())
-		} else if r.Kind == RecordInactive {
-			s.rec = rec
-		} else {
-			s.tomb = rec
-		}
-	case RecordUnlinked:
-		*s = stored{tomb: s.tomb, unlinked: true}
-	default:
-		return fmt.Errorf("%w: record of kind %v", ErrInvalid, r.Kind)
-	}
-	if r.Job == 0 {
-		s.damaged = fmt.Errorf("%w: a record of kind %v that names no job", ErrInvalid, r.Kind)
-	}
-	return nil
-}
-
-// close reduces the log of a job that is over to what the index needs.
-func (l *loader) close(s *stored, id jobid.ID) {
-	job, err := jobstate.Replay(id, s.log)
-	if err != nil || s.spec == nil {
-		return // reported when all is read, unless the jobspec comes then
-	}
-	if rec, ok := job.Summary(); ok {
-		l.logs = append(l.logs, s.log[:0])
-		*s = stored{rec: &rec, tomb: s.tomb}
-	}
-}
-
-func (m *machine) restore(jobs map[jobid.ID]*stored, watermark jobid.ID, out *Recovered) ([]*job, error) {
-	ids := slices.Sorted(maps.Keys(jobs))
-	m.purger.idFloor = watermark
-	greatest := watermark
-	for _, id := range ids {
-		s := jobs[id]
-		if s.unlinked || s.tomb != nil { // a store may have no watermark
-			m.purger.idFloor = max(m.purger.idFloor, id)
-		}
-		if len(s.log) > 0 || s.rec != nil || s.damaged != nil { // else the id was given to no job
-			greatest = max(greatest, id)
-		}
-	}
-	ev := purge.Snapshot{Watermark: m.purger.idFloor}
-	var live []*job
-	for _, id := range ids {
-		s := jobs[id]
-		switch {
-		case s.damaged != nil:
-			m.setAside(id, s, s.damaged, out)
-		case s.rec == nil && !s.unlinked:
-			j, rec, err := m.revive(id, s)
-			switch {
-			case err != nil:
-				m.setAside(id, s, err, out)
-			case j != nil:
-				live = append(live, j)
-			}
-			s.rec = rec
-		}
-	}
-	live = m.separate(live, jobs, out)
-	for _, j := range live {
-		out.Time = max(out.Time, second(j.job().Last()))
-	}
-	for _, id := range ids {
-		s := jobs[id]
-		if s.rec != nil {
-			out.Time = max(out.Time, second(s.rec.Inactive))
-			ev.Jobs = append(ev.Jobs, *s.rec)
-		} else if s.tomb != nil {
-			ev.Tombstones = append(ev.Tombstones, *s.tomb)
-		}
-	}
-	for _, j := range live {
-		if j.state != jobstate.StateInactive {
-			ev.Active = append(ev.Active, j.id)
-		}
-	}
-	m.now = max(m.now, out.Time)
-	ev.Now = m.now
-	index, err := purge.Recover(m.purger.config(&m.cfg), ev)
-	if err != nil {
-		return nil, fmt.Errorf("joblife: %w", err)
-	}
-	m.index = index
-	index.RaiseWatermark(greatest) // of quarantined and invalid jobs too; the records may not have it
-	for _, j := range live {
-		m.jobs[j.id] = j
-	}
-	return live, nil
 }
 
 func (m *machine) resumeAll(live []*job, out *Recovered) {
@@ -311,35 +181,20 @@ func (m *machine) resumeAll(live []*job, out *Recovered) {
 	}
 }
 
-// revive folds the log of a job. It returns the job if something is left to do for it, and
-// the record of an inactive job.
+// revive folds the log of a job, as far as its Follower did not. It returns the job if
+// something is left to do for it, and the record of an inactive job.
 func (m *machine) revive(id jobid.ID, s *stored) (*job, *jobstate.Summary, error) {
-	if len(s.log) == 0 {
-		return nil, nil, nil // the submission was cut short: nobody knows of it
+	if s.damaged != nil || len(s.log) == 0 { // without a log the submission was cut short: nobody knows of it
+		return nil, nil, s.damaged
 	}
-	j := &job{id: id, text: s.spec, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
+	j := &job{id: id, text: s.spec, queue: s.queue, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
 		j.ensureRare().keep = s.keep
 	}
-	var err error
-	if j.spec, err = jobspec.Parse(s.spec); err != nil {
-		return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
-	}
-	if s.r != nil {
-		if j.r, err = rset.Parse(s.r); err != nil {
-			return nil, nil, fmt.Errorf("joblife: R of %v: %w", id, err)
-		}
-		j.r = j.r.WithoutLocal()
-	}
-	if err := m.recover(j); err != nil {
+	if err := m.recover(j, s); err != nil {
 		return nil, nil, err
 	}
 	state := j.job()
-	if j.spec, err = j.spec.UpdateAll(state.Updates()); err != nil {
-		return nil, nil, fmt.Errorf("joblife: jobspec of %v: %w", id, err)
-	}
-	j.queue = j.spec.Queue()
-	j.forgetSpec()
 	if state.Closed() && state.State() != jobstate.StateInactive { // invalidated
 		m.purger.unlinkInvalid(j)
 		return nil, nil, nil
@@ -356,18 +211,69 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *jobstate.Summary, error
 	return j, &rec, nil
 }
 
-// recover folds the logs of a job, and once more if there is an R but the alloc was not logged.
-func (m *machine) recover(j *job) (err error) {
-	fold := func() {
-		j.life, err = perilog.RecoverJob(m.now, m.actions, perilog.JobConfig{
-			ID: j.id, R: j.r, Owner: m.cfg.Owner, Offline: m.offline, Scratch: &m.scratch, Distinct: m.cfg.Distinct,
-		}, j.log, j.rareCopy().keep)
+// recover makes the life of a job, its jobspec if there are updates, and its queue.
+func (m *machine) recover(j *job, s *stored) error {
+	config := perilog.JobConfig{ID: j.id, Owner: m.cfg.Owner, Scratch: m.scratch, Distinct: m.cfg.Distinct}
+	if s.life != nil && (s.set == nil || s.life.State().WasAllocated()) {
+		if j.life, j.r = s.life, s.set; j.r != nil {
+			config.Offline = m.offline // others learn it with alloc
+		}
+		if err := j.life.Resume(m.now, m.actions, config); err != nil {
+			return err
+		}
+	} else if err := m.fold(j, s, config); err != nil {
+		return err
 	}
-	if fold(); err == nil && j.r != nil && !j.job().WasAllocated() {
-		j.r = nil // somebody else may have the ranks (SM-10)
-		fold()
+	if j.spec == nil && isEmpty(j.job().Updates()) {
+		return nil
 	}
-	return err
+	return j.respecify()
+}
+
+func isEmpty[K, V any](list iter.Seq2[K, V]) bool {
+	for range list {
+		return false
+	}
+	return true
+}
+
+// fold folds the logs of a job, and once more if there is an R but the alloc was not logged.
+func (m *machine) fold(j *job, s *stored, config perilog.JobConfig) (err error) {
+	if j.spec, err = jobspec.Parse(s.spec); err != nil {
+		return fmt.Errorf("joblife: jobspec of %v: %w", j.id, err)
+	}
+	if s.r != nil {
+		if j.r, err = rset.Parse(s.r); err != nil {
+			return fmt.Errorf("joblife: R of %v: %w", j.id, err)
+		}
+		j.r = j.r.WithoutLocal()
+	}
+	for {
+		if config.R = j.r; j.r != nil {
+			config.Offline = m.offline
+		}
+		j.life, err = perilog.RecoverJob(m.now, m.actions, config, j.log, s.keep)
+		if err != nil || j.r == nil || j.job().WasAllocated() {
+			return err
+		}
+		j.r, config.Offline = nil, nil // somebody else may have the ranks (SM-10)
+	}
+}
+
+// respecify reads the jobspec of a job, with its updates.
+func (j *job) respecify() (err error) {
+	if j.spec == nil {
+		j.spec, err = jobspec.Parse(j.text)
+	}
+	if err == nil {
+		j.spec, err = j.spec.UpdateAll(j.job().Updates())
+	}
+	if err != nil {
+		return fmt.Errorf("joblife: jobspec of %v: %w", j.id, err)
+	}
+	j.queue = j.spec.Queue()
+	j.forgetSpec()
+	return nil
 }
 
 func (m *machine) resume(j *job, out *Recovered) {
@@ -475,7 +381,7 @@ func (j *job) snapshot() []Record {
 // separate adds what jobs hold by their records, and returns those jobs. It quarantines
 // jobs that hold the same resources: when one of them ended, those of the other would be
 // free.
-func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovered) []*job {
+func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 	for _, j := range live {
 		if h, ok := j.holding(); ok {
 			m.allocations.add(j.id, heldOf(h))
@@ -483,7 +389,7 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 	}
 	var held []alloc.HelloResponse
 	for _, q := range out.Quarantined {
-		if h, ok := jobs[q.Job].holding(q.Job); ok {
+		if h, ok := f.jobs[q.Job].holding(q.Job); ok {
 			held = append(held, h)
 		}
 	}
@@ -500,8 +406,8 @@ func (m *machine) separate(live []*job, jobs map[jobid.ID]*stored, out *Recovere
 		if err != nil {
 			m.allocations.removeR(j.id, j.r)
 			m.move(j, 0)
-			jobs[j.id].rec = nil
-			m.setAside(j.id, jobs[j.id], err, out)
+			delete(f.over, j.id)
+			m.setAside(j.id, f.jobs[j.id], err, out)
 		}
 		return err != nil
 	})

@@ -660,7 +660,7 @@ func TestASnapshotKeepsTheTombstonesOfAPurgeThatGoesOn(t *testing.T) {
 	s.step(joblife.Unlinked{IDs: []jobid.ID{id}})
 	want := joblife.Describe(s.m)
 	require.Contains(t, want, "completed ran")
-	m, err := joblife.Load(s.now, s.cfg, all(s.store))
+	m, err := joblife.Load(s.now, s.cfg, false, all(s.store))
 	require.NoError(t, err)
 	require.Equal(t, want, joblife.Describe(m), "I5")
 }

@@ -61,17 +61,10 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s JobConfig, log, hkLog []byt
 	if err != nil {
 		return nil, err
 	}
-	j.advance(now)
-	err = j.replay(log, func(ev *jobstate.Event) error {
-		_, err := j.fold(ev)
-		if j.holds.job.WasAllocated() && j.r == nil {
-			return fmt.Errorf("%w: alloc, and the spec has no R", errR)
-		}
-		return err
-	})
-	if err != nil {
+	if err = j.replay(log, j.foldLogged); err != nil {
 		return j, err
 	}
+	j.advance(now)
 	err = j.replay(hkLog, func(ev *jobstate.Event) error {
 		j.foldHousekeeping(ev)
 		return nil
@@ -80,6 +73,40 @@ func RecoverJob(now eventlog.Timestamp, c *Config, s JobConfig, log, hkLog []byt
 		return j, fmt.Errorf("perilog: housekeeping: %w", err)
 	}
 	return j, j.resume()
+}
+
+// Replay folds whole lines of the log of a job into a Job that NewJob made with the zero
+// Config. It is for a standby, which reads a log as it grows and calls Resume when it takes
+// over. What an action does depends on the configuration, so an event of one is an error:
+// [RecoverJob] has to fold that log. After an error nobody may use the Job.
+func (j *Job) Replay(log []byte) error {
+	return j.replay(log, func(ev *jobstate.Event) error {
+		if key, ok := ev.Action(); ok {
+			return fmt.Errorf("%w: %v", ErrAction, key)
+		}
+		return j.foldLogged(ev)
+	})
+}
+
+// Resume makes a Job of what Replay folded that is as RecoverJob makes it, without a log of
+// housekeeping. Of s it takes Owner, Offline and Distinct. The errors are those of RecoverJob.
+func (j *Job) Resume(now eventlog.Timestamp, c *Config, s JobConfig) error {
+	if err := j.holds.scratch.checkConfig(c); err != nil {
+		return err
+	}
+	j.cfg, j.owner, j.distinct = c, s.Owner, s.Distinct
+	j.setOffline(s.Offline)
+	j.configure(nil)
+	j.advance(now)
+	return j.resume()
+}
+
+func (j *Job) foldLogged(ev *jobstate.Event) error {
+	_, err := j.fold(ev)
+	if j.holds.job.WasAllocated() && j.r == nil {
+		return fmt.Errorf("%w: alloc, and the spec has no R", errR)
+	}
+	return err
 }
 
 func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {

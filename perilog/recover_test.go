@@ -322,6 +322,9 @@ func FuzzRecoverJob(f *testing.F) {
 		again, err := recoverJob(log, hk)
 		require.NoError(t, err)
 		require.Equal(t, job.String(), again.String())
+		if len(hk) == 0 {
+			judgeReplay(t, job, fuzzConfig(choice), log)
+		}
 		l := &lifeLog{t: t, job: job, logs: logs{bytes.Clone(log), bytes.Clone(hk)}, now: 1e9}
 		for i := range 8 {
 			waits, pending := l.job.Unresolved(), l.job.State().State() == jobstate.StateSched
@@ -343,6 +346,23 @@ func FuzzRecoverJob(f *testing.F) {
 			require.NoError(t, next.Check())
 		}
 	})
+}
+
+// judgeReplay fails if a log that is read line by line, without a configuration, makes another
+// job.
+func judgeReplay(t *testing.T, want *perilog.Job, c *perilog.Config, log []byte) {
+	spec := fuzzSpec(t)
+	job, err := perilog.NewJob(&perilog.Config{}, spec)
+	require.NoError(t, err)
+	for line := range bytes.Lines(log) {
+		if job.Replay(line) != nil {
+			return // it has actions
+		}
+	}
+	require.NoError(t, job.Resume(1e9, c, spec))
+	require.NoError(t, job.Check())
+	require.Equal(t, want.String(), job.String())
+	require.Equal(t, want.Unresolved(), job.Unresolved())
 }
 
 // judgeUnresolved fails if a job is kept by actions of which none runs, none is
