@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -146,6 +147,9 @@ func (p *play) configure() joblife.Config {
 	if p.P(0.2) {
 		c.MaxActive = 3 + p.N(5)
 	}
+	if p.P(0.1) {
+		c.MaxJobspec = 200 + p.N(100)
+	}
 	return c
 }
 
@@ -206,7 +210,15 @@ func (p *play) step(in joblife.Input) error {
 	if check := p.Steps%8 == 0; check {
 		before = joblife.DescribeAll(p.m)
 	}
-	err := p.m.Step(p.now, in)
+	passed, tag := in, uint64(0)
+	if !reflect.ValueOf(in).FieldByName("Tag").IsValid() && p.P(0.2) {
+		tag = p.newTag("tagged")
+		passed = joblife.Tagged{Tag: tag, In: in}
+	}
+	err := p.m.Step(p.now, passed)
+	if err != nil {
+		delete(p.tags, tag)
+	}
 	if p.Traced {
 		p.Say("step %T %s: %v", in, clip(fmt.Sprintf("%+v", in)), err)
 	}

@@ -41,7 +41,8 @@ func owner(by Cred) error {
 // An Input is something that happened, for [Manager.Step]: a request such as [Submit], a
 // message such as [SchedResponse] or [ExecResponse], a [Report], or a [Tick]. Only types
 // of this package implement it. By says who asks; the zero Cred is the instance's owner.
-// An input with a Tag gets an [Answer]; with the Tag 0 it gets none.
+// An input with a Tag gets an [Answer]; with the Tag 0 it gets none. [Tagged] gives a Tag to
+// inputs of types without one.
 type Input interface {
 	// dispatch takes in the input, without deciding what follows.
 	dispatch(m *machine) error
@@ -230,6 +231,14 @@ type (
 	// AcceptClock confirms the time after a jump. Until then the limits purge nothing, and a
 	// Purge is refused. A Manager without limits does not mind the clock.
 	AcceptClock struct{}
+	// Tagged is an input of a type without a Tag, such as an ExecResponse, with one. Its Answer
+	// has the Tag alone, and comes when what follows from the input is durable: then its sender
+	// need not repeat it after a crash. If In is refused, so is Tagged. If it has a Tag of its
+	// own, the error is ErrInvalid.
+	Tagged struct {
+		Tag uint64
+		In  Input
+	}
 	// Tick passes the time. Call it at Deadline.
 	Tick struct{}
 	// Shutdown forbids further launches and starts. Running actions may end until the deadline,
@@ -385,6 +394,9 @@ type Config struct {
 	TombstoneAge   jobstate.Optional[time.Duration]
 	// MaxActive limits the number of active jobs at a Submit; 0 means 2^22.
 	MaxActive int
+	// MaxJobspec limits the bytes of a jobspec at a Submit, for a store that takes less. 0 means
+	// what a line of a log takes, nearly 1 MiB.
+	MaxJobspec int
 	// MaxLog limits the bytes of a job's log: the Manager refuses a guest's request that
 	// would make it longer. The owner and hooks have room for twice as much. 0 means
 	// 8 MiB. What ends a job and what the Manager itself logs comes on top, about 1
@@ -401,6 +413,8 @@ type Config struct {
 }
 
 func (c *Config) maxActive() int { return cmp.Or(max(0, c.MaxActive), defaultMaxActive) }
+
+func (c *Config) maxJobspec() int { return min(maxData, cmp.Or(max(0, c.MaxJobspec), maxData)) }
 
 // maxLog returns how many bytes the log of a job may have after a request.
 func (c *Config) maxLog(by Cred) int {
@@ -440,9 +454,11 @@ const (
 )
 
 // fits returns why data, beside more bytes, cannot be stored. Others find out if it is no JSON.
-func fits(what string, data []byte, more int) error {
-	if n := len(data) + more; n > maxData {
-		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, maxData)
+func fits(what string, data []byte, more int) error { return fitsIn(maxData, what, data, more) }
+
+func fitsIn(most int, what string, data []byte, more int) error {
+	if n := len(data) + more; n > most {
+		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, most)
 	}
 	if len(data) <= maxDepth || bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
 		return nil

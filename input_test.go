@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -535,4 +537,80 @@ func TestAGuestWhoFillsALogLeavesRoomForServices(t *testing.T) {
 	}
 	require.ErrorIs(t, err, joblife.ErrLimit)
 	require.LessOrEqual(t, s.logSizes()[id], 8<<10)
+}
+
+// What nodes and peers say is answered when it is durable, and not before.
+func TestATaggedInputIsAnsweredWhenItIsDurable(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["finish"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	finish := joblife.ExecResponse{ID: id, Type: exec.ResponseFinish}
+	var rd joblife.Ready
+	s.feed(joblife.Memo{ID: id, Values: []byte(`{"a":1}`)})
+	require.True(t, s.m.Ready(&rd))
+	s.feed(joblife.Tagged{Tag: 7, In: finish})
+	s.feed(joblife.Tagged{Tag: 8, In: finish})
+	s.feed(joblife.Tagged{In: finish})
+	require.Empty(t, rd.Answers)
+	require.NoError(t, s.m.Done(rd.Seq))
+	require.True(t, s.m.Ready(&rd))
+	require.NotEmpty(t, rd.Append)
+	require.Equal(t, []joblife.Answer{{Tag: 7}, {Tag: 8}}, rd.Answers, "a repetition too")
+	require.NoError(t, s.m.Done(rd.Seq))
+	s.feed(joblife.Tagged{Tag: 9, In: joblife.Drained{Ranks: idset.Of(1)}})
+	require.True(t, s.m.Ready(&rd))
+	require.Equal(t, []joblife.Answer{{Tag: 9}}, rd.Answers, "of what nobody waits for")
+	require.NoError(t, s.m.Done(rd.Seq))
+
+	before := joblife.DescribeAll(s.m)
+	for _, in := range append(taggedInputs, nil, joblife.Tagged{}, &joblife.Tick{}, joblife.ExecRefused{ID: 99}) {
+		require.Error(t, s.m.Step(s.now, joblife.Tagged{Tag: 5, In: in}), "%T", in)
+		require.Equal(t, before, joblife.DescribeAll(s.m))
+		require.False(t, s.m.Ready(&rd))
+	}
+	for _, in := range taggedInputs {
+		require.True(t, reflect.ValueOf(in).FieldByName("Tag").IsValid())
+		require.ErrorIs(t, s.m.Step(s.now, joblife.Tagged{Tag: 5, In: in}), joblife.ErrInvalid, "%T: two answers", in)
+	}
+}
+
+var taggedInputs = []joblife.Input{
+	joblife.Submit{}, joblife.SetUrgency{}, joblife.UpdateJobspec{}, joblife.SetExpiration{}, joblife.Memo{}, joblife.SetFlags{},
+	joblife.Alloc{}, joblife.Raise{}, joblife.Post{}, joblife.Wait{}, joblife.WaitEmpty{}, joblife.WaitCancel{}, joblife.EnableQueue{},
+	joblife.StartQueue{}, joblife.Purge{}, joblife.PurgeIDs{}, joblife.Report{}, joblife.Tagged{In: joblife.Tick{}},
+}
+
+// What a journal has names the job's user, who may read it.
+func TestAJournalNamesTheUser(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.step(joblife.Submit{ID: 5, By: joblife.Cred{UserID: 1001}, Jobspec: text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}}), Urgency: 0})
+	s.step(joblife.Memo{ID: 5, Values: []byte(`{"a":1}`), Volatile: true})
+	s.step(joblife.SetUrgency{ID: 5, Urgency: 16})
+	require.Equal(t, jobstate.StateInactive, s.state(5))
+	require.True(t, slices.ContainsFunc(s.jour, func(e joblife.JournalEntry) bool { return e.Volatile }))
+	for _, e := range s.jour {
+		require.Equal(t, uint32(1001), e.UserID, e.Entry.Name)
+	}
+}
+
+// A store may take less than a line of a log has.
+func TestAJobspecBeyondTheLimitIsRefused(t *testing.T) {
+	spec, err := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
+	require.NoError(t, err)
+	b := text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}})
+	for _, c := range []struct {
+		max  int
+		want error
+	}{{len(b) - 1, joblife.ErrLimit}, {len(b), nil}, {0, nil}, {-1, nil}, {2 << 20, nil}} {
+		s := newSite(t, joblife.Config{MaxJobspec: c.max}, 8)
+		before := joblife.DescribeAll(s.m)
+		require.ErrorIs(t, s.try(joblife.Submit{ID: 1, Jobspec: b, Urgency: 16}), c.want)
+		require.ErrorIs(t, s.try(joblife.Submit{ID: 2, Spec: spec, Urgency: 16}), c.want)
+		if c.want != nil {
+			require.Equal(t, before, joblife.DescribeAll(s.m))
+		}
+	}
+	large := append(slices.Clone(b[:len(b)-1]), []byte(`,"x":"`+strings.Repeat("x", 1<<20)+`"}`)...)
+	s := newSite(t, joblife.Config{MaxJobspec: 2 << 20}, 8)
+	require.ErrorIs(t, s.try(joblife.Submit{ID: 1, Jobspec: large, Urgency: 16}), joblife.ErrLimit, "a line takes no more")
 }

@@ -165,8 +165,9 @@ type (
 
 // A JournalEntry is an event of a job, for readers outside.
 type JournalEntry struct {
-	Job   jobid.ID
-	Entry eventlog.Entry
+	Job    jobid.ID
+	UserID uint32 // whose job it is
+	Entry  eventlog.Entry
 	// Volatile is set if no log has the event: annotations and volatile memos.
 	Volatile bool
 }
@@ -336,16 +337,16 @@ func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err
 	return append(dst, "}\n"...), true, nil
 }
 
-func (o *outbox) journal(id jobid.ID, e *eventlog.Entry, context json.RawMessage) {
+func (o *outbox) journal(j *job, e *eventlog.Entry, context json.RawMessage) {
 	o.events++
 	o.out.Journal = append(o.out.Journal, JournalEntry{
-		Job: id, Entry: eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: context},
+		Job: j.id, UserID: j.job().UserID(), Entry: eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: context},
 	})
 }
 
-func (o *outbox) journalVolatile(id jobid.ID, name string, context json.RawMessage) {
+func (o *outbox) journalVolatile(j *job, name string, context json.RawMessage) {
 	o.out.Journal = append(o.out.Journal, JournalEntry{
-		Job: id, Entry: eventlog.Entry{Timestamp: o.now, Name: name, Context: context}, Volatile: true,
+		Job: j.id, UserID: j.job().UserID(), Entry: eventlog.Entry{Timestamp: o.now, Name: name, Context: context}, Volatile: true,
 	})
 }
 

@@ -49,7 +49,7 @@ func (in Submit) dispatch(m *machine) error {
 	if err != nil {
 		return err
 	}
-	if err := fits("jobspec", text, 0); err != nil {
+	if err := fitsIn(m.cfg.maxJobspec(), "jobspec", text, 0); err != nil {
 		return err
 	}
 	spec, err := jobspec.Parse(text)
@@ -256,7 +256,7 @@ func (in Memo) dispatch(m *machine) error {
 		return err
 	}
 	j.setNotes(notes)
-	m.journalVolatile(j.id, jobstate.EventMemo, m.out.keep(e.Context))
+	m.journalVolatile(j, jobstate.EventMemo, m.out.keep(e.Context))
 	m.answer(Answer{Tag: in.Tag, Job: j.id})
 	return nil
 }
@@ -401,6 +401,19 @@ func (in Shutdown) dispatch(m *machine) error {
 		m.timers.schedule(j)
 	}
 	m.sched.block(m.starts)
+	return nil
+}
+
+func (in Tagged) dispatch(m *machine) error {
+	switch in.In.(type) {
+	case Submit, SetUrgency, UpdateJobspec, SetExpiration, Memo, SetFlags, Alloc, Raise, Post, Wait, WaitEmpty, WaitCancel,
+		EnableQueue, StartQueue, Purge, PurgeIDs, Report, Tagged:
+		return fmt.Errorf("%w: input %T in a Tagged has a Tag of its own", ErrInvalid, in.In)
+	}
+	if err := m.dispatch(in.In); err != nil {
+		return err
+	}
+	m.answer(Answer{Tag: in.Tag})
 	return nil
 }
 

@@ -212,7 +212,7 @@ func (s *scheduler) setNotes(j *job, notes []byte) {
 	if len(notes) == 0 {
 		notes = []byte("null")
 	}
-	s.journalVolatile(j.id, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
+	s.journalVolatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
 }
 
 // An executor is the session of one (RFC 32).

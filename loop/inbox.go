@@ -85,6 +85,9 @@ func measure(in joblife.Input) (int, error) {
 		if f := tagOf(v); f.IsValid() {
 			tag = f.Uint()
 		}
+		if t, ok := in.(joblife.Tagged); ok {
+			v = reflect.ValueOf(t.In)
+		}
 		size = sizeOf(v)
 	}
 	if tag >= ownTags {

@@ -253,6 +253,7 @@ func TestTheInboxIsBounded(t *testing.T) {
 		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Operator: "x"},
 		joblife.SchedResponse{R: s.node}, joblife.Drained{Ranks: idset.Of(1)}, joblife.Offline{Ranks: idset.Of(1)},
 		joblife.Rerun{Action: joblife.Action{Ranks: idset.Of(1)}}, joblife.Reload{Config: joblife.Config{Queues: []string{"a"}}},
+		joblife.Tagged{In: joblife.Drained{Ranks: idset.Of(1)}},
 	} {
 		require.ErrorIs(t, s.l.Put(in), loop.ErrFull, "%T", in)
 	}

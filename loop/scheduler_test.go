@@ -282,7 +282,11 @@ func TestASchedulerHearsNothingOfTheSessionBefore(t *testing.T) {
 				s.put(wholeNodes(t, jobid.ID(n+1), 1))
 			}
 			time.Sleep(time.Second / 2) // it is stored
-			s.put(joblife.SchedHello{}, joblife.SchedReady{})
+			hello := joblife.Input(joblife.SchedHello{})
+			if n > 1 {
+				hello = joblife.Tagged{Tag: 1, In: hello}
+			}
+			s.put(hello, joblife.SchedReady{})
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			require.Len(t, f.hellos, n+1)

@@ -163,6 +163,9 @@ func (l *Loop) step(in joblife.Input) error {
 	if errors.Is(err, joblife.ErrClock) {
 		l.fail(err)
 	}
+	if t, ok := in.(joblife.Tagged); ok {
+		in = t.In
+	}
 	switch in.(type) {
 	case joblife.SchedHello, joblife.SchedLost:
 		l.void = true // what the store has is void
