@@ -158,8 +158,11 @@ func (p *play) submit() {
 	if p.P(0.1) {
 		in.Time = eventlog.FromTime(p.now) + eventlog.Timestamp(p.N(100)-90)
 	}
+	if p.P(0.3) {
+		in.Key = []string{"a", "b", "\"\n"}[p.N(3)]
+	}
 	in.Tag = p.newTag(in)
-	if p.ask(in.Tag, in) == nil && in.ID != 0 && p.known[in.ID] {
+	if p.ask(in.Tag, in) == nil && in.ID != 0 && in.Key == "" && p.known[in.ID] {
 		p.Fail("I9: the id %v is given again", in.ID)
 	}
 }

@@ -82,7 +82,8 @@ type play struct {
 
 	inbox   []joblife.Input // of the store
 	known   map[jobid.ID]bool
-	tags    map[uint64]any // what was asked and has no answer
+	keyed   map[string]jobid.ID // by user and key
+	tags    map[uint64]any      // what was asked and has no answer
 	tag     uint64
 	reports map[launched]bool // those that need no more reports
 	toDrain *idset.Set
@@ -97,7 +98,7 @@ type play struct {
 func newPlay(t *attack.Tape) *play {
 	p := &play{
 		Tape: t, now: time.Unix(1_600_000_000, 0), logs: make(map[jobid.ID][]byte),
-		known: make(map[jobid.ID]bool), tags: make(map[uint64]any), reports: make(map[launched]bool),
+		known: make(map[jobid.ID]bool), keyed: make(map[string]jobid.ID), tags: make(map[uint64]any), reports: make(map[launched]bool),
 		foreign: make(map[jobid.ID][]*service), toDrain: new(idset.Set), drained: new(idset.Set), offline: new(idset.Set),
 		up: idset.Range(0, nodes), times: make(map[launched]due),
 		standby: new(joblife.Follower), removed: make(map[jobid.ID]bool),
@@ -519,6 +520,12 @@ func (p *play) answered(a joblife.Answer) {
 		if !p.known[a.Job] {
 			p.Fail("I4: %v is answered, and not durable", a.Job)
 		}
+		if key := fmt.Sprint(asked.By.UserID, asked.Key); asked.Key != "" {
+			if last := p.keyed[key]; last != 0 && last != a.Job && !p.gone(last) {
+				p.Fail("%v was submitted with the key %s, and now %v too", last, key, a.Job)
+			}
+			p.keyed[key] = a.Job
+		}
 	case reported:
 		p.Say("answer %v to %+v", a.Report, asked)
 		if asked.failed != nil {
@@ -580,7 +587,7 @@ func (p *play) sorted(records []joblife.Record) []joblife.Record {
 		return records
 	}
 	records = slices.Clone(records)
-	order := []int{0, 5, 2, 3, 1, 4, 6, 7, 8, 9} // housekeeping before events
+	order := []int{0, 5, 2, 3, 1, 4, 6, 7, 8, 9, 10} // housekeeping before events
 	slices.SortStableFunc(records, func(a, b joblife.Record) int { return order[a.Kind] - order[b.Kind] })
 	return records
 }

@@ -47,7 +47,9 @@ func (f *Follower) Warm() (n int) {
 }
 
 // Held returns how many entries a Follower has.
-func (f *Follower) Held() int { return len(f.jobs) + len(f.over) + len(f.tombs) + len(f.queues) }
+func (f *Follower) Held() int {
+	return len(f.jobs) + len(f.over) + len(f.tombs) + len(f.queues) + len(f.keys.of)
+}
 
 // Describe returns in text all of a Manager that is in the records.
 func Describe(m *Manager) string {
@@ -55,6 +57,9 @@ func Describe(m *Manager) string {
 	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.purger.idFloor)
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		fmt.Fprintf(&b, "queue %q %+v %+v\n", name, m.queues[name].enable, m.queues[name].kept)
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.keys.of)) {
+		fmt.Fprintf(&b, "key %+v of %v %v\n", m.keys.of[id], id, m.keys.jobs[m.keys.of[id]])
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]

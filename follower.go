@@ -30,6 +30,7 @@ type Follower struct {
 	over    map[jobid.ID]jobstate.Summary // inactive ones
 	tombs   map[jobid.ID]jobstate.Summary
 	queues  map[string][]byte // the last record of each
+	keys    keys              // only by job
 	floor   jobid.ID          // ids up to it do not come back
 	time    eventlog.Timestamp
 	scratch *perilog.Scratch // of each stored.life
@@ -80,7 +81,7 @@ func (f *Follower) Add(r Record) error {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
 		f.queues = put(f.queues, q.Name, bytes.Clone(r.Data))
-	case RecordEvent, RecordJobspec, RecordR, RecordHousekeeping, RecordInactive, RecordTombstone, RecordUnlinked:
+	case RecordEvent, RecordJobspec, RecordR, RecordHousekeeping, RecordInactive, RecordTombstone, RecordUnlinked, RecordKey:
 		f.add(r)
 	default:
 		return fmt.Errorf("%w: record of kind %v", ErrInvalid, r.Kind)
@@ -113,6 +114,13 @@ func (f *Follower) add(r Record) {
 		f.addSummary(r)
 	case RecordUnlinked:
 		f.unlinked(r.Job)
+	case RecordKey:
+		var key submitKey
+		if err := cmp.Or(json.Unmarshal(r.Data, &key), key.check()); err != nil {
+			s := f.job(r.Job)
+			s.damaged, s.bad = err, append(s.bad, r.Clone())
+		}
+		f.keys.put(r.Job, key)
 	case RecordHousekeeping:
 		s := f.job(r.Job)
 		s.keep = append(s.keep, r.Data...)
@@ -141,6 +149,9 @@ func (f *Follower) addText(s *stored, r Record) {
 	s.unsound = s.unsound || !r.sound
 	switch r.Kind {
 	case RecordEvent:
+		if s.log == nil {
+			f.keys.readKey(r.Job, r.Data)
+		}
 		if n := len(f.logs); s.log == nil && n > 0 {
 			s.log, f.logs = f.logs[n-1], f.logs[:n-1]
 		} else if s.log == nil {
@@ -195,6 +206,7 @@ func (f *Follower) unlinked(id jobid.ID) {
 	f.floor = max(f.floor, id)
 	_, over := f.over[id]
 	delete(f.over, id)
+	delete(f.keys.of, id)
 	if delete(f.jobs, id); !over {
 		f.jobs = put(f.jobs, id, &stored{unlinked: true})
 	}
@@ -375,6 +387,9 @@ func (f *Follower) Snapshot() iter.Seq[Record] {
 		}
 		for _, id := range slices.Sorted(maps.Keys(f.over)) {
 			if !give(true, Record{Job: id, Kind: RecordInactive, Data: textOf(f.over[id])}) {
+				return
+			}
+			if r, ok := f.keys.record(id); ok && !give(true, r) {
 				return
 			}
 		}

@@ -100,6 +100,7 @@ type inbox struct {
 }
 
 func (m *machine) removed(rec jobstate.Summary) {
+	m.keys.drop(rec.ID)
 	for i := range m.cfg.Hooks {
 		if h := &m.cfg.Hooks[i]; h.Removed != nil {
 			m.callEvent(h, &HookEvent{Job: View{rec: rec}, m: m, hook: h}, h.Removed)

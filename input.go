@@ -59,6 +59,11 @@ type (
 		Spec    *jobspec.Spec // the same as a value: set one of the two
 		Urgency int           // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
+		// Key, of at most 256 bytes, is for a sender that repeats a submission because it saw no
+		// Answer. While a job of the same user that was submitted with that Key is known, active
+		// or inactive, the Answer has the id of that job, and no other is made, whatever the rest
+		// of the Submit says. The event submit has the Key. "": none.
+		Key string
 		// Time is when the user submitted the job, for the event submit. 0, and a time
 		// after now, mean now.
 		Time eventlog.Timestamp

@@ -32,6 +32,7 @@ type machine struct {
 	timers timers
 	waits  waits
 	queues queues
+	keys   keys
 	sched  scheduler
 	exec   executor
 	purger purger
@@ -453,6 +454,7 @@ func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 	case jobstate.EventMemo:
 		j.memoed(r.Entry.Context)
 	case jobstate.EventInvalidate:
+		m.keys.drop(j.id)
 		m.move(j, 0)
 		m.timers.silence(j)
 		delete(m.jobs, j.id)

@@ -30,12 +30,13 @@ const (
 	RecordUnlinked                           // the job is gone from the store; no Data
 	RecordWatermark                          // ids up to it do not come back, in the text of purge.AppendWatermark; Job is 0
 	RecordQueue                              // the state of a queue, a JSON object; Job is 0
+	RecordKey                                // in snapshots: the Submit.Key of an inactive job, and its user, as a JSON object
 )
 
 // String returns the name, such as "event" or "R"; another value prints as RecordKind(n).
 func (k RecordKind) String() string {
 	return guard.Name("RecordKind", k,
-		"event", "jobspec", "R", "housekeeping", "inactive", "tombstone", "unlinked", "watermark", "queue")
+		"event", "jobspec", "R", "housekeeping", "inactive", "tombstone", "unlinked", "watermark", "queue", "key")
 }
 
 // A Record is one thing to store. A store may keep all records in one log, in their
@@ -60,7 +61,7 @@ func (r Record) Clone() Record {
 // holdsJSON reports whether Data is JSON, and not a text of its own.
 func (k RecordKind) holdsJSON() bool {
 	switch k {
-	case RecordEvent, RecordJobspec, RecordR, RecordHousekeeping, RecordQueue:
+	case RecordEvent, RecordJobspec, RecordR, RecordHousekeeping, RecordQueue, RecordKey:
 		return true
 	}
 	return false
@@ -177,10 +178,10 @@ func ReadRecords(r io.Reader) iter.Seq2[Record, error] {
 
 func (r *Record) read(e eventlog.Entry) error {
 	out := Record{Time: e.Timestamp, sound: true}
-	for out.Kind = RecordEvent; out.Kind <= RecordQueue && out.Kind.String() != e.Name; {
+	for out.Kind = RecordEvent; out.Kind <= RecordKey && out.Kind.String() != e.Name; {
 		out.Kind++
 	}
-	if out.Kind > RecordQueue {
+	if out.Kind > RecordKey {
 		return fmt.Errorf("%w: a record of kind %s", ErrInvalid, guard.Quote(e.Name))
 	}
 	n := max(0, len(e.Context)-len(sumKey+`00000000"}`))

@@ -45,6 +45,9 @@ func (in DependencyRemove) dispatch(m *machine) error {
 }
 
 func (in Submit) dispatch(m *machine) error {
+	if again, err := m.repeated(in); again || err != nil {
+		return err
+	}
 	text, err := in.text()
 	if err != nil {
 		return err
@@ -76,7 +79,7 @@ func (in Submit) dispatch(m *machine) error {
 	}
 	j := &job{id: id, life: life, spec: spec, queue: spec.Queue(), text: text}
 	e, err := m.entry(at, &jobstate.SubmitContext{
-		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion,
+		UserID: in.By.UserID, Urgency: uint8(in.Urgency), Flags: in.Flags, Version: jobstate.LogVersion, Extra: keyExtra(in.Key),
 	})
 	if err != nil {
 		return err
@@ -96,6 +99,9 @@ func (in Submit) dispatch(m *machine) error {
 		return err
 	}
 	m.jobs[id] = j
+	if in.Key != "" {
+		m.keys.add(id, submitKey{in.By.UserID, in.Key})
+	}
 	m.index.RaiseWatermark(id)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: j.text})
 	m.out.submitted = append(m.out.submitted, j)

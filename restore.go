@@ -120,6 +120,7 @@ func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 		}
 	}
 	live = m.separate(live, f, out)
+	m.restoreKeys(f)
 	ev := purge.Snapshot{Watermark: m.purger.idFloor, Jobs: make([]jobstate.Summary, 0, len(f.over))}
 	for _, j := range live {
 		out.Time = max(out.Time, second(j.job().Last()))
@@ -333,7 +334,13 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 			return
 		}
 		for rec := range m.index.All() {
-			if m.jobs[rec.ID] == nil && !give(true, Record{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}) {
+			if m.jobs[rec.ID] != nil {
+				continue
+			}
+			if !give(true, Record{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}) {
+				return
+			}
+			if r, ok := m.keys.record(rec.ID); ok && !give(true, r) {
 				return
 			}
 		}
