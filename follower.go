@@ -363,15 +363,7 @@ func (f *Follower) Snapshot() iter.Seq[Record] {
 		if f.time == 0 && f.floor == 0 && len(f.queues)+len(f.tombs)+len(f.over)+len(f.jobs) == 0 {
 			return
 		}
-		at := cmp.Or(f.time, 1) // a line needs some time
-		give := func(sound bool, list ...Record) bool {
-			for _, r := range list {
-				if r.Time, r.sound = at, sound; !yield(r) {
-					return false
-				}
-			}
-			return true
-		}
+		give := giving(yield, cmp.Or(f.time, 1)) // a line needs some time
 		if !give(true, Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, f.floor)}) {
 			return
 		}

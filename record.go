@@ -152,7 +152,7 @@ func AppendRecords(dst []byte, records []Record) ([]byte, error) {
 	return out, nil
 }
 
-// maxRecordLine is how long a line of a record may be: a jobspec of 16 MiB, or an R.
+// maxRecordLine is how long a line of a record may be, whoever wrote it.
 const maxRecordLine = 64 << 20
 
 // ReadRecords yields the records of lines that AppendRecords has written. It ends at the

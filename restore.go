@@ -321,15 +321,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 		if m.volatile || m.now == 0 {
 			return
 		}
-		give := func(sound bool, list ...Record) bool {
-			for _, r := range list {
-				r.Time, r.sound = m.now, sound
-				if !yield(r) {
-					return false
-				}
-			}
-			return true
-		}
+		give := giving(yield, m.now)
 		if !give(true, m.common()...) {
 			return
 		}
@@ -358,6 +350,19 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 				return
 			}
 		}
+	}
+}
+
+// giving returns a function that yields records of a time, sound if their data was checked. It
+// returns false when no more are wanted.
+func giving(yield func(Record) bool, at eventlog.Timestamp) func(sound bool, list ...Record) bool {
+	return func(sound bool, list ...Record) bool {
+		for _, r := range list {
+			if r.Time, r.sound = at, sound; !yield(r) {
+				return false
+			}
+		}
+		return true
 	}
 }
 
