@@ -182,6 +182,12 @@ func (b *broker) receive(f *flux.Message) {
 	}
 	switch f.Type {
 	case flux.TypeRequest:
+		if f.Topic == serviceName+".ping" && f.Rolemask != 0 {
+			r := f.Pong()
+			r.UserID, r.Rolemask = f.UserID, f.Rolemask // for senderOf
+			_ = b.conn.Send(r)
+			return
+		}
 		b.request(f, m)
 	case flux.TypeResponse:
 		if f.Rolemask&flux.RoleOwner == 0 {

@@ -190,6 +190,8 @@ func (b *broker) receive(q *flux.Message) error {
 			return errGone
 		}
 		return nil
+	case own && method == "ping" && q.Rolemask != 0:
+		b.tell(q.Pong())
 	case !owner:
 		b.fail(q, errno.Perm, "Request requires owner credentials")
 	case own && method == "shutdown":

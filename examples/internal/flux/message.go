@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/joblife/joblife/examples/internal/errno"
 )
 
 // A Type says what a message is.
@@ -109,6 +111,29 @@ func (m *Message) Respond(payload []byte) Message {
 		Type: TypeResponse, Flags: m.Flags, UserID: UserUnknown, Matchtag: m.Matchtag,
 		Route: slices.Clone(m.Route), Topic: m.Topic, Payload: payload,
 	}
+}
+
+// Pong returns the answer to a ping of a service on rank 0: what came, and by which way.
+func (m *Message) Pong() Message {
+	object := make(map[string]any)
+	text, err := m.JSON()
+	if err == nil {
+		err = json.Unmarshal(text, &object)
+	}
+	if err != nil || object == nil {
+		return m.RespondError(errno.Protocol, "a ping is an object")
+	}
+	var hops []string
+	for _, hop := range m.Route {
+		hops = append(hops, hop[:min(8, len(hop))])
+	}
+	service, _ := m.Service()
+	object["route"], object["userid"], object["rolemask"], object["rank"] = strings.Join(append(hops, service), "!"), m.UserID, m.Rolemask, 0
+	text, err = json.Marshal(object)
+	if err != nil {
+		return m.RespondError(errno.Invalid, err.Error())
+	}
+	return m.Respond(Text(text))
 }
 
 // RespondError is Respond with an error number, which is not 0, and a text that may be empty.
