@@ -342,7 +342,9 @@ func TestTheManagerIsReloaded(t *testing.T) {
 	i.committed()
 	i.next("sched.alloc")
 	i.alloc(7)
-	i.next("sched.alloc") // it waits
+	i.next("sched.alloc")                       // it waits
+	_, err := i.call("feasibility.check", "{}") // so both services hear of its end
+	require.Error(t, err)
 	i.hellos = []string{helloOf(5, `,"R":`+fmt.Sprintf(rankR, 1))}
 	require.NoError(t, i.conn.Close())
 	i.connect()
@@ -352,7 +354,7 @@ func TestTheManagerIsReloaded(t *testing.T) {
 	require.Contains(t, i.committed()["job.0000.0000.0000.0007.R"], `"rank":"0"`)
 	_, text := i.next("sched.alloc")
 	require.Contains(t, text, `"id":7,"type":0`)
-	text, err := i.call("sched.resource-status", "{}")
+	text, err = i.call("sched.resource-status", "{}")
 	require.NoError(t, err)
 	require.Contains(t, text, `"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0-1"`)
 }

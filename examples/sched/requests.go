@@ -187,6 +187,7 @@ func (b *broker) receive(q *flux.Message) error {
 		return nil
 	case method == "disconnect":
 		if owner && b.manager != "" && q.Sender() == b.manager {
+			b.manager = "" // each service that it used hears of its end
 			return errGone
 		}
 		return nil
