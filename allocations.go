@@ -6,7 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/joblife/joblife/internal/rankmap"
+	"github.com/google/btree"
+
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -18,8 +19,8 @@ import (
 // jobs whose housekeeping goes on, and quarantined ones. No two hold the same, except while
 // Restore looks for those that do.
 type allocations struct {
-	list  rankmap.Map[stretch] // by their first ranks; disjoint
-	found []stretch            // scratch of within
+	tree  *btree.BTreeG[stretch] // by their first ranks; disjoint
+	found []stretch              // scratch of within
 }
 
 // A stretch is a range of ranks on which the same jobs hold the same.
@@ -35,12 +36,25 @@ type share struct {
 	what *children.Set
 }
 
+func newAllocations() allocations {
+	return allocations{tree: btree.NewG(16, func(a, b stretch) bool { return a.first < b.first })}
+}
+
 // within returns the stretches that have some of a range of ranks, in order. The result is
 // valid until the next call.
 func (b *allocations) within(first, last uint32) []stretch {
-	b.found = b.list.Append(b.found[:0], first, last)
-	if len(b.found) > 0 && b.found[0].last < first {
-		return b.found[1:]
+	b.found = b.found[:0]
+	b.tree.DescendLessOrEqual(stretch{first: first}, func(s stretch) bool {
+		if s.last >= first {
+			b.found = append(b.found, s)
+		}
+		return false
+	})
+	if first < last {
+		b.tree.AscendRange(stretch{first: first + 1}, stretch{first: last + 1}, func(s stretch) bool {
+			b.found = append(b.found, s)
+			return true
+		})
 	}
 	return b.found
 }
@@ -78,7 +92,7 @@ func (b *allocations) add(id jobid.ID, r *rset.R) {
 		mine, at := share{id, p.What}, p.First
 		for _, s := range b.within(p.First, p.Last) {
 			if at < s.first {
-				b.list.Set(at, stretch{first: at, last: s.first - 1, share: mine})
+				b.tree.ReplaceOrInsert(stretch{first: at, last: s.first - 1, share: mine})
 			}
 			at = s.last + 1
 			joint := s
@@ -86,7 +100,7 @@ func (b *allocations) add(id jobid.ID, r *rset.R) {
 			b.replace(s, p.First, p.Last, joint)
 		}
 		if at <= p.Last {
-			b.list.Set(at, stretch{first: at, last: p.Last, share: mine})
+			b.tree.ReplaceOrInsert(stretch{first: at, last: p.Last, share: mine})
 		}
 	}
 }
@@ -112,16 +126,16 @@ func (b *allocations) replace(s stretch, first, last uint32, as stretch) {
 	as.first, as.last = max(first, s.first), min(last, s.last)
 	if rest := s; s.first < as.first {
 		rest.last = as.first - 1
-		b.list.Set(rest.first, rest)
+		b.tree.ReplaceOrInsert(rest)
 	}
 	if as.what != nil {
-		b.list.Set(as.first, as)
+		b.tree.ReplaceOrInsert(as)
 	} else if s.first == as.first {
-		b.list.Delete(s.first)
+		b.tree.Delete(s)
 	}
 	if rest := s; as.last < s.last {
 		rest.first = as.last + 1
-		b.list.Set(rest.first, rest)
+		b.tree.ReplaceOrInsert(rest)
 	}
 }
 

@@ -220,7 +220,7 @@ func (m *Manager) auditAllocations(bad func(format string, args ...any)) {
 		}
 	}
 	next := uint32(0)
-	m.allocations.list.All(func(s stretch) bool {
+	m.allocations.tree.Ascend(func(s stretch) bool {
 		if s.first < next || s.last < s.first {
 			bad("ranks %d to %d are booked, and those up to %d before", s.first, s.last, next)
 		}
@@ -240,7 +240,7 @@ func (m *Manager) auditAllocations(bad func(format string, args ...any)) {
 }
 
 // NewAllocations returns an index of who holds what, for tests of it alone.
-func NewAllocations() *allocations { return new(allocations) }
+func NewAllocations() *allocations { b := newAllocations(); return &b }
 
 func (b *allocations) Add(id jobid.ID, r *rset.R)             { b.add(id, r) }
 func (b *allocations) Remove(id jobid.ID, first, last uint32) { b.remove(id, first, last) }
@@ -248,7 +248,7 @@ func (b *allocations) Conflict(id jobid.ID, r *rset.R) error  { return b.conflic
 
 // Each calls f with all that is booked.
 func (b *allocations) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {
-	b.list.All(func(s stretch) bool {
+	b.tree.Ascend(func(s stretch) bool {
 		for h := range s.shares {
 			for _, k := range h.what.Kinds() {
 				for id := range k.IDs.All() {

@@ -51,7 +51,7 @@ type machine struct {
 func (m *machine) begin(cfg Config) (err error) {
 	m.core = newCore(cfg.Volatile)
 	m.cfg, m.offline = cfg, cfg.Offline
-	m.timers, m.scratch = newTimers(), new(perilog.Scratch)
+	m.timers, m.allocations, m.scratch = newTimers(), newAllocations(), new(perilog.Scratch)
 	m.sched, m.exec.core, m.purger.core = newScheduler(&m.core), &m.core, &m.core
 	if err := m.configure(cfg); err != nil {
 		return err

@@ -22,7 +22,7 @@ const module = "github.com/joblife/joblife"
 // and forAll: packages of this module by their folder, and modules by the names
 // of thirdParty. Tests may import every package, testify and rapid.
 var layout = map[string]string{
-	".":                "btree internal/rankmap " + belowRoot,
+	".":                "btree " + belowRoot,
 	"loop":             ". rset/alloc idset jobstate/jobid eventlog",
 	"joblifetest":      ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore purge/storetest rapid",
 	"perilog":          belowPerilog,
@@ -35,7 +35,7 @@ var layout = map[string]string{
 	"rset/hostlist":    "",
 	"rset/children":    "idset",
 	"rset/alloc":       "rset idset jobstate/jobid eventlog btree",
-	"rset/pool":        "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree internal/rankmap",
+	"rset/pool":        "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
 	"rset/sched":       "rset rset/alloc rset/pool rset/children idset jobstate/jobid jobstate/jobspec eventlog btree",
 	"jobstate":         "eventlog idset jobstate/jobid jobstate/fsd",
 	"jobstate/jobid":   "",
@@ -52,7 +52,6 @@ var layout = map[string]string{
 	"internal/jsonobj": "internal/guard",
 	"internal/logline": "internal/jsonobj",
 	"internal/race":    "",
-	"internal/rankmap": "",
 	"internal/refdata": "",
 	"internal/tidy":    "",
 }

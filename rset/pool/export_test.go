@@ -21,7 +21,7 @@ func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp,
 // Check returns an error if the indexes are not what the spans, the holders and the plans
 // make them, or equal neighbours are not one span. What a pool answers shows the rest.
 func (p *Pool) Check() error {
-	again := &Pool{fit: newFitTree(p.cfg.Fit)}
+	again := &Pool{spans: newRankTree(), fit: newFitTree(p.cfg.Fit)}
 	ends := 0
 	var err error
 	var before *span

@@ -9,7 +9,6 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/internal/rankmap"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/children"
 )
@@ -64,7 +63,7 @@ type Pool struct {
 	tally
 	alike     bool                            // all nodes of the inventory have the same
 	whole     *btree.BTreeG[fitItem]          // the inventory as if it were up and idle; never changed, only replaced
-	spans     rankmap.Map[*span]              // all ranks, by the first of each span
+	spans     *btree.BTreeG[rankItem]         // all ranks
 	fit       *btree.BTreeG[fitItem]          // the spans that are up and have something free
 	shortages shortages                       // since the last update
 	holders   *btree.BTreeG[jobItem[*holder]] // the jobs, by id
@@ -84,6 +83,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	p := &Pool{
 		cfg:        cfg,
 		expiration: inventory.Expiration(),
+		spans:      newRankTree(),
 		fit:        newFitTree(cfg.Fit),
 		holders:    newJobTree[*holder](),
 		planned:    newJobTree[*plan](),
@@ -199,8 +199,8 @@ func (p *Pool) Idle() (nodes, spare, cores int64) { return p.idle, p.spare, p.co
 func (p *Pool) Uniform() bool { return p.alike && p.parts == 0 }
 
 func (p *Pool) each(f func(sp *span)) {
-	p.spans.All(func(sp *span) bool {
-		f(sp)
+	p.spans.Ascend(func(it rankItem) bool {
+		f(it.sp)
 		return true
 	})
 }

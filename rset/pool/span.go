@@ -122,6 +122,16 @@ func (s *state) overlaps() bool {
 	return false
 }
 
+// A rankItem finds a span by its first rank.
+type rankItem struct {
+	first uint32
+	sp    *span
+}
+
+func newRankTree() *btree.BTreeG[rankItem] {
+	return btree.NewG(degree, func(a, b rankItem) bool { return a.first < b.first })
+}
+
 // A jobItem finds a holder or a plan by its job.
 type jobItem[T any] struct {
 	id jobid.ID
@@ -174,20 +184,27 @@ func newFitTree(fit Fit) *btree.BTreeG[fitItem] {
 
 // at returns the span that has a rank, nil if there is none.
 func (p *Pool) at(rank uint32) *span {
-	var room [1]*span
-	for _, sp := range p.touching(room[:0], rank, rank) {
-		return sp
-	}
-	return nil
+	var found *span
+	p.spans.DescendLessOrEqual(rankItem{first: rank}, func(it rankItem) bool {
+		if it.sp.last >= rank {
+			found = it.sp
+		}
+		return false
+	})
+	return found
 }
 
 // touching appends the spans that have ranks of a range, in order.
 func (p *Pool) touching(dst []*span, first, last uint32) []*span {
 	n := len(dst)
-	dst = p.spans.Append(dst, first, last)
-	if len(dst) > n && dst[n].last < first {
-		return slices.Delete(dst, n, n+1)
-	}
+	p.spans.DescendLessOrEqual(rankItem{first: last}, func(it rankItem) bool {
+		if it.sp.last < first {
+			return false
+		}
+		dst = append(dst, it.sp)
+		return it.first > first
+	})
+	slices.Reverse(dst[n:])
 	return dst
 }
 
@@ -260,7 +277,7 @@ func (p *Pool) replace(old, made []*span) {
 	}
 	for i, sp := range old {
 		if i >= len(made) || made[i].first != sp.first { // else insert overwrites it
-			p.spans.Delete(sp.first)
+			p.spans.Delete(rankItem{first: sp.first})
 		}
 		if sp.fits() {
 			p.fit.Delete(sp.item())
@@ -273,7 +290,7 @@ func (p *Pool) replace(old, made []*span) {
 }
 
 func (p *Pool) insert(sp *span) {
-	p.spans.Set(sp.first, sp)
+	p.spans.ReplaceOrInsert(rankItem{sp.first, sp})
 	if sp.fits() {
 		p.fit.ReplaceOrInsert(sp.item())
 	}
