@@ -116,7 +116,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		return err
 	}
 	j.r = plain
-	if !j.job().HasFlag(flagBypass) {
+	if j.hidden = j.job().HasFlag(flagBypass); !j.hidden {
 		m.allocations.add(j.id, plain)
 	}
 	if j.rare != nil {
@@ -240,7 +240,7 @@ func (in SetExpiration) dispatch(m *machine) error {
 	if err := m.change(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err
 	}
-	if !j.job().HasFlag(flagBypass) {
+	if !j.hidden {
 		m.sched.expire(j.id, in.Expiration)
 	}
 	m.exec.expire(j, in.Expiration)
