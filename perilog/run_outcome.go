@@ -56,9 +56,6 @@ func (r *run) isOf(g group) bool {
 
 // groups has the leader of a single command too if the ranks do not show how it ended.
 func (r *run) groups() []group {
-	if r.spec.PerRank && len(r.slots) > 0 && !slices.ContainsFunc(r.slots, func(s slot) bool { return s.cause != causeOK }) {
-		return []group{{causeOK, 0, r.spec.Ranks.Clone()}} // as most end
-	}
 	var groups []group
 	add := func(rank uint32, s *slot) {
 		key := group{cause: s.cause, code: s.code()}
