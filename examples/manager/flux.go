@@ -183,9 +183,7 @@ func (b *broker) receive(f *flux.Message) {
 	switch f.Type {
 	case flux.TypeRequest:
 		if f.Topic == serviceName+".ping" && f.Rolemask != 0 {
-			r := f.Pong()
-			r.UserID, r.Rolemask = f.UserID, f.Rolemask // for senderOf
-			_ = b.conn.Send(r)
+			_ = b.reply(f, f.Pong())
 			return
 		}
 		b.request(f, m)
@@ -251,10 +249,14 @@ func errorText(f *flux.Message) string {
 // malformed answers a request whose payload is no JSON object.
 func (b *broker) malformed(f *flux.Message, err error) {
 	if f.Type == flux.TypeRequest && !f.Flags.Has(flux.FlagNoResponse) {
-		r := f.RespondError(errno.Protocol, err.Error())
-		r.UserID, r.Rolemask = f.UserID, f.Rolemask // for senderOf
-		_ = b.conn.Send(r)
+		_ = b.reply(f, f.RespondError(errno.Protocol, err.Error()))
 	}
+}
+
+// reply sends the answer to a request. The keeper has to know whose it is: see senderOf.
+func (b *broker) reply(f *flux.Message, r flux.Message) error {
+	r.UserID, r.Rolemask = f.UserID, f.Rolemask
+	return b.conn.Send(r)
 }
 
 func (b *broker) request(f *flux.Message, m message) {
