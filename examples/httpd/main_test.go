@@ -196,11 +196,12 @@ func TestAControlLineSurvivesKill9(t *testing.T) {
 	d.args[len(d.args)-1] = fmt.Sprintf(`{"epilogs":[{"command":["sh","-c",%q]}]}`, epilog)
 	d.start()
 	job := d.submit(2, "true")
-	next := d.submit(1, d.in("n")) // on node 1; its epilog is on node 0
+	next := d.submit(1, d.in("n")+d.until("end-n")+"true") // on node 1; its epilog is on node 0
 	proctest.Await(t, filepath.Join(d.dir, "trace"), "n\n", 1)
 	d.kill()
 	d.start()
 	d.holders(job, next)
+	d.touch("end-n")
 	d.touch("end-e")
 	require.Equal(t, 1, strings.Count(d.log(job), `"perilog-release"`))
 	require.NotContains(t, d.log(job)+d.log(next), "exception")
