@@ -8,16 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/nodes"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -33,13 +31,10 @@ type Cluster struct {
 
 	manager *joblife.Manager
 	report  func(error)
-	nodes   []*runner
+	nodes   []*Runner
 
-	mu       sync.Mutex             // what nodes say comes from any goroutine
-	put      func(...joblife.Input) // from Run on
-	executor exec.Executor
-	sessions []exec.Session
-	timer    *time.Timer
+	executor *nodes.Nodes
+	sessions []exec.Session  // like done, for executor.Do and command
 	done     []chan struct{} // closed when a node has done what it was asked last
 }
 
@@ -69,21 +64,21 @@ func (p *Program) open() (*Cluster, error) {
 
 // newCluster returns n nodes with what they run.
 func newCluster(dir string, n int, report func(error)) (*Cluster, error) {
-	c := &Cluster{report: report, nodes: make([]*runner, n), sessions: make([]exec.Session, n), done: make([]chan struct{}, n)}
-	c.timer = time.AfterFunc(time.Hour, func() { c.execute(new(joblife.Ready)) })
-	c.mu.Lock() // a task of an earlier life may end at any time
-	defer c.mu.Unlock()
+	c := &Cluster{report: report, nodes: make([]*Runner, n), sessions: make([]exec.Session, n), done: make([]chan struct{}, n)}
+	c.executor = &nodes.Nodes{Command: c.command, Warn: report}
 	idle := make(chan struct{})
 	close(idle)
-	for rank := range c.nodes {
-		var err error
-		c.done[rank] = idle
-		c.nodes[rank], err = newRunner(filepath.Join(dir, fmt.Sprint("node-", rank)), rank, func(task exec.Task) { c.said(rank, task) }, c.warn)
-		if err != nil {
-			return nil, err
+	var err error
+	c.executor.Do(func(*exec.Executor) { // a task of an earlier life may end at any time
+		for rank := range c.nodes {
+			c.done[rank] = idle
+			c.nodes[rank], err = NewRunner(filepath.Join(dir, fmt.Sprint("node-", rank)), rank, func(task exec.Task) { c.said(rank, task) }, c.warn)
+			if err != nil {
+				return
+			}
 		}
-	}
-	return c, nil
+	})
+	return c, err
 }
 
 // restore restores the manager, and gives the scheduler the nodes.
@@ -100,24 +95,11 @@ func (c *Cluster) restore() error {
 		return err
 	}
 	c.manager = m
-	c.recover(left)
+	c.executor.Recover(left)
 	if err := p.Scheduler.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
 		return err
 	}
 	return p.Scheduler.Drain(c.givenUp())
-}
-
-// recover has the executor hear what a restart of the manager has left.
-func (c *Cluster) recover(left joblife.Recovered) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, u := range left.Unresolved {
-		c.warn(c.executor.Recover(u.Job, u.Unresolved))
-	}
-	for _, q := range left.Quarantined {
-		c.warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
-		c.executor.Keep(q.Job)
-	}
 }
 
 // givenUp returns the ranks where an action runs for which the manager does not wait any more.
@@ -128,7 +110,7 @@ func (c *Cluster) givenUp() *idset.Set {
 	}
 	ranks := new(idset.Set)
 	for rank, node := range c.nodes {
-		for _, st := range node.list() {
+		for _, st := range node.List() {
 			if st.State == exec.TaskRunning && st.Task.Action != (jobstate.ActionKey{}) && !held[st.Task.Job].Contains(uint32(rank)) {
 				ranks.Insert(uint32(rank))
 				c.warn(fmt.Errorf("node %d is drained: %v was given up, and still runs", rank, st.Task))
@@ -140,122 +122,40 @@ func (c *Cluster) givenUp() *idset.Set {
 
 // connect begins the sessions of all nodes.
 func (c *Cluster) connect() (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for rank, node := range c.nodes {
-		s, helloErr := c.executor.Hello(uint32(rank), node.list())
-		c.sessions[rank], err = s, errors.Join(err, helloErr)
-	}
-	c.act()
+	c.executor.Do(func(x *exec.Executor) {
+		for rank, node := range c.nodes {
+			s, helloErr := x.Hello(uint32(rank), node.List())
+			c.sessions[rank], err = s, errors.Join(err, helloErr)
+		}
+	})
 	return err
 }
 
 // said takes what a node says now: by this time the task may be forgotten, and another one
 // with its name may run. Before its session begins, its hello will say it.
 func (c *Cluster) said(rank int, task exec.Task) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	st, ok := c.nodes[rank].last(task)
-	if !ok {
-		return
-	}
-	if err := c.executor.Update(c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
-		c.warn(err)
-	}
-	c.act()
+	c.executor.Do(func(x *exec.Executor) {
+		st, ok := c.nodes[rank].Last(task)
+		if !ok {
+			return
+		}
+		if err := x.Update(c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
+			c.warn(err)
+		}
+	})
 }
 
-// execute does what the manager wants done by the executor and its nodes. It warns of drains, which
-// are the scheduler's, and of faults.
-func (c *Cluster) execute(rd *joblife.Ready) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, msg := range rd.Exec {
-		c.warn(c.executor.Handle(msg))
-	}
-	for _, r := range rd.Raised {
-		if r.Severity == 0 {
-			c.executor.Kill(r.Job)
-		}
-	}
-	for _, l := range rd.Launch {
-		c.warn(c.executor.Launch(l.Job, l.Launch))
-	}
-	for _, s := range rd.Signal {
-		c.executor.Signal(s.Job, s.Signal)
-	}
-	for _, e := range rd.Journal {
-		if e.Entry.Name == jobstate.EventClean {
-			c.executor.Forget(e.Job, false)
-		}
-	}
-	for _, r := range rd.Append {
-		if endsHousekeeping(r) {
-			c.executor.Forget(r.Job, true)
-		}
-	}
-	for _, d := range rd.Drain {
-		c.warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
-	}
-	for _, f := range rd.Faults {
-		c.warn(f)
-	}
-	c.act()
-}
-
-// endsHousekeeping reports whether a record says that the last node of a job went back. A final
-// Free says so too, but only in a session of the scheduler.
-func endsHousekeeping(r joblife.Record) bool {
-	if r.Kind != joblife.RecordHousekeeping {
-		return false
-	}
-	var ev jobstate.Event
-	if e, err := eventlog.Parse(r.Data); err != nil || ev.Decode(e) != nil {
-		return false
-	}
-	c, ok := ev.Context().(*jobstate.ReleaseContext)
-	return ok && c.Final
-}
-
-// refused warns of an input that the manager has refused. A lost prolog of a job that is
-// ending does not run again.
-func (c *Cluster) refused(in joblife.Input, err error) {
-	c.warn(err)
-	if in, ok := in.(joblife.Rerun); ok {
-		c.put(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "executor"})
-	}
-}
-
-// act does what the executor wants done. Each node does it in order. A start waits for a disk,
-// and neither the manager nor another node does.
-func (c *Cluster) act() {
-	todo := c.executor.Take(eventlog.FromTime(time.Now()))
-	for _, cmd := range todo.Commands {
-		args := c.args(cmd)
-		for rank := range cmd.Ranks.All() {
-			before, done := c.done[rank], make(chan struct{})
-			c.done[rank] = done
-			go func() {
-				<-before
-				c.warn(c.nodes[rank].do(cmd, args))
-				close(done)
-			}()
-		}
-	}
-	for _, r := range todo.Responses {
-		c.put(joblife.ExecResponse(r))
-	}
-	for _, r := range todo.Refused {
-		c.put(joblife.ExecRefused(r))
-	}
-	for _, r := range todo.Reports {
-		c.put(joblife.Report{Job: r.Job, Report: r.Report})
-	}
-	for _, r := range todo.Missing {
-		c.put(joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
-	}
-	if todo.Deadline > 0 {
-		c.timer.Reset(time.Until(todo.Deadline.Time()))
+// command sends a command to its nodes. Each does them in order. A start waits for a disk, and
+// neither the manager nor another node does.
+func (c *Cluster) command(cmd exec.Command, args []string) {
+	for rank := range cmd.Ranks.All() {
+		before, done := c.done[rank], make(chan struct{})
+		c.done[rank] = done
+		go func() {
+			<-before
+			c.warn(c.nodes[rank].Do(cmd, args))
+			close(done)
+		}()
 	}
 }
 
@@ -268,26 +168,11 @@ func (c *Cluster) close() error {
 
 // wait waits until the nodes have done what they were asked before.
 func (c *Cluster) wait() {
-	c.mu.Lock()
-	asked := slices.Clone(c.done)
-	c.mu.Unlock()
+	var asked []chan struct{}
+	c.executor.Do(func(*exec.Executor) { asked = slices.Clone(c.done) })
 	for _, done := range asked {
 		<-done
 	}
-}
-
-// args returns the program that a command starts.
-func (c *Cluster) args(cmd exec.Command) []string {
-	switch {
-	case cmd.Launch != nil:
-		return cmd.Launch.Command
-	case cmd.Start != nil:
-		spec, err := jobspec.Parse(cmd.Start.Jobspec)
-		if c.warn(err); err == nil {
-			return spec.Command()
-		}
-	}
-	return nil
 }
 
 func (c *Cluster) warn(err error) {

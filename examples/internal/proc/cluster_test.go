@@ -66,8 +66,8 @@ func (l *clusterLine) reported(kind perilog.ReportKind) (lines []string) {
 	return lines
 }
 
-// nodes returns the resources of n nodes.
-func nodes(t *testing.T, n uint32) *rset.R {
+// resources returns the resources of n nodes.
+func resources(t *testing.T, n uint32) *rset.R {
 	t.Helper()
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, n-1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func (l *clusterLine) begin(t *testing.T, dir string, n int) *Cluster {
 	t.Helper()
 	c, err := newCluster(dir, n, func(err error) { t.Error(err) })
 	require.NoError(t, err)
-	c.put = l.put
+	c.executor.Put = l.put
 	return c
 }
 
@@ -93,7 +93,7 @@ func (l *clusterLine) begin(t *testing.T, dir string, n int) *Cluster {
 func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 	const jobs, size = 12, 3
 	first := new(clusterLine)
-	r := nodes(t, size)
+	r := resources(t, size)
 	c := first.begin(t, t.TempDir(), size)
 	var wait sync.WaitGroup
 	for id := range jobid.ID(jobs) {
@@ -101,11 +101,11 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 			wait.Go(func() { require.NoError(t, c.connect()) })
 		}
 		wait.Go(func() {
-			c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
+			c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
 			if id%4 == 3 {
-				c.execute(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
+				c.executor.Execute(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
 			}
-			c.execute(cleaned(id))
+			c.executor.Execute(cleaned(id))
 		})
 	}
 	wait.Wait()
@@ -113,7 +113,7 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 
 	await(t, "jobs do not end", func() bool {
 		for _, node := range c.nodes {
-			if len(node.list()) > 0 {
+			if len(node.List()) > 0 {
 				return false
 			}
 		}
@@ -125,17 +125,17 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 func TestASlowNodeDelaysNoOther(t *testing.T) {
 	l := new(clusterLine)
 	c := l.begin(t, t.TempDir(), 2)
-	r := nodes(t, 2)
+	r := resources(t, 2)
 	require.NoError(t, c.connect())
 	c.nodes[0].mu.Lock()
-	c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
-	c.execute(cleaned(5))
-	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].list()) == 1 })
+	c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
+	c.executor.Execute(cleaned(5))
+	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].List()) == 1 })
 	require.Empty(t, c.nodes[0].tasks)
 	c.nodes[0].mu.Unlock()
 	await(t, "the job does not end", func() bool { return l.finished(3<<8) == 1 })
 	c.wait()
-	require.Empty(t, slices.Concat(c.nodes[0].list(), c.nodes[1].list()))
+	require.Empty(t, slices.Concat(c.nodes[0].List(), c.nodes[1].List()))
 }
 
 // Each life of a manager hears a control line once, while its action runs.
@@ -150,11 +150,11 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		l := new(clusterLine)
 		c := l.begin(t, dir, 1)
 		if life > 0 {
-			c.recover(joblife.Recovered{Unresolved: lost})
+			c.executor.Recover(joblife.Recovered{Unresolved: lost})
 		}
 		require.NoError(t, c.connect())
 		if life == 0 {
-			c.execute(ask)
+			c.executor.Execute(ask)
 		}
 		await(t, "the line is not heard", func() bool { return len(l.reported(perilog.ReportOutput)) > 0 })
 		if life > 0 {
@@ -162,9 +162,9 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		}
 		await(t, "it does not end", func() bool { return life == 0 || len(l.reported(perilog.ReportExited)) > 0 })
 		require.Equal(t, []string{"perilog-control: 1"}, l.reported(perilog.ReportOutput))
-		c.execute(cleaned(7)) // forgets what has ended
+		c.executor.Execute(cleaned(7)) // forgets what has ended
 	}
-	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).list()) == 0 })
+	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).List()) == 0 })
 }
 
 // Without a session of the scheduler no Free tells that the last node went back, but the log does.
@@ -172,7 +172,7 @@ func TestHousekeepingIsForgottenWhenItsLogEnds(t *testing.T) {
 	l := new(clusterLine)
 	c := l.begin(t, t.TempDir(), 1)
 	require.NoError(t, c.connect())
-	c.execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{
+	c.executor.Execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{
 		Action: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping}, Attempt: 1, Ranks: idset.Of(0), Command: []string{"true"},
 	}}}})
 	await(t, "it does not end", func() bool { return len(l.reported(perilog.ReportExited)) > 0 })
@@ -180,11 +180,11 @@ func TestHousekeepingIsForgottenWhenItsLogEnds(t *testing.T) {
 		text := fmt.Sprintf(`{"timestamp":1.0,"name":"release","context":{"ranks":"0","final":%v}}`+"\n", final)
 		return &joblife.Ready{Append: []joblife.Record{{Job: 7, Kind: joblife.RecordHousekeeping, Data: []byte(text)}}}
 	}
-	c.execute(release(false))
-	c.execute(cleaned(7))
-	require.Len(t, c.nodes[0].list(), 1)
-	c.execute(release(true))
-	await(t, "its record stays", func() bool { return len(c.nodes[0].list()) == 0 })
+	c.executor.Execute(release(false))
+	c.executor.Execute(cleaned(7))
+	require.Len(t, c.nodes[0].List(), 1)
+	c.executor.Execute(release(true))
+	await(t, "its record stays", func() bool { return len(c.nodes[0].List()) == 0 })
 }
 
 // Tasks of an earlier life end while the next one opens its nodes.
@@ -194,13 +194,13 @@ func TestTasksEndWhileAClusterBegins(t *testing.T) {
 	earlier := open(t, filepath.Join(dir, "node-0"))
 	for id := range jobid.ID(jobs) {
 		command := []string{"sh", "-c", "while ! test -e " + dir + "/go; do sleep .001; done; exit 3"}
-		require.NoError(t, earlier.do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
+		require.NoError(t, earlier.Do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
 	c := l.begin(t, dir, 500)
-	r := nodes(t, 1)
+	r := resources(t, 1)
 	for id := range jobid.ID(jobs) {
-		c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
+		c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
 	}
 	require.NoError(t, c.connect())
 	await(t, "statuses are lost", func() bool { return l.finished(3<<8) == jobs })
@@ -213,15 +213,15 @@ func TestTheEnvironmentOfTasks(t *testing.T) {
 	command := []string{"sh", "-c", "echo $FLUX_JOB_ID $JOBLIFE_RANK >>" + out}
 	c := l.begin(t, t.TempDir(), 2)
 	require.NoError(t, c.connect())
-	r := nodes(t, 2)
+	r := resources(t, 2)
 	spec, err := jobspec.New(jobspec.Job{Command: command})
 	require.NoError(t, err)
 	text, err := spec.MarshalJSON()
 	require.NoError(t, err)
 	for _, key := range []jobstate.ActionKey{{Kind: jobstate.ActionProlog}, {Kind: jobstate.ActionEpilog}, perilog.Housekeeping()} {
-		c.execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{Action: key, Attempt: 1, Ranks: idset.Of(1), Command: command}}}})
+		c.executor.Execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{Action: key, Attempt: 1, Ranks: idset.Of(1), Command: command}}}})
 	}
-	c.execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 8, Jobspec: text, R: r}}})
+	c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 8, Jobspec: text, R: r}}})
 	await(t, "they do not end", func() bool { return l.finished(0) == 1 && len(l.reported(perilog.ReportExited)) == 3 })
 	ran, err := os.ReadFile(out)
 	require.NoError(t, err)

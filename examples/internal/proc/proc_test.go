@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
-	beShim()
+	Shim()
 	proctest.Main(m, program)
 }
 
@@ -66,9 +66,9 @@ func program() {
 		ossignal.Ignore(syscall.SIGXFSZ)
 		_ = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: headLength + 9, Max: headLength + 9})
 	}
-	r, err := newRunner(os.Getenv("PROC_DIR"), 0, func(exec.Task) {}, nil)
+	r, err := NewRunner(os.Getenv("PROC_DIR"), 0, func(exec.Task) {}, nil)
 	if err == nil {
-		err = r.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", os.Getenv("PROC_COMMAND")})
+		err = r.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", os.Getenv("PROC_COMMAND")})
 	}
 	if err == nil {
 		fmt.Println("started")
@@ -100,7 +100,7 @@ func life(t *testing.T, dir, command, crash string) {
 
 // A node is a runner of the test's own process, and what has changed.
 type node struct {
-	*runner
+	*Runner
 	t    *testing.T
 	said chan exec.Task
 	// What it was warned of.
@@ -110,34 +110,34 @@ type node struct {
 func open(t *testing.T, dir string) *node {
 	t.Helper()
 	n := &node{t: t, said: make(chan exec.Task, 100)}
-	r, err := newRunner(dir, 0, func(task exec.Task) { n.said <- task }, func(err error) { n.damaged = append(n.damaged, err) })
+	r, err := NewRunner(dir, 0, func(task exec.Task) { n.said <- task }, func(err error) { n.damaged = append(n.damaged, err) })
 	require.NoError(t, err)
-	n.runner = r
+	n.Runner = r
 	return n
 }
 
 func (n *node) start(command string) {
 	n.t.Helper()
-	require.NoError(n.t, n.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command}))
+	require.NoError(n.t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"sh", "-c", command}))
 }
 
 func (n *node) signal(signal int) {
 	n.t.Helper()
-	require.NoError(n.t, n.do(exec.Command{Kind: exec.CommandSignal, Task: task, Signal: signal}, nil))
+	require.NoError(n.t, n.Do(exec.Command{Kind: exec.CommandSignal, Task: task, Signal: signal}, nil))
 }
 
 // ends waits for the end of the task, and forgets it.
 func (n *node) ends() (last exec.TaskStatus) {
 	n.t.Helper()
-	for last, _ = n.last(task); last.State == exec.TaskRunning || last.State == ""; last, _ = n.last(task) {
+	for last, _ = n.Last(task); last.State == exec.TaskRunning || last.State == ""; last, _ = n.Last(task) {
 		select {
 		case <-n.said:
 		case <-time.After(8 * time.Second):
 			n.t.Fatal("the task does not end")
 		}
 	}
-	require.NoError(n.t, n.do(exec.Command{Kind: exec.CommandForget, Task: task}, nil))
-	require.Empty(n.t, n.list())
+	require.NoError(n.t, n.Do(exec.Command{Kind: exec.CommandForget, Task: task}, nil))
+	require.Empty(n.t, n.List())
 	left, err := os.ReadDir(n.dir)
 	require.NoError(n.t, err)
 	require.Empty(n.t, left)
@@ -188,7 +188,7 @@ func TestATaskRunsOnceWhereverTheProgramIsKilled(t *testing.T) {
 			command := "echo ran >>" + out + "; sleep .2; exit 3"
 			life(t, dir, command, point)
 			n := open(t, dir)
-			if len(n.list()) == 0 {
+			if len(n.List()) == 0 {
 				require.Zero(t, countLines(t, out))
 				n.start(command)
 			}
@@ -207,7 +207,7 @@ func TestControlLinesOutliveTheProgram(t *testing.T) {
 	n := open(t, dir)
 	var st exec.TaskStatus
 	await(t, "there are no lines", func() bool {
-		st, _ = n.last(task)
+		st, _ = n.Last(task)
 		return len(st.Lines) == 2
 	})
 	require.Equal(t, exec.TaskRunning, st.State)
@@ -251,7 +251,7 @@ func TestATaskThatEndedWhileNobodyLookedKeepsItsStatus(t *testing.T) {
 	life(t, dir, "exit 5", "")
 	await(t, "the shim does not end", func() bool {
 		n := open(t, dir)
-		list := n.list()
+		list := n.List()
 		return len(list) == 1 && list[0].State == exec.TaskReleased
 	})
 	open(t, dir).status(exec.TaskReleased, 5<<8)
@@ -344,7 +344,7 @@ func TestARecordWithoutAShimIsLost(t *testing.T) {
 	rec, err = create(dir, task, []string{"x"})
 	require.NoError(t, err)
 	require.NoError(t, rec.file.Close())
-	require.Empty(t, open(t, dir).list(), "it was never started")
+	require.Empty(t, open(t, dir).List(), "it was never started")
 }
 
 func TestAnyTaskHasARecord(t *testing.T) {
@@ -355,13 +355,13 @@ func TestAnyTaskHasARecord(t *testing.T) {
 		if key.Kind != 0 {
 			task.Attempt = 3
 		}
-		require.NoError(t, n.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}))
+		require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}))
 		await(t, "the task does not end", func() bool {
-			st, _ := n.last(task)
+			st, _ := n.Last(task)
 			return st.State == exec.TaskReleased
 		})
 	}
-	await(t, "another life finds other tasks", func() bool { return slices.Equal(words(n.list()), words(open(t, dir).list())) })
+	await(t, "another life finds other tasks", func() bool { return slices.Equal(words(n.List()), words(open(t, dir).List())) })
 }
 
 func words(list []exec.TaskStatus) (words []string) {
@@ -379,10 +379,10 @@ func TestATornRecordStartedNothing(t *testing.T) {
 	shim, err := os.OpenFile(path(dir, task)+".news", os.O_RDWR, 0)
 	require.NoError(t, err)
 	n := open(t, dir)
-	require.Empty(t, n.list())
+	require.Empty(t, n.List())
 	require.ErrorIs(t, errors.Join(n.damaged...), errTorn, "it has a shim, so something may run")
 	require.NoError(t, errors.Join(rec.file.Close(), shim.Close()))
-	require.Empty(t, open(t, dir).list())
+	require.Empty(t, open(t, dir).List())
 	_, err = os.Stat(path(dir, task) + ".task")
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
@@ -390,15 +390,15 @@ func TestATornRecordStartedNothing(t *testing.T) {
 func TestWhatCannotBeStartedFails(t *testing.T) {
 	n := open(t, t.TempDir())
 	start := exec.Command{Kind: exec.CommandStart, Task: task}
-	require.NoError(t, n.do(start, []string{"/no/such/program"}))
+	require.NoError(t, n.Do(start, []string{"/no/such/program"}))
 	require.Equal(t, "no such file or directory", n.ends().Note)
-	require.ErrorContains(t, n.do(start, nil), "no command")
+	require.ErrorContains(t, n.Do(start, nil), "no command")
 	require.Equal(t, "no command", n.ends().Note)
-	require.ErrorContains(t, n.do(start, []string{strings.Repeat("x", maxBody)}), "too long")
+	require.ErrorContains(t, n.Do(start, []string{strings.Repeat("x", maxBody)}), "too long")
 	n.status(exec.TaskFailed, 0)
 	require.NoError(t, os.Remove(n.dir))
-	require.Error(t, n.do(start, []string{"true"}))
-	require.ErrorIs(t, n.do(exec.Command{Kind: "run"}, nil), errors.ErrUnsupported)
+	require.Error(t, n.Do(start, []string{"true"}))
+	require.ErrorIs(t, n.Do(exec.Command{Kind: "run"}, nil), errors.ErrUnsupported)
 }
 
 func TestAFullDiskDelaysAStatus(t *testing.T) {
@@ -484,8 +484,8 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 		dir := damage(t, stateRunning, change)
 		n := open(t, dir)
 		require.ErrorIs(t, errors.Join(n.damaged...), errDamaged, name)
-		require.Empty(t, n.list())
-		require.ErrorIs(t, n.do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}), os.ErrExist, name)
+		require.Empty(t, n.List())
+		require.ErrorIs(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}), os.ErrExist, name)
 		require.FileExists(t, path(dir, task)+".task", name)
 	}
 	for _, text := range []string{"", string(head(stateStarting, 0)[:9]), strings.Repeat("\x00", 500)} {
@@ -496,7 +496,7 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 			_, err := f.WriteAt([]byte(text), 0)
 			return err
 		})
-		require.Empty(t, open(t, dir).list())
+		require.Empty(t, open(t, dir).List())
 		require.NoFileExists(t, path(dir, task)+".task")
 	}
 }
@@ -531,15 +531,15 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 	n := open(t, dir)
 	n.start("sleep 60")
 	other := exec.Task{Job: 8}
-	require.NoError(t, n.do(exec.Command{Kind: exec.CommandStart, Task: other}, []string{"sleep", "60"}))
+	require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: other}, []string{"sleep", "60"}))
 	mark := token(t, dir)
 	await(t, "it does not start", func() bool { return runs(mark) })
 	require.NoError(t, os.Truncate(path(dir, task)+".task", headLength+9))
 	next := open(t, dir)
 	require.ErrorIs(t, errors.Join(next.damaged...), errDamaged)
-	require.Len(t, next.list(), 1)
+	require.Len(t, next.List(), 1)
 	await(t, "it is not killed", func() bool { return !runs(mark) })
-	require.NoError(t, next.do(exec.Command{Kind: exec.CommandSignal, Task: other, Signal: 9}, nil))
+	require.NoError(t, next.Do(exec.Command{Kind: exec.CommandSignal, Task: other, Signal: 9}, nil))
 	require.Equal(t, other, <-next.said)
 }
 

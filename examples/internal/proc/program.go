@@ -19,6 +19,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -42,7 +43,7 @@ type Scheduler interface {
 // New returns a program of this user whose Manager makes ids, and defines its flags. It does
 // not return if this process is a shim.
 func New(name string) *Program {
-	beShim()
+	Shim()
 	p := &Program{Name: name, Journal: func([]joblife.JournalEntry) {}}
 	p.Manager.Owner, p.Manager.Epoch = uint32(os.Getuid()), time.Unix(1_700_000_000, 0)
 	actions := &p.Manager.Actions
@@ -91,23 +92,23 @@ func (p *Program) Run(serve func(context.Context, *Cluster) error) error {
 		Store:     c.Store,     // durably, before anything else
 		Scheduler: p.Scheduler, // serves jobs in the order of their priority
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
-			c.execute(rd)         // prologs, jobs and epilogs
-			p.Journal(rd.Journal) // what became of jobs, for users
+			c.executor.Execute(rd) // prologs, jobs and epilogs
+			p.Journal(rd.Journal)  // what became of jobs, for users
 		},
-		Refused: c.refused, // nothing has changed
+		Refused: c.executor.Refused, // nothing has changed
 	})
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil) // the Loop may end first
-	c.mu.Lock()
-	c.put = func(inputs ...joblife.Input) {
-		if err := c.Put(inputs...); err != nil {
-			end(err) // a restart repairs it
+	c.executor.Do(func(*exec.Executor) {
+		c.executor.Put = func(inputs ...joblife.Input) {
+			if err := c.Put(inputs...); err != nil {
+				end(err) // a restart repairs it
+			}
 		}
-	}
-	c.mu.Unlock()
+	})
 	go func() {
 		asked, stop := ossignal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(asked, stop) // the next signal ends the program at once

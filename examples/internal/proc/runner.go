@@ -20,27 +20,30 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// A runner runs the tasks of one node. Any goroutine may use it, but for do.
-type runner struct {
+// A Runner runs the tasks of one node. Any goroutine may use it, but for do.
+type Runner struct {
 	dir  string
 	rank int
 	said func(exec.Task)
+
+	// Prepare, if set, changes the process of a task before it starts: its output, or its user.
+	Prepare func(exec.Task, *osexec.Cmd) error
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
 }
 
-// newRunner finds what runs in the folder of a node, and makes the folder if there is none.
+// NewRunner finds what runs in the folder of a node, and makes the folder if there is none.
 // One runner at a time uses it. Said is called by a goroutine of the runner when a task has
 // changed; last tells how.
 //
 // Warn gets each record that is damaged. It stays, so that its task does not start again, and
 // what its shim runs is killed; if it has none, look what runs, and remove the file.
-func newRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*runner, error) {
+func NewRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*Runner, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	r := &runner{dir: dir, rank: rank, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
+	r := &Runner{dir: dir, rank: rank, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -63,7 +66,7 @@ func newRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*r
 }
 
 // find finds a task of an earlier life.
-func (r *runner) find(name string) error {
+func (r *Runner) find(name string) error {
 	f, err := os.OpenFile(name+".task", os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -109,7 +112,7 @@ func shimLives(news *os.File) bool {
 }
 
 // watch waits for control lines and for the end of a shim, which closes its pipe of news.
-func (r *runner) watch(rec *record) {
+func (r *Runner) watch(rec *record) {
 	defer rec.file.Close()
 	defer rec.news.Close()
 	for {
@@ -142,7 +145,7 @@ func (r *runner) watch(rec *record) {
 }
 
 // change notes what became of a task, and says so.
-func (r *runner) change(st exec.TaskStatus) {
+func (r *Runner) change(st exec.TaskStatus) {
 	r.mu.Lock()
 	r.tasks[st.Task] = st
 	r.mu.Unlock()
@@ -166,24 +169,24 @@ func bury(rec *record) (exec.TaskStatus, error) {
 	return rec.status(), err
 }
 
-// list returns all tasks that are not forgotten, in the order of their texts.
-func (r *runner) list() []exec.TaskStatus {
+// List returns all tasks that are not forgotten, in the order of their texts.
+func (r *Runner) List() []exec.TaskStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.SortedFunc(maps.Values(r.tasks), func(a, b exec.TaskStatus) int { return strings.Compare(a.Task.String(), b.Task.String()) })
 }
 
-// last returns what became of a task, and false if there is no record of it.
-func (r *runner) last(task exec.Task) (exec.TaskStatus, bool) {
+// Last returns what became of a task, and false if there is no record of it.
+func (r *Runner) Last(task exec.Task) (exec.TaskStatus, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st, ok := r.tasks[task]
 	return st, ok
 }
 
-// do obeys a command for a node, one after the other, and may take long. Args are the program
+// Do obeys a command for a node, one after the other, and may take long. Args are the program
 // and its arguments, for a start. What cannot be started is said.
-func (r *runner) do(c exec.Command, args []string) (err error) {
+func (r *Runner) Do(c exec.Command, args []string) (err error) {
 	switch c.Kind {
 	case exec.CommandStart:
 		err = r.start(c.Task, args)
@@ -200,8 +203,8 @@ func (r *runner) do(c exec.Command, args []string) (err error) {
 	return err
 }
 
-func (r *runner) start(task exec.Task, args []string) error {
-	if _, ok := r.last(task); ok {
+func (r *Runner) start(task exec.Task, args []string) error {
+	if _, ok := r.Last(task); ok {
 		return nil
 	}
 	st := exec.TaskStatus{Task: task, State: exec.TaskRunning}
@@ -217,7 +220,7 @@ func (r *runner) start(task exec.Task, args []string) error {
 }
 
 // spawn starts the shim of a task, and returns the record, to be watched.
-func (r *runner) spawn(task exec.Task, args []string) (watched *record, err error) {
+func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err error) {
 	if len(args) == 0 {
 		return nil, errors.New("no command")
 	}
@@ -243,6 +246,11 @@ func (r *runner) spawn(task exec.Task, args []string) (watched *record, err erro
 	cmd.Env = append(os.Environ(), "FLUX_JOB_ID="+task.Job.String(), fmt.Sprint("JOBLIFE_RANK=", r.rank)) // the command inherits it
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if r.Prepare != nil {
+		if err := r.Prepare(task, cmd); err != nil {
+			return nil, err
+		}
+	}
 	cmd.ExtraFiles = []*os.File{rec.file}
 	for _, pipe := range []string{".signals", ".news"} {
 		f, err := os.OpenFile(name+pipe, os.O_RDWR, 0)
@@ -276,7 +284,7 @@ func signal(name string, sig syscall.Signal) error {
 	return err
 }
 
-func (r *runner) forget(task exec.Task) error {
+func (r *Runner) forget(task exec.Task) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if st, ok := r.tasks[task]; !ok || st.State == exec.TaskRunning {

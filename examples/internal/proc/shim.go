@@ -26,8 +26,8 @@ const (
 
 const grace = time.Second // from SIGTERM to SIGKILL, for what a command leaves
 
-// beShim does not return if this process is a shim.
-func beShim() {
+// Shim does not return if this process is a shim.
+func Shim() {
 	if len(os.Args) != 1 || os.Args[0] != shimName {
 		return
 	}
