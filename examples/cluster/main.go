@@ -1,4 +1,225 @@
+//go:build unix
+
 // Command cluster is a resource manager for many machines, on NATS JetStream.
+//
+//	cluster up &                  # a server, a manager, a standby and 8 nodes on this machine
+//	cluster run -N 2 hostname     # runs a job, and prints its output
+//	cluster submit -N 8 sleep 60  # prints its id
+//	cluster jobs
+//
+// [README.md] says how it is built, what is guaranteed, and how to run it on many machines.
+//
+// [README.md]: https://pkg.go.dev/github.com/joblife/joblife/examples/cluster
 package main
 
-func main() {}
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/proc"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
+)
+
+// A file is cluster.json: what all processes of an instance have to know.
+type file struct {
+	URL      string         `json:"url"`
+	Instance wire.Instance  `json:"instance"`
+	Owner    uint32         `json:"owner"`
+	R        *rset.R        `json:"R"` // the inventory
+	Actions  perilog.Config `json:"actions"`
+	Replicas int            `json:"replicas,omitempty"`
+}
+
+// A program is one call of this command.
+type program struct {
+	*flag.FlagSet
+	file
+	dir  string
+	json bool
+	log  *slog.Logger
+	name string // of this process, never used before
+}
+
+// A command is a word after cluster.
+type command struct {
+	args, help string
+	define     func(*program) func(context.Context) error // defines flags
+}
+
+var commands map[string]command
+
+func init() {
+	commands = map[string]command{
+		"up":         {"", "start an instance on this machine", up},
+		"nats":       {"", "run a server for this machine", serveNATS},
+		"manager":    {"", "run a manager: active, or standing by", runManager},
+		"node":       {"RANK", "run a node", runNode},
+		"submit":     {"COMMAND...", "submit a job, and print its id", submit},
+		"run":        {"COMMAND...", "run a job, with its output and exit status", run},
+		"jobs":       {"", "list jobs", jobs},
+		"job":        {"ID", "tell of a job: why it waits, what holds its nodes, its events", job},
+		"wait":       {"ID", "wait until a job is over, and exit as it did", wait},
+		"watch":      {"[ID]", "print events as they come", watch},
+		"log":        {"ID", "print the output of a job", output},
+		"cancel":     {"ID...", "cancel jobs", cancel},
+		"urgency":    {"ID N", "set the urgency of a job: 0 holds it, 16 is the default", urgency},
+		"nodes":      {"", "list nodes, and what holds them", listNodes},
+		"drain":      {"RANKS", "take nodes out of service", drain},
+		"resume":     {"RANKS", "put nodes back into service", resume},
+		"purge":      {"", "purge jobs that are over", purgeJobs},
+		"takeover":   {"", "end the active manager in order, so that a standby takes over", takeover},
+		"status":     {"", "tell of the active manager", status},
+		"completion": {"", "print the completion for bash: source <(cluster completion)", completion},
+	}
+}
+
+func main() {
+	proc.Shim()
+	if err := start(os.Args[1:]); err != nil {
+		var code exitCode
+		if errors.As(err, &code) {
+			os.Exit(int(code))
+		}
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "cluster:", err)
+		}
+		os.Exit(2)
+	}
+}
+
+// An exitCode is how this program ends when that is not an error of its own.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprint("exit status ", int(c)) }
+
+func start(args []string) error {
+	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "-help" {
+		usage()
+		return flag.ErrHelp
+	}
+	c, ok := commands[args[0]]
+	if !ok {
+		return fmt.Errorf("there is no command %q: see cluster help", args[0])
+	}
+	p := &program{FlagSet: flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)}
+	p.Usage = func() {
+		fmt.Fprintf(os.Stderr, "usage: cluster %s [flags] %s\n%s\n", args[0], c.args, c.help)
+		p.PrintDefaults()
+	}
+	p.StringVar(&p.dir, "dir", cmp.Or(os.Getenv("CLUSTER_DIR"), filepath.Join(os.TempDir(), fmt.Sprint("joblife-cluster-", os.Getuid()))), "the `folder` of the instance, or $CLUSTER_DIR")
+	p.StringVar(&p.URL, "nats", "", "the `URL` of the server; empty: that of the folder")
+	p.BoolVar(&p.json, "json", false, "print JSON")
+	f := c.define(p)
+	if err := p.Parse(args[1:]); err != nil {
+		return errors.Join(flag.ErrHelp, err)
+	}
+	url := p.URL
+	if err := p.read(); err != nil && args[0] != "up" && args[0] != "completion" {
+		return err
+	}
+	p.URL = cmp.Or(url, p.URL, nats.DefaultURL)
+	host, _ := os.Hostname()
+	p.name = fmt.Sprintf("%s-%s-%d-%d", args[0], strings.ReplaceAll(host, ".", "-"), os.Getpid(), time.Now().UnixNano()%1e6)
+	p.log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("role", args[0])
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the next signal ends the program at once
+	return f(ctx)
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: cluster COMMAND [flags] [arguments]")
+	for _, name := range names() {
+		fmt.Fprintf(os.Stderr, "  %-10s %s\n", name, commands[name].help)
+	}
+	fmt.Fprintln(os.Stderr, "cluster COMMAND -h prints the flags of a command")
+}
+
+func names() []string {
+	var list []string
+	for name := range commands {
+		list = append(list, name)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func completion(*program) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := fmt.Printf("complete -W %q cluster\n", strings.Join(names(), " "))
+		return err
+	}
+}
+
+func (p *program) path() string { return filepath.Join(p.dir, "cluster.json") }
+
+// read reads the file of the instance.
+func (p *program) read() error {
+	text, err := os.ReadFile(p.path())
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: start an instance here with cluster up, or name its folder with -dir", err)
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &p.file)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", p.path(), err)
+	}
+	return nil
+}
+
+// write writes the file of a new instance.
+func (p *program) write() error {
+	text, err := json.MarshalIndent(p.file, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.path(), append(text, '\n'), 0o600)
+}
+
+// engine connects as a role.
+func (p *program) engine(ctx context.Context) (*engine.Engine, error) {
+	return engine.Open(ctx, engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name})
+}
+
+// client connects as the user.
+func (p *program) client() (*client.Client, error) {
+	return client.Open(p.URL, p.Instance, uint32(os.Getuid()))
+}
+
+// config is the Manager's.
+func (p *program) config() joblife.Config {
+	return joblife.Config{Owner: p.Owner, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: engine.MaxMessage / 8}
+}
+
+// alike returns nodes that are alike.
+func alike(nodes, cores int) (*rset.R, error) {
+	if min(nodes, cores) < 1 || max(nodes, cores) > 1<<20 {
+		return nil, errors.New("nodes and cores must be 1 to " + strconv.Itoa(1<<20))
+	}
+	return rset.New(rset.Config{Entries: []rset.Entry{{
+		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cores-1))},
+	}}})
+}

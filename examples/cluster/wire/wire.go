@@ -18,8 +18,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog/exec"
 )
@@ -61,6 +65,7 @@ type Up struct {
 	Epoch   uint64            `json:"epoch"`   // of the manager that it is for
 	Session string            `json:"session"` // the node's own, never used before
 	Seq     uint64            `json:"seq"`     // of the last status, also in a beat
+	Got     uint64            `json:"got"`     // the last Do
 	Hello   bool              `json:"hello,omitempty"`
 	Tasks   []exec.TaskStatus `json:"tasks,omitempty"` // all with Hello, else what changed
 }
@@ -80,8 +85,41 @@ type Order struct {
 	Kind   exec.CommandKind `json:"kind"`
 	Task   exec.Task        `json:"task"`
 	Args   []string         `json:"args,omitempty"`
-	UserID uint32           `json:"userid,omitempty"` // whose job it is
 	Signal int              `json:"signal,omitempty"`
+	Job    *Job             `json:"job,omitempty"` // of the start of a job
+}
+
+// A Job is what a node has to know of a job.
+type Job struct {
+	UserID uint32            `json:"userid"` // whose job it is
+	Dir    string            `json:"dir,omitempty"`
+	Env    map[string]string `json:"env,omitempty"`
+}
+
+// MaxOutput is how many bytes of the output of a job are in one answer.
+const MaxOutput = 64 << 10
+
+// An OutputRequest asks a node for the output of a job.
+type OutputRequest struct {
+	ID     jobid.ID `json:"id"`
+	Offset int64    `json:"offset"`
+}
+
+// An Output is a part of the output of a job. End says that it has ended, and that this is all.
+type Output struct {
+	Error string `json:"error,omitempty"`
+	Data  []byte `json:"data,omitempty"`
+	End   bool   `json:"end,omitempty"`
+}
+
+// User returns who sent a message, by its subject jl.I.req.UID.…, and whether it may be
+// answered: the sender chooses where, and the server does not look whether it is its own inbox.
+func (i Instance) User(subject, reply string) (uid uint32, ok bool) {
+	rest, isReq := strings.CutPrefix(subject, i.Subject("req")+".")
+	text, _, _ := strings.Cut(rest, ".")
+	n, err := strconv.ParseUint(text, 10, 32)
+	uid = uint32(n)
+	return uid, isReq && err == nil && strconv.FormatUint(n, 10) == text && strings.HasPrefix(reply, Inbox(uid)+".")
 }
 
 // A Beat says who is active.
@@ -96,4 +134,95 @@ type Archived struct {
 	Jobspec  json.RawMessage `json:"jobspec"`
 	R        json.RawMessage `json:"R,omitempty"`
 	Eventlog string          `json:"eventlog"`
+}
+
+// Protocol is the version of what is said here. A request of another one is refused.
+const Protocol = 1
+
+// A Request is what a user asks, by a verb of Verbs.
+type Request struct {
+	Protocol int             `json:"protocol"`
+	Key      string          `json:"key,omitempty"` // of a submission that may be repeated
+	Jobspec  json.RawMessage `json:"jobspec,omitempty"`
+	Urgency  *int            `json:"urgency,omitempty"`
+	ID       jobid.ID        `json:"id,omitempty"`
+	All      bool            `json:"all,omitempty"`   // also jobs of others, or that are over
+	Limit    int             `json:"limit,omitempty"` // how many of those that are over; 0 means 100
+	Note     string          `json:"note,omitempty"`
+	Ranks    *idset.Set      `json:"ranks,omitempty"`
+	Force    bool            `json:"force,omitempty"`
+	MaxAge   *fsd.Duration   `json:"max_age,omitempty"`
+	MaxCount *int            `json:"max_count,omitempty"`
+}
+
+// An Answer is what is answered. Error says why a request is refused; then the rest is empty.
+type Answer struct {
+	Error  string    `json:"error,omitempty"`
+	Retry  bool      `json:"retry,omitempty"` // the same request may succeed later
+	ID     jobid.ID  `json:"id,omitempty"`
+	State  string    `json:"state,omitempty"`
+	Count  int       `json:"count,omitempty"`
+	Old    int       `json:"old,omitempty"`
+	Jobs   []JobInfo `json:"jobs,omitempty"`
+	Nodes  []Node    `json:"nodes,omitempty"`
+	Status *Status   `json:"status,omitempty"`
+}
+
+// A JobInfo tells of a job. Times are seconds since 1970, 0 if there is none yet.
+type JobInfo struct {
+	ID       jobid.ID           `json:"id"`
+	UserID   uint32             `json:"userid"`
+	Name     string             `json:"name,omitempty"`
+	State    string             `json:"state"`
+	Result   string             `json:"result,omitempty"`
+	Waiting  string             `json:"waiting,omitempty"`
+	Urgency  int                `json:"urgency"`
+	Started  bool               `json:"started,omitempty"` // its shells run, or ran
+	NNodes   uint64             `json:"nnodes,omitempty"`
+	Ranks    *idset.Set         `json:"ranks,omitempty"`
+	Submit   eventlog.Timestamp `json:"t_submit,omitempty"`
+	Run      eventlog.Timestamp `json:"t_run,omitempty"`
+	Cleanup  eventlog.Timestamp `json:"t_cleanup,omitempty"`
+	Inactive eventlog.Timestamp `json:"t_inactive,omitempty"`
+	Status   *int               `json:"status,omitempty"` // the wait status
+	Holders  []Holder           `json:"holders,omitempty"`
+	Eventlog string             `json:"eventlog,omitempty"` // of the verb job
+}
+
+// A Holder says what holds nodes of a job, and since when.
+type Holder struct {
+	ID    jobid.ID           `json:"id"`
+	What  string             `json:"what"`
+	Since eventlog.Timestamp `json:"since,omitempty"`
+	Ranks *idset.Set         `json:"ranks"`
+}
+
+// A Node tells of a node.
+type Node struct {
+	Rank    uint32    `json:"rank"`
+	Host    string    `json:"host,omitempty"`
+	Up      bool      `json:"up"`
+	Drained string    `json:"drained,omitempty"` // the reason
+	Since   time.Time `json:"since,omitzero"`    // of the drain
+	Free    string    `json:"free,omitempty"`    // its cores and gpus that are free
+	Holders []Holder  `json:"holders,omitempty"`
+}
+
+// A Status tells of the active manager.
+type Status struct {
+	Holder  string         `json:"holder"`
+	Epoch   uint64         `json:"epoch"`
+	Seq     uint64         `json:"seq"` // the last message of the log
+	Up      uint64         `json:"up"`  // nodes
+	Down    uint64         `json:"down"`
+	Drained uint64         `json:"drained"`
+	Jobs    map[string]int `json:"jobs"` // by state
+	Inputs  uint64         `json:"inputs"`
+	Commits uint64         `json:"commits"`
+}
+
+// The verbs of requests, and whether only the owner of the instance may use them.
+var Verbs = map[string]bool{
+	"submit": false, "cancel": false, "urgency": false, "wait": false, "jobs": false, "job": false, "nodes": false,
+	"status": false, "drain": true, "resume": true, "purge": true, "takeover": true,
 }

@@ -26,7 +26,8 @@ type Runner struct {
 	rank int
 	said func(exec.Task)
 
-	// Prepare, if set, changes the process of a task before it starts: its output, or its user.
+	// Prepare, if set, changes the process of a task before it starts: its user, or its output,
+	// which is then closed here.
 	Prepare func(exec.Task, *osexec.Cmd) error
 
 	mu    sync.Mutex
@@ -249,6 +250,9 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 	if r.Prepare != nil {
 		if err := r.Prepare(task, cmd); err != nil {
 			return nil, err
+		}
+		if out, ok := cmd.Stdout.(*os.File); ok && out != os.Stdout {
+			defer out.Close()
 		}
 	}
 	cmd.ExtraFiles = []*os.File{rec.file}

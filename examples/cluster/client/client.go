@@ -1,0 +1,178 @@
+// Package client asks the roles of a cluster as a user.
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A Client asks as a user. Any goroutine may use it.
+type Client struct {
+	conn     *nats.Conn
+	instance wire.Instance
+	uid      uint32
+}
+
+// Open connects as a user. An option has its credential.
+func Open(url string, i wire.Instance, uid uint32, options ...nats.Option) (*Client, error) {
+	conn, err := nats.Connect(url, append([]nats.Option{
+		nats.Name(fmt.Sprint("user ", uid)), nats.CustomInboxPrefix(wire.Inbox(uid)), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
+	}, options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %s: %w (is it up? cluster up starts one here)", url, err)
+	}
+	return &Client{conn, i, uid}, nil
+}
+
+// Close ends the connection.
+func (c *Client) Close() { c.conn.Close() }
+
+// ErrRefused is returned when the cluster refuses a request. The text says why.
+var ErrRefused = errors.New("refused")
+
+// Ask asks for a verb, until there is an answer or ctx ends. What would count twice is repeated
+// only if it was not received: see [wire.Request].
+func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Answer, error) {
+	r.Protocol = wire.Protocol
+	var answer wire.Answer
+	err := c.request(ctx, c.instance.Subject("req", c.uid, verb), verb != "cancel" && verb != "urgency", r, &answer)
+	for err == nil && answer.Retry && ctx.Err() == nil {
+		time.Sleep(50 * time.Millisecond)
+		answer = wire.Answer{}
+		err = c.request(ctx, c.instance.Subject("req", c.uid, verb), true, r, &answer)
+	}
+	if err == nil && answer.Error != "" {
+		err = fmt.Errorf("%w: %s", ErrRefused, answer.Error)
+	}
+	return answer, err
+}
+
+// tryTime is how long an answer may take before it is asked for again, perhaps of another
+// manager.
+const tryTime = 5 * time.Second
+
+func (c *Client) request(ctx context.Context, subject string, repeat bool, r, answer any) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	for {
+		try, cancel := context.WithTimeout(ctx, tryTime)
+		m, err := c.conn.RequestWithContext(try, subject, text)
+		cancel()
+		switch {
+		case err == nil:
+			return json.Unmarshal(m.Data, answer)
+		case ctx.Err() != nil && errors.Is(err, nats.ErrNoResponders):
+			return fmt.Errorf("cluster: nobody answers on %s: there is no active manager, or it does not serve this instance", subject)
+		case ctx.Err() != nil:
+			return fmt.Errorf("cluster: %w", err)
+		case !errors.Is(err, nats.ErrNoResponders) && !repeat:
+			return fmt.Errorf("cluster: no answer: whether the request counts is not known: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Job returns a job.
+func (c *Client) Job(ctx context.Context, id jobid.ID) (wire.JobInfo, error) {
+	answer, err := c.Ask(ctx, "job", wire.Request{ID: id})
+	if err != nil {
+		return wire.JobInfo{}, err
+	}
+	return answer.Jobs[0], nil
+}
+
+// Wait waits until a job is over, and returns it.
+func (c *Client) Wait(ctx context.Context, id jobid.ID) (wire.JobInfo, error) {
+	if _, err := c.Ask(ctx, "wait", wire.Request{ID: id}); err != nil {
+		return wire.JobInfo{}, err
+	}
+	return c.Job(ctx, id)
+}
+
+// Output copies the output of a job on a node, until the job has ended there or follow is false
+// and there is no more.
+func (c *Client) Output(ctx context.Context, id jobid.ID, rank uint32, follow bool, w io.Writer) error {
+	for r := (wire.OutputRequest{ID: id}); ; {
+		var out wire.Output
+		err := c.request(ctx, c.instance.Subject("req", c.uid, "output", rank), true, r, &out)
+		if err == nil && out.Error != "" {
+			err = fmt.Errorf("%w: %s", ErrRefused, out.Error)
+		}
+		if err == nil {
+			_, err = w.Write(out.Data)
+		}
+		if err != nil || out.End || len(out.Data) == 0 && !follow {
+			return err
+		}
+		r.Offset += int64(len(out.Data))
+		if len(out.Data) == 0 {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+}
+
+// Started waits until a job has started or has ended, and returns it.
+func (c *Client) Started(ctx context.Context, id jobid.ID) (wire.JobInfo, error) {
+	for {
+		job, err := c.Job(ctx, id)
+		if err != nil || job.Started || job.Result != "" {
+			return job, err
+		}
+		select {
+		case <-ctx.Done():
+			return job, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// Watch calls f with the lines of events of jobs of this user, live, until ctx ends. A job of 0
+// means all.
+func (c *Client) Watch(ctx context.Context, id jobid.ID, f func(id jobid.ID, lines []byte)) error {
+	part := any("*")
+	if id != 0 {
+		part = uint64(id)
+	}
+	sub, err := c.conn.SubscribeSync(c.instance.Subject("event", c.uid, part))
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			return err
+		}
+		var n uint64
+		if _, err := fmt.Sscan(m.Subject[len(c.instance.Subject("event", c.uid))+1:], &n); err == nil {
+			f(jobid.ID(n), m.Data)
+		}
+	}
+}
+
+// Ranks returns the ranks of a job in order.
+func Ranks(job wire.JobInfo) *idset.Set {
+	if job.Ranks == nil {
+		return new(idset.Set)
+	}
+	return job.Ranks
+}

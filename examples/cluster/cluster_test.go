@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/manager"
+	"github.com/joblife/joblife/examples/cluster/node"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/proctest"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/sched"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	proc.Shim()
+	proctest.Main(m, nil)
+}
+
+// A world is an instance in this process.
+type world struct {
+	*testing.T
+	url string
+	dir string
+	log *slog.Logger
+	cfg joblife.Config
+	n   uint32
+	*client.Client
+	names int
+}
+
+func begin(t *testing.T, nodes uint32, actions perilog.Config) *world {
+	dir := t.TempDir()
+	s, err := engine.Serve(filepath.Join(dir, "nats"), "127.0.0.1", -1, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	w := &world{T: t, url: s.ClientURL(), dir: dir, n: nodes}
+	w.log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
+	w.cfg = joblife.Config{Owner: uint32(os.Getuid()), Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	e, err := engine.Make(ctx, engine.Config{URL: w.url, Instance: "main", Name: "make"})
+	require.NoError(t, err)
+	e.Close()
+	w.Client, err = client.Open(w.url, "main", w.cfg.Owner)
+	require.NoError(t, err)
+	t.Cleanup(w.Client.Close)
+	return w
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	fmt.Fprint(os.Stderr, w.t.Name(), ": ", string(b))
+	return len(b), nil
+}
+
+// start starts a role, and returns a function that ends it.
+func (w *world) start(role string, run func(context.Context, *engine.Engine, *slog.Logger) error) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	w.names++
+	name := fmt.Sprint(role, "-", w.names)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e, err := engine.Open(ctx, engine.Config{URL: w.url, Instance: "main", Name: name})
+		if err != nil {
+			return
+		}
+		defer e.Close()
+		_ = run(ctx, e, w.log.With("role", name))
+	}()
+	stop = func() { cancel(); <-done }
+	w.Cleanup(stop)
+	return stop
+}
+
+func (w *world) manager() func() {
+	return w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+		nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, w.n-1), Children: map[string]*idset.Set{"core": idset.Range(0, 1)}}}})
+		require.NoError(w, err)
+		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log,
+			NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} }})
+	})
+}
+
+func (w *world) node(rank uint32) func() {
+	return w.start(fmt.Sprint("node", rank), func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+		return node.Run(ctx, node.Config{Engine: e, Rank: rank, Dir: filepath.Join(w.dir, fmt.Sprint("node-", rank)), Log: log})
+	})
+}
+
+func (w *world) submit(ctx context.Context, key string, nodes int64, command string) jobid.ID {
+	spec, err := jobspec.New(jobspec.Job{Nodes: nodes, Exclusive: true, Command: []string{"sh", "-c", command}})
+	require.NoError(w, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(w, err)
+	answer, err := w.Ask(ctx, "submit", wire.Request{Key: key, Jobspec: text})
+	require.NoError(w, err)
+	return answer.ID
+}
+
+func TestAJobFromSubmitToItsOutput(t *testing.T) {
+	w := begin(t, 4, perilog.Config{})
+	w.manager()
+	for rank := range w.n {
+		w.node(rank)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	id := w.submit(ctx, "a", 4, "echo $JOBLIFE_RANK; test $JOBLIFE_RANK != 3")
+	require.Equal(t, id, w.submit(ctx, "a", 4, "other"))
+	job, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "FAILED", job.Result)
+	for rank := range w.n {
+		var out strings.Builder
+		require.NoError(t, w.Output(ctx, id, rank, true, &out))
+		require.Equal(t, fmt.Sprintln(rank), out.String())
+	}
+}

@@ -1,0 +1,209 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const leaseKey = "active"
+
+// TTL is how long a lease lasts that is not renewed. Its holder renews it four times as often.
+const TTL = 2 * time.Second
+
+// ErrLost is the cause of the end of a context of Hold.
+var ErrLost = errors.New("engine: another manager has the lease, or it could not be renewed")
+
+// A Lease says who is active. Holder is "" after an orderly end.
+type Lease struct {
+	Holder string `json:"holder"`
+	Epoch  uint64 `json:"epoch"` // of the last holder that had one
+}
+
+// Active returns the lease as it is.
+func (e *Engine) Active(ctx context.Context) (l Lease, revision uint64, err error) {
+	entry, err := e.kv.Get(ctx, leaseKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return l, 0, nil
+	}
+	if err == nil {
+		revision, err = entry.Revision(), json.Unmarshal(entry.Value(), &l)
+	}
+	if err != nil {
+		return l, 0, fmt.Errorf("engine: lease: %w", err)
+	}
+	return l, revision, nil
+}
+
+// Acquire waits until this process has the lease: it was free, or was not renewed for the time
+// TTL by the clock of this process, or nobody listens any more who has it. It returns the
+// revision for Hold.
+func (e *Engine) Acquire(ctx context.Context) (revision uint64, err error) {
+	ping, err := e.Subscribe(e.Subject("ping", e.name), func(m *nats.Msg) { _ = m.Respond(nil) })
+	if err != nil {
+		return 0, fmt.Errorf("engine: lease: %w", err)
+	}
+	defer func() {
+		if err != nil { // else as long as this process lives
+			_ = ping.Unsubscribe()
+		}
+	}()
+	var seen uint64
+	var since time.Time
+	silent := 0
+	for ; ; time.Sleep(TTL / 20) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		try, cancel := context.WithTimeout(ctx, TTL)
+		l, rev, err := e.Active(try)
+		if err == nil && rev != seen {
+			seen, since = rev, time.Now()
+		}
+		if err == nil && l.Holder != "" && time.Since(since) < TTL {
+			_, pingErr := e.RequestWithContext(try, e.Subject("ping", l.Holder), nil)
+			if silent++; !errors.Is(pingErr, nats.ErrNoResponders) {
+				silent = 0
+			}
+		}
+		if err == nil && (l.Holder == "" || silent >= 2 || time.Since(since) >= TTL) {
+			if rev, err = e.write(try, Lease{Holder: e.name, Epoch: l.Epoch}, rev); err == nil {
+				cancel()
+				return rev, nil
+			}
+		}
+		cancel()
+	}
+}
+
+func (e *Engine) write(ctx context.Context, l Lease, revision uint64) (uint64, error) {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return 0, err
+	}
+	next, err := e.kv.Update(ctx, leaseKey, text, revision)
+	if err == nil {
+		return next, nil
+	}
+	// The answer may have been lost.
+	if now, rev, readErr := e.Active(ctx); readErr == nil && now == l && rev > revision {
+		return rev, nil
+	}
+	return 0, fmt.Errorf("engine: lease: %w", err)
+}
+
+// A Held is a lease that is renewed.
+type Held struct {
+	e        *Engine
+	revision uint64
+	epoch    chan uint64
+	done     chan struct{}
+}
+
+// Hold renews a lease from now on. The context ends with ErrLost when another process has it, or
+// when it was not renewed for the time TTL, and when ctx ends.
+func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *Held) {
+	ctx, lost := context.WithCancelCause(ctx)
+	h := &Held{e: e, revision: revision, epoch: make(chan uint64, 1), done: make(chan struct{})}
+	go func() {
+		defer close(h.done)
+		lost(h.renew(ctx))
+	}()
+	return ctx, h
+}
+
+func (h *Held) renew(ctx context.Context) error {
+	l, renewed := Lease{Holder: h.e.name}, time.Now()
+	tick := time.NewTicker(TTL / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case l.Epoch = <-h.epoch:
+		case <-tick.C:
+		}
+		began := time.Now()
+		try, cancel := context.WithTimeout(ctx, TTL/4)
+		revision, err := h.e.write(try, l, h.revision)
+		if err == nil {
+			h.revision, renewed = revision, began
+		} else if now, _, readErr := h.e.Active(try); readErr == nil && now.Holder != h.e.name {
+			err = ErrLost
+		}
+		cancel()
+		if errors.Is(err, ErrLost) || time.Since(renewed) > TTL {
+			return ErrLost
+		}
+	}
+}
+
+// Began says which epoch has begun.
+func (h *Held) Began(epoch uint64) { h.epoch <- epoch }
+
+// Release gives the lease back, after the context of Hold has ended: the next one takes over at
+// once.
+func (h *Held) Release(ctx context.Context) error {
+	<-h.done
+	now, revision, err := h.e.Active(ctx)
+	if err == nil && now.Holder == h.e.name {
+		now.Holder = ""
+		_, err = h.e.write(ctx, now, revision)
+	}
+	return err
+}
+
+// Get returns the value of a key of the instance, and nil and 0 if there is none.
+func (e *Engine) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	err = e.retry(ctx, func(ctx context.Context) error {
+		entry, err := e.kv.Get(ctx, key)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyNotFound):
+			value, revision = nil, 0
+			return nil
+		case err != nil:
+			return err
+		}
+		value, revision = entry.Value(), entry.Revision()
+		return nil
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("engine: key %s: %w", key, err)
+	}
+	return value, revision, nil
+}
+
+// Update sets the value of a key that has a revision, 0 if there is none. It returns the new
+// revision. The error is ErrLost if somebody else has changed it.
+func (e *Engine) Update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
+	lost := false
+	err = e.retry(ctx, func(ctx context.Context) error {
+		var err error
+		if next, err = e.kv.Update(ctx, key, value, revision); err == nil {
+			return nil
+		}
+		now, rev, readErr := e.Get(ctx, key)
+		switch {
+		case readErr != nil || rev == revision:
+			return err
+		case bytes.Equal(now, value): // the answer was lost
+			next = rev
+		default:
+			lost = true
+		}
+		return nil
+	})
+	if lost {
+		err = ErrLost
+	}
+	if err != nil {
+		return 0, fmt.Errorf("engine: key %s: %w", key, err)
+	}
+	return next, nil
+}

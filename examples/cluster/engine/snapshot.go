@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/joblife/joblife"
+)
+
+const snapshotKey = "snapshot"
+
+// A snapshot says where the records are that replace those up to Seq.
+type snapshot struct {
+	Seq   uint64 `json:"seq"`
+	First uint64 `json:"first"` // of its messages
+	Last  uint64 `json:"last"`
+}
+
+// Snapshot calls add with the records of the latest snapshot, and returns the sequence after which the
+// log goes on: 0 if there is none.
+func (e *Engine) Snapshot(ctx context.Context, add func(joblife.Record) error) (seq uint64, err error) {
+	s, err := e.snapshot(ctx)
+	if err != nil || s.Seq == 0 {
+		return 0, err
+	}
+	stream, err := e.js.Stream(ctx, e.Snapshots())
+	if err != nil {
+		return 0, fmt.Errorf("engine: snapshot: %w", err)
+	}
+	for n := s.First; n <= s.Last; n++ {
+		msg, err := stream.GetMsg(ctx, n)
+		if err != nil {
+			return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
+		}
+		if msg.Subject != e.Subject("snap", s.Seq) {
+			continue // of another that was being written
+		}
+		all, err := records(msg.Data)
+		if err != nil {
+			return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
+		}
+		for _, r := range all {
+			if err := add(r); err != nil {
+				return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
+			}
+		}
+	}
+	return s.Seq, nil
+}
+
+func (e *Engine) snapshot(ctx context.Context) (s snapshot, err error) {
+	entry, err := e.kv.Get(ctx, snapshotKey)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return s, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(entry.Value(), &s)
+	}
+	if err != nil {
+		return s, fmt.Errorf("engine: snapshot: %w", err)
+	}
+	return s, nil
+}
+
+// Compact stores records that replace those of the log up to seq, and removes those of the log
+// up to the snapshot before: whoever reads that one now goes on without a gap. One process at a
+// time may do so; another one's snapshot is not overwritten by an older one.
+func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.Record]) error {
+	before, err := e.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if seq <= before.Seq {
+		return nil
+	}
+	s, text := snapshot{Seq: seq}, []byte(nil)
+	flush := func() error {
+		ack, err := e.js.Publish(ctx, e.Subject("snap", seq), text)
+		if err != nil {
+			return err
+		}
+		if s.First == 0 {
+			s.First = ack.Sequence
+		}
+		s.Last, text = ack.Sequence, text[:0]
+		return nil
+	}
+	for r := range all {
+		n := len(text)
+		if text, err = joblife.AppendRecords(text, []joblife.Record{r}); err != nil {
+			return fmt.Errorf("engine: snapshot: %w", err)
+		}
+		if len(text) > e.max/4 && n > 0 {
+			rest := append([]byte(nil), text[n:]...)
+			text = text[:n]
+			if err := flush(); err != nil {
+				return fmt.Errorf("engine: snapshot: %w", err)
+			}
+			text = append(text, rest...)
+		}
+	}
+	if err := flush(); err != nil {
+		return fmt.Errorf("engine: snapshot: %w", err)
+	}
+	value, err := json.Marshal(s)
+	if err == nil {
+		_, err = e.kv.Put(ctx, snapshotKey, value)
+	}
+	if err == nil && before.Seq > 0 {
+		err = e.stream.Purge(ctx, jetstream.WithPurgeSequence(before.Seq+1))
+		if stream, openErr := e.js.Stream(ctx, e.Snapshots()); err == nil && openErr == nil {
+			err = stream.Purge(ctx, jetstream.WithPurgeSequence(before.First))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("engine: snapshot: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+// Package manager is the active manager of a cluster, or one that stands by.
+//
+// It follows the log until it has the lease, begins an epoch, and goes on from where the log
+// ends: with joblife's Manager, its loop, a scheduler and the executor in one program. When it
+// loses the lease, or somebody else writes, it ends, and Run begins again as a standby.
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+// A Config configures a manager. All managers of an instance have the same.
+type Config struct {
+	Engine   *engine.Engine
+	Manager  joblife.Config // Hooks is of one life: see NewHooks
+	NewHooks func() []joblife.Hooks
+	Policy   sched.Policy
+	Nodes    *rset.R       // the inventory
+	DownTime time.Duration // after which a node that says nothing is down; 0 means 5 seconds
+	Log      *slog.Logger
+	// Metrics, if set, is called with what happens.
+	Metrics Metrics
+}
+
+// Metrics counts what happens.
+type Metrics interface {
+	Active(epoch uint64) // this manager is active; 0: it is not
+	Appended(records, bytes int, took time.Duration)
+	Followed(seq uint64)
+}
+
+// Run is a manager until ctx ends.
+func Run(ctx context.Context, cfg Config) error {
+	if cfg.DownTime == 0 {
+		cfg.DownTime = 5 * time.Second
+	}
+	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+		began := time.Now()
+		err := once(ctx, cfg)
+		if ctx.Err() != nil || errors.Is(err, errUsage) {
+			return err
+		}
+		cfg.Log.Error("manager ended, and stands by again", "error", err)
+		if time.Since(began) > time.Minute {
+			pause = 100 * time.Millisecond
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+var errUsage = errors.New("configuration")
+
+// once is one life of a manager, from standby to its end.
+func once(ctx context.Context, cfg Config) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	var f joblife.Follower
+	seq, err := cfg.Engine.Snapshot(ctx, f.Add)
+	if err != nil {
+		return err
+	}
+	batches := make(chan engine.Batch, 256)
+	go func() { end(cfg.Engine.Follow(ctx, seq, batches)) }()
+	lease := make(chan uint64, 1)
+	go func() {
+		if revision, err := cfg.Engine.Acquire(ctx); err == nil {
+			lease <- revision
+		}
+	}()
+	add := func(b engine.Batch) error {
+		for _, r := range b.Records {
+			if err := f.Add(r); err != nil {
+				return fmt.Errorf("message %d of the log: %w", b.Seq, err)
+			}
+		}
+		seq = b.Seq
+		return nil
+	}
+	cfg.Log.Info("standby", "from", seq)
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case b := <-batches:
+			if err := add(b); err != nil {
+				return err
+			}
+		case revision := <-lease:
+			began := time.Now()
+			held, h := cfg.Engine.Hold(ctx, revision)
+			defer func() {
+				end(nil)
+				release, cancel := context.WithTimeout(context.Background(), engine.TTL)
+				defer cancel()
+				_ = h.Release(release) // else it expires
+			}()
+			epoch, err := cfg.Engine.Fence(held)
+			if err != nil {
+				return err
+			}
+			for seq < epoch {
+				select {
+				case <-held.Done():
+					return context.Cause(held)
+				case b := <-batches:
+					if err := add(b); err != nil {
+						return err
+					}
+				}
+			}
+			h.Began(epoch)
+			return active(held, cfg, &f, epoch, began)
+		}
+	}
+}
+
+// active is the active manager of an epoch.
+func active(ctx context.Context, cfg Config, f *joblife.Follower, epoch uint64, began time.Time) (err error) {
+	mc := cfg.Manager
+	if cfg.NewHooks != nil {
+		mc.Hooks = cfg.NewHooks()
+	}
+	m, left, err := f.Restore(time.Now(), mc)
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	a := &manager{Config: cfg, epoch: epoch, end: end, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	if err := a.openDrains(ctx); err != nil {
+		return err
+	}
+	a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy, Annotate: true}), a: a}
+	if err := a.acquire(); err != nil {
+		return errors.Join(errUsage, err)
+	}
+	a.nodes.Command, a.nodes.Put, a.nodes.Warn = a.command, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
+	a.nodes.Recover(left)
+	a.Loop, err = loop.New(m, loop.Config{
+		Store:     store{cfg.Engine.Writer(epoch), cfg.Metrics},
+		Scheduler: a.sched,
+		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
+			a.nodes.Execute(rd)
+			a.publish(rd.Journal)
+		},
+		Refused: a.nodes.Refused,
+	})
+	if err != nil {
+		return err
+	}
+	if cfg.Metrics != nil {
+		cfg.Metrics.Active(epoch)
+		defer cfg.Metrics.Active(0)
+	}
+	ran := make(chan error, 1)
+	go func() { ran <- a.Loop.Run(ctx) }()
+	go func() {
+		if _, err := a.Call(ctx, joblife.ExecHello{}); err != nil {
+			end(err)
+		}
+	}()
+	stop, err := a.listen(ctx)
+	if err == nil {
+		cfg.Log.Info("active", "epoch", epoch, "jobs", len(left.Jobs), "took", time.Since(began))
+		a.beat(ctx)
+		err = context.Cause(ctx)
+	}
+	end(err)
+	if loopErr := <-ran; loopErr != nil && !errors.Is(loopErr, context.Canceled) {
+		err = loopErr
+	}
+	stop()
+	return err
+}
+
+func (a *manager) put(inputs ...joblife.Input) {
+	if err := a.Put(inputs...); err != nil {
+		a.end(err) // the next life repairs it
+	}
+}
+
+// A store counts what a Writer appends.
+type store struct {
+	*engine.Writer
+	m Metrics
+}
+
+func (s store) Append(records []joblife.Record) error {
+	began, n := time.Now(), 0
+	err := s.Writer.Append(records)
+	if s.m != nil && err == nil {
+		for _, r := range records {
+			n += len(r.Data)
+		}
+		s.m.Appended(len(records), n, time.Since(began))
+	}
+	return err
+}
+
+// publish publishes events for those who watch, as lines of RFC 18, those of a job in one
+// message. Nothing is lost by a message that is: the log has them.
+func (a *manager) publish(events []joblife.JournalEntry) {
+	texts, order := make(map[jobid.ID][]byte), []joblife.JournalEntry(nil)
+	for _, ev := range events {
+		text, err := eventlog.AppendEntry(texts[ev.Job], ev.Entry)
+		if err != nil {
+			a.Log.Warn("event", "job", ev.Job, "error", err)
+			continue
+		}
+		if texts[ev.Job] == nil {
+			order = append(order, ev)
+		}
+		texts[ev.Job] = text
+	}
+	for _, ev := range order {
+		if err := a.Engine.Publish(a.Engine.Subject("event", ev.UserID, uint64(ev.Job)), texts[ev.Job]); err != nil {
+			a.Log.Warn("event", "job", ev.Job, "error", err)
+		}
+	}
+}

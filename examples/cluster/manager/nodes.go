@@ -1,0 +1,240 @@
+package manager
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/nodes"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+type manager struct {
+	Config
+	*loop.Loop
+	epoch uint64
+	end   func(error)
+	nodes nodes.Nodes // whose Do guards links
+	sched *scheduler
+	links map[uint32]*link
+
+	mu    sync.Mutex
+	out   *idset.Set // ranks that get no jobs, since they say nothing
+	lost  *idset.Set // those of which that is known for long: of the others this manager has not heard yet
+	drain drains
+}
+
+// A link is the session of a node.
+type link struct {
+	session string
+	exec    exec.Session
+	in, out uint64 // the last Up and Do
+	before  uint64 // out at the beat before
+	heard   time.Time
+	up      bool
+}
+
+// command sends a command to its nodes.
+func (a *manager) command(cmd exec.Command, args []string) {
+	o := wire.Order{Kind: cmd.Kind, Task: cmd.Task, Args: args, Signal: cmd.Signal}
+	if cmd.Start != nil {
+		o.Job = &wire.Job{UserID: cmd.Start.UserID}
+		if spec, err := jobspec.Parse(cmd.Start.Jobspec); err == nil {
+			o.Job.Dir = spec.Cwd()
+			if env, ok := spec.Lookup("attributes.system.environment"); ok {
+				_ = json.Unmarshal(env, &o.Job.Env) // it is no object of texts
+			}
+		}
+	}
+	for rank := range cmd.Ranks.All() {
+		if l := a.links[rank]; l != nil && l.session != "" {
+			l.out++
+			a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: []wire.Order{o}})
+		}
+	}
+}
+
+// do sends a Do. The node sees a gap if it does not arrive.
+func (a *manager) do(rank uint32, d wire.Do) {
+	d.Epoch = a.epoch
+	text, err := json.Marshal(d)
+	if err == nil {
+		err = a.Engine.Publish(a.Engine.Subject("do", rank), text)
+	}
+	if err != nil {
+		a.Log.Warn("order not sent", "rank", rank, "error", err)
+	}
+}
+
+// up takes what a node says. The subject says which node it is.
+func (a *manager) up(msg *nats.Msg) {
+	n, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 32)
+	var u wire.Up
+	if err == nil {
+		err = json.Unmarshal(msg.Data, &u)
+	}
+	rank := uint32(n)
+	if err != nil || !a.Nodes.Ranks().Contains(rank) {
+		a.Log.Warn("a node said what is not understood", "subject", msg.Subject, "error", err)
+		return
+	}
+	came := false
+	a.nodes.Do(func(x *exec.Executor) {
+		l := a.links[rank]
+		if l == nil {
+			l = new(link)
+			a.links[rank] = l
+		}
+		switch {
+		case u.Epoch == a.epoch && u.Hello && u.Session != "":
+			if l.exec, err = x.Hello(rank, u.Tasks); err != nil {
+				break
+			}
+			l.session, l.in, l.out, l.before = u.Session, u.Seq, 0, 0
+		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in && len(u.Tasks) == 0:
+			if u.Got < l.before {
+				a.lose(x, rank, l, "it missed an order")
+			}
+			l.before = l.out
+		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in+1:
+			l.in++
+			for _, st := range u.Tasks {
+				if err = x.Update(l.exec, st); err != nil {
+					break
+				}
+			}
+		default:
+			a.lose(x, rank, l, "")
+		}
+		if err != nil {
+			a.lose(x, rank, l, err.Error())
+			return
+		}
+		if l.heard = time.Now(); l.session != "" && !l.up {
+			l.up, came = true, true
+		}
+	})
+	if came {
+		a.change(rank, true)
+	}
+}
+
+// lose ends the session of a node, and asks for another.
+func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why string) {
+	if why != "" {
+		a.Log.Warn("session of a node", "rank", rank, "why", why)
+	}
+	x.Close(l.exec)
+	l.session, l.exec = "", exec.Session{}
+	a.do(rank, wire.Do{Hello: true})
+}
+
+// beat says that this manager is active, and looks for nodes that say nothing, until ctx ends.
+func (a *manager) beat(ctx context.Context) {
+	began, wait := time.Now(), true
+	tick := time.NewTicker(wire.BeatEvery)
+	defer tick.Stop()
+	text, _ := json.Marshal(wire.Beat{Epoch: a.epoch})
+	for {
+		if err := a.Engine.Publish(a.Engine.Subject("epoch"), text); err != nil {
+			a.Log.Warn("beat", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		var gone []uint32
+		a.nodes.Do(func(x *exec.Executor) {
+			for rank, l := range a.links {
+				if l.up && time.Since(l.heard) > a.DownTime {
+					x.Close(l.exec)
+					*l = link{heard: l.heard}
+					gone = append(gone, rank)
+				}
+			}
+		})
+		for _, rank := range gone {
+			a.Log.Warn("node is down", "rank", rank)
+			a.change(rank, false)
+		}
+		if wait && time.Since(began) > a.DownTime {
+			wait = false
+			a.missing()
+		}
+	}
+}
+
+// change notes that a node came or went.
+func (a *manager) change(rank uint32, up bool) {
+	set := idset.Of(rank)
+	a.mu.Lock()
+	if up {
+		a.out, a.lost = idset.Difference(a.out, set), idset.Difference(a.lost, set)
+	} else {
+		a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
+	}
+	lost := a.lost
+	a.mu.Unlock()
+	a.put(joblife.Offline{Ranks: lost})
+	a.refresh()
+}
+
+// missing says that the nodes that have not come do not come.
+func (a *manager) missing() {
+	a.mu.Lock()
+	a.lost = a.out
+	lost := a.lost
+	a.mu.Unlock()
+	a.put(joblife.Offline{Ranks: lost})
+}
+
+// refresh tells the scheduler which nodes may get jobs.
+func (a *manager) refresh() {
+	err := a.Do(func(*joblife.Manager) func() {
+		a.mu.Lock()
+		out := idset.Union(a.out, a.drain.ranks())
+		a.mu.Unlock()
+		down := a.sched.Pool().Down().Ranks()
+		change := pool.Change{Up: idset.Difference(down, out), Down: idset.Difference(out, down)}
+		if err := a.sched.Acquire(pool.Acquire{Change: change}); err != nil {
+			a.Log.Error("scheduler", "error", err)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, loop.ErrEnded) {
+		a.end(err)
+	}
+}
+
+// acquire gives the scheduler the inventory: all nodes are down until they say hello.
+func (a *manager) acquire() error {
+	return a.sched.Scheduler.Acquire(pool.Acquire{Resources: a.Nodes})
+}
+
+// A scheduler keeps drains over the end of this manager, before the Manager frees the nodes.
+type scheduler struct {
+	*sched.Scheduler
+	a *manager
+}
+
+// Drain notes a drain before the scheduler does: an action failed there.
+func (s *scheduler) Drain(set *idset.Set) error {
+	if err := s.a.drained(set, "a prolog, an epilog or housekeeping failed", s.a.Manager.Owner); err != nil {
+		return err
+	}
+	return s.Scheduler.Drain(set)
+}

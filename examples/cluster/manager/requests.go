@@ -1,0 +1,322 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge"
+)
+
+// maxRequests is how many requests may be served at once, those that wait included.
+const maxRequests = 1 << 16
+
+// waitTime is how long a request waits for a job.
+const waitTime = 3 * time.Second
+
+// ErrTakeover is the cause of an orderly end: the next manager takes over at once.
+var ErrTakeover = errors.New("manager: takeover")
+
+var errDenied = errors.New("only the owner of the instance may do that")
+
+// listen serves nodes and users, and returns a function that ends that.
+func (a *manager) listen(ctx context.Context) (stop func(), err error) {
+	var subs []*nats.Subscription
+	stop = func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe()
+		}
+	}
+	busy := make(chan struct{}, maxRequests)
+	for subject, handle := range map[string]func(*nats.Msg){
+		a.Engine.Subject("up", "*"): a.up,
+		a.Engine.Subject("req", "*", "*"): func(m *nats.Msg) {
+			select {
+			case busy <- struct{}{}:
+				go func() {
+					defer func() { <-busy }()
+					a.request(ctx, m)
+				}()
+			default: // the sender tries again
+			}
+		},
+	} {
+		s, err := a.Engine.Subscribe(subject, handle)
+		if err == nil {
+			err = s.SetPendingLimits(-1, 256<<20)
+		}
+		if err != nil {
+			stop()
+			return nil, fmt.Errorf("manager: %w", err)
+		}
+		subs = append(subs, s)
+	}
+	return stop, nil
+}
+
+// request answers a request. It answers nothing if it has lost the lease meanwhile: what it saw
+// may be old.
+func (a *manager) request(ctx context.Context, m *nats.Msg) {
+	uid, ok := a.Engine.User(m.Subject, m.Reply)
+	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
+	owner, known := wire.Verbs[verb]
+	if !ok || !known {
+		return // of another role, or an answer would go to somebody else
+	}
+	by := joblife.Cred{UserID: uid, Guest: uid != a.Manager.Owner}
+	var r wire.Request
+	var answer wire.Answer
+	err := json.Unmarshal(m.Data, &r)
+	switch {
+	case err != nil:
+	case r.Protocol != wire.Protocol:
+		err = fmt.Errorf("protocol %d: this manager has %d", r.Protocol, wire.Protocol)
+	case owner && by.Guest:
+		err = errDenied
+	default:
+		answer, err = a.answer(ctx, by, verb, r)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull)}
+	}
+	text, err := json.Marshal(answer)
+	if err == nil {
+		err = m.Respond(text)
+	}
+	if err != nil {
+		a.Log.Warn("answer", "verb", verb, "error", err)
+	}
+	if verb == "takeover" && answer.Error == "" {
+		_ = a.Engine.Flush()
+		a.end(ErrTakeover)
+	}
+}
+
+func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wire.Request) (answer wire.Answer, err error) {
+	var in joblife.Input
+	switch verb {
+	case "submit":
+		urgency := jobstate.UrgencyDefault
+		if r.Urgency != nil {
+			urgency = *r.Urgency
+		}
+		in = joblife.Submit{By: by, Key: r.Key, Jobspec: r.Jobspec, Urgency: urgency}
+	case "cancel":
+		in = joblife.Raise{By: by, ID: r.ID, Type: "cancel", Note: r.Note}
+	case "urgency":
+		if r.Urgency == nil {
+			return answer, errors.New("the urgency is missing")
+		}
+		in = joblife.SetUrgency{By: by, ID: r.ID, Urgency: *r.Urgency}
+	case "wait":
+		in = joblife.Wait{By: by, ID: r.ID, States: jobstate.StateInactive}
+	case "purge":
+		p := joblife.Purge{By: by, Force: r.Force}
+		if r.MaxAge != nil {
+			p.Limits.MaxAge = jobstate.Some(time.Duration(*r.MaxAge))
+		}
+		if r.MaxCount != nil {
+			p.Limits.MaxCount = jobstate.Some(*r.MaxCount)
+		}
+		if r.All {
+			p.Limits = purge.PurgeAll()
+		}
+		in = p
+	case "drain":
+		if err := a.known(r.Ranks); err != nil {
+			return answer, err
+		}
+		err := a.drained(r.Ranks, cmp.Or(r.Note, "no reason was given"), by.UserID)
+		if err == nil {
+			a.refresh()
+		}
+		return answer, err
+	case "resume":
+		if err := a.known(r.Ranks); err != nil {
+			return answer, err
+		}
+		err := a.resumed(r.Ranks)
+		if err == nil {
+			a.refresh()
+		}
+		return answer, err
+	case "takeover":
+		return answer, nil
+	default:
+		err := a.View(ctx, func(m *joblife.Manager) { err = a.read(m, by, verb, r, &answer) })
+		return answer, errors.Join(err)
+	}
+	if verb == "wait" { // the sender asks again, perhaps another manager
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, waitTime)
+		defer cancel()
+	}
+	got, err := a.Call(ctx, in)
+	if verb == "wait" && errors.Is(err, context.DeadlineExceeded) {
+		return wire.Answer{Error: "the job goes on", Retry: true}, nil
+	}
+	answer.ID, answer.Count, answer.Old = got.Job, got.Count, got.Old
+	if got.State != 0 {
+		answer.State = got.State.String()
+	}
+	return answer, err
+}
+
+func (a *manager) known(set *idset.Set) error {
+	if set == nil || set.Len() == 0 {
+		return errors.New("no ranks are named")
+	}
+	if other := idset.Difference(set, a.Nodes.Ranks()); other.Len() > 0 {
+		return fmt.Errorf("there is no node of rank %v: ranks are %v", other, a.Nodes.Ranks())
+	}
+	return nil
+}
+
+// read answers with what there is.
+func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.Request, answer *wire.Answer) error {
+	access := m.As(by)
+	switch verb {
+	case "job":
+		v, ok := access.Job(r.ID)
+		if !ok {
+			return fmt.Errorf("%w: %v", joblife.ErrUnknown, r.ID)
+		}
+		info := describe(v)
+		if !by.Guest || by.UserID == v.UserID() {
+			info.Eventlog = string(v.Eventlog())
+		}
+		for h := range m.Holders() {
+			if h.Job == r.ID {
+				info.Holders = append(info.Holders, holder(h))
+			}
+		}
+		answer.Jobs = []wire.JobInfo{info}
+	case "jobs":
+		limit := cmp.Or(max(r.Limit, 0), 100)
+		mask := jobstate.StateNew | jobstate.StateActive
+		if r.All {
+			mask |= jobstate.StateInactive
+		}
+		var over []wire.JobInfo
+		for v := range access.Jobs(mask) {
+			if !r.All && v.UserID() != by.UserID && by.Guest {
+				continue
+			}
+			if v.State() != jobstate.StateInactive {
+				answer.Jobs = append(answer.Jobs, describe(v))
+			} else if over = append(over, describe(v)); len(over) >= 2*limit {
+				over = slices.Delete(over, 0, limit)
+			}
+			if len(answer.Jobs) >= maxJobs {
+				break
+			}
+		}
+		answer.Jobs = append(answer.Jobs, over[max(0, len(over)-limit):]...)
+	case "nodes":
+		answer.Nodes = a.describeNodes(m, access)
+	case "status":
+		answer.Status = a.status(m)
+	default:
+		return errors.ErrUnsupported
+	}
+	return nil
+}
+
+// maxJobs is how many jobs are in one answer.
+const maxJobs = 10_000
+
+func describe(v joblife.View) wire.JobInfo {
+	job := v.Job()
+	info := wire.JobInfo{ID: v.ID(), UserID: v.UserID(), State: v.State().String(), Urgency: job.Urgency(), Started: job.Started()}
+	if info.State != jobstate.StateInactive.String() {
+		info.Waiting = job.Waiting()
+	}
+	if spec := v.Jobspec(); spec != nil {
+		info.Name = spec.Name()
+	}
+	if r, ok := v.Result(); ok {
+		info.Result = r.String()
+	}
+	if r := v.R(); r != nil {
+		info.Ranks = r.Ranks()
+		info.NNodes = uint64(info.Ranks.Len())
+	}
+	info.Submit, _ = job.Entered(jobstate.StateNew)
+	info.Run, _ = job.Entered(jobstate.StateRun)
+	info.Cleanup, _ = job.Entered(jobstate.StateCleanup)
+	info.Inactive, _ = job.Entered(jobstate.StateInactive)
+	if status, ok := job.WaitStatus(); ok {
+		info.Status = &status
+	}
+	return info
+}
+
+func holder(h joblife.Holder) wire.Holder {
+	what := h.Kind.String()
+	if h.Description != "" {
+		what += " " + h.Description
+	}
+	return wire.Holder{ID: h.Job, What: what, Since: h.Since, Ranks: h.Ranks}
+}
+
+// describeNodes tells of each node who holds it: jobs that run, and actions.
+func (a *manager) describeNodes(m *joblife.Manager, access joblife.Access) []wire.Node {
+	list := make([]wire.Node, 0, a.Nodes.Ranks().Len())
+	at := make(map[uint32]*wire.Node)
+	a.mu.Lock()
+	for rank := range a.Nodes.Ranks().All() {
+		n := wire.Node{Rank: rank, Up: !a.out.Contains(rank)}
+		if d, ok := a.drain.Ranks[rank]; ok {
+			n.Drained, n.Since = d.Reason, d.Since
+		}
+		n.Host, _ = a.Nodes.Host(rank)
+		list = append(list, n)
+	}
+	a.mu.Unlock()
+	for i := range list {
+		at[list[i].Rank] = &list[i]
+	}
+	for h := range m.Holders() {
+		if _, ok := access.Job(h.Job); !ok {
+			continue
+		}
+		for rank := range h.Ranks.All() {
+			if n := at[rank]; n != nil && h.Kind != perilog.HolderDrain {
+				one := holder(h)
+				one.Ranks = idset.Of(rank)
+				n.Holders = append(n.Holders, one)
+			}
+		}
+	}
+	return list
+}
+
+func (a *manager) status(m *joblife.Manager) *wire.Status {
+	stats, loopStats := m.Stats(), a.Stats()
+	jobs := make(map[string]int)
+	for state, n := range stats.States {
+		jobs[state.String()] = n
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &wire.Status{
+		Holder: a.Engine.Name(), Epoch: a.epoch, Down: uint64(a.out.Len()), Up: uint64(a.Nodes.Ranks().Len() - a.out.Len()),
+		Drained: uint64(len(a.drain.Ranks)), Jobs: jobs, Inputs: loopStats.Inputs, Commits: loopStats.Commits,
+	}
+}

@@ -1,0 +1,359 @@
+// Package node is a node of a cluster: it runs what the active manager orders, and says what
+// became of it.
+//
+// A session begins with a hello, which has all tasks of which the node has a record. Orders and
+// statuses are numbered in it, and each side sees by a beat whether it missed one: then another
+// session begins. So nothing is acknowledged, and nothing is lost: a record stays until the
+// manager orders that it be forgotten, and a repeated order changes nothing. Orders of an
+// earlier epoch are ignored. Tasks outlive the node's process.
+package node
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/proc"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// A Config says what a node is.
+type Config struct {
+	Engine *engine.Engine
+	Rank   uint32
+	Dir    string // keeps records of tasks, and the output of jobs
+	Log    *slog.Logger
+}
+
+type node struct {
+	Config
+	runner *proc.Runner
+	wake   chan struct{} // there is something to do
+
+	mu      sync.Mutex
+	epoch   uint64
+	session string       // "": there is none
+	hello   bool         // begin another
+	got     uint64       // the last Do of the session
+	sent    uint64       // the last Up of the session
+	orders  []wire.Order // of the session, that wait
+	jobs    map[jobid.ID]*wire.Job
+}
+
+// Run runs a node until ctx ends. Its tasks go on.
+func Run(ctx context.Context, cfg Config) error {
+	n := &node{Config: cfg, wake: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
+	n.mu.Lock() // a task may end before the first session
+	var err error
+	n.runner, err = proc.NewRunner(cfg.Dir, int(cfg.Rank), n.said, func(err error) { cfg.Log.Error("record of a task", "error", err) })
+	if err == nil {
+		n.runner.Prepare = n.prepare
+		err = n.readJobs()
+	}
+	n.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	e := cfg.Engine
+	for subject, handle := range map[string]func(*nats.Msg){
+		e.Subject("do", cfg.Rank):                 n.do,
+		e.Subject("epoch"):                        n.beat,
+		e.Subject("req", "*", "output", cfg.Rank): n.output,
+	} {
+		sub, err := e.Subscribe(subject, handle)
+		if err != nil {
+			return fmt.Errorf("node: %w", err)
+		}
+		defer sub.Unsubscribe()
+	}
+	go n.obey(ctx)
+	tick, old := time.NewTicker(wire.BeatEvery), time.NewTicker(time.Hour)
+	defer tick.Stop()
+	defer old.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-old.C:
+			n.clean()
+		case <-tick.C:
+			n.mu.Lock()
+			if n.session != "" {
+				n.up(wire.Up{})
+			}
+			n.mu.Unlock()
+		}
+	}
+}
+
+// up sends an Up of the session.
+func (n *node) up(u wire.Up) {
+	u.Epoch, u.Session, u.Seq, u.Got = n.epoch, n.session, n.sent, n.got
+	text, err := json.Marshal(u)
+	if err == nil {
+		err = n.Engine.Publish(n.Engine.Subject("up", n.Rank), text)
+	}
+	if err != nil { // the manager asks for another session when it misses it
+		n.Log.Warn("not sent", "error", err)
+	}
+}
+
+// begin begins a session: orders of the one before that wait are void, since the hello has what
+// the manager has to know to repeat them.
+func (n *node) begin() {
+	n.session, n.hello, n.got, n.sent, n.orders = rand.Text(), false, 0, 0, nil
+	n.up(wire.Up{Hello: true, Tasks: n.runner.List()})
+}
+
+// restart has another session begin when the order that goes on is done.
+func (n *node) restart() {
+	n.session, n.hello = "", true
+	n.signal()
+}
+
+func (n *node) signal() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// said says what became of a task: by this time it may be forgotten.
+func (n *node) said(task exec.Task) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if st, ok := n.runner.Last(task); ok && n.session != "" {
+		n.sent++
+		n.up(wire.Up{Tasks: []exec.TaskStatus{st}})
+	}
+}
+
+// beat hears of the active manager.
+func (n *node) beat(m *nats.Msg) {
+	var b wire.Beat
+	if json.Unmarshal(m.Data, &b) != nil {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if b.Epoch > n.epoch {
+		n.epoch = b.Epoch
+		n.restart()
+	}
+}
+
+func (n *node) do(m *nats.Msg) {
+	var d wire.Do
+	if err := json.Unmarshal(m.Data, &d); err != nil {
+		n.Log.Error("order", "error", err)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case d.Epoch < n.epoch:
+		n.Log.Warn("order of an earlier epoch", "epoch", d.Epoch, "active", n.epoch)
+	case d.Epoch > n.epoch || d.Hello:
+		n.epoch = d.Epoch
+		n.restart()
+	case d.Session != n.session: // of the one before
+	case d.Seq != n.got+1 || len(n.orders) > maxOrders:
+		n.Log.Warn("missed an order", "got", n.got, "next", d.Seq, "waiting", len(n.orders))
+		n.restart()
+	default:
+		n.got, n.orders = d.Seq, append(n.orders, d.Orders...)
+		n.signal()
+	}
+}
+
+const maxOrders = 1 << 16
+
+// obey does what was ordered, one after the other: a start waits for the disk.
+func (n *node) obey(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		}
+		for {
+			n.mu.Lock()
+			if n.hello {
+				n.begin()
+			}
+			if len(n.orders) == 0 {
+				n.mu.Unlock()
+				break
+			}
+			o := n.orders[0]
+			n.orders = n.orders[1:]
+			n.mu.Unlock()
+			if err := n.obeyOne(o); err != nil {
+				n.Log.Warn("order", "task", o.Task, "kind", o.Kind, "error", err)
+			}
+		}
+	}
+}
+
+func (n *node) obeyOne(o wire.Order) error {
+	if o.Kind == exec.CommandStart && o.Job != nil {
+		if err := n.note(o.Task.Job, o.Job); err != nil {
+			return err
+		}
+	}
+	return n.runner.Do(exec.Command{Kind: o.Kind, Task: o.Task, Signal: o.Signal}, o.Args)
+}
+
+// path is where the output of a job is, or what the node has to know of it.
+func (n *node) path(id jobid.ID, suffix string) string {
+	return filepath.Join(n.Dir, "output", id.String()+suffix)
+}
+
+// KeepOutput is how long a node keeps the output of a job that has ended.
+const KeepOutput = 24 * time.Hour
+
+// note notes what the node has to know of a job.
+func (n *node) note(id jobid.ID, job *wire.Job) error {
+	text, err := json.Marshal(job)
+	if err == nil {
+		err = os.WriteFile(n.path(id, ".job"), text, 0o600)
+	}
+	n.mu.Lock()
+	n.jobs[id] = job
+	n.mu.Unlock()
+	return err
+}
+
+// readJobs reads what an earlier life of the node has noted.
+func (n *node) readJobs() error {
+	if err := os.MkdirAll(filepath.Join(n.Dir, "output"), 0o700); err != nil {
+		return err
+	}
+	names, err := filepath.Glob(filepath.Join(n.Dir, "output", "*.job"))
+	for _, name := range names {
+		id, idErr := jobid.Parse(strings.TrimSuffix(filepath.Base(name), ".job"))
+		text, readErr := os.ReadFile(name)
+		job := new(wire.Job)
+		if err := errors.Join(idErr, readErr, json.Unmarshal(text, job)); err != nil {
+			n.Log.Warn("job", "file", name, "error", err)
+			continue
+		}
+		n.jobs[id] = job
+	}
+	return err
+}
+
+// clean removes the output of jobs that ended long ago.
+func (n *node) clean() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id := range n.jobs {
+		info, err := os.Stat(n.path(id, ".job"))
+		_, runs := n.runner.Last(exec.Task{Job: id})
+		if out, outErr := os.Stat(n.path(id, ".out")); outErr == nil {
+			info = out
+		}
+		if !runs && (err != nil || time.Since(info.ModTime()) > KeepOutput) {
+			_, _ = os.Remove(n.path(id, ".out")), os.Remove(n.path(id, ".job"))
+			delete(n.jobs, id)
+		}
+	}
+}
+
+// prepare gives a job its output, folder, environment and user. An action runs as the node's
+// user.
+func (n *node) prepare(task exec.Task, cmd *osexec.Cmd) error {
+	if task.Action != (jobstate.ActionKey{}) {
+		return nil
+	}
+	n.mu.Lock()
+	job := n.jobs[task.Job]
+	n.mu.Unlock()
+	if job == nil {
+		return errors.New("it is not known whose job it is")
+	}
+	if me := os.Getuid(); me != 0 && me != int(job.UserID) {
+		return fmt.Errorf("the node runs as user %d, so it cannot run a job of user %d", me, job.UserID)
+	} else if me != int(job.UserID) {
+		credential, err := lookup(job.UserID)
+		if err != nil {
+			return err
+		}
+		cmd.SysProcAttr.Credential = credential
+	}
+	cmd.Dir = job.Dir
+	for k, v := range job.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	cmd.Env = append(cmd.Env, "FLUX_JOB_ID="+task.Job.String(), fmt.Sprint("JOBLIFE_RANK=", n.Rank))
+	f, err := os.OpenFile(n.path(task.Job, ".out"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	cmd.Stdout, cmd.Stderr = f, f
+	return err
+}
+
+// output answers a user with a part of the output of a job of its own.
+func (n *node) output(m *nats.Msg) {
+	uid, ok := n.Engine.User(m.Subject, m.Reply)
+	if !ok {
+		return
+	}
+	out, err := n.read(uid, m.Data)
+	if err != nil {
+		out.Error = err.Error()
+	}
+	text, err := json.Marshal(out)
+	if err == nil {
+		err = m.Respond(text)
+	}
+	if err != nil {
+		n.Log.Warn("output", "error", err)
+	}
+}
+
+func (n *node) read(uid uint32, text []byte) (out wire.Output, err error) {
+	var r wire.OutputRequest
+	if err := json.Unmarshal(text, &r); err != nil {
+		return out, err
+	}
+	n.mu.Lock()
+	job := n.jobs[r.ID]
+	n.mu.Unlock()
+	if job == nil || job.UserID != uid {
+		return out, fmt.Errorf("node %d has no output of a job %v of user %d", n.Rank, r.ID, uid)
+	}
+	last, kept := n.runner.Last(exec.Task{Job: r.ID}) // before the output is read
+	f, err := os.Open(n.path(r.ID, ".out"))
+	if err != nil {
+		return out, err
+	}
+	defer f.Close()
+	out.Data, err = io.ReadAll(io.NewSectionReader(f, r.Offset, wire.MaxOutput))
+	out.End = err == nil && len(out.Data) == 0 && (!kept || last.State != exec.TaskRunning)
+	return out, err
+}
+
+// lookup returns the credential of a user: its groups are those of the machine.
+func lookup(uid uint32) (*syscall.Credential, error) {
+	gid, groups, err := groupsOf(uid)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uid, Gid: gid, Groups: groups}, nil
+}

@@ -1,0 +1,155 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/manager"
+	"github.com/joblife/joblife/examples/cluster/node"
+	"github.com/joblife/joblife/rset/sched"
+)
+
+// up starts an instance on this machine.
+func up(p *program) func(context.Context) error {
+	n := p.Int("nodes", 8, "how many nodes there are")
+	cores := p.Int("cores", 2, "how many cores each node has")
+	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
+	return func(ctx context.Context) error {
+		if err := p.prepare(*n, *cores, *actions); err != nil {
+			return err
+		}
+		all, ctx := errgroup.WithContext(ctx)
+		at, err := url.Parse(p.URL)
+		if err != nil {
+			return err
+		}
+		port, err := strconv.Atoi(at.Port())
+		if err != nil {
+			return fmt.Errorf("%s: the port is missing", p.URL)
+		}
+		s, err := engine.Serve(filepath.Join(p.dir, "nats"), at.Hostname(), port, nil)
+		if err != nil {
+			return err
+		}
+		defer s.WaitForShutdown()
+		defer s.Shutdown()
+		for _, name := range []string{"manager-1", "manager-2"} {
+			all.Go(func() error { return p.as(name).manager(ctx) })
+		}
+		for rank := range p.R.Ranks().All() {
+			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank) })
+		}
+		fmt.Printf("cluster: %d nodes of %d cores, %s; cluster run hostname runs a job on one\n", p.R.Len(), *cores, p.URL)
+		err = all.Wait()
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	}
+}
+
+// prepare makes the folder of an instance, or reads what is there.
+func (p *program) prepare(n, cores int, actions string) (err error) {
+	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+		return err
+	}
+	readErr := p.read()
+	if readErr == nil || !errors.Is(readErr, fs.ErrNotExist) {
+		return readErr
+	}
+	if actions != "" {
+		if err := json.Unmarshal([]byte(actions), &p.Actions); err != nil {
+			return fmt.Errorf("actions: %w", err)
+		}
+	}
+	if p.R, err = alike(n, cores); err != nil {
+		return err
+	}
+	p.Instance, p.Owner = "main", uint32(os.Getuid())
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer free.Close()
+	p.URL = "nats://" + free.Addr().String()
+	return p.write()
+}
+
+// as returns the program as another process of the instance.
+func (p *program) as(role string) *program {
+	q := *p
+	q.name, q.log = role+"-"+p.name, slog.New(p.log.Handler()).With("role", role)
+	return &q
+}
+
+func serveNATS(p *program) func(context.Context) error {
+	return func(ctx context.Context) error {
+		at, err := url.Parse(p.URL)
+		if err != nil {
+			return err
+		}
+		port, err := strconv.Atoi(at.Port())
+		if err != nil {
+			return fmt.Errorf("%s: the port is missing", p.URL)
+		}
+		s, err := engine.Serve(filepath.Join(p.dir, "nats"), at.Hostname(), port, nil)
+		if err != nil {
+			return err
+		}
+		<-ctx.Done()
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil
+	}
+}
+
+func runManager(p *program) func(context.Context) error { return p.manager }
+
+func (p *program) manager(ctx context.Context) error {
+	made, err := engine.Make(ctx, engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Replicas: p.Replicas})
+	if err != nil {
+		return err
+	}
+	defer made.Close()
+	return manager.Run(ctx, manager.Config{
+		Engine: made, Manager: p.config(), Policy: sched.EASY{}, Nodes: p.R, Log: p.log,
+		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
+	})
+}
+
+func runNode(p *program) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if p.NArg() != 1 {
+			return errors.New("name the rank of the node")
+		}
+		rank, err := strconv.ParseUint(p.Arg(0), 10, 32)
+		if err != nil || !p.R.Ranks().Contains(uint32(rank)) {
+			return fmt.Errorf("there is no node of rank %q: ranks are %v", p.Arg(0), p.R.Ranks())
+		}
+		return p.node(ctx, uint32(rank))
+	}
+}
+
+func (p *program) node(ctx context.Context, rank uint32) error {
+	e, err := p.engine(ctx)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return node.Run(ctx, node.Config{Engine: e, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log})
+}

@@ -1,0 +1,557 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// asks has f ask, for at most -timeout.
+func (p *program) asks(f func(context.Context, *client.Client) error) func(context.Context) error {
+	timeout := p.Duration("timeout", 30*time.Second, "how long to try; 0: for ever")
+	return func(ctx context.Context) error {
+		c, err := p.client()
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		if *timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, *timeout)
+			defer cancel()
+		}
+		return f(ctx, c)
+	}
+}
+
+// specFlags defines what a job asks for.
+func (p *program) specFlags() func() (wire.Request, error) {
+	nodes := p.Int64("N", 0, "nodes; 0: any")
+	slots := p.Int64("n", 0, "tasks, or with -N tasks on each node; 0: whole nodes with -N, else one task")
+	cores := p.Int64("c", 1, "cores of each task")
+	gpus := p.Int64("g", 0, "gpus of each task")
+	limit := p.Duration("t", 0, "the time limit; 0: none")
+	name := p.String("name", "", "the name of the job")
+	level := p.Int("urgency", jobstate.UrgencyDefault, "0 (hold) to 31")
+	key := p.String("key", "", "a repeated submission with this key finds its job; empty: a new one")
+	file := p.String("jobspec", "", "a `file` with a jobspec of RFC 25, in place of a command; - is the standard input")
+	return func() (wire.Request, error) {
+		r := wire.Request{Urgency: level, Key: cmp.Or(*key, rand.Text())}
+		if *file != "" {
+			in := os.Stdin
+			if *file != "-" {
+				f, err := os.Open(*file)
+				if err != nil {
+					return r, err
+				}
+				defer f.Close()
+				in = f
+			}
+			text, err := io.ReadAll(in)
+			r.Jobspec = text
+			return r, err
+		}
+		if p.NArg() == 0 {
+			return r, errors.New("name the command of the job")
+		}
+		cwd, _ := os.Getwd()
+		spec, err := jobspec.New(jobspec.Job{Nodes: *nodes, Slots: *slots, Cores: *cores, GPUs: *gpus, Exclusive: *nodes > 0 && *slots == 0,
+			Duration: *limit, Command: p.Args(), Name: *name, Cwd: cwd})
+		if err == nil {
+			r.Jobspec, err = spec.MarshalJSON()
+		}
+		return r, err
+	}
+}
+
+func submit(p *program) func(context.Context) error {
+	request := p.specFlags()
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		r, err := request()
+		if err != nil {
+			return err
+		}
+		answer, err := c.Ask(ctx, "submit", r)
+		if err != nil {
+			return err
+		}
+		return p.print(answer.ID, answer.ID.String())
+	})
+}
+
+// print prints v as JSON with -json, else the text.
+func (p *program) print(v any, text string) error {
+	if p.json {
+		return json.NewEncoder(os.Stdout).Encode(v)
+	}
+	_, err := fmt.Println(text)
+	return err
+}
+
+func run(p *program) func(context.Context) error {
+	request := p.specFlags()
+	label := p.Bool("l", false, "begin each line of output with the rank of its node")
+	f := p.asks(func(ctx context.Context, c *client.Client) error {
+		r, err := request()
+		if err != nil {
+			return err
+		}
+		answer, err := c.Ask(ctx, "submit", r)
+		if err != nil {
+			return err
+		}
+		id := answer.ID
+		interrupted := ctx
+		ctx = context.WithoutCancel(ctx) // the job is canceled, and its end awaited
+		defer context.AfterFunc(interrupted, func() {
+			_, _ = c.Ask(ctx, "cancel", wire.Request{ID: id, Note: "interrupted by its user"})
+		})()
+		info, err := c.Started(ctx, id)
+		if err == nil && info.Started {
+			err = outputs(ctx, c, info, true, *label)
+		}
+		if err != nil {
+			return err
+		}
+		return ended(ctx, c, id)
+	})
+	_ = p.Set("timeout", "0")
+	return f
+}
+
+// outputs prints the output of a job from all its nodes.
+func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, label bool) error {
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	var errs []error
+	for rank := range client.Ranks(info).All() {
+		all.Go(func() {
+			w := &labeled{mu: &mu}
+			if label {
+				w.label = fmt.Sprint(rank, ": ")
+			}
+			err := c.Output(ctx, info.ID, rank, follow, w)
+			w.end()
+			mu.Lock()
+			errs = append(errs, err)
+			mu.Unlock()
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// A labeled prints whole lines, each with a label.
+type labeled struct {
+	mu    *sync.Mutex
+	label string
+	rest  []byte
+}
+
+func (w *labeled) Write(b []byte) (int, error) {
+	w.rest = append(w.rest, b...)
+	if i := strings.LastIndexByte(string(w.rest), '\n'); i >= 0 {
+		w.print(string(w.rest[:i+1]))
+		w.rest = append(w.rest[:0], w.rest[i+1:]...)
+	}
+	return len(b), nil
+}
+
+func (w *labeled) print(lines string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for line := range strings.Lines(lines) {
+		fmt.Print(w.label, line)
+	}
+}
+
+func (w *labeled) end() {
+	if len(w.rest) > 0 {
+		w.print(string(w.rest))
+	}
+}
+
+// ended waits for the end of a job, and exits as it did.
+func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
+	info, err := c.Wait(ctx, id)
+	if err != nil {
+		return err
+	}
+	if info.Result == "COMPLETED" {
+		return nil
+	}
+	fmt.Fprintf(os.Stderr, "cluster: job %v: %s\n", id, info.Result)
+	code := 1
+	if info.Status != nil {
+		if ws := syscall.WaitStatus(*info.Status); ws.Signaled() {
+			code = 128 + int(ws.Signal())
+		} else if ws.ExitStatus() > 0 {
+			code = ws.ExitStatus()
+		}
+	}
+	return exitCode(code)
+}
+
+func wait(p *program) func(context.Context) error {
+	f := p.asks(func(ctx context.Context, c *client.Client) error {
+		id, err := p.id()
+		if err != nil {
+			return err
+		}
+		return ended(ctx, c, id)
+	})
+	_ = p.Set("timeout", "0")
+	return f
+}
+
+// id is the id of a job that the command names.
+func (p *program) id() (jobid.ID, error) {
+	if p.NArg() != 1 {
+		return 0, errors.New("name one job")
+	}
+	return jobid.Parse(p.Arg(0))
+}
+
+func jobs(p *program) func(context.Context) error {
+	all := p.Bool("a", false, "also jobs of others, and those that are over")
+	limit := p.Int("limit", 100, "with -a: how many that are over")
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Ask(ctx, "jobs", wire.Request{All: *all, Limit: *limit})
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return json.NewEncoder(os.Stdout).Encode(answer.Jobs)
+		}
+		rows := [][]string{{"JOBID", "USER", "NAME", "ST", "NNODES", "TIME", "INFO"}}
+		for _, j := range answer.Jobs {
+			info := j.Waiting
+			if j.Ranks != nil {
+				info = "rank " + j.Ranks.String()
+			}
+			rows = append(rows, []string{j.ID.String(), fmt.Sprint(j.UserID), j.Name, short(j), dash(j.NNodes), took(j), info})
+		}
+		return table(os.Stdout, rows)
+	})
+}
+
+// short is the state or result of a job, as flux jobs has them.
+func short(j wire.JobInfo) string {
+	if j.Result != "" && j.Inactive > 0 {
+		return map[string]string{"COMPLETED": "CD", "FAILED": "F", "CANCELED": "CA", "TIMEOUT": "TO"}[j.Result]
+	}
+	return j.State[:1]
+}
+
+func dash(n uint64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+// took is how long a job has run.
+func took(j wire.JobInfo) string {
+	if j.Run == 0 {
+		return "-"
+	}
+	end := time.Now()
+	if j.Cleanup > 0 {
+		end = j.Cleanup.Time()
+	}
+	return end.Sub(j.Run.Time()).Round(time.Second / 10).String()
+}
+
+// table prints aligned columns; on a terminal with a bold head.
+func table(out *os.File, rows [][]string) error {
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	if term.IsTerminal(int(out.Fd())) {
+		fmt.Fprint(out, "\x1b[1m")
+		defer fmt.Fprint(out, "\x1b[m")
+	}
+	return w.Flush()
+}
+
+func job(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		id, err := p.id()
+		if err != nil {
+			return err
+		}
+		j, err := c.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return json.NewEncoder(os.Stdout).Encode(j)
+		}
+		rows := [][]string{{"id", j.ID.String()}, {"user", fmt.Sprint(j.UserID)}, {"name", j.Name}, {"state", j.State}, {"result", j.Result}, {"waits for", j.Waiting}}
+		if j.Ranks != nil {
+			rows = append(rows, []string{"ranks", j.Ranks.String()})
+		}
+		for _, h := range j.Holders {
+			rows = append(rows, []string{"held by", fmt.Sprintf("%s on rank %v since %s", h.What, h.Ranks, ago(h.Since))})
+		}
+		for _, row := range rows {
+			if row[1] != "" {
+				fmt.Printf("%-10s %s\n", row[0], row[1])
+			}
+		}
+		return timeline(j.Eventlog)
+	})
+}
+
+func ago(t eventlog.Timestamp) string {
+	return fmt.Sprintf("%s (%s ago)", t.Time().Local().Format("15:04:05"), time.Since(t.Time()).Round(time.Second))
+}
+
+// timeline prints the events of a job with the seconds since the first.
+func timeline(log string) error {
+	var first eventlog.Timestamp
+	for e, err := range eventlog.Entries([]byte(log)) {
+		if err != nil {
+			return err
+		}
+		if first == 0 {
+			first = e.Timestamp
+			fmt.Println(first.Time().Local().Format(time.DateTime))
+		}
+		fmt.Printf("%10.3f  %-18s %s\n", float64(e.Timestamp-first), e.Name, e.Context)
+	}
+	return nil
+}
+
+func watch(p *program) func(context.Context) error {
+	f := p.asks(func(ctx context.Context, c *client.Client) (err error) {
+		var id jobid.ID
+		if p.NArg() > 0 {
+			if id, err = p.id(); err != nil {
+				return err
+			}
+		}
+		out := bufio.NewWriter(os.Stdout)
+		err = c.Watch(ctx, id, func(id jobid.ID, lines []byte) {
+			for line := range strings.Lines(string(lines)) {
+				if e, err := eventlog.Parse([]byte(line)); p.json || err != nil {
+					fmt.Fprintf(out, "%v %s", id, line)
+				} else {
+					fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, e.Name, e.Context)
+				}
+			}
+			_ = out.Flush()
+		})
+		if errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return err
+	})
+	_ = p.Set("timeout", "0")
+	return f
+}
+
+func output(p *program) func(context.Context) error {
+	follow := p.Bool("f", false, "go on until the job has ended")
+	label := p.Bool("l", false, "begin each line with the rank of its node")
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		id, err := p.id()
+		if err != nil {
+			return err
+		}
+		j, err := c.Job(ctx, id)
+		if err == nil && j.Ranks == nil {
+			err = fmt.Errorf("job %v has no nodes, or the manager does not know them any more", id)
+		}
+		if err != nil {
+			return err
+		}
+		return outputs(ctx, c, j, *follow, *label)
+	})
+}
+
+func cancel(p *program) func(context.Context) error {
+	note := p.String("m", "", "why, for the log")
+	return p.asks(func(ctx context.Context, c *client.Client) (err error) {
+		if p.NArg() == 0 {
+			return errors.New("name the jobs")
+		}
+		for _, text := range p.Args() {
+			id, idErr := jobid.Parse(text)
+			if idErr == nil {
+				_, idErr = c.Ask(ctx, "cancel", wire.Request{ID: id, Note: *note})
+			}
+			err = errors.Join(err, idErr)
+		}
+		return err
+	})
+}
+
+func urgency(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		if p.NArg() != 2 {
+			return errors.New("name a job and its urgency")
+		}
+		id, err := jobid.Parse(p.Arg(0))
+		n, numErr := strconv.Atoi(p.Arg(1))
+		if err := errors.Join(err, numErr); err != nil {
+			return err
+		}
+		answer, err := c.Ask(ctx, "urgency", wire.Request{ID: id, Urgency: &n})
+		if err != nil {
+			return err
+		}
+		return p.print(answer.Old, fmt.Sprint("it was ", answer.Old))
+	})
+}
+
+func listNodes(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Ask(ctx, "nodes", wire.Request{})
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return json.NewEncoder(os.Stdout).Encode(answer.Nodes)
+		}
+		rows := [][]string{{"RANK", "HOST", "STATE", "HELD BY"}}
+		for _, n := range answer.Nodes {
+			state := "up"
+			switch {
+			case n.Drained != "":
+				state = "drained: " + n.Drained
+			case !n.Up:
+				state = "down"
+			}
+			var held []string
+			for _, h := range n.Holders {
+				held = append(held, fmt.Sprintf("%v %s since %s", h.ID, h.What, ago(h.Since)))
+			}
+			rows = append(rows, []string{fmt.Sprint(n.Rank), n.Host, state, strings.Join(held, ", ")})
+		}
+		return table(os.Stdout, rows)
+	})
+}
+
+// ranks are the ranks that the command names.
+func (p *program) ranks() (*idset.Set, error) {
+	if p.NArg() != 1 {
+		return nil, errors.New("name the ranks, such as 0-3,7")
+	}
+	set := new(idset.Set)
+	return set, set.UnmarshalText([]byte(p.Arg(0)))
+}
+
+func drain(p *program) func(context.Context) error {
+	reason := p.String("reason", "", "why, for those who ask")
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		set, err := p.ranks()
+		if err == nil {
+			_, err = c.Ask(ctx, "drain", wire.Request{Ranks: set, Note: *reason})
+		}
+		return err
+	})
+}
+
+func resume(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		set, err := p.ranks()
+		if err == nil {
+			_, err = c.Ask(ctx, "resume", wire.Request{Ranks: set})
+		}
+		return err
+	})
+}
+
+func purgeJobs(p *program) func(context.Context) error {
+	var age fsd.Duration
+	r := wire.Request{}
+	p.TextVar(&age, "age", fsd.Duration(0), "purge what ended longer ago, such as 7d")
+	count := p.Int("keep", -1, "keep so many of those that ended last; -1: any number")
+	p.BoolVar(&r.All, "all", false, "purge all that are over")
+	dry := p.Bool("dry-run", false, "only count")
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		r.Force = !*dry
+		if age > 0 {
+			r.MaxAge = &age
+		}
+		if *count >= 0 {
+			r.MaxCount = count
+		}
+		if !r.All && r.MaxAge == nil && r.MaxCount == nil {
+			return errors.New("say what to purge: -age, -keep or -all")
+		}
+		answer, err := c.Ask(ctx, "purge", r)
+		if err != nil {
+			return err
+		}
+		return p.print(answer.Count, fmt.Sprintf("%d jobs", answer.Count))
+	})
+}
+
+func takeover(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		before, err := c.Ask(ctx, "status", wire.Request{})
+		if err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := c.Ask(ctx, "takeover", wire.Request{}); err != nil {
+			return err
+		}
+		for {
+			now, err := c.Ask(ctx, "status", wire.Request{})
+			if err != nil {
+				return err
+			}
+			if now.Status.Epoch > before.Status.Epoch {
+				return p.print(now.Status, fmt.Sprintf("%s is active after %v", now.Status.Holder, time.Since(began).Round(time.Millisecond)))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+func status(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Ask(ctx, "status", wire.Request{})
+		if err != nil {
+			return err
+		}
+		s := answer.Status
+		if p.json {
+			return json.NewEncoder(os.Stdout).Encode(s)
+		}
+		fmt.Printf("active     %s, epoch %d\nnodes      %d up, %d down, %d drained\ncommits    %d, with %d inputs\n", s.Holder, s.Epoch, s.Up, s.Down, s.Drained, s.Commits, s.Inputs)
+		for _, state := range []string{"DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE"} {
+			fmt.Printf("%-10s %d\n", state, s.Jobs[state])
+		}
+		return nil
+	})
+}
