@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.Shim()
-	proctest.Main(m, nil)
+	proctest.Main(m, func() { main() })
 }
 
 // A world is an instance in this process.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -104,13 +105,20 @@ type Held struct {
 	revision uint64
 	epoch    chan uint64
 	done     chan struct{}
+	renewed  atomic.Pointer[time.Time]
 }
+
+// Fresh reports whether the lease was renewed within the time TTL, so that no other process has
+// it. Ask after what it is about: this process may have been stopped meanwhile.
+func (h *Held) Fresh() bool { return time.Since(*h.renewed.Load()) < TTL }
 
 // Hold renews a lease from now on. The context ends with ErrLost when another process has it, or
 // when it was not renewed for the time TTL, and when ctx ends.
 func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *Held) {
 	ctx, lost := context.WithCancelCause(ctx)
 	h := &Held{e: e, revision: revision, epoch: make(chan uint64, 1), done: make(chan struct{})}
+	now := time.Now()
+	h.renewed.Store(&now)
 	go func() {
 		defer close(h.done)
 		lost(h.renew(ctx))
@@ -119,7 +127,7 @@ func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *H
 }
 
 func (h *Held) renew(ctx context.Context) error {
-	l, renewed := Lease{Holder: h.e.name}, time.Now()
+	l := Lease{Holder: h.e.name}
 	tick := time.NewTicker(TTL / 4)
 	defer tick.Stop()
 	for {
@@ -133,12 +141,13 @@ func (h *Held) renew(ctx context.Context) error {
 		try, cancel := context.WithTimeout(ctx, TTL/4)
 		revision, err := h.e.write(try, l, h.revision)
 		if err == nil {
-			h.revision, renewed = revision, began
+			h.revision = revision
+			h.renewed.Store(&began)
 		} else if now, _, readErr := h.e.Active(try); readErr == nil && now.Holder != h.e.name {
 			err = ErrLost
 		}
 		cancel()
-		if errors.Is(err, ErrLost) || time.Since(renewed) > TTL {
+		if errors.Is(err, ErrLost) || !h.Fresh() {
 			return ErrLost
 		}
 	}

@@ -126,24 +126,26 @@ func once(ctx context.Context, cfg Config) error {
 				}
 			}
 			h.Began(epoch)
-			return active(held, cfg, &f, epoch, began)
+			return active(held, cfg, &f, h, epoch, began)
 		}
 	}
 }
 
 // active is the active manager of an epoch.
-func active(ctx context.Context, cfg Config, f *joblife.Follower, epoch uint64, began time.Time) (err error) {
+func active(ctx context.Context, cfg Config, f *joblife.Follower, h *engine.Held, epoch uint64, began time.Time) (err error) {
 	mc := cfg.Manager
 	if cfg.NewHooks != nil {
 		mc.Hooks = cfg.NewHooks()
 	}
+	ended := newRecent(maxRecent)
+	mc.Hooks = append(mc.Hooks, joblife.Hooks{Name: "recent", Event: ended.event})
 	m, left, err := f.Restore(time.Now(), mc)
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &manager{Config: cfg, epoch: epoch, end: end, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	a := &manager{Config: cfg, epoch: epoch, held: h, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
 	if err := a.openDrains(ctx); err != nil {
 		return err
 	}

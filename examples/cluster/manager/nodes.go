@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/nodes"
 	"github.com/joblife/joblife/idset"
@@ -26,9 +27,11 @@ type manager struct {
 	Config
 	*loop.Loop
 	epoch uint64
+	held  *engine.Held
 	end   func(error)
 	nodes nodes.Nodes // whose Do guards links
 	sched *scheduler
+	ended *recent
 	links map[uint32]*link
 
 	mu    sync.Mutex

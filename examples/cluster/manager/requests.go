@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
@@ -89,7 +90,7 @@ func (a *manager) request(ctx context.Context, m *nats.Msg) {
 	default:
 		answer, err = a.answer(ctx, by, verb, r)
 	}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, loop.ErrEnded) || !a.held.Fresh() {
 		return
 	}
 	if err != nil {
@@ -197,7 +198,7 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 		if !ok {
 			return fmt.Errorf("%w: %v", joblife.ErrUnknown, r.ID)
 		}
-		info := describe(v)
+		info := a.describe(v)
 		if !by.Guest || by.UserID == v.UserID() {
 			info.Eventlog = string(v.Eventlog())
 		}
@@ -219,8 +220,8 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 				continue
 			}
 			if v.State() != jobstate.StateInactive {
-				answer.Jobs = append(answer.Jobs, describe(v))
-			} else if over = append(over, describe(v)); len(over) >= 2*limit {
+				answer.Jobs = append(answer.Jobs, a.describe(v))
+			} else if over = append(over, a.describe(v)); len(over) >= 2*limit {
 				over = slices.Delete(over, 0, limit)
 			}
 			if len(answer.Jobs) >= maxJobs {
@@ -240,6 +241,37 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 
 // maxJobs is how many jobs are in one answer.
 const maxJobs = 10_000
+
+// maxRecent is how many jobs that are over this manager knows whole. The Manager keeps a
+// summary of each.
+const maxRecent = 4096
+
+// recent are the jobs that ended last.
+type recent struct {
+	jobs map[jobid.ID]wire.JobInfo
+	ring []jobid.ID
+	next int
+}
+
+func newRecent(n int) *recent {
+	return &recent{jobs: make(map[jobid.ID]wire.JobInfo, n), ring: make([]jobid.ID, n)}
+}
+
+// event is a hook: it keeps what is known of a job at its end.
+func (r *recent) event(e *joblife.HookEvent) {
+	if e.Entry.Name == jobstate.EventClean {
+		delete(r.jobs, r.ring[r.next])
+		r.ring[r.next], r.jobs[e.Job.ID()] = e.Job.ID(), describe(e.Job)
+		r.next = (r.next + 1) % len(r.ring)
+	}
+}
+
+func (a *manager) describe(v joblife.View) wire.JobInfo {
+	if info, ok := a.ended.jobs[v.ID()]; ok && v.State() == jobstate.StateInactive {
+		return info
+	}
+	return describe(v)
+}
 
 func describe(v joblife.View) wire.JobInfo {
 	job := v.Job()

@@ -1,0 +1,345 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/proctest"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
+)
+
+// A fleet is an instance of processes that are killed.
+type fleet struct {
+	*testing.T
+	*client.Client
+	dir     string
+	witness string
+	file    file
+	nodes   int
+
+	mu    sync.Mutex
+	procs map[string]*osexec.Cmd
+}
+
+// launch begins an instance of n nodes. What runs on a node writes down when it begins and ends.
+func launch(t *testing.T, n int) *fleet {
+	dir := t.TempDir()
+	f := &fleet{T: t, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
+	require.NoError(t, os.Mkdir(f.witness, 0o700))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	f.file = file{URL: "nats://" + free.Addr().String(), Instance: "main", Owner: uint32(os.Getuid())}
+	f.file.R, err = alike(n, 1)
+	require.NoError(t, err)
+	now := fsd.Duration(0)
+	f.file.Actions = perilog.Config{
+		Epilogs:      []perilog.ActionConfig{{Command: f.action("e", ".0$((RANDOM%9))"), PerRank: true}},
+		Housekeeping: &perilog.HousekeepingConfig{Command: f.action("h", ".0$((RANDOM%9))"), ReleaseAfter: &now},
+	}
+	text, err := json.Marshal(f.file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.json"), text, 0o600))
+	require.NoError(t, free.Close())
+	f.start("nats")
+	for _, name := range []string{"manager a", "manager b", "manager c"} {
+		f.start(name)
+	}
+	for rank := range n {
+		f.start(fmt.Sprint("node ", rank))
+	}
+	require.Eventually(t, func() bool {
+		f.Client, err = client.Open(f.file.URL, "main", f.file.Owner)
+		return err == nil
+	}, 20*time.Second, 50*time.Millisecond)
+	t.Cleanup(func() {
+		f.Close()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		for _, p := range f.procs {
+			_ = p.Process.Kill()
+			_ = p.Wait()
+		}
+	})
+	return f
+}
+
+// action is a command that writes down when it begins and ends.
+func (f *fleet) action(what, seconds string) []string {
+	return []string{"bash", "-c", fmt.Sprintf(`w=%s/$JOBLIFE_RANK; echo $FLUX_JOB_ID %s begin >>$w; sleep %s; echo $FLUX_JOB_ID %s end >>$w`, f.witness, what, seconds, what)}
+}
+
+// start starts a process by its name: the arguments, of which a letter only tells managers apart.
+func (f *fleet) start(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	args := strings.Fields(name)
+	if args[0] == "manager" {
+		args = args[:1]
+	}
+	out, err := os.OpenFile(filepath.Join(f.dir, strings.ReplaceAll(name, " ", "-")+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	require.NoError(f, err)
+	defer out.Close()
+	cmd := proctest.Command(out, append([]string{args[0], "-dir", f.dir}, args[1:]...)...)
+	require.NoError(f, cmd.Start())
+	f.procs[name] = cmd
+}
+
+// signal signals a process; SIGKILL restarts it.
+func (f *fleet) signal(name string, sig syscall.Signal) {
+	f.mu.Lock()
+	p := f.procs[name]
+	f.mu.Unlock()
+	require.NoError(f, p.Process.Signal(sig))
+	if sig == syscall.SIGKILL {
+		_ = p.Wait()
+		f.start(name)
+	}
+}
+
+// active is the name of the active manager.
+func (f *fleet) active(ctx context.Context) string {
+	answer, err := f.Ask(ctx, "status", wire.Request{})
+	require.NoError(f, err)
+	fields := strings.Split(answer.Status.Holder, "-")
+	pid, err := strconv.Atoi(fields[len(fields)-2])
+	require.NoError(f, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, p := range f.procs {
+		if p.Process.Pid == pid {
+			return name
+		}
+	}
+	return ""
+}
+
+func (f *fleet) names(kind string) (names []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name := range f.procs {
+		if strings.HasPrefix(name, kind) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (f *fleet) spec(nodes int64, command []string) []byte {
+	spec, err := jobspec.New(jobspec.Job{Nodes: nodes, Exclusive: true, Command: command})
+	require.NoError(f, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(f, err)
+	return text
+}
+
+// jobs runs n jobs, some of which are submitted twice, and returns how many nodes each has.
+func (f *fleet) run(ctx context.Context, r *rand.Rand, n int) map[jobid.ID]int {
+	jobs := make(map[jobid.ID]int)
+	for i := range n {
+		size := 1 + r.IntN(min(4, f.nodes))
+		request := wire.Request{Key: fmt.Sprint(f.Name(), i), Jobspec: f.spec(int64(size), f.action("j", ".0$((RANDOM%9))"))}
+		answer, err := f.Ask(ctx, "submit", request)
+		require.NoError(f, err)
+		if r.IntN(4) == 0 {
+			again, err := f.Ask(ctx, "submit", request)
+			require.NoError(f, err)
+			require.Equal(f, answer.ID, again.ID, "a repeated submission is another job")
+		}
+		require.NotContains(f, jobs, answer.ID)
+		jobs[answer.ID] = size
+		if r.IntN(3) == 0 {
+			time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
+		}
+	}
+	for id := range jobs {
+		_, err := f.Wait(ctx, id)
+		require.NoError(f, err)
+	}
+	return jobs
+}
+
+// check looks at the log and at what the nodes saw.
+func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
+	f.idle(ctx)
+	_, err := f.Wait(ctx, f.runAll(ctx))
+	require.NoError(f, err)
+	f.idle(ctx)
+
+	e, err := engine.Open(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: "check"})
+	require.NoError(f, err)
+	defer e.Close()
+	var follower joblife.Follower
+	seq, err := e.Snapshot(ctx, follower.Add)
+	require.NoError(f, err)
+	batches, logs := make(chan engine.Batch), make(map[jobid.ID]string)
+	end, err := e.Fence(ctx) // the managers end: they are not needed any more
+	require.NoError(f, err)
+	go func() { _ = e.Follow(ctx, seq, batches) }()
+	for b := range batches {
+		for _, r := range b.Records {
+			require.NoError(f, follower.Add(r))
+			if r.Kind == joblife.RecordEvent {
+				logs[r.Job] += string(r.Data)
+			}
+		}
+		if b.Seq >= end {
+			break
+		}
+	}
+	m, left, err := follower.Restore(time.Now(), joblife.Config{Owner: f.file.Owner, Epoch: time.Unix(1_700_000_000, 0)})
+	require.NoError(f, err)
+	require.Empty(f, left.Jobs)
+	require.Empty(f, left.Quarantined)
+	n := 0
+	for v := range m.Jobs(jobstate.StateInactive) {
+		n++
+		result, _ := v.Result()
+		require.Equal(f, jobstate.ResultCompleted, result, "%v\n%s", v.ID(), logs[v.ID()])
+	}
+	require.Equal(f, len(jobs)+1, n, "jobs in the log")
+	f.seen(jobs)
+}
+
+// idle waits until nothing is held.
+func (f *fleet) idle(ctx context.Context) {
+	require.Eventually(f, func() bool {
+		answer, err := f.Ask(ctx, "nodes", wire.Request{})
+		require.NoError(f, err)
+		for _, n := range answer.Nodes {
+			if len(n.Holders) > 0 || !n.Up || n.Drained != "" {
+				return false
+			}
+		}
+		return true
+	}, 30*time.Second, 100*time.Millisecond, "something is held, down or drained")
+}
+
+// runAll submits a job of all nodes.
+func (f *fleet) runAll(ctx context.Context) jobid.ID {
+	answer, err := f.Ask(ctx, "submit", wire.Request{Key: "all", Jobspec: f.spec(int64(f.nodes), []string{"true"})})
+	require.NoError(f, err)
+	return answer.ID
+}
+
+// seen looks at what the nodes saw: each job once on each of its nodes, whole, and no other one
+// between its begin and the end of its housekeeping there.
+func (f *fleet) seen(jobs map[jobid.ID]int) {
+	count := make(map[jobid.ID]int)
+	for rank := range f.nodes {
+		file, err := os.Open(filepath.Join(f.witness, fmt.Sprint(rank)))
+		if os.IsNotExist(err) {
+			continue
+		}
+		require.NoError(f, err)
+		var got []string
+		for lines := bufio.NewScanner(file); lines.Scan(); {
+			id, err := jobid.Parse(strings.Fields(lines.Text())[0])
+			require.NoError(f, err)
+			if _, ok := jobs[id]; ok {
+				got = append(got, lines.Text())
+			}
+		}
+		_ = file.Close()
+		for i := 0; i < len(got); {
+			text, _, _ := strings.Cut(got[i], " ")
+			id, err := jobid.Parse(text)
+			require.NoError(f, err)
+			var want []string
+			for _, what := range []string{"j begin", "j end", "e begin", "e end", "h begin", "h end"} {
+				want = append(want, text+" "+what)
+			}
+			require.Equal(f, want, got[i:min(len(got), i+len(want))], "rank %d", rank)
+			count[id]++
+			i += len(want)
+		}
+	}
+	require.Equal(f, jobs, count, "how many nodes each job ran on")
+}
+
+// rounds is how many rounds of faults there are: CLUSTER_ROUNDS, or one.
+func rounds() int {
+	n, _ := strconv.Atoi(os.Getenv("CLUSTER_ROUNDS"))
+	return max(n, 1)
+}
+
+// Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
+func TestNothingIsLostByKill9(t *testing.T) {
+	for round := range rounds() {
+		t.Run(fmt.Sprint(round), func(t *testing.T) {
+			f := launch(t, 6)
+			seed := uint64(time.Now().UnixNano())
+			t.Log("seed", seed)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+			defer cancel()
+			r := rand.New(rand.NewPCG(seed, 0))
+			stop, done, kills := make(chan struct{}), make(chan struct{}), 0
+			go func() {
+				defer close(done)
+				r := rand.New(rand.NewPCG(seed, 1))
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Duration(100+r.IntN(900)) * time.Millisecond):
+					}
+					kind := []string{"manager", "manager", "node", "node", "nats"}[r.IntN(5)]
+					names := f.names(kind)
+					f.signal(names[r.IntN(len(names))], syscall.SIGKILL)
+					kills++
+				}
+			}()
+			jobs := f.run(ctx, r, 60)
+			close(stop)
+			<-done
+			f.check(ctx, jobs)
+			t.Log(kills, "kills")
+		})
+	}
+}
+
+// A manager that was stopped and goes on does no harm.
+func TestAStoppedManagerDoesNoHarm(t *testing.T) {
+	f := launch(t, 4)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	r := rand.New(rand.NewPCG(1, 2))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 2 {
+			name := f.active(ctx)
+			f.signal(name, syscall.SIGSTOP)
+			for f.active(ctx) == name {
+				time.Sleep(50 * time.Millisecond)
+			}
+			f.signal(name, syscall.SIGCONT)
+			time.Sleep(200 * time.Millisecond)
+		}
+	}()
+	jobs := f.run(ctx, r, 30)
+	<-done
+	f.check(ctx, jobs)
+}
