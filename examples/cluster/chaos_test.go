@@ -33,7 +33,7 @@ import (
 
 // A fleet is an instance of processes that are killed.
 type fleet struct {
-	*testing.T
+	testing.TB
 	*client.Client
 	dir     string
 	witness string
@@ -44,10 +44,16 @@ type fleet struct {
 	procs map[string]*osexec.Cmd
 }
 
-// launch begins an instance of n nodes. What runs on a node writes down when it begins and ends.
-func launch(t *testing.T, n int) *fleet {
-	dir := t.TempDir()
-	f := &fleet{T: t, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
+// A fleetConfig says which processes there are.
+type fleetConfig struct {
+	nodes, managers int
+	simulate        bool // nodes run nothing, in one process
+}
+
+// launch begins an instance. What runs on a node writes down when it begins and ends.
+func launch(t testing.TB, cfg fleetConfig) *fleet {
+	dir, n := t.TempDir(), cfg.nodes
+	f := &fleet{TB: t, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
 	require.NoError(t, os.Mkdir(f.witness, 0o700))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -55,20 +61,27 @@ func launch(t *testing.T, n int) *fleet {
 	f.file.R, err = alike(n, 1)
 	require.NoError(t, err)
 	now := fsd.Duration(0)
-	f.file.Actions = perilog.Config{
-		Epilogs:      []perilog.ActionConfig{{Command: f.action("e", ".0$((RANDOM%9))"), PerRank: true}},
-		Housekeeping: &perilog.HousekeepingConfig{Command: f.action("h", ".0$((RANDOM%9))"), ReleaseAfter: &now},
+	if !cfg.simulate {
+		f.file.Actions = perilog.Config{
+			Epilogs:      []perilog.ActionConfig{{Command: f.action("e", ".0$((RANDOM%9))"), PerRank: true}},
+			Housekeeping: &perilog.HousekeepingConfig{Command: f.action("h", ".0$((RANDOM%9))"), ReleaseAfter: &now},
+		}
 	}
 	text, err := json.Marshal(f.file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.json"), text, 0o600))
 	require.NoError(t, free.Close())
 	f.start("nats")
-	for _, name := range []string{"manager a", "manager b", "manager c"} {
-		f.start(name)
+	for i := range cfg.managers {
+		f.start(fmt.Sprint("manager ", i))
+	}
+	if cfg.simulate {
+		f.start(fmt.Sprintf("node -simulate 0-%d", n-1))
 	}
 	for rank := range n {
-		f.start(fmt.Sprint("node ", rank))
+		if !cfg.simulate {
+			f.start(fmt.Sprint("node ", rank))
+		}
 	}
 	require.Eventually(t, func() bool {
 		f.Client, err = client.Open(f.file.URL, "main", f.file.Owner)
@@ -91,7 +104,7 @@ func (f *fleet) action(what, seconds string) []string {
 	return []string{"bash", "-c", fmt.Sprintf(`w=%s/$JOBLIFE_RANK; echo $FLUX_JOB_ID %s begin >>$w; sleep %s; echo $FLUX_JOB_ID %s end >>$w`, f.witness, what, seconds, what)}
 }
 
-// start starts a process by its name: the arguments, of which a letter only tells managers apart.
+// start starts a process by its name: the arguments, of which a number only tells managers apart.
 func (f *fleet) start(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -289,7 +302,7 @@ func rounds() int {
 func TestNothingIsLostByKill9(t *testing.T) {
 	for round := range rounds() {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			f := launch(t, 6)
+			f := launch(t, fleetConfig{nodes: 6, managers: 3})
 			seed := uint64(time.Now().UnixNano())
 			t.Log("seed", seed)
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -322,7 +335,7 @@ func TestNothingIsLostByKill9(t *testing.T) {
 
 // A manager that was stopped and goes on does no harm.
 func TestAStoppedManagerDoesNoHarm(t *testing.T) {
-	f := launch(t, 4)
+	f := launch(t, fleetConfig{nodes: 4, managers: 3})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	r := rand.New(rand.NewPCG(1, 2))

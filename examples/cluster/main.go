@@ -75,7 +75,7 @@ func init() {
 		"up":         {"", "start an instance on this machine", up},
 		"nats":       {"", "run a server for this machine", serveNATS},
 		"manager":    {"", "run a manager: active, or standing by", runManager},
-		"node":       {"RANK", "run a node", runNode},
+		"node":       {"RANKS", "run a node, or several", runNode},
 		"submit":     {"COMMAND...", "submit a job, and print its id", submit},
 		"run":        {"COMMAND...", "run a job, with its output and exit status", run},
 		"jobs":       {"", "list jobs", jobs},

@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/manager"
 	"github.com/joblife/joblife/examples/cluster/node"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/sched"
 )
 
@@ -52,7 +53,7 @@ func up(p *program) func(context.Context) error {
 			all.Go(func() error { return p.as(name).manager(ctx) })
 		}
 		for rank := range p.R.Ranks().All() {
-			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank) })
+			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, false) })
 		}
 		fmt.Printf("cluster: %d nodes of %d cores, %s; cluster run hostname runs a job on one\n", p.R.Len(), *cores, p.URL)
 		err = all.Wait()
@@ -133,23 +134,28 @@ func (p *program) manager(ctx context.Context) error {
 }
 
 func runNode(p *program) func(context.Context) error {
+	simulate := p.Bool("simulate", false, "run nothing: each task succeeds at once")
 	return func(ctx context.Context) error {
-		if p.NArg() != 1 {
-			return errors.New("name the rank of the node")
+		set, err := p.ranks()
+		if err == nil && idset.Difference(set, p.R.Ranks()).Len() > 0 {
+			err = fmt.Errorf("there is no node of rank %v: ranks are %v", idset.Difference(set, p.R.Ranks()), p.R.Ranks())
 		}
-		rank, err := strconv.ParseUint(p.Arg(0), 10, 32)
-		if err != nil || !p.R.Ranks().Contains(uint32(rank)) {
-			return fmt.Errorf("there is no node of rank %q: ranks are %v", p.Arg(0), p.R.Ranks())
+		if err != nil {
+			return err
 		}
-		return p.node(ctx, uint32(rank))
+		all, ctx := errgroup.WithContext(ctx)
+		for rank := range set.All() {
+			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, *simulate) })
+		}
+		return all.Wait()
 	}
 }
 
-func (p *program) node(ctx context.Context, rank uint32) error {
+func (p *program) node(ctx context.Context, rank uint32, simulate bool) error {
 	e, err := p.engine(ctx)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	return node.Run(ctx, node.Config{Engine: e, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log})
+	return node.Run(ctx, node.Config{Engine: e, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log, Simulate: simulate})
 }

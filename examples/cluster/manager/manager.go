@@ -153,7 +153,7 @@ func active(ctx context.Context, cfg Config, f *joblife.Follower, h *engine.Held
 	if err := a.acquire(); err != nil {
 		return errors.Join(errUsage, err)
 	}
-	a.nodes.Command, a.nodes.Put, a.nodes.Warn = a.command, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
+	a.nodes.Command, a.nodes.Flush, a.nodes.Put, a.nodes.Warn = a.command, a.flush, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
 	a.nodes.Recover(left)
 	a.Loop, err = loop.New(m, loop.Config{
 		Store:     store{cfg.Engine.Writer(epoch), cfg.Metrics},
@@ -173,12 +173,11 @@ func active(ctx context.Context, cfg Config, f *joblife.Follower, h *engine.Held
 	}
 	ran := make(chan error, 1)
 	go func() { ran <- a.Loop.Run(ctx) }()
-	go func() {
-		if _, err := a.Call(ctx, joblife.ExecHello{}); err != nil {
-			end(err)
-		}
-	}()
-	stop, err := a.listen(ctx)
+	stop := func() {}
+	// The Executor has all starts before a node says hello: a task that nothing asked for is killed.
+	if _, err = a.Call(ctx, joblife.ExecHello{}); err == nil {
+		stop, err = a.listen(ctx)
+	}
 	if err == nil {
 		cfg.Log.Info("active", "epoch", epoch, "jobs", len(left.Jobs), "took", time.Since(began))
 		a.beat(ctx)

@@ -33,6 +33,7 @@ type manager struct {
 	sched *scheduler
 	ended *recent
 	links map[uint32]*link
+	sends []uint32 // ranks whose links have orders
 
 	mu    sync.Mutex
 	out   *idset.Set // ranks that get no jobs, since they say nothing
@@ -48,9 +49,10 @@ type link struct {
 	before  uint64 // out at the beat before
 	heard   time.Time
 	up      bool
+	orders  []wire.Order // for the next Do
 }
 
-// command sends a command to its nodes.
+// command sends a command to its nodes, with the next flush.
 func (a *manager) command(cmd exec.Command, args []string) {
 	o := wire.Order{Kind: cmd.Kind, Task: cmd.Task, Args: args, Signal: cmd.Signal}
 	if cmd.Start != nil {
@@ -64,10 +66,22 @@ func (a *manager) command(cmd exec.Command, args []string) {
 	}
 	for rank := range cmd.Ranks.All() {
 		if l := a.links[rank]; l != nil && l.session != "" {
-			l.out++
-			a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: []wire.Order{o}})
+			if l.orders = append(l.orders, o); len(l.orders) == 1 {
+				a.sends = append(a.sends, rank)
+			}
 		}
 	}
+}
+
+// flush sends what command has collected, a message for each node.
+func (a *manager) flush() {
+	for _, rank := range a.sends {
+		l := a.links[rank]
+		l.out++
+		a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: l.orders})
+		l.orders = nil
+	}
+	a.sends = a.sends[:0]
 }
 
 // do sends a Do. The node sees a gap if it does not arrive.

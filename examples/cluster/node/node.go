@@ -40,12 +40,22 @@ type Config struct {
 	Rank   uint32
 	Dir    string // keeps records of tasks, and the output of jobs
 	Log    *slog.Logger
+	// Simulate has tasks succeed at once, and runs nothing.
+	Simulate bool
+}
+
+// A runner runs tasks, such as a proc.Runner.
+type runner interface {
+	List() []exec.TaskStatus
+	Last(exec.Task) (exec.TaskStatus, bool)
+	Do(c exec.Command, args []string) error
 }
 
 type node struct {
 	Config
-	runner *proc.Runner
+	runner runner
 	wake   chan struct{} // there is something to do
+	news   chan struct{} // there is something to say
 
 	mu      sync.Mutex
 	epoch   uint64
@@ -54,21 +64,14 @@ type node struct {
 	got     uint64       // the last Do of the session
 	sent    uint64       // the last Up of the session
 	orders  []wire.Order // of the session, that wait
+	changed []exec.Task  // since the last Up
 	jobs    map[jobid.ID]*wire.Job
 }
 
 // Run runs a node until ctx ends. Its tasks go on.
 func Run(ctx context.Context, cfg Config) error {
-	n := &node{Config: cfg, wake: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
-	n.mu.Lock() // a task may end before the first session
-	var err error
-	n.runner, err = proc.NewRunner(cfg.Dir, int(cfg.Rank), n.said, func(err error) { cfg.Log.Error("record of a task", "error", err) })
-	if err == nil {
-		n.runner.Prepare = n.prepare
-		err = n.readJobs()
-	}
-	n.mu.Unlock()
-	if err != nil {
+	n := &node{Config: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
+	if err := n.open(); err != nil {
 		return err
 	}
 	e := cfg.Engine
@@ -91,6 +94,8 @@ func Run(ctx context.Context, cfg Config) error {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-n.news:
+			n.say()
 		case <-old.C:
 			n.clean()
 		case <-tick.C:
@@ -101,6 +106,22 @@ func Run(ctx context.Context, cfg Config) error {
 			n.mu.Unlock()
 		}
 	}
+}
+
+// open finds what runs.
+func (n *node) open() error {
+	n.mu.Lock() // a task may end before the first session
+	defer n.mu.Unlock()
+	if n.Simulate {
+		n.runner = &simulated{said: n.said, tasks: make(map[exec.Task]exec.TaskStatus)}
+		return nil
+	}
+	r, err := proc.NewRunner(n.Dir, int(n.Rank), n.said, func(err error) { n.Log.Error("record of a task", "error", err) })
+	if err != nil {
+		return err
+	}
+	n.runner, r.Prepare = r, n.prepare
+	return n.readJobs()
 }
 
 // up sends an Up of the session.
@@ -125,23 +146,37 @@ func (n *node) begin() {
 // restart has another session begin when the order that goes on is done.
 func (n *node) restart() {
 	n.session, n.hello = "", true
-	n.signal()
+	signal(n.wake)
 }
 
-func (n *node) signal() {
+func signal(c chan struct{}) {
 	select {
-	case n.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// said says what became of a task: by this time it may be forgotten.
+// said has the next Up say what became of a task.
 func (n *node) said(task exec.Task) {
 	n.mu.Lock()
+	n.changed = append(n.changed, task)
+	n.mu.Unlock()
+	signal(n.news)
+}
+
+// say says what has changed: by this time a task may be forgotten.
+func (n *node) say() {
+	n.mu.Lock()
 	defer n.mu.Unlock()
-	if st, ok := n.runner.Last(task); ok && n.session != "" {
+	var u wire.Up
+	for _, task := range n.changed {
+		if st, ok := n.runner.Last(task); ok {
+			u.Tasks = append(u.Tasks, st)
+		}
+	}
+	if n.changed = n.changed[:0]; n.session != "" && len(u.Tasks) > 0 {
 		n.sent++
-		n.up(wire.Up{Tasks: []exec.TaskStatus{st}})
+		n.up(u)
 	}
 }
 
@@ -179,7 +214,7 @@ func (n *node) do(m *nats.Msg) {
 		n.restart()
 	default:
 		n.got, n.orders = d.Seq, append(n.orders, d.Orders...)
-		n.signal()
+		signal(n.wake)
 	}
 }
 
@@ -213,7 +248,7 @@ func (n *node) obey(ctx context.Context) {
 }
 
 func (n *node) obeyOne(o wire.Order) error {
-	if o.Kind == exec.CommandStart && o.Job != nil {
+	if o.Kind == exec.CommandStart && o.Job != nil && !n.Simulate {
 		if err := n.note(o.Task.Job, o.Job); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 // Nodes is the executor of a manager, and its clock. Any goroutine may use it.
 type Nodes struct {
 	Command func(cmd exec.Command, args []string) // sends it to the nodes of cmd.Ranks, in order, and does not wait
+	Flush   func()                                // if set, is called after some calls of Command
 	Put     func(...joblife.Input)                // into the Loop
 	Warn    func(error)
 
@@ -119,6 +120,9 @@ func (n *Nodes) act() {
 	todo := n.executor.Take(eventlog.FromTime(time.Now()))
 	for _, cmd := range todo.Commands {
 		n.Command(cmd, n.args(cmd))
+	}
+	if len(todo.Commands) > 0 && n.Flush != nil {
+		n.Flush()
 	}
 	for _, r := range todo.Responses {
 		n.Put(joblife.ExecResponse(r))

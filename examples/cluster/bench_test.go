@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// cpu returns the seconds of CPU that a process has used.
+func cpu(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if err != nil || len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	return (user + system) / 100
+}
+
+// BenchmarkJobs runs jobs that do nothing, from submit to clean, durably. The jobs of 64 users
+// at once have one node each.
+func BenchmarkJobs(b *testing.B) {
+	for _, nodes := range []int{16, 128} {
+		b.Run(fmt.Sprint("nodes=", nodes), func(b *testing.B) {
+			f := launch(b, fleetConfig{nodes: nodes, managers: 1, simulate: true})
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+			defer cancel()
+			spec, err := jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"true"}})
+			require.NoError(b, err)
+			text, err := spec.MarshalJSON()
+			require.NoError(b, err)
+			one := func(c *client.Client) {
+				answer, err := c.Ask(ctx, "submit", wire.Request{Jobspec: text})
+				require.NoError(b, err)
+				_, err = c.Ask(ctx, "wait", wire.Request{ID: answer.ID})
+				require.NoError(b, err)
+			}
+			one(f.Client)
+			before := make(map[string]float64)
+			for name, p := range f.procs {
+				before[name] = cpu(p.Process.Pid)
+			}
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var all sync.WaitGroup
+			b.ResetTimer()
+			for range 4 * nodes {
+				all.Go(func() {
+					for left.Add(-1) >= 0 {
+						one(f.Client)
+					}
+				})
+			}
+			all.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			for name, p := range f.procs {
+				kind, _, _ := strings.Cut(name, " ")
+				b.ReportMetric((cpu(p.Process.Pid)-before[name])*1e6/float64(b.N), kind+"-µs/job")
+			}
+		})
+	}
+}
+
