@@ -75,4 +75,3 @@ func BenchmarkJobs(b *testing.B) {
 		})
 	}
 }
-

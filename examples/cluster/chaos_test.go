@@ -10,6 +10,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -47,7 +48,19 @@ type fleet struct {
 // A fleetConfig says which processes there are.
 type fleetConfig struct {
 	nodes, managers int
+	servers         int  // of a cluster; 0: one that is alone
 	simulate        bool // nodes run nothing, in one process
+}
+
+// freeURLs returns addresses that nobody has.
+func freeURLs(t testing.TB, n int) (urls []string) {
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer l.Close()
+		urls = append(urls, "nats://"+l.Addr().String())
+	}
+	return urls
 }
 
 // launch begins an instance. What runs on a node writes down when it begins and ends.
@@ -55,9 +68,16 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 	dir, n := t.TempDir(), cfg.nodes
 	f := &fleet{TB: t, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
 	require.NoError(t, os.Mkdir(f.witness, 0o700))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	f.file = file{URL: "nats://" + free.Addr().String(), Instance: "main", Owner: uint32(os.Getuid())}
+	url := freeURLs(t, 1+2*cfg.servers)
+	f.file = file{URL: url[0], Instance: "main", Owner: uint32(os.Getuid())}
+	if cfg.servers > 0 {
+		f.file.URL, f.file.Replicas = "", cfg.servers
+		for i := range cfg.servers {
+			f.file.Servers = append(f.file.Servers, engine.Server{Name: fmt.Sprint("s", i), URL: url[1+i], Route: url[1+cfg.servers+i]})
+			f.file.URL += strings.Repeat(",", min(i, 1)) + url[1+i]
+		}
+	}
+	var err error
 	f.file.R, err = alike(n, 1)
 	require.NoError(t, err)
 	now := fsd.Duration(0)
@@ -70,8 +90,12 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 	text, err := json.Marshal(f.file)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.json"), text, 0o600))
-	require.NoError(t, free.Close())
-	f.start("nats")
+	for _, s := range f.file.Servers {
+		f.start("nats " + s.Name)
+	}
+	if cfg.servers == 0 {
+		f.start("nats")
+	}
 	for i := range cfg.managers {
 		f.start(fmt.Sprint("manager ", i))
 	}
@@ -88,6 +112,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 		return err == nil
 	}, 20*time.Second, 50*time.Millisecond)
 	t.Cleanup(func() {
+		if t.Failed() {
+			f.logs()
+		}
 		f.Close()
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -104,20 +131,30 @@ func (f *fleet) action(what, seconds string) []string {
 	return []string{"bash", "-c", fmt.Sprintf(`w=%s/$JOBLIFE_RANK; echo $FLUX_JOB_ID %s begin >>$w; sleep %s; echo $FLUX_JOB_ID %s end >>$w`, f.witness, what, seconds, what)}
 }
 
-// start starts a process by its name: the arguments, of which a number only tells managers apart.
+// start starts a process by its name: the arguments, of which a last number only tells managers
+// apart.
 func (f *fleet) start(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	args := strings.Fields(name)
-	if args[0] == "manager" {
+	if args[0] == "manager" && len(args) == 2 {
 		args = args[:1]
 	}
-	out, err := os.OpenFile(filepath.Join(f.dir, strings.ReplaceAll(name, " ", "-")+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	out, err := os.OpenFile(filepath.Join(f.dir, strings.NewReplacer(" ", "-", "/", "-").Replace(name)+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	require.NoError(f, err)
 	defer out.Close()
 	cmd := proctest.Command(out, append([]string{args[0], "-dir", f.dir}, args[1:]...)...)
 	require.NoError(f, cmd.Start())
 	f.procs[name] = cmd
+}
+
+// kill kills a process for good.
+func (f *fleet) kill(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	require.NoError(f, f.procs[name].Process.Kill())
+	_ = f.procs[name].Wait()
+	delete(f.procs, name)
 }
 
 // signal signals a process; SIGKILL restarts it.
@@ -238,16 +275,28 @@ func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
 
 // idle waits until nothing is held.
 func (f *fleet) idle(ctx context.Context) {
-	require.Eventually(f, func() bool {
+	var busy []wire.Node
+	for range 300 {
 		answer, err := f.Ask(ctx, "nodes", wire.Request{})
 		require.NoError(f, err)
-		for _, n := range answer.Nodes {
-			if len(n.Holders) > 0 || !n.Up || n.Drained != "" {
-				return false
-			}
+		busy = slices.DeleteFunc(answer.Nodes, func(n wire.Node) bool { return len(n.Holders) == 0 && n.Up && n.Drained == "" })
+		if len(busy) == 0 {
+			return
 		}
-		return true
-	}, 30*time.Second, 100*time.Millisecond, "something is held, down or drained")
+		time.Sleep(100 * time.Millisecond)
+	}
+	text, err := json.MarshalIndent(busy, "", " ")
+	require.NoError(f, err)
+	f.Fatalf("something is held, down or drained:\n%s", text)
+}
+
+// logs prints what the processes of a test that failed have written.
+func (f *fleet) logs() {
+	names, _ := filepath.Glob(filepath.Join(f.dir, "*.log"))
+	for _, name := range names {
+		text, _ := os.ReadFile(name)
+		f.Logf("%s:\n%s", filepath.Base(name), text[max(0, len(text)-8<<10):])
+	}
 }
 
 // runAll submits a job of all nodes.
@@ -300,14 +349,25 @@ func rounds() int {
 
 // Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
 func TestNothingIsLostByKill9(t *testing.T) {
+	kill9(t, fleetConfig{nodes: 6, managers: 3}, 100*time.Millisecond)
+}
+
+// Three servers keep the log, and each may be killed, its leader too.
+func TestNothingIsLostByKill9OfThreeServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("an election of the servers takes up to 9 seconds")
+	}
+	kill9(t, fleetConfig{nodes: 4, managers: 2, servers: 3}, 2*time.Second)
+}
+
+func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 	for round := range rounds() {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			f := launch(t, fleetConfig{nodes: 6, managers: 3})
+			f := launch(t, cfg)
 			seed := uint64(time.Now().UnixNano())
 			t.Log("seed", seed)
 			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 			defer cancel()
-			r := rand.New(rand.NewPCG(seed, 0))
 			stop, done, kills := make(chan struct{}), make(chan struct{}), 0
 			go func() {
 				defer close(done)
@@ -316,15 +376,14 @@ func TestNothingIsLostByKill9(t *testing.T) {
 					select {
 					case <-stop:
 						return
-					case <-time.After(time.Duration(100+r.IntN(900)) * time.Millisecond):
+					case <-time.After(pause + rand.N(10*pause)):
 					}
-					kind := []string{"manager", "manager", "node", "node", "nats"}[r.IntN(5)]
-					names := f.names(kind)
+					names := f.names([]string{"manager", "manager", "node", "node", "nats"}[r.IntN(5)])
 					f.signal(names[r.IntN(len(names))], syscall.SIGKILL)
 					kills++
 				}
 			}()
-			jobs := f.run(ctx, r, 60)
+			jobs := f.run(ctx, rand.New(rand.NewPCG(seed, 0)), 60)
 			close(stop)
 			<-done
 			f.check(ctx, jobs)

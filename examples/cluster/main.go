@@ -49,7 +49,9 @@ type file struct {
 	Owner    uint32         `json:"owner"`
 	R        *rset.R        `json:"R"` // the inventory
 	Actions  perilog.Config `json:"actions"`
-	Replicas int            `json:"replicas,omitempty"`
+	// Servers, if there are any, make a cluster, in which each stream has Replicas.
+	Servers  []engine.Server `json:"servers,omitempty"`
+	Replicas int             `json:"replicas,omitempty"`
 }
 
 // A program is one call of this command.
@@ -73,7 +75,7 @@ var commands map[string]command
 func init() {
 	commands = map[string]command{
 		"up":         {"", "start an instance on this machine", up},
-		"nats":       {"", "run a server for this machine", serveNATS},
+		"nats":       {"[NAME]", "run a server: the one of the instance, or one of several", serveNATS},
 		"manager":    {"", "run a manager: active, or standing by", runManager},
 		"node":       {"RANKS", "run a node, or several", runNode},
 		"submit":     {"COMMAND...", "submit a job, and print its id", submit},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,10 +11,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -35,15 +35,7 @@ func up(p *program) func(context.Context) error {
 			return err
 		}
 		all, ctx := errgroup.WithContext(ctx)
-		at, err := url.Parse(p.URL)
-		if err != nil {
-			return err
-		}
-		port, err := strconv.Atoi(at.Port())
-		if err != nil {
-			return fmt.Errorf("%s: the port is missing", p.URL)
-		}
-		s, err := engine.Serve(filepath.Join(p.dir, "nats"), at.Hostname(), port, nil)
+		s, err := engine.Serve(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, nil)
 		if err != nil {
 			return err
 		}
@@ -100,15 +92,21 @@ func (p *program) as(role string) *program {
 
 func serveNATS(p *program) func(context.Context) error {
 	return func(ctx context.Context) error {
-		at, err := url.Parse(p.URL)
-		if err != nil {
-			return err
+		cfg := engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}
+		if len(p.Servers) > 0 {
+			i := slices.IndexFunc(p.Servers, func(s engine.Server) bool { return s.Name == p.Arg(0) })
+			if i < 0 {
+				return fmt.Errorf("name a server of %s", p.path())
+			}
+			cfg = p.Servers[i]
+			cfg.Dir = cmp.Or(cfg.Dir, filepath.Join(p.dir, "nats-"+cfg.Name))
+			for _, other := range p.Servers {
+				if other.Name != cfg.Name {
+					cfg.Routes = append(cfg.Routes, other.Route)
+				}
+			}
 		}
-		port, err := strconv.Atoi(at.Port())
-		if err != nil {
-			return fmt.Errorf("%s: the port is missing", p.URL)
-		}
-		s, err := engine.Serve(filepath.Join(p.dir, "nats"), at.Hostname(), port, nil)
+		s, err := engine.Serve(cfg, nil)
 		if err != nil {
 			return err
 		}

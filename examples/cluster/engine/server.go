@@ -1,23 +1,42 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
 
+// A Server says where a server is, and those that it makes a cluster with.
+type Server struct {
+	Name   string   `json:"name"`            // in the cluster, the same after a restart
+	URL    string   `json:"url"`             // where clients find it, such as nats://127.0.0.1:4222
+	Route  string   `json:"route,omitempty"` // where the other servers find it; "": it is alone
+	Routes []string `json:"-"`               // of the other servers
+	Dir    string   `json:"dir,omitempty"`   // keeps the streams
+}
+
 // Serve starts a server in this process: JetStream that syncs each message. Options may have
-// what is needed beside that: credentials, TLS, a cluster.
-func Serve(dir, host string, port int, options *server.Options) (*server.Server, error) {
+// what is needed beside that: credentials, TLS.
+func Serve(cfg Server, options *server.Options) (*server.Server, error) {
 	o := &server.Options{}
 	if options != nil {
 		o = options.Clone()
 	}
-	o.Host, o.Port, o.StoreDir = host, port, dir
 	o.JetStream, o.SyncAlways, o.NoSigs = true, true, true
 	o.MaxPayload, o.MaxPending = 8<<20, 256<<20
+	o.ServerName, o.StoreDir, o.Routes = cfg.Name, cfg.Dir, server.RoutesFromStr(strings.Join(cfg.Routes, ","))
+	var err error
+	if o.Host, o.Port, err = address(cfg.URL); err == nil && cfg.Route != "" {
+		o.Cluster.Name = "joblife"
+		o.Cluster.Host, o.Cluster.Port, err = address(cfg.Route)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("engine: server: %w", err)
+	}
 	s, err := server.NewServer(o)
 	if err != nil {
 		return nil, fmt.Errorf("engine: server: %w", err)
@@ -25,7 +44,18 @@ func Serve(dir, host string, port int, options *server.Options) (*server.Server,
 	s.Start()
 	if !s.ReadyForConnections(10 * time.Second) {
 		s.Shutdown()
-		return nil, errors.New("engine: server: it does not start: is the port in use?")
+		return nil, fmt.Errorf("engine: server: it does not start at %s: is the port in use?", cfg.URL)
 	}
 	return s, nil
+}
+
+func address(text string) (host string, port int, err error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", 0, err
+	}
+	if port, err = strconv.Atoi(u.Port()); err != nil {
+		return "", 0, fmt.Errorf("%s: the port is missing", text)
+	}
+	return u.Hostname(), port, nil
 }

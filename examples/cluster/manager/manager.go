@@ -77,7 +77,13 @@ func once(ctx context.Context, cfg Config) error {
 		return err
 	}
 	batches := make(chan engine.Batch, 256)
-	go func() { end(cfg.Engine.Follow(ctx, seq, batches)) }()
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	go func() {
+		if err := cfg.Engine.Follow(following, seq, batches); err != nil {
+			end(err)
+		}
+	}()
 	lease := make(chan uint64, 1)
 	go func() {
 		if revision, err := cfg.Engine.Acquire(ctx); err == nil {
@@ -125,6 +131,7 @@ func once(ctx context.Context, cfg Config) error {
 					}
 				}
 			}
+			unfollow()
 			h.Began(epoch)
 			return active(held, cfg, &f, h, epoch, began)
 		}

@@ -53,11 +53,11 @@ type link struct {
 }
 
 // command sends a command to its nodes, with the next flush.
-func (a *manager) command(cmd exec.Command, args []string) {
+func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 	o := wire.Order{Kind: cmd.Kind, Task: cmd.Task, Args: args, Signal: cmd.Signal}
 	if cmd.Start != nil {
 		o.Job = &wire.Job{UserID: cmd.Start.UserID}
-		if spec, err := jobspec.Parse(cmd.Start.Jobspec); err == nil {
+		if spec != nil {
 			o.Job.Dir = spec.Cwd()
 			if env, ok := spec.Lookup("attributes.system.environment"); ok {
 				_ = json.Unmarshal(env, &o.Job.Env) // it is no object of texts

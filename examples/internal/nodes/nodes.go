@@ -22,9 +22,11 @@ import (
 
 // Nodes is the executor of a manager, and its clock. Any goroutine may use it.
 type Nodes struct {
-	Command func(cmd exec.Command, args []string) // sends it to the nodes of cmd.Ranks, in order, and does not wait
-	Flush   func()                                // if set, is called after some calls of Command
-	Put     func(...joblife.Input)                // into the Loop
+	// Command sends it to the nodes of cmd.Ranks, in order, and does not wait. To start something
+	// they run args. The Spec is that of the start of a job, else nil.
+	Command func(cmd exec.Command, args []string, spec *jobspec.Spec)
+	Flush   func()                 // if set, is called after some calls of Command
+	Put     func(...joblife.Input) // into the Loop
 	Warn    func(error)
 
 	mu       sync.Mutex
@@ -119,7 +121,8 @@ func (n *Nodes) Refused(in joblife.Input, err error) {
 func (n *Nodes) act() {
 	todo := n.executor.Take(eventlog.FromTime(time.Now()))
 	for _, cmd := range todo.Commands {
-		n.Command(cmd, n.args(cmd))
+		args, spec := n.args(cmd)
+		n.Command(cmd, args, spec)
 	}
 	if len(todo.Commands) > 0 && n.Flush != nil {
 		n.Flush()
@@ -145,17 +148,17 @@ func (n *Nodes) act() {
 }
 
 // args returns the program that a command starts.
-func (n *Nodes) args(cmd exec.Command) []string {
+func (n *Nodes) args(cmd exec.Command) ([]string, *jobspec.Spec) {
 	switch {
 	case cmd.Launch != nil:
-		return cmd.Launch.Command
+		return cmd.Launch.Command, nil
 	case cmd.Start != nil:
 		spec, err := jobspec.Parse(cmd.Start.Jobspec)
 		if n.warn(err); err == nil {
-			return spec.Command()
+			return spec.Command(), spec
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 func (n *Nodes) warn(err error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -147,7 +148,7 @@ func (c *Cluster) said(rank int, task exec.Task) {
 
 // command sends a command to its nodes. Each does them in order. A start waits for a disk, and
 // neither the manager nor another node does.
-func (c *Cluster) command(cmd exec.Command, args []string) {
+func (c *Cluster) command(cmd exec.Command, args []string, _ *jobspec.Spec) {
 	for rank := range cmd.Ranks.All() {
 		before, done := c.done[rank], make(chan struct{})
 		c.done[rank] = done

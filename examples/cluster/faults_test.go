@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+)
+
+// A proxy is a network that can be cut.
+type proxy struct {
+	to string
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+// newProxy returns a proxy to a server, and its URL.
+func newProxy(t *testing.T, url string) (*proxy, string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	p := &proxy{to: strings.TrimPrefix(url, "nats://")}
+	t.Cleanup(func() {
+		_ = l.Close()
+		p.set(true)
+	})
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(c)
+		}
+	}()
+	return p, "nats://" + l.Addr().String()
+}
+
+func (p *proxy) serve(c net.Conn) {
+	defer c.Close()
+	s, err := net.Dial("tcp", p.to)
+	if err != nil {
+		return
+	}
+	defer s.Close()
+	p.mu.Lock()
+	if p.cut {
+		p.mu.Unlock()
+		return
+	}
+	p.conns = append(p.conns, c, s)
+	p.mu.Unlock()
+	go func() {
+		_, _ = io.Copy(s, c)
+		_ = s.Close()
+	}()
+	_, _ = io.Copy(c, s)
+}
+
+// set cuts the network, or mends it.
+func (p *proxy) set(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut = cut; cut {
+		for _, c := range p.conns {
+			_ = c.Close()
+		}
+		p.conns = nil
+	}
+}
+
+// A manager and a node lose their network again and again.
+func TestNothingIsLostByACutNetwork(t *testing.T) {
+	for range rounds() {
+		f := launch(t, fleetConfig{nodes: 4})
+		first, url := newProxy(t, f.file.URL)
+		f.start("manager -nats " + url)
+		second, url := newProxy(t, f.file.URL)
+		f.start("manager -nats " + url)
+		node, url := newProxy(t, f.file.URL)
+		f.kill("node 0")
+		f.start("node -nats " + url + " 0")
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+		defer cancel()
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				p := []*proxy{first, second, node}[rand.IntN(3)]
+				p.set(true)
+				time.Sleep(rand.N(3500 * time.Millisecond))
+				p.set(false)
+				select {
+				case <-stop:
+					return
+				case <-time.After(rand.N(time.Second)):
+				}
+			}
+		}()
+		jobs := f.run(ctx, rand.New(rand.NewPCG(rand.Uint64(), 0)), 60)
+		close(stop)
+		<-done
+		f.check(ctx, jobs)
+	}
+}
+
+// A log that has no room stops the instance, and goes on when it has.
+func TestNothingIsLostByAFullLog(t *testing.T) {
+	f := launch(t, fleetConfig{nodes: 4, managers: 2})
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	_ = f.active(ctx)
+	conn, err := nats.Connect(f.file.URL)
+	require.NoError(t, err)
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	require.NoError(t, err)
+	stream, err := js.Stream(ctx, f.file.Instance.Log())
+	require.NoError(t, err)
+	room := func(bytes int64) {
+		cfg := stream.CachedInfo().Config
+		cfg.MaxBytes = bytes
+		_, err := js.UpdateStream(ctx, cfg)
+		require.NoError(t, err)
+	}
+	room(20_000)
+	done, grown := make(chan struct{}), int64(20_000)
+	more, enough := context.WithCancel(ctx)
+	go func() {
+		defer close(done)
+		for ; ; room(grown) {
+			select {
+			case <-more.Done():
+				return
+			case <-time.After(4 * time.Second): // long enough for a manager to lose its lease
+			}
+			grown += 20_000
+		}
+	}()
+	jobs := f.run(ctx, rand.New(rand.NewPCG(rand.Uint64(), 0)), 60)
+	enough()
+	<-done
+	require.Greater(t, grown, int64(60_000), "the log was never full")
+	room(-1)
+	f.check(ctx, jobs)
+}
