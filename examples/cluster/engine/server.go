@@ -13,7 +13,7 @@ import (
 // A Server says where a server is, and those that it makes a cluster with.
 type Server struct {
 	Name   string   `json:"name"`            // in the cluster, the same after a restart
-	URL    string   `json:"url"`             // where clients find it, such as nats://127.0.0.1:4222
+	URL    string   `json:"url"`             // where clients find it, such as nats://127.0.0.1:4222; port 0: a free one
 	Route  string   `json:"route,omitempty"` // where the other servers find it; "": it is alone
 	Routes []string `json:"-"`               // of the other servers
 	Dir    string   `json:"dir,omitempty"`   // keeps the streams
@@ -56,6 +56,9 @@ func address(text string) (host string, port int, err error) {
 	}
 	if port, err = strconv.Atoi(u.Port()); err != nil {
 		return "", 0, fmt.Errorf("%s: the port is missing", text)
+	}
+	if port == 0 {
+		port = server.RANDOM_PORT
 	}
 	return u.Hostname(), port, nil
 }

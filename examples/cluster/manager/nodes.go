@@ -126,7 +126,7 @@ func (a *manager) up(msg *nats.Msg) {
 				a.lose(x, rank, l, "it missed an order")
 			}
 			l.before = l.out
-		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in+1:
+		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in+1 && len(u.Tasks) > 0:
 			l.in++
 			for _, st := range u.Tasks {
 				if err = x.Update(l.exec, st); err != nil {

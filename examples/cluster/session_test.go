@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// A peer is one side of a session, spoken by hand.
+type peer[M any] struct {
+	*world
+	conn *nats.Conn
+	to   string
+	sub  *nats.Subscription
+}
+
+func newPeer[M any](w *world, to, from string) *peer[M] {
+	conn, err := nats.Connect(w.url)
+	require.NoError(w, err)
+	w.Cleanup(conn.Close)
+	sub, err := conn.SubscribeSync("jl.main." + from)
+	require.NoError(w, err)
+	require.NoError(w, conn.Flush())
+	return &peer[M]{w, conn, "jl.main." + to, sub}
+}
+
+func (p *peer[M]) say(v any) {
+	text, err := json.Marshal(v)
+	require.NoError(p, err)
+	require.NoError(p, p.conn.Publish(p.to, text))
+}
+
+// hears waits for a message for which want is true.
+func (p *peer[M]) hears(want func(M) bool) (m M) {
+	for end := time.Now().Add(10 * time.Second); ; {
+		msg, err := p.sub.NextMsg(time.Until(end))
+		require.NoError(p, err, "it never came")
+		m = *new(M)
+		require.NoError(p, json.Unmarshal(msg.Data, &m))
+		if want(m) {
+			return m
+		}
+	}
+}
+
+// The manager asks for another session when it misses something, or does not know the session.
+func TestAManagerSeesWhatItMissed(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	n := newPeer[wire.Do](w, "up.0", "do.0")
+	beats := newPeer[wire.Beat](w, "", "epoch")
+	epoch := beats.hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch
+	hello := func(d wire.Do) bool { return d.Hello }
+	for name, up := range map[string]wire.Up{
+		"an unknown session":                  {Epoch: epoch, Session: "other"},
+		"an earlier epoch":                    {Epoch: epoch - 1, Session: "mine"},
+		"a beat shows that a status was lost": {Epoch: epoch, Session: "mine", Seq: 1},
+		"a gap":                               {Epoch: epoch, Session: "mine", Seq: 2, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 1}, State: exec.TaskRunning}}},
+		"a status that cannot be":             {Epoch: epoch, Session: "mine", Seq: 1, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 1}, State: "odd"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n.say(wire.Up{Epoch: epoch, Session: "mine", Hello: true})
+			n.say(up)
+			n.hears(hello)
+		})
+	}
+	t.Run("a beat shows that an order was lost", func(t *testing.T) {
+		n.say(wire.Up{Epoch: epoch, Session: "fourth", Hello: true,
+			Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}}) // which the manager lets it forget
+		order := n.hears(func(d wire.Do) bool { return d.Session == "fourth" && len(d.Orders) > 0 })
+		require.Equal(t, exec.CommandForget, order.Orders[0].Kind)
+		n.say(wire.Up{Epoch: epoch, Session: "fourth"})
+		n.say(wire.Up{Epoch: epoch, Session: "fourth"}) // a beat later it must have come
+		n.hears(hello)
+	})
+}
+
+// A node begins another session when it misses an order, and obeys no earlier epoch.
+func TestANodeSeesWhatItMissed(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.node(0)
+	m := newPeer[wire.Up](w, "do.0", "up.0")
+	var session string
+	begins := func(epoch uint64) func(wire.Up) bool {
+		return func(u wire.Up) bool { return u.Hello && u.Epoch == epoch && u.Session != session }
+	}
+	start := func(id jobid.ID) []wire.Order {
+		return []wire.Order{{Kind: exec.CommandStart, Task: exec.Task{Job: id}, Args: []string{"true"}, Job: &wire.Job{UserID: w.cfg.Owner}}}
+	}
+	next := func(epoch uint64) { session = m.hears(begins(epoch)).Session }
+	m.say(wire.Do{Epoch: 5, Hello: true})
+	next(5)
+	m.say(wire.Do{Epoch: 5, Session: session, Seq: 2, Orders: start(2)})
+	next(5)
+	m.say(wire.Do{Epoch: 6, Session: session, Seq: 1, Orders: start(3)})
+	next(6)
+	m.say(wire.Do{Epoch: 5, Session: session, Seq: 1, Orders: start(4)})
+	m.say(wire.Do{Epoch: 6, Session: "other", Seq: 1, Orders: start(5)})
+	m.say(wire.Do{Epoch: 6, Session: session, Seq: 1, Orders: start(6)})
+	m.hears(func(u wire.Up) bool {
+		for _, st := range u.Tasks {
+			require.Equal(t, jobid.ID(6), st.Task.Job, "only what was ordered in this session runs")
+		}
+		return len(u.Tasks) > 0 && u.Tasks[0].State == exec.TaskReleased
+	})
+}
+
+// An answer goes only to the inbox of the user of the subject, whatever the reply subject says.
+func TestAnAnswerGoesOnlyToItsUser(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	_, err := w.Ask(t.Context(), "status", wire.Request{})
+	require.NoError(t, err)
+	conn, err := nats.Connect(w.url)
+	require.NoError(t, err)
+	defer conn.Close()
+	all, err := conn.SubscribeSync(">")
+	require.NoError(t, err)
+	for reply, answered := range map[string]bool{wire.Inbox(8) + ".x": false, wire.Inbox(77) + ".x": false, "jl.main.do.0": false, wire.Inbox(7) + ".x": true} {
+		require.NoError(t, conn.PublishRequest("jl.main.req.7.status", reply, []byte(`{"protocol":1}`)))
+		_, err := w.Ask(t.Context(), "status", wire.Request{}) // which comes after it
+		require.NoError(t, err)
+		require.NoError(t, conn.Flush())
+		got := false
+		for n, _, _ := all.Pending(); n > 0; n, _, _ = all.Pending() {
+			m, err := all.NextMsg(time.Second)
+			require.NoError(t, err)
+			got = got || m.Subject == reply && m.Reply == ""
+		}
+		require.Equal(t, answered, got, reply)
+	}
+}
