@@ -6,11 +6,11 @@ SHELL       := /bin/bash
 .DEFAULT_GOAL := check
 .NOTPARALLEL:
 
-# The modules of the workspace. examples/peers is one of its own.
+# The modules of the workspace. examples/peers and examples/cluster are on their own.
 PACKAGES := ./... ./purge/boltstore/... ./examples/...
 
 # What `check` runs, in this order; it stops at the first that fails.
-CHECKS := fmt vet oldest staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples peers
+CHECKS := fmt vet oldest staticcheck tidy corpus deep attack mutations race test-386 cross-linux-s390x fuzz examples peers cluster
 
 # A tool, not a dependency: it is in no go.mod.
 STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -138,6 +138,15 @@ browser:
 .PHONY: peers
 peers:
 	cd examples/peers && go vet . && $(STATICCHECK) -checks='$(STATICCHECKS)' . && go test -count=1 .
+
+# A cluster whose processes are killed once; cluster-soak kills them for ROUNDS rounds, and
+# kills servers, cuts the network and fills the log too.
+ROUNDS ?= 50
+.PHONY: cluster cluster-soak
+cluster:
+	cd examples/cluster && export GOWORK=off && go vet ./... && $(STATICCHECK) -checks='$(STATICCHECKS)' ./... && go test -short -count=1 ./...
+cluster-soak:
+	cd examples/cluster && GOWORK=off CLUSTER_ROUNDS=$(ROUNDS) go test -count=1 -timeout 24h -run Nothing -v .
 
 # flux-core's own tests, with examples/manager in place of its job manager, or with
 # examples/sched in place of its schedulers. FLUX_SRC is a built source tree of flux-core, and

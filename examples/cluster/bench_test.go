@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -73,5 +74,29 @@ func BenchmarkJobs(b *testing.B) {
 				b.ReportMetric((cpu(p.Process.Pid)-before[name])*1e6/float64(b.N), kind+"-µs/job")
 			}
 		})
+	}
+}
+
+// BenchmarkFailover kills the active manager, and waits until a job that is submitted then has
+// started. A thousand jobs wait meanwhile.
+func BenchmarkFailover(b *testing.B) {
+	f := launch(b, fleetConfig{nodes: 16, managers: 3, simulate: true})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+	defer cancel()
+	hold := 0
+	for range 1000 {
+		_, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"}), Urgency: &hold})
+		require.NoError(b, err)
+	}
+	for b.Loop() {
+		b.StopTimer()
+		time.Sleep(2 * time.Second) // the one that was killed stands by again
+		name := f.active(ctx)
+		b.StartTimer()
+		f.signal(name, syscall.SIGKILL)
+		answer, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"})})
+		require.NoError(b, err)
+		_, err = f.Started(ctx, answer.ID)
+		require.NoError(b, err)
 	}
 }

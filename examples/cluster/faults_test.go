@@ -80,6 +80,9 @@ func (p *proxy) set(cut bool) {
 
 // A manager and a node lose their network again and again.
 func TestNothingIsLostByACutNetwork(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	for range rounds() {
 		f := launch(t, fleetConfig{nodes: 4})
 		first, url := newProxy(t, f.file.URL)
@@ -115,6 +118,9 @@ func TestNothingIsLostByACutNetwork(t *testing.T) {
 
 // A log that has no room stops the instance, and goes on when it has.
 func TestNothingIsLostByAFullLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
 	f := launch(t, fleetConfig{nodes: 4, managers: 2})
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

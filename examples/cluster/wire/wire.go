@@ -221,7 +221,7 @@ type Status struct {
 	Commits uint64         `json:"commits"`
 }
 
-// The verbs of requests, and whether only the owner of the instance may use them.
+// Verbs are those of requests, and whether only the owner of the instance may use them.
 var Verbs = map[string]bool{
 	"submit": false, "cancel": false, "urgency": false, "wait": false, "jobs": false, "job": false, "nodes": false,
 	"status": false, "drain": true, "resume": true, "purge": true, "takeover": true,
