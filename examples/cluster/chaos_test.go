@@ -30,6 +30,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/purge/boltstore"
 )
 
 // A fleet is an instance of processes that are killed.
@@ -48,8 +49,9 @@ type fleet struct {
 // A fleetConfig says which processes there are.
 type fleetConfig struct {
 	nodes, managers int
-	servers         int  // of a cluster; 0: one that is alone
-	simulate        bool // nodes run nothing, in one process
+	servers         int    // of a cluster; 0: one that is alone
+	store           string // as of the command up
+	simulate        bool   // nodes run nothing, in one process
 }
 
 // freeURLs returns addresses that nobody has.
@@ -69,7 +71,7 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 	f := &fleet{TB: t, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
 	require.NoError(t, os.Mkdir(f.witness, 0o700))
 	url := freeURLs(t, 1+2*cfg.servers)
-	f.file = file{URL: url[0], Instance: "main", Owner: uint32(os.Getuid())}
+	f.file = file{URL: url[0], Instance: "main", Owner: uint32(os.Getuid()), Store: cfg.store}
 	if cfg.servers > 0 {
 		f.file.URL, f.file.Replicas = "", cfg.servers
 		for i := range cfg.servers {
@@ -238,29 +240,7 @@ func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
 	require.NoError(f, err)
 	f.idle(ctx)
 
-	e, err := engine.Open(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: "check"})
-	require.NoError(f, err)
-	defer e.Close()
-	var follower joblife.Follower
-	seq, err := e.Snapshot(ctx, follower.Add)
-	require.NoError(f, err)
-	batches, logs := make(chan engine.Batch), make(map[jobid.ID]string)
-	end, err := e.Fence(ctx) // the managers end: they are not needed any more
-	require.NoError(f, err)
-	go func() { _ = e.Follow(ctx, seq, batches) }()
-	for b := range batches {
-		for _, r := range b.Records {
-			require.NoError(f, follower.Add(r))
-			if r.Kind == joblife.RecordEvent {
-				logs[r.Job] += string(r.Data)
-			}
-		}
-		if b.Seq >= end {
-			break
-		}
-	}
-	m, left, err := follower.Restore(time.Now(), joblife.Config{Owner: f.file.Owner, Epoch: time.Unix(1_700_000_000, 0)})
-	require.NoError(f, err)
+	m, left, logs := f.read(ctx)
 	require.Empty(f, left.Jobs)
 	require.Empty(f, left.Quarantined)
 	n := 0
@@ -271,6 +251,49 @@ func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
 	}
 	require.Equal(f, len(jobs)+1, n, "jobs in the log")
 	f.seen(jobs)
+}
+
+// read restores a Manager from what is stored, and returns the logs of jobs as far as they are
+// there.
+func (f *fleet) read(ctx context.Context) (m *joblife.Manager, left joblife.Recovered, logs map[jobid.ID]string) {
+	logs = make(map[jobid.ID]string)
+	var follower joblife.Follower
+	add := func(r joblife.Record) error {
+		if r.Kind == joblife.RecordEvent {
+			logs[r.Job] += string(r.Data)
+		}
+		return follower.Add(r)
+	}
+	if _, path, ok := strings.Cut(f.file.Store, ":"); ok {
+		f.kill("manager 0")
+		s, err := boltstore.Open(filepath.Join(f.dir, path))
+		require.NoError(f, err)
+		defer s.Close()
+		for r, err := range s.Records() {
+			require.NoError(f, err)
+			require.NoError(f, add(r))
+		}
+	} else {
+		e, err := engine.Open(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: "check"})
+		require.NoError(f, err)
+		defer e.Close()
+		seq, err := e.Snapshot(ctx, add)
+		require.NoError(f, err)
+		end, err := e.Fence(ctx) // the managers end: they are not needed any more
+		require.NoError(f, err)
+		batches := make(chan engine.Batch)
+		go func() { _ = e.Follow(ctx, seq, batches) }()
+		for seq < end {
+			b := <-batches
+			for _, r := range b.Records {
+				require.NoError(f, add(r))
+			}
+			seq = b.Seq
+		}
+	}
+	m, left, err := follower.Restore(time.Now(), joblife.Config{Owner: f.file.Owner, Epoch: time.Unix(1_700_000_000, 0)})
+	require.NoError(f, err)
+	return m, left, logs
 }
 
 // idle waits until nothing is held.
@@ -350,6 +373,11 @@ func rounds() int {
 // Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
 func TestNothingIsLostByKill9(t *testing.T) {
 	kill9(t, fleetConfig{nodes: 6, managers: 3}, 100*time.Millisecond)
+}
+
+// So it is with the records in a file, and one manager.
+func TestNothingIsLostByKill9WithAFile(t *testing.T) {
+	kill9(t, fleetConfig{nodes: 4, managers: 1, store: "bbolt:jobs.db"}, 100*time.Millisecond)
 }
 
 // Three servers keep the log, and each may be killed, its leader too.

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/joblife/joblife v0.0.0
 	github.com/joblife/joblife/examples v0.0.0-00010101000000-000000000000
+	github.com/joblife/joblife/purge/boltstore v0.0.0
 	github.com/nats-io/nats-server/v2 v2.15.2
 	github.com/nats-io/nats.go v1.55.0
 	github.com/stretchr/testify v1.12.1
@@ -18,7 +19,6 @@ require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/google/btree v1.1.3 // indirect
 	github.com/google/go-tpm v0.9.8 // indirect
-	github.com/joblife/joblife/purge/boltstore v0.0.0 // indirect
 	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/mschoch/smat v0.2.0 // indirect

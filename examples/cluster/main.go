@@ -49,6 +49,7 @@ type file struct {
 	Owner    uint32         `json:"owner"`
 	R        *rset.R        `json:"R"` // the inventory
 	Actions  perilog.Config `json:"actions"`
+	Store    string         `json:"store,omitempty"` // "bbolt:FILE": the records are there, and not in JetStream
 	// Servers, if there are any, make a cluster, in which each stream has Replicas.
 	Servers  []engine.Server `json:"servers,omitempty"`
 	Replicas int             `json:"replicas,omitempty"`
@@ -92,6 +93,7 @@ func init() {
 		"resume":     {"RANKS", "put nodes back into service", resume},
 		"purge":      {"", "purge jobs that are over", purgeJobs},
 		"takeover":   {"", "end the active manager in order, so that a standby takes over", takeover},
+		"top":        {"", "show status, nodes and jobs again and again", top},
 		"status":     {"", "tell of the active manager", status},
 		"completion": {"", "print the completion for bash: source <(cluster completion)", completion},
 	}
@@ -199,11 +201,6 @@ func (p *program) write() error {
 		return err
 	}
 	return os.WriteFile(p.path(), append(text, '\n'), 0o600)
-}
-
-// engine connects as a role.
-func (p *program) engine(ctx context.Context) (*engine.Engine, error) {
-	return engine.Open(ctx, engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name})
 }
 
 // client connects as the user.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,9 +30,10 @@ import (
 func up(p *program) func(context.Context) error {
 	n := p.Int("nodes", 8, "how many nodes there are")
 	cores := p.Int("cores", 2, "how many cores each node has")
+	store := p.String("store", "", "bbolt:FILE keeps the records in a file, with one manager; empty: in JetStream")
 	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
 	return func(ctx context.Context) error {
-		if err := p.prepare(*n, *cores, *actions); err != nil {
+		if err := p.prepare(*n, *cores, *store, *actions); err != nil {
 			return err
 		}
 		all, ctx := errgroup.WithContext(ctx)
@@ -41,7 +43,11 @@ func up(p *program) func(context.Context) error {
 		}
 		defer s.WaitForShutdown()
 		defer s.Shutdown()
-		for _, name := range []string{"manager-1", "manager-2"} {
+		managers := []string{"manager-1", "manager-2"}
+		if p.Store != "" {
+			managers = managers[:1]
+		}
+		for _, name := range managers {
 			all.Go(func() error { return p.as(name).manager(ctx) })
 		}
 		for rank := range p.R.Ranks().All() {
@@ -57,7 +63,7 @@ func up(p *program) func(context.Context) error {
 }
 
 // prepare makes the folder of an instance, or reads what is there.
-func (p *program) prepare(n, cores int, actions string) (err error) {
+func (p *program) prepare(n, cores int, store, actions string) (err error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
@@ -73,7 +79,7 @@ func (p *program) prepare(n, cores int, actions string) (err error) {
 	if p.R, err = alike(n, cores); err != nil {
 		return err
 	}
-	p.Instance, p.Owner = "main", uint32(os.Getuid())
+	p.Instance, p.Owner, p.Store = "main", uint32(os.Getuid()), store
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -119,16 +125,26 @@ func serveNATS(p *program) func(context.Context) error {
 
 func runManager(p *program) func(context.Context) error { return p.manager }
 
-func (p *program) manager(ctx context.Context) error {
-	made, err := engine.Make(ctx, engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Replicas: p.Replicas})
-	if err != nil {
+func (p *program) manager(ctx context.Context) (err error) {
+	cfg := manager.Config{
+		Manager: p.config(), Policy: sched.EASY{}, Nodes: p.R, Log: p.log,
+		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
+	}
+	at := engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Replicas: p.Replicas}
+	if kind, path, _ := strings.Cut(p.Store, ":"); kind == "bbolt" {
+		if cfg.Local, err = manager.OpenLocal(filepath.Join(p.dir, path)); err != nil {
+			return err
+		}
+		defer cfg.Local.Close()
+		at.Plain = true
+	} else if p.Store != "" {
+		return fmt.Errorf("the store %q is not known: bbolt:FILE is, and none for JetStream", p.Store)
+	}
+	if cfg.Engine, err = engine.Make(ctx, at); err != nil {
 		return err
 	}
-	defer made.Close()
-	return manager.Run(ctx, manager.Config{
-		Engine: made, Manager: p.config(), Policy: sched.EASY{}, Nodes: p.R, Log: p.log,
-		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
-	})
+	defer cfg.Engine.Close()
+	return manager.Run(ctx, cfg)
 }
 
 func runNode(p *program) func(context.Context) error {
@@ -150,7 +166,7 @@ func runNode(p *program) func(context.Context) error {
 }
 
 func (p *program) node(ctx context.Context, rank uint32, simulate bool) error {
-	e, err := p.engine(ctx)
+	e, err := engine.Open(ctx, engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Plain: true})
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,12 @@ func TestANodeSeesWhatItMissed(t *testing.T) {
 		return []wire.Order{{Kind: exec.CommandStart, Task: exec.Task{Job: id}, Args: []string{"true"}, Job: &wire.Job{UserID: w.cfg.Owner}}}
 	}
 	next := func(epoch uint64) { session = m.hears(begins(epoch)).Session }
-	m.say(wire.Do{Epoch: 5, Hello: true})
+	come := time.NewTicker(50 * time.Millisecond)
+	defer come.Stop()
+	for n := 0; n == 0; n, _, _ = m.sub.Pending() { // until the node listens
+		m.say(wire.Do{Epoch: 5, Hello: true})
+		<-come.C
+	}
 	next(5)
 	m.say(wire.Do{Epoch: 5, Session: session, Seq: 2, Orders: start(2)})
 	next(5)

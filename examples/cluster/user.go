@@ -248,16 +248,20 @@ func jobs(p *program) func(context.Context) error {
 		if p.json {
 			return json.NewEncoder(os.Stdout).Encode(answer.Jobs)
 		}
-		rows := [][]string{{"JOBID", "USER", "NAME", "ST", "NNODES", "TIME", "INFO"}}
-		for _, j := range answer.Jobs {
-			info := j.Waiting
-			if j.Ranks != nil {
-				info = "rank " + j.Ranks.String()
-			}
-			rows = append(rows, []string{j.ID.String(), fmt.Sprint(j.UserID), j.Name, short(j), dash(j.NNodes), took(j), info})
-		}
-		return table(os.Stdout, rows)
+		return printJobs(answer.Jobs)
 	})
+}
+
+func printJobs(list []wire.JobInfo) error {
+	rows := [][]string{{"JOBID", "USER", "NAME", "ST", "NNODES", "TIME", "INFO"}}
+	for _, j := range list {
+		info := j.Waiting
+		if j.Ranks != nil {
+			info = "rank " + j.Ranks.String()
+		}
+		rows = append(rows, []string{j.ID.String(), fmt.Sprint(j.UserID), j.Name, short(j), dash(j.NNodes), took(j), info})
+	}
+	return table(os.Stdout, rows)
 }
 
 // short is the state or result of a job, as flux jobs has them.
@@ -544,14 +548,48 @@ func status(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		s := answer.Status
 		if p.json {
-			return json.NewEncoder(os.Stdout).Encode(s)
+			return json.NewEncoder(os.Stdout).Encode(answer.Status)
 		}
-		fmt.Printf("active     %s, epoch %d\nnodes      %d up, %d down, %d drained\ncommits    %d, with %d inputs\n", s.Holder, s.Epoch, s.Up, s.Down, s.Drained, s.Commits, s.Inputs)
-		for _, state := range []string{"DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE"} {
-			fmt.Printf("%-10s %d\n", state, s.Jobs[state])
-		}
+		printStatus(answer.Status)
 		return nil
 	})
+}
+
+func printStatus(s *wire.Status) {
+	fmt.Printf("active     %s, epoch %d\nnodes      %d up, %d down, %d drained\ncommits    %d, with %d inputs\njobs      ", s.Holder, s.Epoch, s.Up, s.Down, s.Drained, s.Commits, s.Inputs)
+	for _, state := range []string{"DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE"} {
+		fmt.Printf(" %d %s", s.Jobs[state], state)
+	}
+	fmt.Println()
+}
+
+func top(p *program) func(context.Context) error {
+	every := p.Duration("d", 2*time.Second, "the time between two looks")
+	f := p.asks(func(ctx context.Context, c *client.Client) error {
+		for {
+			answer, err := c.Ask(ctx, "status", wire.Request{})
+			var list wire.Answer
+			if err == nil {
+				list, err = c.Ask(ctx, "jobs", wire.Request{})
+			}
+			if err != nil {
+				return err
+			}
+			if term.IsTerminal(int(os.Stdout.Fd())) {
+				fmt.Print("\x1b[H\x1b[2J")
+			}
+			printStatus(answer.Status)
+			if err := printJobs(list.Jobs[:min(len(list.Jobs), 30)]); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(*every):
+			}
+		}
+	})
+	_ = p.Set("timeout", "0")
+	return f
 }

@@ -35,6 +35,7 @@ type Config struct {
 	Name     string // of this process, as the server shows it; never used before
 	Replicas int    // of the streams: 1, 3 or 5; 0 means 1
 	MaxBytes int64  // of the log, which refuses records beyond it; 0 or less: no limit
+	Plain    bool   // only messages: for nodes, and a manager whose records are elsewhere
 	Options  []nats.Option
 }
 
@@ -71,6 +72,9 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 
 // Make is Open for who may make the streams where there are none.
 func Make(ctx context.Context, cfg Config) (*Engine, error) {
+	if cfg.Plain {
+		return Open(ctx, cfg)
+	}
 	e, err := Open(ctx, Config{URL: cfg.URL, Name: cfg.Name, Options: cfg.Options})
 	if err != nil {
 		return nil, err
@@ -84,7 +88,7 @@ func Make(ctx context.Context, cfg Config) (*Engine, error) {
 }
 
 func (e *Engine) open(ctx context.Context, cfg Config) (err error) {
-	if e.js, err = jetstream.New(e.Conn); err != nil || cfg.Instance == "" {
+	if e.js, err = jetstream.New(e.Conn); err != nil || cfg.Instance == "" || cfg.Plain {
 		return err
 	}
 	return e.retry(ctx, func(ctx context.Context) error {

@@ -36,7 +36,7 @@ func (d drains) ranks() *idset.Set {
 }
 
 func (a *manager) openDrains(ctx context.Context) error {
-	text, revision, err := a.Engine.Get(ctx, drainKey)
+	text, revision, err := a.keys.Get(ctx, drainKey)
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, &a.drain)
 	}
@@ -79,7 +79,7 @@ func (a *manager) write(change func(map[uint32]Drained)) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	next.revision, err = a.Engine.Update(ctx, drainKey, text, a.drain.revision)
+	next.revision, err = a.keys.Update(ctx, drainKey, text, a.drain.revision)
 	if errors.Is(err, engine.ErrLost) {
 		a.end(err)
 	}

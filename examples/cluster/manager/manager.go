@@ -31,6 +31,8 @@ type Config struct {
 	Nodes    *rset.R       // the inventory
 	DownTime time.Duration // after which a node that says nothing is down; 0 means 5 seconds
 	Log      *slog.Logger
+	// Local, if set, has the records, in place of the Engine's log. No other manager has it.
+	Local *Local
 	// Metrics, if set, is called with what happens.
 	Metrics Metrics
 }
@@ -49,7 +51,11 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
-		err := once(ctx, cfg)
+		life := once
+		if cfg.Local != nil {
+			life = local
+		}
+		err := life(ctx, cfg)
 		if ctx.Err() != nil || errors.Is(err, errUsage) {
 			return err
 		}
@@ -109,7 +115,6 @@ func once(ctx context.Context, cfg Config) error {
 				return err
 			}
 		case revision := <-lease:
-			began := time.Now()
 			held, h := cfg.Engine.Hold(ctx, revision)
 			defer func() {
 				end(nil)
@@ -133,26 +138,43 @@ func once(ctx context.Context, cfg Config) error {
 			}
 			unfollow()
 			h.Began(epoch)
-			return active(held, cfg, &f, h, epoch, began)
+			return active(held, cfg, h, epoch, f.Restore, cfg.Engine.Writer(epoch), cfg.Engine)
 		}
 	}
 }
 
+// local is the life of a manager whose records are its own.
+func local(ctx context.Context, cfg Config) error {
+	restore := func(now time.Time, mc joblife.Config) (*joblife.Manager, joblife.Recovered, error) {
+		return joblife.Restore(now, mc, cfg.Local.Records())
+	}
+	return active(ctx, cfg, nil, uint64(time.Now().UnixNano()), restore, cfg.Local, cfg.Local)
+}
+
+// keys keep values over the end of a manager.
+type keys interface {
+	Get(ctx context.Context, key string) (value []byte, revision uint64, err error)
+	Update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error)
+}
+
+type restorer func(time.Time, joblife.Config) (*joblife.Manager, joblife.Recovered, error)
+
 // active is the active manager of an epoch.
-func active(ctx context.Context, cfg Config, f *joblife.Follower, h *engine.Held, epoch uint64, began time.Time) (err error) {
+func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, restore restorer, records loop.Store, keys keys) (err error) {
+	began := time.Now()
 	mc := cfg.Manager
 	if cfg.NewHooks != nil {
 		mc.Hooks = cfg.NewHooks()
 	}
 	ended := newRecent(maxRecent)
 	mc.Hooks = append(mc.Hooks, joblife.Hooks{Name: "recent", Event: ended.event})
-	m, left, err := f.Restore(time.Now(), mc)
+	m, left, err := restore(time.Now(), mc)
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &manager{Config: cfg, epoch: epoch, held: h, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
 	if err := a.openDrains(ctx); err != nil {
 		return err
 	}
@@ -163,7 +185,7 @@ func active(ctx context.Context, cfg Config, f *joblife.Follower, h *engine.Held
 	a.nodes.Command, a.nodes.Flush, a.nodes.Put, a.nodes.Warn = a.command, a.flush, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
 	a.nodes.Recover(left)
 	a.Loop, err = loop.New(m, loop.Config{
-		Store:     store{cfg.Engine.Writer(epoch), cfg.Metrics},
+		Store:     store{records, cfg.Metrics},
 		Scheduler: a.sched,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
 			a.nodes.Execute(rd)
@@ -204,15 +226,15 @@ func (a *manager) put(inputs ...joblife.Input) {
 	}
 }
 
-// A store counts what a Writer appends.
+// A store counts what is appended.
 type store struct {
-	*engine.Writer
+	loop.Store
 	m Metrics
 }
 
 func (s store) Append(records []joblife.Record) error {
 	began, n := time.Now(), 0
-	err := s.Writer.Append(records)
+	err := s.Store.Append(records)
 	if s.m != nil && err == nil {
 		for _, r := range records {
 			n += len(r.Data)

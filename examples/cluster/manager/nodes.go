@@ -27,7 +27,8 @@ type manager struct {
 	Config
 	*loop.Loop
 	epoch uint64
-	held  *engine.Held
+	held  *engine.Held // nil: nobody else can be active
+	keys  keys
 	end   func(error)
 	nodes nodes.Nodes // whose Do guards links
 	sched *scheduler

@@ -90,7 +90,7 @@ func (a *manager) request(ctx context.Context, m *nats.Msg) {
 	default:
 		answer, err = a.answer(ctx, by, verb, r)
 	}
-	if ctx.Err() != nil || errors.Is(err, loop.ErrEnded) || !a.held.Fresh() {
+	if ctx.Err() != nil || errors.Is(err, loop.ErrEnded) || a.held != nil && !a.held.Fresh() {
 		return
 	}
 	if err != nil {

@@ -1,0 +1,65 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/joblife/joblife/purge/boltstore"
+)
+
+// A Local keeps the records of an instance in a bbolt file of one machine, without JetStream.
+type Local struct {
+	*boltstore.Store
+	path string
+}
+
+// OpenLocal opens the file, or makes it. It is locked against other managers.
+func OpenLocal(path string) (*Local, error) {
+	s, err := boltstore.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Local{s, path}, nil
+}
+
+// Get returns the value of a key: a file beside that of the records.
+func (l *Local) Get(_ context.Context, key string) (value []byte, revision uint64, err error) {
+	value, err = os.ReadFile(l.path + "." + key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	return value, 1, err
+}
+
+// Update sets the value of a key, durably. There are no revisions, since nobody else writes.
+func (l *Local) Update(_ context.Context, key string, value []byte, _ uint64) (uint64, error) {
+	name := l.path + "." + key
+	f, err := os.Create(name + ".new")
+	if err != nil {
+		return 0, err
+	}
+	_, err = f.Write(value)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(name+".new", name)
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(name))
+	}
+	if err != nil {
+		return 0, fmt.Errorf("manager: key %s: %w", key, err)
+	}
+	return 1, nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
