@@ -1,5 +1,5 @@
 // Package joblifetest tests what an embedder adds to package joblife: a scheduler, hooks,
-// or the loop around a Manager.
+// a store, or the loop around a Manager.
 //
 //	func TestScheduler(t *testing.T) {
 //		rapid.Check(t, func(t *rapid.T) {
@@ -12,8 +12,8 @@
 //
 // [RunScheduler], [RunHooks] and [RunEmbedder] play random workloads, inject the faults
 // below, and end with the first fault that they find and all that happened before. The
-// comment of each says what it asks for. Stores have their own suite,
-// [github.com/joblife/joblife/purge/storetest].
+// comment of each says what it asks for. [CheckStore] is for what keeps the records of a
+// Manager; what only purges has [github.com/joblife/joblife/purge/storetest].
 //
 // A [World] judges each run. It owns every node and reports the first broken rule: two
 // jobs on one core, a rank freed while the job runs there, a job that starts before its

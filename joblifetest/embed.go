@@ -51,15 +51,7 @@ const (
 )
 
 // Records yields what is durable, for joblife.Restore.
-func (s *Site) Records() iter.Seq2[joblife.Record, error] {
-	return func(yield func(joblife.Record, error) bool) {
-		for _, r := range s.r.stored {
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
-}
+func (s *Site) Records() iter.Seq2[joblife.Record, error] { return memory(s.r.stored) }
 
 // Append makes records durable. After an error this life is over: return it.
 func (s *Site) Append(list []joblife.Record) error {

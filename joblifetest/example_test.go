@@ -1,17 +1,24 @@
 package joblifetest_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -81,6 +88,55 @@ func ExampleRunHooks() {
 	})
 	fmt.Println(run.Example(1))
 	// Output: nothing is forgotten
+}
+
+// A logStore keeps all records in a log, and has nothing to unlink.
+type logStore struct {
+	*logfile.Log
+	name string
+}
+
+func openLog(name string) (joblifetest.Store, error) {
+	log, err := logfile.Open(name, logfile.Options{})
+	if errors.Is(err, fs.ErrNotExist) {
+		log, err = logfile.Create(name, logfile.Options{})
+	}
+	return &logStore{log, name}, err
+}
+
+func (s *logStore) Append(records []joblife.Record) error {
+	lines, err := joblife.AppendRecords(nil, records)
+	if err != nil {
+		return err
+	}
+	return s.Log.Append(lines)
+}
+
+func (*logStore) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error) { return nil, nil }
+
+func (s *logStore) Records() iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		f, err := os.Open(s.name)
+		if err != nil {
+			yield(joblife.Record{}, err)
+			return
+		}
+		defer f.Close()
+		joblife.ReadRecords(f)(yield)
+	}
+}
+
+// A test of a store gives each store a place of its own.
+func ExampleCheckStore() {
+	dir, err := os.MkdirTemp("", "store")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	fmt.Println(joblifetest.CheckStore(func(name string) (joblifetest.Store, error) {
+		return openLog(filepath.Join(dir, name))
+	}))
+	// Output: <nil>
 }
 
 // An embedder's tests call Check between Steps.

@@ -48,7 +48,7 @@ type Config struct {
 }
 
 // A Store keeps records. One call goes on at a time, and each call may take its time. It
-// keeps no slice. An error ends the Loop.
+// keeps no slice. An error ends the Loop. joblifetest.CheckStore tests a Store.
 type Store interface {
 	// Append makes records durable, in order. If it fails it may have stored some of them:
 	// the first ones.

@@ -1,0 +1,502 @@
+package joblifetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset"
+)
+
+// A Store is what [CheckStore] tests: it keeps the records of a Manager for the next one.
+// If it has a method Fail(), that lets the next Append fail when it has stored some of the
+// records, and CheckStore tests what is left of it.
+type Store interface {
+	// Append and Unlink are what package loop asks of a store.
+	Append(records []joblife.Record) error
+	Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error)
+	// Records yields what is stored, for [joblife.Restore]. It ends at the first error.
+	Records() iter.Seq2[joblife.Record, error]
+	// Close ends the use of the store, before it is opened again.
+	Close() error
+}
+
+// CheckStore returns the first promise that a store does not keep, and what to do about it. What
+// Append has stored is there when the store is opened again, in order and to the byte, also the
+// greatest records of a Manager and 100,000 at once. Unlink removes jobs for good, and no others.
+// A store either keeps all records, or those of jobs that are not unlinked: what Restore makes of
+// them is what it makes of all.
+//
+// Open opens the store of a name, such as a file, a table or a stream; a new one is empty.
+// CheckStore closes a store before it opens it again, and asks for 10 names. It takes some
+// hundred MB of memory, and does not see what survives a crash of the machine.
+func CheckStore(open func(name string) (Store, error)) error {
+	for i, c := range storeChecks {
+		k := &keeper{
+			cfg: joblife.Config{Epoch: epoch()}, now: epoch().Add(time.Hour),
+			open: func() (Store, error) { return open(fmt.Sprintf("store%d", i)) },
+		}
+		err := k.reopen()
+		if err == nil {
+			err = c.run(k)
+		}
+		if err == nil {
+			err = k.reopen()
+		}
+		if k.store != nil {
+			err = errors.Join(err, k.store.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("joblifetest: store: %s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+// A keeper is a Manager with a store, beside a memory of what should be in it.
+type keeper struct {
+	open     func() (Store, error)
+	cfg      joblife.Config
+	m        *joblife.Manager // as restored from the store
+	now      time.Time
+	store    Store
+	want     []joblife.Record
+	scribble bool  // over what a call was given, after it
+	fault    error // of the store, in the random world
+}
+
+var storeChecks = [...]struct {
+	name string
+	run  func(*keeper) error
+}{
+	{"calls with nothing do nothing", func(k *keeper) error {
+		if err := errors.Join(k.append(nil), k.append([]joblife.Record{})); err != nil {
+			return err
+		}
+		if err := k.unlink(); err != nil {
+			return err
+		}
+		if err := k.unlink(7); err != nil {
+			return err
+		}
+		for r, err := range k.store.Records() {
+			return cmp.Or(err, fmt.Errorf("there is a %v record of %v, and nothing was stored", r.Kind, r.Job))
+		}
+		return nil
+	}},
+	{"jobs live and are purged", (*keeper).purges},
+	{"slices are not kept, nor changed", func(k *keeper) error {
+		k.scribble = true
+		return k.purges()
+	}},
+	{"an Append that fails", (*keeper).fails},
+	{"random jobs", func(k *keeper) error { return k.world(1) }},
+	{"random jobs", func(k *keeper) error { return k.world(2) }},
+	{"random jobs", func(k *keeper) error { return k.world(3) }},
+	{"random jobs", func(k *keeper) error { return k.world(4) }},
+	{"the greatest records", (*keeper).greatest},
+	{"100,000 records at once", (*keeper).many}, // it takes the longest
+}
+
+// memory yields records.
+func memory(list []joblife.Record) iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// reopen opens the store again, compares it, and goes on with what it has.
+func (k *keeper) reopen() error {
+	list, err := k.read()
+	if err != nil {
+		return err
+	}
+	if err := k.compare(list); err != nil {
+		return err
+	}
+	k.m, _, err = joblife.Restore(k.now, k.cfg, memory(list))
+	return err
+}
+
+// compare returns how records differ from what should be there.
+func (k *keeper) compare(list []joblife.Record) error {
+	got, want := partsOf(list), partsOf(k.want)
+	for _, id := range slices.Sorted(maps.Keys(want)) {
+		for kind := joblife.RecordEvent; kind <= joblife.RecordHousekeeping; kind++ {
+			if err := differs(id, kind, got[id][kind], want[id][kind]); err != nil {
+				return err
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(got)) {
+		if want[id] == nil {
+			return fmt.Errorf("job %v is there, and it was unlinked: let Unlink remove all of it, durably, or keep the record that says so", id)
+		}
+	}
+	found, err := k.snapshot(list)
+	if err != nil {
+		return fmt.Errorf("a restart refuses what is stored: %w", err)
+	}
+	expected, err := k.snapshot(k.want)
+	for i := range max(len(found), len(expected)) {
+		a, b := "nothing", "nothing"
+		if i < len(found) {
+			a = found[i]
+		}
+		if i < len(expected) {
+			b = expected[i]
+		}
+		if a != b {
+			return fmt.Errorf("a restart finds\n\t%.300s\nand should find\n\t%.300s\nso such a record is missing, too old, or there although another replaced it", a, b)
+		}
+	}
+	return err
+}
+
+// read opens the store again and returns its records, which may be read more than once, and in
+// part.
+func (k *keeper) read() (list []joblife.Record, err error) {
+	if k.store != nil {
+		if err := k.store.Close(); err != nil {
+			return nil, fmt.Errorf("on Close: %w", err)
+		}
+	}
+	if k.store, err = k.open(); err != nil {
+		k.store = nil
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	for range k.store.Records() {
+		break
+	}
+	for r, err := range k.store.Records() {
+		if err != nil {
+			return nil, fmt.Errorf("on Records: %w", err)
+		}
+		list = append(list, r.Clone())
+	}
+	return list, nil
+}
+
+// partsOf returns what a store keeps of each job that is not unlinked: its logs, and its latest
+// jobspec and R.
+func partsOf(list []joblife.Record) map[jobid.ID]map[joblife.RecordKind][]byte {
+	all := make(map[jobid.ID]map[joblife.RecordKind][]byte)
+	for _, r := range list {
+		switch r.Kind {
+		case joblife.RecordEvent, joblife.RecordHousekeeping, joblife.RecordJobspec, joblife.RecordR:
+			if all[r.Job] == nil {
+				all[r.Job] = make(map[joblife.RecordKind][]byte)
+			}
+			if r.Kind == joblife.RecordJobspec || r.Kind == joblife.RecordR {
+				all[r.Job][r.Kind] = nil
+			}
+			all[r.Job][r.Kind] = append(all[r.Job][r.Kind], r.Data...)
+		}
+	}
+	for _, r := range list {
+		if r.Kind == joblife.RecordUnlinked {
+			delete(all, r.Job)
+		}
+	}
+	return all
+}
+
+// differs returns how what is stored of a job differs.
+func differs(id jobid.ID, kind joblife.RecordKind, got, want []byte) error {
+	if string(got) == string(want) {
+		return nil
+	}
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	where := fmt.Sprintf("the %v records of job %v", kind, id)
+	switch begin := max(0, at-guard.MaxQuoted/2); {
+	case len(got) == 0:
+		return fmt.Errorf("%s are missing: Append has to store them before it returns, and Unlink of another job not to remove them", where)
+	case at == len(got):
+		return fmt.Errorf("%s end after %d of %d bytes: store whole records, of up to %d bytes each", where, at, len(want), eventlog.DefaultMaxLine)
+	default:
+		return fmt.Errorf("%s differ at byte %d of %d: %s, want %s: yield them in order, as they were when Append had them",
+			where, at, len(want), guard.Quote(got[begin:]), guard.Quote(want[begin:]))
+	}
+}
+
+// snapshot returns what a restart makes of records, as lines.
+func (k *keeper) snapshot(list []joblife.Record) ([]string, error) {
+	m, left, err := joblife.Restore(k.now, k.cfg, memory(list))
+	if err != nil {
+		return nil, err
+	}
+	text, err := joblife.AppendRecords(nil, slices.Collect(m.Snapshot()))
+	out := strings.Split(string(text), "\n")
+	for _, q := range left.Quarantined {
+		out = append(out, fmt.Sprintf("job %v is quarantined: %v", q.Job, q.Err))
+	}
+	return out, err
+}
+
+// append stores records, and remembers them.
+func (k *keeper) append(list []joblife.Record) error {
+	given := slices.Clone(list)
+	for i, r := range list {
+		given[i] = r.Clone()
+		k.want = append(k.want, r.Clone())
+	}
+	err := k.store.Append(given)
+	for i, r := range list {
+		if g := given[i]; g.Job != r.Job || g.Kind != r.Kind || string(g.Data) != string(r.Data) {
+			return fmt.Errorf("on Append: it changed record %d of the slice that it was given: copy what is to change", i)
+		}
+		if k.scribble {
+			clear(given[i].Data)
+			given[i] = joblife.Record{Job: 1 << 60, Kind: joblife.RecordUnlinked}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("on Append of %d records: %w", len(list), err)
+	}
+	return nil
+}
+
+// unlink removes jobs. A call whose context has ended may remove them or not, but it removes no
+// part of a job.
+func (k *keeper) unlink(ids ...jobid.ID) error {
+	call := func(ctx context.Context) error {
+		given := slices.Clone(ids)
+		failed, err := k.store.Unlink(ctx, given)
+		if !slices.Equal(given, ids) {
+			return errors.New("it changed the slice that it was given: copy what is to change")
+		}
+		clear(given)
+		for _, id := range ids {
+			if err = cmp.Or(err, failed[id]); err != nil {
+				return fmt.Errorf("%w: a job of which nothing is stored is no error", err)
+			}
+		}
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = call(ctx)
+	if err := k.half(ids); err != nil {
+		return fmt.Errorf("on Unlink with a context that has ended: %w", err)
+	}
+	for range 2 { // again, as after a crash
+		if err := call(context.Background()); err != nil {
+			return fmt.Errorf("on Unlink of %v: %w", ids, err)
+		}
+	}
+	return k.half(ids)
+}
+
+// half compares after Unlink of some jobs, before the records that say so. A job is there, or
+// nothing of it is.
+func (k *keeper) half(ids []jobid.ID) error {
+	list, err := k.read()
+	if err != nil {
+		return err
+	}
+	got, want := partsOf(list), k.want
+	defer func() { k.want = want }()
+	for id := range partsOf(want) {
+		if slices.Contains(ids, id) && got[id] == nil {
+			k.want = append(slices.Clip(k.want), joblife.Record{Job: id, Kind: joblife.RecordUnlinked})
+		}
+	}
+	return k.compare(list)
+}
+
+// step passes inputs to the Manager, and does what follows.
+func (k *keeper) step(inputs ...joblife.Input) error {
+	for _, in := range inputs {
+		if err := k.m.Step(k.now, in); err != nil {
+			return fmt.Errorf("the Manager that was restored refuses %T: %w", in, err)
+		}
+	}
+	for rd := new(joblife.Ready); k.m.Ready(rd); {
+		ids := slices.Clone(rd.Unlink)
+		err := k.append(rd.Append)
+		if err == nil && len(ids) > 0 {
+			err = k.unlink(ids...)
+		}
+		if err == nil {
+			err = k.m.Done(rd.Seq)
+		}
+		if err == nil && len(ids) > 0 {
+			err = k.m.Step(k.now, joblife.Unlinked{IDs: ids})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// submit returns a job with an argument, a text of JSON.
+func submit(id jobid.ID, arg string) joblife.Input {
+	const spec = `{"version":1,"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
+		`"tasks":[{"command":["%s"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0}}}`
+	return joblife.Submit{ID: id, Jobspec: fmt.Appendf(nil, spec, arg), Urgency: jobstate.UrgencyDefault, Key: fmt.Sprint(id)}
+}
+
+// purges has five jobs, some of which are canceled and purged, and queues.
+func (k *keeper) purges() error {
+	k.cfg.TombstoneCount = jobstate.Some(1)
+	lives := [...][]joblife.Input{
+		{joblife.EnableQueue{Reason: "full"}, joblife.StartQueue{Reason: "full"}},
+		{joblife.EnableQueue{Enable: true}},
+		2: nil, // five jobs
+		{joblife.Raise{ID: 5, Type: "cancel"}, joblife.Raise{ID: 3, Type: "cancel"}},
+		{joblife.PurgeIDs{IDs: []jobid.ID{5}, Force: true}},
+		{joblife.SetUrgency{ID: 2, Urgency: 0}, joblife.SetUrgency{ID: 4, Urgency: 31}},
+		{joblife.PurgeIDs{IDs: []jobid.ID{3}, Force: true}}, // the tombstone of 5 expires, and the watermark stays
+		{joblife.Raise{ID: 2, Type: "cancel"}, joblife.Raise{ID: 4, Type: "cancel"}},
+		{joblife.PurgeIDs{IDs: []jobid.ID{4, 2}, Force: true}},
+	}
+	for id := range jobid.ID(5) {
+		lives[2] = append(lives[2], submit(id+1, "true"))
+	}
+	for _, inputs := range lives {
+		if err := k.live(inputs...); err != nil {
+			return err
+		}
+	}
+	return k.unlink(2, 3, 4, 5, 99)
+}
+
+// live passes inputs to the Manager, and opens the store again.
+func (k *keeper) live(inputs ...joblife.Input) error {
+	k.now = k.now.Add(time.Second)
+	if err := k.step(inputs...); err != nil {
+		return err
+	}
+	return k.reopen()
+}
+
+// greatest stores a jobspec, an R and events as large as the Manager takes, with all bytes that a
+// text may have.
+func (k *keeper) greatest() error {
+	var all strings.Builder
+	for c := rune(' '); c <= utf8.MaxRune; c += 1 + c/0x800 {
+		if c != '"' && c != '\\' && utf8.ValidRune(c) {
+			all.WriteRune(c)
+		}
+	}
+	fill := func(n int) string { return strings.ToValidUTF8(strings.Repeat(all.String(), n/all.Len()+1)[:n], "") }
+	for _, input := range []func(n int) joblife.Input{
+		func(n int) joblife.Input { return submit(1, fill(n)) },
+		func(int) joblife.Input { return joblife.SchedHello{} },
+		func(int) joblife.Input { return joblife.SchedReady{} },
+		func(int) joblife.Input { // the key scheduling is stored if there is room
+			const text = `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":0,"expiration":0},"scheduling":"%s"}`
+			r, err := rset.Parse(fmt.Appendf(nil, text, fill(eventlog.DefaultMaxLine-8<<10)))
+			if err != nil {
+				panic(err)
+			}
+			return joblife.SchedResponse{ID: 1, R: r}
+		},
+		func(n int) joblife.Input {
+			return joblife.Post{ID: 1, Name: "debug.great", Context: fmt.Appendf(nil, `{"x":"\u0000\n\"%s"}`, fill(n))}
+		},
+		func(int) joblife.Input { return joblife.Post{ID: 1, Name: "debug.small"} },
+	} {
+		err := joblife.ErrLimit
+		for n := eventlog.DefaultMaxLine; n > 0 && errors.Is(err, joblife.ErrLimit); n -= 1 << 10 { // as much as it takes
+			err = k.m.Step(k.now, input(n))
+		}
+		if err == nil {
+			err = k.step()
+		}
+		if err == nil {
+			err = k.half(nil) // the Manager goes on
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// many stores 100,000 records at once, five of each job.
+func (k *keeper) many() error {
+	var inputs []joblife.Input
+	for id := range jobid.ID(20_000) {
+		inputs = append(inputs, submit(id+1, "true"))
+	}
+	return k.live(inputs...)
+}
+
+// fails has an Append fail: its first records may be there.
+func (k *keeper) fails() error {
+	if _, ok := k.store.(interface{ Fail() }); !ok {
+		return nil
+	}
+	if err := k.live(submit(1, "true"), submit(2, "true")); err != nil {
+		return err
+	}
+	k.store.(interface{ Fail() }).Fail() // it was opened again
+	before := len(k.want)
+	if k.step(joblife.SetUrgency{ID: 1, Urgency: 5}, submit(3, "true"), joblife.SetUrgency{ID: 2, Urgency: 6}) == nil {
+		return errors.New("on Append: no error, and Fail was called: no user may be told that a record is durable which is not")
+	}
+	all := k.want
+	for n := before; n <= len(all); n++ {
+		k.want = all[:n]
+		if err := k.reopen(); err == nil {
+			return k.live(submit(4, "true"))
+		}
+	}
+	k.want = all[:before]
+	return fmt.Errorf("what is there is not what the first records make of it: store them in order, or none; without any of them %w", k.reopen())
+}
+
+// storeSite is a Site whose records go to the store too.
+type storeSite struct {
+	*Site
+	k *keeper
+}
+
+func (s storeSite) Append(list []joblife.Record) error {
+	if err := s.Site.Append(list); err != nil {
+		return err
+	}
+	s.k.fault = s.k.append(list)
+	return s.k.fault
+}
+
+// world plays random jobs, each life of which begins with what the store has. Then they are purged.
+func (k *keeper) world(seed int) error {
+	err := rapid.Custom(func(t *rapid.T) error {
+		return runEmbedder(t, func(s *Site) (Embedder, error) {
+			k.cfg, k.now = s.Config, s.Now
+			k.fault = k.reopen()
+			return &loop{m: k.m, site: storeSite{s, k}}, k.fault
+		})
+	}).Example(seed)
+	if err = cmp.Or(k.fault, err); err != nil {
+		return err
+	}
+	limits := purge.PurgeAll()
+	k.now, limits.Batch = k.m.Now(), 2
+	return k.live(joblife.Purge{Limits: limits, Force: true})
+}
