@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -278,6 +279,16 @@ func TestWhatAFolderKeeps(t *testing.T) {
 	require.Equal(t, []string{
 		"3 y", "4 " + string(event), `0 {"name":"a","n":2}`, `0 {"name":"b","n":3}`, "0 " + string(mark(1<<40).Data), "4 {}", "4 " + string(event),
 	}, kept)
+}
+
+func TestAManagerFindsWhatAFolderKeeps(t *testing.T) {
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("20,000 jobs in files of their own take two minutes: set JOBLIFE_DEEP=1")
+	}
+	dir := t.TempDir()
+	require.NoError(t, joblifetest.CheckStore(func(name string) (joblifetest.Store, error) {
+		return openDir(filepath.Join(dir, name), t.Errorf)
+	}))
 }
 
 func TestATornLineOfTheOtherRecordsIsTold(t *testing.T) {

@@ -15,6 +15,7 @@ require (
 	github.com/mschoch/smat v0.2.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sys v0.45.0 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
 )
 
 replace github.com/joblife/joblife => ../..
