@@ -13,7 +13,7 @@
 // [RunScheduler], [RunHooks] and [RunEmbedder] play random workloads, inject the faults
 // below, and end with the first fault that they find and all that happened before. The
 // comment of each says what it asks for. [CheckStore] is for what keeps the records of a
-// Manager; what only purges has [github.com/joblife/joblife/purge/storetest].
+// Manager.
 //
 // A [World] judges each run. It owns every node and reports the first broken rule: two
 // jobs on one core, a rank freed while the job runs there, a job that starts before its

@@ -55,9 +55,6 @@ func CheckStore(open func(name string) (Store, error)) error {
 		if err == nil {
 			err = c.run(k)
 		}
-		if err == nil {
-			err = k.reopen()
-		}
 		if k.store != nil {
 			err = errors.Join(err, k.store.Close())
 		}
@@ -434,7 +431,7 @@ func (k *keeper) greatest() error {
 			return err
 		}
 	}
-	return nil
+	return k.reopen()
 }
 
 // many stores 100,000 records at once, five of each job.

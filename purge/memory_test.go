@@ -5,14 +5,10 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
-	"github.com/joblife/joblife/purge/storetest"
 )
 
 var (
@@ -111,12 +107,6 @@ func (m *memory) Create(jobs ...jobstate.Summary) error {
 	return nil
 }
 
-func (m *memory) Stored() ([]jobid.ID, []jobstate.Summary, jobid.ID, error) {
-	return slices.Collect(maps.Keys(m.jobs)), slices.Collect(maps.Values(m.tombs)), m.watermark, nil
-}
-
-func (m *memory) Reopen() error { return nil }
-
 // snapshot is what a restart finds.
 func (m *memory) snapshot() purge.Snapshot {
 	ev := purge.Snapshot{Watermark: m.watermark, Tombstones: slices.Collect(maps.Values(m.tombs))}
@@ -128,107 +118,4 @@ func (m *memory) snapshot() purge.Snapshot {
 		}
 	}
 	return ev
-}
-
-func TestAStoreInMemoryPassesTheSuite(t *testing.T) {
-	storetest.Run(t, func() storetest.Subject { return newMemory() })
-}
-
-// broken is a store that breaks one promise.
-type broken struct {
-	*memory
-	how string
-}
-
-func (b broken) Prepare(ctx context.Context, p purge.Plan) error {
-	switch b.how {
-	case "lowers the watermark":
-		b.watermark = 0
-	case "forgets the watermark":
-		p.Watermark = 0
-	case "keeps the first tombstone":
-		p.Tombstones = slices.DeleteFunc(slices.Clone(p.Tombstones), func(j jobstate.Summary) bool { _, ok := b.tombs[j.ID]; return ok })
-	case "forgets a result":
-		p.Tombstones = slices.Clone(p.Tombstones)
-		for i := range p.Tombstones {
-			p.Tombstones[i].Result = jobstate.ResultCompleted
-		}
-	case "drops all tombstones":
-		if len(p.Expired) > 0 {
-			clear(b.tombs)
-		}
-	case "keeps no tombstone":
-		p.Tombstones, p.Expired = nil, nil
-	}
-	return b.memory.Prepare(ctx, p)
-}
-
-func (b broken) Unlink(ctx context.Context, ids []jobid.ID) (map[jobid.ID]error, error) {
-	switch b.how {
-	case "refuses unknown jobs":
-		for _, id := range ids {
-			if b.jobs[id] == nil {
-				return nil, errors.New("no such job")
-			}
-		}
-	case "unlinks nothing":
-		return nil, nil
-	case "stops at a job that is stuck":
-		for _, id := range ids {
-			if b.stuck[id] {
-				return nil, errStuck
-			}
-		}
-	case "is silent of a job that is stuck":
-		_, err := b.memory.Unlink(ctx, ids)
-		return nil, err
-	case "unlinks one too many":
-		for id := range b.jobs {
-			delete(b.jobs, id)
-			break
-		}
-	case "buries the tombstone too":
-		for _, id := range ids {
-			delete(b.tombs, id)
-		}
-	case "changes the ids":
-		defer clear(ids)
-	case "has small batches":
-		if len(ids) > 100 {
-			return nil, errors.New("too many")
-		}
-	}
-	return b.memory.Unlink(ctx, ids)
-}
-
-func (b broken) Reopen() error {
-	if b.how == "forgets all at a crash" {
-		*b.memory = *newMemory()
-	}
-	return nil
-}
-
-// verdict is a test that only notes that it failed.
-type verdict struct{ text string }
-
-func (*verdict) Helper() {}
-
-func (v *verdict) Fatalf(format string, args ...any) { panic(v.fail(format)) }
-
-func (v *verdict) fail(format string) *verdict { v.text = format; return v }
-
-func TestTheSuiteFindsEachBrokenPromise(t *testing.T) {
-	for _, how := range []string{
-		"lowers the watermark", "forgets the watermark", "keeps the first tombstone", "forgets a result",
-		"drops all tombstones", "keeps no tombstone", "refuses unknown jobs", "unlinks nothing", "unlinks one too many",
-		"buries the tombstone too", "changes the ids", "has small batches", "forgets all at a crash",
-		"stops at a job that is stuck", "is silent of a job that is stuck",
-	} {
-		v := &verdict{}
-		func() {
-			defer func() { _, _ = recover().(*verdict) }()
-			storetest.Run(v, func() storetest.Subject { return broken{newMemory(), how} })
-		}()
-		require.NotEmpty(t, v.text, how)
-	}
 }

@@ -10,8 +10,8 @@ import (
 
 // A Store keeps the data of jobs. [CarryOut] calls, for each batch, Prepare and then
 // Unlink. When a call returns nil, its change survives a crash at any later moment.
-// Repeating a call, also after a crash, has no further effect. Package purge/storetest
-// tests stores.
+// Repeating a call, also after a crash, has no further effect. joblifetest.CheckStore
+// tests a store that keeps the records of a Manager.
 //
 // A store need not look at ctx: CarryOut does so before every call. A call may return the
 // error of a ctx that is done, whether or not it made its change.

@@ -2,7 +2,6 @@ package boltstore_test
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	bolt "go.etcd.io/bbolt"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
@@ -22,56 +20,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
-	"github.com/joblife/joblife/purge/storetest"
 )
-
-// subject is a store for the suite that any store can run.
-type subject struct {
-	*boltstore.Store
-	path string
-	t    *testing.T
-}
-
-func (s *subject) Create(jobs ...jobstate.Summary) error {
-	var list []joblife.Record
-	for _, j := range jobs {
-		list = append(list, job(j.ID, clean(s.t), nil, nil)...)
-	}
-	return s.Append(list)
-}
-
-func (s *subject) Stored() (jobs []jobid.ID, tombs []jobstate.Summary, watermark jobid.ID, err error) {
-	ev, _, err := s.Snapshot()
-	for _, j := range ev.Jobs {
-		jobs = append(jobs, j.ID)
-	}
-	return append(jobs, ev.Active...), ev.Tombstones, ev.Watermark, err
-}
-
-func (s *subject) Reopen() (err error) {
-	require.NoError(s.t, s.Close())
-	s.Store, err = boltstore.Open(s.path)
-	return err
-}
-
-// Damage flips a bit of the log of a job.
-func (s *subject) Damage(id jobid.ID) error {
-	require.NoError(s.t, s.Close())
-	db, err := bolt.Open(s.path, 0o600, nil)
-	require.NoError(s.t, err)
-	require.NoError(s.t, db.Update(func(tx *bolt.Tx) error {
-		key := append(binary.BigEndian.AppendUint64(nil, uint64(id)), 'e', 0, 0, 0, 0)
-		value := boltstore.Seal(key, clean(s.t))
-		value[3] ^= 1
-		return tx.Bucket([]byte("jobs")).Put(key, value)
-	}))
-	require.NoError(s.t, db.Close())
-	s.Store, err = boltstore.Open(s.path)
-	require.NoError(s.t, err)
-	_, err = s.Read(id)
-	require.ErrorIs(s.t, err, boltstore.ErrDamaged)
-	return nil
-}
 
 func clean(t testing.TB) []byte {
 	line, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: 1_700_000_000, Name: "clean"})
@@ -96,13 +45,6 @@ func open(t testing.TB) (*boltstore.Store, string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s, path
-}
-
-func TestTheStoreIsAStore(t *testing.T) {
-	storetest.Run(t, func() storetest.Subject {
-		s, path := open(t)
-		return &subject{Store: s, path: path, t: t}
-	})
 }
 
 // life is the log of a job that failed.
@@ -149,6 +91,31 @@ func TestASnapshotIsWhatARestartNeeds(t *testing.T) {
 	}, ev)
 	require.Error(t, s.Prepare(t.Context(), purge.Plan{Watermark: 9}))
 	require.NoError(t, s.Close())
+}
+
+// Prepare may be repeated, and lowers no watermark. What is dropped harms no other.
+func TestWhatRemainsOfAPurge(t *testing.T) {
+	s, _ := open(t)
+	tomb := func(id jobid.ID, result jobstate.Result) jobstate.Summary {
+		return jobstate.Summary{ID: id, Inactive: 4, Result: result, Ran: true}
+	}
+	for _, p := range []purge.Plan{
+		{Watermark: 1 << 40, Tombstones: []jobstate.Summary{tomb(0, jobstate.ResultFailed), tomb(1<<64-1, jobstate.ResultFailed)}},
+		{Watermark: 5, Tombstones: []jobstate.Summary{tomb(0, jobstate.ResultCompleted), tomb(7, jobstate.ResultFailed)}},
+		{Watermark: 5, Tombstones: []jobstate.Summary{tomb(0, jobstate.ResultCompleted)}, Expired: []jobid.ID{7, 50}},
+	} {
+		for range 2 {
+			require.NoError(t, s.Prepare(t.Context(), p))
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, s.Prepare(ctx, purge.Plan{Watermark: 1 << 50}), context.Canceled)
+	ev, _, err := s.Snapshot()
+	require.NoError(t, err)
+	require.Equal(t, purge.Snapshot{
+		Watermark: 1 << 40, Tombstones: []jobstate.Summary{tomb(0, jobstate.ResultCompleted), tomb(1<<64-1, jobstate.ResultFailed)},
+	}, ev)
 }
 
 func TestASecondProcessIsRefused(t *testing.T) {

@@ -1,21 +1,21 @@
 package dirstore_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"maps"
 	"slices"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/internal/disk"
-	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge/dirstore"
-	"github.com/joblife/joblife/purge/storetest"
 )
 
 // unlink unlinks jobs, and returns all errors as one.
@@ -29,18 +29,27 @@ func unlinkAll(ctx context.Context, s *dirstore.Store, ids []jobid.ID) error {
 	return err
 }
 
-// A subject is a Store for the suite that any store can run.
-type subject struct {
+// keeper is a Store for the jobs of a Manager, with the other records beside it.
+type keeper struct {
 	*dirstore.Store
-	t    *testing.T
 	disk *disk.Disk
+	rest []joblife.Record
 }
 
-func (s *subject) Create(jobs ...jobstate.Summary) error {
-	for _, j := range jobs {
-		text, err := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: j.Inactive, Name: "clean"})
-		if err == nil {
-			err = s.Add(dirstore.Stored{ID: j.ID, Eventlog: text, Jobspec: []byte("{}")})
+func (k *keeper) Append(records []joblife.Record) error {
+	for i, r := range records {
+		var err error
+		switch r.Kind {
+		case joblife.RecordJobspec: // the event submit comes next
+			err = k.Add(dirstore.Stored{ID: r.Job, Jobspec: r.Data, Eventlog: records[i+1].Data})
+		case joblife.RecordR:
+			err = k.PutR(r.Job, r.Data)
+		case joblife.RecordEvent:
+			if i == 0 || records[i-1].Kind != joblife.RecordJobspec {
+				err = k.Store.Append(r.Job, r.Data)
+			}
+		default:
+			k.rest = append(k.rest, r.Clone())
 		}
 		if err != nil {
 			return err
@@ -49,50 +58,56 @@ func (s *subject) Create(jobs ...jobstate.Summary) error {
 	return nil
 }
 
-func (s *subject) Stored() (jobs []jobid.ID, _ []jobstate.Summary, _ jobid.ID, err error) {
-	jobs, errs := list(s.Store)
-	for _, err := range errs {
-		var bad *dirstore.JobError
-		require.ErrorAs(s.t, err, &bad)
-		jobs = append(jobs, bad.ID)
-	}
-	require.Empty(s.t, s.Foreign())
-	return jobs, nil, 0, nil
-}
-
-// Obstruct makes the directory of a job one that cannot be renamed.
-func (s *subject) Obstruct(id jobid.ID) (func(), error) {
-	s.disk.Before = func(op, name string) error {
-		if op == "rename" && name == id.KVSPath() {
-			return syscall.EIO
+func (k *keeper) Records() iter.Seq2[joblife.Record, error] {
+	return func(yield func(joblife.Record, error) bool) {
+		jobs := make(map[jobid.ID]dirstore.Stored)
+		for j, err := range k.Jobs() {
+			if err != nil && !yield(joblife.Record{}, err) {
+				return
+			}
+			jobs[j.ID] = j
 		}
-		return nil
+		var list []joblife.Record
+		for _, r := range k.rest {
+			if _, ok := jobs[r.Job]; ok || r.Kind != joblife.RecordHousekeeping {
+				list = append(list, r)
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(jobs)) {
+			list = append(list, joblife.Record{Job: id, Kind: joblife.RecordJobspec, Data: jobs[id].Jobspec})
+			if r := jobs[id].R; r != nil {
+				list = append(list, joblife.Record{Job: id, Kind: joblife.RecordR, Data: r})
+			}
+			for line := range bytes.Lines(jobs[id].Eventlog) {
+				list = append(list, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: line})
+			}
+		}
+		for _, r := range list {
+			if !yield(r, nil) {
+				return
+			}
+		}
 	}
-	return func() { s.disk.Before = nil }, nil
 }
 
-// Damage flips a bit of the log of a job.
-func (s *subject) Damage(id jobid.ID) error {
-	s.disk.Flip(id.KVSPath()+"/eventlog", 3*8)
-	_, err := s.Read(id)
-	require.ErrorIs(s.t, err, dirstore.ErrDamaged)
+// Close lets the machine crash, which leaves every second part of what was not synced.
+func (k *keeper) Close() error {
+	k.disk.Crash()
 	return nil
 }
 
-// Reopen opens the store after a crash of the machine that left nothing of what
-// was not synced, or all of it.
-func (s *subject) Reopen() error {
-	s.disk.Crash()
-	s.Store = openOn(s.t, s.disk)
-	return nil
-}
-
-func TestTheStoreUnlinksAsAStoreDoes(t *testing.T) {
-	for _, kept := range []bool{false, true} {
-		storetest.Run(t, func() storetest.Subject {
-			d := newDisk()
-			d.Coin = func() bool { return kept }
-			return &subject{Store: createOn(t, d), t: t, disk: d}
-		})
-	}
+func TestTheStoreKeepsTheJobsOfAManager(t *testing.T) {
+	all, kept := make(map[string]*keeper), false
+	require.NoError(t, joblifetest.CheckStore(func(name string) (joblifetest.Store, error) {
+		k := all[name]
+		if k == nil {
+			k = &keeper{disk: newDisk()}
+			k.disk.Coin = func() bool { kept = !kept; return kept }
+			k.Store, all[name] = createOn(t, k.disk), k
+			return k, nil
+		}
+		k.Store = openOn(t, k.disk)
+		require.Empty(t, k.Foreign())
+		return k, nil
+	}))
 }
