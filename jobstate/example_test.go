@@ -2,7 +2,6 @@ package jobstate_test
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
@@ -111,25 +110,4 @@ func ExampleNewEntry() {
 	// Output:
 	// {"timestamp":1552593986.335602,"name":"epilog-finish","context":{"description":"scrub","status":0}}
 	// may free: true
-}
-
-func ExampleDiagram() {
-	if err := jobstate.Diagram(os.Stdout, jobstate.DiagramMermaid); err != nil {
-		fmt.Println(err)
-	}
-	// Output:
-	// stateDiagram-v2
-	//   [*] --> DEPEND: submit (no version)
-	//   [*] --> NEW: submit
-	//   NEW --> DEPEND: validate
-	//   DEPEND --> PRIORITY: depend
-	//   DEPEND --> CLEANUP: exception (severity=0)
-	//   PRIORITY --> SCHED: priority
-	//   PRIORITY --> CLEANUP: exception (severity=0)
-	//   SCHED --> PRIORITY: jobspec-update, flux-restart, urgency
-	//   SCHED --> RUN: alloc
-	//   SCHED --> CLEANUP: exception (severity=0)
-	//   RUN --> CLEANUP: finish, exception (severity=0)
-	//   CLEANUP --> INACTIVE: clean
-	//   INACTIVE --> [*]
 }

@@ -120,8 +120,8 @@ type row struct {
 // anytime is every state in which a log is open.
 const anytime = StateNew | StateActive
 
-// table is the state machine: the reducer obeys it, Validate judges by it and
-// Diagram prints it. No other place knows a transition.
+// table is the state machine: the reducer obeys it, Validate judges by it, and the diagrams in
+// testdata show it. No other place knows a transition.
 //
 // Where folds is wider than proper (alloc in PRIORITY, free in RUN), the reference
 // takes the event, and so does the reducer.

@@ -1,10 +1,6 @@
 package jobstate_test
 
 import (
-	"bytes"
-	"errors"
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,28 +44,3 @@ func TestWaitingInWords(t *testing.T) {
 		require.Equal(t, c.want, j.Waiting(), c.lines)
 	}
 }
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func TestDiagramsAreTheGoldenOnes(t *testing.T) {
-	for file, format := range map[string]jobstate.DiagramFormat{"testdata/states.dot": jobstate.DiagramDOT, "testdata/states.mmd": jobstate.DiagramMermaid} {
-		var b bytes.Buffer
-		require.NoError(t, jobstate.Diagram(&b, format))
-		if *update {
-			require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, string(want), b.String(), "%s: read the difference, then run with -update", file)
-	}
-}
-
-func TestDiagramReportsErrors(t *testing.T) {
-	require.Error(t, jobstate.Diagram(&bytes.Buffer{}, 0))
-	broken := errors.New("broken")
-	require.ErrorIs(t, jobstate.Diagram(writer(func([]byte) (int, error) { return 0, broken }), jobstate.DiagramDOT), broken)
-}
-
-type writer func([]byte) (int, error)
-
-func (w writer) Write(p []byte) (int, error) { return w(p) }
