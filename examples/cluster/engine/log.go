@@ -197,3 +197,6 @@ func records(text []byte) (all []joblife.Record, err error) {
 	}
 	return all, nil
 }
+
+// Last returns the sequence of the last message that the Writer knows of.
+func (w *Writer) Last() uint64 { return w.last }
