@@ -55,8 +55,9 @@ func (i Instance) Subject(parts ...any) string {
 	return s
 }
 
-// Inbox is where a user gets answers, and nothing else.
-func Inbox(uid uint32) string { return "_INBOX_" + strconv.FormatUint(uint64(uid), 10) }
+// Inbox is where a user gets answers, and nothing else. The uid is a token of its own, so that a
+// permission can name the inboxes of all users.
+func Inbox(uid uint32) string { return "_INBOX." + strconv.FormatUint(uint64(uid), 10) }
 
 // An Up is what a node says. The manager takes the first Up of a session only with Hello, and
 // the others in the order of Seq, which begins with 1. After a gap, or without the session, it
