@@ -1,0 +1,93 @@
+package auth
+
+import (
+	"strings"
+
+	"github.com/nats-io/jwt/v2"
+
+	"github.com/joblife/joblife/examples/cluster/wire"
+)
+
+// MaxPayload is the most bytes of a message; UserMaxPayload of a user's, so of a jobspec and its
+// envelope. A flood of larger ones fills what the server keeps for the connection of who answers
+// (64 MB) faster than it is read, and the server then closes that connection.
+const (
+	MaxPayload     = 8 << 20
+	UserMaxPayload = 64 << 10
+)
+
+// userMaxSubs is the most subscriptions of one connection of a user.
+const userMaxSubs = 32
+
+// inboxes is what wire.Inbox begins with for all users.
+const inboxes = "_INBOX."
+
+// OutputVerb is what a user asks of a node, with the rank of it as the argument.
+const OutputVerb = "output"
+
+// ReaderVerbs are what the reader answers; the manager answers the others.
+func ReaderVerbs() []string { return []string{"jobs", "job", "log", "history", "page"} }
+
+// Reply reports if reply is a subject on which the user of uid, and no other, gets answers.
+// The sender of a request chooses the reply subject, and the server does not check it: what
+// answers a request on jl.I.req.UID.> must ask Reply first, with that UID, and drop the request
+// if it is false. Otherwise a user has it speak to another in its own name.
+func Reply(uid uint32, reply string) bool {
+	rest, ok := strings.CutPrefix(reply, wire.Inbox(uid)+".")
+	return ok && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
+}
+
+// permissions is all that the server lets a role do. It puts the rank of a node and the uid of a
+// user for name.
+func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
+	const name, answers = "{{name()}}", inboxes + "*.>"
+	bucket := "KV_" + i.Bucket()
+	p := jwt.NewUserScope().Template // no limits
+	pub, sub := &p.Pub.Allow, &p.Sub.Allow
+	switch r {
+	case roleManager:
+		pub.Add(i.Subject("log.>"), i.Subject("do.*"), i.Subject("epoch"), i.Subject("event.*.*"), i.Subject("ping.*"), answers)
+		pub.Add("$KV."+i.Bucket()+".>", "$JS.API.INFO")
+		sub.Add(i.Subject("req.*.>"), i.Subject("up.*"), i.Subject("epoch"), i.Subject("ping.*"))
+		for _, stream := range []string{i.Log(), i.Snapshots(), i.Archive(), bucket} {
+			pub.Add("$JS.API.STREAM.CREATE."+stream, "$JS.API.STREAM.UPDATE."+stream)
+			pub.Add(reads(stream)...)
+		}
+		pub.Add("$JS.API.STREAM.PURGE." + i.Log())
+		sub.Add(Manager().inbox() + ".>")
+	case roleReader:
+		pub.Add(i.Subject("snap.*"), i.Subject("archive.*.*"), answers)
+		for _, stream := range []string{i.Log(), i.Snapshots(), i.Archive()} {
+			pub.Add(reads(stream)...)
+		}
+		pub.Add("$JS.API.STREAM.PURGE."+i.Snapshots(), "$JS.API.STREAM.PURGE."+i.Archive())
+		sub.Add(i.Subject("epoch"), Reader().inbox()+".>")
+		for _, verb := range ReaderVerbs() {
+			sub.Add(i.Subject("req", "*", verb), i.Subject("req", "*", verb, ">"))
+		}
+	case roleNode:
+		pub.Add(i.Subject("up", name), answers)
+		sub.Add(i.Subject("do", name), i.Subject("epoch"), i.Subject("req", "*", OutputVerb, name))
+	case roleUser:
+		pub.Add(i.Subject("req", name, ">"))
+		sub.Add(i.Subject("event", name, ">"), inboxes+name+".>")
+		p.Subs, p.Payload = userMaxSubs, UserMaxPayload
+	}
+	return p
+}
+
+// reads is what reads a stream that allows direct gets: its state, its messages, consumers and
+// their flow control. JetStream sends what it reads
+// to whatever subject the reader names.
+func reads(stream string) []string {
+	return []string{
+		"$JS.API.STREAM.INFO." + stream,
+		"$JS.API.DIRECT.GET." + stream,
+		"$JS.API.DIRECT.GET." + stream + ".>",
+		"$JS.API.CONSUMER.CREATE." + stream + ".>",
+		"$JS.API.CONSUMER.INFO." + stream + ".*",
+		"$JS.API.CONSUMER.MSG.NEXT." + stream + ".*",
+		"$JS.API.CONSUMER.DELETE." + stream + ".*",
+		"$JS.FC." + stream + ".>",
+	}
+}
