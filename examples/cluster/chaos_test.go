@@ -18,9 +18,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
@@ -89,9 +91,7 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 			Housekeeping: &perilog.HousekeepingConfig{Command: f.action("h", ".0$((RANDOM%9))"), ReleaseAfter: &now},
 		}
 	}
-	text, err := json.Marshal(f.file)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "cluster.json"), text, 0o600))
+	require.NoError(t, (&program{file: f.file, dir: dir}).make(nil))
 	for _, s := range f.file.Servers {
 		f.start("nats " + s.Name)
 	}
@@ -110,7 +110,7 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 		}
 	}
 	require.Eventually(t, func() bool {
-		f.Client, err = client.Open(f.file.URL, "main", f.file.Owner)
+		f.Client, err = client.Open(f.file.URL, "main", f.file.Owner, f.options(auth.User(f.file.Owner))...)
 		return err == nil
 	}, 20*time.Second, 50*time.Millisecond)
 	t.Cleanup(func() {
@@ -126,6 +126,13 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 		}
 	})
 	return f
+}
+
+// options are those of a client.
+func (f *fleet) options(id auth.ID) []nats.Option {
+	options, err := auth.Options(filepath.Join(f.dir, "keys"), id, f.file.URL)
+	require.NoError(f, err)
+	return options
 }
 
 // action is a command that writes down when it begins and ends.
@@ -274,7 +281,7 @@ func (f *fleet) read(ctx context.Context) (m *joblife.Manager, left joblife.Reco
 			require.NoError(f, add(r))
 		}
 	} else {
-		e, err := engine.Open(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: "check"})
+		e, err := engine.Open(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: "check", Options: f.options(auth.Manager())})
 		require.NoError(f, err)
 		defer e.Close()
 		seq, err := e.Snapshot(ctx, add)

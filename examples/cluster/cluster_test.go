@@ -48,7 +48,7 @@ type world struct {
 
 func begin(t *testing.T, nodes uint32, actions perilog.Config) *world {
 	dir := t.TempDir()
-	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: filepath.Join(dir, "nats")}, nil)
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: filepath.Join(dir, "nats")}, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	w := &world{T: t, url: s.ClientURL(), dir: dir, n: nodes}

@@ -13,6 +13,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/auth"
 )
 
 // A proxy is a network that can be cut.
@@ -125,7 +127,7 @@ func TestNothingIsLostByAFullLog(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	_ = f.active(ctx)
-	conn, err := nats.Connect(f.file.URL)
+	conn, err := nats.Connect(f.file.URL, f.options(auth.Manager())...)
 	require.NoError(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)

@@ -30,9 +30,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
@@ -75,6 +74,8 @@ var commands map[string]command
 
 func init() {
 	commands = map[string]command{
+		"init":       {"", "make an instance: its keys, and the file for all machines", initialize},
+		"user":       {"add UID", "sign the credential of a user", user},
 		"up":         {"", "start an instance on this machine", up},
 		"nats":       {"[NAME]", "run a server: the one of the instance, or one of several", serveNATS},
 		"manager":    {"", "run a manager: active, or standing by", runManager},
@@ -140,10 +141,12 @@ func start(args []string) error {
 		return errors.Join(flag.ErrHelp, err)
 	}
 	url := p.URL
-	if err := p.read(); err != nil && args[0] != "up" && args[0] != "completion" {
-		return err
+	if !slices.Contains([]string{"init", "up", "completion"}, args[0]) {
+		if err := p.read(); err != nil {
+			return err
+		}
 	}
-	p.URL = cmp.Or(url, p.URL, nats.DefaultURL)
+	p.URL = cmp.Or(url, p.URL)
 	host, _ := os.Hostname()
 	p.name = fmt.Sprintf("%s-%s-%d-%d", args[0], strings.ReplaceAll(host, ".", "-"), os.Getpid(), time.Now().UnixNano()%1e6)
 	p.log = slog.New(slog.NewTextHandler(os.Stderr, nil)).With("role", args[0])
@@ -205,12 +208,17 @@ func (p *program) write() error {
 
 // client connects as the user.
 func (p *program) client() (*client.Client, error) {
-	return client.Open(p.URL, p.Instance, uint32(os.Getuid()))
+	uid := uint32(os.Getuid())
+	options, err := auth.Options(p.keys(), auth.User(uid), p.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%w: the owner of the instance makes one by cluster user add %d", err, uid)
+	}
+	return client.Open(p.URL, p.Instance, uid, options...)
 }
 
 // config is the Manager's.
 func (p *program) config() joblife.Config {
-	return joblife.Config{Owner: p.Owner, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: engine.MaxMessage / 8}
+	return joblife.Config{Owner: p.Owner, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: auth.UserMaxPayload - 4<<10}
 }
 
 // alike returns nodes that are alike.

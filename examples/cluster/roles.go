@@ -14,11 +14,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/manager"
 	"github.com/joblife/joblife/examples/cluster/node"
@@ -28,16 +30,17 @@ import (
 
 // up starts an instance on this machine.
 func up(p *program) func(context.Context) error {
-	n := p.Int("nodes", 8, "how many nodes there are")
-	cores := p.Int("cores", 2, "how many cores each node has")
-	store := p.String("store", "", "bbolt:FILE keeps the records in a file, with one manager; empty: in JetStream")
-	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
+	makes := p.instance()
 	return func(ctx context.Context) error {
-		if err := p.prepare(*n, *cores, *store, *actions); err != nil {
+		err := p.read()
+		if errors.Is(err, fs.ErrNotExist) {
+			err = makes()
+		}
+		if err != nil {
 			return err
 		}
 		all, ctx := errgroup.WithContext(ctx)
-		s, err := engine.Serve(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, nil)
+		s, err := engine.Serve(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, p.keys())
 		if err != nil {
 			return err
 		}
@@ -53,7 +56,7 @@ func up(p *program) func(context.Context) error {
 		for rank := range p.R.Ranks().All() {
 			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, false) })
 		}
-		fmt.Printf("cluster: %d nodes of %d cores, %s; cluster run hostname runs a job on one\n", p.R.Len(), *cores, p.URL)
+		fmt.Printf("cluster: %d nodes at %s; cluster run hostname runs a job on one\n", p.R.Ranks().Len(), p.URL)
 		err = all.Wait()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil
@@ -62,31 +65,87 @@ func up(p *program) func(context.Context) error {
 	}
 }
 
-// prepare makes the folder of an instance, or reads what is there.
-func (p *program) prepare(n, cores int, store, actions string) (err error) {
+// instance defines the flags of a new instance, and returns what makes it.
+func (p *program) instance() func() error {
+	n := p.Int("nodes", 8, "how many nodes there are")
+	cores := p.Int("cores", 2, "how many cores each node has")
+	store := p.String("store", "", "bbolt:FILE keeps the records in a file, with one manager; empty: in JetStream")
+	hosts := p.String("hosts", "", "the names and addresses of servers, with commas, for their certificate; empty: this machine")
+	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
+	return func() (err error) {
+		if *actions != "" {
+			if err := json.Unmarshal([]byte(*actions), &p.Actions); err != nil {
+				return fmt.Errorf("actions: %w", err)
+			}
+		}
+		if p.R, err = alike(*n, *cores); err != nil {
+			return err
+		}
+		p.Instance, p.Owner, p.Store = "main", uint32(os.Getuid()), *store
+		if p.URL == "" {
+			free, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			defer free.Close()
+			p.URL = "nats://" + free.Addr().String()
+		}
+		return p.make(strings.FieldsFunc(*hosts, func(r rune) bool { return r == ',' }))
+	}
+}
+
+// make makes the folder of an instance: its keys, the credentials of all roles, and the file.
+func (p *program) make(hosts []string) error {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
 		return err
 	}
-	readErr := p.read()
-	if readErr == nil || !errors.Is(readErr, fs.ErrNotExist) {
-		return readErr
+	if err := auth.Init(p.keys(), auth.Config{Instance: p.Instance, Hosts: hosts}); err != nil {
+		return err
 	}
-	if actions != "" {
-		if err := json.Unmarshal([]byte(actions), &p.Actions); err != nil {
-			return fmt.Errorf("actions: %w", err)
+	ids := []auth.ID{auth.User(p.Owner)}
+	for rank := range p.R.Ranks().All() {
+		ids = append(ids, auth.Node(rank))
+	}
+	for _, id := range ids {
+		if err := auth.Add(p.keys(), id, 0); err != nil {
+			return err
 		}
 	}
-	if p.R, err = alike(n, cores); err != nil {
-		return err
-	}
-	p.Instance, p.Owner, p.Store = "main", uint32(os.Getuid()), store
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer free.Close()
-	p.URL = "nats://" + free.Addr().String()
 	return p.write()
+}
+
+// keys is the folder of keys and credentials.
+func (p *program) keys() string { return filepath.Join(p.dir, "keys") }
+
+// initialize makes an instance, and starts nothing.
+func initialize(p *program) func(context.Context) error {
+	makes := p.instance()
+	return func(context.Context) error {
+		if _, err := os.Stat(p.path()); err == nil {
+			return fmt.Errorf("%s: %w", p.path(), fs.ErrExist)
+		}
+		if err := makes(); err != nil {
+			return err
+		}
+		fmt.Printf("cluster: %s has the keys; each machine gets %s, keys/ca.pem and the credential of its role\n", p.dir, filepath.Base(p.path()))
+		return nil
+	}
+}
+
+// user signs the credential of a user.
+func user(p *program) func(context.Context) error {
+	life := p.Duration("life", 0, "how long the credential is good; 0: for ever")
+	return func(context.Context) error {
+		uid, err := strconv.ParseUint(p.Arg(1), 10, 32)
+		if p.NArg() != 2 || p.Arg(0) != "add" || err != nil {
+			return errors.New("say add UID")
+		}
+		id := auth.User(uint32(uid))
+		if err := auth.Add(p.keys(), id, *life); err != nil {
+			return err
+		}
+		return p.print(id.String(), fmt.Sprintf("%s: give it to the user, with ca.pem beside it and %s", filepath.Join(p.keys(), id.String()+".creds"), p.path()))
+	}
 }
 
 // as returns the program as another process of the instance.
@@ -112,7 +171,7 @@ func serveNATS(p *program) func(context.Context) error {
 				}
 			}
 		}
-		s, err := engine.Serve(cfg, nil)
+		s, err := engine.Serve(cfg, p.keys())
 		if err != nil {
 			return err
 		}
@@ -131,6 +190,9 @@ func (p *program) manager(ctx context.Context) (err error) {
 		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
 	}
 	at := engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Replicas: p.Replicas}
+	if at.Options, err = auth.Options(p.keys(), auth.Manager(), p.URL); err != nil {
+		return err
+	}
 	if kind, path, _ := strings.Cut(p.Store, ":"); kind == "bbolt" {
 		if cfg.Local, err = manager.OpenLocal(filepath.Join(p.dir, path)); err != nil {
 			return err
@@ -144,6 +206,11 @@ func (p *program) manager(ctx context.Context) (err error) {
 		return err
 	}
 	defer cfg.Engine.Close()
+	at.Plain = true // a connection of its own for users, which the server closes in a flood
+	if cfg.Users, err = engine.Open(ctx, at); err != nil {
+		return err
+	}
+	defer cfg.Users.Close()
 	return manager.Run(ctx, cfg)
 }
 
@@ -166,10 +233,20 @@ func runNode(p *program) func(context.Context) error {
 }
 
 func (p *program) node(ctx context.Context, rank uint32, simulate bool) error {
-	e, err := engine.Open(ctx, engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Plain: true})
+	options, err := auth.Options(p.keys(), auth.Node(rank), p.URL)
+	if err != nil {
+		return err
+	}
+	at := engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Plain: true, Options: options}
+	e, err := engine.Open(ctx, at)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	return node.Run(ctx, node.Config{Engine: e, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log, Simulate: simulate})
+	users, err := engine.Open(ctx, at)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	return node.Run(ctx, node.Config{Engine: e, Users: users, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log, Simulate: simulate})
 }

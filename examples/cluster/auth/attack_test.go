@@ -96,7 +96,6 @@ func attacks() []attack {
 			{"append to the log", by, stores(jl+"log.rec", "", "JL_main")},
 			{"put a fence into the log", by, stores(jl+"log.fence", "", "JL_main")},
 			{"write the lease", by, stores("$KV.JL_main.active", "", "KV_JL_main")},
-			{"read the lease", by, asks(getLease, "", "manager-a")},
 			{"give an order to a node", by, publishes(jl+"do.2", Node(2), jl+"do.2")},
 			{"beat as a manager", by, publishes(jl+"epoch", Node(2), jl+"epoch")},
 			{"tell of an event", by, publishes(jl+"event.10.f2", User(10), jl+"event.10.>")},
@@ -116,7 +115,6 @@ func attacks() []attack {
 			{"hear the answers to one user", by, hears("_INBOX.10.>", Manager(), "_INBOX.10.x")},
 			{"hear the events of all", by, hears(jl+"event.*.*", Manager(), jl+"event.10.f2")},
 			{"hear the events of one", by, hears(jl+"event.10.>", Manager(), jl+"event.10.f2")},
-			{"purge the log", by, asks("$JS.API.STREAM.PURGE.JL_main", "", success)},
 			{"make a stream of requests", by, makes("spy", jl+"req.>")},
 			{"list the streams", by, asks("$JS.API.STREAM.NAMES", "", "JL_main")},
 		}...)
@@ -184,6 +182,8 @@ func attacks() []attack {
 			return got(s)
 		}},
 
+		{"read the lease", User(1), asks(getLease, "", "manager-a")},
+		{"read the lease", Node(1), asks(getLease, "", "manager-a")},
 		{"report as another", Node(1), publishes(jl+"up.2", Manager(), jl+"up.*")},
 		{"serve the output of another", Node(1), hears(jl+"req.*.output.2", User(10), jl+"req.10.output.2")},
 		{"serve the output of all", Node(1), hears(jl+"req.*.output.*", User(10), jl+"req.10.output.2")},
@@ -203,12 +203,14 @@ func attacks() []attack {
 		}},
 
 		{"change the log's limits", Reader(), asks("$JS.API.STREAM.UPDATE.JL_main", `{"name":"JL_main","subjects":["jl.main.log.>"],"retention":"limits","storage":"file","max_msgs":1000,"num_replicas":1,"allow_direct":true}`, "max_msgs")},
-		{"consume the lease", Reader(), consumes("KV_JL_main", "_INBOX_reader.lease")},
 
 		{"make a stream of another name", Manager(), makes("spy", "spy.>")},
 		{"report as a node", Manager(), publishes(jl+"up.2", Manager(), jl+"up.*")},
 		{"request as a user", Manager(), publishes(jl+"req.10.submit", Manager(), jl+"req.*.submit")},
 		{"write the archive", Manager(), stores(jl+"archive.1.f1", "", "JLARCHIVE_main")},
+
+		{"purge the log", User(1), asks("$JS.API.STREAM.PURGE.JL_main", "", success)},
+		{"purge the log", Node(1), asks("$JS.API.STREAM.PURGE.JL_main", "", success)},
 	}...)
 }
 

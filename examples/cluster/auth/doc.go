@@ -6,7 +6,7 @@
 //
 //	manager  publishes log, do, epoch, event, ping; writes the lease; makes the streams and
 //	         purges the log; hears req, up, epoch, ping
-//	reader   reads log, snap and archive; writes and purges snap and archive; hears epoch and
+//	reader   reads the streams; writes snap and archive; purges the streams; hears epoch and
 //	         the requests of ReaderVerbs
 //	node     publishes up.RANK; hears do.RANK, epoch and req.*.output.RANK
 //	user     publishes req.UID.>; hears event.UID.> and the own inbox
@@ -16,7 +16,7 @@
 // # Duties
 //
 // Before any work, whatever answers a request asks
-//   - Reply: the sender chooses the reply subject, and the server does not check it;
+//   - wire.Reply: the sender chooses the reply subject, and the server does not check it;
 //   - a Limiter: one user may send more than can be answered.
 //
 // It hears requests on a connection of their own, which the server closes if a flood is too much

@@ -73,7 +73,7 @@ func example() error {
 		if _, err := fmt.Sscanf(m.Subject, instance.Subject("req.%d.jobs"), &uid); err != nil {
 			return
 		}
-		if auth.Reply(uid, m.Reply) && limiter.Allow(uid, time.Now()) {
+		if wire.Reply(uid, m.Reply) && limiter.Allow(uid, time.Now()) {
 			_ = m.Respond([]byte("no jobs"))
 		}
 	}); err != nil {

@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"strings"
-
 	"github.com/nats-io/jwt/v2"
 
 	"github.com/joblife/joblife/examples/cluster/wire"
@@ -28,15 +26,6 @@ const OutputVerb = "output"
 // ReaderVerbs are what the reader answers; the manager answers the others.
 func ReaderVerbs() []string { return []string{"jobs", "job", "log", "history", "page"} }
 
-// Reply reports if reply is a subject on which the user of uid, and no other, gets answers.
-// The sender of a request chooses the reply subject, and the server does not check it: what
-// answers a request on jl.I.req.UID.> must ask Reply first, with that UID, and drop the request
-// if it is false. Otherwise a user has it speak to another in its own name.
-func Reply(uid uint32, reply string) bool {
-	rest, ok := strings.CutPrefix(reply, wire.Inbox(uid)+".")
-	return ok && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
-}
-
 // permissions is all that the server lets a role do. It puts the rank of a node and the uid of a
 // user for name.
 func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
@@ -54,12 +43,15 @@ func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
 			pub.Add(reads(stream)...)
 		}
 		pub.Add("$JS.API.STREAM.PURGE." + i.Log())
+		pub.Add(Manager().inbox() + ".>") // of another manager, which asks whether this one lives
 		sub.Add(Manager().inbox() + ".>")
 	case roleReader:
 		pub.Add(i.Subject("snap.*"), i.Subject("archive.*.*"), answers)
 		for _, stream := range []string{i.Log(), i.Snapshots(), i.Archive()} {
 			pub.Add(reads(stream)...)
 		}
+		pub.Add(reads(bucket)...)
+		pub.Add("$KV."+i.Bucket()+".snapshot", "$JS.API.STREAM.PURGE."+i.Log())
 		pub.Add("$JS.API.STREAM.PURGE."+i.Snapshots(), "$JS.API.STREAM.PURGE."+i.Archive())
 		sub.Add(i.Subject("epoch"), Reader().inbox()+".>")
 		for _, verb := range ReaderVerbs() {

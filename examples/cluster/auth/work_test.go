@@ -110,6 +110,13 @@ func TestAReaderDoesItsWork(t *testing.T) {
 	snaps, err := js.Stream(ctx, inst.Snapshots())
 	require.NoError(t, err)
 	require.NoError(t, snaps.Purge(ctx, jetstream.WithPurgeKeep(1)))
+	keys, err := js.KeyValue(ctx, inst.Bucket())
+	require.NoError(t, err)
+	_, err = keys.Put(ctx, "snapshot", []byte("{}"))
+	require.NoError(t, err)
+	_, err = keys.Get(ctx, "snapshot")
+	require.NoError(t, err)
+	require.NoError(t, log.Purge(ctx, jetstream.WithPurgeSequence(1)))
 	beats := k.listen(inst.Subject("epoch"))
 	strict.client(t, Manager()).send(inst.Subject("epoch"), "", "beat")
 	k.hear(beats)
@@ -138,7 +145,7 @@ func TestAUserIsServed(t *testing.T) {
 		t.Run(by.String()+" answers "+verb, func(t *testing.T) {
 			server, user := strict.client(t, by), strict.client(t, User(10))
 			_, err := server.Subscribe(inst.Subject("req", "*", verb), func(m *nats.Msg) {
-				if Reply(10, m.Reply) {
+				if wire.Reply(10, m.Reply) {
 					_ = m.Respond([]byte("answer"))
 				}
 			})
@@ -173,7 +180,7 @@ func TestTheDeputyIsNotConfused(t *testing.T) {
 			asked := server.listen(inst.Subject("req", "*", verb))
 			inbox := victim.listen(wire.Inbox(10) + ".x")
 			user.send(inst.Subject("req", 1, verb), wire.Inbox(10)+".x", "")
-			if m := server.hear(asked); !careful || Reply(1, m.Reply) {
+			if m := server.hear(asked); !careful || wire.Reply(1, m.Reply) {
 				require.NoError(t, m.Respond([]byte("forged")))
 			}
 			require.NoError(t, server.flush())
@@ -230,8 +237,8 @@ func TestReply(t *testing.T) {
 		"jl.main.req.1.jobs":  false,
 		"$JS.API.STREAM.LIST": false,
 	} {
-		require.Equal(t, want, Reply(1, reply), "%q", reply)
+		require.Equal(t, want, wire.Reply(1, reply), "%q", reply)
 	}
-	require.True(t, Reply(0, wire.Inbox(0)+".x"))
-	require.True(t, Reply(1<<32-1, wire.Inbox(1<<32-1)+".x"))
+	require.True(t, wire.Reply(0, wire.Inbox(0)+".x"))
+	require.True(t, wire.Reply(1<<32-1, wire.Inbox(1<<32-1)+".x"))
 }

@@ -77,7 +77,7 @@ func (c *Client) request(ctx context.Context, subject string, repeat bool, r, an
 			return fmt.Errorf("cluster: nobody answers on %s: there is no active manager, or it does not serve this instance", subject)
 		case ctx.Err() != nil:
 			return fmt.Errorf("cluster: %w", err)
-		case !errors.Is(err, nats.ErrNoResponders) && !repeat:
+		case !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrReconnectBufExceeded) && !repeat:
 			return fmt.Errorf("cluster: no answer: whether the request counts is not known: %w", err)
 		}
 		select {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/joblife/joblife/examples/cluster/auth"
 )
 
 // A Server says where a server is, and those that it makes a cluster with.
@@ -19,18 +21,20 @@ type Server struct {
 	Dir    string   `json:"dir,omitempty"`   // keeps the streams
 }
 
-// Serve starts a server in this process: JetStream that syncs each message. Options may have
-// what is needed beside that: credentials, TLS.
-func Serve(cfg Server, options *server.Options) (*server.Server, error) {
-	o := &server.Options{}
-	if options != nil {
-		o = options.Clone()
+// Serve starts a server in this process: JetStream that syncs each message. It trusts the keys
+// in a folder of package auth; "" lets everybody do everything, for tests.
+func Serve(cfg Server, keys string) (*server.Server, error) {
+	o := &server.Options{JetStream: true, SyncAlways: true, NoSigs: true, MaxPayload: auth.MaxPayload}
+	host, port, err := address(cfg.URL)
+	if err == nil && keys != "" {
+		o, err = auth.ServerOptions(keys, host)
 	}
-	o.JetStream, o.SyncAlways, o.NoSigs = true, true, true
-	o.MaxPayload, o.MaxPending = 8<<20, 256<<20
+	if err != nil {
+		return nil, fmt.Errorf("engine: server: %w", err)
+	}
+	o.Host, o.Port = host, port
 	o.ServerName, o.StoreDir, o.Routes = cfg.Name, cfg.Dir, server.RoutesFromStr(strings.Join(cfg.Routes, ","))
-	var err error
-	if o.Host, o.Port, err = address(cfg.URL); err == nil && cfg.Route != "" {
+	if cfg.Route != "" {
 		o.Cluster.Name = "joblife"
 		o.Cluster.Host, o.Cluster.Port, err = address(cfg.Route)
 	}

@@ -25,6 +25,7 @@ import (
 // A Config configures a manager. All managers of an instance have the same.
 type Config struct {
 	Engine   *engine.Engine
+	Users    *engine.Engine // hears requests; nil: Engine does
 	Manager  joblife.Config // Hooks is of one life: see NewHooks
 	NewHooks func() []joblife.Hooks
 	Policy   sched.Policy
@@ -46,6 +47,9 @@ type Metrics interface {
 
 // Run is a manager until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
+	if cfg.Users == nil {
+		cfg.Users = cfg.Engine
+	}
 	if cfg.DownTime == 0 {
 		cfg.DownTime = 5 * time.Second
 	}

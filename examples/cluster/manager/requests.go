@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
@@ -21,6 +22,9 @@ import (
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 )
+
+// requestsPerSecond is how many requests of a user are served, but for the owner.
+const requestsPerSecond = 200
 
 // maxRequests is how many requests may be served at once, those that wait included.
 const maxRequests = 1 << 16
@@ -35,6 +39,10 @@ var errDenied = errors.New("only the owner of the instance may do that")
 
 // listen serves nodes and users, and returns a function that ends that.
 func (a *manager) listen(ctx context.Context) (stop func(), err error) {
+	limit, err := auth.NewLimiter(requestsPerSecond, 2*requestsPerSecond, 1<<16)
+	if err != nil {
+		return nil, err
+	}
 	var subs []*nats.Subscription
 	stop = func() {
 		for _, s := range subs {
@@ -45,6 +53,9 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	for subject, handle := range map[string]func(*nats.Msg){
 		a.Engine.Subject("up", "*"): a.up,
 		a.Engine.Subject("req", "*", "*"): func(m *nats.Msg) {
+			if uid, ok := a.Engine.User(m.Subject, m.Reply); !ok || uid != a.Manager.Owner && !limit.Allow(uid, time.Now()) {
+				return // what a user sends beyond its limit has no answer
+			}
 			select {
 			case busy <- struct{}{}:
 				go func() {
@@ -55,7 +66,11 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 			}
 		},
 	} {
-		s, err := a.Engine.Subscribe(subject, handle)
+		conn := a.Engine
+		if strings.HasSuffix(subject, ".*.*") {
+			conn = a.Users
+		}
+		s, err := conn.Subscribe(subject, handle)
 		if err == nil {
 			err = s.SetPendingLimits(-1, 256<<20)
 		}
@@ -104,7 +119,7 @@ func (a *manager) request(ctx context.Context, m *nats.Msg) {
 		a.Log.Warn("answer", "verb", verb, "error", err)
 	}
 	if verb == "takeover" && answer.Error == "" {
-		_ = a.Engine.Flush()
+		_ = a.Users.Flush()
 		a.end(ErrTakeover)
 	}
 }

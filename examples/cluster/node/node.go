@@ -9,6 +9,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proc"
@@ -37,6 +39,7 @@ import (
 // A Config says what a node is.
 type Config struct {
 	Engine *engine.Engine
+	Users  *engine.Engine // hears requests for output; nil: Engine does
 	Rank   uint32
 	Dir    string // keeps records of tasks, and the output of jobs
 	Log    *slog.Logger
@@ -75,12 +78,25 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	e := cfg.Engine
-	for subject, handle := range map[string]func(*nats.Msg){
-		e.Subject("do", cfg.Rank):                 n.do,
-		e.Subject("epoch"):                        n.beat,
-		e.Subject("req", "*", "output", cfg.Rank): n.output,
+	users := cmp.Or(cfg.Users, e)
+	limit, err := auth.NewLimiter(outputsPerSecond, 2*outputsPerSecond, 1<<12)
+	if err != nil {
+		return err
+	}
+	for _, s := range []struct {
+		conn    *engine.Engine
+		subject string
+		handle  func(*nats.Msg)
+	}{
+		{e, e.Subject("do", cfg.Rank), n.do},
+		{e, e.Subject("epoch"), n.beat},
+		{users, e.Subject("req", "*", "output", cfg.Rank), func(m *nats.Msg) {
+			if uid, ok := e.User(m.Subject, m.Reply); ok && limit.Allow(uid, time.Now()) {
+				n.output(m, uid)
+			}
+		}},
 	} {
-		sub, err := e.Subscribe(subject, handle)
+		sub, err := s.conn.Subscribe(s.subject, s.handle)
 		if err != nil {
 			return fmt.Errorf("node: %w", err)
 		}
@@ -343,12 +359,11 @@ func (n *node) prepare(task exec.Task, cmd *osexec.Cmd) error {
 	return err
 }
 
+// outputsPerSecond is how many requests for output of a user are answered.
+const outputsPerSecond = 50
+
 // output answers a user with a part of the output of a job of its own.
-func (n *node) output(m *nats.Msg) {
-	uid, ok := n.Engine.User(m.Subject, m.Reply)
-	if !ok {
-		return
-	}
+func (n *node) output(m *nats.Msg, uid uint32) {
 	out, err := n.read(uid, m.Data)
 	if err != nil {
 		out.Error = err.Error()

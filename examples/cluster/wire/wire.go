@@ -114,13 +114,22 @@ type Output struct {
 }
 
 // User returns who sent a message, by its subject jl.I.req.UID.…, and whether it may be
-// answered: the sender chooses where, and the server does not look whether it is its own inbox.
+// answered, by Reply.
 func (i Instance) User(subject, reply string) (uid uint32, ok bool) {
 	rest, isReq := strings.CutPrefix(subject, i.Subject("req")+".")
 	text, _, _ := strings.Cut(rest, ".")
 	n, err := strconv.ParseUint(text, 10, 32)
 	uid = uint32(n)
-	return uid, isReq && err == nil && strconv.FormatUint(n, 10) == text && strings.HasPrefix(reply, Inbox(uid)+".")
+	return uid, isReq && err == nil && strconv.FormatUint(n, 10) == text && Reply(uid, reply)
+}
+
+// Reply reports if reply is a subject on which the user of uid, and no other, gets answers.
+// The sender of a request chooses the reply subject, and the server does not check it: what
+// answers a request on jl.I.req.UID.> must ask Reply first, with that UID, and drop the request
+// if it is false. Otherwise a user has it speak to another in its own name.
+func Reply(uid uint32, reply string) bool {
+	rest, ok := strings.CutPrefix(reply, Inbox(uid)+".")
+	return ok && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
 }
 
 // A Beat says who is active.
