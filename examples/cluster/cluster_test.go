@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/manager"
@@ -134,5 +135,49 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 		var out strings.Builder
 		require.NoError(t, w.Output(ctx, id, rank, true, &out))
 		require.Equal(t, fmt.Sprintln(rank), out.String())
+	}
+}
+
+// A node that runs as root runs a job as its user, who sees no job of another.
+func TestAJobRunsAsItsUser(t *testing.T) {
+	const nobody = 65534
+	if os.Getuid() != 0 {
+		t.Skip("only root can run a job as another user")
+	}
+	f := launch(t, fleetConfig{nodes: 1, managers: 1})
+	require.NoError(t, os.Chmod(filepath.Dir(f.dir), 0o711)) // where the shim finds this program
+	require.NoError(t, os.Chmod(f.dir, 0o711))
+	self, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	f.binary = filepath.Join(f.dir, "cluster")
+	require.NoError(t, os.WriteFile(f.binary, self, 0o755))
+	f.kill("node 0")
+	f.start("node 0")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	require.NoError(t, auth.Add(filepath.Join(f.dir, "keys"), auth.User(nobody), 0))
+	other, err := client.Open(f.file.URL, "main", nobody, f.options(auth.User(nobody))...)
+	require.NoError(t, err)
+	defer other.Close()
+	owners, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"})})
+	require.NoError(t, err)
+	spec, err := jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"id", "-u"}, Cwd: "/"})
+	require.NoError(t, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	answer, err := other.Ask(ctx, "submit", wire.Request{Jobspec: text})
+	require.NoError(t, err)
+	job, err := other.Wait(ctx, answer.ID)
+	require.NoError(t, err)
+	require.Equal(t, "COMPLETED", job.Result)
+	var out strings.Builder
+	require.NoError(t, other.Output(ctx, answer.ID, 0, true, &out))
+	require.Equal(t, fmt.Sprintln(nobody), out.String())
+	require.ErrorIs(t, other.Output(ctx, owners.ID, 0, false, &out), client.ErrRefused)
+	for verb, r := range map[string]wire.Request{
+		"cancel": {ID: owners.ID}, "drain": {Ranks: idset.Of(0)}, "purge": {All: true, Force: true}, "takeover": {},
+	} {
+		_, err := other.Ask(ctx, verb, r)
+		require.ErrorIs(t, err, client.ErrRefused, verb)
 	}
 }

@@ -175,8 +175,8 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	case "takeover":
 		return answer, nil
 	default:
-		err := a.View(ctx, func(m *joblife.Manager) { err = a.read(m, by, verb, r, &answer) })
-		return answer, errors.Join(err)
+		viewErr := a.View(ctx, func(m *joblife.Manager) { err = a.read(m, by, verb, r, &answer) })
+		return answer, cmp.Or(viewErr, err)
 	}
 	if verb == "wait" { // the sender asks again, perhaps another manager
 		var cancel context.CancelFunc

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/proctest"
+)
+
+// Each command, as a user types it, and what it prints. @ stands for the job submitted last, @0
+// for the first one.
+func TestCommands(t *testing.T) {
+	dir := t.TempDir()
+	out, err := os.Create(dir + "/up.log")
+	require.NoError(t, err)
+	defer out.Close()
+	up := proctest.Command(out, "up", "-dir", dir, "-nodes", "4")
+	require.NoError(t, up.Start())
+	t.Cleanup(func() {
+		require.NoError(t, up.Process.Signal(os.Interrupt))
+		require.NoError(t, up.Wait(), "an orderly end")
+	})
+	proctest.Await(t, dir+"/up.log", "4 nodes at", 1)
+	var ids []string
+	for _, c := range []struct {
+		args string
+		code int
+		want string // a regular expression for all that is printed
+	}{
+		{"run -N 2 -l echo hi", 0, `(0: hi\n1: hi\n|1: hi\n0: hi\n)`},
+		{"run false", 1, `cluster: job ƒ\w+: FAILED\n`},
+		{"submit -N 4 sleep 60", 0, `ƒ\w+\n`},
+		{"jobs", 0, `JOBID +USER +NAME +ST +NNODES +TIME +INFO\n@ +\d+ +sleep +[RS] (.|\n)*`},
+		{"submit -N 1 -urgency 0 true", 0, `ƒ\w+\n`},
+		{"job @", 0, `(.|\n)*state +SCHED\nwaits for +release of the hold\n(.|\n)*submit(.|\n)*`},
+		{"urgency @ 16", 0, "it was 0\n"},
+		{"job -json @", 0, `\{"id":\d+,(.|\n)*"state":"SCHED"(.|\n)*`},
+		{"cancel -m enough @", 0, ``},
+		{"wait @", 1, `cluster: job @: CANCELED\n`},
+		{"drain -reason bad 3", 0, ``},
+		{"nodes", 0, `RANK +HOST +STATE +HELD BY\n0 (.|\n)*3 +drained: bad(.|\n)*`},
+		{"resume 3", 0, ``},
+		{"resume 7", 2, `cluster: refused: there is no node of rank 7: ranks are 0-3\n`},
+		{"takeover", 0, `\S+ is active after \d+ms\n`},
+		{"status", 0, `active +\S+, epoch \d+\nnodes +\d up, \d down, 0 drained\n(.|\n)*`},
+		{"purge -all -dry-run", 0, "3 jobs\n"},
+		{"purge -all", 0, "3 jobs\n"},
+		{"purge", 2, "cluster: say what to purge: -age, -keep or -all\n"},
+		{"jobs -a -json", 0, `\[\{.*"name":"sleep".*\}\]\n`},
+		{"log f1", 2, "cluster: refused: .*unknown.*\n"},
+		{"completion", 0, "complete -W .*cluster\n"},
+		{"cancel @0", 0, ""},
+		{"wait @0", 143, `cluster: job @0: CANCELED\n`},
+		{"what", 2, `cluster: there is no command "what": see cluster help\n`},
+	} {
+		names := strings.NewReplacer("@0", first(ids), "@", last(ids))
+		fields := strings.Fields(names.Replace(c.args))
+		fields = append([]string{fields[0], "-dir", dir}, fields[1:]...)
+		if fields[0] == "what" {
+			fields = fields[:1]
+		}
+		var printed bytes.Buffer
+		cmd := proctest.Command(&printed, fields...)
+		began := time.Now()
+		_ = cmd.Run()
+		require.Equal(t, c.code, cmd.ProcessState.ExitCode(), "%s: %s", c.args, &printed)
+		require.Regexp(t, "^"+names.Replace(c.want)+"$", printed.String(), c.args)
+		require.Less(t, time.Since(began), 20*time.Second, c.args)
+		if fields[0] == "submit" {
+			ids = append(ids, strings.TrimSpace(printed.String()))
+		}
+	}
+}
+
+func first(list []string) string { return append(list, "")[0] }
+
+func last(list []string) string { return append([]string{""}, list...)[len(list)] }
