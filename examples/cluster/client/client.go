@@ -40,8 +40,8 @@ func (c *Client) Close() { c.conn.Close() }
 // ErrRefused is returned when the cluster refuses a request. The text says why.
 var ErrRefused = errors.New("refused")
 
-// Ask asks for a verb, until there is an answer or ctx ends. What would count twice is repeated
-// only if it was not received: see [wire.Request].
+// Ask asks for a verb, until there is an answer or ctx ends. A cancel and an urgency are repeated
+// only if nobody received them, or if a manager says that it did not live to answer.
 func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Answer, error) {
 	r.Protocol = wire.Protocol
 	var answer wire.Answer

@@ -46,7 +46,7 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	var subs []*nats.Subscription
 	stop = func() {
 		for _, s := range subs {
-			_ = s.Unsubscribe()
+			_ = s.Drain() // what has come is answered
 		}
 	}
 	busy := make(chan struct{}, maxRequests)
@@ -83,8 +83,7 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// request answers a request. It answers nothing if it has lost the lease meanwhile: what it saw
-// may be old.
+// request answers a request. If it has lost the lease meanwhile, what it saw may be old.
 func (a *manager) request(ctx context.Context, m *nats.Msg) {
 	uid, ok := a.Engine.User(m.Subject, m.Reply)
 	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
@@ -105,10 +104,10 @@ func (a *manager) request(ctx context.Context, m *nats.Msg) {
 	default:
 		answer, err = a.answer(ctx, by, verb, r)
 	}
-	if ctx.Err() != nil || errors.Is(err, loop.ErrEnded) || a.held != nil && !a.held.Fresh() {
-		return
-	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil, errors.Is(err, loop.ErrEnded), a.held != nil && !a.held.Fresh():
+		answer = wire.Answer{Error: "this manager is not active any more", Retry: true}
+	case err != nil:
 		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull)}
 	}
 	text, err := json.Marshal(answer)
