@@ -19,7 +19,7 @@ STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 STATICCHECKS := all
 
 # Seconds shared by all fuzz targets, each of which gets 4 at least.
-FUZZTIME ?= 300
+FUZZTIME ?= 240
 
 # How long `soak` runs each test, as a Go duration.
 SOAK ?= 1h

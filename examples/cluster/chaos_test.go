@@ -388,6 +388,9 @@ func TestNothingIsLostByKill9(t *testing.T) {
 
 // So it is with the records in a file, and one manager.
 func TestNothingIsLostByKill9WithAFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
 	kill9(t, fleetConfig{nodes: 4, managers: 1, store: "bbolt:jobs.db"}, 100*time.Millisecond)
 }
 
@@ -422,7 +425,11 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 					kills++
 				}
 			}()
-			jobs := f.run(ctx, rand.New(rand.NewPCG(seed, 0)), 60)
+			n := 60
+			if testing.Short() {
+				n = 30
+			}
+			jobs := f.run(ctx, rand.New(rand.NewPCG(seed, 0)), n)
 			close(stop)
 			<-done
 			f.check(ctx, jobs)
@@ -440,7 +447,7 @@ func TestAStoppedManagerDoesNoHarm(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for range 2 {
+		for range 1 + rounds() {
 			name := f.active(ctx)
 			f.signal(name, syscall.SIGSTOP)
 			for f.active(ctx) == name {
@@ -450,7 +457,7 @@ func TestAStoppedManagerDoesNoHarm(t *testing.T) {
 			time.Sleep(200 * time.Millisecond)
 		}
 	}()
-	jobs := f.run(ctx, r, 30)
+	jobs := f.run(ctx, r, 20)
 	<-done
 	f.check(ctx, jobs)
 }
