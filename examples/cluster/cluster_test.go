@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 // A world is an instance in this process.
 type world struct {
-	*testing.T
+	testing.TB
 	url string
 	dir string
 	log *slog.Logger
@@ -47,12 +47,12 @@ type world struct {
 	names int
 }
 
-func begin(t *testing.T, nodes uint32, actions perilog.Config) *world {
+func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
 	dir := t.TempDir()
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: filepath.Join(dir, "nats")}, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	w := &world{T: t, url: s.ClientURL(), dir: dir, n: nodes}
+	w := &world{TB: t, url: s.ClientURL(), dir: dir, n: nodes}
 	w.log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	w.cfg = joblife.Config{Owner: uint32(os.Getuid()), Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -66,7 +66,7 @@ func begin(t *testing.T, nodes uint32, actions perilog.Config) *world {
 	return w
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(b []byte) (int, error) {
 	fmt.Fprint(os.Stderr, w.t.Name(), ": ", string(b))
@@ -133,7 +133,7 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 	require.Equal(t, "FAILED", job.Result)
 	for rank := range w.n {
 		var out strings.Builder
-		require.NoError(t, w.Output(ctx, id, rank, true, &out))
+		require.NoError(t, w.Client.Output(ctx, id, rank, true, &out))
 		require.Equal(t, fmt.Sprintln(rank), out.String())
 	}
 }

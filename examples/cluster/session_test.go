@@ -1,7 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
@@ -142,4 +146,49 @@ func TestAnAnswerGoesOnlyToItsUser(t *testing.T) {
 		}
 		require.Equal(t, answered, got, reply)
 	}
+}
+
+// Strangers and careless nodes say anything: nothing panics, and a job runs afterwards.
+func TestAnythingMayBeSaid(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	w.node(0)
+	conn, err := nats.Connect(w.url)
+	require.NoError(t, err)
+	defer conn.Close()
+	var texts [][]byte
+	for _, v := range []any{
+		wire.Up{Epoch: 1, Session: "s", Hello: true, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 3}, State: exec.TaskRunning}}},
+		wire.Up{Epoch: 1, Session: "s", Seq: 1, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 3}, State: exec.TaskReleased, Lines: []string{"x"}}}},
+		wire.Request{Protocol: 1, ID: 1, Ranks: idset.Of(0), Force: true, Jobspec: []byte(`{"version":1}`)},
+		wire.Request{Protocol: 1}, wire.Request{}, wire.OutputRequest{ID: 1, Offset: -1}, wire.Beat{}, nil,
+	} {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		texts = append(texts, text, text[:len(text)/2])
+	}
+	subjects := []string{"up.0", "up.7", "up.x", "req.0.output.0", "req.7.nodes", "req.x.nodes", "req.7.what", "do.0"}
+	for verb := range wire.Verbs {
+		if verb != "takeover" {
+			subjects = append(subjects, "req.0."+verb, "req.7."+verb)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 5000 {
+		text := slices.Clone(texts[r.IntN(len(texts))])
+		if len(text) > 0 && r.IntN(2) == 0 {
+			text[r.IntN(len(text))] = byte(r.IntN(256))
+		}
+		subject := subjects[r.IntN(len(subjects))]
+		reply := wire.Inbox(uint32(7*r.IntN(2))) + ".x"
+		require.NoError(t, conn.PublishRequest("jl.main."+subject, reply, text))
+	}
+	require.NoError(t, conn.Flush())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
+	require.NoError(t, err)
+	job, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+	require.NoError(t, err)
+	require.Equal(t, "COMPLETED", job.Result)
 }
