@@ -56,7 +56,7 @@ func New(conn net.Conn, conf Config) *Conn {
 		conf.Room = defaultRoom
 	}
 	c := &Conn{
-		conf: conf, conn: conn, calls: make(map[uint32]func(Message, error)), wakeup: make(chan struct{}, 1),
+		conf: conf, conn: newRaw(conn), calls: make(map[uint32]func(Message, error)), wakeup: make(chan struct{}, 1),
 		ended: make(chan struct{}), done: make(chan struct{}), wrote: make(chan struct{}),
 	}
 	go c.read()
