@@ -280,8 +280,7 @@ func (a *assault) ask(p *partner, m message, b body, text string) {
 func (a *assault) bridge(m message, b body) {
 	switch m.Topic {
 	case "job-manager.events-journal":
-		if b.ID > 0 {
-			e := b.Events[0]
+		for _, e := range b.Events {
 			a.judge(b.ID, e.Name, e.Context.Type, e.Context.Status, b.node())
 		}
 	case "job-manager.getattr":

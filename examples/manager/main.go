@@ -153,6 +153,8 @@
 //   - The answers of raise, memo, urgency, update and queue-* come after the commit;
 //     flux-core gives them before. A request to purge removes one batch, and waits for it.
 //   - Which jobs were waited for does not survive a restart.
+//   - An answer of events-journal has the events of a job that come together; those of flux-core
+//     have one, but for the history.
 //   - list is ordered by priority, then by id. sched-hello has the R of each job.
 //   - A key that comes twice, and null for a text, a number or a truth, are malformed.
 //   - jobtap loads no plugins. It accepts those whose work is built in, and lists them:

@@ -19,6 +19,7 @@ const (
 	maxStreams   = 128     // of all
 	maxOfSender  = 16      // of one sender
 	backlogBytes = 4 << 20 // of an Out, or one job
+	maxTogether  = 1 << 16 // bytes of events in an answer, beside the last of them
 )
 
 // A journal has the readers of the events of all jobs.
@@ -210,32 +211,57 @@ func (s *journal) emit(rd *joblife.Ready) {
 			rs[r.Job] = bytes.Clone(redactR(r.Data))
 		}
 	}
-	for _, e := range rd.Journal {
-		switch e.Entry.Name {
-		case jobstate.EventSubmit:
-			s.emitEntry(e, specs[e.Job], nil)
-		case jobstate.EventAlloc:
-			if bytes.HasPrefix(e.Entry.Context, []byte(`{"annotations":`)) { // readers take them from their own event alone
-				notes := e
-				notes.Entry.Name = "annotations"
-				s.emitEntry(notes, nil, nil)
-			}
-			s.emitEntry(e, nil, rs[e.Job])
-		default:
-			s.emitEntry(e, nil, nil)
+	for list := rd.Journal; len(list) > 0; {
+		id, n, size := list[0].Job, 1, len(list[0].Entry.Context)
+		for n < len(list) && list[n].Job == id && size < maxTogether {
+			size += len(list[n].Entry.Context)
+			n++
 		}
+		s.emitEvents(list[:n], specs[id], rs[id])
+		list = list[n:]
 	}
 }
 
-func (s *journal) emitEntry(e joblife.JournalEntry, spec, r []byte) {
-	line, err := eventlog.AppendEntry(nil, e.Entry)
-	if err != nil {
-		s.open.errorf("events-journal: job %v: %v", e.Job, err)
-		return
+// emitEvents tells of events of one job, which come one after the other, in one answer: each
+// answer passes through several processes.
+func (s *journal) emitEvents(list []joblife.JournalEntry, spec, r []byte) {
+	id := list[0].Job
+	var names []string
+	var lines []json.RawMessage
+	add := func(e eventlog.Entry) {
+		line, err := eventlog.AppendEntry(nil, e)
+		if err != nil {
+			s.open.errorf("events-journal: job %v: %v", id, err)
+			return
+		}
+		names, lines = append(names, e.Name), append(lines, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	for _, e := range list {
+		if e.Entry.Name == jobstate.EventAlloc && bytes.HasPrefix(e.Entry.Context, []byte(`{"annotations":`)) { // readers take them from their own event alone
+			notes := e.Entry
+			notes.Name = "annotations"
+			add(notes)
+		}
+		add(e.Entry)
 	}
 	for _, l := range s.list {
-		if l.live && l.wants(e.Entry.Name) {
-			s.open.answer(l.Request, jobEvents{e.Job, events(line), spec, r})
+		if !l.live {
+			continue
+		}
+		a := jobEvents{ID: id}
+		for i, name := range names {
+			if !l.wants(name) {
+				continue
+			}
+			switch a.Events = append(a.Events, lines[i]); name {
+			case jobstate.EventSubmit:
+				a.Jobspec = spec
+			case jobstate.EventAlloc:
+				a.R = r
+			}
+		}
+		if a.Events != nil {
+			s.open.answer(l.Request, a)
 		}
 	}
 }

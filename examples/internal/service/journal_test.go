@@ -63,16 +63,23 @@ func TestJournal(t *testing.T) {
 
 	// What comes is told to all who want it.
 	out = d.submit(0, 4)
-	require.Equal(t, "4 submit +jobspec\n4 validate\n4 depend\n4 priority", told(t, out, "a5"))
+	require.Equal(t, "4 submit validate depend priority +jobspec", told(t, out, "a5"))
 	require.Empty(t, told(t, out, "a7"))
 	out = d.respond("sched.alloc", `{"id":4,"type":1,"annotations":{"sched":{"t_estimate":5}}}`)
 	require.Contains(t, out, `events-journal a5: {"id":4,"events":[{"timestamp":1700000016.0,"name":"annotations","context":{"annotations":{"sched":{"t_estimate":5}}}}]}`)
 	out = d.respond("sched.alloc", success(4, 4))
-	require.Equal(t, "4 annotations\n4 alloc +R", told(t, out, "a6"))
+	require.Equal(t, "4 annotations alloc +R", told(t, out, "a6"))
 	require.Equal(t, "4 alloc +R", told(t, out, "a7"))
 	require.Contains(t, out, `{"annotations":{"sched":{"t_estimate":5,"resource_summary":"rank4"}}}`)
 	require.NoError(t, d.step(joblife.Memo{ID: 4, Volatile: true, Values: json.RawMessage(`{"a":1}`)}))
 	require.Equal(t, "4 memo", told(t, d.flush(), "a5"))
+	d.together(func() { // large events do not make an answer that is too long for a message
+		for range 5 {
+			long := fmt.Sprintf(`{"a":"%s"}`, strings.Repeat("x", maxTogether/3))
+			require.NoError(t, d.step(joblife.Memo{ID: 4, Volatile: true, Values: json.RawMessage(long)}))
+		}
+	})
+	require.Equal(t, "4 memo memo memo\n4 memo memo", told(t, d.flush(), "a5"))
 
 	require.Contains(t, d.ask(1, "stats-get", ``), `{"journal":{"listeners":3,`)
 	require.Equal(t, "events-journal a6: errnum 61 ", d.ask(0, "events-journal-cancel", `{"matchtag":6}`))
@@ -86,7 +93,7 @@ func TestJournal(t *testing.T) {
 	require.Equal(t, "events-journal a8: errnum 61 ", d.flush())
 	require.Equal(t, "events-journal-cancel a1: errnum 71 ", d.ask(1, "events-journal-cancel", `{}`))
 	out = d.finish(1, 0)
-	require.Equal(t, "1 finish\n1 release\n1 free\n1 clean", told(t, out, "a5"))
+	require.Equal(t, "1 finish\n1 release free clean", told(t, out, "a5"))
 	require.Empty(t, told(t, out, "a6"))
 	require.Equal(t, "", told(t, out, "a7"))
 }
@@ -103,7 +110,7 @@ func TestJournalOfAShortJob(t *testing.T) {
 		require.NoError(t, d.step(joblife.Raise{ID: 1, Type: "cancel"}))
 	})
 	require.Nil(t, d.view(1).R())
-	require.Equal(t, "1 annotations\n1 alloc +R\n1 exception\n1 free\n1 clean", told(t, d.flush(), "a5"))
+	require.Equal(t, "1 annotations alloc exception free clean +R", told(t, d.flush(), "a5"))
 }
 
 // I4: what the history says of a job is durable, as its events are. It has no R of an alloc that
@@ -125,7 +132,7 @@ func TestAHistoryIsDurable(t *testing.T) {
 	out := d.flush()
 	require.Equal(t, join("1 submit validate depend priority alloc start +jobspec +R", "2 submit validate depend priority +jobspec",
 		"3 submit validate depend priority +jobspec", "-1",
-		"1 memo", "3 annotations", "3 alloc +R", "1 resource-update", "2 jobspec-update", "2 priority"), told(t, out, "r5"))
+		"1 memo", "3 annotations alloc +R", "1 resource-update", "2 jobspec-update priority"), told(t, out, "r5"))
 	history, _, _ := strings.Cut(out, `"id":-1`)
 	require.NotContains(t, history, `"expiration":4`)
 	require.NotContains(t, history, `"duration":77`)

@@ -225,7 +225,7 @@ func TestDenied(t *testing.T) {
 	d.respond("sched.alloc", `{"id":1,"type":1,"annotations":{"sched":{"reason_pending":"x"}}}`)
 	d.ask(2, "events-journal", `{}`)
 	out := d.respond("sched.alloc", `{"id":1,"type":2,"note":"DEBUG_FAIL_ALLOC"}`)
-	require.Equal(t, "1 annotations\n1 exception\n1 clean", told(t, out, "a2"))
+	require.Equal(t, "1 annotations exception clean", told(t, out, "a2"))
 	require.Contains(t, out, `"context":{"annotations":null}`)
 	require.Contains(t, out, `"context":{"type":"alloc","severity":0,"note":"DEBUG_FAIL_ALLOC","userid":100}`)
 	require.Contains(t, out, `event job-exception {"id":1,"type":"alloc","severity":0}`)
