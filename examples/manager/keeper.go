@@ -406,7 +406,7 @@ type answer struct {
 // answer passes an answer on to who has asked.
 func (k *keeper) answer(m flux.Message) {
 	a := asked{senderOf(&m), m.Matchtag}
-	text, _ := m.JSON()
+	text := textOf(&m)
 	if f := k.own[a]; f != nil {
 		if m.Errnum != 0 {
 			delete(k.own, a)

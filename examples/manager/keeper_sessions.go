@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -56,22 +58,45 @@ type startedJob struct {
 
 // A sessionBody is what the keeper reads of the messages of sessions.
 type sessionBody struct {
-	ID    jobid.ID
-	Type  json.RawMessage
-	R     json.RawMessage
-	Free  string
-	Final bool
-	Data  struct {
-		Type  string
-		Final bool
-	}
+	ID      jobid.ID
+	Type    json.RawMessage
+	R       json.RawMessage
+	Free    string
+	Final   bool
+	Data    json.RawMessage
 	Service string
 }
 
-func parseSessionBody(m *flux.Message) (b sessionBody, ok bool) {
-	text, err := m.JSON()
-	return b, err == nil && json.Unmarshal(text, &b) == nil
+// parseSessionBody reads a message that is JSON. It passes over what the keeper has no use for, such
+// as a jobspec, and aliases the message.
+func parseSessionBody(text []byte) (b sessionBody, ok bool) {
+	for m := range strict.All(text) {
+		var err error
+		switch value := text[m.Value:m.End]; m.Name(text) {
+		case "id":
+			err = b.ID.UnmarshalJSON(value)
+		case "type":
+			b.Type = value
+		case "R":
+			b.R = value
+		case "free":
+			err = json.Unmarshal(value, &b.Free)
+		case "final":
+			b.Final = string(value) == "true"
+		case "data":
+			b.Data = value
+		case "service":
+			err = json.Unmarshal(value, &b.Service)
+		}
+		if err != nil {
+			return b, false
+		}
+	}
+	return b, true
 }
+
+// textOf returns the payload of a message that a worker wrote, or has accepted.
+func textOf(m *flux.Message) []byte { return bytes.TrimSuffix(m.Payload, []byte{0}) }
 
 // An execSession is who executes jobs.
 type execSession struct {
@@ -114,7 +139,7 @@ func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 	case q.Topic == topicSchedReady && ok && a.sender == k.sched.sender:
 		k.sched.ready = q.Payload
 	case q.Topic == topicExecHello && ok:
-		b, _ := parseSessionBody(&q.Message) // a worker has accepted it
+		b, _ := parseSessionBody(textOf(&q.Message)) // a worker has accepted it
 		k.exec = execSession{a.sender, b.Service}
 		clear(k.started)
 	}
@@ -122,7 +147,7 @@ func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 
 // greets notes what a scheduler is told that a job holds.
 func (k *keeper) greets(m *flux.Message) {
-	if b, ok := parseSessionBody(m); ok && b.R != nil {
+	if b, ok := parseSessionBody(textOf(m)); ok && b.R != nil {
 		k.sched.has[b.ID] = &given{r: b.R, ranks: b.Free}
 	}
 }
@@ -145,7 +170,7 @@ func (k *keeper) disconnect(sender string) {
 
 // asks notes what a worker asks of a scheduler or an executor, and reports whether to pass it on.
 func (k *keeper) asks(m *flux.Message) bool {
-	b, ok := parseSessionBody(m)
+	b, ok := parseSessionBody(textOf(m))
 	switch {
 	case !ok:
 	case m.Topic == topicAlloc:
@@ -191,17 +216,23 @@ func (k *keeper) asks(m *flux.Message) bool {
 
 // answered notes what a scheduler or an executor answers, and reports whether to pass it on.
 func (k *keeper) answered(m *flux.Message) bool {
-	b, ok := parseSessionBody(m)
+	text, err := m.JSON()
+	if err != nil || m.Errnum != 0 { // it ends the session
+		return true
+	}
+	b, ok := parseSessionBody(text)
 	switch {
-	case !ok || m.Errnum != 0: // it ends the session
+	case !ok:
 	case m.Topic == topicAlloc:
 		return k.allocated(m, &b)
 	case strings.HasSuffix(m.Topic, ".start"):
 		if s := k.started[b.ID]; s != nil {
 			m.Flags &^= flagAgain
 			s.responses = append(s.responses, *m)
-			if string(b.Type) == `"release"` && b.Data.Final {
-				s.over = time.Now()
+			if string(b.Type) == `"release"` {
+				if data, _ := parseSessionBody(b.Data); data.Final {
+					s.over = time.Now()
+				}
 			}
 			return !s.unasked
 		}
@@ -342,9 +373,8 @@ func (k *keeper) resume(w *worker) error {
 	if s.sender != "" && !open(topicSchedHello) {
 		held := make(map[jobid.ID]*given)
 		err := own(tagHello, s.sender, topicSchedHello, flux.Text(`{"partial-ok":true}`), flux.FlagStreaming, func(a answer) {
-			var b sessionBody
 			if a.text != nil {
-				_ = json.Unmarshal(a.text, &b) // a worker wrote it
+				b, _ := parseSessionBody(a.text)
 				held[b.ID] = &given{r: b.R, ranks: b.Free}
 				return
 			}
@@ -381,8 +411,7 @@ type told interface {
 type greeted map[jobid.ID]bool
 
 func (g greeted) tell(text []byte) []byte {
-	var b sessionBody
-	if json.Unmarshal(text, &b) == nil {
+	if b, ok := parseSessionBody(text); ok {
 		if g[b.ID] {
 			return nil
 		}
@@ -469,6 +498,25 @@ type journal struct {
 	R       json.RawMessage   `json:"R,omitempty"`
 }
 
+// parseJournal reads an answer, and aliases it.
+func parseJournal(text []byte) (a journal) {
+	for m := range strict.All(text) {
+		switch value := text[m.Value:m.End]; m.Name(text) {
+		case "id":
+			a.ID, _ = strconv.ParseInt(string(value), 10, 64) // a worker wrote it
+		case "events":
+			for e := range strict.All(value) {
+				a.Events = append(a.Events, value[e.Value:e.End])
+			}
+		case "jobspec":
+			a.Jobspec = value
+		case "R":
+			a.R = value
+		}
+	}
+	return a
+}
+
 func (s *journalled) again(payload []byte) []byte {
 	if s.next == nil {
 		s.next = &progress{s.time, maps.Clone(s.last), maps.Clone(s.alone)}
@@ -485,10 +533,7 @@ func (s *journalled) again(payload []byte) []byte {
 }
 
 func (s *journalled) tell(text []byte) []byte {
-	var a journal
-	if json.Unmarshal(text, &a) != nil {
-		return text
-	}
+	a := parseJournal(text)
 	id := jobid.ID(a.ID)
 	switch {
 	case a.ID < 0 && s.next != nil: // the end of the history
