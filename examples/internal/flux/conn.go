@@ -30,6 +30,7 @@ const (
 	defaultRoom = 64 << 20
 	maxCalls    = 1 << 16     // that are open
 	flushWait   = time.Second // for what waits at Close
+	maxSpare    = 1 << 16     // bytes of a buffer that is kept
 )
 
 // A Conn is a connection to a broker. Its methods may be called by many goroutines.
@@ -138,6 +139,7 @@ func (c *Conn) send(m *Message) error {
 func (c *Conn) write() {
 	defer close(c.wrote)
 	defer c.conn.Close()
+	var spare []byte // what is not in use of two buffers
 	for {
 		select {
 		case <-c.wakeup:
@@ -145,8 +147,11 @@ func (c *Conn) write() {
 		}
 		c.mu.Lock()
 		out, err := c.out, c.err
-		c.out, c.busy = nil, len(out)
+		c.out, c.busy = spare, len(out)
 		c.mu.Unlock()
+		if spare = out[:0]; cap(out) > maxSpare {
+			spare = nil
+		}
 		if len(out) == 0 {
 			if err != nil {
 				return
