@@ -28,6 +28,7 @@ type broker struct {
 	p      *process
 	c      *client
 	conn   *flux.Conn
+	begun  chan struct{}           // closed when there is a process
 	routes map[asked]*flux.Message // requests that are not answered to their end
 
 	raisedOf jobid.ID
@@ -72,8 +73,8 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 
 // work is the worker of a keeper.
 func (o *options) work(ctx context.Context, uri string) error {
-	received := make(chan flux.Message, 1024)
-	conn, err := flux.Dial(ctx, flux.Config{URI: uri, Handle: func(m flux.Message) { received <- m }})
+	b := &broker{begun: make(chan struct{}), routes: make(map[asked]*flux.Message)}
+	conn, err := flux.Dial(ctx, flux.Config{URI: uri, Handle: b.handle})
 	if err != nil {
 		return fmt.Errorf("-flux: %w", err)
 	}
@@ -83,7 +84,8 @@ func (o *options) work(ctx context.Context, uri string) error {
 		if os.Getenv(workerVariable) == workerEnding { // before it reads the jobs
 			o.config.Manager.Actions.Epilogs = nil
 		}
-		err = o.serveFlux(ctx, conn, received, log)
+		b.conn = conn
+		err = o.serveFlux(ctx, b, log)
 	}
 	if err != nil {
 		log.say(flux.LogErr, err.Error())
@@ -92,24 +94,19 @@ func (o *options) work(ctx context.Context, uri string) error {
 }
 
 // serveFlux serves what is received until ctx is done, or the connection ends.
-func (o *options) serveFlux(ctx context.Context, conn *flux.Conn, received chan flux.Message, log io.Writer) error {
+func (o *options) serveFlux(ctx context.Context, b *broker, log io.Writer) error {
 	p, err := newProcess(*o, log)
 	if err != nil {
 		return err
 	}
 	p.live, p.calls.last = true, firstTag
-	b := &broker{p: p, c: p.only(nil), conn: conn, routes: make(map[asked]*flux.Message)}
+	b.p, b.c = p, p.only(nil)
 	b.c.put, b.c.receive = b.send, b.receive
 	b.c.broken = func(err error) { p.fail(fmt.Errorf("-flux: %w", err)) }
+	close(b.begun)
 	go func() {
-		for m := range received {
-			p.put(input{client: b.c, flux: &m})
-		}
-	}()
-	go func() {
-		<-conn.Done()
-		close(received)
-		p.put(input{line: lines.Line{Err: fmt.Errorf("-flux: %w", conn.Err())}})
+		<-b.conn.Done()
+		p.put(input{line: lines.Line{Err: fmt.Errorf("-flux: %w", b.conn.Err())}})
 	}()
 	p.mu.Lock()
 	b.c.spoke = true
@@ -117,9 +114,16 @@ func (o *options) serveFlux(ctx context.Context, conn *flux.Conn, received chan 
 	p.mu.Unlock()
 	go func() {
 		<-p.opened
-		_ = conn.Running() // the end of the connection tells
+		_ = b.conn.Running() // the end of the connection tells
 	}()
 	return p.run(ctx)
+}
+
+// handle takes what is received, and has the connection wait until that is handled. Nothing comes
+// before requests are served but answers of the KVS.
+func (b *broker) handle(m flux.Message) {
+	<-b.begun
+	b.p.put(input{client: b.c, flux: &m})
 }
 
 // firstTag is beyond the matchtags of the connection's own calls.
@@ -285,11 +289,14 @@ func (b *broker) request(f *flux.Message, m message) {
 func (b *broker) send(o output) {
 	var payload []byte
 	if o.Payload != nil {
-		text, err := json.Marshal(o.Payload)
-		if err != nil {
-			o.Errnum, o.Errstr = errno.Invalid, err.Error()
+		text, _ := o.Payload.(json.RawMessage)
+		if text == nil {
+			var err error
+			if text, err = json.Marshal(o.Payload); err != nil {
+				o.Errnum, o.Errstr = errno.Invalid, err.Error()
+			}
 		}
-		payload = flux.Text(text)
+		payload = flux.Text([]byte(text))
 	}
 	var m flux.Message
 	switch {
