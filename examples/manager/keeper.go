@@ -41,6 +41,7 @@ type keeper struct {
 	last    uint64                 // the number of the last of them
 	size    int                    // of all of them
 	calls   map[uint32]*calling    // requests of workers, by their matchtag at the broker
+	commits int                    // how many of the worker's are for the KVS to commit
 	tag     uint32                 // the last of these
 	told    map[asked]told         // what was told to streams that go on
 	own     map[asked]func(answer) // the keeper's requests to a worker
@@ -59,8 +60,10 @@ type request struct {
 // unanswered names a request that nobody wants answered, and that waits for a worker.
 func unanswered(number uint64) asked { return asked{fmt.Sprint("request ", number), 0} }
 
-// topicRun runs a process.
-const topicRun = "rexec.exec"
+const (
+	topicRun    = "rexec.exec" // runs a process
+	topicCommit = "kvs.commit"
+)
 
 // A calling is a request that a worker made.
 type calling struct {
@@ -243,7 +246,7 @@ func (k *keeper) fromBroker(m flux.Message) {
 		}
 		if m.Matchtag == 0 {
 			if k.answered(&m) && k.serving() {
-				k.send(m)
+				k.inform(m)
 			}
 			return
 		}
@@ -254,6 +257,9 @@ func (k *keeper) fromBroker(m flux.Message) {
 		if last := m.Errnum != 0 || !m.Flags.Has(flux.FlagStreaming); last {
 			delete(k.calls, m.Matchtag)
 			close(c.done)
+			if c.topic == topicCommit && c.worker == k.worker {
+				k.commits--
+			}
 		} else if c.topic == topicRun && !isClosed(c.started) {
 			if c.pid = startedPID(&m); c.pid > 0 {
 				close(c.started)
@@ -278,11 +284,26 @@ func startedPID(m *flux.Message) int {
 	return p.PID
 }
 
+// commitWait is how long what a worker is told may wait for more, so that it wakes once for all.
+const commitWait = 5 * time.Millisecond
+
+// inform sends an answer of a scheduler or an executor. While the worker commits it can do nothing
+// with it that others see.
+func (k *keeper) inform(m flux.Message) {
+	if k.commits > 0 {
+		k.sendWithin(commitWait, m)
+	} else {
+		k.send(m)
+	}
+}
+
 // send sends a message to the worker, if it serves requests. What it has missed it is told when
 // it does.
-func (k *keeper) send(m flux.Message) {
+func (k *keeper) send(m flux.Message) { k.sendWithin(0, m) }
+
+func (k *keeper) sendWithin(d time.Duration, m flux.Message) {
 	if w := k.worker; w != nil {
-		if err := w.conn.Send(m); err != nil && !isClosed(w.gone) && w.conn.Err() == nil {
+		if err := w.conn.SendWithin(d, m); err != nil && !isClosed(w.gone) && w.conn.Err() == nil {
 			fmt.Fprintln(k.stderr, "manager: the worker does not read:", err)
 			_ = w.cmd.Process.Kill()
 		}
@@ -368,6 +389,9 @@ func (k *keeper) fromWorker(w *worker, m flux.Message) {
 		}
 		k.calls[k.tag] = &calling{worker: w, tag: m.Matchtag, topic: m.Topic, rank: m.Nodeid, started: make(chan struct{}), done: make(chan struct{})}
 		m.Matchtag = k.tag
+		if m.Topic == topicCommit {
+			k.commits++
+		}
 		k.toBroker(m)
 	case m.Type == flux.TypeRequest && !k.asks(&m):
 	default:

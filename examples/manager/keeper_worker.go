@@ -63,7 +63,7 @@ func (k *keeper) start() (*worker, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	w.conn = flux.New(conn, flux.Config{Handle: func(m flux.Message) { k.fromWorker(w, m) }})
-	k.worker = w
+	k.worker, k.commits = w, 0
 	for id := range k.sched.stale { // the one before asked, and nobody goes on with that
 		k.sched.stale[id] = nil
 	}

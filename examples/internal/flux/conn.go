@@ -43,9 +43,10 @@ type Conn struct {
 	wakeup chan struct{} // of the writer
 
 	mu    sync.Mutex
-	out   []byte // to send
-	busy  int    // bytes that the writer has at work
-	tag   uint32 // the last that was given out
+	out   []byte      // to send
+	busy  int         // bytes that the writer has at work
+	later *time.Timer // wakes the writer for what SendWithin has added; nil: nothing is
+	tag   uint32      // the last that was given out
 	calls map[uint32]func(Message, error)
 	err   error
 }
@@ -103,13 +104,41 @@ func (c *Conn) end(err error) {
 
 // Send sends a message without a wait. ErrFull says that nothing was sent: too much waits
 // already. If the Rolemask is 0, the user is that of the connection. Send copies the payload.
-func (c *Conn) Send(m Message) error {
+func (c *Conn) Send(m Message) error { return c.SendWithin(0, m) }
+
+// SendWithin is Send for a message that may be so late. It goes out with the next one of Send, if
+// that comes before, so that the other side wakes once for both.
+func (c *Conn) SendWithin(d time.Duration, m Message) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.send(&m)
+	if d <= 0 {
+		return c.send(&m)
+	}
+	err := c.put(&m)
+	if err == nil && c.later == nil {
+		c.later = time.AfterFunc(d, c.wake)
+	}
+	return err
 }
 
 func (c *Conn) send(m *Message) error {
+	err := c.put(m)
+	if err == nil {
+		c.wake()
+	}
+	return err
+}
+
+// wake wakes the writer.
+func (c *Conn) wake() {
+	select {
+	case c.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+// put adds a message to what waits.
+func (c *Conn) put(m *Message) error {
 	if c.err != nil {
 		return c.err
 	}
@@ -128,10 +157,6 @@ func (c *Conn) send(m *Message) error {
 		return fmt.Errorf("flux: %s: %w: %d bytes", quote(m.Topic), ErrFull, len(c.out)+c.busy)
 	}
 	c.out = out
-	select {
-	case c.wakeup <- struct{}{}:
-	default:
-	}
 	return nil
 }
 
@@ -148,6 +173,10 @@ func (c *Conn) write() {
 		c.mu.Lock()
 		out, err := c.out, c.err
 		c.out, c.busy = spare, len(out)
+		if c.later != nil {
+			c.later.Stop()
+			c.later = nil
+		}
 		c.mu.Unlock()
 		if spare = out[:0]; cap(out) > maxSpare {
 			spare = nil

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -261,6 +262,33 @@ func TestABrokerThatDoesNotRead(t *testing.T) {
 }
 
 // What was sent before Close goes out.
+// A message that may be late goes out in one write with the next, or in its own time.
+func TestSendWithin(t *testing.T) {
+	ours, theirs := net.Pipe()
+	c := flux.New(ours, flux.Config{})
+	defer c.Close()
+	defer theirs.Close()
+	frame := func(topic string) int {
+		m := flux.NewRequest(topic, nil)
+		m.UserID = flux.UserUnknown
+		b, err := flux.AppendFrame(nil, &m)
+		require.NoError(t, err)
+		return len(b)
+	}
+	for range 100 {
+		require.NoError(t, c.SendWithin(time.Hour, flux.NewRequest("late", nil)))
+		runtime.Gosched()
+		require.NoError(t, c.Send(flux.NewRequest("next", nil)))
+		n, err := theirs.Read(make([]byte, 1000))
+		require.NoError(t, err)
+		require.Equal(t, frame("late")+frame("next"), n)
+	}
+	require.NoError(t, c.SendWithin(time.Millisecond, flux.NewRequest("late", nil)))
+	n, err := theirs.Read(make([]byte, 1000))
+	require.NoError(t, err)
+	require.Equal(t, frame("late"), n)
+}
+
 func TestCloseSends(t *testing.T) {
 	b := fluxtest.Start(t)
 	got := make(chan int, 1)
