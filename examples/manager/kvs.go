@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,12 +77,7 @@ type op struct {
 
 // value returns the object of a value.
 func value(text []byte) json.RawMessage {
-	b, _ := json.Marshal(struct {
-		Version int    `json:"ver"`
-		Type    string `json:"type"`
-		Data    []byte `json:"data"`
-	}{1, "val", text}) // which is always JSON
-	return b
+	return append(base64.StdEncoding.AppendEncode([]byte(`{"ver":1,"type":"val","data":"`), text), `"}`...)
 }
 
 // commit changes keys, all or none.

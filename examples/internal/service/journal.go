@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
@@ -183,6 +184,30 @@ type jobEvents struct {
 	R       json.RawMessage   `json:"R,omitempty"`
 }
 
+// text returns an answer of what is JSON, which package encoding/json would read again.
+func (e *jobEvents) text() json.RawMessage {
+	size := 64 + len(e.Jobspec) + len(e.R) // of the rest, and what they have
+	for _, event := range e.Events {
+		size += len(event) + 1
+	}
+	b := append(make([]byte, 0, size), `{"id":`...)
+	b = append(strconv.AppendUint(b, uint64(e.ID), 10), `,"events":[`...)
+	for i, event := range e.Events {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, event...)
+	}
+	b = append(b, ']')
+	if len(e.Jobspec) > 0 {
+		b = append(append(b, `,"jobspec":`...), e.Jobspec...)
+	}
+	if len(e.R) > 0 {
+		b = append(append(b, `,"R":`...), e.R...)
+	}
+	return append(b, '}')
+}
+
 func (s *journal) sendLog(l *listener, id jobid.ID, stored Stored) {
 	list := slices.DeleteFunc(events(stored.Eventlog), func(line json.RawMessage) bool {
 		if l.allow == nil && l.deny == nil {
@@ -261,7 +286,7 @@ func (s *journal) emitEvents(list []joblife.JournalEntry, spec, r []byte) {
 			}
 		}
 		if a.Events != nil {
-			s.open.answer(l.Request, a)
+			s.open.answer(l.Request, a.text())
 		}
 	}
 }
