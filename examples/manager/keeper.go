@@ -285,7 +285,7 @@ func startedPID(m *flux.Message) int {
 }
 
 // commitWait is how long what a worker is told may wait for more, so that it wakes once for all.
-const commitWait = 5 * time.Millisecond
+const commitWait = 20 * time.Millisecond
 
 // inform sends an answer of a scheduler or an executor. While the worker commits it can do nothing
 // with it that others see.
