@@ -153,15 +153,17 @@ cluster-soak:
 # LIVE some of the tests (default: all that are listed). examples/manager/live/run says more.
 LIVE ?=
 
-.PHONY: live live-sched live-demo live-soak
+.PHONY: live live-sched live-demo live-rate live-soak
 live:
 	@examples/manager/live/run manager $(LIVE)
 live-sched:
 	@examples/manager/live/run sched $(LIVE)
-# What partial release is worth with 64 brokers; and thousands of jobs while workers are killed,
-# with our scheduler or flux-core's. FLUX_PREFIX is where flux-core is installed.
+# What partial release is worth with 64 brokers; jobs a second and CPU; and thousands of jobs while
+# workers are killed, with our scheduler or flux-core's. FLUX_PREFIX is where flux-core is installed.
 live-demo:
 	@examples/manager/live/demo
+live-rate:
+	@examples/manager/live/rate
 live-soak:
 	@examples/manager/live/soak ours
 	@examples/manager/live/soak stock
