@@ -557,7 +557,11 @@ func status(p *program) func(context.Context) error {
 }
 
 func printStatus(s *wire.Status) {
-	fmt.Printf("active     %s, epoch %d\nnodes      %d up, %d down, %d drained\ncommits    %d, with %d inputs\njobs      ", s.Holder, s.Epoch, s.Up, s.Down, s.Drained, s.Commits, s.Inputs)
+	fmt.Printf("active     %s, epoch %d\n", s.Holder, s.Epoch)
+	for _, other := range s.Standbys {
+		fmt.Printf("standby    %s, %d messages behind\n", other.Name, max(s.Seq, other.Seq)-other.Seq)
+	}
+	fmt.Printf("nodes      %d up, %d down, %d drained\ncommits    %d, with %d inputs\njobs      ", s.Up, s.Down, s.Drained, s.Commits, s.Inputs)
 	for _, state := range []string{"DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE"} {
 		fmt.Printf(" %d %s", s.Jobs[state], state)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -51,13 +52,17 @@ type Writer struct {
 	Patience time.Duration // how long Append tries; 0 means a minute
 
 	e      *Engine
-	last   uint64 // the sequence that is expected to be the last
+	last   atomic.Uint64 // the sequence that is expected to be the last
 	serial uint64
 	text   []byte
 }
 
 // Writer returns the writer of an epoch.
-func (e *Engine) Writer(epoch uint64) *Writer { return &Writer{e: e, last: epoch} }
+func (e *Engine) Writer(epoch uint64) *Writer {
+	w := &Writer{e: e}
+	w.last.Store(epoch)
+	return w
+}
 
 // Append appends records, in as many messages as they need. The error is ErrFenced, or that of
 // the server after Writer.Patience.
@@ -94,19 +99,19 @@ func (w *Writer) append(text []byte) error {
 	w.serial++
 	var fenced bool
 	err := w.e.retry(ctx, func(ctx context.Context) error {
-		ack, err := w.e.js.PublishMsg(ctx, w.message(w.e.Subject("log", "rec"), text), jetstream.WithExpectLastSequence(w.last), jetstream.WithRetryAttempts(0))
+		ack, err := w.e.js.PublishMsg(ctx, w.message(w.e.Subject("log", "rec"), text), jetstream.WithExpectLastSequence(w.last.Load()), jetstream.WithRetryAttempts(0))
 		if err == nil {
-			w.last = ack.Sequence
+			w.last.Store(ack.Sequence)
 			return nil
 		}
-		last, readErr := w.e.stream.GetMsg(ctx, w.last+1)
+		last, readErr := w.e.stream.GetMsg(ctx, w.last.Load()+1)
 		switch {
 		case errors.Is(readErr, jetstream.ErrMsgNotFound):
 			return err // nobody has appended
 		case readErr != nil:
 			return errors.Join(err, readErr)
 		case last.Header.Get(headerWho) == w.e.name && last.Header.Get(headerSerial) == strconv.FormatUint(w.serial, 10):
-			w.last = last.Sequence
+			w.last.Store(last.Sequence)
 		default:
 			fenced = true
 		}
@@ -198,5 +203,5 @@ func records(text []byte) (all []joblife.Record, err error) {
 	return all, nil
 }
 
-// Last returns the sequence of the last message that the Writer knows of.
-func (w *Writer) Last() uint64 { return w.last }
+// Last returns the sequence of the last message that the Writer knows of. Any goroutine may ask.
+func (w *Writer) Last() uint64 { return w.last.Load() }

@@ -7,14 +7,19 @@ package manager
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
@@ -100,6 +105,17 @@ func once(ctx context.Context, cfg Config) error {
 			lease <- revision
 		}
 	}()
+	var at atomic.Uint64
+	at.Store(seq)
+	ping, err := cfg.Engine.Subscribe(cfg.Engine.Subject("ping", "all"), func(m *nats.Msg) {
+		if text, err := json.Marshal(wire.Standby{Name: cfg.Engine.Name(), Seq: at.Load()}); err == nil {
+			_ = m.Respond(text)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer ping.Unsubscribe()
 	add := func(b engine.Batch) error {
 		for _, r := range b.Records {
 			if err := f.Add(r); err != nil {
@@ -107,6 +123,7 @@ func once(ctx context.Context, cfg Config) error {
 			}
 		}
 		seq = b.Seq
+		at.Store(seq)
 		return nil
 	}
 	cfg.Log.Info("standby", "from", seq)
@@ -141,6 +158,7 @@ func once(ctx context.Context, cfg Config) error {
 				}
 			}
 			unfollow()
+			_ = ping.Unsubscribe()
 			h.Began(epoch)
 			return active(held, cfg, h, epoch, f.Restore, cfg.Engine.Writer(epoch), cfg.Engine)
 		}
@@ -178,7 +196,10 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	if w, ok := records.(*engine.Writer); ok {
+		a.last = w.Last
+	}
 	if err := a.openDrains(ctx); err != nil {
 		return err
 	}

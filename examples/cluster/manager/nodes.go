@@ -29,6 +29,7 @@ type manager struct {
 	epoch uint64
 	held  *engine.Held // nil: nobody else can be active
 	keys  keys
+	last  func() uint64 // the last message of the log
 	end   func(error)
 	nodes nodes.Nodes // whose Do guards links
 	sched *scheduler

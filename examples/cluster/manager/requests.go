@@ -175,6 +175,9 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		return answer, nil
 	default:
 		viewErr := a.View(ctx, func(m *joblife.Manager) { err = a.read(m, by, verb, r, &answer) })
+		if answer.Status != nil {
+			answer.Status.Standbys = a.standbys(ctx)
+		}
 		return answer, cmp.Or(viewErr, err)
 	}
 	if verb == "wait" { // the sender asks again, perhaps another manager
@@ -353,6 +356,33 @@ func (a *manager) describeNodes(m *joblife.Manager, access joblife.Access) []wir
 	return list
 }
 
+// standbys returns the managers that stand by and answer at once.
+func (a *manager) standbys(ctx context.Context) (list []wire.Standby) {
+	ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	inbox := a.Engine.NewRespInbox()
+	sub, err := a.Engine.SubscribeSync(inbox)
+	if err != nil {
+		return nil
+	}
+	defer sub.Unsubscribe()
+	if a.Engine.PublishRequest(a.Engine.Subject("ping", "all"), inbox, nil) != nil {
+		return nil
+	}
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break
+		}
+		var s wire.Standby
+		if json.Unmarshal(m.Data, &s) == nil && s.Name != "" {
+			list = append(list, s)
+		}
+	}
+	slices.SortFunc(list, func(a, b wire.Standby) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
 func (a *manager) status(m *joblife.Manager) *wire.Status {
 	stats, loopStats := m.Stats(), a.Stats()
 	jobs := make(map[string]int)
@@ -363,6 +393,6 @@ func (a *manager) status(m *joblife.Manager) *wire.Status {
 	defer a.mu.Unlock()
 	return &wire.Status{
 		Holder: a.Engine.Name(), Epoch: a.epoch, Down: uint64(a.out.Len()), Up: uint64(a.Nodes.Ranks().Len() - a.out.Len()),
-		Drained: uint64(len(a.drain.Ranks)), Jobs: jobs, Inputs: loopStats.Inputs, Commits: loopStats.Commits,
+		Seq: a.last(), Drained: uint64(len(a.drain.Ranks)), Jobs: jobs, Inputs: loopStats.Inputs, Commits: loopStats.Commits,
 	}
 }

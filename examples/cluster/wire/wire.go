@@ -5,6 +5,7 @@
 //	jl.I.up.RANK             what a node says: an Up
 //	jl.I.do.RANK             what the active manager says to a node: a Do
 //	jl.I.epoch               the active manager lives: a Beat, each BeatEvery
+//	jl.I.ping.NAME           whether a manager lives; of all: each Standby answers
 //	jl.I.event.UID.JOB       events of a job, live
 //	jl.I.log.rec             the stream JL_I: the records of each commit, in lines of joblife.AppendRecords
 //	jl.I.log.fence           an empty message in it: its sequence is the epoch of a new manager
@@ -222,13 +223,21 @@ type Node struct {
 type Status struct {
 	Holder  string         `json:"holder"`
 	Epoch   uint64         `json:"epoch"`
-	Seq     uint64         `json:"seq"` // the last message of the log
+	Seq     uint64         `json:"seq"` // the last message of the log; 0: the log is elsewhere
 	Up      uint64         `json:"up"`  // nodes
 	Down    uint64         `json:"down"`
 	Drained uint64         `json:"drained"`
 	Jobs    map[string]int `json:"jobs"` // by state
 	Inputs  uint64         `json:"inputs"`
 	Commits uint64         `json:"commits"`
+	// Standbys are the managers that stand by, in the order of their names.
+	Standbys []Standby `json:"standbys,omitempty"`
+}
+
+// A Standby follows the log, as far as Seq.
+type Standby struct {
+	Name string `json:"name"`
+	Seq  uint64 `json:"seq"`
 }
 
 // Verbs are those of requests, and whether only the owner of the instance may use them.
