@@ -23,17 +23,18 @@ type allocations struct {
 	found []stretch              // scratch of within
 }
 
-// A stretch is a range of ranks on which the same jobs hold the same.
+// A stretch is a range of ranks on which the same jobs hold the same. It is small, since a
+// search compares many.
 type stretch struct {
 	first, last uint32
-	share               // mostly the only one
-	more        []share // never changed
+	held        *share
 }
 
-// A share is what a job holds of a rank.
+// A share is what a job holds of a rank. Stretches have shares in common, which never change.
 type share struct {
 	job  jobid.ID
 	what *children.Set
+	next *share // of another job; mostly nil
 }
 
 func newAllocations() allocations {
@@ -44,63 +45,49 @@ func newAllocations() allocations {
 // valid until the next call.
 func (b *allocations) within(first, last uint32) []stretch {
 	b.found = b.found[:0]
-	b.tree.DescendLessOrEqual(stretch{first: first}, func(s stretch) bool {
-		if s.last >= first {
-			b.found = append(b.found, s)
+	b.tree.DescendLessOrEqual(stretch{first: last}, func(s stretch) bool {
+		if s.last < first {
+			return false
 		}
-		return false
+		b.found = append(b.found, s)
+		return s.first > first
 	})
-	if first < last {
-		b.tree.AscendRange(stretch{first: first + 1}, stretch{first: last + 1}, func(s stretch) bool {
-			b.found = append(b.found, s)
-			return true
-		})
-	}
+	slices.Reverse(b.found)
 	return b.found
 }
 
-func (s *stretch) shares(yield func(share) bool) {
-	if !yield(s.share) {
-		return
+// without returns the shares without that of a job, and whether there was one.
+func (h *share) without(id jobid.ID) (*share, bool) {
+	switch {
+	case h == nil:
+		return nil, false
+	case h.job == id:
+		return h.next, true
 	}
-	for _, h := range s.more {
-		if !yield(h) {
-			return
-		}
+	rest, ok := h.next.without(id)
+	if !ok {
+		return h, false
 	}
-}
-
-// without drops the share of a job, and reports whether there was one.
-func (s *stretch) without(id jobid.ID) bool {
-	if s.job == id {
-		s.share = share{}
-		if len(s.more) > 0 {
-			s.share, s.more = s.more[0], s.more[1:]
-		}
-		return true
-	}
-	i := slices.IndexFunc(s.more, func(h share) bool { return h.job == id })
-	if i >= 0 {
-		s.more = slices.Concat(s.more[:i], s.more[i+1:])
-	}
-	return i >= 0
+	return &share{h.job, h.what, rest}, true
 }
 
 // add adds resources of a job, whoever holds some of them.
 func (b *allocations) add(id jobid.ID, r *rset.R) {
+	var mine *share
 	for p := range r.Parts() {
-		mine, at := share{id, p.What}, p.First
+		if mine == nil || mine.what != p.What {
+			mine = &share{job: id, what: p.What}
+		}
+		at := p.First
 		for _, s := range b.within(p.First, p.Last) {
 			if at < s.first {
-				b.tree.ReplaceOrInsert(stretch{first: at, last: s.first - 1, share: mine})
+				b.tree.ReplaceOrInsert(stretch{at, s.first - 1, mine})
 			}
 			at = s.last + 1
-			joint := s
-			joint.more = append(slices.Clip(s.more), mine)
-			b.replace(s, p.First, p.Last, joint)
+			b.replace(s, p.First, p.Last, &share{id, p.What, s.held})
 		}
 		if at <= p.Last {
-			b.tree.ReplaceOrInsert(stretch{first: at, last: p.Last, share: mine})
+			b.tree.ReplaceOrInsert(stretch{at, p.Last, mine})
 		}
 	}
 }
@@ -108,7 +95,7 @@ func (b *allocations) add(id jobid.ID, r *rset.R) {
 // remove removes the share of a job from a range of ranks, where it has one.
 func (b *allocations) remove(id jobid.ID, first, last uint32) {
 	for _, s := range b.within(first, last) {
-		if rest := s; rest.without(id) {
+		if rest, ok := s.held.without(id); ok {
 			b.replace(s, first, last, rest)
 		}
 	}
@@ -120,22 +107,19 @@ func (b *allocations) removeR(id jobid.ID, r *rset.R) {
 	}
 }
 
-// replace puts another stretch in the place of what s has of a range of ranks; without
-// shares, nothing.
-func (b *allocations) replace(s stretch, first, last uint32, as stretch) {
-	as.first, as.last = max(first, s.first), min(last, s.last)
-	if rest := s; s.first < as.first {
-		rest.last = as.first - 1
-		b.tree.ReplaceOrInsert(rest)
+// replace puts other shares in the place of those that s has of a range of ranks.
+func (b *allocations) replace(s stretch, first, last uint32, held *share) {
+	first, last = max(first, s.first), min(last, s.last)
+	if s.first < first {
+		b.tree.ReplaceOrInsert(stretch{s.first, first - 1, s.held})
 	}
-	if as.what != nil {
-		b.tree.ReplaceOrInsert(as)
-	} else if s.first == as.first {
+	if held != nil {
+		b.tree.ReplaceOrInsert(stretch{first, last, held})
+	} else if s.first == first {
 		b.tree.Delete(s)
 	}
-	if rest := s; as.last < s.last {
-		rest.first = as.last + 1
-		b.tree.ReplaceOrInsert(rest)
+	if last < s.last {
+		b.tree.ReplaceOrInsert(stretch{last + 1, s.last, s.held})
 	}
 }
 
@@ -144,7 +128,7 @@ func (b *allocations) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	var parts map[jobid.ID][]children.Part
 	for p := range r.Parts() {
 		for _, s := range b.within(p.First, p.Last) {
-			for h := range s.shares {
+			for h := s.held; h != nil; h = h.next {
 				if h.job == id || !h.what.Intersects(p.What) {
 					continue
 				}

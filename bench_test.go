@@ -334,9 +334,9 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 		pool     bool
 		most     float64
 	}{
-		{"the Manager alone, with records", false, false, 16},
-		{"the Manager alone, without records", true, false, 14},
-		{"with the pool", false, true, 21},
+		{"the Manager alone, with records", false, false, 17},
+		{"the Manager alone, without records", true, false, 15},
+		{"with the pool", false, true, 22},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newMill(t, joblife.Config{Volatile: c.volatile})

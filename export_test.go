@@ -249,7 +249,7 @@ func (b *allocations) Conflict(id jobid.ID, r *rset.R) error  { return b.conflic
 // Each calls f with all that is booked.
 func (b *allocations) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {
 	b.tree.Ascend(func(s stretch) bool {
-		for h := range s.shares {
+		for h := s.held; h != nil; h = h.next {
 			for _, k := range h.what.Kinds() {
 				for id := range k.IDs.All() {
 					for rank := s.first; rank <= s.last; rank++ {
