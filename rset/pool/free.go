@@ -44,7 +44,9 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, er
 	nodes := p.release(id, named)
 	switch {
 	case final:
-		if left := p.pieces(h); len(left) > 0 || !gone.IsEmpty() {
+		if h.returned >= 0 && h.returned+nodes == int64(h.r.Len()) {
+			// Nothing is left.
+		} else if left := p.pieces(h); len(left) > 0 || !gone.IsEmpty() {
 			rest = must(rset.UnionDisjoint(left.r(), gone))
 			p.release(id, left)
 		}
