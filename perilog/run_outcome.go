@@ -23,6 +23,10 @@ type outcome struct {
 	mayRun       bool // the command may still run on some rank
 }
 
+func (g group) compare(h group) int {
+	return cmp.Or(cmp.Compare(g.cause, h.cause), cmp.Compare(g.code, h.code))
+}
+
 // Limits of what an outcome says.
 const (
 	maxRunNote = 1 << 10 // bytes of ActionResult.Note, such as "prolog exited with code=1 on fluke3 (rank 3)"
@@ -57,16 +61,16 @@ func (r *run) isOf(g group) bool {
 // groups has the leader of a single command too if the ranks do not show how it ended.
 func (r *run) groups() []group {
 	var groups []group
+	at := 0 // the group of the rank before
 	add := func(rank uint32, s *slot) {
-		key := group{cause: s.cause, code: s.code()}
-		k, found := slices.BinarySearchFunc(groups, key, func(a, b group) int {
-			return cmp.Or(cmp.Compare(a.cause, b.cause), cmp.Compare(a.code, b.code))
-		})
-		if !found {
-			key.ranks = new(idset.Set)
-			groups = slices.Insert(groups, k, key)
+		if key := (group{cause: s.cause, code: s.code()}); len(groups) == 0 || groups[at].compare(key) != 0 {
+			found := false
+			if at, found = slices.BinarySearchFunc(groups, key, group.compare); !found {
+				key.ranks = new(idset.Set)
+				groups = slices.Insert(groups, at, key)
+			}
 		}
-		groups[k].ranks.Insert(rank)
+		groups[at].ranks.Insert(rank)
 	}
 	known := r.spec.PerRank || r.lead.status == 0 && len(r.slots) > 0
 	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
@@ -77,7 +81,7 @@ func (r *run) groups() []group {
 		for i := range groups {
 			groups[i].ranks.Remove(r.spec.Leader.Value)
 		}
-		groups = slices.DeleteFunc(groups, func(g group) bool { return g.ranks.IsEmpty() })
+		groups, at = slices.DeleteFunc(groups, func(g group) bool { return g.ranks.IsEmpty() }), 0
 		add(r.spec.Leader.Value, &r.lead)
 	}
 	return groups
