@@ -56,7 +56,7 @@ type (
 		By      Cred
 		ID      jobid.ID      // 0: the Manager makes one, if Config has an Epoch
 		Jobspec []byte        // RFC 25 in JSON; retained, and must not change
-		Spec    *jobspec.Spec // the same as a value: set one of the two
+		Spec    *jobspec.Spec // the same as a value, which costs less: set one of the two
 		Urgency int           // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most
 		Flags   jobstate.Flags
 		// Key, of at most 256 bytes, is for a sender that repeats a submission because it saw no

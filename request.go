@@ -55,9 +55,11 @@ func (in Submit) dispatch(m *machine) error {
 	if err := fitsIn(m.cfg.maxJobspec(), "jobspec", text, 0); err != nil {
 		return err
 	}
-	spec, err := jobspec.Parse(text)
-	if err != nil {
-		return err
+	spec := in.Spec
+	if spec == nil || spec.Original() != spec { // what is submitted is an original
+		if spec, err = jobspec.Parse(text); err != nil {
+			return err
+		}
 	}
 	at, err := m.submitTime(in)
 	if err != nil {
@@ -122,9 +124,9 @@ func (in Submit) text() ([]byte, error) {
 	case in.Spec == nil:
 		return in.Jobspec, nil
 	}
-	text, err := in.Spec.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	text := in.Spec.Text()
+	if text == nil {
+		return nil, fmt.Errorf("%w: Spec is zero: use jobspec.New or Parse", ErrInvalid)
 	}
 	return text, nil
 }

@@ -158,6 +158,10 @@ func basename(path string) string {
 	return path
 }
 
+// Text returns the text, updates applied: as Parse read it, or the canonical form. It is nil for
+// the zero Spec. It takes constant time, and the caller must not change the text.
+func (s *Spec) Text() json.RawMessage { return s.raw }
+
 // Original returns the Spec before the updates that led to this one. If there
 // were none, it returns the Spec itself.
 func (s *Spec) Original() *Spec {

@@ -250,3 +250,23 @@ func TestErrorsQuoteAndCutWhatTheyAreGiven(t *testing.T) {
 	_, err = s.Update("attributes.\n\n.", json.RawMessage(`1`))
 	require.EqualError(t, err, `jobspec: "attributes.\n\n.": offset 0: path has an empty element`)
 }
+
+func TestTheTextIsAsItWasReadWithItsUpdates(t *testing.T) {
+	require.Nil(t, new(jobspec.Spec).Text())
+	read := ` {"version":1,"tasks":[{"command":["a"],"slot":"t","count":{"per_slot":1}}],
+		"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],
+		"attributes":{"system":{"duration":0}}} `
+	s, err := jobspec.Parse([]byte(read))
+	require.NoError(t, err)
+	require.Equal(t, read, string(s.Text()))
+	s, err = s.Update("attributes.system.duration", []byte("5"))
+	require.NoError(t, err)
+	want, err := s.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(s.Text()))
+	made, err := jobspec.New(jobspec.Job{Nodes: 2, Command: []string{"<"}})
+	require.NoError(t, err)
+	want, err = made.MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(made.Text()))
+}
