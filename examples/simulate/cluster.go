@@ -38,7 +38,7 @@ type cluster struct {
 	sched *sched.Scheduler
 	jobs  []job // by id, from 1
 	next  int   // the next job to submit
-	specs map[shape][]byte
+	specs map[shape]*jobspec.Spec
 	left  int // jobs that are not inactive
 	nodes []node
 	queue events
@@ -53,6 +53,8 @@ type cluster struct {
 	offline  *idset.Set // nodes that are down
 	drained  *idset.Set // nodes that are out of service until they are repaired
 	rng      *rand.Rand // of failures of nodes
+	pcg      rand.PCG   // scratch of takes
+	times    []seconds  // the same
 	metrics
 }
 
@@ -88,7 +90,7 @@ func (n *node) acts() bool { return n.last.Kind == perilog.ReportStarted }
 // newCluster returns a cluster before its first job.
 func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error) {
 	c := &cluster{
-		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1, specs: make(map[shape][]byte),
+		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1, specs: make(map[shape]*jobspec.Spec),
 		nodes: make([]node, o.nodes), offline: new(idset.Set), drained: new(idset.Set), rng: rand.New(rand.NewPCG(seed, 2)),
 		queue: events{at: make(map[seconds][]func())},
 	}
@@ -234,18 +236,16 @@ func (c *cluster) advance() (bool, error) {
 func (c *cluster) submit(id jobid.ID) {
 	c.waiting++
 	j := &c.jobs[id]
-	text, ok := c.specs[shape{j.size, j.limit}] // a text costs the manager less than a Spec
+	spec, ok := c.specs[shape{j.size, j.limit}]
 	if !ok {
-		spec, err := jobspec.New(jobspec.Job{
+		var err error
+		spec, err = jobspec.New(jobspec.Job{
 			Nodes: int64(j.size), Exclusive: true, Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"},
 		})
-		if err == nil {
-			text, err = spec.MarshalJSON()
-		}
 		c.check(err)
-		c.specs[shape{j.size, j.limit}] = text
+		c.specs[shape{j.size, j.limit}] = spec
 	}
-	c.put(joblife.Submit{ID: id, By: joblife.Cred{UserID: j.user}, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	c.put(joblife.Submit{ID: id, By: joblife.Cred{UserID: j.user}, Spec: spec, Urgency: jobstate.UrgencyDefault})
 }
 
 // put has an input dispatched in the next Advance, or in this one.
@@ -415,21 +415,23 @@ func (c *cluster) finish(id jobid.ID, status int32) {
 
 // takes returns how long a prolog or an epilog of a job takes on each of its nodes, in
 // order. It follows from the job alone, so that both ways have the same stragglers.
+// The result is valid until the next call.
 func (c *cluster) takes(id jobid.ID, kind jobstate.ActionKind, nodes int) []seconds {
 	mean, odd := c.o.epilog, c.o.straggle
 	if kind == jobstate.ActionProlog {
 		mean, odd = c.o.prolog, 0
 	}
-	rng := rand.New(rand.NewPCG(c.seed, uint64(id)<<8|uint64(kind)))
-	list := make([]seconds, nodes)
-	for i := range list {
+	c.pcg.Seed(c.seed, uint64(id)<<8|uint64(kind))
+	rng := rand.New(&c.pcg)
+	c.times = c.times[:0]
+	for range nodes {
 		takes := float64(mean) * (0.75 + rng.Float64()/2)
 		if rng.Float64() < odd {
 			takes += rng.ExpFloat64() * float64(c.o.straggler)
 		}
-		list[i] = max(1, seconds(takes+0.5))
+		c.times = append(c.times, max(1, seconds(takes+0.5)))
 	}
-	return list
+	return c.times
 }
 
 // launch starts a prolog or an epilog on nodes.

@@ -14,6 +14,7 @@ import (
 type events struct {
 	times moments
 	at    map[seconds][]func()
+	spare [][]func() // empty, to be used again
 }
 
 // moments are a heap.
@@ -34,10 +35,15 @@ func (q *moments) Pop() any {
 // after has something happen after a time.
 func (c *cluster) after(wait seconds, happen func()) {
 	at := c.now + wait
-	if _, ok := c.queue.at[at]; !ok {
-		heap.Push(&c.queue.times, at)
+	q := &c.queue
+	list, ok := q.at[at]
+	if !ok {
+		heap.Push(&q.times, at)
+		if n := len(q.spare); n > 0 {
+			list, q.spare = q.spare[n-1], q.spare[:n-1]
+		}
 	}
-	c.queue.at[at] = append(c.queue.at[at], happen)
+	q.at[at] = append(list, happen)
 }
 
 // happen lets happen what is due. What it adds for now follows.
@@ -47,6 +53,8 @@ func (c *cluster) happen() {
 		for i := 0; i < len(q.at[t]); i++ {
 			q.at[t][i]()
 		}
+		clear(q.at[t])
+		q.spare = append(q.spare, q.at[t][:0])
 		delete(q.at, t)
 		heap.Pop(&q.times)
 	}
