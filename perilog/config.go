@@ -1,6 +1,7 @@
 package perilog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -181,10 +182,18 @@ func (c *Config) actions(k jobstate.ActionKind) []ActionConfig {
 
 // key returns the name of the action in a job's log.
 func (a *ActionConfig) key(k jobstate.ActionKind) jobstate.ActionKey {
-	if a.Description == "" {
-		return jobstate.ActionKey{Kind: k, Description: "job-manager." + k.String()}
+	return jobstate.ActionKey{Kind: k, Description: cmp.Or(a.Description, standard(k))}
+}
+
+// standard returns the description of an action that is given none, which is flux-core's.
+func standard(k jobstate.ActionKind) string {
+	switch k {
+	case jobstate.ActionProlog: // without an allocation for each job
+		return "job-manager.prolog"
+	case jobstate.ActionEpilog:
+		return "job-manager.epilog"
 	}
-	return jobstate.ActionKey{Kind: k, Description: a.Description}
+	return "job-manager." + k.String()
 }
 
 func (a *ActionConfig) check(key string, bad func(key, reason string)) {

@@ -211,7 +211,7 @@ func (j *Job) setOffline(ranks *idset.Set) {
 
 // configure sets the actions: those of the configuration, and what has begun.
 func (j *Job) configure(begun []*action) {
-	j.actions = nil
+	j.actions = make([]*action, 0, len(j.cfg.Prologs)+len(j.cfg.Epilogs)+len(begun))
 	for _, k := range []jobstate.ActionKind{jobstate.ActionProlog, jobstate.ActionEpilog} {
 		list := j.cfg.actions(k)
 		for i := range list {

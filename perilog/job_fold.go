@@ -391,7 +391,7 @@ func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run
 
 // title begins notes and reasons: with the kind, and the description where it tells more.
 func title(k jobstate.ActionKey) string {
-	if k.Description == "job-manager."+k.Kind.String() || k.Kind == jobstate.ActionHousekeeping {
+	if k.Description == standard(k.Kind) || k.Kind == jobstate.ActionHousekeeping {
 		return k.Kind.String()
 	}
 	return k.String()

@@ -125,7 +125,11 @@ type rankEnd struct {
 // change.
 func makeRun(spec runSpec) *run {
 	r := &run{spec: spec, unreported: spec.Ranks, unreleased: spec.Ranks}
-	base := int32(0)
+	base, n := int32(0), 0
+	for range spec.Ranks.Ranges() {
+		n++
+	}
+	r.spans = make([]span, 0, n)
 	for first, last := range spec.Ranks.Ranges() {
 		r.spans = append(r.spans, span{first: first, last: last, base: base})
 		base += int32(last - first + 1)
