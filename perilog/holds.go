@@ -491,7 +491,7 @@ func (h *Holds) endWanted(hold *idset.Set) {
 }
 
 func exclude(set, other *idset.Set) {
-	if set.Len() > few {
+	if n := set.Len(); n > few || n >= other.Len() {
 		set.SubtractWith(other)
 		return
 	}

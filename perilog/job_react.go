@@ -248,7 +248,9 @@ func (j *Job) isMoot(l Launch) bool {
 	if a == nil || a.run == nil {
 		return true
 	}
-	l.Ranks.IntersectWith(a.run.Of(l.Attempt))
+	if a.single() || a.run.alive(l.Attempt) < l.Ranks.Len() {
+		l.Ranks.IntersectWith(a.run.Of(l.Attempt))
+	}
 	if l.Serves != nil {
 		l.Serves.IntersectWith(a.run.Open())
 	}

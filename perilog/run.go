@@ -3,6 +3,7 @@ package perilog
 import (
 	"iter"
 	"math"
+	"slices"
 	"sort"
 	"time"
 
@@ -304,6 +305,14 @@ func (r *run) eachOpen(ranks *idset.Set, f func(rank uint32, s *slot)) {
 }
 
 func (r *run) each(ranks *idset.Set, f func(rank uint32, s *slot)) {
+	if ranks == r.spec.Ranks { // mostly: nothing is to be searched
+		for _, span := range r.spans {
+			for rank := span.first; rank <= span.last; rank++ {
+				f(rank, &r.slots[span.base+int32(rank-span.first)])
+			}
+		}
+		return
+	}
 	for first, last := range ranks.Ranges() {
 		n := sort.Search(len(r.spans), func(i int) bool { return r.spans[i].last >= first })
 		for ; n < len(r.spans) && r.spans[n].first <= last; n++ {
@@ -319,6 +328,14 @@ func (r *run) each(ranks *idset.Set, f func(rank uint32, s *slot)) {
 func (r *run) launchOf(s *slot) *launch {
 	i := sort.Search(len(r.launches), func(i int) bool { return r.launches[i].attempt >= s.attempt })
 	return &r.launches[i]
+}
+
+// alive returns how many processes of an attempt run.
+func (r *run) alive(attempt uint32) int {
+	if i := slices.IndexFunc(r.launches, func(l launch) bool { return l.attempt == attempt }); i >= 0 {
+		return r.launches[i].alive
+	}
+	return 0
 }
 
 // forget drops the first launches, as long as nothing of them runs or is lost.
