@@ -22,6 +22,7 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -61,31 +62,46 @@ type cluster struct {
 // A job is what the outside knows of one.
 type job struct {
 	*arrival
-	r       *rset.R // what it runs on
+	r       *rset.R // what it has
 	running bool
 	ran     bool    // its processes began
 	began   seconds // when they did
 	ended   seconds // when they ended
 	free    seconds // when its last node was free
-	idle    seconds // node-seconds that it had nodes while nothing ran there
+	idle    seconds // unit-seconds that it had nodes, or cores, while nothing ran there
 	result  jobstate.Result
 }
 
 // A shape is what a jobspec depends on.
 type shape struct {
-	nodes int
+	size  int
 	limit seconds
 }
 
-// A node runs one process at a time, since jobs get whole nodes.
-type node struct {
-	holder jobid.ID       // the job that has the node; 0: none
-	last   perilog.Report // what a prolog or epilog there said last; zero: nothing
-	since  seconds        // when what it does began: a process, or nothing
+// A node has the jobs that have some of it: one at most, unless they share nodes.
+type node []tenant
+
+// A tenant is a job on a node, where it runs one process at a time.
+type tenant struct {
+	job   jobid.ID
+	what  *children.Set  // that it has of the node
+	units int            // the same, counted
+	last  perilog.Report // what a prolog or epilog there said last; zero: nothing
+	since seconds        // when what it does began: a process, or nothing
 }
 
 // acts reports whether a prolog or an epilog runs.
-func (n *node) acts() bool { return n.last.Kind == perilog.ReportStarted }
+func (t *tenant) acts() bool { return t.last.Kind == perilog.ReportStarted }
+
+// of returns a job on the node, nil if it is not there.
+func (n node) of(id jobid.ID) *tenant {
+	for i := range n {
+		if n[i].job == id {
+			return &n[i]
+		}
+	}
+	return nil
+}
 
 // newCluster returns a cluster before its first job.
 func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error) {
@@ -106,7 +122,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	}
 	first := seed == o.seed
 	c.cfg.Volatile = o.restarts == 0 && (o.log == "" || !first)
-	c.metrics = metrics{seed: seed, latency: make(map[seconds]int), draws: first && o.html+o.svg != ""}
+	c.metrics = metrics{seed: seed, units: o.units(), latency: make(map[seconds]int), draws: first && o.html+o.svg != ""}
 	c.limit(work, o.trim)
 	if o.log != "" && first {
 		var err error
@@ -159,7 +175,7 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 			err = errors.Join(err, ctx.Err())
 		}
 		if !goes || err != nil {
-			c.results = c.count()
+			c.results = c.ended()
 			if c.log != nil {
 				err = errors.Join(err, c.log.close())
 			}
@@ -169,7 +185,7 @@ func (c *cluster) play(ctx context.Context, step func(int)) error {
 	}
 }
 
-func (c *cluster) count() map[jobstate.Result]int {
+func (c *cluster) ended() map[jobstate.Result]int {
 	results := make(map[jobstate.Result]int)
 	for v := range c.m.Jobs(jobstate.StateInactive) {
 		if r, ok := v.Result(); ok {
@@ -239,9 +255,11 @@ func (c *cluster) submit(id jobid.ID) {
 	spec, ok := c.specs[shape{j.size, j.limit}]
 	if !ok {
 		var err error
-		spec, err = jobspec.New(jobspec.Job{
-			Nodes: int64(j.size), Exclusive: true, Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"},
-		})
+		want := jobspec.Job{Slots: int64(j.size), Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"}}
+		if j.size%c.units == 0 {
+			want.Nodes, want.Slots, want.Exclusive = int64(j.size/c.units), 0, true
+		}
+		spec, err = jobspec.New(want)
 		c.check(err)
 		c.specs[shape{j.size, j.limit}] = spec
 	}
@@ -286,6 +304,9 @@ func (c *cluster) settle() error {
 			return nil
 		}
 		for _, r := range responses {
+			if r.R != nil {
+				c.jobs[r.ID].r = r.R
+			}
 			c.put(joblife.SchedResponse(r))
 		}
 	}
@@ -359,8 +380,8 @@ func (c *cluster) started(s exec.Start) {
 		}
 		return
 	}
-	j.running, j.ran, j.began, j.r = true, true, c.now, s.R
-	c.occupy(s.ID, ranksOf(s.R))
+	j.running, j.ran, j.began = true, true, c.now
+	c.occupy(s.ID, nil)
 	c.begins(j)
 	status := int32(0)
 	if j.fails {
@@ -374,11 +395,44 @@ func (c *cluster) started(s exec.Start) {
 	c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
 }
 
-func ranksOf(r *rset.R) iter.Seq[uint32] {
-	return func(yield func(uint32) bool) {
+// occupy puts a job on nodes; nil is all of its nodes.
+func (c *cluster) occupy(id jobid.ID, ranks *idset.Set) {
+	for p := range c.jobs[id].r.Parts() {
+		for rank := p.First; rank <= p.Last; rank++ {
+			if ranks != nil && !ranks.Contains(rank) {
+				continue
+			}
+			n := &c.nodes[rank]
+			t := n.of(id)
+			if t == nil {
+				for _, other := range *n {
+					if other.what.Intersects(p.What) {
+						panic(fmt.Sprintf("jobs %d and %d have the same of node %d", other.job, id, rank)) // the manager's promise
+					}
+				}
+				*n = append(*n, tenant{job: id, what: p.What, units: c.count(p.What), since: c.now})
+				t = &(*n)[len(*n)-1]
+				c.held += t.units
+			}
+			c.spent(rank, t, spentIdle)
+		}
+	}
+}
+
+// count returns how many units resources of a node are.
+func (c *cluster) count(what *children.Set) int {
+	if c.o.share {
+		return what.Len("core")
+	}
+	return 1
+}
+
+// each yields the nodes of some resources on which their job is, and the job there.
+func (c *cluster) each(id jobid.ID, r *rset.R) iter.Seq2[uint32, *tenant] {
+	return func(yield func(uint32, *tenant) bool) {
 		for p := range r.Parts() {
 			for rank := p.First; rank <= p.Last; rank++ {
-				if !yield(rank) {
+				if t := c.nodes[rank].of(id); t != nil && !yield(rank, t) {
 					return
 				}
 			}
@@ -386,29 +440,13 @@ func ranksOf(r *rset.R) iter.Seq[uint32] {
 	}
 }
 
-// occupy makes a job the holder of nodes.
-func (c *cluster) occupy(id jobid.ID, ranks iter.Seq[uint32]) {
-	for rank := range ranks {
-		n := &c.nodes[rank]
-		if n.holder != id {
-			if n.holder != 0 {
-				panic(fmt.Sprintf("node %d has jobs %d and %d", rank, n.holder, id)) // the manager's promise
-			}
-			c.held++
-			n.holder, n.since = id, c.now
-		}
-		c.spent(rank, n, spentIdle)
-	}
-}
-
 func (c *cluster) finish(id jobid.ID, status int32) {
 	j := &c.jobs[id]
 	j.running, j.ended = false, c.now
 	c.ends(j)
-	for rank := range ranksOf(j.r) {
-		c.spent(rank, &c.nodes[rank], spentJob)
+	for rank, t := range c.each(id, j.r) {
+		c.spent(rank, t, spentJob)
 	}
-	j.r = nil
 	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish, Status: status})
 	c.put(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
 }
@@ -442,12 +480,13 @@ func (c *cluster) launch(l joblife.Launch) {
 	}
 	takes := c.takes(l.Job, l.Action.Kind, l.Ranks.Len())
 	list := make([]exit, 0, len(takes))
-	c.occupy(l.Job, l.Ranks.All())
+	c.occupy(l.Job, l.Ranks)
 	for rank := range l.Ranks.All() {
-		c.nodes[rank].last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
+		t := c.nodes[rank].of(l.Job)
+		t.last = perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportStarted}
+		c.acting += t.units
 		list = append(list, exit{takes[len(list)], rank})
 	}
-	c.acting += len(list)
 	slices.SortStableFunc(list, func(a, b exit) int { return int(a.takes - b.takes) })
 	for len(list) > 0 {
 		later := slices.IndexFunc(list, func(e exit) bool { return e.takes > list[0].takes })
@@ -458,20 +497,19 @@ func (c *cluster) launch(l joblife.Launch) {
 		list = list[later:]
 		c.after(group[0].takes, func() {
 			for _, e := range group {
-				if n := &c.nodes[e.rank]; n.acts() && n.holder == l.Job && n.last.Action == l.Action && n.last.Attempt == l.Attempt {
-					c.exit(e.rank, perilog.ReportExited)
+				if t := c.nodes[e.rank].of(l.Job); t != nil && t.acts() && t.last.Action == l.Action && t.last.Attempt == l.Attempt {
+					c.exit(e.rank, t, perilog.ReportExited)
 				}
 			}
 		})
 	}
 }
 
-func (c *cluster) exit(rank uint32, kind perilog.ReportKind) {
-	n := &c.nodes[rank]
-	c.spent(rank, n, spentActing(n.last.Action))
-	c.acting--
-	n.last.Kind = kind
-	c.reports = append(c.reports, joblife.Report{Job: n.holder, Report: n.last})
+func (c *cluster) exit(rank uint32, t *tenant, kind perilog.ReportKind) {
+	c.spent(rank, t, spentActing(t.last.Action))
+	c.acting -= t.units
+	t.last.Kind = kind
+	c.reports = append(c.reports, joblife.Report{Job: t.job, Report: t.last})
 }
 
 func (c *cluster) freed(f alloc.Free) {
@@ -479,18 +517,18 @@ func (c *cluster) freed(f alloc.Free) {
 		return
 	}
 	j := &c.jobs[f.ID]
-	for rank := range ranksOf(f.R) {
-		n := &c.nodes[rank]
-		if n.holder != f.ID {
-			continue // the job was over before anything ran there
-		}
-		c.spent(rank, n, spentIdle)
+	for rank, t := range c.each(f.ID, f.R) { // nowhere if the job was over before anything ran
+		c.spent(rank, t, spentIdle)
 		j.free = c.now
 		if j.ran && c.counts(j.submit) {
-			c.latency[c.now-j.ended]++
+			c.latency[c.now-j.ended] += t.units
 		}
-		c.held--
-		n.holder, n.last = 0, perilog.Report{}
+		c.held -= t.units
+		n := &c.nodes[rank]
+		*n = slices.DeleteFunc(*n, func(t tenant) bool { return t.job == f.ID })
+	}
+	if f.Final {
+		j.r = nil
 	}
 }
 

@@ -67,7 +67,7 @@ func (c *cluster) fail() {
 	c.after(max(1, seconds(wait)), func() { c.failed(rank) })
 }
 
-// failed takes a node down, with all that runs on it. The job ends.
+// failed takes a node down, with all that runs on it. Its jobs end.
 func (c *cluster) failed(rank uint32) {
 	c.fail()
 	if !c.offline.Insert(rank) {
@@ -75,13 +75,17 @@ func (c *cluster) failed(rank uint32) {
 	}
 	c.failures++
 	c.repair(rank)
-	n := &c.nodes[rank]
-	if n.acts() {
-		c.exit(rank, perilog.ReportUnreachable)
+	tenants := c.nodes[rank]
+	for i := range tenants {
+		if t := &tenants[i]; t.acts() {
+			c.exit(rank, t, perilog.ReportUnreachable)
+		}
 	}
 	c.put(joblife.Offline{Ranks: c.offline.Clone()})
-	if n.holder != 0 && c.jobs[n.holder].running {
-		c.put(joblife.Raise{ID: n.holder, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
+	for _, t := range tenants {
+		if c.jobs[t.job].running {
+			c.put(joblife.Raise{ID: t.job, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
+		}
 	}
 	c.change(pool.Change{Down: idset.Of(rank)})
 }
@@ -124,8 +128,10 @@ func (c *cluster) restart() error {
 	}
 	inputs := []joblife.Input{joblife.Offline{Ranks: c.offline.Clone()}}
 	for _, n := range c.nodes {
-		if n.last.Kind != 0 {
-			inputs = append(inputs, joblife.Report{Job: n.holder, Report: n.last})
+		for _, t := range n {
+			if t.last.Kind != 0 {
+				inputs = append(inputs, joblife.Report{Job: t.job, Report: t.last})
+			}
 		}
 	}
 	return c.connect(m, inputs...)

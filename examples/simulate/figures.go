@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -32,8 +33,8 @@ var (
 // figures returns the plots: of the first seed, but for the curves.
 func (s *study) figures() (list []figure) {
 	if id := s.around(); id != 0 {
-		list = append(list, figure{"nodes", fmt.Sprintf("The %d nodes around a job with a slow epilog", s.shownNodes()),
-			"A red node is held and does nothing. The line is where the job ended: of those that ended at about the same time both ways, the one that held the most.",
+		list = append(list, figure{"nodes", fmt.Sprintf("The %d %s around a job with a slow epilog", s.shownRows(), s.o.unit()),
+			"A red " + strings.TrimSuffix(s.o.unit(), "s") + " is held and does nothing. The line is where the job ended: of those that ended at about the same time both ways, the one that held the most.",
 			func(d *drawing) { s.gantt(d, id) }})
 	}
 	list = append(list,
@@ -186,7 +187,7 @@ func (s *study) curve(d *drawing, points []point, xLabel string, log bool) {
 	p.xAxis(xLabel)
 }
 
-// around returns the job that held the most node-seconds idle, among those that ended at
+// around returns the job that held the most idle, among those that ended at
 // nearly the same time both ways, so that they can be compared; else among all; 0 if no job
 // held nodes idle.
 func (s *study) around() (best jobid.ID) {
@@ -208,8 +209,8 @@ func (s *study) around() (best jobid.ID) {
 	return best
 }
 
-// shownNodes returns how many nodes the Gantt chart shows.
-func (s *study) shownNodes() int { return min(ganttNodes, s.o.nodes) }
+// shownRows returns how many nodes the Gantt chart shows, or cores where jobs share nodes.
+func (s *study) shownRows() int { return min(ganttRows, s.o.nodes*s.o.units()) }
 
 // gantt draws what nodes did around the end of a job, both ways in one window of time.
 func (s *study) gantt(d *drawing, id jobid.ID) {
@@ -220,21 +221,21 @@ func (s *study) gantt(d *drawing, id jobid.ID) {
 	x := linear(float64(from), float64(to), d.ticks(), timeSteps, clock)
 	var p panel
 	for w, c := range s.runs[0] {
-		lo, hi := maxNodes, 0
+		lo, hi := math.MaxInt, 0
 		for _, g := range c.segments {
 			if g.job == id {
-				lo, hi = min(lo, int(g.rank)), max(hi, int(g.rank))
+				lo, hi = min(lo, g.row), max(hi, g.row)
 			}
 		}
-		first := min(max(0, (lo+hi+1-s.shownNodes())/2), s.o.nodes-s.shownNodes())
-		last := first + s.shownNodes() - 1
+		first := min(max(0, (lo+hi+1-s.shownRows())/2), s.o.nodes*s.o.units()-s.shownRows())
+		last := first + s.shownRows() - 1
 		y := axis{lo: float64(last) + 0.5, hi: float64(first) - 0.5, text: plain}
 		for i := first; i <= last; i += 16 {
 			y.ticks = append(y.ticks, float64(i))
 		}
-		p = d.panel("nodes, "+wayNames[w], 256, x, y)
+		p = d.panel(s.o.unit()+", "+wayNames[w], 256, x, y)
 		p.grid()
-		blocks := c.blocks(from, to, uint32(first), uint32(last))
+		blocks := c.blocks(from, to, first, last)
 		for _, kind := range []int{spentJob, spentIdle, spentEpilog, spentProlog} { // the shortest last
 			class := kindClasses[kind]
 			fmt.Fprintf(d, `<g class="%s" fill="%s">`+"\n", class, light(class))
@@ -252,7 +253,7 @@ func (s *study) gantt(d *drawing, id jobid.ID) {
 
 // block draws what nodes did, wide enough to be seen.
 func (p panel) block(b block, class string) {
-	left, top := p.px(float64(b.from)), p.py(float64(b.rank)-0.4)
+	left, top := p.px(float64(b.from)), p.py(float64(b.row)-0.4)
 	fmt.Fprintf(p.d, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, left, top, max(2.5, p.px(float64(b.to))-left), p.py(float64(b.end)+0.4)-top)
 	if p.d.alone {
 		p.d.WriteString("/>\n")
@@ -266,30 +267,30 @@ func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 // clock prints a time in hours and minutes.
 func clock(t float64) string { return fmt.Sprintf("%d:%02d", int(t)/3600, int(t)/60%60) }
 
-// A block is a segment on some nodes, one beside the other.
+// A block is a segment on some rows, one beside the other.
 type block struct {
 	segment
-	end uint32 // the last node
+	end int // the last row
 }
 
-// blocks returns what nodes did in a time.
-func (c *cluster) blocks(from, to seconds, first, last uint32) (list []block) {
+// blocks returns what rows did in a time.
+func (c *cluster) blocks(from, to seconds, first, last int) (list []block) {
 	near := slices.DeleteFunc(slices.Clone(c.segments), func(g segment) bool {
-		return g.to <= from || g.from >= to || g.rank < first || g.rank > last
+		return g.to <= from || g.from >= to || g.row < first || g.row > last
 	})
 	slices.SortFunc(near, func(a, b segment) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.job, b.job), cmp.Compare(a.kind, b.kind), cmp.Compare(a.to, b.to), cmp.Compare(a.rank, b.rank))
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.job, b.job), cmp.Compare(a.kind, b.kind), cmp.Compare(a.to, b.to), cmp.Compare(a.row, b.row))
 	})
 	for _, g := range near {
-		if n := len(list); n > 0 && list[n-1].end+1 == g.rank {
+		if n := len(list); n > 0 && list[n-1].end+1 == g.row {
 			like := g
-			like.rank = list[n-1].rank
+			like.row = list[n-1].row
 			if like == list[n-1].segment {
 				list[n-1].end++
 				continue
 			}
 		}
-		list = append(list, block{g, g.rank})
+		list = append(list, block{g, g.row})
 	}
 	return list
 }

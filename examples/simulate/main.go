@@ -6,6 +6,7 @@
 //	simulate                                 a made-up workload
 //	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
 //	simulate -straggle 0 -restarts 3         what else happens in life
+//	simulate -share                          jobs take cores, and share nodes
 //	simulate -sweep                          for other shares of slow epilogs too
 //	simulate -csv jobs.csv -svg DIR          files for pandas or R, plots for slides
 //	simulate -policy fair                    a policy of one's own: see policy.go
@@ -162,7 +163,7 @@ func (s *study) open() (err error) {
 	if o.set["jobs"] {
 		s.work = s.work[:min(o.jobs, len(s.work))]
 	}
-	rescale(s.work, o.nodes, o.load)
+	rescale(s.work, o.nodes*o.units(), o.load)
 	for _, line := range s.trace.skipped {
 		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", o.swf, line)
 	}
@@ -181,7 +182,7 @@ func (s *study) workload(seed uint64) []arrival {
 		return s.work
 	}
 	work := draw(s.o, rand.New(rand.NewPCG(seed, 1)))
-	rescale(work, s.o.nodes, s.o.load)
+	rescale(work, s.o.nodes*s.o.units(), s.o.load)
 	return work
 }
 
@@ -197,7 +198,7 @@ func (s *study) play(ctx context.Context) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gcMemory))
 	first := s.workload(s.o.seed)
-	s.offered = loadOf(first, s.o.nodes)
+	s.offered = loadOf(first, s.o.nodes*s.o.units())
 	jobs := 2 * s.o.seeds * len(first)
 	if s.o.sweep {
 		jobs *= len(slowShares)

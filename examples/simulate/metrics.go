@@ -1,28 +1,32 @@
 package main
 
 import (
+	"iter"
 	"maps"
 	"math"
 	"slices"
 
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/children"
 )
 
-// metrics are what is measured as a cluster lives. Times are in seconds.
+// metrics are what is measured as a cluster lives. Times are in seconds. Where jobs share
+// nodes, the units are cores, and so many of them count as a node; else they are nodes.
 type metrics struct {
 	seed     uint64
+	units    int // of a node
 	failures int // of nodes
 
 	last                  seconds // until when all is counted
-	running, acting, held int     // nodes that run a job, that run a prolog or epilog, that some job has
+	running, acting, held int     // units that run a job, that run a prolog or epilog, that some job has
 	waiting               int     // jobs that were submitted, and have not started
-	had                   float64 // node-seconds that some job has
+	had                   float64 // unit-seconds that some job has
 	over                  seconds // when the last job's processes ended
 
 	lo, hi  seconds         // jobs submitted between them count; the others warm up and drain
-	ran     float64         // node-seconds that run a job, from lo to hi
-	latency map[seconds]int // nodes by how long after the end of their job they were free
+	ran     float64         // unit-seconds that run a job, from lo to hi
+	latency map[seconds]int // units by how long after the end of their job they were free
 	results map[jobstate.Result]int
 
 	draws    bool // series and segments are wanted
@@ -38,17 +42,17 @@ const (
 	spentIdle
 )
 
-// A segment is some time of a node.
+// A segment is some time of a node, or of a core where jobs share nodes.
 type segment struct {
-	rank     uint32
+	row      int // of the chart: the unit
 	kind     int
 	job      jobid.ID
 	from, to seconds
 }
 
-// The Gantt chart shows no more nodes, and no more segments are kept.
+// The Gantt chart shows no more units, and no more segments are kept.
 const (
-	ganttNodes  = 64
+	ganttRows   = 64
 	maxSegments = 1 << 20
 )
 
@@ -57,10 +61,13 @@ func (c *metrics) pass(now seconds) {
 	c.had += float64(now-c.last) * float64(c.held)
 	c.ran += float64(max(0, min(now, c.hi)-max(c.last, c.lo))) * float64(c.running)
 	if c.draws {
-		c.series.add(c.last, now, bin{seriesBusy: float64(c.running), seriesWaiting: float64(c.waiting), seriesIdle: float64(c.held - c.running - c.acting)})
+		c.series.add(c.last, now, bin{seriesBusy: c.nodesOf(c.running), seriesWaiting: float64(c.waiting), seriesIdle: c.nodesOf(c.held - c.running - c.acting)})
 	}
 	c.last = now
 }
+
+// nodesOf returns how many nodes units are.
+func (c *metrics) nodesOf(units int) float64 { return float64(units) / float64(c.units) }
 
 // limit sets which jobs count: those that came after the first and before the last part of
 // the time, or all, if that is none.
@@ -102,7 +109,7 @@ func (c *metrics) latencyQuantile(p float64) seconds {
 }
 
 func (c *metrics) begins(j *job) {
-	c.running += j.r.Len()
+	c.running += j.size
 	c.waiting--
 }
 
@@ -116,7 +123,7 @@ func (j *job) slowdown() float64 {
 }
 
 func (c *metrics) ends(j *job) {
-	c.running -= j.r.Len()
+	c.running -= j.size
 	c.over = c.last
 }
 
@@ -127,15 +134,35 @@ func spentActing(k jobstate.ActionKey) int {
 	return spentEpilog
 }
 
-// spent ends what a node did until now.
-func (c *cluster) spent(rank uint32, n *node, kind int) {
+// spent ends what a job did on a node until now.
+func (c *cluster) spent(rank uint32, t *tenant, kind int) {
 	if kind == spentIdle {
-		c.jobs[n.holder].idle += c.now - n.since
+		c.jobs[t.job].idle += (c.now - t.since) * seconds(t.units)
 	}
-	if c.draws && n.since < c.last && len(c.segments) < maxSegments {
-		c.segments = append(c.segments, segment{rank, kind, n.holder, n.since, c.last})
+	if c.draws && t.since < c.last {
+		for row := range c.rows(rank, t.what) {
+			if len(c.segments) < maxSegments {
+				c.segments = append(c.segments, segment{row, kind, t.job, t.since, c.last})
+			}
+		}
 	}
-	n.since = c.last
+	t.since = c.last
+}
+
+// rows yields the units of some resources of a node.
+func (c *cluster) rows(rank uint32, what *children.Set) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if !c.o.share {
+			yield(int(rank))
+			return
+		}
+		cores, _ := what.Kind("core")
+		for core := range cores.All() {
+			if !yield(int(rank)*c.units + int(core)) {
+				return
+			}
+		}
+	}
 }
 
 // A series has what there was of each kind, times seconds, in intervals of one length. It

@@ -29,6 +29,7 @@ type options struct {
 
 	arrival, runtime, maxRuntime, prolog, epilog, straggler, mtbf, repair seconds
 
+	share    bool
 	sweep    bool
 	restarts int
 	seeds    int
@@ -63,6 +64,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
+	f.BoolVar(&o.share, "share", false, "jobs share nodes: one that does not fill nodes takes cores; figures of nodes are by cores then")
 	f.number("max-size", "no made-up job has more than `N` nodes; default half of them, at most 256", &o.maxSize, 1, maxNodes)
 	f.float("load", "move the arrivals so that the offered load is `X`; 0: as they are", &o.load, 0, 100)
 	f.float("trim", "leave the first and the last share `P` of the time, by when jobs come, out of the means", &o.trim, 0, 0.45)
@@ -113,6 +115,23 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("-max-size %d is more than %d nodes", o.maxSize, o.nodes)
 	}
 	return o, nil
+}
+
+// units returns how many parts a node has of which jobs take a number: as many as it has cores
+// where jobs share nodes, else 1, the node.
+func (o *options) units() int {
+	if o.share {
+		return o.cores
+	}
+	return 1
+}
+
+// unit names the parts.
+func (o *options) unit() string {
+	if o.share {
+		return "cores"
+	}
+	return "nodes"
 }
 
 // flags are the flags, with some that check their values.

@@ -82,8 +82,8 @@ func (f output) save() error {
 	return errors.Join(f.write(b), b.Flush(), file.Close())
 }
 
-// columns are what is said of a job in the CSV and the JSON. Times are in seconds since the
-// first submission. A job that did not start or end has no such time.
+// columns are what is said of a job in the CSV and the JSON. Nodes are by cores where jobs
+// share them. Times are in seconds since the first submission. A job that did not start or end has no such time.
 var columns = []string{"seed", "release", "id", "user", "nodes", "submit", "start", "end", "free", "idle_node_seconds", "result", "counts"}
 
 // rows yields a row for each job of each run, until yield fails.
@@ -92,7 +92,7 @@ func (s *study) rows(yield func([]any) error) error {
 		for w, c := range p {
 			for i := range c.jobs[1:] {
 				j := &c.jobs[i+1]
-				row := []any{c.seed, way(w).file(), i + 1, j.user, j.size, j.submit, nil, nil, nil, j.idle, nil, c.counts(j.submit)}
+				row := []any{c.seed, way(w).file(), i + 1, j.user, c.nodesOf(j.size), j.submit, nil, nil, nil, c.nodesOf(int(j.idle)), nil, c.counts(j.submit)}
 				if j.ran {
 					row[6] = j.began
 				}
@@ -119,7 +119,12 @@ func (s *study) writeCSV(w io.Writer) error {
 	texts := make([]string, len(columns))
 	err := s.rows(func(row []any) error {
 		for i, v := range row {
-			if texts[i] = ""; v != nil {
+			switch v := v.(type) {
+			case nil:
+				texts[i] = ""
+			case float64:
+				texts[i] = plain(v)
+			default:
 				texts[i] = fmt.Sprint(v)
 			}
 		}
@@ -171,9 +176,10 @@ func (s *study) writeSWF(w io.Writer, c *cluster) error {
 		case jobstate.ResultCanceled:
 			status = 5
 		}
+		procs := j.size * s.o.cores / c.units
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%d %d %d %d %d -1 -1 %d %d -1 %d %d -1 -1 -1 -1 -1 -1\n",
-				i+1, j.submit, wait, run, j.size*s.o.cores, j.size*s.o.cores, j.limit, status, j.user)
+				i+1, j.submit, wait, run, procs, procs, j.limit, status, j.user)
 		}
 	}
 	return err

@@ -14,8 +14,15 @@ import (
 
 // The program reads the log that it writes, and gets the same workload of it.
 func TestTheWrittenTraceIsReadAgain(t *testing.T) {
+	for _, share := range []string{"-share=false", "-share"} {
+		t.Run(share, func(t *testing.T) { requireReadAgain(t, share) })
+	}
+}
+
+func requireReadAgain(t *testing.T, share string) {
+	t.Helper()
 	dir := t.TempDir()
-	args := []string{"-nodes", "32", "-cores", "8", "-seeds", "1", "-policy", "fifo", "-fail", "0.1"}
+	args := []string{"-nodes", "32", "-cores", "8", "-seeds", "1", "-policy", "fifo", "-fail", "0.1", share}
 	s, _ := page(t, append(args, "-jobs", "200")...)
 	s.o.html, s.o.swfOut = "", dir
 	require.NoError(t, s.save())
@@ -27,7 +34,7 @@ func TestTheWrittenTraceIsReadAgain(t *testing.T) {
 		require.Equal(t, []int{32, 32 * 8}, []int{read.nodes, read.procs})
 		require.Equal(t, s.workload(1), fromTrace(read, s.o))
 
-		again, _ := page(t, "-swf", name, "-seeds", "1", "-policy", "fifo")
+		again, _ := page(t, "-swf", name, "-seeds", "1", "-policy", "fifo", share)
 		require.Equal(t, 8, again.o.cores)
 		for id := range c.jobs {
 			require.Equal(t, c.jobs[id].began, again.runs[0][i].jobs[id].began)
@@ -37,8 +44,15 @@ func TestTheWrittenTraceIsReadAgain(t *testing.T) {
 
 // The rows say what the table says, and CSV and JSON agree.
 func TestRowsOfJobs(t *testing.T) {
+	for _, share := range []string{"-share=false", "-share"} {
+		t.Run(share, func(t *testing.T) { requireRows(t, share) })
+	}
+}
+
+func requireRows(t *testing.T, share string) {
+	t.Helper()
 	dir := t.TempDir()
-	s, _ := page(t, "-jobs", "100", "-nodes", "16", "-seeds", "2", "-mtbf", "3d", "-straggle", "0.05")
+	s, _ := page(t, "-jobs", "100", "-nodes", "16", "-seeds", "2", "-mtbf", "3d", "-straggle", "0.05", share)
 	s.o.csv, s.o.json, s.o.html = filepath.Join(dir, "x.csv"), filepath.Join(dir, "x.json"), ""
 	require.NoError(t, s.save())
 	text, err := os.ReadFile(s.o.csv)

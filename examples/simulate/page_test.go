@@ -95,14 +95,14 @@ func TestBlocksAreTheSegments(t *testing.T) {
 		var segments, blocks [4]seconds
 		n := 0
 		for _, g := range c.segments {
-			if g.rank >= 10 && g.rank <= 40 {
+			if g.row >= 10 && g.row <= 40 {
 				segments[g.kind] += g.to - g.from
 				n++
 			}
 		}
 		list := c.blocks(-1, c.last+1, 10, 40)
 		for _, b := range list {
-			blocks[b.kind] += seconds(b.end-b.rank+1) * (b.to - b.from)
+			blocks[b.kind] += seconds(b.end-b.row+1) * (b.to - b.from)
 		}
 		require.Equal(t, segments, blocks)
 		require.Less(t, len(list), n)
@@ -117,6 +117,7 @@ func TestFiguresAreWhole(t *testing.T) {
 	for _, args := range []string{
 		"-jobs 300 -nodes 64 -straggle 0.02 -sweep -seeds 2", "-jobs 1", "-jobs 2 -nodes 1", "-jobs 40 -nodes 3000 -max-size 3000",
 		"-jobs 30 -straggle 0", "-jobs 30 -epilog 0 -prolog 0", "-jobs 60 -mtbf 1d -nodes 16",
+		"-jobs 100 -nodes 8 -cores 12 -share -straggle 0.05 -sweep",
 	} {
 		s, _ := page(t, append([]string{"-seeds", "1"}, strings.Fields(args)...)...)
 		names := make(map[string]bool)

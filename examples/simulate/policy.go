@@ -21,7 +21,7 @@ var policies = map[string]func(depth int) sched.Policy{
 
 var policyNames = strings.Join(slices.Sorted(maps.Keys(policies)), ", ")
 
-// fair is an example of a policy of one's own. Users with the fewest nodes go first. The
+// fair is an example of a policy of one's own. Users with the fewest cores go first. The
 // first job that has to wait gets a reservation, and others may start if they do not delay it.
 type fair struct {
 	depth int // how many jobs are considered
@@ -29,12 +29,10 @@ type fair struct {
 
 // Schedule implements [sched.Policy].
 func (f fair) Schedule(p *sched.Pass) {
-	nodes := make(map[uint32]int64) // by user
+	cores, has := make(map[uint32]int64), p.Pool() // by user
 	for j := range p.Running() {
-		if j.Request != nil { // unknown after a restart
-			n, _, _ := j.Request.Least()
-			nodes[j.UserID] += n
-		}
+		a, _ := has.Allocation(j.ID)
+		cores[j.UserID] += a.R.Count("core")
 	}
 	var jobs []sched.Job
 	for j := range p.Jobs() {
@@ -42,7 +40,7 @@ func (f fair) Schedule(p *sched.Pass) {
 			break
 		}
 	}
-	slices.SortStableFunc(jobs, func(a, b sched.Job) int { return cmp.Compare(nodes[a.UserID], nodes[b.UserID]) })
+	slices.SortStableFunc(jobs, func(a, b sched.Job) int { return cmp.Compare(cores[a.UserID], cores[b.UserID]) })
 	reserved := false
 	for _, j := range jobs {
 		if !p.Start(j.ID) && !reserved {

@@ -39,7 +39,7 @@ var worth = []measure{
 		for _, j := range jobs {
 			sum += float64(j.idle)
 		}
-		return sum / c.window() * hoursAWeek
+		return sum / float64(c.units) / c.window() * hoursAWeek
 	}, hours},
 }
 
@@ -49,7 +49,7 @@ func (s *study) measures() []measure {
 		measure{"bounded slowdown, mean", func(_ *cluster, jobs []*job) float64 { return mean(each(jobs, (*job).slowdown)) }, func(x float64) string { return fmt.Sprintf("%.2f", x) }},
 		measure{"node free after its job, mean", func(c *cluster, _ []*job) float64 { return c.latencyMean() }, short},
 		measure{"node free after its job, 99th p.", func(c *cluster, _ []*job) float64 { return float64(c.latencyQuantile(0.99)) }, short},
-		measure{"utilization", func(c *cluster, _ []*job) float64 { return 100 * c.ran / float64(len(c.nodes)) / c.window() }, percent},
+		measure{"utilization", func(c *cluster, _ []*job) float64 { return 100 * c.ran / float64(len(c.nodes)*c.units) / c.window() }, percent},
 		measure{"makespan", func(c *cluster, _ []*job) float64 { return float64(c.over) }, short},
 	)
 	for _, r := range []jobstate.Result{
@@ -63,8 +63,9 @@ func (s *study) measures() []measure {
 	return list
 }
 
-// counted returns the jobs that count and have run, of some sizes.
+// counted returns the jobs that count and have run, of some sizes: nodes, rounded up.
 func (c *cluster) counted(least, most int) (list []*job) {
+	least, most = (least-1)*c.units+1, most*c.units
 	for i := range c.jobs[1:] {
 		if j := &c.jobs[i+1]; j.ran && c.counts(j.submit) && least <= j.size && j.size <= most {
 			list = append(list, j)

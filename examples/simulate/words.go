@@ -25,7 +25,11 @@ func (s *study) title() string {
 	if o.depth > 0 {
 		policy += fmt.Sprintf(" (depth %d)", o.depth)
 	}
-	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, lines.Count(jobs, "job"), lines.Count(o.nodes, "node"), load, policy, lines.Count(len(s.runs), "seed"))
+	nodes := lines.Count(o.nodes, "node")
+	if o.share {
+		nodes += " of " + lines.Count(o.cores, "core")
+	}
+	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, lines.Count(jobs, "job"), nodes, load, policy, lines.Count(len(s.runs), "seed"))
 }
 
 // steady is the greatest load at which the queue does not grow for long.
@@ -36,7 +40,7 @@ func (s *study) held(w way) float64 {
 	var loads []float64
 	for _, p := range s.runs {
 		c := p[w]
-		loads = append(loads, c.had/float64(max(1, c.jobs[len(c.jobs)-1].submit))/float64(len(c.nodes)))
+		loads = append(loads, c.had/float64(max(1, c.jobs[len(c.jobs)-1].submit))/float64(len(c.nodes)*c.units))
 	}
 	return mean(loads)
 }
@@ -47,6 +51,9 @@ func (s *study) outside() []string {
 	list := []string{fmt.Sprintf("prolog %s, epilog %s", short(float64(o.prolog)), short(float64(o.epilog)))}
 	if o.epilog > 0 && o.straggle > 0 {
 		list[0] += fmt.Sprintf("; %g %% of epilogs take %s more on average", 100*o.straggle, short(float64(o.straggler)))
+	}
+	if o.share {
+		list = append(list, fmt.Sprintf("Jobs share nodes. What is said of nodes is by cores: a node-hour is %s.", lines.Count(o.cores, "core-hour")))
 	}
 	if whole, partial := s.held(wholeJob), s.held(partialRelease); s.offered > 0 && !s.uneven() {
 		list = append(list, fmt.Sprintf("load with prologs and epilogs: %.2f with whole-job release, %.2f with partial", whole, partial))

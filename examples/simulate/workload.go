@@ -16,7 +16,7 @@ type arrival struct {
 	submit seconds
 	run    seconds // how long it runs
 	limit  seconds // how long it says that it runs at most; 0: not known
-	size   int     // nodes; in a trace, processors
+	size   int     // nodes, or cores where jobs share nodes; in a trace, processors
 	user   uint32
 	fails  bool // it exits with 1
 }
@@ -26,7 +26,8 @@ type arrival struct {
 func draw(o *options, rng *rand.Rand) []arrival {
 	jobs := make([]arrival, o.jobs)
 	at := 0.0
-	top := math.Log2(float64(o.maxSize))
+	most := o.maxSize * o.units()
+	top := math.Log2(float64(most))
 	for i := range jobs {
 		size := int(math.Round(math.Exp2(rng.Float64() * rng.Float64() * top)))
 		if rng.IntN(4) > 0 {
@@ -34,7 +35,7 @@ func draw(o *options, rng *rand.Rand) []arrival {
 		}
 		run := math.Exp(rng.NormFloat64()*1.2) * float64(o.runtime)
 		jobs[i] = arrival{
-			submit: seconds(at), run: min(max(1, seconds(run)), o.maxRuntime), size: min(max(1, size), o.maxSize),
+			submit: seconds(at), run: min(max(1, seconds(run)), o.maxRuntime), size: min(max(1, size), most),
 			user: uint32(1000 + rng.IntN(50)), fails: rng.Float64() < o.fail,
 		}
 		// People ask for round times, and for more than they need.
@@ -54,13 +55,14 @@ func roundUp(t seconds) seconds {
 	return (t + 3599) / 3600 * 3600
 }
 
-// fromTrace makes a workload of a trace: processors become whole nodes, and unknown
-// limits the runtime times -estimate. Jobs that the machine cannot hold are left out.
+// fromTrace makes a workload of a trace: processors become whole nodes, or cores where jobs
+// share nodes, and unknown limits the runtime times -estimate. Jobs that the machine cannot hold are left out.
 func fromTrace(t *trace, o *options) (jobs []arrival) {
 	for i, j := range t.jobs {
-		j.size = (j.size + o.cores - 1) / o.cores
-		if j.size > o.nodes {
-			t.skip(t.lines[i], fmt.Errorf("%d nodes, more than the machine has", j.size))
+		per := o.cores / o.units() // processors
+		j.size = (j.size + per - 1) / per
+		if j.size > o.nodes*o.units() {
+			t.skip(t.lines[i], fmt.Errorf("%d %s, more than the machine has", j.size, o.unit()))
 			continue
 		}
 		if j.limit == 0 {
@@ -71,9 +73,9 @@ func fromTrace(t *trace, o *options) (jobs []arrival) {
 	return jobs
 }
 
-// loadOf returns the offered load: the node-seconds that the jobs run, by those that
+// loadOf returns the offered load: the unit-seconds that the jobs run, by those that
 // the machine has while they arrive. It is 0 where all arrive at once.
-func loadOf(jobs []arrival, nodes int) float64 {
+func loadOf(jobs []arrival, units int) float64 {
 	work := 0.0
 	for _, j := range jobs {
 		work += float64(j.run) * float64(j.size)
@@ -82,15 +84,15 @@ func loadOf(jobs []arrival, nodes int) float64 {
 	if span == 0 {
 		return 0
 	}
-	return work / span / float64(nodes)
+	return work / span / float64(units)
 }
 
 // rescale moves the arrivals so that the offered load is as wanted.
-func rescale(jobs []arrival, nodes int, load float64) {
+func rescale(jobs []arrival, units int, load float64) {
 	first := jobs[0].submit
 	factor := 1.0
 	if load > 0 {
-		factor = loadOf(jobs, nodes) / load
+		factor = loadOf(jobs, units) / load
 	}
 	for i := range jobs {
 		jobs[i].submit = seconds(math.Round(float64(jobs[i].submit-first) * factor))
