@@ -17,7 +17,7 @@ func TestSpread(t *testing.T) {
 func TestShort(t *testing.T) {
 	for s, want := range map[float64]string{
 		0: "0s", 0.25: "0.2s", 9.5: "9.5s", 59: "59s", 60: "1m", 61: "1m01s", 3599: "59m59s", 3600: "1h", 7265: "2h01m",
-		2 * 86400: "2d", 3*86400 + 7200: "3d02h", 3599.7: "1h",
+		2 * 86400: "2d", 3*86400 + 7200: "3d02h", 3599.7: "1h", 0.04: "0s",
 	} {
 		require.Equal(t, want, short(s))
 	}

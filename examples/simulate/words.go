@@ -131,6 +131,8 @@ func (s *study) note() string {
 func short(s float64) string {
 	n := int64(math.Round(s))
 	switch {
+	case s < 0.05:
+		return "0s"
 	case s < 10 && s != math.Round(s):
 		return fmt.Sprintf("%.1fs", s)
 	case n < 60:
