@@ -290,31 +290,7 @@ func (a *manager) describe(v joblife.View) wire.JobInfo {
 	return describe(v)
 }
 
-func describe(v joblife.View) wire.JobInfo {
-	job := v.Job()
-	info := wire.JobInfo{ID: v.ID(), UserID: v.UserID(), State: v.State().String(), Urgency: job.Urgency(), Started: job.Started()}
-	if info.State != jobstate.StateInactive.String() {
-		info.Waiting = job.Waiting()
-	}
-	if spec := v.Jobspec(); spec != nil {
-		info.Name = spec.Name()
-	}
-	if r, ok := v.Result(); ok {
-		info.Result = r.String()
-	}
-	if r := v.R(); r != nil {
-		info.Ranks = r.Ranks()
-		info.NNodes = uint64(info.Ranks.Len())
-	}
-	info.Submit, _ = job.Entered(jobstate.StateNew)
-	info.Run, _ = job.Entered(jobstate.StateRun)
-	info.Cleanup, _ = job.Entered(jobstate.StateCleanup)
-	info.Inactive, _ = job.Entered(jobstate.StateInactive)
-	if status, ok := job.WaitStatus(); ok {
-		info.Status = &status
-	}
-	return info
-}
+func describe(v joblife.View) wire.JobInfo { return wire.Describe(v.Job(), v.Jobspec(), v.R()) }
 
 func holder(h joblife.Holder) wire.Holder {
 	what := h.Kind.String()

@@ -24,9 +24,12 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
 )
 
 // BeatEvery is the time between two beats of a manager and of a node.
@@ -190,6 +193,7 @@ type JobInfo struct {
 	Urgency  int                `json:"urgency"`
 	Started  bool               `json:"started,omitempty"` // its shells run, or ran
 	NNodes   uint64             `json:"nnodes,omitempty"`
+	NCores   int64              `json:"ncores,omitempty"`
 	Ranks    *idset.Set         `json:"ranks,omitempty"`
 	Submit   eventlog.Timestamp `json:"t_submit,omitempty"`
 	Run      eventlog.Timestamp `json:"t_run,omitempty"`
@@ -197,7 +201,33 @@ type JobInfo struct {
 	Inactive eventlog.Timestamp `json:"t_inactive,omitempty"`
 	Status   *int               `json:"status,omitempty"` // the wait status
 	Holders  []Holder           `json:"holders,omitempty"`
-	Eventlog string             `json:"eventlog,omitempty"` // of the verb job
+	Eventlog string             `json:"eventlog,omitempty"` // of the verb job, and of the reader's
+}
+
+// Describe tells of a job as its log says, without Holders and Eventlog. spec and r may be nil.
+func Describe(job *jobstate.Job, spec *jobspec.Spec, r *rset.R) JobInfo {
+	info := JobInfo{ID: job.ID(), UserID: job.UserID(), State: job.State().String(), Urgency: job.Urgency(), Started: job.Started()}
+	if job.State() != jobstate.StateInactive {
+		info.Waiting = job.Waiting()
+	}
+	if spec != nil {
+		info.Name = spec.Name()
+	}
+	if result, ok := job.Result(); ok {
+		info.Result = result.String()
+	}
+	if r != nil {
+		info.Ranks = r.Ranks()
+		info.NNodes, info.NCores = uint64(info.Ranks.Len()), r.Count("core")
+	}
+	info.Submit, _ = job.Entered(jobstate.StateNew)
+	info.Run, _ = job.Entered(jobstate.StateRun)
+	info.Cleanup, _ = job.Entered(jobstate.StateCleanup)
+	info.Inactive, _ = job.Entered(jobstate.StateInactive)
+	if status, ok := job.WaitStatus(); ok {
+		info.Status = &status
+	}
+	return info
 }
 
 // A Holder says what holds nodes of a job, and since when.
