@@ -47,7 +47,8 @@ type Config struct {
 type Metrics interface {
 	Active(epoch uint64) // this manager is active; 0: it is not
 	Appended(records, bytes int, took time.Duration)
-	Followed(seq uint64)
+	Fenced()            // an append was refused, since another manager writes
+	Missed(rank uint32) // a node had not got an order
 }
 
 // Run is a manager until ctx ends.
@@ -265,6 +266,9 @@ func (s store) Append(records []joblife.Record) error {
 			n += len(r.Data)
 		}
 		s.m.Appended(len(records), n, time.Since(began))
+	}
+	if s.m != nil && errors.Is(err, engine.ErrFenced) {
+		s.m.Fenced()
 	}
 	return err
 }

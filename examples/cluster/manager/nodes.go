@@ -126,6 +126,9 @@ func (a *manager) up(msg *nats.Msg) {
 		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in && len(u.Tasks) == 0:
 			if u.Got < l.before {
 				a.lose(x, rank, l, "it missed an order")
+				if a.Metrics != nil {
+					a.Metrics.Missed(rank)
+				}
 			}
 			l.before = l.out
 		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in+1 && len(u.Tasks) > 0:

@@ -369,6 +369,6 @@ func (a *manager) status(m *joblife.Manager) *wire.Status {
 	defer a.mu.Unlock()
 	return &wire.Status{
 		Holder: a.Engine.Name(), Epoch: a.epoch, Down: uint64(a.out.Len()), Up: uint64(a.Nodes.Ranks().Len() - a.out.Len()),
-		Seq: a.last(), Drained: uint64(len(a.drain.Ranks)), Jobs: jobs, Inputs: loopStats.Inputs, Commits: loopStats.Commits,
+		Seq: a.last(), Drained: uint64(len(a.drain.Ranks)), Jobs: jobs, Inputs: loopStats.Inputs, Refused: loopStats.Refused, Commits: loopStats.Commits,
 	}
 }

@@ -259,6 +259,7 @@ type Status struct {
 	Drained uint64         `json:"drained"`
 	Jobs    map[string]int `json:"jobs"` // by state
 	Inputs  uint64         `json:"inputs"`
+	Refused uint64         `json:"refused"` // inputs
 	Commits uint64         `json:"commits"`
 	// Standbys are the managers that stand by, in the order of their names.
 	Standbys []Standby `json:"standbys,omitempty"`
