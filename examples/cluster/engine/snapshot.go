@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/joblife/joblife"
@@ -17,6 +17,7 @@ const snapshotKey = "snapshot"
 // A snapshot says where the records are that replace those up to Seq.
 type snapshot struct {
 	Seq   uint64 `json:"seq"`
+	Who   string `json:"who"`   // made it, as its messages say
 	First uint64 `json:"first"` // of its messages
 	Last  uint64 `json:"last"`
 }
@@ -24,7 +25,7 @@ type snapshot struct {
 // Snapshot calls add with the records of the latest snapshot, and returns the sequence after which the
 // log goes on: 0 if there is none.
 func (e *Engine) Snapshot(ctx context.Context, add func(joblife.Record) error) (seq uint64, err error) {
-	s, err := e.snapshot(ctx)
+	s, _, err := e.snapshot(ctx)
 	if err != nil || s.Seq == 0 {
 		return 0, err
 	}
@@ -37,8 +38,8 @@ func (e *Engine) Snapshot(ctx context.Context, add func(joblife.Record) error) (
 		if err != nil {
 			return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
 		}
-		if msg.Subject != e.Subject("snap", s.Seq) {
-			continue // of another that was being written
+		if msg.Subject != e.Subject("snap", s.Seq) || msg.Header.Get(headerWho) != s.Who {
+			continue // of another that was being made
 		}
 		all, err := records(msg.Data)
 		if err != nil {
@@ -53,34 +54,31 @@ func (e *Engine) Snapshot(ctx context.Context, add func(joblife.Record) error) (
 	return s.Seq, nil
 }
 
-func (e *Engine) snapshot(ctx context.Context) (s snapshot, err error) {
-	entry, err := e.kv.Get(ctx, snapshotKey)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return s, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(entry.Value(), &s)
+func (e *Engine) snapshot(ctx context.Context) (s snapshot, revision uint64, err error) {
+	text, revision, err := e.Get(ctx, snapshotKey)
+	if err == nil && text != nil {
+		err = json.Unmarshal(text, &s)
 	}
 	if err != nil {
-		return s, fmt.Errorf("engine: snapshot: %w", err)
+		return s, 0, fmt.Errorf("engine: snapshot: %w", err)
 	}
-	return s, nil
+	return s, revision, nil
 }
 
 // Compact stores records that replace those of the log up to seq, and removes those of the log
-// up to the snapshot before: whoever reads that one now goes on without a gap. One process at a
-// time may do so; another one's snapshot is not overwritten by an older one.
+// up to the snapshot before: whoever reads that one now goes on without a gap. Several processes
+// may do so: the error is ErrLost if another one has made a snapshot meanwhile, which counts then.
 func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.Record]) error {
-	before, err := e.snapshot(ctx)
+	before, revision, err := e.snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	if seq <= before.Seq {
 		return nil
 	}
-	s, text := snapshot{Seq: seq}, []byte(nil)
+	s, text := snapshot{Seq: seq, Who: e.name}, []byte(nil)
 	flush := func() error {
-		ack, err := e.js.Publish(ctx, e.Subject("snap", seq), text)
+		ack, err := e.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject("snap", seq), Data: text, Header: nats.Header{headerWho: {e.name}}})
 		if err != nil {
 			return err
 		}
@@ -109,7 +107,7 @@ func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.R
 	}
 	value, err := json.Marshal(s)
 	if err == nil {
-		_, err = e.kv.Put(ctx, snapshotKey, value)
+		_, err = e.Update(ctx, snapshotKey, value, revision)
 	}
 	if err == nil && before.Seq > 0 {
 		err = e.stream.Purge(ctx, jetstream.WithPurgeSequence(before.Seq+1))
