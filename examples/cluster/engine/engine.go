@@ -113,7 +113,7 @@ func (e *Engine) make(ctx context.Context, cfg Config) error {
 	for _, s := range []jetstream.StreamConfig{
 		{Name: i.Log(), Subjects: []string{i.Subject("log", ">")}, DenyDelete: true, MaxBytes: maxBytes},
 		{Name: i.Snapshots(), Subjects: []string{i.Subject("snap", ">")}, MaxBytes: -1},
-		{Name: i.Archive(), Subjects: []string{i.Subject("archive", ">")}, MaxBytes: -1, MaxMsgsPerSubject: 1},
+		{Name: i.Archive(), Subjects: []string{i.Subject("archive", ">")}, MaxBytes: -1, MaxMsgsPerSubject: 1, AllowAtomicPublish: true},
 	} {
 		s.Discard, s.AllowDirect, s.Replicas = jetstream.DiscardNew, true, replicas
 		if _, err := e.js.CreateStream(ctx, s); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {

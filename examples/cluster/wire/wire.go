@@ -1,7 +1,9 @@
 // Package wire has what the roles of a cluster say to each other, and on which subjects. All
 // messages are JSON. I is the name of the instance, such as "main".
 //
-//	jl.I.req.UID.VERB[.ARG]  a request of a user; the server's permissions prove UID
+//	jl.I.req.UID.VERB        a request of a user to the manager; the server's permissions prove UID
+//	jl.I.req.UID.output.RANK its request to a node, and
+//	jl.I.req.UID.reader.VERB to a reader: without one, the server says at once that nobody answers
 //	jl.I.up.RANK             what a node says: an Up
 //	jl.I.do.RANK             what the active manager says to a node: a Do
 //	jl.I.epoch               the active manager lives: a Beat, each BeatEvery
@@ -142,12 +144,25 @@ type Beat struct {
 	Holder string `json:"holder"`
 }
 
-// An Archived is a job that has ended.
+// An Archived is a job that has ended, with its eventlog.
 type Archived struct {
-	ID       jobid.ID        `json:"id"`
-	Jobspec  json.RawMessage `json:"jobspec"`
-	R        json.RawMessage `json:"R,omitempty"`
-	Eventlog string          `json:"eventlog"`
+	JobInfo
+	Jobspec json.RawMessage `json:"jobspec,omitempty"` // as it was submitted
+	R       json.RawMessage `json:"R,omitempty"`
+}
+
+// Cut leaves out the middle of an eventlog that is longer than n bytes, by whole lines. An entry
+// of the name "cut" says so.
+func (a *Archived) Cut(n int) {
+	if len(a.Eventlog) <= n {
+		return
+	}
+	head := strings.LastIndexByte(a.Eventlog[:n/2], '\n') + 1
+	tail := len(a.Eventlog) - n/2
+	tail += strings.IndexByte(a.Eventlog[tail:], '\n') + 1
+	note, _ := eventlog.AppendEntry(nil, eventlog.Entry{Timestamp: max(a.Inactive, 1), Name: "cut",
+		Context: fmt.Appendf(nil, `{"bytes":%d}`, tail-head)})
+	a.Eventlog = a.Eventlog[:head] + string(note) + a.Eventlog[tail:]
 }
 
 // Protocol is the version of what is said here. A request of another one is refused.
@@ -167,6 +182,19 @@ type Request struct {
 	Force    bool            `json:"force,omitempty"`
 	MaxAge   *fsd.Duration   `json:"max_age,omitempty"`
 	MaxCount *int            `json:"max_count,omitempty"`
+
+	// Which jobs that are over: see Matches.
+	User   *uint32            `json:"user,omitempty"`
+	Since  eventlog.Timestamp `json:"since,omitempty"` // when they ended
+	Name   string             `json:"name,omitempty"`
+	Result string             `json:"result,omitempty"`
+}
+
+// Matches reports whether a job is one of those that the request asks for. What the request
+// does not name matches.
+func (r *Request) Matches(j *JobInfo) bool {
+	return (r.User == nil || *r.User == j.UserID) && (r.Since == 0 || j.Inactive >= r.Since) &&
+		(r.Name == "" || r.Name == j.Name) && (r.Result == "" || r.Result == j.Result)
 }
 
 // An Answer is what is answered. Error says why a request is refused; then the rest is empty.
@@ -276,3 +304,9 @@ var Verbs = map[string]bool{
 	"submit": false, "cancel": false, "urgency": false, "wait": false, "jobs": false, "job": false, "nodes": false,
 	"status": false, "drain": true, "resume": true, "purge": true, "takeover": true,
 }
+
+// The verbs of a reader. Both answer a guest only with its own jobs.
+const (
+	VerbHistory  = "history"  // jobs that are over, the last one first
+	VerbArchived = "archived" // one job that is over, with its eventlog
+)
