@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/manager"
+	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/node"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proctest"
@@ -44,7 +45,8 @@ type world struct {
 	cfg joblife.Config
 	n   uint32
 	*client.Client
-	names int
+	names   int
+	metrics *metrics.Set
 }
 
 func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
@@ -52,7 +54,7 @@ func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: filepath.Join(dir, "nats")}, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	w := &world{TB: t, url: s.ClientURL(), dir: dir, n: nodes}
+	w := &world{TB: t, url: s.ClientURL(), dir: dir, n: nodes, metrics: metrics.New()}
 	w.log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	w.cfg = joblife.Config{Owner: uint32(os.Getuid()), Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -97,7 +99,7 @@ func (w *world) manager() func() {
 	return w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
 		nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, w.n-1), Children: map[string]*idset.Set{"core": idset.Range(0, 1)}}}})
 		require.NoError(w, err)
-		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log,
+		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log, Metrics: w.metrics.Manager(e.Name()),
 			NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} }})
 	})
 }
