@@ -7,7 +7,7 @@
 //	manager  publishes log, do, epoch, event, ping; writes the lease; makes the streams and
 //	         purges the log; hears req, up, epoch, ping
 //	reader   reads the streams; writes snap and archive; purges the streams; hears epoch and
-//	         the requests of ReaderVerbs
+//	         req.*.reader.*
 //	node     publishes up.RANK; hears do.RANK, epoch and req.*.output.RANK
 //	user     publishes req.UID.>; hears event.UID.> and the own inbox
 //

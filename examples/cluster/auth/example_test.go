@@ -68,9 +68,9 @@ func example() error {
 	if err != nil {
 		return err
 	}
-	if _, err := reader.Subscribe(instance.Subject("req", "*", "jobs"), func(m *nats.Msg) {
+	if _, err := reader.Subscribe(instance.Subject("req", "*", wire.ReaderVerb, "history"), func(m *nats.Msg) {
 		var uid uint32
-		if _, err := fmt.Sscanf(m.Subject, instance.Subject("req.%d.jobs"), &uid); err != nil {
+		if _, err := fmt.Sscanf(m.Subject, instance.Subject("req.%d.reader"), &uid); err != nil {
 			return
 		}
 		if wire.Reply(uid, m.Reply) && limiter.Allow(uid, time.Now()) {
@@ -88,7 +88,7 @@ func example() error {
 		return err
 	}
 	defer user.Close()
-	m, err := user.Request(instance.Subject("req", 1001, "jobs"), nil, 10*time.Second)
+	m, err := user.Request(instance.Subject("req", 1001, wire.ReaderVerb, "history"), nil, 10*time.Second)
 	if err != nil {
 		return err
 	}

@@ -66,15 +66,15 @@ func TestAFloodLeavesOthersServed(t *testing.T) {
 		require.NoError(t, err)
 		server, bad, good := strict.client(t, Reader()), strict.client(t, User(1)), strict.client(t, User(10))
 		worked := 0 // until the other is served
-		s := server.listen(inst.Subject("req", "*", "jobs"))
+		s := server.listen(inst.Subject("req", "*", "reader.history"))
 		answer := good.listen(good.NewInbox())
 
 		start := time.Now()
 		for range flood {
-			require.NoError(t, bad.PublishMsg(&nats.Msg{Subject: inst.Subject("req", 1, "jobs"), Reply: "_INBOX.1.x"}))
+			require.NoError(t, bad.PublishMsg(&nats.Msg{Subject: inst.Subject("req", 1, "reader.history"), Reply: "_INBOX.1.x"}))
 		}
 		require.NoError(t, bad.flush())
-		good.send(inst.Subject("req", 10, "jobs"), answer.Subject, "")
+		good.send(inst.Subject("req", 10, "reader.history"), answer.Subject, "")
 		for {
 			m := server.hear(s)
 			uid := uint32(1)

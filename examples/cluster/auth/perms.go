@@ -23,9 +23,6 @@ const inboxes = "_INBOX."
 // OutputVerb is what a user asks of a node, with the rank of it as the argument.
 const OutputVerb = "output"
 
-// ReaderVerbs are what the reader answers; the manager answers the others.
-func ReaderVerbs() []string { return []string{"jobs", "job", "log", "history", "page"} }
-
 // permissions is all that the server lets a role do. It puts the rank of a node and the uid of a
 // user for name.
 func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
@@ -53,10 +50,7 @@ func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
 		pub.Add(reads(bucket)...)
 		pub.Add("$KV."+i.Bucket()+".snapshot", "$JS.API.STREAM.PURGE."+i.Log())
 		pub.Add("$JS.API.STREAM.PURGE."+i.Snapshots(), "$JS.API.STREAM.PURGE."+i.Archive())
-		sub.Add(i.Subject("epoch"), Reader().inbox()+".>")
-		for _, verb := range ReaderVerbs() {
-			sub.Add(i.Subject("req", "*", verb), i.Subject("req", "*", verb, ">"))
-		}
+		sub.Add(i.Subject("epoch"), i.Subject("req", "*", wire.ReaderVerb, "*"), Reader().inbox()+".>")
 	case roleNode:
 		pub.Add(i.Subject("up", name), answers)
 		sub.Add(i.Subject("do", name), i.Subject("epoch"), i.Subject("req", "*", OutputVerb, name))

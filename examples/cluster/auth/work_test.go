@@ -139,8 +139,8 @@ func TestANodeDoesItsWork(t *testing.T) {
 
 func TestAUserIsServed(t *testing.T) {
 	for verb, by := range map[string]ID{
-		"submit": Manager(), "cancel.f1": Manager(), "jobs": Reader(), "job.f1": Reader(),
-		"log.f1.follow": Reader(), "history": Reader(), "page": Reader(), OutputVerb + ".1": Node(1),
+		"submit": Manager(), "cancel": Manager(), "jobs": Manager(),
+		wire.ReaderVerb + "." + wire.VerbHistory: Reader(), wire.ReaderVerb + "." + wire.VerbArchived: Reader(), OutputVerb + ".1": Node(1),
 	} {
 		t.Run(by.String()+" answers "+verb, func(t *testing.T) {
 			server, user := strict.client(t, by), strict.client(t, User(10))
@@ -175,7 +175,7 @@ func TestAUserIsServed(t *testing.T) {
 func TestTheDeputyIsNotConfused(t *testing.T) {
 	for _, deputy := range []ID{Manager(), Reader(), Node(1)} {
 		for _, careful := range []bool{true, false} {
-			verb := map[ID]string{Manager(): "submit", Reader(): "jobs", Node(1): OutputVerb + ".1"}[deputy]
+			verb := map[ID]string{Manager(): "submit", Reader(): "reader.history", Node(1): OutputVerb + ".1"}[deputy]
 			server, user, victim := strict.client(t, deputy), strict.client(t, User(1)), strict.client(t, User(10))
 			asked := server.listen(inst.Subject("req", "*", verb))
 			inbox := victim.listen(wire.Inbox(10) + ".x")
@@ -194,9 +194,9 @@ func TestTheDeputyIsNotConfused(t *testing.T) {
 // server stops what is no inbox of a user.
 func TestAHastyDeputySpeaksOnlyToUsers(t *testing.T) {
 	server := strict.client(t, Reader())
-	asked := server.listen(inst.Subject("req", "*", "jobs"))
+	asked := server.listen(inst.Subject("req", "*", "reader.history"))
 	for _, reply := range []string{inst.Subject("log.rec"), inst.Subject("do", 2), inst.Subject("up", 2), inst.Subject("req", 10, "submit"), "_INBOX_manager.x"} {
-		strict.client(t, User(1)).send(inst.Subject("req", 1, "jobs"), reply, "")
+		strict.client(t, User(1)).send(inst.Subject("req", 1, "reader.history"), reply, "")
 		require.NoError(t, server.hear(asked).Respond(nil))
 		require.NoError(t, server.flush())
 		require.Equal(t, 0, within(patience, func() bool { return strings.Contains(server.refusals(), `"`+reply+`"`) }), reply)

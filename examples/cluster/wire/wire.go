@@ -305,8 +305,10 @@ var Verbs = map[string]bool{
 	"status": false, "drain": true, "resume": true, "purge": true, "takeover": true,
 }
 
-// The verbs of a reader. Both answer a guest only with its own jobs.
+// ReaderVerb is what a user asks of a reader, with one of the others as the argument. Both
+// answer a guest only with its own jobs.
 const (
+	ReaderVerb   = "reader"
 	VerbHistory  = "history"  // jobs that are over, the last one first
 	VerbArchived = "archived" // one job that is over, with its eventlog
 )
