@@ -127,12 +127,13 @@ fuzz:
 examples:
 	@.ci/examples
 
-# Opens the page of examples/simulate in a headless browser, at three widths, in light and dark.
+# Opens the pages of examples/simulate and examples/cluster in a headless browser, at two or three widths, in light and dark.
 BROWSER ?= chromium
 
 .PHONY: browser
 browser:
 	JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v ./examples/simulate
+	cd examples/cluster && GOWORK=off JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v .
 
 # That all sides of the comparison with other libraries agree. To compare: go test -bench .
 .PHONY: peers

@@ -34,6 +34,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proc"
 	"github.com/joblife/joblife/idset"
@@ -62,6 +63,8 @@ type program struct {
 	json bool
 	log  *slog.Logger
 	name string // of this process, never used before
+
+	metrics *metrics.Set // nil: nobody looks
 }
 
 // A command is a word after cluster.
@@ -80,6 +83,7 @@ func init() {
 		"nats":       {"[NAME]", "run a server: the one of the instance, or one of several", serveNATS},
 		"manager":    {"", "run a manager: active, or standing by", runManager},
 		"node":       {"RANKS", "run a node, or several", runNode},
+		"reader":     {"", "run a reader: archive, snapshots, history, web page and metrics", runReader},
 		"submit":     {"COMMAND...", "submit a job, and print its id", submit},
 		"run":        {"COMMAND...", "run a job, with its output and exit status", run},
 		"jobs":       {"", "list jobs", jobs},

@@ -23,6 +23,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/manager"
+	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/node"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/sched"
@@ -31,6 +32,7 @@ import (
 // up starts an instance on this machine.
 func up(p *program) func(context.Context) error {
 	makes := p.instance()
+	read := p.readerFlags()
 	return func(ctx context.Context) error {
 		err := p.read()
 		if errors.Is(err, fs.ErrNotExist) {
@@ -46,6 +48,7 @@ func up(p *program) func(context.Context) error {
 		}
 		defer s.WaitForShutdown()
 		defer s.Shutdown()
+		p.metrics = metrics.New()
 		managers := []string{"manager-1", "manager-2"}
 		if p.Store != "" {
 			managers = managers[:1]
@@ -55,6 +58,9 @@ func up(p *program) func(context.Context) error {
 		}
 		for rank := range p.R.Ranks().All() {
 			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, false) })
+		}
+		if p.Store == "" {
+			all.Go(func() error { return read(ctx, p.as("reader")) })
 		}
 		fmt.Printf("cluster: %d nodes at %s; cluster run hostname runs a job on one\n", p.R.Ranks().Len(), p.URL)
 		err = all.Wait()
@@ -182,7 +188,18 @@ func serveNATS(p *program) func(context.Context) error {
 	}
 }
 
-func runManager(p *program) func(context.Context) error { return p.manager }
+func runManager(p *program) func(context.Context) error {
+	at := p.String("http", "", "the `address` of /metrics, plain HTTP; empty: none")
+	return func(ctx context.Context) error {
+		if *at != "" {
+			p.metrics = metrics.New()
+			if err := serveMetrics(ctx, *at, p.metrics); err != nil {
+				return err
+			}
+		}
+		return p.manager(ctx)
+	}
+}
 
 func (p *program) manager(ctx context.Context) (err error) {
 	cfg := manager.Config{
@@ -211,6 +228,9 @@ func (p *program) manager(ctx context.Context) (err error) {
 		return err
 	}
 	defer cfg.Users.Close()
+	if p.metrics != nil {
+		cfg.Metrics = p.metrics.Manager(p.name)
+	}
 	return manager.Run(ctx, cfg)
 }
 

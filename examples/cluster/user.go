@@ -237,21 +237,6 @@ func (p *program) id() (jobid.ID, error) {
 	return jobid.Parse(p.Arg(0))
 }
 
-func jobs(p *program) func(context.Context) error {
-	all := p.Bool("a", false, "also jobs of others, and those that are over")
-	limit := p.Int("limit", 100, "with -a: how many that are over")
-	return p.asks(func(ctx context.Context, c *client.Client) error {
-		answer, err := c.Ask(ctx, "jobs", wire.Request{All: *all, Limit: *limit})
-		if err != nil {
-			return err
-		}
-		if p.json {
-			return json.NewEncoder(os.Stdout).Encode(answer.Jobs)
-		}
-		return printJobs(answer.Jobs)
-	})
-}
-
 func printJobs(list []wire.JobInfo) error {
 	rows := [][]string{{"JOBID", "USER", "NAME", "ST", "NNODES", "TIME", "INFO"}}
 	for _, j := range list {
@@ -267,7 +252,11 @@ func printJobs(list []wire.JobInfo) error {
 // short is the state or result of a job, as flux jobs has them.
 func short(j wire.JobInfo) string {
 	if j.Result != "" && j.Inactive > 0 {
-		return map[string]string{"COMPLETED": "CD", "FAILED": "F", "CANCELED": "CA", "TIMEOUT": "TO"}[j.Result]
+		for short, result := range results {
+			if result == j.Result {
+				return short
+			}
+		}
 	}
 	return j.State[:1]
 }
@@ -310,7 +299,7 @@ func job(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		j, err := c.Job(ctx, id)
+		j, err := p.job(ctx, c, id)
 		if err != nil {
 			return err
 		}
@@ -389,9 +378,9 @@ func output(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		j, err := c.Job(ctx, id)
+		j, err := p.job(ctx, c, id)
 		if err == nil && j.Ranks == nil {
-			err = fmt.Errorf("job %v has no nodes, or the manager does not know them any more", id)
+			err = fmt.Errorf("job %v has no nodes, or it is not known which", id)
 		}
 		if err != nil {
 			return err

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/cookiejar"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// probe looks, in the browser, for what a visitor stumbles over.
+const probe = `<script>
+const faults = [], fault = text => { if (faults.length < 20) faults.push(text); };
+const light = color => {
+  const [r, g, b] = color.match(/[\d.]+/g).slice(0, 3).map(v => { v /= 255; return v > 0.03928 ? Math.pow((v + 0.055) / 1.055, 2.4) : v / 12.92; });
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+};
+const paper = light(getComputedStyle(document.body).backgroundColor);
+const contrast = color => { const a = light(color); return (Math.max(a, paper) + 0.05) / (Math.min(a, paper) + 0.05); };
+let seen = 0;
+for (const e of document.querySelectorAll("h1, h2, p, a, td, th, dt, dd, span, small, svg")) {
+  const box = e.getBoundingClientRect(), style = getComputedStyle(e), what = e.tagName + " " + e.textContent.slice(0, 40);
+  if (box.width === 0) continue;
+  seen++;
+  if (box.right > innerWidth + 0.5 || box.left < -0.5) fault("cut off: " + what);
+  if (e.tagName === "svg" ? box.height < 15 || box.width < 150 : parseFloat(style.fontSize) < 12) fault("small: " + what);
+  if (e.tagName !== "svg" && contrast(style.color) < 4.5) fault("pale: " + what);
+}
+for (const e of document.querySelectorAll("rect, path.use")) if (contrast(getComputedStyle(e).fill) < 3) fault("pale: " + e.getAttribute("class"));
+parent.postMessage({seen, faults, dark: paper < 0.1, width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth}, "*");
+</script>`
+
+// frame shows a page in a frame: a window is never narrower than 500 pixels.
+const frame = `<iframe src="page.html" style="border: 0; width: %dpx; height: 3000px"></iframe>
+<script>addEventListener("message", e => { document.body.dataset.seen = JSON.stringify(e.data); });</script>`
+
+// Opens the pages in the browser that JOBLIFE_BROWSER names: "make browser".
+func TestAVisitorInTheBrowserStumblesOverNothing(t *testing.T) {
+	browser := os.Getenv("JOBLIFE_BROWSER")
+	if browser == "" {
+		t.Skip(`JOBLIFE_BROWSER is not set: "make browser" sets it to chromium`)
+	}
+	w, ctx := begin(t, 4, allActions), within(t)
+	w.nodes()
+	at := w.page(ctx)
+	over := w.submit(ctx, "over", 2, "sleep 0.2; exit 3")
+	_, err := w.Wait(ctx, over)
+	require.NoError(t, err)
+	spec, err := jobspec.New(jobspec.Job{Nodes: 2, Exclusive: true, Command: []string{"sh", "-c", w.waiting()}, Name: strings.Repeat("long", 20)})
+	require.NoError(t, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	answer, err := w.Ask(ctx, "submit", wire.Request{Key: "runs", Jobspec: text})
+	require.NoError(t, err)
+	runs := answer.ID
+	_, err = w.Started(ctx, runs)
+	require.NoError(t, err)
+	w.submit(ctx, "waits", 4, "true")
+	_, err = w.Ask(ctx, "drain", wire.Request{Ranks: idset.Of(3), Note: "a " + strings.Repeat("very ", 20) + strings.Repeat("long", 20) + " reason"})
+	require.NoError(t, err)
+	w.history(ctx, 1)
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	owner := &http.Client{Jar: jar}
+	get(owner, at+"/?token=secret")
+	dir := t.TempDir()
+	_, style := get(owner, at+"/page.css")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "page.css"), []byte(style), 0o600))
+	for name, c := range map[string]struct {
+		client    *http.Client
+		path      string
+		has       string
+		wantWords int
+	}{
+		"home": {owner, "/", "drained", 60}, "over": {owner, "/job/" + over.String(), "clean-up", 60},
+		"runs": {owner, "/job/" + runs.String(), "held by", 40}, "stranger": {http.DefaultClient, "/", "over", 15},
+	} {
+		var page string
+		w.eventually(func() bool {
+			_, page = get(c.client, at+c.path)
+			return strings.Contains(page, c.has)
+		}, "%s", name)
+		page = strings.NewReplacer(`"/page.css"`, `"page.css"`, `<script src="/page.js" defer></script>`, "").Replace(page)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "page.html"), []byte(page+probe), 0o600))
+		for _, width := range []int{400, 1400} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "frame.html"), fmt.Appendf(nil, frame, width), 0o600))
+			for value, scheme := range []string{"dark", "light"} {
+				t.Run(fmt.Sprint(name, " ", width, " ", scheme), func(t *testing.T) {
+					arguments := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+						"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
+						"--virtual-time-budget=5000", "--window-size=1500,3100", fmt.Sprintf("--blink-settings=preferredColorScheme=%d", value)}
+					if shots := os.Getenv("JOBLIFE_SHOTS"); shots != "" {
+						arguments = append(arguments, "--screenshot="+filepath.Join(shots, fmt.Sprint(name, width, scheme, ".png")))
+					}
+					dom, err := exec.Command(browser, append(arguments, "--dump-dom", "file://"+filepath.Join(dir, "frame.html"))...).Output()
+					require.NoError(t, err)
+					found := regexp.MustCompile(`data-seen="([^"]*)"`).FindSubmatch(dom)
+					require.NotNil(t, found, "%s", bytes.TrimSpace(dom))
+					var seen struct {
+						Faults                []string
+						Seen, Width, Overflow int
+						Dark                  bool
+					}
+					require.NoError(t, json.Unmarshal([]byte(html.UnescapeString(string(found[1]))), &seen))
+					require.Equal(t, width, seen.Width)
+					require.Equal(t, scheme == "dark", seen.Dark)
+					require.LessOrEqual(t, seen.Overflow, 0)
+					require.Empty(t, seen.Faults)
+					require.GreaterOrEqual(t, seen.Seen, c.wantWords)
+				})
+			}
+		}
+	}
+}

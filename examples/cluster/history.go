@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+func jobs(p *program) func(context.Context) error {
+	all := p.Bool("a", false, "also jobs of others, and those that are over")
+	over := p.overFlags()
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		r, err := over()
+		if err != nil {
+			return err
+		}
+		answer, err := c.Ask(ctx, "jobs", wire.Request{All: *all, Limit: r.Limit})
+		if err == nil && *all {
+			answer.Jobs, err = history(ctx, c, r, answer.Jobs)
+		}
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return json.NewEncoder(os.Stdout).Encode(answer.Jobs)
+		}
+		return printJobs(answer.Jobs)
+	})
+}
+
+// results are those of a job, by what flux jobs calls them.
+var results = map[string]string{"CD": "COMPLETED", "F": "FAILED", "CA": "CANCELED", "TO": "TIMEOUT"}
+
+// overFlags defines which jobs that are over a list has.
+func (p *program) overFlags() func() (wire.Request, error) {
+	limit := p.Int("limit", 100, "with -a: how many that are over")
+	user := p.Int64("user", -1, "with -a: only those of a user; -1: of all")
+	since := p.Duration("since", 0, "with -a: only those that ended within that time; 0: whenever")
+	name := p.String("name", "", "with -a: only those of that name")
+	result := p.String("result", "", "with -a: only those that ended so: CD, F, CA or TO")
+	return func() (wire.Request, error) {
+		r := wire.Request{All: true, Limit: *limit, Name: *name, Result: cmp.Or(results[*result], *result)}
+		if *user >= 0 {
+			uid := uint32(*user)
+			r.User = &uid
+		}
+		if *since > 0 {
+			r.Since = eventlog.FromTime(time.Now().Add(-*since))
+		}
+		if *limit <= 0 {
+			return r, errors.New("-limit must be positive")
+		}
+		return r, nil
+	}
+}
+
+// history puts what a reader has of jobs that are over in place of what the manager has.
+func history(ctx context.Context, c *client.Client, r wire.Request, known []wire.JobInfo) ([]wire.JobInfo, error) {
+	archived, err := c.History(ctx, r)
+	if errors.Is(err, client.ErrNoReader) {
+		fmt.Fprintf(os.Stderr, "cluster: %v; of jobs that are over, the manager knows little\n", err)
+	} else if err != nil {
+		return nil, err
+	}
+	over := make(map[jobid.ID]bool)
+	for _, j := range archived {
+		over[j.ID] = true
+	}
+	var list []wire.JobInfo
+	for _, j := range known {
+		switch {
+		case over[j.ID]:
+		case j.Inactive == 0:
+			list = append(list, j)
+		case r.Matches(&j):
+			archived = append(archived, j)
+		}
+	}
+	slices.SortFunc(archived, func(a, b wire.JobInfo) int {
+		return cmp.Or(cmp.Compare(b.Inactive, a.Inactive), cmp.Compare(b.ID, a.ID))
+	})
+	return append(list, archived[:min(len(archived), r.Limit)]...), nil
+}
+
+// job returns a job, of a reader if it is over. The manager keeps a log of it no longer then.
+func (p *program) job(ctx context.Context, c *client.Client, id jobid.ID) (wire.JobInfo, error) {
+	j, err := c.Job(ctx, id)
+	if err != nil || j.Inactive == 0 || j.Eventlog != "" {
+		return j, err
+	}
+	archived, err := c.Archived(ctx, id)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "cluster: %v; of a job that is over, the manager knows little\n", err)
+		return j, nil
+	}
+	archived.Holders = j.Holders
+	return archived, nil
+}
