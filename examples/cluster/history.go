@@ -94,17 +94,22 @@ func history(ctx context.Context, c *client.Client, r wire.Request, known []wire
 	return append(list, archived[:min(len(archived), r.Limit)]...), nil
 }
 
-// job returns a job, of a reader if it is over. The manager keeps a log of it no longer then.
-func (p *program) job(ctx context.Context, c *client.Client, id jobid.ID) (wire.JobInfo, error) {
-	j, err := c.Job(ctx, id)
-	if err != nil || j.Inactive == 0 || j.Eventlog != "" {
-		return j, err
-	}
-	archived, err := c.Archived(ctx, id)
+// whole returns what a reader has of a job that is over, of which the manager has a summary.
+func whole(ctx context.Context, c *client.Client, j wire.JobInfo) wire.JobInfo {
+	archived, err := c.Archived(ctx, j.ID)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "cluster: %v; of a job that is over, the manager knows little\n", err)
-		return j, nil
+		return j
 	}
 	archived.Holders = j.Holders
-	return archived, nil
+	return archived
+}
+
+// jobOf returns a job with its log, of which the manager has none when the job is over.
+func jobOf(ctx context.Context, c *client.Client, id jobid.ID) (wire.JobInfo, error) {
+	j, err := c.Job(ctx, id)
+	if err == nil && j.Inactive > 0 && j.Eventlog == "" {
+		j = whole(ctx, c, j)
+	}
+	return j, err
 }

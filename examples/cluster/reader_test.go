@@ -302,6 +302,47 @@ func TestAGuestSeesItsOwnJobsThatAreOver(t *testing.T) {
 	}
 }
 
+// A manager keeps a summary of a job that is over, and so do those after it.
+func TestAReaderKnowsWhatTheNextManagerDoesNot(t *testing.T) {
+	w, ctx := begin(t, 2, perilog.Config{}), within(t)
+	stop := w.nodes()
+	id := w.submit(ctx, "a", 2, "echo $JOBLIFE_RANK; exit 7")
+	_, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	stop()
+	w.manager()
+	summary, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Nil(t, summary.Status)
+
+	all := wire.Request{All: true, Limit: 10}
+	list, err := history(ctx, w.Client, all, []wire.JobInfo{summary})
+	require.NoError(t, err)
+	require.Equal(t, []wire.JobInfo{summary}, list, "no reader runs")
+	w.reader(reader.Config{})
+	w.history(ctx, 1)
+	require.Equal(t, exitCode(7), ended(ctx, w.Client, id))
+	j, err := jobOf(ctx, w.Client, id)
+	require.NoError(t, err)
+	require.Equal(t, "0-1", j.Ranks.String())
+	require.Contains(t, j.Eventlog, `"name":"clean"`)
+
+	active, soon := wire.JobInfo{ID: 9}, wire.JobInfo{ID: 8, Inactive: eventlog.FromTime(time.Now()), Result: "CANCELED"}
+	known := []wire.JobInfo{summary, active, soon, {ID: id}} // the last one as it was before
+	list, err = history(ctx, w.Client, all, known)
+	require.NoError(t, err)
+	j.Eventlog = ""
+	require.Equal(t, []wire.JobInfo{active, soon, j}, list)
+	all.Limit = 1
+	list, err = history(ctx, w.Client, all, known)
+	require.NoError(t, err)
+	require.Equal(t, []wire.JobInfo{active, soon}, list)
+	all.Result = "FAILED"
+	list, err = history(ctx, w.Client, all, known)
+	require.NoError(t, err)
+	require.Equal(t, []wire.JobInfo{active, j}, list)
+}
+
 // page starts a reader with a web page, and returns its address.
 func (w *world) page(ctx context.Context) string {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

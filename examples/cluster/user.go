@@ -132,6 +132,9 @@ func run(p *program) func(context.Context) error {
 			_, _ = c.Ask(ctx, "cancel", wire.Request{ID: id, Note: "interrupted by its user"})
 		})()
 		info, err := c.Started(ctx, id)
+		if err == nil && info.Started && info.Ranks == nil {
+			info = whole(ctx, c, info)
+		}
 		if err == nil && info.Started {
 			err = outputs(ctx, c, info, true, *label)
 		}
@@ -204,6 +207,9 @@ func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
 	}
 	if info.Result == "COMPLETED" {
 		return nil
+	}
+	if info.Status == nil && info.Started {
+		info = whole(ctx, c, info)
 	}
 	fmt.Fprintf(os.Stderr, "cluster: job %v: %s\n", id, info.Result)
 	code := 1
@@ -299,7 +305,7 @@ func job(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		j, err := p.job(ctx, c, id)
+		j, err := jobOf(ctx, c, id)
 		if err != nil {
 			return err
 		}
@@ -378,7 +384,7 @@ func output(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		j, err := p.job(ctx, c, id)
+		j, err := jobOf(ctx, c, id)
 		if err == nil && j.Ranks == nil {
 			err = fmt.Errorf("job %v has no nodes, or it is not known which", id)
 		}
