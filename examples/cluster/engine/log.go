@@ -32,9 +32,8 @@ var (
 // Fence begins an epoch: nobody who began before can append any more. The epoch is the
 // sequence of the fence.
 func (e *Engine) Fence(ctx context.Context) (epoch uint64, err error) {
-	w := &Writer{e: e}
+	w := &Writer{e: e} // its serial stays 0, which no append has: a fence that was repeated may come late
 	err = e.retry(ctx, func(ctx context.Context) error {
-		w.serial++
 		ack, err := e.js.PublishMsg(ctx, w.message(e.Subject("log", "fence"), nil), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			epoch = ack.Sequence
