@@ -74,6 +74,13 @@ type node struct {
 // Run runs a node until ctx ends. Its tasks go on.
 func Run(ctx context.Context, cfg Config) error {
 	n := &node{Config: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
+	if !cfg.Simulate {
+		l, err := lock(cfg.Dir)
+		if err != nil {
+			return err
+		}
+		defer l.Close()
+	}
 	if err := n.open(); err != nil {
 		return err
 	}
