@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -33,4 +34,19 @@ func TestANodeRunsOnce(t *testing.T) {
 	require.ErrorContains(t, again(), "another process")
 	stop()
 	require.NoError(t, again())
+}
+
+// for ever.
+func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	w.node(0)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "node-0", "output")))
+	job, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+	require.NoError(t, err)
+	require.Equal(t, "FAILED", job.Result)
 }

@@ -271,10 +271,10 @@ func (n *node) obey(ctx context.Context) {
 }
 
 func (n *node) obeyOne(o wire.Order) error {
-	if o.Kind == exec.CommandStart && o.Job != nil && !n.Simulate {
-		if err := n.note(o.Task.Job, o.Job); err != nil {
-			return err
-		}
+	if _, known := n.runner.Last(o.Task); o.Kind == exec.CommandStart && o.Job != nil && !known && !n.Simulate {
+		n.mu.Lock()
+		n.jobs[o.Task.Job] = o.Job
+		n.mu.Unlock()
 	}
 	return n.runner.Do(exec.Command{Kind: o.Kind, Task: o.Task, Signal: o.Signal}, o.Args)
 }
@@ -287,8 +287,9 @@ func (n *node) path(id jobid.ID, suffix string) string {
 // KeepOutput is how long a node keeps the output of a job that has ended.
 const KeepOutput = 24 * time.Hour
 
-// note notes what the node has to know of a job.
+// note notes what the node has to know of a job that has started: whose it is.
 func (n *node) note(id jobid.ID, job *wire.Job) error {
+	job = &wire.Job{UserID: job.UserID}
 	text, err := json.Marshal(job)
 	if err == nil {
 		err = os.WriteFile(n.path(id, ".job"), text, 0o600)
@@ -346,6 +347,9 @@ func (n *node) prepare(task exec.Task, cmd *osexec.Cmd) error {
 	n.mu.Unlock()
 	if job == nil {
 		return errors.New("it is not known whose job it is")
+	}
+	if err := n.note(task.Job, job); err != nil {
+		return err
 	}
 	if me := os.Getuid(); me != 0 && me != int(job.UserID) {
 		return fmt.Errorf("the node runs as user %d, so it cannot run a job of user %d", me, job.UserID)
