@@ -4,9 +4,7 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,7 +59,7 @@ func (p *program) specFlags() func() (wire.Request, error) {
 	key := p.String("key", "", "a repeated submission with this key finds its job; empty: a new one")
 	file := p.String("jobspec", "", "a `file` with a jobspec of RFC 25, in place of a command; - is the standard input")
 	return func() (wire.Request, error) {
-		r := wire.Request{Urgency: level, Key: cmp.Or(*key, rand.Text())}
+		r := wire.Request{Urgency: level, Key: *key}
 		if *file != "" {
 			in := os.Stdin
 			if *file != "-" {

@@ -3,6 +3,7 @@ package client
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,9 +42,13 @@ func (c *Client) Close() { c.conn.Close() }
 var ErrRefused = errors.New("refused")
 
 // Ask asks for a verb, until there is an answer or ctx ends. A cancel and an urgency are repeated
-// only if nobody received them, or if a manager says that it did not live to answer.
+// only if nobody received them, or if a manager says that it did not live to answer. A submission
+// without a key gets one, so that it is one job however often it is repeated.
 func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Answer, error) {
 	r.Protocol = wire.Protocol
+	if verb == "submit" && r.Key == "" {
+		r.Key = rand.Text() // the request may be repeated
+	}
 	var answer wire.Answer
 	err := c.request(ctx, c.instance.Subject("req", c.uid, verb), verb != "cancel" && verb != "urgency", r, &answer)
 	for err == nil && answer.Retry && ctx.Err() == nil {
