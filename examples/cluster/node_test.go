@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/manager"
 	"github.com/joblife/joblife/examples/cluster/node"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // A second process of a node would not know the tasks of the first.
@@ -76,4 +80,29 @@ func TestARepeatedSubmissionIsOneJob(t *testing.T) {
 	key := <-keys
 	require.NotEmpty(t, key)
 	require.Equal(t, key, <-keys)
+}
+
+// specWith is a jobspec of one core with more attributes.
+func specWith(system string) []byte {
+	return []byte(`{"version":1,"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],
+		"tasks":[{"command":["true"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":0,` + system + `}}}`)
+}
+
+// Orders of many jobs with large environments arrive, however many start at once on a node.
+func TestManyLargeOrdersArrive(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+		nodes, err := alike(1, 256)
+		require.NoError(t, err)
+		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log})
+	})
+	const jobs = 200
+	for range jobs {
+		_, err := w.Ask(t.Context(), "submit", wire.Request{Jobspec: specWith(`"environment":{"A":"` + strings.Repeat("a", 50<<10) + `"}`)})
+		require.NoError(t, err)
+	}
+	n := newPeer[wire.Do](w, "up.0", "do.0")
+	n.say(wire.Up{Epoch: newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch, Session: "mine", Hello: true})
+	got := 0
+	n.hears(func(d wire.Do) bool { got += len(d.Orders); return got == jobs })
 }

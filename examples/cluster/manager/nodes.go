@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -75,12 +76,18 @@ func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 	}
 }
 
-// flush sends what command has collected, a message for each node.
+// maxOrders is how many orders are in one message: jobspecs have auth.UserMaxPayload bytes, which
+// JSON may make six times as long, and a message auth.MaxPayload.
+const maxOrders = 16
+
+// flush sends what command has collected, in few messages for each node.
 func (a *manager) flush() {
 	for _, rank := range a.sends {
 		l := a.links[rank]
-		l.out++
-		a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: l.orders})
+		for orders := range slices.Chunk(l.orders, maxOrders) {
+			l.out++
+			a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: orders})
+		}
 		l.orders = nil
 	}
 	a.sends = a.sends[:0]
