@@ -88,6 +88,23 @@ func specWith(system string) []byte {
 		"tasks":[{"command":["true"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":0,` + system + `}}}`)
 }
 
+// The name of a job may be long, but a list of them has room in an answer.
+func TestLongNamesLeaveTheListReadable(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for range 200 {
+		_, err := w.Ask(ctx, "submit", wire.Request{Jobspec: specWith(`"job":{"name":"` + strings.Repeat("n", 50<<10) + `"}`)})
+		require.NoError(t, err)
+	}
+	ctx, cancel = context.WithTimeout(ctx, 8*time.Second)
+	defer cancel()
+	answer, err := w.Ask(ctx, "jobs", wire.Request{})
+	require.NoError(t, err)
+	require.Len(t, answer.Jobs, 200)
+}
+
 // Orders of many jobs with large environments arrive, however many start at once on a node.
 func TestManyLargeOrdersArrive(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})

@@ -111,6 +111,9 @@ func (a *manager) request(ctx context.Context, m *nats.Msg) {
 		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull)}
 	}
 	text, err := json.Marshal(answer)
+	if err == nil && int64(len(text)) > a.Users.MaxPayload() {
+		text, err = json.Marshal(wire.Answer{Error: fmt.Sprintf("the answer has %d bytes, more than a message may have", len(text))})
+	}
 	if err == nil {
 		err = m.Respond(text)
 	}

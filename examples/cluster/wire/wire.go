@@ -232,14 +232,19 @@ type JobInfo struct {
 	Eventlog string             `json:"eventlog,omitempty"` // of the verb job, and of the reader's
 }
 
+// These are how many bytes of what a user wrote are in a JobInfo: an answer has room for 10 000.
+const maxName, maxWaiting = 64, 256
+
+func cut(text string, n int) string { return strings.ToValidUTF8(text[:min(len(text), n)], "") }
+
 // Describe tells of a job as its log says, without Holders and Eventlog. spec and r may be nil.
 func Describe(job *jobstate.Job, spec *jobspec.Spec, r *rset.R) JobInfo {
 	info := JobInfo{ID: job.ID(), UserID: job.UserID(), State: job.State().String(), Urgency: job.Urgency(), Started: job.Started()}
 	if job.State() != jobstate.StateInactive {
-		info.Waiting = job.Waiting()
+		info.Waiting = cut(job.Waiting(), maxWaiting)
 	}
 	if spec != nil {
-		info.Name = spec.Name()
+		info.Name = cut(spec.Name(), maxName)
 	}
 	if result, ok := job.Result(); ok {
 		info.Result = result.String()
