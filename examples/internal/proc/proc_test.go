@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -541,6 +542,41 @@ func TestADamagedRecordIsSetAside(t *testing.T) {
 	await(t, "it is not killed", func() bool { return !runs(mark) })
 	require.NoError(t, next.Do(exec.Command{Kind: exec.CommandSignal, Task: other, Signal: 9}, nil))
 	require.Equal(t, other, <-next.said)
+}
+
+// A command may run as another user, who can have its shim write anything to the record: that
+// says nothing of another task, and nothing that a manager does not take.
+func TestARecordTellsOnlyOfItsTask(t *testing.T) {
+	for name, forge := range map[string]func(*record){
+		"another task": func(r *record) { r.Task, r.state = exec.Task{Job: 8}, stateReleased },
+		"no status":    func(r *record) { r.state, r.n = stateReleased, -1 },
+		"lines":        func(r *record) { r.lines = []string{"x"} },
+	} {
+		n := open(t, t.TempDir())
+		n.start("sleep 60")
+		mark := token(t, n.dir)
+		await(t, "it does not start", func() bool { return runs(mark) })
+		f, err := os.OpenFile(path(n.dir, task)+".task", os.O_RDWR, 0)
+		require.NoError(t, err)
+		rec, err := read(f)
+		require.NoError(t, err)
+		forge(rec)
+		text, err := json.Marshal(rec.body)
+		require.NoError(t, err)
+		text = append(append(head(rec.state, rec.n), checked(text)...), '\n')
+		_, err = f.WriteAt(append(text, strings.Join(append(rec.lines, ""), "\n")...), 0)
+		require.NoError(t, errors.Join(err, f.Close()))
+		for _, st := range open(t, n.dir).List() {
+			require.Equal(t, task, st.Task, name)
+			require.Empty(t, st.Lines, name)
+			require.GreaterOrEqual(t, st.Status, int32(0), name)
+		}
+		signalMarked(mark, 0, syscall.SIGKILL)
+		await(t, name, func() bool {
+			st, _ := n.Last(task)
+			return st.State != exec.TaskRunning && len(n.List()) == 1 && len(st.Lines) == 0 && st.Status >= 0
+		})
+	}
 }
 
 // A task without a record on the disk does not start.

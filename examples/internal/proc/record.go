@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/exec"
 )
 
@@ -43,7 +44,7 @@ const (
 )
 
 // A record is the file of a task: a line with its state, one with the task, and the control
-// lines of an action.
+// lines of an action. The user of a job can have its shim write anything to it.
 type record struct {
 	file  *os.File
 	news  *os.File    // from its shim; nil: there is none
@@ -118,7 +119,7 @@ func read(f *os.File) (*record, error) {
 	_, task, _ := bytes.Cut(body, []byte{' '})
 	whole = whole && bytes.Equal(checked(task), body) && json.Unmarshal(task, &r.body) == nil && len(r.Token) >= minToken && len(r.Args) > 0
 	_, err = fmt.Sscanf(strings.TrimSpace(string(first[9:])), "%s %d", &r.state, &r.n)
-	known := err == nil && bytes.Equal(head(r.state, r.n), first) && slices.Contains(states, r.state)
+	known := err == nil && bytes.Equal(head(r.state, r.n), first) && slices.Contains(states, r.state) && r.n >= 0 && r.n <= 0xffff && r.n&0x7f != 0x7f
 	switch {
 	case !whole && known && r.state == stateStarting:
 		return nil, errTorn
@@ -132,8 +133,11 @@ func read(f *os.File) (*record, error) {
 	return r, errDamaged
 }
 
-// readLines reads the control lines that are new. A line that is being written has no end yet.
+// readLines reads the control lines of an action that are new. A line that is being written has no end yet.
 func (r *record) readLines() error {
+	if r.Task.Action == (jobstate.ActionKey{}) {
+		return nil
+	}
 	text, err := io.ReadAll(io.NewSectionReader(r.file, r.size, maxLines*(maxLine+1)))
 	for err == nil {
 		line, rest, whole := bytes.Cut(text, []byte{'\n'})

@@ -82,6 +82,9 @@ func (r *Runner) find(name string) error {
 		time.Sleep(time.Millisecond)
 		rec, err = read(f)
 	}
+	if rec != nil && path(r.dir, rec.Task) != name {
+		rec, err = nil, errDamaged
+	}
 	if rec != nil && err != nil {
 		rec.state, err = stateRunning, nil // perhaps
 	}
@@ -133,7 +136,7 @@ func (r *Runner) watch(rec *record) {
 	if rec.shim != nil {
 		_, _ = rec.shim.Wait() // now, since it takes a thread
 	}
-	if last, err := read(rec.file); err == nil {
+	if last, err := read(rec.file); err == nil && last.Task == rec.Task && last.Token == rec.Token {
 		rec = last
 	} else {
 		rec.state = stateRunning // perhaps
