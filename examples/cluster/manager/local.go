@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"time"
 
 	"github.com/joblife/joblife/purge/boltstore"
 )
@@ -54,6 +56,19 @@ func (l *Local) Update(_ context.Context, key string, value []byte, _ uint64) (u
 		return 0, fmt.Errorf("manager: key %s: %w", key, err)
 	}
 	return 1, nil
+}
+
+// Epoch begins an epoch, durably: it is after the one before, also if the clock was set back.
+// Without its key it is that of the clock.
+func (l *Local) Epoch(ctx context.Context, now time.Time) (uint64, error) {
+	text, _, err := l.Get(ctx, "epoch")
+	if err != nil {
+		return 0, err
+	}
+	before, _ := strconv.ParseUint(string(text), 10, 64)
+	epoch := max(before+1, uint64(now.UnixNano()))
+	_, err = l.Update(ctx, "epoch", strconv.AppendUint(nil, epoch, 10), 0)
+	return epoch, err
 }
 
 func syncDir(dir string) error {

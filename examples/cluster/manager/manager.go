@@ -171,7 +171,11 @@ func local(ctx context.Context, cfg Config) error {
 	restore := func(now time.Time, mc joblife.Config) (*joblife.Manager, joblife.Recovered, error) {
 		return joblife.Restore(now, mc, cfg.Local.Records())
 	}
-	return active(ctx, cfg, nil, uint64(time.Now().UnixNano()), restore, cfg.Local, cfg.Local)
+	epoch, err := cfg.Local.Epoch(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	return active(ctx, cfg, nil, epoch, restore, cfg.Local, cfg.Local)
 }
 
 // keys keep values over the end of a manager.
