@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -48,6 +49,9 @@ type Engine struct {
 	kv     jetstream.KeyValue
 	name   string
 	max    int
+
+	mu   sync.Mutex
+	ping *nats.Subscription // once this process has tried to get the lease
 }
 
 // Open connects, and waits until the streams of the instance are there or ctx ends.

@@ -46,15 +46,9 @@ func (e *Engine) Active(ctx context.Context) (l Lease, revision uint64, err erro
 // TTL by the clock of this process, or nobody listens any more who has it. It returns the
 // revision for Hold.
 func (e *Engine) Acquire(ctx context.Context) (revision uint64, err error) {
-	ping, err := e.Subscribe(e.Subject("ping", e.name), func(m *nats.Msg) { _ = m.Respond(nil) })
-	if err != nil {
+	if err := e.answerPings(); err != nil {
 		return 0, fmt.Errorf("engine: lease: %w", err)
 	}
-	defer func() {
-		if err != nil { // else as long as this process lives
-			_ = ping.Unsubscribe()
-		}
-	}()
 	var seen uint64
 	var since time.Time
 	silent := 0
@@ -81,6 +75,16 @@ func (e *Engine) Acquire(ctx context.Context) (revision uint64, err error) {
 		}
 		cancel()
 	}
+}
+
+// answerPings says that this process lives, as long as it does.
+func (e *Engine) answerPings() (err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ping == nil {
+		e.ping, err = e.Subscribe(e.Subject("ping", e.name), func(m *nats.Msg) { _ = m.Respond(nil) })
+	}
+	return err
 }
 
 func (e *Engine) write(ctx context.Context, l Lease, revision uint64) (uint64, error) {

@@ -213,6 +213,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 		return errors.Join(errUsage, err)
 	}
 	a.nodes.Command, a.nodes.Flush, a.nodes.Put, a.nodes.Warn = a.command, a.flush, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
+	context.AfterFunc(ctx, a.nodes.Stop)
 	a.nodes.Recover(left)
 	a.Loop, err = loop.New(m, loop.Config{
 		Store:     store{records, cfg.Metrics},

@@ -32,6 +32,7 @@ type Nodes struct {
 	mu       sync.Mutex
 	executor exec.Executor
 	timer    *time.Timer
+	stopped  bool
 }
 
 // Do calls f with the Executor, and then does what follows. Only f, Command and Put may change
@@ -41,6 +42,16 @@ func (n *Nodes) Do(f func(x *exec.Executor)) {
 	defer n.mu.Unlock()
 	f(&n.executor)
 	n.act()
+}
+
+// Stop has nothing follow any more, at no time. Call it when the manager ends before the program.
+func (n *Nodes) Stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopped = true
+	if n.timer != nil {
+		n.timer.Stop()
+	}
 }
 
 // Recover has the Executor expect what a restart of the manager has left. What follows waits for
@@ -119,6 +130,9 @@ func (n *Nodes) Refused(in joblife.Input, err error) {
 
 // act does what the Executor wants done.
 func (n *Nodes) act() {
+	if n.stopped {
+		return
+	}
 	todo := n.executor.Take(eventlog.FromTime(time.Now()))
 	for _, cmd := range todo.Commands {
 		args, spec := n.args(cmd)
