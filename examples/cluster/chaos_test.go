@@ -32,6 +32,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge/boltstore"
 )
 
@@ -460,4 +461,45 @@ func TestAStoppedManagerDoesNoHarm(t *testing.T) {
 	jobs := f.run(ctx, r, 20)
 	<-done
 	f.check(ctx, jobs)
+}
+
+// A manager that goes on after another one began orders nothing, not even to a node that knows
+// no later epoch: it has forgotten it in a restart.
+func TestAStoppedManagerOrdersNothing(t *testing.T) {
+	f := launch(t, fleetConfig{nodes: 1, managers: 2})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	name := f.active(ctx)
+	f.kill("node 0")
+	status := func() *wire.Status {
+		answer, err := f.Ask(ctx, "status", wire.Request{})
+		require.NoError(t, err)
+		return answer.Status
+	}
+	epoch := status().Epoch
+	conn, err := nats.Connect(f.file.URL, f.options(auth.Node(0))...)
+	require.NoError(t, err)
+	defer conn.Close()
+	orders, err := conn.SubscribeSync(f.file.Instance.Subject("do", 0))
+	require.NoError(t, err)
+	f.signal(name, syscall.SIGSTOP)
+	for f.active(ctx) == name {
+		time.Sleep(50 * time.Millisecond)
+	}
+	text, err := json.Marshal(wire.Up{Epoch: epoch, Session: "mine", Hello: true, // of which the manager lets it forget
+		Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}})
+	require.NoError(t, err)
+	require.NoError(t, conn.Publish(f.file.Instance.Subject("up", 0), text))
+	require.NoError(t, conn.Flush())
+	f.signal(name, syscall.SIGCONT)
+	for len(status().Standbys) == 0 {
+		time.Sleep(50 * time.Millisecond)
+	}
+	for n, _, _ := orders.Pending(); n > 0; n, _, _ = orders.Pending() {
+		m, err := orders.NextMsg(time.Second)
+		require.NoError(t, err)
+		var d wire.Do
+		require.NoError(t, json.Unmarshal(m.Data, &d))
+		require.Greater(t, d.Epoch, epoch)
+	}
 }

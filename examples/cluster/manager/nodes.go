@@ -93,8 +93,12 @@ func (a *manager) flush() {
 	a.sends = a.sends[:0]
 }
 
-// do sends a Do. The node sees a gap if it does not arrive.
+// do sends a Do. The node sees a gap if it does not arrive. A manager that was stopped may have
+// lost the lease without knowing it, and a node that has restarted knows no later epoch.
 func (a *manager) do(rank uint32, d wire.Do) {
+	if a.held != nil && !a.held.Fresh() {
+		return
+	}
 	d.Epoch = a.epoch
 	text, err := json.Marshal(d)
 	if err == nil {
