@@ -161,7 +161,7 @@ func (a *manager) up(msg *nats.Msg) {
 		}
 	})
 	if came {
-		a.change(rank, true)
+		a.change(rank)
 	}
 }
 
@@ -202,7 +202,7 @@ func (a *manager) beat(ctx context.Context) {
 		})
 		for _, rank := range gone {
 			a.Log.Warn("node is down", "rank", rank)
-			a.change(rank, false)
+			a.change(rank)
 		}
 		if wait && time.Since(began) > a.DownTime {
 			wait = false
@@ -211,28 +211,33 @@ func (a *manager) beat(ctx context.Context) {
 	}
 }
 
-// change notes that a node came or went.
-func (a *manager) change(rank uint32, up bool) {
+// change notes that a node came or went: what its link says now, since another goroutine may
+// have seen the next change meanwhile.
+func (a *manager) change(rank uint32) {
 	set := idset.Of(rank)
-	a.mu.Lock()
-	if up {
-		a.out, a.lost = idset.Difference(a.out, set), idset.Difference(a.lost, set)
-	} else {
-		a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
-	}
-	lost := a.lost
-	a.mu.Unlock()
-	a.put(joblife.Offline{Ranks: lost})
+	a.nodes.Do(func(*exec.Executor) {
+		a.mu.Lock()
+		if a.links[rank].up {
+			a.out, a.lost = idset.Difference(a.out, set), idset.Difference(a.lost, set)
+		} else {
+			a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
+		}
+		lost := a.lost
+		a.mu.Unlock()
+		a.put(joblife.Offline{Ranks: lost})
+	})
 	a.refresh()
 }
 
 // missing says that the nodes that have not come do not come.
 func (a *manager) missing() {
-	a.mu.Lock()
-	a.lost = a.out
-	lost := a.lost
-	a.mu.Unlock()
-	a.put(joblife.Offline{Ranks: lost})
+	a.nodes.Do(func(*exec.Executor) {
+		a.mu.Lock()
+		a.lost = a.out
+		lost := a.lost
+		a.mu.Unlock()
+		a.put(joblife.Offline{Ranks: lost})
+	})
 }
 
 // refresh tells the scheduler which nodes may get jobs.
