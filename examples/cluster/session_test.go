@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,25 @@ func TestAManagerSeesWhatItMissed(t *testing.T) {
 		n.say(wire.Up{Epoch: epoch, Session: "fourth"}) // a beat later it must have come
 		n.hears(hello)
 	})
+}
+
+// Two machines that were given one rank are not one node: the first has it until it is down.
+func TestASecondNodeOfARankIsIgnored(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	n := newPeer[wire.Do](w, "up.0", "do.0")
+	epoch := newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch
+	n.say(wire.Up{Epoch: epoch, Node: "first", Session: "mine", Hello: true})
+	n.say(wire.Up{Epoch: epoch, Node: "second", Session: "other", Hello: true})
+	n.say(wire.Up{Epoch: epoch, Node: "first", Session: "mine", Seq: 1,
+		Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}}) // which the manager lets it forget
+	require.Equal(t, "mine", n.hears(func(d wire.Do) bool { return d.Hello || len(d.Orders) > 0 }).Session)
+	require.Eventually(t, func() bool {
+		n.say(wire.Up{Epoch: epoch, Node: "second", Session: "other", Hello: true,
+			Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}})
+		m, err := n.sub.NextMsg(50 * time.Millisecond)
+		return err == nil && strings.Contains(string(m.Data), `"session":"other"`)
+	}, 15*time.Second, 50*time.Millisecond, "it has the rank when the first is down")
 }
 
 // A node begins another session when it misses an order, and obeys no earlier epoch.

@@ -46,6 +46,7 @@ type manager struct {
 
 // A link is the session of a node.
 type link struct {
+	node    string // the Up.Node that has the rank, until it is down
 	session string
 	exec    exec.Session
 	in, out uint64 // the last Up and Do
@@ -128,6 +129,11 @@ func (a *manager) up(msg *nats.Msg) {
 			l = new(link)
 			a.links[rank] = l
 		}
+		if l.up && u.Node != l.node {
+			a.Log.Error("two nodes have one rank: the second is ignored", "rank", rank, "first", l.node, "second", u.Node)
+			return
+		}
+		l.node = u.Node
 		switch {
 		case u.Epoch == a.epoch && u.Hello && u.Session != "":
 			if l.exec, err = x.Hello(rank, u.Tasks); err != nil {

@@ -57,6 +57,7 @@ type runner interface {
 type node struct {
 	Config
 	runner runner
+	id     string        // of the folder
 	wake   chan struct{} // there is something to do
 	news   chan struct{} // there is something to say
 
@@ -75,11 +76,12 @@ type node struct {
 func Run(ctx context.Context, cfg Config) error {
 	n := &node{Config: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
 	if !cfg.Simulate {
-		l, err := lock(cfg.Dir)
+		l, id, err := lock(cfg.Dir)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
+		n.id = id
 	}
 	if err := n.open(); err != nil {
 		return err
@@ -149,7 +151,7 @@ func (n *node) open() error {
 
 // up sends an Up of the session.
 func (n *node) up(u wire.Up) {
-	u.Epoch, u.Session, u.Seq, u.Got = n.epoch, n.session, n.sent, n.got
+	u.Epoch, u.Node, u.Session, u.Seq, u.Got = n.epoch, n.id, n.session, n.sent, n.got
 	text, err := json.Marshal(u)
 	if err == nil {
 		err = n.Engine.Publish(n.Engine.Subject("up", n.Rank), text)

@@ -69,10 +69,11 @@ func Inbox(uid uint32) string { return "_INBOX." + strconv.FormatUint(uint64(uid
 // the others in the order of Seq, which begins with 1. After a gap, or without the session, it
 // asks for another by a Do with Hello set.
 type Up struct {
-	Epoch   uint64            `json:"epoch"`   // of the manager that it is for
-	Session string            `json:"session"` // the node's own, never used before
-	Seq     uint64            `json:"seq"`     // of the last status, also in a beat
-	Got     uint64            `json:"got"`     // the last Do
+	Epoch   uint64            `json:"epoch"`          // of the manager that it is for
+	Node    string            `json:"node,omitempty"` // of the node's folder: another machine with this rank has another
+	Session string            `json:"session"`        // the node's own, never used before
+	Seq     uint64            `json:"seq"`            // of the last status, also in a beat
+	Got     uint64            `json:"got"`            // the last Do
 	Hello   bool              `json:"hello,omitempty"`
 	Tasks   []exec.TaskStatus `json:"tasks,omitempty"` // all with Hello, else what changed
 }
