@@ -176,6 +176,13 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 	require.NoError(t, other.Output(ctx, answer.ID, 0, true, &out))
 	require.Equal(t, fmt.Sprintln(nobody), out.String())
 	require.ErrorIs(t, other.Output(ctx, owners.ID, 0, false, &out), client.ErrRefused)
+	all, err := other.Ask(ctx, "jobs", wire.Request{All: true})
+	require.NoError(t, err)
+	require.Len(t, all.Jobs, 1)
+	for _, verb := range []string{"job", "wait"} {
+		_, err = other.Ask(ctx, verb, wire.Request{ID: owners.ID})
+		require.ErrorIs(t, err, client.ErrRefused, verb)
+	}
 	for verb, r := range map[string]wire.Request{
 		"cancel": {ID: owners.ID}, "drain": {Ranks: idset.Of(0)}, "purge": {All: true, Force: true}, "takeover": {},
 	} {

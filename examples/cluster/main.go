@@ -222,7 +222,7 @@ func (p *program) client() (*client.Client, error) {
 
 // config is the Manager's.
 func (p *program) config() joblife.Config {
-	return joblife.Config{Owner: p.Owner, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: auth.UserMaxPayload - 4<<10}
+	return joblife.Config{Owner: p.Owner, Private: true, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: auth.UserMaxPayload - 4<<10}
 }
 
 // alike returns nodes that are alike.
