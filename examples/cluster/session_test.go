@@ -56,6 +56,14 @@ func (p *peer[M]) hears(want func(M) bool) (m M) {
 	}
 }
 
+// greet begins a session: a hello has to answer what the manager asked last.
+func greet(n *peer[wire.Do], up wire.Up) {
+	up.Hello = true
+	n.say(up)
+	up.Answer = n.hears(func(d wire.Do) bool { return d.Hello }).Ask
+	n.say(up)
+}
+
 // The manager asks for another session when it misses something, or does not know the session.
 func TestAManagerSeesWhatItMissed(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
@@ -68,17 +76,19 @@ func TestAManagerSeesWhatItMissed(t *testing.T) {
 		"an unknown session":                  {Epoch: epoch, Session: "other"},
 		"an earlier epoch":                    {Epoch: epoch - 1, Session: "mine"},
 		"a beat shows that a status was lost": {Epoch: epoch, Session: "mine", Seq: 1},
+		"a hello that comes late":             {Epoch: epoch, Session: "late", Hello: true, Answer: "asked long ago"},
+		"a hello that was not asked for":      {Epoch: epoch, Session: "late", Hello: true},
 		"a gap":                               {Epoch: epoch, Session: "mine", Seq: 2, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 1}, State: exec.TaskRunning}}},
 		"a status that cannot be":             {Epoch: epoch, Session: "mine", Seq: 1, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 1}, State: "odd"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n.say(wire.Up{Epoch: epoch, Session: "mine", Hello: true})
+			greet(n, wire.Up{Epoch: epoch, Session: "mine"})
 			n.say(up)
 			n.hears(hello)
 		})
 	}
 	t.Run("a beat shows that an order was lost", func(t *testing.T) {
-		n.say(wire.Up{Epoch: epoch, Session: "fourth", Hello: true,
+		greet(n, wire.Up{Epoch: epoch, Session: "fourth",
 			Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}}) // which the manager lets it forget
 		order := n.hears(func(d wire.Do) bool { return d.Session == "fourth" && len(d.Orders) > 0 })
 		require.Equal(t, exec.CommandForget, order.Orders[0].Kind)
@@ -94,16 +104,22 @@ func TestASecondNodeOfARankIsIgnored(t *testing.T) {
 	w.manager()
 	n := newPeer[wire.Do](w, "up.0", "do.0")
 	epoch := newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch
-	n.say(wire.Up{Epoch: epoch, Node: "first", Session: "mine", Hello: true})
+	greet(n, wire.Up{Epoch: epoch, Node: "first", Session: "mine"})
 	n.say(wire.Up{Epoch: epoch, Node: "second", Session: "other", Hello: true})
 	n.say(wire.Up{Epoch: epoch, Node: "first", Session: "mine", Seq: 1,
 		Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}}) // which the manager lets it forget
 	require.Equal(t, "mine", n.hears(func(d wire.Do) bool { return d.Hello || len(d.Orders) > 0 }).Session)
+	second := wire.Up{Epoch: epoch, Node: "second", Session: "other", Hello: true, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}}
 	require.Eventually(t, func() bool {
-		n.say(wire.Up{Epoch: epoch, Node: "second", Session: "other", Hello: true,
-			Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}})
-		m, err := n.sub.NextMsg(50 * time.Millisecond)
-		return err == nil && strings.Contains(string(m.Data), `"session":"other"`)
+		n.say(second)
+		var d wire.Do
+		if m, err := n.sub.NextMsg(50 * time.Millisecond); err == nil {
+			require.NoError(t, json.Unmarshal(m.Data, &d))
+		}
+		if d.Hello {
+			second.Answer = d.Ask
+		}
+		return d.Session == "other"
 	}, 15*time.Second, 50*time.Millisecond, "it has the rank when the first is down")
 }
 

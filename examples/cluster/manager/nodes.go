@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -47,6 +48,7 @@ type manager struct {
 // A link is the session of a node.
 type link struct {
 	node    string // the Up.Node that has the rank, until it is down
+	ask     string // that the next hello has to answer; "": the manager has not asked
 	session string
 	exec    exec.Session
 	in, out uint64 // the last Up and Do
@@ -135,7 +137,8 @@ func (a *manager) up(msg *nats.Msg) {
 		}
 		l.node = u.Node
 		switch {
-		case u.Epoch == a.epoch && u.Hello && u.Session != "":
+		case u.Epoch == a.epoch && u.Hello && u.Session != "" && l.ask != "" && u.Answer == l.ask:
+			l.ask = ""
 			if l.exec, err = x.Hello(rank, u.Tasks); err != nil {
 				break
 			}
@@ -178,7 +181,10 @@ func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why string) {
 	}
 	x.Close(l.exec)
 	l.session, l.exec = "", exec.Session{}
-	a.do(rank, wire.Do{Hello: true})
+	if l.ask == "" { // else the answer may be on its way
+		l.ask = rand.Text()
+	}
+	a.do(rank, wire.Do{Hello: true, Ask: l.ask})
 }
 
 // beat says that this manager is active, and looks for nodes that say nothing, until ctx ends.

@@ -65,6 +65,7 @@ type node struct {
 	epoch   uint64
 	session string       // "": there is none
 	hello   bool         // begin another
+	ask     string       // of the manager, for the hello
 	got     uint64       // the last Do of the session
 	sent    uint64       // the last Up of the session
 	orders  []wire.Order // of the session, that wait
@@ -165,7 +166,8 @@ func (n *node) up(u wire.Up) {
 // the manager has to know to repeat them.
 func (n *node) begin() {
 	n.session, n.hello, n.got, n.sent, n.orders = rand.Text(), false, 0, 0, nil
-	n.up(wire.Up{Hello: true, Tasks: n.runner.List()})
+	n.up(wire.Up{Hello: true, Answer: n.ask, Tasks: n.runner.List()})
+	n.ask = ""
 }
 
 // restart has another session begin when the order that goes on is done.
@@ -231,7 +233,7 @@ func (n *node) do(m *nats.Msg) {
 	case d.Epoch < n.epoch:
 		n.Log.Warn("order of an earlier epoch", "epoch", d.Epoch, "active", n.epoch)
 	case d.Epoch > n.epoch || d.Hello:
-		n.epoch = d.Epoch
+		n.epoch, n.ask = d.Epoch, d.Ask
 		n.restart()
 	case d.Session != n.session: // of the one before
 	case d.Seq != n.got+1 || len(n.orders) > maxOrders:

@@ -65,15 +65,16 @@ func (i Instance) Subject(parts ...any) string {
 // permission can name the inboxes of all users.
 func Inbox(uid uint32) string { return "_INBOX." + strconv.FormatUint(uint64(uid), 10) }
 
-// An Up is what a node says. The manager takes the first Up of a session only with Hello, and
-// the others in the order of Seq, which begins with 1. After a gap, or without the session, it
+// An Up is what a node says. The manager takes the first Up of a session only with Hello and
+// an Answer, and the others in the order of Seq, which begins with 1. After a gap, or without the session, it
 // asks for another by a Do with Hello set.
 type Up struct {
-	Epoch   uint64            `json:"epoch"`          // of the manager that it is for
-	Node    string            `json:"node,omitempty"` // of the node's folder: another machine with this rank has another
-	Session string            `json:"session"`        // the node's own, never used before
-	Seq     uint64            `json:"seq"`            // of the last status, also in a beat
-	Got     uint64            `json:"got"`            // the last Do
+	Epoch   uint64            `json:"epoch"`            // of the manager that it is for
+	Node    string            `json:"node,omitempty"`   // of the node's folder: another machine with this rank has another
+	Session string            `json:"session"`          // the node's own, never used before
+	Seq     uint64            `json:"seq"`              // of the last status, also in a beat
+	Got     uint64            `json:"got"`              // the last Do
+	Answer  string            `json:"answer,omitempty"` // with Hello: the Do.Ask that it answers
 	Hello   bool              `json:"hello,omitempty"`
 	Tasks   []exec.TaskStatus `json:"tasks,omitempty"` // all with Hello, else what changed
 }
@@ -83,8 +84,9 @@ type Up struct {
 type Do struct {
 	Epoch   uint64  `json:"epoch"`
 	Session string  `json:"session"`
-	Seq     uint64  `json:"seq"` // of the last order, also in a beat
-	Hello   bool    `json:"hello,omitempty"`
+	Seq     uint64  `json:"seq"`             // of the last order, also in a beat
+	Hello   bool    `json:"hello,omitempty"` // begin another session
+	Ask     string  `json:"ask,omitempty"`   // with Hello: never used before, so that no hello comes late
 	Orders  []Order `json:"orders,omitempty"`
 }
 
@@ -308,7 +310,7 @@ type Standby struct {
 // Verbs are those of requests, and whether only the owner of the instance may use them.
 var Verbs = map[string]bool{
 	"submit": false, "cancel": false, "urgency": false, "wait": false, "jobs": false, "job": false, "nodes": false,
-	"status": false, "drain": true, "resume": true, "purge": true, "takeover": true,
+	"status": false, "drain": true, "resume": true, "purge": true, "takeover": true, "lost": true,
 }
 
 // ReaderVerb is what a user asks of a reader, with one of the others as the argument. Both
