@@ -190,3 +190,29 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 		require.ErrorIs(t, err, client.ErrRefused, verb)
 	}
 }
+
+// A node that never comes back holds its job until the owner says that nothing runs there.
+func TestALostNodeIsGivenUp(t *testing.T) {
+	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"true"}, PerRank: true}}})
+	w.manager()
+	w.node(0)
+	stop := w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 5") // it ends after the node's process
+	_, err := w.Started(ctx, id)
+	require.NoError(t, err)
+	stop()
+	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(0)})
+	require.ErrorContains(t, err, "node 0 is up")
+	require.Eventually(t, func() bool {
+		_, err := w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(1), Note: "burnt"})
+		return err == nil
+	}, 20*time.Second, 200*time.Millisecond, "the node is down at last")
+	job, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "FAILED", job.Result)
+	next := w.submit(ctx, "", 1, "true")
+	_, err = w.Wait(ctx, next)
+	require.NoError(t, err)
+}

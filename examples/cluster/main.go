@@ -96,6 +96,7 @@ func init() {
 		"nodes":      {"", "list nodes, and what holds them", listNodes},
 		"drain":      {"RANKS", "take nodes out of service", drain},
 		"resume":     {"RANKS", "put nodes back into service", resume},
+		"lost":       {"RANKS", "say that nothing runs on nodes that are down: they are powered off, or fenced", lost},
 		"purge":      {"", "purge jobs that are over", purgeJobs},
 		"takeover":   {"", "end the active manager in order, so that a standby takes over", takeover},
 		"top":        {"", "show status, nodes and jobs again and again", top},

@@ -486,6 +486,17 @@ func resume(p *program) func(context.Context) error {
 	})
 }
 
+func lost(p *program) func(context.Context) error {
+	reason := p.String("reason", "", "how that is known, for the logs of the jobs")
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		set, err := p.ranks()
+		if err == nil {
+			_, err = c.Ask(ctx, "lost", wire.Request{Ranks: set, Note: *reason})
+		}
+		return err
+	})
+}
+
 func purgeJobs(p *program) func(context.Context) error {
 	var age fsd.Duration
 	r := wire.Request{}

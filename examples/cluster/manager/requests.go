@@ -20,6 +20,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
 )
 
@@ -174,6 +175,8 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 			a.refresh()
 		}
 		return answer, err
+	case "lost":
+		return answer, a.giveUp(r.Ranks, cmp.Or(r.Note, "the node is lost"))
 	case "takeover":
 		return answer, nil
 	default:
@@ -197,6 +200,25 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		answer.State = got.State.String()
 	}
 	return answer, err
+}
+
+// giveUp ends what nodes hold, since an operator knows that nothing runs there any more.
+func (a *manager) giveUp(set *idset.Set, note string) (err error) {
+	if err := a.known(set); err != nil {
+		return err
+	}
+	a.nodes.Do(func(x *exec.Executor) {
+		for rank := range set.All() {
+			if l := a.links[rank]; l != nil && l.up {
+				err = fmt.Errorf("node %d is up: it can be lost only when it is down", rank)
+				return
+			}
+		}
+		for rank := range set.All() {
+			x.Fail(rank, note)
+		}
+	})
+	return err
 }
 
 func (a *manager) known(set *idset.Set) error {
