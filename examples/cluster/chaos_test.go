@@ -44,7 +44,6 @@ type fleet struct {
 	witness string
 	file    file
 	nodes   int
-	binary  string // "": this program where it is
 
 	mu    sync.Mutex
 	procs map[string]*osexec.Cmd
@@ -155,9 +154,6 @@ func (f *fleet) start(name string) {
 	require.NoError(f, err)
 	defer out.Close()
 	cmd := proctest.Command(out, append([]string{args[0], "-dir", f.dir}, args[1:]...)...)
-	if f.binary != "" {
-		cmd.Path = f.binary
-	}
 	require.NoError(f, cmd.Start())
 	f.procs[name] = cmd
 }

@@ -39,6 +39,9 @@ package proc
 // env names the token of a task in the environment of its processes.
 const env = "JOBLIFE_TASK_TOKEN"
 
+// asEnv tells a shim how its command runs.
+const asEnv = "JOBLIFE_TASK_AS"
+
 // shimName is argv[0] of a shim.
 const shimName = "joblife-shim"
 

@@ -3,6 +3,7 @@
 package proc
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,8 +27,9 @@ type Runner struct {
 	rank int
 	said func(exec.Task)
 
-	// Prepare, if set, changes the process of a task before it starts: its user, or its output,
-	// which is then closed here.
+	// Prepare, if set, says of a task before it starts what its command gets: Dir, Env, Stdout,
+	// which is closed here, and SysProcAttr.Credential. The shim gets only the output, so that
+	// the user of a job has no power over it.
 	Prepare func(exec.Task, *osexec.Cmd) error
 
 	mu    sync.Mutex
@@ -257,6 +259,11 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 		if out, ok := cmd.Stdout.(*os.File); ok && out != os.Stdout {
 			defer out.Close()
 		}
+		text, err := json.Marshal(commandAs{cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential})
+		if err != nil {
+			return nil, err
+		}
+		cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential = "", append(os.Environ(), asEnv+"="+string(text)), nil
 	}
 	cmd.ExtraFiles = []*os.File{rec.file}
 	for _, pipe := range []string{".signals", ".news"} {

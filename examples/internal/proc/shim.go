@@ -4,6 +4,7 @@ package proc
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	osexec "os/exec"
@@ -95,10 +96,33 @@ func persist(write func() error) error {
 	}
 }
 
+// commandAs is how a command runs, if Runner.Prepare says so.
+type commandAs struct {
+	Dir        string
+	Env        []string
+	Credential *syscall.Credential
+}
+
 func (s *shim) start(rec *record) error {
-	name, err := osexec.LookPath(rec.Args[0])
-	if err != nil {
-		return err
+	as := commandAs{Env: os.Environ()}
+	if text := os.Getenv(asEnv); text != "" {
+		if err := json.Unmarshal([]byte(text), &as); err != nil {
+			return err
+		}
+		for _, v := range as.Env { // the last one counts
+			if path, ok := strings.CutPrefix(v, "PATH="); ok {
+				if err := os.Setenv("PATH", path); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	name := rec.Args[0]
+	if !strings.Contains(name, "/") { // else it is one of Dir, if it is relative
+		var err error
+		if name, err = osexec.LookPath(name); err != nil {
+			return err
+		}
 	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -120,7 +144,8 @@ func (s *shim) start(rec *record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.group, err = syscall.ForkExec(name, rec.Args, &syscall.ProcAttr{
-		Env: append(os.Environ(), env+"="+rec.Token), Files: []uintptr{null.Fd(), out.Fd(), 2}, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Dir: as.Dir, Env: append(as.Env, env+"="+rec.Token), Files: []uintptr{null.Fd(), out.Fd(), 2},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Credential: as.Credential},
 	})
 	return err
 }
