@@ -319,7 +319,7 @@ func describe(v joblife.View) wire.JobInfo { return wire.Describe(v.Job(), v.Job
 
 func holder(h joblife.Holder) wire.Holder {
 	what := h.Kind.String()
-	if h.Description != "" {
+	if h.Description != "" && h.Description != what {
 		what += " " + h.Description
 	}
 	return wire.Holder{ID: h.Job, What: what, Since: h.Since, Ranks: h.Ranks}
