@@ -437,6 +437,7 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 
 // A manager that was stopped and goes on does no harm.
 func TestAStoppedManagerDoesNoHarm(t *testing.T) {
+	t.Parallel()
 	f := launch(t, fleetConfig{nodes: 4, managers: 3})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -462,6 +463,7 @@ func TestAStoppedManagerDoesNoHarm(t *testing.T) {
 // A manager that goes on after another one began orders nothing, not even to a node that knows
 // no later epoch: it has forgotten it in a restart.
 func TestAStoppedManagerOrdersNothing(t *testing.T) {
+	t.Parallel()
 	f := launch(t, fleetConfig{nodes: 1, managers: 2})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

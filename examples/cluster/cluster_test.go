@@ -185,6 +185,7 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 
 // A node that never comes back holds its job until the owner says that nothing runs there.
 func TestALostNodeIsGivenUp(t *testing.T) {
+	t.Parallel()
 	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"true"}, PerRank: true}}})
 	w.manager()
 	w.node(0)

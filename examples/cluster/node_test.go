@@ -90,6 +90,7 @@ func specWith(system string) []byte {
 
 // The name of a job may be long, but a list of them has room in an answer.
 func TestLongNamesLeaveTheListReadable(t *testing.T) {
+	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -107,6 +108,7 @@ func TestLongNamesLeaveTheListReadable(t *testing.T) {
 
 // Orders of many jobs with large environments arrive, however many start at once on a node.
 func TestManyLargeOrdersArrive(t *testing.T) {
+	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
 		nodes, err := alike(1, 256)
@@ -119,7 +121,7 @@ func TestManyLargeOrdersArrive(t *testing.T) {
 		require.NoError(t, err)
 	}
 	n := newPeer[wire.Do](w, "up.0", "do.0")
-	n.say(wire.Up{Epoch: newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch, Session: "mine", Hello: true})
+	greet(n, wire.Up{Epoch: newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch, Session: "mine"})
 	got := 0
 	n.hears(func(d wire.Do) bool { got += len(d.Orders); return got == jobs })
 }

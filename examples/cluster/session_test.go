@@ -100,6 +100,7 @@ func TestAManagerSeesWhatItMissed(t *testing.T) {
 
 // Two machines that were given one rank are not one node: the first has it until it is down.
 func TestASecondNodeOfARankIsIgnored(t *testing.T) {
+	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	n := newPeer[wire.Do](w, "up.0", "do.0")
