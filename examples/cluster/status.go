@@ -1,0 +1,72 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/wire"
+)
+
+func status(p *program) func(context.Context) error {
+	return p.asks(func(ctx context.Context, c *client.Client) error {
+		answer, err := c.Ask(ctx, "status", wire.Request{})
+		if err != nil {
+			return err
+		}
+		if p.json {
+			return json.NewEncoder(os.Stdout).Encode(answer.Status)
+		}
+		printStatus(answer.Status)
+		return nil
+	})
+}
+
+func printStatus(s *wire.Status) {
+	fmt.Printf("active     %s, epoch %d\n", s.Holder, s.Epoch)
+	for _, other := range s.Standbys {
+		fmt.Printf("standby    %s, %d messages behind\n", other.Name, max(s.Seq, other.Seq)-other.Seq)
+	}
+	fmt.Printf("nodes      %d up, %d down, %d drained\ncommits    %d, with %d inputs\njobs      ", s.Up, s.Down, s.Drained, s.Commits, s.Inputs)
+	for _, state := range []string{"DEPEND", "PRIORITY", "SCHED", "RUN", "CLEANUP", "INACTIVE"} {
+		fmt.Printf(" %d %s", s.Jobs[state], state)
+	}
+	fmt.Println()
+}
+
+func top(p *program) func(context.Context) error {
+	every := p.Duration("d", 2*time.Second, "the time between two looks")
+	f := p.asks(func(ctx context.Context, c *client.Client) error {
+		for {
+			answer, err := c.Ask(ctx, "status", wire.Request{})
+			var list wire.Answer
+			if err == nil {
+				list, err = c.Ask(ctx, "jobs", wire.Request{})
+			}
+			if err != nil {
+				return err
+			}
+			if term.IsTerminal(int(os.Stdout.Fd())) {
+				fmt.Print("\x1b[H\x1b[2J")
+			}
+			printStatus(answer.Status)
+			if err := printJobs(list.Jobs[:min(len(list.Jobs), 30)]); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(*every):
+			}
+		}
+	})
+	_ = p.Set("timeout", "0")
+	return f
+}
