@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,7 +35,7 @@ type instance struct {
 	seen   chan flux.Message    // requests of sched, and what the manager gets
 	acq    func(flux.Message)   // answers resource.acquire
 	acqs   flux.Message         // that request
-	hellos []string             // what the manager tells
+	hellos atomic.Value         // what the manager tells: a []string
 	kvs    map[string]string    // values by key
 	conn   *flux.Conn           // of the manager
 	stop   func()               // sched
@@ -52,7 +53,8 @@ func newInstance(t *testing.T, hellos []string, kvs map[string]string) *instance
 	t.Setenv("LC_ALL", "C")
 	ctx, cancel := context.WithTimeout(context.Background(), waitFor)
 	t.Cleanup(cancel)
-	i := &instance{Broker: fluxtest.Start(t), t: t, ctx: ctx, seen: make(chan flux.Message, 1000), hellos: hellos, kvs: kvs}
+	i := &instance{Broker: fluxtest.Start(t), t: t, ctx: ctx, seen: make(chan flux.Message, 1000), kvs: kvs}
+	i.hellos.Store(hellos)
 	note := func(q flux.Message) { i.seen <- q }
 	i.Serve("resource.acquire", func(q flux.Message, answer func(flux.Message)) {
 		i.acqs, i.acq = q, answer
@@ -61,7 +63,7 @@ func newInstance(t *testing.T, hellos []string, kvs map[string]string) *instance
 	})
 	i.Serve("job-manager.sched-hello", func(q flux.Message, answer func(flux.Message)) {
 		note(q)
-		for _, h := range i.hellos {
+		for _, h := range i.hellos.Load().([]string) {
 			answer(q.Respond(flux.Text(h)))
 		}
 		answer(q.RespondError(errno.NoData, ""))
@@ -345,7 +347,7 @@ func TestTheManagerIsReloaded(t *testing.T) {
 	i.next("sched.alloc")                       // it waits
 	_, err := i.call("feasibility.check", "{}") // so both services hear of its end
 	require.Error(t, err)
-	i.hellos = []string{helloOf(5, `,"R":`+fmt.Sprintf(rankR, 1))}
+	i.hellos.Store([]string{helloOf(5, `,"R":`+fmt.Sprintf(rankR, 1))})
 	require.NoError(t, i.conn.Close())
 	i.connect()
 	i.say("sched.alloc", `{"id":8,"priority":16,"userid":1,"t_submit":1,"jobspec":`+oneCore+`}`) // before it knows a scheduler
