@@ -188,15 +188,3 @@ func (e *Engine) Last(ctx context.Context) (seq, size uint64, err error) {
 	}
 	return info.State.LastSeq, info.State.Bytes, nil
 }
-
-// Renewed returns the lease, and when it was renewed by the clock of the server.
-func (e *Engine) Renewed(ctx context.Context) (l Lease, at time.Time, err error) {
-	entry, err := e.kv.Get(ctx, leaseKey)
-	if err == nil {
-		at, err = entry.Created(), json.Unmarshal(entry.Value(), &l)
-	}
-	if err != nil {
-		return l, at, fmt.Errorf("engine: lease: %w", err)
-	}
-	return l, at, nil
-}

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,7 +36,6 @@ type Config struct {
 	Instance wire.Instance
 	Name     string // of this process, as the server shows it; never used before
 	Replicas int    // of the streams: 1, 3 or 5; 0 means 1
-	MaxBytes int64  // of the log, which refuses records beyond it; 0 or less: no limit
 	Plain    bool   // only messages: for nodes, and a manager whose records are elsewhere
 	Options  []nats.Option
 }
@@ -49,6 +49,7 @@ type Engine struct {
 	kv     jetstream.KeyValue
 	name   string
 	max    int
+	leases atomic.Uint64 // that this process has written
 
 	mu   sync.Mutex
 	ping *nats.Subscription // once this process has tried to get the lease
@@ -110,16 +111,12 @@ func (e *Engine) open(ctx context.Context, cfg Config) (err error) {
 
 func (e *Engine) make(ctx context.Context, cfg Config) error {
 	i, replicas := cfg.Instance, max(cfg.Replicas, 1)
-	maxBytes := cfg.MaxBytes
-	if maxBytes <= 0 {
-		maxBytes = -1
-	}
 	for _, s := range []jetstream.StreamConfig{
-		{Name: i.Log(), Subjects: []string{i.Subject("log", ">")}, DenyDelete: true, MaxBytes: maxBytes},
-		{Name: i.Snapshots(), Subjects: []string{i.Subject("snap", ">")}, MaxBytes: -1},
-		{Name: i.Archive(), Subjects: []string{i.Subject("archive", ">")}, MaxBytes: -1, MaxMsgsPerSubject: 1, AllowAtomicPublish: true},
+		{Name: i.Log(), Subjects: []string{i.Subject("log", ">")}, DenyDelete: true},
+		{Name: i.Snapshots(), Subjects: []string{i.Subject("snap", ">")}},
+		{Name: i.Archive(), Subjects: []string{i.Subject("archive", ">")}, MaxMsgsPerSubject: 1, AllowAtomicPublish: true},
 	} {
-		s.Discard, s.AllowDirect, s.Replicas = jetstream.DiscardNew, true, replicas
+		s.MaxBytes, s.Discard, s.AllowDirect, s.Replicas = -1, jetstream.DiscardNew, true, replicas
 		if _, err := e.js.CreateStream(ctx, s); err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 			return fmt.Errorf("stream %s: %w", s.Name, err)
 		}

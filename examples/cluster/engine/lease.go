@@ -23,18 +23,16 @@ var ErrLost = errors.New("engine: another manager has the lease, or it could not
 
 // A Lease says who is active. Holder is "" after an orderly end.
 type Lease struct {
-	Holder string `json:"holder"`
-	Epoch  uint64 `json:"epoch"` // of the last holder that had one
+	Holder  string    `json:"holder"`
+	Count   uint64    `json:"count"` // of renewals, so that no two have the same text
+	Renewed time.Time `json:"-"`     // by the clock of the server
 }
 
-// Active returns the lease as it is.
+// Active returns the lease as it is, with its revision.
 func (e *Engine) Active(ctx context.Context) (l Lease, revision uint64, err error) {
-	entry, err := e.kv.Get(ctx, leaseKey)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return l, 0, nil
-	}
-	if err == nil {
-		revision, err = entry.Revision(), json.Unmarshal(entry.Value(), &l)
+	entry, err := e.entry(ctx, leaseKey)
+	if err == nil && entry != nil {
+		l.Renewed, revision, err = entry.Created(), entry.Revision(), json.Unmarshal(entry.Value(), &l)
 	}
 	if err != nil {
 		return l, 0, fmt.Errorf("engine: lease: %w", err)
@@ -68,7 +66,7 @@ func (e *Engine) Acquire(ctx context.Context) (revision uint64, err error) {
 			}
 		}
 		if err == nil && (l.Holder == "" || silent >= 2 || time.Since(since) >= TTL) {
-			if rev, err = e.write(try, Lease{Holder: e.name, Epoch: l.Epoch}, rev); err == nil {
+			if rev, err = e.lease(try, e.name, rev); err == nil {
 				cancel()
 				return rev, nil
 			}
@@ -87,27 +85,20 @@ func (e *Engine) answerPings() (err error) {
 	return err
 }
 
-func (e *Engine) write(ctx context.Context, l Lease, revision uint64) (uint64, error) {
-	text, err := json.Marshal(l)
+// lease gives the lease to somebody, "" for nobody. Each text is another, so that it is known
+// which one was written if an answer is lost.
+func (e *Engine) lease(ctx context.Context, holder string, revision uint64) (uint64, error) {
+	text, err := json.Marshal(Lease{Holder: holder, Count: e.leases.Add(1)})
 	if err != nil {
 		return 0, err
 	}
-	next, err := e.kv.Update(ctx, leaseKey, text, revision)
-	if err == nil {
-		return next, nil
-	}
-	// The answer may have been lost.
-	if now, rev, readErr := e.Active(ctx); readErr == nil && now == l && rev > revision {
-		return rev, nil
-	}
-	return 0, fmt.Errorf("engine: lease: %w", err)
+	return e.Update(ctx, leaseKey, text, revision)
 }
 
 // A Held is a lease that is renewed.
 type Held struct {
 	e        *Engine
 	revision uint64
-	epoch    chan uint64
 	done     chan struct{}
 	renewed  atomic.Pointer[time.Time]
 }
@@ -120,7 +111,7 @@ func (h *Held) Fresh() bool { return time.Since(*h.renewed.Load()) < TTL }
 // when it was not renewed for the time TTL, and when ctx ends.
 func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *Held) {
 	ctx, lost := context.WithCancelCause(ctx)
-	h := &Held{e: e, revision: revision, epoch: make(chan uint64, 1), done: make(chan struct{})}
+	h := &Held{e: e, revision: revision, done: make(chan struct{})}
 	now := time.Now()
 	h.renewed.Store(&now)
 	go func() {
@@ -131,24 +122,27 @@ func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *H
 }
 
 func (h *Held) renew(ctx context.Context) error {
-	l := Lease{Holder: h.e.name}
 	tick := time.NewTicker(TTL / 4)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case l.Epoch = <-h.epoch:
 		case <-tick.C:
 		}
 		began := time.Now()
 		try, cancel := context.WithTimeout(ctx, TTL/4)
-		revision, err := h.e.write(try, l, h.revision)
+		revision, err := h.e.lease(try, h.e.name, h.revision)
 		if err == nil {
 			h.revision = revision
 			h.renewed.Store(&began)
-		} else if now, _, readErr := h.e.Active(try); readErr == nil && now.Holder != h.e.name {
-			err = ErrLost
+		} else if errors.Is(err, ErrLost) {
+			var now Lease
+			if now, revision, err = h.e.Active(try); err == nil && now.Holder == h.e.name {
+				h.revision = revision // of an earlier renewal, of which no answer came
+			} else if err == nil {
+				err = ErrLost
+			}
 		}
 		cancel()
 		if errors.Is(err, ErrLost) || !h.Fresh() {
@@ -157,39 +151,39 @@ func (h *Held) renew(ctx context.Context) error {
 	}
 }
 
-// Began says which epoch has begun.
-func (h *Held) Began(epoch uint64) { h.epoch <- epoch }
-
 // Release gives the lease back, after the context of Hold has ended: the next one takes over at
 // once.
 func (h *Held) Release(ctx context.Context) error {
 	<-h.done
 	now, revision, err := h.e.Active(ctx)
 	if err == nil && now.Holder == h.e.name {
-		now.Holder = ""
-		_, err = h.e.write(ctx, now, revision)
+		_, err = h.e.lease(ctx, "", revision)
 	}
 	return err
 }
 
-// Get returns the value of a key of the instance, and nil and 0 if there is none.
-func (e *Engine) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+// entry returns a key of the instance, and nil if there is none.
+func (e *Engine) entry(ctx context.Context, key string) (entry jetstream.KeyValueEntry, err error) {
 	err = e.retry(ctx, func(ctx context.Context) error {
-		entry, err := e.kv.Get(ctx, key)
-		switch {
-		case errors.Is(err, jetstream.ErrKeyNotFound):
-			value, revision = nil, 0
-			return nil
-		case err != nil:
-			return err
+		var err error
+		if entry, err = e.kv.Get(ctx, key); errors.Is(err, jetstream.ErrKeyNotFound) {
+			entry, err = nil, nil
 		}
-		value, revision = entry.Value(), entry.Revision()
-		return nil
+		return err
 	})
 	if err != nil {
-		return nil, 0, fmt.Errorf("engine: key %s: %w", key, err)
+		return nil, fmt.Errorf("engine: key %s: %w", key, err)
 	}
-	return value, revision, nil
+	return entry, nil
+}
+
+// Get returns the value of a key of the instance, and nil and 0 if there is none.
+func (e *Engine) Get(ctx context.Context, key string) (value []byte, revision uint64, err error) {
+	entry, err := e.entry(ctx, key)
+	if err != nil || entry == nil {
+		return nil, 0, err
+	}
+	return entry.Value(), entry.Revision(), nil
 }
 
 // Update sets the value of a key that has a revision, 0 if there is none. It returns the new

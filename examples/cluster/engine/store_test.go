@@ -170,3 +170,30 @@ func TestALease(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "life-3", lease.Holder)
 }
+
+// A renewal that was written, though its answer was lost, does not end a lease; that of another
+// process does.
+func TestARenewalWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	e := open(t, serve(t), "main", 1).e
+	revision, err := e.Acquire(t.Context())
+	require.NoError(t, err)
+	held, h := e.Hold(t.Context(), revision)
+	write := func(text string) {
+		for err := engine.ErrLost; err != nil; { // a renewal may come between
+			_, revision, getErr := e.Get(t.Context(), "active")
+			require.NoError(t, getErr)
+			_, err = e.Update(t.Context(), "active", []byte(text), revision)
+		}
+	}
+	write(`{"holder":"life-1","count":1000}`)
+	select {
+	case <-held.Done():
+		require.Fail(t, "its own renewal ended it")
+	case <-time.After(engine.TTL + engine.TTL/4): // it expires by then, unless it is renewed
+	}
+	require.True(t, h.Fresh())
+	write(`{"holder":"other","count":1}`)
+	<-held.Done()
+	require.ErrorIs(t, context.Cause(held), engine.ErrLost)
+}

@@ -160,7 +160,6 @@ func once(ctx context.Context, cfg Config) error {
 			}
 			unfollow()
 			_ = ping.Unsubscribe()
-			h.Began(epoch)
 			return active(held, cfg, h, epoch, f.Restore, cfg.Engine.Writer(epoch), cfg.Engine)
 		}
 	}

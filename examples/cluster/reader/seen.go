@@ -32,14 +32,14 @@ func (s seen) Collect(c chan<- prometheus.Metric) {
 		say(gauge, "log_sequence", "The last message of the log.", float64(seq))
 		say(gauge, "log_bytes", "The bytes of the log.", float64(size))
 	}
-	if l, at, err := s.Engine.Renewed(ctx); err == nil {
-		say(gauge, "lease_age_seconds", "How long ago the lease was renewed, by the server's clock and that of this reader.", max(0, time.Since(at).Seconds()))
-		say(gauge, "lease_epoch", "The epoch of who has the lease; 0: it has not begun one.", float64(l.Epoch), "manager", l.Holder)
+	if l, revision, err := s.Engine.Active(ctx); err == nil && revision > 0 {
+		say(gauge, "lease_age_seconds", "How long ago the lease was renewed, by the server's clock and that of this reader.", max(0, time.Since(l.Renewed).Seconds()))
 	}
 	a, err := s.ask(ctx, "status")
 	if err != nil || a.Status == nil {
 		return
 	}
+	say(gauge, "lease_epoch", "The epoch of the active manager.", float64(a.Status.Epoch), "manager", a.Status.Holder)
 	for state, n := range a.Status.Jobs {
 		say(gauge, "jobs", "Jobs by state.", float64(n), "state", state)
 	}
