@@ -21,7 +21,7 @@ import (
 func jobs(p *program) func(context.Context) error {
 	all := p.Bool("a", false, "also jobs of others, and those that are over")
 	over := p.overFlags()
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		r, err := over()
 		if err != nil {
 			return err

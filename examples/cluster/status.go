@@ -16,7 +16,7 @@ import (
 )
 
 func status(p *program) func(context.Context) error {
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		answer, err := c.Ask(ctx, "status", wire.Request{})
 		if err != nil {
 			return err
@@ -43,7 +43,7 @@ func printStatus(s *wire.Status) {
 
 func top(p *program) func(context.Context) error {
 	every := p.Duration("d", 2*time.Second, "the time between two looks")
-	f := p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(0, func(ctx context.Context, c *client.Client) error {
 		for {
 			answer, err := c.Ask(ctx, "status", wire.Request{})
 			var list wire.Answer
@@ -67,6 +67,4 @@ func top(p *program) func(context.Context) error {
 			}
 		}
 	})
-	_ = p.Set("timeout", "0")
-	return f
 }

@@ -29,9 +29,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// asks has f ask, for at most -timeout.
-func (p *program) asks(f func(context.Context, *client.Client) error) func(context.Context) error {
-	timeout := p.Duration("timeout", 30*time.Second, "how long to try; 0: for ever")
+// asks has f ask, for at most -timeout, by default limit.
+func (p *program) asks(limit time.Duration, f func(context.Context, *client.Client) error) func(context.Context) error {
+	timeout := p.Duration("timeout", limit, "how long to try; 0: for ever")
 	return func(ctx context.Context) error {
 		c, err := p.client()
 		if err != nil {
@@ -89,7 +89,7 @@ func (p *program) specFlags() func() (wire.Request, error) {
 
 func submit(p *program) func(context.Context) error {
 	request := p.specFlags()
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		r, err := request()
 		if err != nil {
 			return err
@@ -114,7 +114,7 @@ func (p *program) print(v any, text string) error {
 func run(p *program) func(context.Context) error {
 	request := p.specFlags()
 	label := p.Bool("l", false, "begin each line of output with the rank of its node")
-	f := p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(0, func(ctx context.Context, c *client.Client) error {
 		r, err := request()
 		if err != nil {
 			return err
@@ -141,8 +141,6 @@ func run(p *program) func(context.Context) error {
 		}
 		return ended(ctx, c, id)
 	})
-	_ = p.Set("timeout", "0")
-	return f
 }
 
 // outputs prints the output of a job from all its nodes.
@@ -222,15 +220,13 @@ func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
 }
 
 func wait(p *program) func(context.Context) error {
-	f := p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(0, func(ctx context.Context, c *client.Client) error {
 		id, err := p.id()
 		if err != nil {
 			return err
 		}
 		return ended(ctx, c, id)
 	})
-	_ = p.Set("timeout", "0")
-	return f
 }
 
 // id is the id of a job that the command names.
@@ -298,7 +294,7 @@ func table(out *os.File, rows [][]string) error {
 }
 
 func job(p *program) func(context.Context) error {
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		id, err := p.id()
 		if err != nil {
 			return err
@@ -347,7 +343,7 @@ func timeline(log string) error {
 }
 
 func watch(p *program) func(context.Context) error {
-	f := p.asks(func(ctx context.Context, c *client.Client) (err error) {
+	return p.asks(0, func(ctx context.Context, c *client.Client) (err error) {
 		var id jobid.ID
 		if p.NArg() > 0 {
 			if id, err = p.id(); err != nil {
@@ -370,14 +366,12 @@ func watch(p *program) func(context.Context) error {
 		}
 		return err
 	})
-	_ = p.Set("timeout", "0")
-	return f
 }
 
 func output(p *program) func(context.Context) error {
 	follow := p.Bool("f", false, "go on until the job has ended")
 	label := p.Bool("l", false, "begin each line with the rank of its node")
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		id, err := p.id()
 		if err != nil {
 			return err
@@ -395,7 +389,7 @@ func output(p *program) func(context.Context) error {
 
 func cancel(p *program) func(context.Context) error {
 	note := p.String("m", "", "why, for the log")
-	return p.asks(func(ctx context.Context, c *client.Client) (err error) {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) (err error) {
 		if p.NArg() == 0 {
 			return errors.New("name the jobs")
 		}
@@ -411,7 +405,7 @@ func cancel(p *program) func(context.Context) error {
 }
 
 func urgency(p *program) func(context.Context) error {
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		if p.NArg() != 2 {
 			return errors.New("name a job and its urgency")
 		}
@@ -429,7 +423,7 @@ func urgency(p *program) func(context.Context) error {
 }
 
 func listNodes(p *program) func(context.Context) error {
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		answer, err := c.Ask(ctx, "nodes", wire.Request{})
 		if err != nil {
 			return err
@@ -465,36 +459,21 @@ func (p *program) ranks() (*idset.Set, error) {
 	return set, set.UnmarshalText([]byte(p.Arg(0)))
 }
 
-func drain(p *program) func(context.Context) error {
-	reason := p.String("reason", "", "why, for those who ask")
-	return p.asks(func(ctx context.Context, c *client.Client) error {
-		set, err := p.ranks()
-		if err == nil {
-			_, err = c.Ask(ctx, "drain", wire.Request{Ranks: set, Note: *reason})
+// onRanks is a command for the ranks that it names, by a verb.
+func onRanks(verb, why string) func(*program) func(context.Context) error {
+	return func(p *program) func(context.Context) error {
+		note := new(string)
+		if why != "" {
+			note = p.String("reason", "", why)
 		}
-		return err
-	})
-}
-
-func resume(p *program) func(context.Context) error {
-	return p.asks(func(ctx context.Context, c *client.Client) error {
-		set, err := p.ranks()
-		if err == nil {
-			_, err = c.Ask(ctx, "resume", wire.Request{Ranks: set})
-		}
-		return err
-	})
-}
-
-func lost(p *program) func(context.Context) error {
-	reason := p.String("reason", "", "how that is known, for the logs of the jobs")
-	return p.asks(func(ctx context.Context, c *client.Client) error {
-		set, err := p.ranks()
-		if err == nil {
-			_, err = c.Ask(ctx, "lost", wire.Request{Ranks: set, Note: *reason})
-		}
-		return err
-	})
+		return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
+			set, err := p.ranks()
+			if err == nil {
+				_, err = c.Ask(ctx, verb, wire.Request{Ranks: set, Note: *note})
+			}
+			return err
+		})
+	}
 }
 
 func purgeJobs(p *program) func(context.Context) error {
@@ -504,7 +483,7 @@ func purgeJobs(p *program) func(context.Context) error {
 	count := p.Int("keep", -1, "keep so many of those that ended last; -1: any number")
 	p.BoolVar(&r.All, "all", false, "purge all that are over")
 	dry := p.Bool("dry-run", false, "only count")
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		r.Force = !*dry
 		if age > 0 {
 			r.MaxAge = &age
@@ -524,7 +503,7 @@ func purgeJobs(p *program) func(context.Context) error {
 }
 
 func takeover(p *program) func(context.Context) error {
-	return p.asks(func(ctx context.Context, c *client.Client) error {
+	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		before, err := c.Ask(ctx, "status", wire.Request{})
 		if err != nil {
 			return err

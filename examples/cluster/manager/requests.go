@@ -54,14 +54,15 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	for subject, handle := range map[string]func(*nats.Msg){
 		a.Engine.Subject("up", "*"): a.up,
 		a.Engine.Subject("req", "*", "*"): func(m *nats.Msg) {
-			if uid, ok := a.Engine.User(m.Subject, m.Reply); !ok || uid != a.Manager.Owner && !limit.Allow(uid, time.Now()) {
-				return // what a user sends beyond its limit has no answer
+			uid, ok := a.Engine.User(m.Subject, m.Reply)
+			if !ok || uid != a.Manager.Owner && !limit.Allow(uid, time.Now()) {
+				return // an answer would go to somebody else, or the user sends more than its limit
 			}
 			select {
 			case busy <- struct{}{}:
 				go func() {
 					defer func() { <-busy }()
-					a.request(ctx, m)
+					a.request(ctx, m, uid)
 				}()
 			default: // the sender tries again
 			}
@@ -85,12 +86,11 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 }
 
 // request answers a request. If it has lost the lease meanwhile, what it saw may be old.
-func (a *manager) request(ctx context.Context, m *nats.Msg) {
-	uid, ok := a.Engine.User(m.Subject, m.Reply)
+func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	owner, known := wire.Verbs[verb]
-	if !ok || !known {
-		return // of another role, or an answer would go to somebody else
+	if !known {
+		return
 	}
 	by := joblife.Cred{UserID: uid, Guest: uid != a.Manager.Owner}
 	var r wire.Request
@@ -157,20 +157,13 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 			p.Limits = purge.PurgeAll()
 		}
 		in = p
-	case "drain":
-		if err := a.known(r.Ranks); err != nil {
-			return answer, err
+	case "drain", "resume":
+		err := a.known(r.Ranks)
+		if err == nil && verb == "drain" {
+			err = a.drained(r.Ranks, cmp.Or(r.Note, "no reason was given"), by.UserID)
+		} else if err == nil {
+			err = a.resumed(r.Ranks)
 		}
-		err := a.drained(r.Ranks, cmp.Or(r.Note, "no reason was given"), by.UserID)
-		if err == nil {
-			a.refresh()
-		}
-		return answer, err
-	case "resume":
-		if err := a.known(r.Ranks); err != nil {
-			return answer, err
-		}
-		err := a.resumed(r.Ranks)
 		if err == nil {
 			a.refresh()
 		}
@@ -196,9 +189,6 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		return wire.Answer{Error: "the job goes on", Retry: true}, nil
 	}
 	answer.ID, answer.Count, answer.Old = got.Job, got.Count, got.Old
-	if got.State != 0 {
-		answer.State = got.State.String()
-	}
 	return answer, err
 }
 

@@ -22,7 +22,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -412,13 +411,4 @@ func (n *node) read(uid uint32, text []byte) (out wire.Output, err error) {
 	out.Data, err = io.ReadAll(io.NewSectionReader(f, r.Offset, wire.MaxOutput))
 	out.End = err == nil && len(out.Data) == 0 && (!kept || last.State != exec.TaskRunning)
 	return out, err
-}
-
-// lookup returns the credential of a user: its groups are those of the machine.
-func lookup(uid uint32) (*syscall.Credential, error) {
-	gid, groups, err := groupsOf(uid)
-	if err != nil {
-		return nil, err
-	}
-	return &syscall.Credential{Uid: uid, Gid: gid, Groups: groups}, nil
 }

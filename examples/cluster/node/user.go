@@ -4,24 +4,27 @@ import (
 	"fmt"
 	"os/user"
 	"strconv"
+	"syscall"
 )
 
-// groupsOf returns the primary group of a user, and all of its groups.
-func groupsOf(uid uint32) (gid uint32, groups []uint32, err error) {
+// lookup returns the credential of a user: its groups are those of the machine.
+func lookup(uid uint32) (*syscall.Credential, error) {
 	u, err := user.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if err != nil {
-		return 0, nil, fmt.Errorf("user %d is not one of this machine: %w", uid, err)
+		return nil, fmt.Errorf("user %d is not one of this machine: %w", uid, err)
 	}
 	names, err := u.GroupIds()
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
+	c := &syscall.Credential{Uid: uid}
 	for _, name := range append([]string{u.Gid}, names...) {
 		n, err := strconv.ParseUint(name, 10, 32)
 		if err != nil {
-			return 0, nil, err
+			return nil, err
 		}
-		groups = append(groups, uint32(n))
+		c.Groups = append(c.Groups, uint32(n))
 	}
-	return groups[0], groups, nil
+	c.Gid = c.Groups[0]
+	return c, nil
 }

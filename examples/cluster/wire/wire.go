@@ -205,7 +205,6 @@ type Answer struct {
 	Error  string    `json:"error,omitempty"`
 	Retry  bool      `json:"retry,omitempty"` // the same request may succeed later
 	ID     jobid.ID  `json:"id,omitempty"`
-	State  string    `json:"state,omitempty"`
 	Count  int       `json:"count,omitempty"`
 	Old    int       `json:"old,omitempty"`
 	Jobs   []JobInfo `json:"jobs,omitempty"`
@@ -281,7 +280,6 @@ type Node struct {
 	Up      bool      `json:"up"`
 	Drained string    `json:"drained,omitempty"` // the reason
 	Since   time.Time `json:"since,omitzero"`    // of the drain
-	Free    string    `json:"free,omitempty"`    // its cores and gpus that are free
 	Holders []Holder  `json:"holders,omitempty"`
 }
 
