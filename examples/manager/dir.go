@@ -16,6 +16,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -95,7 +96,7 @@ func (d *dirDisk) openLog(warn func(string, ...any)) error {
 		err = os.Rename(next, name)
 	}
 	if err == nil {
-		err = syncDir(d.path)
+		err = files.SyncDir(d.path)
 	}
 	if err == nil {
 		d.log, err = logfile.Open(name, logfile.Options{})
@@ -146,15 +147,6 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 		list = append(list, last[key])
 	}
 	return list, nil
-}
-
-// syncDir makes the names in a folder durable.
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
@@ -297,7 +289,7 @@ func (d *dirDisk) PutAside(id jobid.ID) error {
 		}
 		to = filepath.Join(aside, fmt.Sprintf("%s.%d", name, n))
 	}
-	return errors.Join(os.Rename(filepath.Join(d.path, jobsName, name), to), syncDir(aside), syncDir(filepath.Join(d.path, jobsName)))
+	return errors.Join(os.Rename(filepath.Join(d.path, jobsName, name), to), files.SyncDir(aside), files.SyncDir(filepath.Join(d.path, jobsName)))
 }
 
 func (d *dirDisk) Close() error { return errors.Join(d.log.Close(), d.jobs.Close()) }

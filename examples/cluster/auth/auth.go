@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/files"
 )
 
 // An ID is who connects: Manager, Reader, Node or User. The zero value is nobody, and is refused.
@@ -108,7 +109,7 @@ func initDir(dir string, c Config, allow func(wire.Instance, role) jwt.UserPermi
 	if err := os.Rename(tmp, dir); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(dir))
+	return files.SyncDir(filepath.Dir(dir))
 }
 
 // initTrust makes the operator, the account and the system account. The own keys of the accounts

@@ -16,6 +16,8 @@ import (
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"
+
+	"github.com/joblife/joblife/examples/internal/files"
 )
 
 // The files of the folder. A server needs those of the first three lines, a client ca.pem and
@@ -122,13 +124,5 @@ func write(file string, data []byte) (err error) {
 	if err := os.Link(f.Name(), file); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(file))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return files.SyncDir(filepath.Dir(file))
 }

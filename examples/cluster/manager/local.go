@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/purge/boltstore"
 )
 
@@ -39,20 +39,7 @@ func (l *Local) Get(_ context.Context, key string) (value []byte, revision uint6
 
 // Update sets the value of a key, durably. There are no revisions, since nobody else writes.
 func (l *Local) Update(_ context.Context, key string, value []byte, _ uint64) (uint64, error) {
-	name := l.path + "." + key
-	f, err := os.Create(name + ".new")
-	if err != nil {
-		return 0, err
-	}
-	_, err = f.Write(value)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(name+".new", name)
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(name))
-	}
-	if err != nil {
+	if err := files.Write(l.path+"."+key, value); err != nil {
 		return 0, fmt.Errorf("manager: key %s: %w", key, err)
 	}
 	return 1, nil
@@ -69,12 +56,4 @@ func (l *Local) Epoch(ctx context.Context, now time.Time) (uint64, error) {
 	epoch := max(before+1, uint64(now.UnixNano()))
 	_, err = l.Update(ctx, "epoch", strconv.AppendUint(nil, epoch, 10), 0)
 	return epoch, err
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/perilog/exec"
 )
@@ -92,7 +93,7 @@ func create(dir string, task exec.Task, args []string) (*record, error) {
 		return nil, err
 	}
 	_, err = r.file.Write(text)
-	err = cmp.Or(err, r.file.Sync(), syscall.Mkfifo(name+".signals", 0o600), syscall.Mkfifo(name+".news", 0o600), syncDir(dir))
+	err = cmp.Or(err, r.file.Sync(), syscall.Mkfifo(name+".signals", 0o600), syscall.Mkfifo(name+".news", 0o600), files.SyncDir(dir))
 	if err != nil {
 		return nil, errors.Join(err, r.file.Close(), remove(name))
 	}
@@ -189,13 +190,4 @@ func remove(name string) error {
 		}
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
 }
