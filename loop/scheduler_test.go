@@ -496,6 +496,29 @@ func TestARefusedResponseAtADeadlineBeginsOneSession(t *testing.T) {
 	})
 }
 
+// While the Store works, a deadline waits: what the Scheduler has to know is in that Ready.
+func TestASchedulerDecidesNothingWhileTheStoreWorks(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		f, d := &fake{t: t}, &disk{takes: 10 * time.Second}
+		f.decide = func() []alloc.Response {
+			require.False(t, d.busy, "it decides while the store works")
+			if f.due > 0 && !time.Now().Before(f.due.Time()) {
+				f.due = 0
+			}
+			return nil
+		}
+		f.due = eventlog.FromTime(time.Now().Add(5 * time.Second))
+		s := scheduled(t, time.Now(), d, f, plain())
+		stop := s.run(ctx)
+		s.put(wholeNodes(t, 1, 1))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, f.due, "it has decided since")
+		require.Positive(t, d.appends)
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
 func TestAPanicOfASchedulerEndsTheLoop(t *testing.T) {
 	f := &fake{t: t, decide: func() []alloc.Response { panic("mine") }}
 	s := scheduled(t, start, new(disk), f, plain())
