@@ -1,22 +1,17 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"html"
 	"net/http"
 	"net/http/cookiejar"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/browsertest"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
@@ -43,16 +38,9 @@ for (const e of document.querySelectorAll("rect, path.use")) if (contrast(getCom
 parent.postMessage({seen, faults, dark: paper < 0.1, width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth}, "*");
 </script>`
 
-// frame shows a page in a frame: a window is never narrower than 500 pixels.
-const frame = `<iframe src="page.html" style="border: 0; width: %dpx; height: 3000px"></iframe>
-<script>addEventListener("message", e => { document.body.dataset.seen = JSON.stringify(e.data); });</script>`
-
 // Opens the pages in the browser that JOBLIFE_BROWSER names: "make browser".
 func TestAVisitorInTheBrowserStumblesOverNothing(t *testing.T) {
-	browser := os.Getenv("JOBLIFE_BROWSER")
-	if browser == "" {
-		t.Skip(`JOBLIFE_BROWSER is not set: "make browser" sets it to chromium`)
-	}
+	browsertest.Browser(t) // which takes no time if there is none
 	w, ctx := begin(t, 4, allActions), within(t)
 	w.nodes()
 	at := w.page(ctx)
@@ -95,33 +83,20 @@ func TestAVisitorInTheBrowserStumblesOverNothing(t *testing.T) {
 		}, "%s", name)
 		page = strings.NewReplacer(`"/page.css"`, `"page.css"`, `<script src="/page.js" defer></script>`, "").Replace(page)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "page.html"), []byte(page+probe), 0o600))
-		for _, width := range []int{400, 1400} {
-			require.NoError(t, os.WriteFile(filepath.Join(dir, "frame.html"), fmt.Appendf(nil, frame, width), 0o600))
-			for value, scheme := range []string{"dark", "light"} {
-				t.Run(fmt.Sprint(name, " ", width, " ", scheme), func(t *testing.T) {
-					arguments := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-						"--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir=" + t.TempDir(),
-						"--virtual-time-budget=5000", "--window-size=1500,3100", fmt.Sprintf("--blink-settings=preferredColorScheme=%d", value)}
-					if shots := os.Getenv("JOBLIFE_SHOTS"); shots != "" {
-						arguments = append(arguments, "--screenshot="+filepath.Join(shots, fmt.Sprint(name, width, scheme, ".png")))
-					}
-					dom, err := exec.Command(browser, append(arguments, "--dump-dom", "file://"+filepath.Join(dir, "frame.html"))...).Output()
-					require.NoError(t, err)
-					found := regexp.MustCompile(`data-seen="([^"]*)"`).FindSubmatch(dom)
-					require.NotNil(t, found, "%s", bytes.TrimSpace(dom))
-					var seen struct {
-						Faults                []string
-						Seen, Width, Overflow int
-						Dark                  bool
-					}
-					require.NoError(t, json.Unmarshal([]byte(html.UnescapeString(string(found[1]))), &seen))
-					require.Equal(t, width, seen.Width)
-					require.Equal(t, scheme == "dark", seen.Dark)
-					require.LessOrEqual(t, seen.Overflow, 0)
-					require.Empty(t, seen.Faults)
-					require.GreaterOrEqual(t, seen.Seen, c.wantWords)
-				})
-			}
-		}
+		t.Run(name, func(t *testing.T) {
+			browsertest.Each(t, dir, []int{400, 1400}, func(t *testing.T, width int, dark bool, decode func(any)) {
+				var seen struct {
+					Faults                []string
+					Seen, Width, Overflow int
+					Dark                  bool
+				}
+				decode(&seen)
+				require.Equal(t, width, seen.Width)
+				require.Equal(t, dark, seen.Dark)
+				require.LessOrEqual(t, seen.Overflow, 0)
+				require.Empty(t, seen.Faults)
+				require.GreaterOrEqual(t, seen.Seen, c.wantWords)
+			})
+		})
 	}
 }

@@ -3,12 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"encoding/xml"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -17,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/net/html"
+
+	"github.com/joblife/joblife/examples/internal/browsertest"
 )
 
 func page(t *testing.T, args ...string) (*study, []byte) {
@@ -261,46 +260,21 @@ for (const section of document.querySelectorAll("section")) {
 parent.postMessage({plots: plots, faults: faults, width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth}, "*");
 </script>`
 
-// frame shows the page in a frame: a window is never narrower than 500 pixels.
-const frame = `<iframe src="page.html" style="border: 0; width: %dpx; height: 2000px"></iframe>
-<script>addEventListener("message", e => { document.body.dataset.seen = JSON.stringify(e.data); });</script>`
-
 // Opens the page in the browser that JOBLIFE_BROWSER names: "make browser".
 func TestAReaderInTheBrowserStumblesOverNothing(t *testing.T) {
-	browser := os.Getenv("JOBLIFE_BROWSER")
-	if browser == "" {
-		t.Skip(`JOBLIFE_BROWSER is not set: "make browser" sets it to chromium`)
-	}
+	browsertest.Browser(t) // which takes no time if there is none
 	_, text := page(t, "-jobs", "1000", "-seeds", "2", "-straggle", "0.02", "-sweep")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "page.html"), append(text, probe...), 0o666))
-	for _, width := range []int{400, 800, 1400} {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "frame.html"), fmt.Appendf(nil, frame, width), 0o666))
-		for value, scheme := range []string{"dark", "light"} {
-			t.Run(fmt.Sprintf("%d %s", width, scheme), func(t *testing.T) {
-				dom, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-					"--hide-scrollbars", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--user-data-dir="+t.TempDir(),
-					"--virtual-time-budget=5000", "--window-size=1500,2200", fmt.Sprintf("--blink-settings=preferredColorScheme=%d", value),
-					"--dump-dom", "file://"+filepath.Join(dir, "frame.html")).Output()
-				require.NoError(t, err)
-				root, err := html.Parse(bytes.NewReader(dom))
-				require.NoError(t, err)
-				var seen struct {
-					Faults                 []string
-					Plots, Width, Overflow int
-				}
-				for n := range root.Descendants() {
-					for _, a := range n.Attr {
-						if a.Key == "data-seen" {
-							require.NoError(t, json.Unmarshal([]byte(a.Val), &seen))
-						}
-					}
-				}
-				require.Equal(t, width, seen.Width)
-				require.LessOrEqual(t, seen.Overflow, 0)
-				require.Equal(t, 6, seen.Plots)
-				require.Empty(t, seen.Faults)
-			})
+	browsertest.Each(t, dir, []int{400, 800, 1400}, func(t *testing.T, width int, _ bool, decode func(any)) {
+		var seen struct {
+			Faults                 []string
+			Plots, Width, Overflow int
 		}
-	}
+		decode(&seen)
+		require.Equal(t, width, seen.Width)
+		require.LessOrEqual(t, seen.Overflow, 0)
+		require.Equal(t, 6, seen.Plots)
+		require.Empty(t, seen.Faults)
+	})
 }
