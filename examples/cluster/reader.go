@@ -32,22 +32,11 @@ func (p *program) readerFlags() func(context.Context, *program) error {
 		if p.Store != "" {
 			return fmt.Errorf("the records are in %s: a reader follows those in JetStream", p.Store)
 		}
-		connect := engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name}
-		var err error
-		if connect.Options, err = auth.Options(p.keys(), auth.Reader(), p.URL); err != nil {
-			return err
-		}
-		e, err := engine.Open(ctx, connect)
+		e, users, end, err := p.connect(ctx, auth.Reader(), engine.Open, engine.Config{})
 		if err != nil {
 			return err
 		}
-		defer e.Close()
-		connect.Plain = true
-		users, err := engine.Open(ctx, connect)
-		if err != nil {
-			return err
-		}
-		defer users.Close()
+		defer end()
 		cfg := cfg
 		cfg.Engine, cfg.Users, cfg.Owner, cfg.Nodes, cfg.Log, cfg.Metrics = e, users, p.Owner, p.R, p.log, p.metrics
 		if *at == "" {

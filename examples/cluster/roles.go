@@ -206,10 +206,7 @@ func (p *program) manager(ctx context.Context) (err error) {
 		Manager: p.config(), Policy: sched.EASY{}, Nodes: p.R, Log: p.log,
 		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
 	}
-	at := engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Replicas: p.Replicas}
-	if at.Options, err = auth.Options(p.keys(), auth.Manager(), p.URL); err != nil {
-		return err
-	}
+	at := engine.Config{Replicas: p.Replicas}
 	if kind, path, _ := strings.Cut(p.Store, ":"); kind == "bbolt" {
 		if cfg.Local, err = manager.OpenLocal(filepath.Join(p.dir, path)); err != nil {
 			return err
@@ -219,19 +216,33 @@ func (p *program) manager(ctx context.Context) (err error) {
 	} else if p.Store != "" {
 		return fmt.Errorf("the store %q is not known: bbolt:FILE is, and none for JetStream", p.Store)
 	}
-	if cfg.Engine, err = engine.Make(ctx, at); err != nil {
+	var end func()
+	if cfg.Engine, cfg.Users, end, err = p.connect(ctx, auth.Manager(), engine.Make, at); err != nil {
 		return err
 	}
-	defer cfg.Engine.Close()
-	at.Plain = true // a connection of its own for users, which the server closes in a flood
-	if cfg.Users, err = engine.Open(ctx, at); err != nil {
-		return err
-	}
-	defer cfg.Users.Close()
+	defer end()
 	if p.metrics != nil {
 		cfg.Metrics = p.metrics.Manager(p.name)
 	}
 	return manager.Run(ctx, cfg)
+}
+
+// connect connects as a role, twice: users have a connection of their own, which the server
+// closes in a flood.
+func (p *program) connect(ctx context.Context, id auth.ID, open func(context.Context, engine.Config) (*engine.Engine, error), at engine.Config) (e, users *engine.Engine, end func(), err error) {
+	at.URL, at.Instance, at.Name = p.URL, p.Instance, p.name
+	if at.Options, err = auth.Options(p.keys(), id, p.URL); err != nil {
+		return nil, nil, nil, err
+	}
+	if e, err = open(ctx, at); err != nil {
+		return nil, nil, nil, err
+	}
+	at.Plain = true
+	if users, err = engine.Open(ctx, at); err != nil {
+		e.Close()
+		return nil, nil, nil, err
+	}
+	return e, users, func() { users.Close(); e.Close() }, nil
 }
 
 func runNode(p *program) func(context.Context) error {
@@ -253,20 +264,10 @@ func runNode(p *program) func(context.Context) error {
 }
 
 func (p *program) node(ctx context.Context, rank uint32, simulate bool) error {
-	options, err := auth.Options(p.keys(), auth.Node(rank), p.URL)
+	e, users, end, err := p.connect(ctx, auth.Node(rank), engine.Open, engine.Config{Plain: true})
 	if err != nil {
 		return err
 	}
-	at := engine.Config{URL: p.URL, Instance: p.Instance, Name: p.name, Plain: true, Options: options}
-	e, err := engine.Open(ctx, at)
-	if err != nil {
-		return err
-	}
-	defer e.Close()
-	users, err := engine.Open(ctx, at)
-	if err != nil {
-		return err
-	}
-	defer users.Close()
+	defer end()
 	return node.Run(ctx, node.Config{Engine: e, Users: users, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log, Simulate: simulate})
 }

@@ -87,14 +87,10 @@ func (x *index) reset() {
 	x.jobs, x.all, x.of = make(map[jobid.ID]*wire.JobInfo), newTree(), make(map[uint32]*tree)
 }
 
-// maxName is how many bytes of the name of a job the index has.
-const maxName = 256
-
 // put notes that a job is in the archive.
 func (x *index) put(j wire.Archived) {
 	info := j.JobInfo
 	info.Eventlog, info.Holders = "", nil
-	info.Name = info.Name[:min(len(info.Name), maxName)]
 	x.set(&info)
 }
 
