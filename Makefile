@@ -133,7 +133,7 @@ BROWSER ?= chromium
 .PHONY: browser
 browser:
 	JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v ./examples/simulate
-	cd examples/cluster && GOWORK=off JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v .
+	cd examples/cluster && JOBLIFE_BROWSER='$(BROWSER)' go test -count=1 -run Browser -v .
 
 # That all sides of the comparison with other libraries agree. To compare: go test -bench .
 .PHONY: peers
@@ -145,9 +145,9 @@ peers:
 ROUNDS ?= 50
 .PHONY: cluster cluster-soak
 cluster:
-	cd examples/cluster && export GOWORK=off && go vet ./... && $(STATICCHECK) -checks='$(STATICCHECKS)' ./... && go test -short -count=1 ./...
+	cd examples/cluster && go vet ./... && $(STATICCHECK) -checks='$(STATICCHECKS)' ./... && go test -short -count=1 ./...
 cluster-soak:
-	cd examples/cluster && GOWORK=off CLUSTER_ROUNDS=$(ROUNDS) go test -count=1 -timeout 24h -run Nothing -v .
+	cd examples/cluster && CLUSTER_ROUNDS=$(ROUNDS) go test -count=1 -timeout 24h -run Nothing -v .
 
 # flux-core's own tests, with examples/manager in place of its job manager, or with
 # examples/sched in place of its schedulers. FLUX_SRC is a built source tree of flux-core, and
