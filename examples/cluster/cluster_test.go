@@ -209,3 +209,54 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	_, err = w.Wait(ctx, next)
 	require.NoError(t, err)
 }
+
+// A node that an operator drained, or where an epilog failed, gets no jobs, under the next manager
+// too, until it is resumed.
+func TestADrainOutlivesAManager(t *testing.T) {
+	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true,
+		Command: []string{"sh", "-c", `test $JOBLIFE_RANK = 0 || test -e "$0"`, "/no/such/file"}}}})
+	stop := w.manager()
+	w.node(0)
+	w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	drained := func() (reasons []string) {
+		answer, err := w.Ask(ctx, "nodes", wire.Request{})
+		require.NoError(t, err)
+		for _, n := range answer.Nodes {
+			reasons = append(reasons, n.Drained)
+		}
+		return reasons
+	}
+	_, err := w.Wait(ctx, w.submit(ctx, "", 2, "true")) // its epilog fails on node 1
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "a prolog, an epilog or housekeeping failed"}, drained())
+	_, err = w.Ask(ctx, "drain", wire.Request{Ranks: idset.Of(0), Note: "bad"})
+	require.NoError(t, err)
+	waits := w.submit(ctx, "", 1, "true")
+
+	stop()
+	w.manager()
+	require.Equal(t, []string{"bad", "a prolog, an epilog or housekeeping failed"}, drained())
+	later := w.submit(ctx, "", 1, "true")
+	for range 20 { // the nodes are up again, and what could start has
+		answer, err := w.Ask(ctx, "nodes", wire.Request{})
+		require.NoError(t, err)
+		if answer.Nodes[0].Up && answer.Nodes[1].Up {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	for _, id := range []jobid.ID{waits, later} {
+		job, err := w.Job(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, "SCHED", job.State)
+	}
+	_, err = w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
+	require.NoError(t, err)
+	for _, id := range []jobid.ID{waits, later} {
+		job, err := w.Wait(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, "0", job.Ranks.String())
+	}
+}
