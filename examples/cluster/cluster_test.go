@@ -260,3 +260,30 @@ func TestADrainOutlivesAManager(t *testing.T) {
 		require.Equal(t, "0", job.Ranks.String())
 	}
 }
+
+// What an owner says of a lost node holds at once: its epilog is not launched there. The next
+// manager has not heard of the node at all.
+func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true, Command: []string{"true"}}}})
+	stop := w.manager()
+	w.node(0)
+	gone := w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 3") // it ends after the node's process
+	_, err := w.Started(ctx, id)
+	require.NoError(t, err)
+	gone()
+	stop()
+	w.manager()
+	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
+	require.NoError(t, err)
+	job, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "FAILED", job.Result)
+	answer, err := w.Ask(ctx, "nodes", wire.Request{})
+	require.NoError(t, err)
+	require.False(t, answer.Nodes[1].Up)
+	require.NotEmpty(t, answer.Nodes[1].Drained, "its epilog did not run there")
+}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -237,4 +238,38 @@ func TestAnythingMayBeSaid(t *testing.T) {
 	job, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
 	require.NoError(t, err)
 	require.Equal(t, "COMPLETED", job.Result)
+}
+
+// A flood of one user has answers up to a limit; the owner has none. A request of another
+// protocol is refused.
+func TestAFloodHasALimit(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	_, err := w.Ask(t.Context(), "nodes", wire.Request{})
+	require.NoError(t, err)
+	conn, err := nats.Connect(w.url)
+	require.NoError(t, err)
+	defer conn.Close()
+	answers := func(uid uint32, protocol int) (texts []string) {
+		sub, err := conn.SubscribeSync(wire.Inbox(uid) + ".*")
+		require.NoError(t, err)
+		defer sub.Unsubscribe()
+		for range 3000 {
+			require.NoError(t, conn.PublishRequest(fmt.Sprint("jl.main.req.", uid, ".nodes"), wire.Inbox(uid)+".x", fmt.Appendf(nil, `{"protocol":%d}`, protocol)))
+		}
+		for {
+			m, err := sub.NextMsg(time.Second)
+			if err != nil {
+				return texts
+			}
+			texts = append(texts, string(m.Data))
+		}
+	}
+	require.Len(t, answers(w.cfg.Owner, 1), 3000)
+	guest := answers(7, 1)
+	require.GreaterOrEqual(t, len(guest), 400)
+	require.Less(t, len(guest), 1500)
+	for _, text := range answers(w.cfg.Owner, 2) {
+		require.Contains(t, text, "protocol 2: this manager has 1")
+	}
 }

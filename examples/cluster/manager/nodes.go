@@ -41,7 +41,7 @@ type manager struct {
 
 	mu    sync.Mutex
 	out   *idset.Set // ranks that get no jobs, since they say nothing
-	lost  *idset.Set // those of which that is known for long: of the others this manager has not heard yet
+	lost  *idset.Set // those that were up, or are lost: of the others this manager has not heard yet
 	drain drains
 }
 
@@ -189,7 +189,6 @@ func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why string) {
 
 // beat says that this manager is active, and looks for nodes that say nothing, until ctx ends.
 func (a *manager) beat(ctx context.Context) {
-	began, wait := time.Now(), true
 	tick := time.NewTicker(wire.BeatEvery)
 	defer tick.Stop()
 	text, _ := json.Marshal(wire.Beat{Epoch: a.epoch})
@@ -216,10 +215,6 @@ func (a *manager) beat(ctx context.Context) {
 			a.Log.Warn("node is down", "rank", rank)
 			a.change(rank)
 		}
-		if wait && time.Since(began) > a.DownTime {
-			wait = false
-			a.missing()
-		}
 	}
 }
 
@@ -239,17 +234,6 @@ func (a *manager) change(rank uint32) {
 		a.put(joblife.Offline{Ranks: lost})
 	})
 	a.refresh()
-}
-
-// missing says that the nodes that have not come do not come.
-func (a *manager) missing() {
-	a.nodes.Do(func(*exec.Executor) {
-		a.mu.Lock()
-		a.lost = a.out
-		lost := a.lost
-		a.mu.Unlock()
-		a.put(joblife.Offline{Ranks: lost})
-	})
 }
 
 // refresh tells the scheduler which nodes may get jobs.

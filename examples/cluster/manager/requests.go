@@ -204,6 +204,11 @@ func (a *manager) giveUp(set *idset.Set, note string) (err error) {
 				return
 			}
 		}
+		a.mu.Lock()
+		a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
+		lost := a.lost
+		a.mu.Unlock()
+		a.put(joblife.Offline{Ranks: lost}) // before what follows, so that no action is launched there
 		for rank := range set.All() {
 			x.Fail(rank, note)
 		}
