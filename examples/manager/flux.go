@@ -112,11 +112,21 @@ func (o *options) serveFlux(ctx context.Context, b *broker, log io.Writer) error
 	b.c.spoke = true
 	p.start()
 	p.mu.Unlock()
+	p.alive = func() { _ = b.conn.Running() } // the end of the connection tells
 	go func() {
 		<-p.opened
-		_ = b.conn.Running() // the end of the connection tells
+		p.alive()
 	}()
 	return p.run(ctx)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
 
 // handle takes what is received, and has the connection wait until that is handled. Nothing comes

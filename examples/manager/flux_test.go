@@ -363,6 +363,27 @@ func (in *instance) stopped(f func()) {
 	}, 20*time.Second, time.Millisecond)
 }
 
+// A worker that does nothing any more is replaced. One that has nothing to do is not.
+func TestAWorkerHangs(t *testing.T) {
+	defer func(d time.Duration) { lookEvery = d }(lookEvery)
+	lookEvery = 200 * time.Millisecond
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	start := in.begins(slow)
+	idle := workers(t)
+	time.Sleep(maxSilent*lookEvery + 2*lookEvery) // longer than one that hangs has
+	require.Equal(t, idle, workers(t))
+	require.NoError(t, syscall.Kill(idle[0], syscall.SIGSTOP))
+	require.Eventually(t, func() bool {
+		now := workers(t)
+		return len(now) == 1 && now[0] != idle[0]
+	}, 20*time.Second, time.Millisecond)
+	in.respond(start, saysOf(slow, "finish", `{"status":0}`))
+	in.respond(start, saysOf(slow, "release", `{"ranks":"all","final":true}`))
+	in.logs(slow, "clean")
+}
+
 // The scheduler, the executor and those who wait notice nothing of a worker that is killed.
 func TestAWorkerIsKilled(t *testing.T) {
 	const running, waiting, given, last = 1 << 24, 2 << 24, 3 << 24, 4 << 24

@@ -224,15 +224,6 @@ func (k *keeper) run(ctx context.Context) error {
 	}
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // fromBroker handles a message for the worker.
 func (k *keeper) fromBroker(m flux.Message) {
 	k.mu.Lock()

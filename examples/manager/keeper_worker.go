@@ -10,6 +10,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,6 +23,7 @@ type worker struct {
 	conn    *flux.Conn
 	ready   chan struct{} // closed when it can serve requests
 	serving bool          // it knows what goes on
+	said    atomic.Uint64 // how many messages it has sent
 	gone    chan struct{} // closed when it has ended, with err
 	err     error
 }
@@ -62,7 +64,10 @@ func (k *keeper) start() (*worker, error) {
 	if err := w.cmd.Start(); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	w.conn = flux.New(conn, flux.Config{Handle: func(m flux.Message) { k.fromWorker(w, m) }})
+	w.conn = flux.New(conn, flux.Config{Handle: func(m flux.Message) {
+		w.said.Add(1)
+		k.fromWorker(w, m)
+	}})
 	k.worker, k.commits = w, 0
 	for id := range k.sched.stale { // the one before asked, and nobody goes on with that
 		k.sched.stale[id] = nil
@@ -80,11 +85,29 @@ func (k *keeper) start() (*worker, error) {
 	return w, nil
 }
 
+// A worker that serves requests says so each second. One that is silent for maxSilent looks hangs.
+// Looks are counted, not seconds, so that a machine that was suspended ends no worker.
+var lookEvery = 5 * time.Second
+
+const maxSilent = 12
+
 // await tells a worker what it has to know when it serves requests, and waits for its end. It
-// reports whether the keeper itself is to end, and why.
+// kills one that hangs. It reports whether the keeper itself is to end, and why.
 func (k *keeper) await(ctx context.Context, w *worker) (asked bool, why error) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	said, silent := uint64(0), 0
 	for ready := w.ready; ; {
 		select {
+		case <-look.C:
+			now := w.said.Load()
+			if silent++; now != said || ready != nil { // how long it reads the jobs, nobody knows
+				said, silent = now, 0
+			}
+			if silent == maxSilent {
+				fmt.Fprintf(k.stderr, "manager: error: the worker hangs: it said nothing for %v\n", maxSilent*lookEvery)
+				_ = w.cmd.Process.Kill()
+			}
 		case <-ready:
 			ready = nil
 			k.mu.Lock()

@@ -273,11 +273,15 @@ func (p *process) run(ctx context.Context) error {
 	return p.end()
 }
 
-// pulse has what waits see that time passes. The Loop knows when the Manager has to.
+// pulse has what waits see that time passes, and tells the keeper that the Loop turns. The Loop
+// knows when the Manager has to.
 func (p *process) pulse() {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for p.put(input{}) {
+		if p.alive != nil && isClosed(p.opened) {
+			p.alive()
+		}
 		select {
 		case <-t.C:
 		case <-p.ended:

@@ -30,8 +30,9 @@ type process struct {
 	live   bool            // the Loop runs; else each input is handled to its end
 	over   context.Context // ends with the process
 	cancel func()
-	opened chan bool // closed when there is a service
-	ended  chan bool // closed when the Loop runs no more
+	opened chan struct{} // closed when there is a service
+	alive  func()        // is called each second from then on, while the Loop turns; may be nil
+	ended  chan bool     // closed when the Loop runs no more
 
 	mu     sync.Mutex // where no Loop runs
 	inside bool       // the Loop has called
@@ -72,7 +73,7 @@ const (
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan bool), ended: make(chan bool),
+		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan struct{}), ended: make(chan bool),
 	}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	var err error
