@@ -76,6 +76,7 @@ type job struct {
 type shape struct {
 	size  int
 	limit seconds
+	gpu   bool
 }
 
 // A node has the jobs that have some of it: one at most, unless they share nodes.
@@ -131,7 +132,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 		}
 	}
 	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
-		Ranks: idset.Range(0, uint32(o.nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(o.cores-1))},
+		Ranks: idset.Range(0, uint32(o.nodes-1)), Children: o.kinds(),
 	}}})
 	if err != nil {
 		return nil, err
@@ -252,16 +253,20 @@ func (c *cluster) advance() (bool, error) {
 func (c *cluster) submit(id jobid.ID) {
 	c.waiting++
 	j := &c.jobs[id]
-	spec, ok := c.specs[shape{j.size, j.limit}]
+	as := shape{j.size, j.limit, j.gpu}
+	spec, ok := c.specs[as]
 	if !ok {
 		var err error
 		want := jobspec.Job{Slots: int64(j.size), Duration: time.Duration(j.limit) * time.Second, Command: []string{"app"}}
-		if j.size%c.units == 0 {
+		switch per := c.o.perGPU(); {
+		case j.gpu:
+			want.Slots, want.Cores, want.GPUs = int64(j.size/per), int64(per), 1
+		case j.size%c.units == 0:
 			want.Nodes, want.Slots, want.Exclusive = int64(j.size/c.units), 0, true
 		}
 		spec, err = jobspec.New(want)
 		c.check(err)
-		c.specs[shape{j.size, j.limit}] = spec
+		c.specs[as] = spec
 	}
 	c.put(joblife.Submit{ID: id, By: joblife.Cred{UserID: j.user}, Spec: spec, Urgency: jobstate.UrgencyDefault})
 }

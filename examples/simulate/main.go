@@ -7,6 +7,7 @@
 //	simulate -swf LOG.swf.gz -load 0.9       a log of the Parallel Workloads Archive
 //	simulate -straggle 0 -restarts 3         what else happens in life
 //	simulate -share                          jobs take cores, and share nodes
+//	simulate -share -gpus 4                  half of them take gpus too
 //	simulate -sweep                          for other shares of slow epilogs too
 //	simulate -csv jobs.csv -svg DIR          files for pandas or R, plots for slides
 //	simulate -policy fair                    a policy of one's own: see policy.go

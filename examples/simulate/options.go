@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
@@ -20,6 +21,8 @@ type options struct {
 	jobs     int
 	nodes    int
 	cores    int
+	gpus     int
+	gpuJobs  float64
 	maxSize  int
 	load     float64
 	trim     float64
@@ -52,7 +55,7 @@ const (
 // parse reads the command line. It prints the help to stdout.
 func parse(args []string, stdout io.Writer) (*options, error) {
 	o := &options{
-		policy: "easy", jobs: 5000, nodes: 128, cores: 48, load: 0.8, trim: 0.1, estimate: 2, fail: 0.02, straggle: 0.005,
+		policy: "easy", jobs: 5000, nodes: 128, cores: 48, gpuJobs: 0.5, load: 0.8, trim: 0.1, estimate: 2, fail: 0.02, straggle: 0.005,
 		arrival: 60, runtime: 1200, maxRuntime: 86400, prolog: 10, epilog: 30, straggler: 1800, repair: 4 * 3600,
 		seeds: 5, seed: 1, html: "simulate.html", set: make(map[string]bool),
 	}
@@ -65,6 +68,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
 	f.BoolVar(&o.share, "share", false, "jobs share nodes: one that does not fill nodes takes cores; figures of nodes are by cores then")
+	f.number("gpus", "with -share, `N` gpus on each node, at most as many as it has cores; SWF has none", &o.gpus, 0, 1<<16)
+	f.float("gpu-jobs", "the share `P` of made-up jobs that take gpus: one with each 2N-th part of the cores of a node", &o.gpuJobs, 0, 1)
 	f.number("max-size", "no made-up job has more than `N` nodes; default half of them, at most 256", &o.maxSize, 1, maxNodes)
 	f.float("load", "move the arrivals so that the offered load is `X`; 0: as they are", &o.load, 0, 100)
 	f.float("trim", "leave the first and the last share `P` of the time, by when jobs come, out of the means", &o.trim, 0, 0.45)
@@ -105,6 +110,10 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("-policy %q: want %s", o.policy, policyNames)
 	case o.policy == "fifo" && o.depth > 0:
 		return nil, errors.New("-depth is not for fifo")
+	case o.gpus > 0 && (!o.share || o.swf != ""):
+		return nil, errors.New("-gpus is for made-up jobs that share nodes: give -share, and no -swf")
+	case o.gpus > o.cores:
+		return nil, fmt.Errorf("-gpus %d is more than %d cores", o.gpus, o.cores)
 	case o.maxRuntime < o.runtime:
 		return nil, errors.New("-max-runtime is below -runtime")
 	}
@@ -124,6 +133,18 @@ func (o *options) units() int {
 		return o.cores
 	}
 	return 1
+}
+
+// perGPU returns how many cores a job takes with each gpu: half of the cores that a node has for one.
+func (o *options) perGPU() int { return max(1, o.cores/max(1, 2*o.gpus)) }
+
+// kinds returns the resources of a node.
+func (o *options) kinds() map[string]*idset.Set {
+	kinds := map[string]*idset.Set{"core": idset.Range(0, uint32(o.cores-1))}
+	if o.gpus > 0 {
+		kinds["gpu"] = idset.Range(0, uint32(o.gpus-1))
+	}
+	return kinds
 }
 
 // unit names the parts.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,6 +99,30 @@ func TestLogsOfJobsThatShareNodesAreValid(t *testing.T) {
 		}
 		require.Positive(t, shares)
 	}
+}
+
+// A job waits for gpus although cores are free.
+func TestJobsWaitForGPUs(t *testing.T) {
+	o, err := parse(strings.Fields("-nodes 2 -cores 6 -gpus 2 -share -prolog 0 -epilog 0 -jobs 400 -load 0.6"), io.Discard)
+	require.NoError(t, err)
+	work := []arrival{ // a core and a gpu, three of these, two more, and cores alone
+		{run: 50, limit: 50, size: 1, gpu: true}, {submit: 1, run: 50, limit: 50, size: 3, gpu: true},
+		{submit: 2, run: 50, limit: 50, size: 2, gpu: true}, {submit: 3, run: 9, limit: 9, size: 8},
+	}
+	c, err := newCluster(o, work, partialRelease, 1)
+	require.NoError(t, err)
+	require.NoError(t, c.play(context.Background(), func(int) {}))
+	for i, want := range []seconds{0, 1, 51, 3} {
+		require.Equal(t, want, c.jobs[i+1].began)
+	}
+	gpus := 0
+	for _, j := range draw(o, rand.New(rand.NewPCG(1, 1))) {
+		require.False(t, j.gpu && j.size > 2, "more than -max-size nodes have")
+		if j.gpu {
+			gpus++
+		}
+	}
+	require.InDelta(t, 200, gpus, 50)
 }
 
 // All that the cores of a job do is drawn: as much as they have it.

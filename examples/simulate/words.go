@@ -28,6 +28,9 @@ func (s *study) title() string {
 	nodes := lines.Count(o.nodes, "node")
 	if o.share {
 		nodes += " of " + lines.Count(o.cores, "core")
+		if o.gpus > 0 {
+			nodes += " and " + lines.Count(o.gpus, "gpu")
+		}
 	}
 	return fmt.Sprintf("%s: %s on %s, %s, %s, %s", what, lines.Count(jobs, "job"), nodes, load, policy, lines.Count(len(s.runs), "seed"))
 }

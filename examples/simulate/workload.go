@@ -19,6 +19,7 @@ type arrival struct {
 	size   int     // nodes, or cores where jobs share nodes; in a trace, processors
 	user   uint32
 	fails  bool // it exits with 1
+	gpu    bool // it takes a gpu with each options.perGPU cores
 }
 
 // draw makes up a workload: sizes are powers of two in most jobs, small ones the more
@@ -41,6 +42,10 @@ func draw(o *options, rng *rand.Rand) []arrival {
 		// People ask for round times, and for more than they need.
 		jobs[i].limit = roundUp(seconds(float64(jobs[i].run) * (1 + rng.ExpFloat64()*(o.estimate-1))))
 		at += rng.ExpFloat64() * float64(o.arrival)
+		if o.gpus > 0 && rng.Float64() < o.gpuJobs {
+			per := o.perGPU()
+			jobs[i].gpu, jobs[i].size = true, min((jobs[i].size+per-1)/per, o.maxSize*o.gpus)*per
+		}
 	}
 	return jobs
 }
