@@ -23,7 +23,7 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		{"", "manager.go", imports(module + "/perilog/exec")}, {"", "joblifetest/x.go", imports(module) + imports(thirdParty["rapid"])[len(code):]},
 		{"", "perilog/exec/x.go", imports(module + "/rset")}, {"", "eventlog/logfile/x.go", imports("golang.org/x/sys/unix") + imports("os")[len(code):]},
 		{"", "loop/x.go", imports(module) + imports("sync")[len(code):] + "\nfunc f() {\n\tgo f(time.Now())\n}\n"},
-		{"layout", "notes.txt", ""}, {"layout", "util/x", ""}, {"layout", "idset/util/x.go", "package x\n"}, {"layout", "examples/demo/x.go", "package x\n"},
+		{"layout", "notes.txt", ""}, {"layout", "util/x", ""}, {"layout", "idset/util/x.go", "package x\n"}, {"layout", "examples/demo/x.go", "package x\n"}, {"layout", "docs/x.go", "package x\n"},
 		{"import", "manager.go", imports(module + "/rset/pool")}, {"import", "manager.go", imports(module + "/eventlog/logfile")},
 		{"import", "manager.go", imports(module + "/purge/dirstore")}, {"import", "manager.go", imports(module + "/jobstate/archive")},
 		{"import", "perilog/exec/x.go", imports(module + "/purge")}, {"import", "eventlog/x.go", imports(module)},
