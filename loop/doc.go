@@ -18,7 +18,7 @@
 // What counts:
 //
 //  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
-//     the next commit. If it fails, the effects of that Ready never happen (I4).
+//     the next commit. If it fails, the effects of that Ready never happen.
 //  2. Effects, Refused, the Scheduler and the functions of View and Do have the Manager to
 //     themselves, one at a time, and inputs wait for them. They may Put, but a Call or a View
 //     inside them, or inside the store, is a deadlock. What takes long belongs in a goroutine,

@@ -1,5 +1,6 @@
-// Package purge is the index of inactive jobs. It decides which jobs are purged and
-// when, and keeps a tombstone of each purged job.
+// Package purge decides which inactive jobs are removed, and when, and keeps a tombstone of
+// each. A [joblife.Manager] uses it by its Config.Limits: you need it only for a store of jobs
+// without a Manager.
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive. [Limits]
 // say how old and how many they may become. [Index.Plan] is a dry run: which jobs would be
@@ -35,7 +36,7 @@
 // why. A batch is a claimed plan, one at a time. Its jobs are leaving until their outcomes
 // are there, and stuck after the store could not remove them. A tombstone is the
 // [jobstate.Summary] that remains of a purged job and answers dependencies (RFC 26). The
-// watermark is the greatest id ever handed out (I9).
+// watermark is the greatest id ever handed out.
 //
 // # Ownership, cost and limits
 //
@@ -49,4 +50,6 @@
 //
 // Here the id orders jobs of equal times, a job stays until the store has removed it, a
 // clock that steps is an error, and a minimum age wins over both limits.
+//
+// [joblife.Manager]: https://pkg.go.dev/github.com/joblife/joblife#Manager
 package purge

@@ -39,6 +39,7 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		{"print", "idset/x.go", code + "func f() { fmt.Printf(``) }\n"}, {"print", "idset/x.go", code + "func f() {\n\tprintln()\n}\n"},
 		{"global", "idset/x.go", code + "var cache []byte\n"}, {"global", "idset/x.go", code + "var cache = make(map[string]int)\n"},
 		{"skip", "idset/x_test.go", code + "func f() { t.SkipNow() }\n"}, {"marker", ".ci/run", "# TO" + "DO"}, {"requirement", "README.md", "PR-2"},
+		{"id", "idset/x.go", code + "// F is (I4).\nfunc F() {}\n"}, {"id", "idset/x.go", "// Package idset keeps I7.\npackage idset\n"}, {"id", "idset/x.go", code + "// X is.\ntype X struct {\n\tN int // I12\n}\n"},
 		{"api", "idset/x.go", code + "// F is.\nfunc F(b *roaring.Bitmap) {}\n"}, {"api", "idset/x.go", code + "type x struct {\n\tBits []roaring.Bitmap\n}\n"},
 		{"", "perilog/x.go", api + "// S is.\ntype S[T ~int | any] struct {\n\tpart\n\tx jsonobj.Kind\n}\n\n// F is.\nfunc (s *S[T]) F(what *T, x func(y int) error) { _ = jsonobj.Kind(0) }\n\n// M is.\ntype M interface {\n\tx(part)\n}\n\nfunc f() jsonobj.Kind\n"},
 		{"api", "perilog/x.go", api + "// C is.\ntype C = jsonobj.Kind\n"}, {"api", "perilog/x.go", api + "// C is.\nconst C = jsonobj.KindBool\n"},
