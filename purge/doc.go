@@ -1,6 +1,6 @@
-// Package purge decides which inactive jobs are removed, and when, and keeps a tombstone of
-// each. A [joblife.Manager] uses it by its Config.Limits: you need it only for a store of jobs
-// without a Manager.
+// Package purge decides which inactive jobs are removed, and when, for a store of jobs without
+// a joblife.Manager: a Manager uses it already, by its Config.Limits. Of each removed job it
+// keeps a tombstone.
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive. [Limits]
 // say how old and how many they may become. [Index.Plan] is a dry run: which jobs would be
@@ -50,6 +50,4 @@
 //
 // Here the id orders jobs of equal times, a job stays until the store has removed it, a
 // clock that steps is an error, and a minimum age wins over both limits.
-//
-// [joblife.Manager]: https://pkg.go.dev/github.com/joblife/joblife#Manager
 package purge

@@ -1,7 +1,7 @@
 // Package dirstore keeps jobs in plain files that people read, for tests and tools; for daily
-// use take module [boltstore].
+// use take module purge/boltstore.
 //
-// Each job has a directory, and takes 20 KB and five inodes; boltstore keeps the same data in
+// Each job has a directory, and takes 20 KB and five inodes; [boltstore] keeps the same data in
 // one file with 2.5 KB for each job, and lists and purges more than ten times as fast. The
 // records of an instance, such as the watermark and tombstones, are for a log beside it.
 //
