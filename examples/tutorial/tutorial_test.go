@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pages are the folders of the programs that each page shows: the first in whole, of a second
-// one a part. The page's commands run with them, one folder for each block and the last for all
-// others.
+// pages are the folders of the programs that each page shows: the first in whole, of the others
+// a part. The page's first block of commands runs with the first, and so on; what is left, with
+// the last.
 var pages = map[string][]string{
 	"scheduler": {"scheduler"},
 	"manager":   {"manager"},
 	"logs":      {"logs"},
-	"test":      {"policy/testdata", "policy"},
+	"test":      {"policy/testdata", "policy/testdata", "policy"},
 }
 
 const maxWords = 600 // of a page, code included
