@@ -55,3 +55,35 @@ func Example() {
 	// event {"timestamp":1700000000.0,"name":"clean"}
 	// INACTIVE CANCELED
 }
+
+// The second job waits until the first has ended with success, and ends with it otherwise.
+func ExampleDependencies() {
+	now := time.Unix(1_700_000_000, 0)
+	m, err := joblife.New(joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
+	after, _ := spec.Update("attributes.system.dependencies", []byte(`[{"scheme":"afterok","value":"ƒ2"}]`))
+	for _, in := range []joblife.Input{
+		joblife.Submit{ID: 1, Spec: spec, Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: 2, Spec: after, Urgency: jobstate.UrgencyDefault},
+		joblife.Raise{ID: 1, Type: "cancel"},
+	} {
+		if err := m.Step(now, in); err != nil {
+			fmt.Println(err)
+		}
+		for rd := new(joblife.Ready); m.Ready(rd); { // see the first example
+			if err := m.Done(rd.Seq); err != nil {
+				fmt.Println(err)
+			}
+		}
+		if v, ok := m.Job(2); ok {
+			fmt.Println(v.State(), "waits for", v.Job().Waiting())
+		}
+	}
+	// Output:
+	// DEPEND waits for dependency after-success=ƒ2
+	// INACTIVE waits for nothing
+}

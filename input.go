@@ -328,7 +328,7 @@ type Action struct {
 	Ranks *idset.Set // nil: all that apply
 }
 
-// The errors of this package. After an error nothing has changed (I6). An event that
+// The errors of this package. After an error nothing has changed. An event that
 // a job's state does not allow is an error of package jobstate or perilog; what the
 // scheduler may not say is one of package alloc.
 var (

@@ -17,9 +17,10 @@
 //
 // A [World] judges each run. It owns every node and reports the first broken rule: two
 // jobs on one core, a rank freed while the job runs there, a job that starts before its
-// prologs have succeeded. It is naive on purpose: maps and loops, and no code of the
-// library that decides. To test more of an embedder than its loop, tell a World what the
-// Manager wants done and what became of it, and call [Check] between Steps.
+// prologs have succeeded. It names the [invariants] by their numbers. It is naive on purpose:
+// maps and loops, and no code of the library that decides. To test more of an embedder than
+// its loop, tell a World what the Manager wants done and what became of it, and call [Check]
+// between Steps.
 //
 // [Jobspecs], [Rs], [Workloads], [Reports] and [Logs] generate data for your own tests.
 //
@@ -35,4 +36,6 @@
 //     between two inputs. What is durable is restored.
 //
 // One goroutine at a time uses a value of this package.
+//
+// [invariants]: https://pkg.go.dev/github.com/joblife/joblife#hdr-Invariants
 package joblifetest

@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/pool"
 )
 
 func must(t *rapid.T, err error) {
@@ -73,7 +74,33 @@ func (a Arrival) GoString() string {
 	if a.Cancel > 0 {
 		s += fmt.Sprintf(", canceled after %v", a.Cancel)
 	}
-	return fmt.Sprintf("%s: %s}", s, a.Submit.Jobspec)
+	return s + ": " + asked(a.Submit) + "}"
+}
+
+// asked returns in words what a job asks for; if there are none, its jobspec.
+func asked(in joblife.Submit) string {
+	spec, err := in.Spec, error(nil)
+	if spec == nil {
+		spec, err = jobspec.Parse(in.Jobspec)
+	}
+	if err != nil {
+		return string(in.Jobspec)
+	}
+	q, err := pool.NewRequest(spec)
+	if err != nil {
+		return string(in.Jobspec)
+	}
+	s := q.String()
+	if d := spec.Duration(); d > 0 {
+		s += fmt.Sprintf(" for %v", d)
+	}
+	if c := spec.Constraints(); c != nil {
+		s += fmt.Sprintf(" with the constraints %s", c)
+	}
+	for d := range spec.Dependencies() {
+		s += fmt.Sprintf(" after %s %s", d.Scheme, d.Value)
+	}
+	return s
 }
 
 // Workloads generates workloads of 1 to the given number of jobs, for a machine with the

@@ -22,9 +22,9 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 }
 
 // ApplyEvent folds the next event of the job's log into the job. It and [Job.Apply]
-// are the only ways to change a job, live and in a replay (I5). An event without
+// are the only ways to change a job, live and in a replay. An event without
 // effect is ignored, and the Outcome has the reason. An event that RFC 21 does not
-// allow here is refused with an [EventError], and the job is as before (I6). An
+// allow here is refused with an [EventError], and the job is as before. An
 // Event that holds no entry is refused with [eventlog.ErrEntry].
 //
 // An entry with the same bytes as the one before it is [IgnoredDuplicate]: it means

@@ -1,4 +1,4 @@
-// Package loop runs a [joblife.Manager]: inputs come from many goroutines, records go to a
+// Package loop runs a joblife.Manager: inputs come from many goroutines, records go to a
 // store that takes its time, and what follows is done when they are durable.
 //
 //	l, err := loop.New(m, loop.Config{
@@ -18,13 +18,13 @@
 // What counts:
 //
 //  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
-//     the next commit. If it fails, the effects of that Ready never happen (I4).
+//     the next commit. If it fails, the effects of that Ready never happen.
 //  2. Effects, Refused, the Scheduler and the functions of View and Do have the Manager to
 //     themselves, one at a time, and inputs wait for them. They may Put, but a Call or a View
 //     inside them, or inside the store, is a deadlock. What takes long belongs in a goroutine,
 //     with a copy.
 //  3. If an executor, or a scheduler elsewhere, said what is refused, end its session.
-//  4. The Manager is the Loop's. Run ends with the first error.
+//  4. The [joblife.Manager] is the Loop's. Run ends with the first error.
 //  5. Put is for schedulers, executors and nodes. It keeps the order and never waits.
 //  6. Call is for users. It returns when what it says is durable.
 //  7. View is for readers. It returns when what they saw is durable.

@@ -185,7 +185,7 @@ func (l *Loop) run(ctx context.Context) error {
 // Advance moves the time of a simulator on to now, which must not be before the last. It
 // passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
 // nothing follows; the Scheduler decides if its Deadline is due. Store and Effects run in the caller's goroutine, so that the same calls
-// have the same effects, byte by byte (I7). Between two calls the caller may look at the
+// have the same effects, byte by byte. Between two calls the caller may look at the
 // Manager and the Scheduler, such as at their Deadlines. A Call waits for an Advance by another goroutine. If
 // now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
 // is as Run's and ends the Loop, as does a Shutdown that is complete.

@@ -132,3 +132,37 @@ func ExampleHolds() {
 	// epilog scrub holds ranks 1
 	// line 11: free: error: the resources are freed early: epilog "scrub" has not finished
 }
+
+// After a restart the log says which actions may still run, and where.
+func ExampleRecoverJob() {
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}]}}`))
+	config := &perilog.Config{Epilogs: []perilog.ActionConfig{{Description: "scrub", Command: []string{"scrub"}, PerRank: true}}}
+	log := `{"timestamp":1.5,"name":"submit","context":{"userid":5588,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2.5,"name":"validate"}
+{"timestamp":3.5,"name":"depend"}
+{"timestamp":4.5,"name":"priority","context":{"priority":16}}
+{"timestamp":5.5,"name":"alloc"}
+{"timestamp":6.5,"name":"start"}
+{"timestamp":9.5,"name":"finish","context":{"status":0}}
+{"timestamp":9.6,"name":"epilog-start","context":{"description":"scrub","per-rank":true,"attempt":1}}
+{"timestamp":9.7,"name":"release","context":{"ranks":"all","final":true}}
+{"timestamp":9.8,"name":"perilog-release","context":{"description":"scrub","kind":"epilog","ranks":"0","status":0}}
+`
+	job, err := perilog.RecoverJob(20, config, perilog.JobConfig{ID: 6731191091817518, R: r}, []byte(log), nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, u := range job.Unresolved() {
+		fmt.Println(u.Action, "was lost on ranks", u.Ranks)
+		if err := job.Rerun(20, u.Action, u.Ranks); err != nil { // or Reattach, if it still runs
+			fmt.Println(err)
+		}
+	}
+	for _, l := range job.Take(20).Launch {
+		fmt.Println("launch", l.Action, "on ranks", l.Ranks, "attempt", l.Attempt)
+	}
+	// Output:
+	// epilog scrub was lost on ranks 1
+	// launch epilog scrub on ranks 1 attempt 2
+}

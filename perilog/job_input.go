@@ -28,7 +28,7 @@ const maxFrame = 256
 // has an R, an event of an action that the Job runs, and a launch. After an error nothing
 // has changed. Apply keeps no reference to e.
 //
-// No order of events frees a rank early (I3): before an event that ends a hold on ranks,
+// No order of events frees a rank early: before an event that ends a hold on ranks,
 // the Job logs the starts of the epilogs that must run there.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {

@@ -1,5 +1,6 @@
-// Package purge is the index of inactive jobs. It decides which jobs are purged and
-// when, and keeps a tombstone of each purged job.
+// Package purge decides which inactive jobs are removed, and when, for a store of jobs without
+// a joblife.Manager: a Manager uses it already, by its Config.Limits. Of each removed job it
+// keeps a tombstone.
 //
 // An [Index] holds the inactive jobs in the order in which they became inactive. [Limits]
 // say how old and how many they may become. [Index.Plan] is a dry run: which jobs would be
@@ -35,7 +36,7 @@
 // why. A batch is a claimed plan, one at a time. Its jobs are leaving until their outcomes
 // are there, and stuck after the store could not remove them. A tombstone is the
 // [jobstate.Summary] that remains of a purged job and answers dependencies (RFC 26). The
-// watermark is the greatest id ever handed out (I9).
+// watermark is the greatest id ever handed out.
 //
 // # Ownership, cost and limits
 //

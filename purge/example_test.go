@@ -34,6 +34,18 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// A store keeps the logs of jobs.
+type store map[jobid.ID]string
+
+func (store) Prepare(context.Context, purge.Plan) error { return nil } // durably, in a real store
+
+func (s store) Unlink(_ context.Context, ids []jobid.ID) (map[jobid.ID]error, error) {
+	for _, id := range ids {
+		delete(s, id)
+	}
+	return nil, nil
+}
+
 func Example() {
 	x := must(purge.Recover(purge.Config{}, ended(10)))
 	limits := purge.Limits{MaxCount: jobstate.Some(8)}
@@ -41,7 +53,7 @@ func Example() {
 	fmt.Println("would purge", dry.IDs())
 
 	must(x.Claim(1010, limits))
-	p := must(purge.CarryOut(context.Background(), x, newMemory()))
+	p := must(purge.CarryOut(context.Background(), x, make(store)))
 	fmt.Println(len(p.Jobs), "jobs went,", x.Len(), "stay")
 	// Output:
 	// would purge [ƒuZZybuNNy ƒuZZybuNNz]

@@ -53,3 +53,11 @@ func ExampleLedger() {
 	// 1,3 [] final=false err=<nil>
 	//  ["rack0/ssd0"] final=true err=<nil>
 }
+
+// Four nodes of eight cores.
+func ExampleNew() {
+	cores := map[string]*idset.Set{"core": idset.Range(0, 7)}
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 3), Children: cores}}})
+	fmt.Println(r, err)
+	// Output: rank[0-3]/core[0-7] <nil>
+}

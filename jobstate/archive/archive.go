@@ -83,7 +83,7 @@ type Archive struct {
 
 // MaxID returns the largest job id in the archive, in the checkpoint of the job
 // manager or of a job, failed jobs included; false if there is none. An instance
-// that continues from the archive must give out only larger ids (I9).
+// that continues from the archive must give out only larger ids.
 func (a *Archive) MaxID() (jobid.ID, bool) { return a.maxID, a.hasMax }
 
 // note takes an id into account for MaxID.

@@ -11,7 +11,7 @@
 //
 // The caller's duties:
 //
-//  1. After loading an archive, give out only ids above [Archive.MaxID] (I9).
+//  1. After loading an archive, give out only ids above [Archive.MaxID].
 //  2. Read Failures even if there is no error: each job of the archive was given or is in
 //     Failures. One that was given may be there too, if its keys are not together.
 //
@@ -19,7 +19,7 @@
 //
 // [Walk] gives eventlog, jobspec, R and guest/exec/eventlog of each job. It skips what
 // else is below job/ and its id, and all other keys but the job manager's checkpoint. The
-// same bytes give the same jobs and failures, whatever the sizes of the reads (I7).
+// same bytes give the same jobs and failures, whatever the sizes of the reads.
 //
 // # Cost and limits
 //

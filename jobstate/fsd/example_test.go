@@ -39,3 +39,9 @@ func ExampleDuration_Format() {
 	fmt.Println(d.Format(6), d.Format(2))
 	// Output: 1.03333m 1m
 }
+
+func ExampleParse() {
+	d, err := fsd.Parse("1.5h")
+	fmt.Println(time.Duration(d), err)
+	// Output: 1h30m0s <nil>
+}

@@ -11,7 +11,7 @@
 //
 //  1. Give each generator of an instance its own id, and all of them one epoch.
 //  2. Store [Generator.Last], the watermark, durably before you remove the record that
-//     proves an id used. After a restart pass it to [Generator.After] (I9).
+//     proves an id used. After a restart pass it to [Generator.After].
 //
 // An id has three fields: 40 bits of milliseconds since the epoch, 14 bits of the
 // generator's id, and 10 bits that count the ids of a millisecond. So the ids of one

@@ -38,7 +38,7 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 
 // After makes every later id of g greater than id, which may come from any
 // generator. An id that is not greater than Last changes nothing. So ids never come
-// back (I9): store the watermark durably before you remove the record that proves an
+// back: store the watermark durably before you remove the record that proves an
 // id used, and pass the watermark here after a restart.
 //
 // If the time of id is in the future, [Generator.Next] returns an error until that time.

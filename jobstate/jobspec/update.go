@@ -15,7 +15,7 @@ import (
 // it. The path is attributes, resources or tasks, or a dotted path below one, as
 // flux-core allows (flux-core#5419). Update creates missing objects on the path, sets
 // a null like any other value, and checks the result as [Parse] does. The Spec itself
-// does not change (I6). [Spec.Original] of both is the same.
+// does not change. [Spec.Original] of both is the same.
 //
 // It is an error if the path is malformed, does not begin with attributes, resources or
 // tasks, or leads through a value that is not an object; if the value is not JSON; and

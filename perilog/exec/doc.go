@@ -1,7 +1,7 @@
-// Package exec has the messages between a job manager and the service that executes its
-// jobs (RFC 32), which RFC 21 and package perilog call the executor. Each message is a
-// type, such as [Start]; [Append] and [Parse] write and read its payload. An [Executor] is
-// the other side, for jobs and actions on many nodes. The manager's side:
+// Package exec is the executor's side of the execution protocol (RFC 32), and the messages of
+// both sides. To run jobs and actions on nodes, begin with an [Executor]. A [joblife.Manager]
+// is the other side, and needs none of this code. Each message is a type, such as [Start];
+// [Append] and [Parse] write and read its payload. A manager of your own does this:
 //
 //	hello, err := exec.Parse[exec.Hello](line.Payload) // 1
 //	out, err = exec.Append(out, exec.Start{ // 2, to hello.StartTopic()
@@ -37,4 +37,6 @@
 //
 // The package follows flux-core where it has more than RFC 32: R in [Start], [Expiration],
 // [ResponseReattached], and "all" as the ranks of a release.
+//
+// [joblife.Manager]: https://pkg.go.dev/github.com/joblife/joblife#Manager
 package exec

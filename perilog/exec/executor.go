@@ -71,7 +71,7 @@ const (
 //  5. Call Forget when the log of a job is closed, and again when all its resources are free.
 //
 // A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
-// After an error nothing has changed (I6). An Executor takes at most 2^22 tasks, each counted
+// After an error nothing has changed. An Executor takes at most 2^22 tasks, each counted
 // once for each of its ranks.
 //
 // The zero Executor has no jobs and nodes. An Executor keeps nothing durable: the log has

@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/purge/boltstore"
 )
@@ -57,9 +58,10 @@ func Example() {
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "jobs.db")
+	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"sleep"}})
 	var id jobid.ID
 	err = manage(path, func(ctx context.Context, l *loop.Loop, _ *boltstore.Store) error {
-		job, err := l.Call(ctx, joblife.Submit{Jobspec: []byte(spec), Urgency: jobstate.UrgencyDefault})
+		job, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
 		id = job.Job
 		return err
 	})
@@ -82,4 +84,38 @@ func Example() {
 	// jobs that are not over: 1
 	// INACTIVE CANCELED
 	// canceled: <nil>
+}
+
+// A tool reads the jobs when no manager has the file open.
+func ExampleOpenReadOnly() {
+	dir, err := os.MkdirTemp("", "boltstore")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "jobs.db")
+	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"sleep"}})
+	err = manage(path, func(ctx context.Context, l *loop.Loop, _ *boltstore.Store) error {
+		_, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
+		return err
+	})
+	fmt.Println("submitted:", err)
+	store, err := boltstore.OpenReadOnly(path)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	for record, err := range store.Records() {
+		fmt.Println(record.Kind, err)
+	}
+	// Output:
+	// jobs that are not over: 0
+	// submitted: <nil>
+	// jobspec <nil>
+	// event <nil>
+	// event <nil>
+	// event <nil>
+	// event <nil>
 }

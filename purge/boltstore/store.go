@@ -10,7 +10,7 @@
 // A program that only purges takes [Store.Snapshot], and purge.CarryOut takes the Store.
 //
 // Use it for daily work, and purge/dirstore where people and tools read plain files: its
-// documentation compares the two (BenchmarkLongStores).
+// documentation compares the two.
 //
 // A second file, the ballast of 1 MiB, keeps room for a purge on a full disk.
 //

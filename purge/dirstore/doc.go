@@ -1,9 +1,9 @@
-// Package dirstore keeps jobs in the file system, one directory for each. The records of
-// an instance, such as the watermark and tombstones, are for a log beside it.
+// Package dirstore keeps jobs in plain files that people read, for tests and tools; for daily
+// use take module purge/boltstore.
 //
-// Use it for tests, and for tools where people read plain files. A job takes 20 KB and
-// five inodes. For daily use take a database: module purge/boltstore keeps the same data
-// in one file with 2.5 KB for each job, and lists and purges more than ten times as fast.
+// Each job has a directory, and takes 20 KB and five inodes; [boltstore] keeps the same data in
+// one file with 2.5 KB for each job, and lists and purges more than ten times as fast. The
+// records of an instance, such as the watermark and tombstones, are for a log beside it.
 //
 //	s, err := dirstore.Open(dir)
 //	for j, err := range s.Jobs() {                    // err: a job to look at
@@ -49,4 +49,6 @@
 // Adding a job takes four or five fsyncs, replacing its R two or three, unlinking a batch
 // one. A listing has one job at a time in memory. On Windows a crash of the machine may
 // undo the last renames.
+//
+// [boltstore]: https://pkg.go.dev/github.com/joblife/joblife/purge/boltstore
 package dirstore

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge/dirstore"
 )
@@ -87,4 +88,17 @@ func ExampleStore_Jobs() {
 	// ƒuZZybuNNy {"timestamp":1699996421.5,"name":"submit"}
 	// quarantine: ƒuZZybuNNz damaged: it has no eventlog
 	// ƒuZZybuNP1 {"timestamp":1699996421.5,"name":"submit"}
+}
+
+// A store is locked by one process at a time.
+func ExampleOpen() {
+	s, dir := temp()
+	defer os.RemoveAll(filepath.Dir(dir))
+	_, err := dirstore.Open(dir)
+	fmt.Println(errors.Is(err, logfile.ErrLocked))
+	must(s.Close())
+	s, err = dirstore.Open(dir)
+	must(err)
+	must(s.Close())
+	// Output: true
 }

@@ -1,5 +1,6 @@
-// Package alloc has the messages between a job manager and a scheduler (RFC 27), and the
-// manager's [Queue], which decides for which jobs the manager sends a request, and when:
+// Package alloc is the manager's side of the allocation protocol (RFC 27), and the messages of
+// both sides. A scheduler begins with package [sched], which handles them. A [joblife.Manager]
+// has the [Queue], which decides for which jobs the manager sends a request, and when:
 //
 //	var sends []alloc.Send
 //	q := alloc.NewQueue(alloc.Config{})
@@ -46,4 +47,7 @@
 //   - A wrong response changes nothing; in flux-core it ends the session.
 //   - Resources for an unknown job are an error; resources for a canceled job are freed.
 //   - Without partial-ok, a job keeps what it has not freed: see [Announce].
+//
+// [sched]: https://pkg.go.dev/github.com/joblife/joblife/rset/sched
+// [joblife.Manager]: https://pkg.go.dev/github.com/joblife/joblife#Manager
 package alloc

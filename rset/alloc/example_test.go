@@ -134,3 +134,24 @@ func ExampleQueue_Stop() {
 	// sched.alloc ƒuZZybuNNz
 	// sched.alloc ƒuZZybuNNy
 }
+
+// A manager reads what a scheduler writes.
+func ExampleParseFromScheduler() {
+	for _, text := range []string{
+		`{"topic":"job-manager.sched-hello","payload":{"partial-ok":true}}`,
+		`{"topic":"sched.alloc","payload":{"id":6731191091817518,"type":2,"note":"no such nodes"}}`,
+	} {
+		_, m, err := alloc.ParseFromScheduler([]byte(text))
+		switch m := m.(type) {
+		case alloc.Hello:
+			fmt.Println("hello, partial-ok:", m.PartialOK)
+		case alloc.Response:
+			fmt.Println(m.ID, m.Type, m.Note)
+		default:
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// hello, partial-ok: true
+	// ƒuZZybuNNy DENY no such nodes
+}

@@ -22,7 +22,7 @@
 //
 // # Where a job goes
 //
-// The choice follows from the request and the pool alone (I7):
+// The choice follows from the request and the pool alone:
 //
 //   - Ranks must be up and satisfy the constraints (RFC 31), and not be planned for
 //     others while the job runs.

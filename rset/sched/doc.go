@@ -1,5 +1,5 @@
-// Package sched is a scheduler without I/O and clock: the session with a job manager (RFC
-// 27), the inventory (RFC 28), the queue, and policies.
+// Package sched is the scheduler's side of the allocation protocol (RFC 27), without I/O and
+// clock: the session with a job manager, the inventory (RFC 28), the queue, and policies.
 //
 //	s := sched.New(sched.Config{Policy: sched.EASY{}})
 //	err := s.Acquire(a)     // 1. each response to resource.acquire
@@ -12,9 +12,10 @@
 //
 // A Scheduler is for one session: for the next one make another. In the program of the
 // manager it goes through all of them: [Scheduler.Hello] stands for 2 and 3, and a
-// loop.Loop does the rest. What [Scheduler.Handle] returns is the answer to an alloc.Expiration and an alloc.Feasibility. Another error is
-// for people; the session goes on. RFC 27 and 28 end it after a failure, a line with an
-// errnum, in place of a response to hello, ready or resource.acquire.
+// [loop.Loop] does the rest. What [Scheduler.Handle] returns is the answer to an
+// alloc.Expiration and an alloc.Feasibility. Another error is for people; the session goes
+// on. RFC 27 and 28 end it after a failure, a line with an errnum, in place of a response to
+// hello, ready or resource.acquire.
 //
 // The queue is in the order of priority, greatest first, then of ids. A [Policy] starts
 // jobs: [FIFO], [EASY], [Conservative], or one of your own, whose [Pass] cannot break the
@@ -38,9 +39,11 @@
 // # Ownership, cost and limits
 //
 // One goroutine at a time may use a Scheduler. It retains an R, and copies all else that
-// it needs of a message. The same calls have the same results (I7). A decision costs what
+// it needs of a message. The same calls have the same results. A decision costs what
 // the jobs that start cost in package pool; it passes over jobs that need more than is
 // free, or more idle nodes than are not reserved, in chunks of 128. Where all nodes are alike,
 // and each job asks for some whole nodes, EASY counts nodes; else it uses Pool.Plan, with
 // the same result.
+//
+// [loop.Loop]: https://pkg.go.dev/github.com/joblife/joblife/loop#Loop
 package sched

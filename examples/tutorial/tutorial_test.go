@@ -1,0 +1,128 @@
+//go:build unix
+
+package tutorial
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// pages are the folders of the programs that each page shows: the first in whole, of the others
+// a part. The page's first block of commands runs with the first, and so on; what is left, with
+// the last.
+var pages = map[string][]string{
+	"scheduler": {"scheduler"},
+	"manager":   {"manager"},
+	"logs":      {"logs"},
+	"test":      {"policy/testdata", "policy/testdata", "policy"},
+}
+
+const maxWords = 600 // of a page, code included
+
+var (
+	fences = regexp.MustCompile("(?s)```(\\w*)\n(.*?)```\n")
+	links  = regexp.MustCompile(`\]\(([^:)]+)\)`) // to files
+	prompt = regexp.MustCompile(`(?m)^\$ (.*\n)`)
+	took   = regexp.MustCompile(`\d+\.\d+s\b`) // how long a test took
+)
+
+func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds each program, and tests one")
+	}
+	files, err := filepath.Glob("../../docs/*.md")
+	require.NoError(t, err)
+	require.Len(t, files, len(pages))
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".md")
+		t.Run(name, func(t *testing.T) { check(t, read(t, file), pages[name]) })
+	}
+}
+
+// check checks a page that shows the programs of some folders.
+func check(t *testing.T, page string, folders []string) {
+	require.NotEmpty(t, folders, "no program belongs to the page")
+	words := len(strings.Fields(page))
+	require.LessOrEqual(t, words, maxWords)
+	require.Contains(t, page, fmt.Sprintf("\n\n%d minutes. ", (words+199)/200), "how long %d words take", words)
+	dir, names, programs := module(t), make([]string, len(folders)), make([]string, len(folders))
+	for i, folder := range folders {
+		files, err := filepath.Glob(folder + "/*.go")
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		names[i], programs[i] = filepath.Base(files[0]), read(t, files[0])
+	}
+	for _, link := range links.FindAllStringSubmatch(fences.ReplaceAllString(page, ""), -1) {
+		_, err := os.Stat("../../docs/" + link[1])
+		require.NoError(t, err)
+	}
+	missing, block := programs[0], 0
+	for _, fence := range fences.FindAllStringSubmatch(page, -1) {
+		switch text := fence[2]; fence[1] {
+		case "go":
+			require.Contains(t, strings.Join(programs, "\x00"), text, "no program has this")
+			missing = strings.Replace(missing, text, "", 1)
+		case "console":
+			i := min(block, len(folders)-1)
+			block++
+			require.NoError(t, os.WriteFile(filepath.Join(dir, names[i]), []byte(programs[i]), 0o666))
+			follow(t, dir, text)
+		case "sh":
+			require.Regexp(t, `^go mod init \w+\ngo mod tidy\n$`, text) // the second of which module has done
+			mod := filepath.Join(dir, "go.mod")
+			_, requires, _ := strings.Cut(read(t, mod), "\n")
+			init, _, _ := strings.Cut(text, "\n")
+			require.NoError(t, os.WriteFile(mod, []byte(strings.Replace(init, "go mod init", "module", 1)+"\n"+requires), 0o666))
+		default:
+			t.Errorf("a block is %q", fence[1])
+		}
+	}
+	require.GreaterOrEqual(t, block, len(folders), "the page does not run each program")
+	require.Empty(t, strings.TrimSpace(missing), "the page lacks this")
+}
+
+func read(t *testing.T, name string) string {
+	b, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(b)
+}
+
+func root(t *testing.T) string {
+	dir, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	return dir
+}
+
+// module returns a new folder with a module that uses this checkout.
+func module(t *testing.T) string {
+	dir := t.TempDir()
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text := strings.ReplaceAll(read(t, "../"+name), "=> ../", "=> "+root(t)+"/")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+	}
+	return dir
+}
+
+// follow gives the commands of a block to a shell, and wants what the block says that they
+// print. A download is a copy.
+func follow(t *testing.T, dir, block string) {
+	commands, output := prompt.FindAllStringSubmatch(block, -1), prompt.Split(block, -1)
+	require.Empty(t, output[0])
+	for i, command := range commands {
+		cmd := exec.Command("bash", "-c", `curl() { cp "$ROOT/${2#https://github.com/joblife/joblife/raw/HEAD/}" .; }`+"\n"+command[1])
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "ROOT="+root(t))
+		out, err := os.Create(filepath.Join(dir, "out")) // no pipe: what the command leaves may run on
+		require.NoError(t, err)
+		cmd.Stdout, cmd.Stderr = out, out
+		_ = cmd.Run() // what fails says so
+		require.NoError(t, out.Close())
+		require.Equal(t, took.ReplaceAllString(output[i+1], "…s"), took.ReplaceAllString(read(t, out.Name()), "…s"), command[1])
+	}
+}
