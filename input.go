@@ -144,7 +144,8 @@ type (
 	}
 	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
 	// empty; if it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT.
-	// A long Note is cut. WaitStatus is that of the task that caused it, if one did.
+	// A long Note is cut. Set WaitStatus only for the type exec, if the exit of a task caused it:
+	// it is the status of that task, and an executor finishes the job with it.
 	Raise struct {
 		Tag        uint64
 		By         Cred
