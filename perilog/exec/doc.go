@@ -17,11 +17,10 @@
 //
 // The manager's duties:
 //
-//  1. Respond to a hello without a payload, then send the starts that are due. Respond
-//     with the errnum [Busy] instead while a start request to an earlier service is
-//     outstanding.
+//  1. Respond to a hello without a payload, then send the starts that are due: the service
+//     replaces an earlier one, whose requests are void.
 //  2. Send one start request for each job that has resources and no outstanding request.
-//     Set Start.Reattach and Started if the job was started before a restart.
+//     Set Start.Reattach and Started if the log of the job has the event start.
 //  3. A start request is outstanding until the final release of its job. An errnum in
 //     place of a response means that the service has ended: then no request is
 //     outstanding, and you send none before the next hello.
@@ -35,6 +34,8 @@
 //
 // # Differences from the RFC
 //
-// The package follows flux-core where it has more than RFC 32: R in [Start], [Expiration],
-// [ResponseReattached], and "all" as the ranks of a release.
+// The package follows flux-core where it has more than RFC 32: [Expiration], and "all" as the
+// ranks of a release. A Start without R is read. flux-core refuses a hello with [Busy] while
+// a start request to an earlier service is outstanding. As in flux-core, a start without a
+// response is repeated without Reattach, since nobody knows whether it arrived.
 package exec
