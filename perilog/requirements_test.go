@@ -248,6 +248,7 @@ func TestPL11AJobGoesOnWithoutTheNodesThatItTolerates(t *testing.T) {
 	require.Equal(t, "2", b.take().Drain[0].Ranks.String(), "at once")
 	b.exitedAll(prolog)
 	require.True(t, b.last.Start)
+	require.Contains(t, string(b.log), `"ranks":"2","nodelist":"fluke2","action":"drop"`, "SM-19")
 	require.Equal(t, "0-1", b.job.R().Ranks().String())
 	require.True(t, b.last.Results[0].Tolerated)
 	require.Equal(t, "2", b.last.Results[0].Failed.String())

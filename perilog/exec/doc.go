@@ -27,6 +27,9 @@
 //
 // On a stream of JSON lines, a Line of package rset/alloc can have the payload.
 //
+// What starts the tasks is yours: it makes the task slots of the jobspec out of R, or the
+// response is an exception of severity 0. It unpacks attributes.system.files for the job.
+//
 // # Ownership, cost and limits
 //
 // A parsed message shares no memory with its text. A text has at most 64 MiB. Parse
