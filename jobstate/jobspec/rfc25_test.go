@@ -56,6 +56,7 @@ func TestRFC25ResourcesHaveFourForms(t *testing.T) {
 		`[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1,"with":[{"type":"gpu","count":1}]}]}]`,
 		`[{"type":"slot","count":1,"label":"task","with":[{"type":"node","count":1}]}]`,
 		`[{"type":"rack","count":1,"with":` + slotOfCore + `}]`,
+		`[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]},{"type":"core","count":1}]`,
 		`[{"type":"node","count":1},{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}]`,
 		`[{"type":"node","count":1,"with":[{"type":"core","count":1},{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}]}]`,
 		`[{"type":"node","count":1,"with":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]},{"type":"core","count":1}]}]`,
