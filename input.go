@@ -75,9 +75,9 @@ type (
 		Err error
 	}
 	// DependencyAdd makes a job wait until DependencyRemove with the same description.
-	// Adding one twice changes nothing. A dependency
-	// that was satisfied cannot be added again, nor any to a job that has left DEPEND. It is for
-	// hooks and services of the instance: let no user send it, nor a DependencyRemove.
+	// Adding one twice changes nothing. A dependency that was satisfied cannot be added again,
+	// which is ignored if a hook posts it, nor any to a job that has left DEPEND. It is for hooks
+	// and services of the instance: let no user send it, nor a DependencyRemove.
 	DependencyAdd struct {
 		ID          jobid.ID
 		Description string // such as "begin-time=1600000000"
