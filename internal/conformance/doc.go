@@ -13,7 +13,7 @@
 //
 //	test idset.TestX, jobstate/fsd.FuzzY, ..TestOfTheRoot
 //	embedder perilog/doc.go: "words of a comment of that file, or of a Markdown page"
-//	none: the reason
+//	none: the reason, in which each TestX is one too
 //
 // The folder that JOBLIFE_RFC names has the texts, as spec_22.rst; without it, the rows are
 // not compared with them. To write the rows of an RFC, begin with the first line alone: the

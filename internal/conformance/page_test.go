@@ -47,7 +47,7 @@ func (t *tree) render(tables []table, rules []*requirement) string {
 	for _, r := range rules {
 		var cited []string
 		for _, c := range r.cited {
-			cited = append(cited, link(path.Dir(c.file), c.function, c.file))
+			cited = append(cited, link(path.Dir(c.file), c.name, c.file))
 		}
 		fmt.Fprintf(&page, "| %s %s | %s |\n", r.id, cell(r.title), strings.Join(cited, ", "))
 	}
@@ -58,7 +58,7 @@ func (t *tree) render(tables []table, rules []*requirement) string {
 func (t *tree) proof(r row) (kind int, text string) {
 	var links []string
 	for _, n := range r.tests {
-		links = append(links, link(n.dir, n.test, t.tests[n.dir][n.test]))
+		links = append(links, link(n.dir, n.test, t.tests[n]))
 	}
 	switch {
 	case r.quote != "":

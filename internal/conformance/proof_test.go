@@ -36,18 +36,19 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		finds(t, want, err, text)
 	}
 
-	tree := newTree(fstest.MapFS{
+	_, err := newTree(fstest.MapFS{"x/bad_test.go": {Data: []byte("package")}})
+	finds(t, "x/bad_test.go:1:", err, "what is no Go")
+	tree := treeOf(t, fstest.MapFS{
 		"c_test.go":      {Data: []byte("package c\n\nfunc TestC() {}\n")},
 		"x/doc.go":       {Data: []byte("/*\nPackage x. It\nis */\n// yours.\npackage x\n\nconst c = \"code is silent\"\n")},
 		"x/page.md":      {Data: []byte("It is\n  yours.\n")},
-		"x/bad_test.go":  {Data: []byte("package")},
 		"x/y/a_test.go":  {Data: []byte("package y\n\nfunc TestA() {}\nfunc FuzzB() {}\n")},
 		"x/y/b_test.go":  {Data: []byte("package y\n\n// TestC is no function.\nfunc (x) TestM() {}\n")},
 		"x/y/TestD.text": {},
 	})
 	for proof, want := range map[string]string{
 		"test x/y.TestA, x/y.FuzzB, ..TestC": "", "test x/y.TestC": "rfc7.txt:1: package x/y has no TestC", "test x/y.TestM": "has no TestM",
-		"test x/z.TestA": "has no TestA", "test x.TestA": "x/bad_test.go:1:", "test x/y.TestA, x/y.TestA": "TestA is there twice",
+		"test x/z.TestA": "has no TestA", "none: TestC and FuzzB show it, not a Test": "", "none: TestD shows it": "rfc7.txt:1: there is no TestD", "test x/y.TestA, x/y.TestA": "TestA is there twice",
 		`embedder x/doc.go: "It is yours."`: "", `embedder x/page.md: "It is yours."`: "",
 		`embedder x/doc.go: "code is silent"`: `rfc7.txt:1: x/doc.go does not say "code is silent"`, `embedder x/page.md: "It is mine"`: "does not say",
 		`embedder x/gone.go: "It is yours"`: "x/gone.go: file does not exist", `embedder x/gone.md: "It is yours"`: "x/gone.md: file does not exist",
@@ -58,6 +59,13 @@ func TestEveryRuleFindsItsFlaw(t *testing.T) {
 		r.line = 1
 		finds(t, want, tree.prove(table{file: "rfc7.txt", rows: []row{r}}), proof)
 	}
+}
+
+func treeOf(t *testing.T, fsys fstest.MapFS) *tree {
+	t.Helper()
+	tree, err := newTree(fsys)
+	require.NoError(t, err)
+	return tree
 }
 
 // finds asserts that there is no error if want is empty, and else one that has it.
@@ -107,7 +115,7 @@ func TestRowsAreThoseOfTheText(t *testing.T) {
 func TestRulesAndCitationsAgree(t *testing.T) {
 	rules := "- **PR-1 One.** Text of PR-4.\n- **PR-2 Two.**\n- **HK-3 Three.**\n"
 	of := func(tests string) error {
-		_, err := newTree(fstest.MapFS{
+		_, err := treeOf(t, fstest.MapFS{
 			"REQUIREMENTS.md": {Data: []byte(rules)}, "x/a_test.go": {Data: []byte("package x\n\n" + tests)}, "x/a.go": {Data: []byte("package x\n\n// PR-1, HK-3\n")},
 		}).requirements()
 		return err
@@ -123,11 +131,10 @@ func TestRulesAndCitationsAgree(t *testing.T) {
 
 // The page counts each kind of proof, and a text cannot break its tables.
 func TestThePageCountsAndEscapes(t *testing.T) {
-	tree := newTree(fstest.MapFS{"c_test.go": {Data: []byte("package c\n\nfunc TestC() {}\n")}})
+	tree := treeOf(t, fstest.MapFS{"c_test.go": {Data: []byte("package c\n\nfunc TestC() {}\n")}})
 	of, err := readTable("rfc7.txt", "# RFC 7/Sets\nIds | 0123abcd#1 | Ids are small. | test ..TestC\nIds | 0123abcd#2 | Ids are a|b. | none: a|b\nIds | 0123abcd#3 | Yours. | embedder x.md: \"it is yours\"\n")
 	require.NoError(t, err)
-	require.NoError(t, tree.prove(table{rows: of.rows[:1]}))
-	page := tree.render([]table{of, of}, []*requirement{{"PR-1", "One", []citation{{"x/a_test.go", "TestA"}}}})
+	page := tree.render([]table{of, of}, []*requirement{{"PR-1", "One", []function{{"x/a_test.go", "TestA", ""}}}})
 	for _, want := range []string{
 		"| [7/Sets](#rfc-7sets) | 3 | 1 | 1 | 1 |\n", "| all | 6 | 2 | 2 | 2 |\n", "\n## RFC 7/Sets\n", "spec_7.html", "Clauses: 3; shown by tests 1, the embedder's 1, not done 1.\n",
 		"| Ids | Ids are small. | [TestC](c_test.go) |\n", `| Ids | Ids are a\|b. | not done: a\|b |` + "\n",

@@ -13,15 +13,51 @@ import (
 	"strings"
 )
 
-// A tree is the repository, with what was read of it.
+// A tree is the repository.
 type tree struct {
-	fsys  fs.FS
-	tests map[string]map[string]string // by folder and name, the file of a test
-	texts map[string]string            // by name, what a page says, or the comments of a Go file
+	fsys      fs.FS
+	functions []function      // of all test files, in their order
+	tests     map[name]string // the file of a test, fuzz target or example
+	texts     map[string]string
 }
 
-func newTree(fsys fs.FS) *tree {
-	return &tree{fsys, make(map[string]map[string]string), make(map[string]string)}
+// A function is one of a test file, with the comment before it.
+type function struct{ file, name, text string }
+
+// newTree reads all test files but those of this package and of internal/tidy, which are
+// full of examples.
+func newTree(fsys fs.FS) (*tree, error) {
+	t := &tree{fsys: fsys, tests: make(map[name]string), texts: make(map[string]string)}
+	err := fs.WalkDir(fsys, ".", func(file string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || file == "internal/conformance" || file == "internal/tidy"):
+			return fs.SkipDir
+		case d.IsDir() || !strings.HasSuffix(file, "_test.go"):
+			return nil
+		}
+		syntax, text, err := t.parse(file)
+		if err != nil {
+			return err
+		}
+		for _, d := range syntax.Decls {
+			f, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			from := f.Pos()
+			if f.Doc != nil {
+				from = f.Doc.Pos()
+			}
+			t.functions = append(t.functions, function{file, f.Name.Name, string(text[from-syntax.FileStart : f.End()-syntax.FileStart])})
+			if f.Recv == nil {
+				t.tests[name{path.Dir(file), f.Name.Name}] = file
+			}
+		}
+		return nil
+	})
+	return t, err
 }
 
 // parse reads a Go file.
@@ -31,28 +67,6 @@ func (t *tree) parse(file string) (syntax *ast.File, text []byte, err error) {
 	}
 	syntax, err = parser.ParseFile(token.NewFileSet(), file, text, parser.SkipObjectResolution|parser.ParseComments)
 	return syntax, text, err
-}
-
-// testsOf returns the tests, fuzz targets and examples of a folder.
-func (t *tree) testsOf(dir string) (map[string]string, error) {
-	if found, ok := t.tests[dir]; ok {
-		return found, nil
-	}
-	files, err := fs.Glob(t.fsys, path.Join(dir, "*_test.go"))
-	found := make(map[string]string)
-	for _, file := range files {
-		syntax, _, perr := t.parse(file)
-		if err = errors.Join(err, perr); perr != nil {
-			continue
-		}
-		for _, d := range syntax.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil {
-				found[f.Name.Name] = file
-			}
-		}
-	}
-	t.tests[dir] = found
-	return found, err
 }
 
 // text returns a Markdown page, or the comments of a Go file, with single spaces.
@@ -83,30 +97,34 @@ func (t *tree) text(file string) (string, error) {
 	return t.texts[file], nil
 }
 
+var testInText = regexp.MustCompile(`\b(Test|Fuzz)[A-Z]\w*`)
+
 // prove says which tests and quotations of a table there are not.
 func (t *tree) prove(of table) error {
 	var errs []error
 	for _, r := range of.rows {
+		fail := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("%s:%d: "+format, append([]any{of.file, r.line}, args...)...))
+		}
 		for i, n := range r.tests {
-			found, err := t.testsOf(n.dir)
-			if err == nil && found[n.test] == "" {
-				err = fmt.Errorf("package %s has no %s", n.dir, n.test)
+			if t.tests[n] == "" {
+				fail("package %s has no %s", n.dir, n.test)
 			} else if slices.Contains(r.tests[:i], n) {
-				err = fmt.Errorf("%s is there twice", n.test)
+				fail("%s is there twice", n.test)
 			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("%s:%d: %w", of.file, r.line, err))
+		}
+		for _, test := range testInText.FindAllString(r.reason, -1) {
+			if !slices.ContainsFunc(t.functions, func(f function) bool { return f.name == test }) {
+				fail("there is no %s", test)
 			}
 		}
 		if r.quote == "" {
 			continue
 		}
-		text, err := t.text(r.file)
-		if err == nil && !strings.Contains(text, r.quote) {
-			err = fmt.Errorf("%s does not say %q", r.file, r.quote)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s:%d: %w", of.file, r.line, err))
+		if text, err := t.text(r.file); err != nil {
+			fail("%w", err)
+		} else if !strings.Contains(text, r.quote) {
+			fail("%s does not say %q", r.file, r.quote)
 		}
 	}
 	return errors.Join(errs...)
@@ -115,11 +133,8 @@ func (t *tree) prove(of table) error {
 // A requirement is a rule of REQUIREMENTS.md, and where tests cite it.
 type requirement struct {
 	id, title string
-	cited     []citation
+	cited     []function
 }
-
-// A citation is a function of a test file.
-type citation struct{ file, function string }
 
 var (
 	ruleLine = regexp.MustCompile(`^- \*\*([A-Z]{2}-[1-9]\d*) (.+?)\.\*\*`)
@@ -143,47 +158,24 @@ func (t *tree) requirements() (all []*requirement, err error) {
 		}
 	}
 	var errs []error
-	err = fs.WalkDir(t.fsys, ".", func(file string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
-			return err
-		case d.IsDir() && (d.Name() == ".git" || d.Name() == "testdata" || file == "internal/conformance" || file == "internal/tidy"):
-			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(file, "_test.go"):
-			return nil
+	for _, f := range t.functions {
+		ids := idInText.FindAllString(f.text, -1)
+		for _, m := range idInName.FindAllStringSubmatch(f.name, -1) {
+			ids = append(ids, m[1]+"-"+m[2])
 		}
-		syntax, text, err := t.parse(file)
-		if err != nil {
-			return err
-		}
-		for _, d := range syntax.Decls {
-			f, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			from, who := f.Pos(), f.Name.Name
-			if f.Doc != nil {
-				from = f.Doc.Pos()
-			}
-			ids := idInText.FindAllString(string(text[from-syntax.FileStart:f.End()-syntax.FileStart]), -1)
-			for _, m := range idInName.FindAllStringSubmatch(who, -1) {
-				ids = append(ids, m[1]+"-"+m[2])
-			}
-			slices.Sort(ids)
-			for _, id := range slices.Compact(ids) {
-				if r := known[id]; r != nil {
-					r.cited = append(r.cited, citation{file, who})
-				} else if prefixes[id[:2]] {
-					errs = append(errs, fmt.Errorf("%s: %s cites %s, which is not in REQUIREMENTS.md", file, who, id))
-				}
+		slices.Sort(ids)
+		for _, id := range slices.Compact(ids) {
+			if r := known[id]; r != nil {
+				r.cited = append(r.cited, f)
+			} else if prefixes[id[:2]] {
+				errs = append(errs, fmt.Errorf("%s: %s cites %s, which is not in REQUIREMENTS.md", f.file, f.name, id))
 			}
 		}
-		return nil
-	})
+	}
 	for _, r := range all {
 		if len(r.cited) == 0 {
 			errs = append(errs, fmt.Errorf("REQUIREMENTS.md: no test cites %s %s", r.id, r.title))
 		}
 	}
-	return all, errors.Join(append(errs, err)...)
+	return all, errors.Join(errs...)
 }

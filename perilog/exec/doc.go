@@ -28,7 +28,8 @@
 // On a stream of JSON lines, a Line of package rset/alloc can have the payload.
 //
 // What starts the tasks is yours: it makes the task slots of the jobspec out of R, or the
-// response is an exception of severity 0. It unpacks attributes.system.files for the job.
+// response is an exception of severity 0. It unpacks attributes.system.files into a temporary
+// folder for the job.
 //
 // # Ownership, cost and limits
 //
