@@ -75,8 +75,9 @@ type (
 		Err error
 	}
 	// DependencyAdd makes a job wait until DependencyRemove with the same description.
-	// Adding one twice changes nothing. A dependency
-	// that was satisfied cannot be added again, nor any to a job that has left DEPEND.
+	// Adding one twice changes nothing. A dependency that was satisfied cannot be added again,
+	// which is ignored if a hook posts it, nor any to a job that has left DEPEND. It is for hooks
+	// and services of the instance: let no user send it, nor a DependencyRemove.
 	DependencyAdd struct {
 		ID          jobid.ID
 		Description string // such as "begin-time=1600000000"
@@ -144,7 +145,8 @@ type (
 	}
 	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
 	// empty; if it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT.
-	// A long Note is cut. WaitStatus is that of the task that caused it, if one did.
+	// A long Note is cut. Set WaitStatus only for the type exec, if the exit of a task caused it:
+	// it is the status of that task, and an executor finishes the job with it.
 	Raise struct {
 		Tag        uint64
 		By         Cred

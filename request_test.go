@@ -397,6 +397,7 @@ func TestGuestsTouchTheirOwnJobsOnly(t *testing.T) {
 }
 
 // I12: what is over leaves nothing behind, least of all for years.
+// PU-14.
 func TestAJobThatIsOverLeavesNoTimer(t *testing.T) {
 	later := false
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies(), {

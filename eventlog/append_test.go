@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
+// EL-1.
 func TestAnEntryIsWrittenAsOneCompactLine(t *testing.T) {
 	for _, tt := range []struct {
 		entry eventlog.Entry

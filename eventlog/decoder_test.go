@@ -192,6 +192,7 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // Line and Offset are those of what was read, and an error comes after the entries before it.
+// EL-1, EL-2.
 func TestADecoderHasLimits(t *testing.T) {
 	const other = `{"timestamp":1.0,"name":"x","other":1}` + "\n"
 	long := `{"timestamp":1.0,"name":"` + strings.Repeat("x", 3<<20) + "\"}\n"

@@ -75,6 +75,7 @@ var badLines = []struct {
 	{`{"timestamp":1.0,"name":"` + strings.Repeat("x", 1<<20) + `"}`, 1 << 20, "line longer than 1048576 bytes", eventlog.ErrLimit},
 }
 
+// EL-2.
 func TestABadLineIsNamedByLineAndOffset(t *testing.T) {
 	for _, tt := range badLines {
 		_, err := eventlog.Parse([]byte(tt.line))

@@ -31,6 +31,7 @@ func TestRFC18TheExampleIsReadUpToItsInvalidLine(t *testing.T) {
 	require.ErrorIs(t, err, eventlog.ErrSyntax)
 }
 
+// EL-3: its times are in no order.
 func TestRFC18TheExampleIsALogOnceThatLineIsJSON(t *testing.T) {
 	log := strings.Replace(rfcExample, `,context:`, `,"context":`, 1)
 	entries, err := collect([]byte(log))
@@ -118,6 +119,7 @@ func TestRFC18KeysAreThereAndOfTheirTypes(t *testing.T) {
 	}
 }
 
+// EL-3.
 func TestRFC18TimestampIsGreaterThanZero(t *testing.T) {
 	for _, value := range []string{`0`, `-0`, `0.0`, `-0.0`, `-1`, `-0.5`, `0e5`, `1e-400`, `-9223372036854775808`} {
 		_, err := eventlog.Parse([]byte(`{"timestamp":` + value + `,"name":"x"}`))

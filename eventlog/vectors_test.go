@@ -177,6 +177,7 @@ func recorded(t testing.TB) (jobs []job) {
 	return jobs
 }
 
+// EL-3.
 func TestEveryRecordedLogIsWrittenAgainWithTheSameBytes(t *testing.T) {
 	jobs, events := 0, 0
 	for _, j := range recorded(t) {

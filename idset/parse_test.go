@@ -15,6 +15,7 @@ import (
 	"github.com/joblife/joblife/internal/race"
 )
 
+// ID-3.
 func TestASyntaxErrorTellsOffsetCauseAndToken(t *testing.T) {
 	for _, c := range []struct {
 		in     string

@@ -41,6 +41,7 @@ func drawSet(t *rapid.T, label string) *idset.Set {
 
 // One text, whichever way it is asked for,
 // appended to what is there; and it reads back.
+// ID-3.
 func TestEveryWayToPrintASetAgrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSet(t, "id")

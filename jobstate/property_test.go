@@ -33,6 +33,7 @@ func entries() *rapid.Generator[eventlog.Entry] {
 // events; the log has those that were not refused; the fold of the log, after
 // every prefix, is the live job, although its ignored events are in the log.
 // The same events give the same outcomes a second time (I7).
+// SM-1, SM-20.
 func TestFoldOfWhatWasNotRefusedIsTheLiveState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		live, again := jobstate.NewJob(1), jobstate.NewJob(1)

@@ -44,6 +44,7 @@ func findings(log string) (out []string) {
 	return out
 }
 
+// SM-12.
 func TestValidateNamesEachViolation(t *testing.T) {
 	prolog, epilog := `prolog-start {"description":"p"}`, `epilog-start {"description":"e"}`
 	for name, c := range map[string]struct {

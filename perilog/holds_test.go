@@ -299,6 +299,14 @@ var holdsStories = []struct {
 		epilog-start clean-up 2 -> job 0-1, prolog:p 0-2, epilog:e 0-1, epilog:clean-up 2
 		prolog-finish p -> job 0-1, epilog:e 0-1, epilog:clean-up 2
 		epilog-finish clean-up -> job 0-1, epilog:e 0-1; ready 2`},
+	{"An epilog holds the ranks that it names, or none, and all without the key", 3, nil, `
+		alloc
+		exception cancel 0 -> -
+		epilog-start no none -> epilog:no none
+		epilog-start one 1 -> epilog:no none, epilog:one 1
+		epilog-start all -> epilog:no none, epilog:one 1, epilog:all 0-2
+		epilog-finish all -> epilog:no none, epilog:one 1; ready 0,2
+		epilog-finish one -> epilog:no none; ready 0-2`},
 	{"Kept ranks stay with the job", 2, nil, `
 		alloc
 		exception {'type':'prolog','severity':1,'note':'','ranks':'1','action':'keep'} -> job 0-1
@@ -371,6 +379,7 @@ var holdsStories = []struct {
 		debug.x {'a':[1,2]} -> job 0`},
 }
 
+// PR-12.
 func TestHolds(t *testing.T) {
 	for _, c := range holdsStories {
 		t.Run(c.name, func(t *testing.T) {

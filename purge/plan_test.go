@@ -37,6 +37,7 @@ func TestTheZeroIndexIsReady(t *testing.T) {
 	require.ErrorIs(t, x.Observe(start+14*86400+1), purge.ErrClock)
 }
 
+// PU-3, PU-13.
 func TestLimitsSayWhichJobsGoAndWhy(t *testing.T) {
 	x, _ := populated(t, purge.Config{}, 4) // they ended at 0, 1, 2 and 3 seconds
 	sec := func(n float64) jobstate.Optional[time.Duration] {

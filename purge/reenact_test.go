@@ -30,6 +30,7 @@ func comparisons(t *testing.T, n int) float64 {
 
 // flux-core#4286 and #6419: throughput fell with the number of inactive jobs, as a
 // list was scanned, from the wrong end even.
+// PU-2.
 func TestTheCostOfAJobGrowsWithTheLogarithmOfThoseThere(t *testing.T) {
 	small, large := comparisons(t, 1<<10), comparisons(t, 1<<16)
 	t.Logf("%.1f comparisons per job with 2^10, %.1f with 2^16", small, large)
@@ -100,6 +101,7 @@ func TestAPurgedJobStillAnswers(t *testing.T) {
 
 // A restart with a backlog in any order, which once was quadratic: the jobs are
 // sorted, and the tree is filled at its end.
+// PU-2.
 func TestABacklogInAnyOrderIsBuiltByComparingLittle(t *testing.T) {
 	const n = 1 << 15
 	jobs := makeJobs(n)

@@ -10,6 +10,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+// RS-3, RS-8.
 func TestOperationsDoAsANaiveSetDoes(t *testing.T) {
 	t.Log("RS-4")
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,7 @@ import (
 
 // Nodes are equal however their children are spelled, and whatever the node before
 // was.
+// RS-3.
 func TestNodesAreEqualHoweverTheyAreSpelled(t *testing.T) {
 	want := rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0, 1), Children: map[string]*idset.Set{"core": ids(t, "0-3,7"), "gpu": ids(t, "0")}}}}
 	r, err := rset.New(want)

@@ -60,6 +60,7 @@ func reprint(text []byte) string {
 	}))
 }
 
+// RS-1.
 func TestAnInvalidRIsRefusedWithThePlace(t *testing.T) {
 	in := func(execution string) string { return `{"version":1,"execution":{` + execution + `}}` }
 	lite := func(entries string) string { return in(`"R_lite":[` + entries + `]`) }
@@ -222,6 +223,7 @@ func TestLimitsAreKept(t *testing.T) {
 	require.ErrorIs(t, err, idset.ErrRange)
 }
 
+// RS-1.
 func TestUnknownKeysAreWrittenInTheOrderOfTheirNames(t *testing.T) {
 	r := parse(t, `{"z": 1, "version":1,"execution":{"y": [1, 2],"R_lite":[],"x":2},"a":{"c":0, "b":0}}`)
 	require.Equal(t, `{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0,"x":2,"y":[1,2]},"a":{"c":0,"b":0},"z":1}`,

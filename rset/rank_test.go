@@ -18,6 +18,7 @@ func TestRerankMovesEveryRankToThePlaceOfItsHost(t *testing.T) {
 		string(r.AppendJSON(nil)))
 }
 
+// RS-5.
 func TestRerankRefusesAMapThatIsNotABijection(t *testing.T) {
 	bare := `{"version":1,"execution":{"R_lite":[{"rank":"3,5","children":{"core":"0"}}]}}`
 	twins := `{"version":1,"execution":{"R_lite":[{"rank":"3,5","children":{"core":"0"}}],"nodelist":["a,a"]}}`

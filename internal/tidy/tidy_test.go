@@ -22,37 +22,38 @@ const module = "github.com/joblife/joblife"
 // and forAll: packages of this module by their folder, and modules by the names
 // of thirdParty. Tests may import every package, testify and rapid.
 var layout = map[string]string{
-	".":                "btree " + belowRoot,
-	"loop":             ". rset/alloc idset jobstate/jobid eventlog",
-	"joblifetest":      ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore rapid",
-	"perilog":          belowPerilog,
-	"perilog/exec":     "perilog rset jobstate jobstate/jobid idset eventlog btree",
-	"purge":            "btree jobstate jobstate/jobid eventlog",
-	"purge/dirstore":   "eventlog eventlog/logfile jobstate/jobid",
-	"purge/boltstore":  ". purge jobstate jobstate/jobid eventlog/logfile bbolt",
-	"rset":             "idset rset/hostlist rset/children eventlog",
-	"rset/hostlist":    "",
-	"rset/children":    "idset",
-	"rset/alloc":       "rset idset jobstate/jobid eventlog btree",
-	"rset/pool":        "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
-	"rset/sched":       "rset rset/alloc rset/pool rset/children idset jobstate/jobid jobstate/jobspec eventlog btree",
-	"jobstate":         "eventlog idset jobstate/jobid jobstate/fsd",
-	"jobstate/jobid":   "",
-	"jobstate/fsd":     "",
-	"jobstate/jobspec": "",
-	"jobstate/archive": "jobstate/jobid",
-	"eventlog":         "",
-	"eventlog/logfile": "eventlog sys",
-	"idset":            "roaring",
-	"internal/attack":  "",
-	"internal/bomb":    "internal/race",
-	"internal/disk":    "eventlog/logfile",
-	"internal/guard":   "",
-	"internal/jsonobj": "internal/guard",
-	"internal/logline": "internal/jsonobj",
-	"internal/race":    "",
-	"internal/refdata": "",
-	"internal/tidy":    "",
+	".":                    "btree " + belowRoot,
+	"loop":                 ". rset/alloc idset jobstate/jobid eventlog",
+	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore rapid",
+	"perilog":              belowPerilog,
+	"perilog/exec":         "perilog rset jobstate jobstate/jobid idset eventlog btree",
+	"purge":                "btree jobstate jobstate/jobid eventlog",
+	"purge/dirstore":       "eventlog eventlog/logfile jobstate/jobid",
+	"purge/boltstore":      ". purge jobstate jobstate/jobid eventlog/logfile bbolt",
+	"rset":                 "idset rset/hostlist rset/children eventlog",
+	"rset/hostlist":        "",
+	"rset/children":        "idset",
+	"rset/alloc":           "rset idset jobstate/jobid eventlog btree",
+	"rset/pool":            "rset idset rset/hostlist rset/children jobstate/jobid jobstate/jobspec eventlog btree",
+	"rset/sched":           "rset rset/alloc rset/pool rset/children idset jobstate/jobid jobstate/jobspec eventlog btree",
+	"jobstate":             "eventlog idset jobstate/jobid jobstate/fsd",
+	"jobstate/jobid":       "",
+	"jobstate/fsd":         "",
+	"jobstate/jobspec":     "",
+	"jobstate/archive":     "jobstate/jobid",
+	"eventlog":             "",
+	"eventlog/logfile":     "eventlog sys",
+	"idset":                "roaring",
+	"internal/attack":      "",
+	"internal/bomb":        "internal/race",
+	"internal/conformance": "",
+	"internal/disk":        "eventlog/logfile",
+	"internal/guard":       "",
+	"internal/jsonobj":     "internal/guard",
+	"internal/logline":     "internal/jsonobj",
+	"internal/race":        "",
+	"internal/refdata":     "",
+	"internal/tidy":        "",
 }
 
 const (
@@ -67,7 +68,7 @@ const (
 
 	// topLevel is what the root may hold beside packages and Go files, and the page that
 	// "go run ./examples/simulate" writes.
-	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONTRIBUTING.md LICENSE MEASURED.md Makefile README.md REQUIREMENTS.md" +
+	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONFORMANCE.md CONTRIBUTING.md LICENSE MEASURED.md Makefile README.md REQUIREMENTS.md" +
 		" docs examples go.mod go.sum go.work go.work.sum internal simulate.html"
 
 	exampleNames = "cluster embed httpd internal manager partialrelease peers purge replay sched simulate tutorial"

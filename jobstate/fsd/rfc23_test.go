@@ -77,7 +77,9 @@ func TestRFC23InfinityIsASpecialCaseWithoutASuffix(t *testing.T) {
 	require.Equal(t, fsd.Forever, parse(t, "infinity"))
 	require.Equal(t, "infinity", fsd.Forever.String())
 	for _, suffix := range []string{"ms", "s", "m", "h", "d"} {
-		_, err := fsd.Parse("infinity" + suffix)
-		require.ErrorContains(t, err, syntaxError, suffix)
+		for _, in := range []string{"inf" + suffix, "infinity" + suffix} {
+			_, err := fsd.Parse(in)
+			require.ErrorContains(t, err, syntaxError, in)
+		}
 	}
 }

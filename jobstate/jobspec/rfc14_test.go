@@ -143,6 +143,9 @@ func TestRFC14TasksAreAListOfAtLeastOne(t *testing.T) {
 		`[{"command":["a"],"slot":"task","count":{}}]`:                                                    {"tasks[0].count", `{}`},
 		`[{"command":["a"],"slot":"task","count":{"total":1,"per_slot":1}}]`:                              {"tasks[0].count", `{`},
 		`[{"command":["a"],"slot":"task","count":{"total":0}}]`:                                           {"tasks[0].count.total", `0`},
+		`[{"command":["a"],"slot":"task","count":{"per_slot":0}}]`:                                        {"tasks[0].count.per_slot", `0`},
+		`[{"command":["a"],"slot":"task","count":{"per_resource":[]}}]`:                                   {"tasks[0].count.per_resource", `[]`},
+		`[{"command":["a"],"slot":"task","count":{"total":1.5}}]`:                                         {"tasks[0].count.total", `1.5`},
 		`[{"command":["a"],"slot":"task","count":{"per_slot":"1"}}]`:                                      {"tasks[0].count.per_slot", `"1"`},
 		`[{"command":["a"],"slot":"task","count":{"per_resource":1}}]`:                                    {"tasks[0].count.per_resource", `1`},
 		`[{"command":["a"],"slot":"task","count":{"per_resource":{"count":1}}}]`:                          {"tasks[0].count.per_resource.type", `{`},
@@ -206,6 +209,7 @@ func TestRFC14SystemAttributesHaveTypes(t *testing.T) {
 		`"duration":0,"job":"x"`:                {"job", `"x"`},
 		`"duration":0,"job":{"name":1}`:         {"job.name", `1`},
 		`"duration":0,"dependencies":{}`:        {"dependencies", `{}`},
+		`"duration":0,"dependencies":[1]`:       {"dependencies[0]", `1`},
 	} {
 		refuse(t, text("", "", `{"system":{`+members+`}}`), anyFault, "attributes.system."+want.path, want.points)
 	}

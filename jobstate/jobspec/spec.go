@@ -171,8 +171,8 @@ func (s *Spec) Original() *Spec {
 	return s.original
 }
 
-// Duration returns the time limit, 0 for none. It is rounded to a nanosecond, and
-// at most the longest time.Duration.
+// Duration returns the time limit, 0 for none: a site's default is for you to put into the
+// jobspec. It is rounded to a nanosecond, and at most the longest time.Duration.
 func (s *Spec) Duration() time.Duration { return s.duration }
 
 // Name returns the name that a listing shows: attributes.system.job.name, or

@@ -17,16 +17,19 @@
 //
 // The manager's duties:
 //
-//  1. Respond to a hello without a payload, then send the starts that are due. Respond
-//     with the errnum [Busy] instead while a start request to an earlier service is
-//     outstanding.
+//  1. Respond to a hello without a payload, then send the starts that are due: the service
+//     replaces an earlier one, whose requests are void.
 //  2. Send one start request for each job that has resources and no outstanding request.
-//     Set Start.Reattach and Started if the job was started before a restart.
+//     Set Start.Reattach and Started if the log of the job has the event start.
 //  3. A start request is outstanding until the final release of its job. An errnum in
 //     place of a response means that the service has ended: then no request is
 //     outstanding, and you send none before the next hello.
 //
 // On a stream of JSON lines, a Line of package rset/alloc can have the payload.
+//
+// What starts the tasks is yours: it makes the task slots of the jobspec out of R, or the
+// response is an exception of severity 0. It unpacks attributes.system.files into a temporary
+// folder for the job.
 //
 // # Ownership, cost and limits
 //
@@ -35,8 +38,10 @@
 //
 // # Differences from the RFC
 //
-// The package follows flux-core where it has more than RFC 32: R in [Start], [Expiration],
-// [ResponseReattached], and "all" as the ranks of a release.
+// The package follows flux-core where it has more than RFC 32: [Expiration], and "all" as the
+// ranks of a release. A Start without R is read. flux-core refuses a hello with [Busy] while
+// a start request to an earlier service is outstanding. As in flux-core, a start without a
+// response is repeated without Reattach, since nobody knows whether it arrived.
 //
 // [joblife.Manager]: https://pkg.go.dev/github.com/joblife/joblife#Manager
 package exec

@@ -41,7 +41,7 @@ const (
 //	}
 //	for _, r := range rd.Raised {
 //		if r.Severity == 0 {
-//			x.Kill(r.Job)
+//			x.Kill(r.Job, r.WaitStatus)
 //		}
 //	}
 //	for _, l := range rd.Launch {
@@ -256,11 +256,15 @@ func (x *Executor) Keep(id jobid.ID) {
 	x.kept[id] = true
 }
 
-// Kill stops a job: the manager raised an exception of severity 0. Where a shell was not
-// sent to its node, it does not start. Kill of a job that is not there changes nothing.
-func (x *Executor) Kill(id jobid.ID) {
+// Kill stops a job: the manager raised an exception of severity 0, with this wait status if it
+// has one. If that is what stops the job first, the finish has the status, in the form of a
+// shell. Where a shell was not sent to its node, it does not start. Kill of a job that is not
+// there changes nothing.
+func (x *Executor) Kill(id jobid.ID, status jobstate.Optional[int32]) {
 	if j := x.jobs[id]; j != nil && j.shells != nil {
-		j.stopped = true
+		if j.stopped = true; !j.stopping {
+			j.status = status
+		}
 		x.stop(j)
 	}
 }
@@ -481,7 +485,7 @@ func (x *Executor) respond(j *job) {
 		if j.told.finish = true; !j.stopping {
 			x.setTimer(j, 0)
 		}
-		say(Response{Type: ResponseFinish, Status: g.status})
+		say(Response{Type: ResponseFinish, Status: j.waitStatus()})
 	}
 	if j.unused.IsEmpty() {
 		return

@@ -113,6 +113,9 @@ func (b *bench) start(m exec.Start) {
 	require.NoError(b.t, b.Handle(m))
 }
 
+// Kill stops the job on account of something that has no wait status.
+func (b *bench) Kill(id jobid.ID) { b.Executor.Kill(id, jobstate.Optional[int32]{}) }
+
 func (b *bench) launch(n uint32, ranks ...uint32) {
 	b.t.Helper()
 	require.NoError(b.t, b.Launch(1, perilog.Launch{Action: epilog, Attempt: n, Ranks: idset.Of(ranks...), Command: []string{"x"}}))
@@ -270,6 +273,43 @@ func TestNothingOfTheCallerIsRetained(t *testing.T) {
 	require.Equal(t, `{}`, string(todo.Commands[0].Start.Jobspec))
 	l := todo.Commands[1].Launch
 	require.Equal(t, []string{"0", "x", "0-1"}, []string{l.Ranks.String(), l.Command[0], l.Serves.String()})
+}
+
+// RFC 21, RFC 32: if the first fatal exception has the wait status of a task, the job finishes with
+// it, in the form of a shell.
+func TestAJobFinishesWithTheStatusOfItsCause(t *testing.T) {
+	none := jobstate.Optional[int32]{}
+	for _, c := range []struct {
+		first, second jobstate.Optional[int32]
+		want          int
+	}{
+		{jobstate.Some[int32](11), none, 139 << 8},
+		{jobstate.Some[int32](11 | 0x80), none, 139 << 8}, // with a core
+		{jobstate.Some[int32](3 << 8), jobstate.Some[int32](11), 3 << 8},
+		{none, jobstate.Some[int32](11), 143 << 8},
+	} {
+		b := newBench(t)
+		b.start(exec.Start{R: onRanks(t, "0", 0)})
+		b.update(0, is(exec.TaskRunning, 0))
+		b.says("start ƒ2 on 0; start")
+		b.Executor.Kill(1, c.first)
+		b.Executor.Kill(1, c.second)
+		b.update(0, is(exec.TaskReleased, 143<<8))
+		end := fmt.Sprintf("finish %d; release  final=true", c.want)
+		b.says("signal ƒ2 on 0 15; " + end)
+		b.start(exec.Start{Reattach: true, Started: true})
+		b.says("reattached; " + end)
+	}
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 0)})
+	b.update(0, is(exec.TaskFailed, 0)) // the first cause
+	b.says("start ƒ2 on 0; forget ƒ2 on 0; refused rank 0: the job shell could not be started")
+	b.start(exec.Start{})
+	b.update(0, is(exec.TaskRunning, 0))
+	b.update(1, is(exec.TaskLost, 0))
+	b.Executor.Kill(1, jobstate.Some[int32](11))
+	b.update(0, is(exec.TaskReleased, 143<<8))
+	b.says("start ƒ2 on 0-1; signal ƒ2 on 0 15; start; finish 36608; release  final=true")
 }
 
 func TestAJobThatIgnoresSIGTERMGetsSIGKILL(t *testing.T) {

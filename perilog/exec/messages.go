@@ -14,7 +14,7 @@ import (
 // return the topics that depend on the service.
 const TopicHello = "job-manager.exec-hello"
 
-// Busy is the errnum that refuses a hello: EINVAL.
+// Busy is the errnum with which flux-core refuses a hello while an earlier service has jobs: EINVAL.
 const Busy = 22
 
 // maxService is the largest number of bytes of a service's name, so that its topics are
@@ -22,7 +22,7 @@ const Busy = 22
 const maxService = 245
 
 // A Hello is the service's first request to the manager. The response has no
-// payload, or the errnum [Busy].
+// payload, or the errnum [Busy]. After a failure the service ends.
 type Hello struct {
 	Service string // such as "job-exec"; 1 to 245 bytes
 }

@@ -157,15 +157,29 @@ type job struct {
 	shells  *group // one of groups, or nil
 	changed bool   // it is in Executor.changed
 
-	reattach bool      // the manager said so in this session
-	started  bool      // likewise
-	cause    Exception // of the Executor's own; the zero Exception: none
-	stopped  bool      // the manager said so in this session
-	stopping bool      // SIGTERM was sent
-	timed    bool      // and it has the timer of SIGKILL
+	reattach bool                     // the manager said so in this session
+	started  bool                     // likewise
+	cause    Exception                // of the Executor's own; the zero Exception: none
+	stopped  bool                     // the manager said so in this session
+	stopping bool                     // SIGTERM was sent
+	timed    bool                     // and it has the timer of SIGKILL
+	status   jobstate.Optional[int32] // of the task that was the cause, as the manager said
 	told     told
 	unused   idset.Set          // ranks of shells that are over, and not released in this session
 	due      eventlog.Timestamp // when its timer is due; 0: it has none
+}
+
+// waitStatus is the status of the finish: the greatest of the shells, or as a shell would have
+// given that of the cause.
+func (j *job) waitStatus() int32 {
+	switch s := j.status.Value; {
+	case !j.status.Set:
+		return j.shells.status
+	case s&0x7f != 0:
+		return (128 + s&0x7f) << 8
+	default:
+		return s & 0xff00
+	}
 }
 
 // told is what the manager was told of a job in its session.

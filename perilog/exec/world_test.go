@@ -197,7 +197,7 @@ func (w *world) do(rd *joblife.Ready) {
 	for _, r := range rd.Raised {
 		if r.Severity == 0 {
 			w.note("raised: %v %s %s", r.Job, r.Type, r.Note)
-			w.x.Kill(r.Job)
+			w.x.Kill(r.Job, r.WaitStatus)
 		}
 	}
 	for _, l := range rd.Launch {

@@ -28,7 +28,8 @@ func (t ResponseType) String() string {
 	return guard.Name("ResponseType", t, "ANNOTATE", "DENY", "CANCEL")
 }
 
-// A Response is the scheduler's response to a [Request].
+// A Response is the scheduler's response to a [Request]. Send it with the errnum 0, also to deny
+// a request: an errnum in place of it says that the scheduler has failed.
 type Response struct {
 	ID          jobid.ID
 	Type        ResponseType

@@ -147,6 +147,7 @@ func TestOfPanicsOnWhatAppendRefuses(t *testing.T) {
 	require.Panics(t, func() { hostlist.Of("") })
 }
 
+// HL-1.
 func TestLimitsAreExact(t *testing.T) {
 	name := strings.Repeat("x", hostlist.MaxName-2)
 	for _, c := range []struct {

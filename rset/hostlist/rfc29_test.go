@@ -34,6 +34,7 @@ func hosts(t require.TestingT, l *hostlist.List) string {
 	return strings.Join(slices.Collect(l.All()), ",")
 }
 
+// HL-1.
 func TestRFC29AHostlistIsAnOrderedListOfStrings(t *testing.T) {
 	for _, text := range []string{"foo2,foo1,bar", "b,a,b,a", "9,8,7", "a1,a01,a001,a1"} {
 		require.Equal(t, text, hosts(t, parse(t, text)))
@@ -106,6 +107,7 @@ func TestRFC29AnIdlistMayBeAnyOrderAndCompressed(t *testing.T) {
 // The RFC gives the zeros of an idlist's first element to all of them. No
 // instance does so: each element has its own, and what an instance wrote must
 // be read as it was meant.
+// HL-1.
 func TestRFC29LeadingZerosAreKeptWithinOneElement(t *testing.T) {
 	require.Equal(t, "005,4,11,12,13", hosts(t, parse(t, "[005,4,11-13]")))
 	require.Equal(t, "[005,4,11-13]", parse(t, "[005,4,11-13]").String())

@@ -109,7 +109,7 @@ func drawAsk(t *rapid.T) ask {
 		slots:    rapid.SampledFrom([]string{"1", "1", "2", "3", "1+", "2-5", "1-4:2:*"}).Draw(t, "slots"),
 		cores:    rapid.IntRange(1, 3).Draw(t, "cores"),
 		gpus:     rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "gpus"),
-		property: rapid.SampledFrom([]string{"", "", "", "odd", "+here"}).Draw(t, "property"),
+		property: rapid.SampledFrom([]string{"", "", "", "odd", "+here", "^odd"}).Draw(t, "property"),
 		duration: rapid.SampledFrom([]float64{0, 0.25, 10, 1e-9}).Draw(t, "duration"),
 	}
 	a.whole = a.nodes != "" && rapid.Bool().Draw(t, "whole")

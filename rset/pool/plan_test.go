@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,7 +89,8 @@ func (s sight) roomAt(a ask, self jobid.ID, rank uint32, at float64) int {
 			clear(free)
 		}
 	}
-	if a.property != "" && !s.n.props[a.property][rank] || a.whole && !idle {
+	name, not := strings.CutPrefix(a.property, "^")
+	if name != "" && s.n.props[name][rank] == not || a.whole && !idle {
 		return 0
 	}
 	room := free["core"] / a.cores

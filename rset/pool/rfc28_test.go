@@ -157,6 +157,7 @@ func TestRFC28ExpirationIsAFloatingPointTime(t *testing.T) {
 }
 
 // A set of ranks may be named "all" where there are ranks that it can mean.
+// RS-6.
 func TestAllIsTheRanksOfTheResourcesWithTheirHoles(t *testing.T) {
 	holes := strings.NewReplacer(`"0-5"`, `"0,3-4"`, "host[0-5]", "host[0-2]").Replace(inventory6)
 	for _, text := range []string{`{"up":"all","resources":` + holes + `}`, `{"resources":` + holes + `,"up":"all"}`} {

@@ -89,6 +89,9 @@ func TestARankThatGoesAwayMayBeToldToGoDown(t *testing.T) {
 		Down: idset.Of(0, 3), Shrink: idset.Of(3), RemoveProperties: map[string]*idset.Set{"a": idset.Of(3)},
 	}))
 	require.Equal(t, "rank[1-2]/core[0-3]", p.Available().String())
+	require.Equal(t, "rank0/core[0-3]", p.Down().String(), "it is gone, and not down")
+	require.Equal(t, "rank[0-2]/core[0-3]", p.Inventory().String())
+	require.ErrorContains(t, p.Update(pool.Change{Up: idset.Of(3)}), badArg)
 	require.NoError(t, p.Check())
 }
 

@@ -77,7 +77,7 @@ func (n *Nodes) Execute(rd *joblife.Ready) {
 		}
 		for _, r := range rd.Raised {
 			if r.Severity == 0 {
-				x.Kill(r.Job)
+				x.Kill(r.Job, r.WaitStatus)
 			}
 		}
 		for _, l := range rd.Launch {

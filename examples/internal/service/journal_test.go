@@ -219,6 +219,7 @@ func TestStopAndDisconnect(t *testing.T) {
 	d.send("x", 1, "disconnect", ``)
 	d.flush()
 	require.Zero(t, d.sched.phase)
+	require.NotContains(t, d.submit(0, 3), "> sched.alloc")
 	require.Empty(t, d.exec.hello.Service)
 	require.Contains(t, d.ask(8, "exec-hello", `{"service":"y"}`), "exec-hello a8: -\n> y.start")
 }

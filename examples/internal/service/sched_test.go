@@ -98,6 +98,7 @@ func TestSchedulerErrors(t *testing.T) {
 	require.Contains(t, d.ask(4, "sched-ready", `{"mode":"unlimited"}`), "> sched.alloc")
 	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Errnum: 38, Errstr: "no such module"}))
 	require.Equal(t, "log sched.alloc: errnum 38: no such module: the scheduler is lost", d.flush())
+	require.Equal(t, `submit a1: {"errors":[]}`, d.submit(0, 2), "it is asked for nothing")
 
 	// Two hellos and a ready at once: the last hello counts.
 	d.together(func() {
