@@ -43,7 +43,7 @@ type dirDisk struct {
 
 // openDir opens the folder, or makes it.
 func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := files.MakeDir(path); err != nil {
 		return nil, err
 	}
 	d := &dirDisk{path: path}
@@ -279,7 +279,7 @@ func (d *dirDisk) PutAside(id jobid.ID) error {
 		return err
 	}
 	aside, name := filepath.Join(d.path, asideName), id.KVSPath()
-	if err := os.MkdirAll(aside, 0o700); err != nil {
+	if err := files.MakeDir(aside); err != nil {
 		return err
 	}
 	to := filepath.Join(aside, name)
