@@ -30,7 +30,8 @@ type Cuts struct {
 }
 
 // Run chooses in each process several points at which the power fails, and what that leaves of
-// what was not synced. Or the process is killed there, and the power fails under the next one.
+// what was not synced. Or the process is killed at the last point, and the power fails under
+// the next one.
 func (c Cuts) Run(t *testing.T) {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		t.Setenv("TMPDIR", "/dev/shm") // what survives is for the Disk to say, so memory will do
@@ -59,11 +60,15 @@ func (c Cuts) play(t *testing.T, tape *attack.Tape) {
 		})
 		tape.Steps += len(calls)
 		for n := range cuts {
-			k := tape.N(1 + tape.N(len(calls)+1)) // the first calls, which repair, more often
+			last := n == cuts-1
+			k := tape.N(len(calls) + 1)
+			if !last && tape.P(0.5) { // the first calls, which repair, more often
+				k = tape.N(1 + k/4)
+			}
 			after := d.Clone()
 			after.Coin = Coins(uint64(tape.N(1 << 30)))
 			has := after.do(tape, calls, k, may)
-			if tape.P(0.8) { // else only the process is killed
+			if !last || tape.P(0.5) { // else only the process is killed
 				after.Crash()
 			}
 			tape.Crashes++
@@ -77,7 +82,7 @@ func (c Cuts) play(t *testing.T, tape *attack.Tape) {
 				tape.Fail("after call %d: %v: it has %.2000q, and may have %.2000q", k, err, found, has)
 			}
 			tape.Must(os.RemoveAll(dir))
-			if n == cuts-1 {
+			if last {
 				d, may = after, has
 			}
 		}
