@@ -96,10 +96,7 @@ func (d *dirDisk) openLog(warn func(string, ...any)) error {
 		err = os.Rename(next, name)
 	}
 	if err == nil {
-		err = files.SyncDir(d.path)
-	}
-	if err == nil {
-		d.log, err = logfile.Open(name, logfile.Options{})
+		d.log, err = logfile.Open(name, logfile.Options{}) // makes the name durable
 	}
 	return err
 }
