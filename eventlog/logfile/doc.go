@@ -18,7 +18,9 @@
 //	}
 //
 // A batch is not a transaction. A log is torn if text follows its last newline, as after a
-// crash. It is damaged if it is torn or has a line that is not an event.
+// crash. It is damaged if it is torn or has a line that is not an event. If the power fails
+// amid Append, a file system that orders nothing can leave zeros amid the batch. Then Repair
+// needs Cut: what is before the first damaged line has all that was acknowledged.
 //
 // # Promises
 //

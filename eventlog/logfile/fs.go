@@ -1,11 +1,11 @@
 package logfile
 
 import (
-	"cmp"
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
+
+	"github.com/joblife/joblife/internal/syncdir"
 )
 
 // FS is what this package needs of a file system. The default is the file system of
@@ -56,16 +56,7 @@ func (osFS) Stat(name string) (fs.FileInfo, error) { return os.Stat(name) }
 
 func (osFS) SameFile(a, b fs.FileInfo) bool { return os.SameFile(a, b) }
 
-func (osFS) SyncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be synced there
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return cmp.Or(d.Sync(), d.Close())
-}
+func (osFS) SyncDir(dir string) error { return syncdir.Sync(os.Open, dir) }
 
 func (osFS) Remove(name string) error { return os.Remove(name) }
 

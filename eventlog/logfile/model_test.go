@@ -3,7 +3,6 @@ package logfile_test
 import (
 	"errors"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -146,6 +145,25 @@ func (m *model) crash(t *rapid.T) {
 	m.check(t)
 }
 
+// stop ends the machine amid an append, or amid what a restart does.
+func (m *model) stop(t *rapid.T) {
+	m.d.Heal()
+	m.d.StopAt(rapid.IntRange(1, 25).Draw(t, "call"))
+	if m.log == nil {
+		m.d.Kill()
+		for _, cut := range []bool{false, true} {
+			_, _ = logfile.Repair(name, logfile.RepairOptions{FS: m.d, Cut: cut})
+		}
+		_, _ = logfile.Open(name, logfile.Options{FS: m.d})
+	} else {
+		m.tried = m.acked + m.batch(t)
+		if m.log.Append([]byte(m.tried[len(m.acked):])) == nil {
+			m.acked = m.tried
+		}
+	}
+	m.crash(t)
+}
+
 func (m *model) fault(t *rapid.T) {
 	op := rapid.SampledFrom([]string{"write", "write", "sync", "sync", "truncate", "stat", "statname", "syncdir", "read"}).Draw(t, "op")
 	f := disk.Fault{Err: errDisk}
@@ -202,16 +220,14 @@ func TestWhatIsDurableSurvivesAnything(t *testing.T) {
 }
 
 func surviveAnything(t *rapid.T) {
-	coins := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "coins"), 0))
-	odds := rapid.SampledFrom([]float64{0, 0.1, 0.5, 0.9, 1}).Draw(t, "odds that a sector gets to the disk")
 	m := &model{d: disk.New()}
-	m.d.Coin = func() bool { return coins.Float64() < odds }
+	m.d.Coin = disk.Coins(rapid.Uint64().Draw(t, "coins"))
 	log, err := logfile.Create(name, logfile.Options{FS: m.d})
 	require.NoError(t, err)
 	m.log = log
 	t.Repeat(map[string]func(*rapid.T){
 		"append": m.append, "append again": m.append, "append more": m.append,
-		"close": m.close, "kill": m.kill, "crash": m.crash, "fault": m.fault, "follow": m.follow,
+		"close": m.close, "kill": m.kill, "crash": m.crash, "stop": m.stop, "fault": m.fault, "follow": m.follow,
 		"sync fails": func(t *rapid.T) {
 			m.d.Fail("sync", disk.Fault{Err: errDisk})
 			m.append(t)

@@ -25,6 +25,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/manager"
 	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/node"
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -102,7 +103,7 @@ func (p *program) instance() func() error {
 
 // make makes the folder of an instance: its keys, the credentials of all roles, and the file.
 func (p *program) make(hosts []string) error {
-	if err := os.MkdirAll(p.dir, 0o700); err != nil {
+	if err := files.MakeDir(p.dir); err != nil {
 		return err
 	}
 	if err := auth.Init(p.keys(), auth.Config{Instance: p.Instance, Hosts: hosts}); err != nil {

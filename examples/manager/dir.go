@@ -43,7 +43,7 @@ type dirDisk struct {
 
 // openDir opens the folder, or makes it.
 func openDir(path string, warn func(string, ...any)) (*dirDisk, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := files.MakeDir(path); err != nil {
 		return nil, err
 	}
 	d := &dirDisk{path: path}
@@ -96,10 +96,7 @@ func (d *dirDisk) openLog(warn func(string, ...any)) error {
 		err = os.Rename(next, name)
 	}
 	if err == nil {
-		err = files.SyncDir(d.path)
-	}
-	if err == nil {
-		d.log, err = logfile.Open(name, logfile.Options{})
+		d.log, err = logfile.Open(name, logfile.Options{}) // makes the name durable
 	}
 	return err
 }
@@ -279,7 +276,7 @@ func (d *dirDisk) PutAside(id jobid.ID) error {
 		return err
 	}
 	aside, name := filepath.Join(d.path, asideName), id.KVSPath()
-	if err := os.MkdirAll(aside, 0o700); err != nil {
+	if err := files.MakeDir(aside); err != nil {
 		return err
 	}
 	to := filepath.Join(aside, name)

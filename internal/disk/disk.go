@@ -1,9 +1,11 @@
 package disk
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -21,6 +23,8 @@ type Disk struct {
 	// Coin says, for each part of what was not synced, whether a crash leaves it. New has
 	// it leave nothing.
 	Coin func() bool
+	// Sector is how many bytes reach the disk together; 0 is 8.
+	Sector int
 	// Ordered has a crash leave no later part of what was appended to a file, and of how it
 	// was cut, than the first that is lost. Otherwise zeros can take the place of a part.
 	Ordered bool
@@ -91,22 +95,28 @@ func New() *Disk {
 	return &Disk{root: newDir(), faults: map[string][]Fault{}, locked: map[*node]bool{}, Coin: func() bool { return false }}
 }
 
-// Clone returns a disk with the same files, the names of which are durable.
+// Clone returns a disk in the same state, without faults. No file of it is open.
 func (d *Disk) Clone() *Disk {
-	c := New()
-	c.root, c.Coin, c.Ordered = d.root.clone(), d.Coin, d.Ordered
+	c, copies := New(), make(map[*node]*node)
+	c.root, c.Coin, c.Ordered, c.Sector = d.root.clone(copies), d.Coin, d.Ordered, d.Sector
+	for _, m := range d.moves {
+		m.from, m.to, m.what = m.from.clone(copies), m.to.clone(copies), m.what.clone(copies)
+		c.moves = append(c.moves, m)
+	}
 	return c
 }
 
-func (n *node) clone() *node {
+func (n *node) clone(copies map[*node]*node) *node {
+	if n == nil || copies[n] != nil {
+		return copies[n]
+	}
 	c := *n
-	c.pending = slices.Clone(n.pending)
-	if n.mode.IsDir() {
-		c.names = make(map[string]*node, len(n.names))
-		for name, below := range n.names {
-			c.names[name] = below.clone()
+	copies[n], c.pending = &c, slices.Clone(n.pending)
+	for _, names := range []*map[string]*node{&c.names, &c.kept} {
+		*names = maps.Clone(*names)
+		for name, below := range *names {
+			(*names)[name] = below.clone(copies)
 		}
-		c.kept = maps.Clone(c.names)
 	}
 	return &c
 }
@@ -245,33 +255,45 @@ func (n *node) crash(d *Disk) {
 	}
 	lost := false
 	for _, c := range n.pending {
-		n.surface(c, func() bool {
+		n.surface(c, cmp.Or(d.Sector, 8), func() bool {
 			kept := (!lost || c.patch) && d.Coin()
 			lost = lost || d.Ordered && !kept
 			return kept
 		})
 	}
+	if !d.Ordered && len(n.stable) < len(n.cache) && d.Coin() {
+		n.stable = resize(n.stable, len(n.cache)) // the size is there, and the bytes are not
+	}
 	n.cache, n.pending = n.stable, nil
 }
 
-// sector is how many bytes reach the disk together.
-const sector = 8
+// Coins returns a coin of which a seed says how often it falls which way, and how often it
+// falls as it did before: so a crash leaves sectors, pages or whole writes.
+func Coins(seed uint64) func() bool {
+	random := rand.New(rand.NewPCG(seed, 8))
+	odds := []float64{0, 0.1, 0.5, 0.5, 0.9, 1}[random.IntN(6)]
+	changes := []float64{1, 1, 1. / 8, 1. / 64, 1. / 512}[random.IntN(5)]
+	side := random.Float64() < odds
+	return func() bool {
+		if random.Float64() < changes {
+			side = random.Float64() < odds
+		}
+		return side
+	}
+}
 
-// surface lets those parts of a change reach the disk that the coin says; nil is all.
-func (n *node) surface(c change, coin func() bool) {
+// surface lets those sectors of a change reach the disk that the coin says.
+func (n *node) surface(c change, sector int, coin func() bool) {
 	if c.data == nil {
-		if coin == nil || coin() {
+		if coin() {
 			n.stable = resize(n.stable, c.at)
 		}
 		return
 	}
 	n.stable = slices.Clone(n.stable)
 	for len(c.data) > 0 {
-		piece := c.data
-		if coin != nil {
-			piece = piece[:min(len(piece), sector-c.at%sector)]
-		}
-		if coin == nil || coin() {
+		piece := c.data[:min(len(c.data), sector-c.at%sector)]
+		if coin() {
 			n.stable = append(n.stable, make([]byte, max(0, c.at+len(piece)-len(n.stable)))...)
 			copy(n.stable[c.at:], piece)
 		}

@@ -1,7 +1,11 @@
 package disk_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -36,6 +40,7 @@ func TestACrashLeavesWhatWasSyncedAndPartsOfTheRest(t *testing.T) {
 		{"1", false, "synced, and 16 more bytes."},
 		{"01", false, "synced, \x00\x00\x00\x00\x00\x00\x00\x00ore bytes."},
 		{"010", false, "synced, \x00\x00\x00\x00\x00\x00\x00\x00ore byte"},
+		{"0101", false, "synced, \x00\x00\x00\x00\x00\x00\x00\x00ore byte\x00\x00"},
 		{"01", true, "synced, "},
 		{"10", true, "synced, and 16 m"},
 	} {
@@ -86,4 +91,56 @@ func TestASyncThatFailedForgets(t *testing.T) {
 	require.Equal(t, "lost", d.Read("log"))
 	d.Crash()
 	require.Empty(t, d.Read("log"))
+}
+
+// What a process does to real files, a disk does too.
+func TestARecordedProcess(t *testing.T) {
+	d := disk.New()
+	d.Put("old", "old")
+	list := func(d *disk.Disk) (text string) {
+		for _, name := range d.Files() {
+			text += fmt.Sprintf("%s %q\n", name, d.Read(name))
+		}
+		return text
+	}
+	calls := d.Record(t, "x", func(dir, arg string, say func(string)) error {
+		in := func(name string) string { return filepath.Join(dir, name) }
+		f, err := os.OpenFile(in("old"), os.O_RDWR|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		_, err = f.WriteString(" text")
+		err = errors.Join(err, f.Sync(), f.Close(), os.Mkdir(in("dir"), 0o700), os.WriteFile(in("dir/new"), []byte("new"), 0o600),
+			os.Rename(in("dir/new"), in("dir/there")), os.Link(in("dir/there"), in("same")), os.Truncate(in("old"), 7), os.WriteFile(in("dir/there"), []byte("x"), 0o600))
+		root, err2 := os.OpenRoot(dir)
+		if err = errors.Join(err, err2); err != nil {
+			return err
+		}
+		g, err := root.Create("dir/file")
+		if err != nil {
+			return err
+		}
+		_, err = g.WriteAt([]byte("at 5"), 5)
+		_, err2 = g.WriteString("seek")
+		err = errors.Join(err, err2, g.Truncate(20), g.Sync(), g.Close(), root.Rename("dir/file", "file"), root.Mkdir("gone", 0o700), root.Remove("gone"))
+		folder, err2 := root.Open(".")
+		all := disk.New()
+		err = errors.Join(err, err2, folder.Sync(), folder.Close(), root.Close(), all.Load(dir))
+		say(arg)
+		say(list(all))
+		return err
+	})
+	var said []string
+	for _, c := range calls {
+		require.NoError(t, d.Do(c))
+		if c.Op == "say" {
+			said = append(said, string(c.Data))
+		}
+	}
+	require.Equal(t, []string{"x", list(d)}, said)
+	require.Len(t, d.Files(), 4)
+	d.Crash()
+	require.Equal(t, []string{"file", "old", "same"}, d.Files(), "the folder was synced, and not dir")
+	require.Equal(t, "seek\x00at 5"+strings.Repeat("\x00", 11), d.Read("file"))
+	require.Equal(t, "old text", d.Read("old"), "it was cut after the sync")
 }

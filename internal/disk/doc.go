@@ -11,4 +11,6 @@
 //		d.Crash()
 //		// open the files and check them
 //	}
+//
+// [Cuts] do so with real files: a process is traced, and a Disk repeats its calls up to a cut.
 package disk

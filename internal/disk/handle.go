@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 )
@@ -83,6 +84,13 @@ func (n *node) write(at int, p []byte) {
 	copy(n.cache[at:], data)
 }
 
+func (n *node) sync() {
+	for _, c := range n.pending {
+		n.surface(c, math.MaxInt, func() bool { return true })
+	}
+	n.pending = nil
+}
+
 // Sync that fails forgets: some of what was written is on the disk, the rest is not and
 // never will be, and whoever reads still sees all of it. The size of a file is the file
 // system's own business: a truncation is not forgotten.
@@ -94,15 +102,16 @@ func (h *handle) Sync() error {
 	case f.Err == ErrDown:
 		return f.Err
 	}
+	if f.Err == nil {
+		h.n.sync()
+		return nil
+	}
 	var left []change
 	for _, c := range h.n.pending {
-		switch {
-		case f.Err == nil:
-			h.n.surface(c, nil)
-		case c.data == nil:
+		if c.data == nil {
 			left = append(left, c)
-		default:
-			h.n.surface(c, h.d.Coin)
+		} else {
+			h.n.surface(c, cmp.Or(h.d.Sector, 8), h.d.Coin)
 		}
 	}
 	h.n.pending = left
@@ -116,9 +125,13 @@ func (h *handle) Truncate(size int64) error {
 	if size > int64(len(h.n.cache)) {
 		panic("a truncation that makes a file grow")
 	}
-	h.n.pending = append(slices.Clip(h.n.pending), change{at: int(size)})
-	h.n.cache = h.n.cache[:size:size]
+	h.n.truncate(int(size))
 	return nil
+}
+
+func (n *node) truncate(size int) {
+	n.pending = append(slices.Clip(n.pending), change{at: size})
+	n.cache = resize(n.cache, size)
 }
 
 func (h *handle) Stat() (fs.FileInfo, error) {

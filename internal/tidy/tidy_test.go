@@ -47,12 +47,13 @@ var layout = map[string]string{
 	"internal/attack":      "",
 	"internal/bomb":        "internal/race",
 	"internal/conformance": "",
-	"internal/disk":        "eventlog/logfile",
+	"internal/disk":        "eventlog/logfile internal/attack",
 	"internal/guard":       "",
 	"internal/jsonobj":     "internal/guard",
 	"internal/logline":     "internal/jsonobj",
 	"internal/race":        "",
 	"internal/refdata":     "",
+	"internal/syncdir":     "",
 	"internal/tidy":        "",
 }
 
@@ -61,7 +62,7 @@ const (
 	belowRoot    = "perilog perilog/exec purge rset/alloc rset/children jobstate/jobspec " + belowPerilog
 
 	// forAll is what every package outside internal may import.
-	forAll = "internal/guard internal/jsonobj internal/logline"
+	forAll = "internal/guard internal/jsonobj internal/logline internal/syncdir"
 
 	// forTests is what only tests import.
 	forTests = "internal/attack internal/bomb internal/disk internal/race internal/refdata"
@@ -83,7 +84,7 @@ var thirdParty = map[string]string{
 // banned maps imports that the library does without, and all below them, to the
 // folders that may have them.
 var banned = map[string]string{
-	"os": "eventlog/logfile purge/dirstore purge/boltstore", "testing": "", "syscall": "eventlog/logfile", "net": "", "log": "", "flag": "",
+	"os": "eventlog/logfile purge/dirstore purge/boltstore internal/syncdir", "testing": "", "syscall": "eventlog/logfile", "net": "", "log": "", "flag": "",
 	"expvar": "", "sync": "loop", "sync/atomic": "purge/boltstore", "unsafe": "", "math/rand": "", "crypto/rand": "", "C": "",
 }
 

@@ -46,11 +46,8 @@ func damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
 }
 
-// check returns an error unless bbolt can read a file of that size. An empty one is new.
+// check returns an error unless bbolt can read a file of that size.
 func check(file io.ReaderAt, size int64) error {
-	if size == 0 {
-		return nil
-	}
 	c := &checker{file: file}
 	meta, err := c.meta(0, size)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/joblife/joblife/purge/boltstore"
 )
 
-// disk returns the folder of a disk with so much room.
-func disk(t *testing.T, size string) (dir string) {
+// mounted returns the folder of a disk with so much room.
+func mounted(t *testing.T, size string) (dir string) {
 	dir = t.TempDir()
 	if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("mount: %v: %s", err, text)
@@ -29,7 +29,7 @@ func disk(t *testing.T, size string) (dir string) {
 // What a full disk leaves of a new file is not taken for one that is damaged.
 func TestANewFileOnAFullDisk(t *testing.T) {
 	for _, size := range []string{"4k", "12k", "20k"} {
-		dir := disk(t, size)
+		dir := mounted(t, size)
 		_, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
 		require.True(t, logfile.IsFull(err), "%s: %v", size, err)
 		require.NoError(t, exec.Command("mount", "-o", "remount,size=4m", dir).Run())
@@ -40,7 +40,7 @@ func TestANewFileOnAFullDisk(t *testing.T) {
 }
 
 func TestAFullDiskIsOpenedAndPurged(t *testing.T) {
-	dir := disk(t, "4m")
+	dir := mounted(t, "4m")
 	path := filepath.Join(dir, "jobs.db")
 	s, err := boltstore.Open(path)
 	require.NoError(t, err)

@@ -23,6 +23,9 @@
 // copy of the file. Open writes nothing to a file that is damaged, and refuses one of before
 // there were check digits.
 //
+// A power cut amid a change leaves all of it or nothing, as long as the disk writes sectors of 512
+// bytes whole: if it tears a meta page, that is damage.
+//
 // Each call looks whether the file is still there. If it was removed, replaced or cut, the
 // error is logfile.ErrChanged: what the call has written is in a file without a name.
 //
@@ -41,6 +44,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -48,6 +52,7 @@ import (
 	bolterrors "go.etcd.io/bbolt/errors"
 
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/syncdir"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
 )
@@ -98,28 +103,58 @@ type Store struct {
 
 var _ purge.Store = (*Store)(nil)
 
-// Open opens a store, and creates it if the file does not exist.
+// Open opens a store, and creates it if the file does not exist. An empty file is damaged.
 func Open(path string) (*Store, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := create(path); err != nil {
+			return nil, fmt.Errorf("boltstore: %s: %w", path, err)
+		}
+	}
 	s, err := open(path, &bolt.Options{FreelistType: bolt.FreelistMapType})
 	if err != nil {
 		return nil, err
 	}
-	err = s.commit(func(tx *bolt.Tx) error {
-		if tx.Bucket(bucketMeta) != nil {
-			return checkMeta(tx)
-		}
+	// A process that was killed may have left its last commit, and the name, in the operating
+	// system's memory: this makes both durable.
+	if err = s.commit(checkMeta); err == nil {
+		err = syncdir.Sync(os.Open, filepath.Dir(path))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("boltstore: %s: %w", path, err), s.Close())
+	}
+	s.fillBallast()
+	return s, nil
+}
+
+// create makes a new store, under another name first: a crash leaves no part of one.
+func create(path string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // what is left of it does no harm
+	if err := f.Close(); err != nil {
+		return err
+	}
+	db, err := bolt.Open(f.Name(), 0o600, nil)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(db.Update(func(tx *bolt.Tx) error {
 		for _, name := range [][]byte{bucketJobs, bucketTombs, bucketMeta} {
 			if _, err := tx.CreateBucket(name); err != nil {
 				return err
 			}
 		}
 		return putValue(tx.Bucket(bucketMeta), keyFormat, []byte(format))
-	})
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("boltstore: %s: %w", path, err), s.Close())
+	}), db.Close())
+	if err == nil {
+		err = os.Link(f.Name(), path) // which replaces no file, as a rename would
 	}
-	s.fillBallast()
-	return s, nil
+	if errors.Is(err, fs.ErrExist) {
+		err = nil // another process was faster
+	}
+	return err
 }
 
 // OpenReadOnly opens a store that exists. Changes fail. Any number of processes
@@ -141,9 +176,6 @@ func open(path string, o *bolt.Options) (*Store, error) {
 	var err error
 	if s.db, err = bolt.Open(path, 0o600, o); errors.Is(err, bolterrors.ErrTimeout) {
 		err = logfile.ErrLocked
-	}
-	if err != nil && !o.ReadOnly && s.info != nil && s.info.Size() == 0 {
-		err = errors.Join(err, os.Truncate(path, 0)) // a part of a new file would be a damaged one
 	}
 	if err != nil {
 		return nil, fmt.Errorf("boltstore: %s: %w", path, err)

@@ -17,7 +17,7 @@
 //
 // RFC 16 names the files of a job.
 //
-//	lock                                  locked while the store is open
+//	lock                                  locked while the store is open; has the job that was changed last
 //	ballast-1 to ballast-4                room for a purge on a full disk
 //	job.0017.e9fb.8df1.6c2e/eventlog      a log, as eventlog/logfile keeps it
 //	job.0017.e9fb.8df1.6c2e/jobspec
@@ -29,7 +29,9 @@
 // # Promises
 //
 //   - A job is stored whole or not at all, also after a crash.
-//   - If a call returned nil, its change survives a crash.
+//   - If a call returned nil, its change survives a crash, and so does what was read. A power
+//     cut amid Append can leave a torn line, or a hole where a file system orders nothing: then
+//     the job is damaged, behind what is durable.
 //   - A damaged job does not hide the others, nor a damaged file the others of its
 //     job; and a job that cannot be removed does not stop the others.
 //   - The store removes only files that it made, and follows no symbolic link.
@@ -47,7 +49,7 @@
 // [logfile.ErrLocked] until the first Store is closed or its process ends.
 //
 // Adding a job takes four or five fsyncs, replacing its R two or three, unlinking a batch
-// one. A listing has one job at a time in memory. On Windows a crash of the machine may
+// one, opening the store one or three. A listing has one job at a time in memory. On Windows a crash of the machine may
 // undo the last renames.
 //
 // [boltstore]: https://pkg.go.dev/github.com/joblife/joblife/purge/boltstore

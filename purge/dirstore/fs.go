@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/syncdir"
 )
 
 // folder is what this package needs of a file system: one directory and what is below it.
@@ -57,19 +57,7 @@ func (o osFS) Sub(dir string) (folder, error) { return subFolder(o.OpenRoot(dir)
 
 func (osFS) Lock(f logfile.File) error { return logfile.Lock(f) }
 
-func (o osFS) SyncDir(dir string) error { return syncDir(o.Open, dir) }
-
-// syncDir makes the names in a directory durable.
-func syncDir(open func(string) (*os.File, error), dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil // a directory cannot be synced there
-	}
-	d, err := open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (o osFS) SyncDir(dir string) error { return syncdir.Sync(o.Open, dir) }
 
 func (o osFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	d, err := o.Open(name)

@@ -122,6 +122,7 @@ func (s *Store) PutR(id jobid.ID, data []byte) error {
 	if err := s.isDir(dir); err != nil {
 		return fail("put", dir, err)
 	}
+	s.note(dir)
 	return fail("put", filepath.Join(dir, rKey), s.putR(dir, data))
 }
 
@@ -167,6 +168,7 @@ func (s *Store) Append(id jobid.ID, batch []byte) error {
 		return fail("append", dir, err)
 	}
 	name := filepath.Join(dir, eventlogKey)
+	s.note(dir)
 	return fail("append", name, s.append(dir, name, batch))
 }
 

@@ -131,8 +131,10 @@ func TestFsyncsAreFew(t *testing.T) {
 	require.Equal(t, 2, syncs(func() error { return s.PutR(1, []byte("first")) }))
 	require.Equal(t, 3, syncs(func() error { return s.PutR(1, []byte("again")) }))
 	require.Equal(t, 3, syncs(func() error { return s.Append(1, line("memo")) }))
-	require.Equal(t, 1, syncs(func() error { return unlink(s, ids(1, 2)) }))
-	require.Zero(t, syncs(func() error { return openOn(t, d).Close() }))
+	require.Equal(t, 1, syncs(func() error { return unlink(s, ids(1)) }))
+	require.Equal(t, 1, syncs(func() error { return openOn(t, d).Close() }))
+	require.NoError(t, s.Append(2, line("memo")))
+	require.Equal(t, 3, syncs(func() error { return openOn(t, d).Close() }), "2 was changed last")
 }
 
 func ids(list ...jobid.ID) []jobid.ID { return list }

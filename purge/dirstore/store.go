@@ -10,6 +10,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/internal/guard"
+	"github.com/joblife/joblife/internal/syncdir"
 )
 
 // The names in a store, beside the directories of jobs.
@@ -80,16 +81,12 @@ func open(dir string, open func(dir string) (folder, error)) (*Store, error) {
 		err = fmt.Errorf("%w: it has no lock", ErrNotStore)
 	}
 	if err == nil {
-		err = s.look()
+		err = errors.Join(s.look(), s.settle())
 	}
 	if err != nil {
 		return nil, errors.Join(fail("open", dir, err), s.end())
 	}
-	// A process that was killed may have moved a job that is not gone for good yet: a crash
-	// would bring it back without what clean removes. If this fails, the next Unlink cleans.
-	if len(s.left) == 0 || s.fs.SyncDir(".") == nil {
-		s.clean()
-	}
+	s.clean()
 	s.fillBallast()
 	return s, nil
 }
@@ -105,7 +102,7 @@ func start(dir string, open func(dir string) (folder, error)) (*Store, error) {
 // lockDir locks the store until it is closed. The file stays when the store is
 // closed: to remove it would let two processes lock two files of one name.
 func (s *Store) lockDir(flag int) error {
-	f, err := s.fs.OpenFile(lockName, os.O_RDWR|flag, fileMode)
+	f, err := s.fs.OpenFile(lockName, os.O_RDWR|os.O_APPEND|flag, fileMode)
 	if err != nil {
 		return err
 	}
@@ -114,6 +111,38 @@ func (s *Store) lockDir(flag int) error {
 	}
 	s.lock = f
 	return nil
+}
+
+// note notes which job is about to change, for settle. A crash may take it: then it is not
+// needed. If it fails, a crash soon after a restart may take what the restart found.
+func (s *Store) note(job string) {
+	if s.lock.Truncate(0) == nil {
+		_, _ = s.lock.Write([]byte(job))
+	}
+}
+
+// settle makes durable what a process that was killed may have left in the operating system's
+// memory: names of jobs, and a part of the one that it changed last. Otherwise a crash could
+// take what is read and acted on, a job with all that is appended to it, or bring back one that
+// was moved into the trash, without what clean removes.
+func (s *Store) settle() error {
+	err := s.fs.SyncDir(".")
+	noted, _ := readFile(s.fs, lockName, int64(nameLen))
+	job := string(noted)
+	if err != nil || !isJob(job, false) || s.isDir(job) != nil {
+		return err
+	}
+	if err = s.fs.SyncDir(job); err != nil {
+		return err
+	}
+	log, err := s.fs.OpenFile(filepath.Join(job, eventlogKey), os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(log.Sync(), log.Close())
+	}
+	return err
 }
 
 // fill fills an empty directory. The lock comes last: it makes a directory a store.
@@ -142,7 +171,7 @@ func (s *Store) fill() error {
 	}
 	abs, err := filepath.Abs(s.dir)
 	if err == nil {
-		err = syncDir(os.Open, filepath.Dir(abs))
+		err = syncdir.Sync(os.Open, filepath.Dir(abs))
 	}
 	if err != nil {
 		return err

@@ -8,13 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/joblife/joblife/examples/internal/files"
 )
 
 // lock takes the folder of a node for this process, until it closes the file or ends. A second
 // one would not know the tasks that the first starts, and the manager would take them for lost.
 // It returns the id of the folder.
 func lock(dir string) (f *os.File, id string, err error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := files.MakeDir(dir); err != nil {
 		return nil, "", err
 	}
 	if f, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {

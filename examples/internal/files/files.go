@@ -3,6 +3,7 @@ package files
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -22,6 +23,22 @@ func Write(name string, text []byte) (err error) {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return SyncDir(filepath.Dir(name))
+}
+
+// MakeDir makes a folder of mode 0700, if it is not there, and those above it. When it returns
+// their names are durable: otherwise a crash could take what is made durable in the folder.
+func MakeDir(dir string) error {
+	dir = filepath.Clean(dir)
+	err := os.Mkdir(dir, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = MakeDir(filepath.Dir(dir)); err == nil {
+			err = os.Mkdir(dir, 0o700)
+		}
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return SyncDir(filepath.Dir(dir)) // of another process, too, that was killed
 }
 
 // SyncDir makes the names in a folder durable.

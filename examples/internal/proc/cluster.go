@@ -5,12 +5,12 @@ package proc
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/nodes"
 	"github.com/joblife/joblife/idset"
@@ -45,7 +45,7 @@ func (p *Program) open() (*Cluster, error) {
 	if min(p.Nodes, p.Cores) < 1 || max(p.Nodes, p.Cores) > 1024 {
 		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", p.Nodes, p.Cores)
 	}
-	if err := os.MkdirAll(p.Dir, 0o700); err != nil {
+	if err := files.MakeDir(p.Dir); err != nil {
 		return nil, err
 	}
 	store, err := lines.Open(func() (*boltstore.Store, error) { return boltstore.Open(filepath.Join(p.Dir, "jobs.db")) })

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/perilog/exec"
 )
 
@@ -43,7 +44,7 @@ type Runner struct {
 // Warn gets each record that is damaged. It stays, so that its task does not start again, and
 // what its shim runs is killed; if it has none, look what runs, and remove the file.
 func NewRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*Runner, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := files.MakeDir(dir); err != nil {
 		return nil, err
 	}
 	r := &Runner{dir: dir, rank: rank, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
