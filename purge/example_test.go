@@ -126,7 +126,7 @@ func ExampleIndex_AcceptClock() {
 	p, err := x.Plan(monthLater, purge.PurgeAll())
 	fmt.Println(len(p.Jobs), err)
 	// Output:
-	// purge: clock stepped: 1970-01-31T00:16:40Z is too far after 1970-01-01T00:16:42Z
+	// purge: clock stepped: 1970-01-31T00:16:40Z is too far after 1970-01-01T00:16:42Z; accept the clock if it is right
 	// 3 <nil>
 }
 
