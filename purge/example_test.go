@@ -56,6 +56,7 @@ func ExampleIndex_Plan() {
 		fmt.Println(c.ID, "goes by", c.Reason)
 	}
 	fmt.Println("more:", p.More)
+	fmt.Println("pinned by", x.Pins(first+1))
 	p, _ = x.Plan(1010, purge.PurgeAll())
 	for _, k := range p.Pinned {
 		fmt.Println(k.ID, "stays for", k.Pins)
@@ -63,6 +64,7 @@ func ExampleIndex_Plan() {
 	// Output:
 	// ƒuZZybuNNy goes by age,count
 	// more: true
+	// pinned by [housekeeping "rank 17"]
 	// ƒuZZybuNNz stays for [housekeeping "rank 17"]
 }
 

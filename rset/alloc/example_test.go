@@ -134,3 +134,22 @@ func ExampleQueue_Stop() {
 	// sched.alloc ƒuZZybuNNz
 	// sched.alloc ƒuZZybuNNy
 }
+
+// A manager reads what its scheduler wrote.
+func ExampleParseFromScheduler() {
+	for _, text := range []string{
+		`{"topic":"job-manager.sched-ready","payload":{"mode":"unlimited"}}`,
+		`{"topic":"sched.alloc","payload":{"id":6731191091817518,"type":2,"note":"too large"}}`,
+	} {
+		l, m, err := alloc.ParseFromScheduler([]byte(text))
+		switch m := m.(type) {
+		case alloc.Ready:
+			fmt.Println(l.Topic, m.Limit, err)
+		case alloc.Response:
+			fmt.Println(l.Topic, m.ID, m.Type, m.Note, err)
+		}
+	}
+	// Output:
+	// job-manager.sched-ready 0 <nil>
+	// sched.alloc ƒuZZybuNNy DENY too large <nil>
+}
