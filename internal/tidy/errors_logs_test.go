@@ -25,10 +25,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-const (
-	id    jobid.ID = 6731191091817518
-	start          = 1_700_000_000
-)
+const id jobid.ID = 6731191091817518
+
+const start = 1_700_000_000 // seconds since 1970
 
 func second[T any](_ T, err error) error { return err }
 

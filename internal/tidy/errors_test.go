@@ -53,9 +53,6 @@ type lesson struct {
 	err        error
 }
 
-// one returns the error about one job, of many that may be there.
-func one(failed map[jobid.ID]error, err error) error { return errors.Join(err, failed[id]) }
-
 // tarred returns a tar archive of names and texts by turns.
 func tarred(files ...string) []byte {
 	var b bytes.Buffer
