@@ -67,6 +67,16 @@ tidy:
 		(cd "$$dir" && GOWORK=off go mod tidy -diff); \
 	done
 
+# What the library exports, against the last tag. A patch release may break nothing.
+.PHONY: api
+api:
+	@.ci/api
+
+# Known vulnerabilities, if their database can be had.
+.PHONY: vuln
+vuln:
+	@.ci/vuln $(PACKAGES)
+
 .PHONY: test
 test:
 	go test -shuffle=on -count=1 $(PACKAGES)

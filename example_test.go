@@ -87,3 +87,48 @@ func ExampleDependencies() {
 	// DEPEND waits for dependency after-success=ƒ2
 	// INACTIVE waits for nothing
 }
+
+// A guest of a private instance sees its own jobs. A Follower makes the snapshot, so that
+// the manager need not.
+func ExampleManager_As() {
+	now := time.Unix(1_700_000_000, 0)
+	m, _ := joblife.New(joblife.Config{Private: true})
+	f := new(joblife.Follower) // a standby, or another process
+	all := 0
+	spec, _ := jobspec.New(jobspec.Job{Command: []string{"true"}})
+	for _, in := range []joblife.Input{
+		joblife.Submit{ID: 1, By: joblife.Cred{UserID: 1000, Guest: true}, Spec: spec, Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: 2, By: joblife.Cred{UserID: 1001, Guest: true}, Spec: spec, Urgency: jobstate.UrgencyDefault},
+		joblife.Raise{ID: 2, Type: "cancel"},
+	} {
+		if err := m.Step(now, in); err != nil {
+			fmt.Println(err)
+		}
+		for rd := new(joblife.Ready); m.Ready(rd); {
+			for _, r := range rd.Append {
+				all++
+				if err := f.Add(r); err != nil {
+					fmt.Println(err)
+				}
+			}
+			if err := m.Done(rd.Seq); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	guest := m.As(joblife.Cred{UserID: 1000, Guest: true})
+	for v := range guest.Jobs(jobstate.StateNew | jobstate.StateDepend | jobstate.StatePriority | jobstate.StateSched | jobstate.StateInactive) {
+		fmt.Println("sees", uint64(v.ID()))
+	}
+	_, ok := guest.Job(2)
+	fmt.Println("sees 2:", ok)
+	n := 0
+	for range f.Snapshot() {
+		n++
+	}
+	fmt.Println("a snapshot is shorter:", n < all)
+	// Output:
+	// sees 1
+	// sees 2: false
+	// a snapshot is shorter: true
+}

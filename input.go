@@ -356,7 +356,7 @@ var (
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")
 	// ErrAbandoned is returned after Abandon: only [Restore] helps.
-	ErrAbandoned = errors.New("joblife: the manager was abandoned")
+	ErrAbandoned = errors.New("joblife: the manager was abandoned: restore one from the store")
 )
 
 // Defaults and limits of a [Config].

@@ -258,7 +258,7 @@ func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 // fitsLog keeps users from making a log so long that the store fails.
 func fitsLog(limit int, j *job, e eventlog.Entry) error {
 	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
-		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
+		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d by MaxLog", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
 	}
 	return nil
 }

@@ -57,8 +57,11 @@ func (m *Manager) Step(now time.Time, in Input) error {
 		return ErrAbandoned
 	}
 	t := eventlog.FromTime(now)
-	if !guard.IsTime(t) || t < m.now {
-		return fmt.Errorf("%w: %v is before %v", ErrClock, t, m.now)
+	switch {
+	case !guard.IsTime(t):
+		return fmt.Errorf("%w: no event can have the time %v", ErrClock, t)
+	case t < m.now:
+		return fmt.Errorf("%w: %v is %v before the time of the last input", ErrClock, t, m.now.Time().Sub(t.Time()))
 	}
 	if m.shutdown.over(t) {
 		m.shutdown.at = min(m.shutdown.at, m.now) // so that no later clock revokes it

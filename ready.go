@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/logline"
@@ -189,7 +190,7 @@ func (f Fault) Error() string {
 	if f.Job != 0 {
 		text += fmt.Sprintf("job %v: ", f.Job)
 	}
-	return text + f.Err.Error()
+	return text + strings.TrimPrefix(f.Err.Error(), "joblife: ")
 }
 
 // An Answer answers an input with a Tag. The fields other than Tag and Err depend on the

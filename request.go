@@ -135,7 +135,7 @@ func (in Submit) text() ([]byte, error) {
 func checkUrgency(by Cred, urgency, most int) error {
 	switch {
 	case urgency < 0 || urgency > jobstate.UrgencyExpedite:
-		return fmt.Errorf("%w: urgency %d", ErrInvalid, urgency)
+		return fmt.Errorf("%w: urgency %d, not 0 to %d", ErrInvalid, urgency, jobstate.UrgencyExpedite)
 	case by.Guest && urgency > most:
 		return fmt.Errorf("%w: a guest may ask for an urgency of at most %d", ErrDenied, most)
 	}
@@ -151,7 +151,7 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 		return 0, fmt.Errorf("%w: time %v", ErrInvalid, in.Time)
 	}
 	if n := len(m.jobs) + m.sched.queue.Stats().Canceled; n >= m.cfg.maxActive() {
-		return 0, fmt.Errorf("%w: %d jobs that are active, or whose canceled request has no response", ErrLimit, n)
+		return 0, fmt.Errorf("%w: %d jobs are active, or have a canceled request without a response; MaxActive is %d", ErrLimit, n, m.cfg.maxActive())
 	}
 	if in.Time == 0 {
 		return m.now, nil

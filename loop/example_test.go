@@ -79,6 +79,8 @@ func Example() {
 	fmt.Println("seen:", err)
 	stop(nil)
 	fmt.Println("ended:", <-ended)
+	s := l.Stats()
+	fmt.Println("refused:", s.Refused, "waiting:", s.Waiting)
 	// Output:
 	// submitted: <nil>
 	// over: <nil>
@@ -86,6 +88,7 @@ func Example() {
 	// INACTIVE FAILED
 	// seen: <nil>
 	// ended: context canceled
+	// refused: 1 waiting: 0
 }
 
 // A simulator, in which a hook ends each job when its time is over. The Manager's

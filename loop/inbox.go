@@ -215,7 +215,7 @@ func (l *Loop) admit(part int, list ...request) (err error) {
 	case l.over:
 		return l.endError()
 	case waiting+len(list) > (l.cfg.MaxInputs-1)/part+1:
-		return fmt.Errorf("%w: %d inputs wait", ErrFull, waiting)
+		return fmt.Errorf("%w: inputs that wait: %d, and %d more come; MaxInputs is %d", ErrFull, waiting, len(list), l.cfg.MaxInputs)
 	case size > 0 && l.bytes > 0 && l.bytes+size > maxBytes/part:
 		return fmt.Errorf("%w: inputs with %d bytes wait", ErrFull, l.bytes)
 	}

@@ -166,3 +166,23 @@ func ExampleRecoverJob() {
 	// epilog scrub was lost on ranks 1
 	// launch epilog scrub on ranks 1 attempt 2
 }
+
+// A prolog took a minute: a caller may give the job that time back.
+func ExampleJob_PrologTime() {
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}]}}`))
+	job, _ := perilog.NewJob(&perilog.Config{Prologs: []perilog.ActionConfig{{Command: []string{"check"}, PerRank: true}}},
+		perilog.JobConfig{ID: 6731191091817518, R: r})
+	for _, e := range [][2]string{
+		{"submit", `{"userid":0,"urgency":16,"flags":0,"version":1}`}, {"validate"}, {"depend"}, {"priority", `{"priority":16}`}, {"alloc"},
+	} {
+		if _, err := job.Apply(1000, eventlog.Entry{Timestamp: 1000, Name: e[0], Context: []byte(e[1])}); err != nil {
+			fmt.Println(err)
+		}
+	}
+	for _, l := range job.Take(1000).Launch {
+		job.Report(1060, perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: 0})
+	}
+	job.Take(1060)
+	fmt.Println(job.PrologTime())
+	// Output: 1m0s
+}

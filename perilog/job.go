@@ -29,7 +29,7 @@ var (
 	ErrAction = errors.New("perilog: cannot resolve action")
 
 	// ErrStopped is returned after the deadline of a shutdown.
-	ErrStopped = errors.New("perilog: the job was shut down")
+	ErrStopped = errors.New("perilog: the deadline of the shutdown has passed: only a restart goes on")
 )
 
 // Categories of errors: an event that the Job posts itself; an R that is empty, too large,

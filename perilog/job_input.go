@@ -52,7 +52,7 @@ func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.O
 		}
 	}
 	if err := j.admit(ev); err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%w (job %v)", err, j.holds.job.ID())
 	}
 	j.logEpilogsFirst(ev.Context())
 	if at := j.stamp(e.Timestamp); at != e.Timestamp {
@@ -206,9 +206,9 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 	a := j.action(key)
 	switch {
 	case operator == "" || len(operator) > maxOperator || !utf8.ValidString(operator) || strings.ContainsAny(operator, "\n\x00"):
-		return actionError(key, "needs the name of an operator: one line of 1 to 64 bytes")
+		return j.actionError(key, "needs the name of an operator: one line of 1 to 64 bytes")
 	case status < 0 || key.Kind == jobstate.ActionProlog && status == 0:
-		return actionError(key, "needs a status of at least 0, and for a prolog of at least 1")
+		return j.actionError(key, "needs a status of at least 0, and for a prolog of at least 1")
 	case j.stopped():
 		return ErrStopped
 	case a == nil || a.stage != stageActive:
@@ -222,10 +222,10 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 	if ranks == nil || a.single() && a.run.Has(slotLost) && ranks.Equal(a.run.At(slotLost)) { // as Unresolved lists it: the leader
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
-		return actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
+		return j.actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
 	}
 	if a.single() && ranks.Contains(a.run.spec.Leader.Value) && !ranks.Equal(able) {
-		return actionError(key, "runs on rank "+strconv.Itoa(int(a.run.spec.Leader.Value))+" for other ranks too: end it on all ranks, or not on this one")
+		return j.actionError(key, "runs on rank "+strconv.Itoa(int(a.run.spec.Leader.Value))+" for other ranks too: end it on all ranks, or not on this one")
 	}
 	ended := idset.Difference(ranks, a.run.Open())
 	a.run.Force(j.now, ranks, status, operator)
@@ -240,15 +240,15 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 func (j *Job) finishForeign(key jobstate.ActionKey, ranks *idset.Set, status int32, operator string) error {
 	switch {
 	case j.holds.job.Closed():
-		return actionError(key, "cannot be finished: the job's log is closed")
+		return j.actionError(key, "cannot be finished: the job's log is closed")
 	case j.holds.hold(key) == nil:
-		return actionError(key, "is not active")
+		return j.actionError(key, "is not active")
 	case ranks != nil:
-		return actionError(key, "is foreign, and can end only on all ranks")
+		return j.actionError(key, "is foreign, and can end only on all ranks")
 	case j.holds.job.State() == jobstate.StateNew:
-		return actionError(key, "cannot be finished before the job is validated")
+		return j.actionError(key, "cannot be finished before the job is validated")
 	case j.mayBeStarting():
-		return actionError(key, "cannot be finished while the executor may be starting the job: its response must come first")
+		return j.actionError(key, "cannot be finished while the executor may be starting the job: its response must come first")
 	}
 	severity := uint8(severityNonFatal)
 	if key.Kind == jobstate.ActionProlog && !j.holds.ending() {
@@ -260,8 +260,8 @@ func (j *Job) finishForeign(key jobstate.ActionKey, ranks *idset.Set, status int
 	return nil
 }
 
-func actionError(key jobstate.ActionKey, reason string) error {
-	return fmt.Errorf("%w: %v %s", ErrAction, key, reason)
+func (j *Job) actionError(key jobstate.ActionKey, reason string) error {
+	return fmt.Errorf("%w: job %v: %v %s", ErrAction, j.holds.job.ID(), key, reason)
 }
 
 // A Reason says why an action is unresolved. The zero Reason is invalid.
@@ -370,9 +370,9 @@ func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset
 	case err != nil:
 		return err
 	case !j.mayLaunch(key.Kind):
-		return actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting())
+		return j.actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting())
 	case a.config == nil:
-		return actionError(key, "is not in the configuration")
+		return j.actionError(key, "is not in the configuration")
 	}
 	if off := idset.Intersect(ranks, &j.holds.dropped); !off.IsEmpty() && key.Kind == jobstate.ActionProlog {
 		a.run.Force(j.now, off, 1<<8, "the job, which dropped the node")
@@ -404,16 +404,16 @@ func (j *Job) lost(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Se
 	case j.stopped():
 		return nil, nil, ErrStopped
 	case a == nil:
-		return nil, nil, actionError(key, "is foreign: its writer must finish it")
+		return nil, nil, j.actionError(key, "is foreign: its writer must finish it")
 	case a.stage != stageActive || !a.run.Has(slotLost):
-		return nil, nil, actionError(key, "is not lost")
+		return nil, nil, j.actionError(key, "is not lost")
 	}
 	lost := a.run.At(slotLost)
 	if ranks == nil {
 		return a, lost, nil
 	}
 	if ranks.IsEmpty() || !lost.ContainsAll(ranks) {
-		return nil, nil, actionError(key, "is not lost on ranks "+idset.Difference(ranks, lost).String())
+		return nil, nil, j.actionError(key, "is not lost on ranks "+idset.Difference(ranks, lost).String())
 	}
 	return a, ranks, nil
 }

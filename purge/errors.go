@@ -59,14 +59,14 @@ func purgedError(tomb jobstate.Summary) error {
 }
 
 func clockError(now, last eventlog.Timestamp) error {
-	how := "is too far after"
+	how, then := "is too far after", "; accept the clock if it is right"
 	switch {
 	case !guard.IsTime(now):
-		how = "is not a valid time; the last was"
+		how, then = "is not a valid time; the last was", ""
 	case now < last:
 		how = "is before"
 	}
-	return fmt.Errorf("purge: %w: %s %s %s", ErrClock, clockText(now), how, clockText(last))
+	return fmt.Errorf("purge: %w: %s %s %s%s", ErrClock, clockText(now), how, clockText(last), then)
 }
 
 // clockText prints a time as people read it, if it has a year of four digits.

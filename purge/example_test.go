@@ -68,6 +68,7 @@ func ExampleIndex_Plan() {
 		fmt.Println(c.ID, "goes by", c.Reason)
 	}
 	fmt.Println("more:", p.More)
+	fmt.Println("pinned by", x.Pins(first+1))
 	p, _ = x.Plan(1010, purge.PurgeAll())
 	for _, k := range p.Pinned {
 		fmt.Println(k.ID, "stays for", k.Pins)
@@ -75,6 +76,7 @@ func ExampleIndex_Plan() {
 	// Output:
 	// ƒuZZybuNNy goes by age,count
 	// more: true
+	// pinned by [housekeeping "rank 17"]
 	// ƒuZZybuNNz stays for [housekeeping "rank 17"]
 }
 
@@ -138,7 +140,7 @@ func ExampleIndex_AcceptClock() {
 	p, err := x.Plan(monthLater, purge.PurgeAll())
 	fmt.Println(len(p.Jobs), err)
 	// Output:
-	// purge: clock stepped: 1970-01-31T00:16:40Z is too far after 1970-01-01T00:16:42Z
+	// purge: clock stepped: 1970-01-31T00:16:40Z is too far after 1970-01-01T00:16:42Z; accept the clock if it is right
 	// 3 <nil>
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/hostlist"
 )
 
 const fourNodes = `{"version":1,"execution":{"R_lite":[` +
@@ -46,11 +47,13 @@ func ExampleLedger() {
 	show(l.Free(idset.Of(0, 2)))
 	show(l.Free(idset.Of(2)))
 	show(l.Free(idset.Of(1, 3)))
+	fmt.Printf("held %q, final %v\n", l.Held(), l.IsFinal())
 	show(l.Free(nil, "rack0/ssd0"))
 	// Output:
 	// 0,2 [] final=false err=<nil>
 	//  [] final=false err=rset: no such resources: ranks freed before 2
 	// 1,3 [] final=false err=<nil>
+	// held "", final false
 	//  ["rack0/ssd0"] final=true err=<nil>
 }
 
@@ -60,4 +63,16 @@ func ExampleNew() {
 	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 3), Children: cores}}})
 	fmt.Println(r, err)
 	// Output: rank[0-3]/core[0-7] <nil>
+}
+
+// An instance gives its nodes new ranks, by the order of its hosts.
+func ExampleR_Rerank() {
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"3-4","children":{"core":"0"}},{"rank":"5","children":{"core":"0-1"}}],"nodelist":["n[1-3]"]}}`))
+	hosts, _ := hostlist.Parse("n3,n1,n2")
+	fmt.Println(r.Rerank(hosts))
+	_, err := r.Rerank(hostlist.Of("n1", "n2", "n4"))
+	fmt.Println(err)
+	// Output:
+	// rank0/core[0-1] rank[1-2]/core0 <nil>
+	// rset: hosts do not match: unknown hosts: ["n4"]
 }

@@ -19,7 +19,7 @@ var (
 	ErrChanged = errors.New("log was changed by others")
 	// ErrFailed is returned when a Log cannot be used after a failed write or sync, and by
 	// each later call: open the log again. Only the call that failed returns the cause.
-	ErrFailed = errors.New("log has failed")
+	ErrFailed = errors.New("log has failed before: open it again")
 	// ErrBatch is returned for a batch that is too large, or does not consist of
 	// whole lines of valid events. Nothing was written.
 	ErrBatch = errors.New("invalid batch")

@@ -98,10 +98,20 @@ func ExampleOpenReader() {
 			panic(err)
 		}
 	}
+	// What comes from now on, and what comes after the last entry that r returned.
+	for _, at := range []int64{logfile.End, r.Offset()} {
+		later, err := logfile.OpenReader(name, logfile.ReaderOptions{Offset: at})
+		must(err)
+		_, err = later.Next()
+		fmt.Println(err)
+		must(later.Close())
+	}
 	must(errors.Join(r.Close(), l.Close()))
 	// Output:
 	// submit
 	// validate
 	// -- what follows is new --
 	// depend
+	// logfile: end of history
+	// logfile: end of history
 }

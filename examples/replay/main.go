@@ -75,7 +75,7 @@ that is a pipe or a file, else a recorded sample.
 // run is the command, without the process around it.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags.SetOutput(io.Discard)
 	flags.Usage = func() {}
 	asJSON := flags.Bool("json", false, "print one JSON object for each job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
@@ -90,14 +90,14 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	followed := flags.String("follow", "", "print the events of the job whose eventlog is `FILE`, as they come, until it is inactive")
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
 	if err := flags.Parse(args); err != nil {
-		status, w := exitUsage, stderr
-		if errors.Is(err, flag.ErrHelp) {
-			status, w = exitOK, stdout
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintf(stderr, "replay: %v\nRun replay -h for the flags.\n", err)
+			return exitUsage
 		}
-		fmt.Fprint(w, usage)
-		flags.SetOutput(w)
+		fmt.Fprint(stdout, usage)
+		flags.SetOutput(stdout)
 		flags.PrintDefaults()
-		return status
+		return exitOK
 	}
 	fail := func(status int, why any) int {
 		fmt.Fprintln(stderr, "replay:", why)

@@ -181,13 +181,17 @@ func TestWhatIsNoTerminalIsNotCut(t *testing.T) {
 	require.Contains(t, stdout, "SUBMIT (UTC)", "no column goes")
 }
 
-func TestUsageErrorsAreStatusTwo(t *testing.T) {
-	for _, args := range [][]string{{"-no-such-flag"}, {"-json", "-events"}, {"-follow", "x", "file"}} {
-		status, stdout, stderr := replay(t, nil, args...)
-		require.Equal(t, exitUsage, status, args)
+func TestWhatIsRefusedSaysWhatHelps(t *testing.T) {
+	var texts strings.Builder
+	for _, line := range []string{
+		"-no-such-flag", "-json -events", "-follow x file", "-at noon", "none.log", "testdata/table.golden", "-follow none.log",
+	} {
+		status, stdout, stderr := replay(t, nil, strings.Fields(line)...)
+		require.NotZero(t, status, line)
 		require.Empty(t, stdout)
-		require.NotEmpty(t, stderr)
+		fmt.Fprintf(&texts, "$ replay %s\n%sstatus %d\n", line, stderr, status)
 	}
+	golden(t, "errors.golden", texts.String())
 	for _, help := range []string{"-h", "-help", "--help"} {
 		stdout := good(t, nil, help)
 		require.Contains(t, stdout, "usage: replay")

@@ -69,7 +69,7 @@ const (
 
 	// topLevel is what the root may hold beside packages and Go files, and the page that
 	// "go run ./examples/simulate" writes.
-	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONFORMANCE.md CONTRIBUTING.md LICENSE MEASURED.md Makefile README.md REQUIREMENTS.md" +
+	topLevel = ".ci .git .github .gitignore CHANGELOG.md CONFORMANCE.md CONTRIBUTING.md LICENSE MEASURED.md Makefile README.md REQUIREMENTS.md SECURITY.md" +
 		" docs examples go.mod go.sum go.work go.work.sum internal simulate.html"
 
 	exampleNames = "cluster embed httpd internal manager partialrelease peers purge replay sched simulate tutorial"

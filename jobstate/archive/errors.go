@@ -39,9 +39,9 @@ var (
 // The causes that carry no facts of their own.
 var (
 	errLayout   = errors.New("path is not four groups of four hexadecimal digits and a key")
-	errBytes    = errors.New("too many bytes")
-	errHeld     = errors.New("too many bytes to keep")
-	errEntries  = errors.New("too many jobs and keys")
+	errBytes    = errors.New("too many bytes for Limits.Bytes or Ratio")
+	errHeld     = errors.New("too many bytes to keep for Limits.HeldBytes")
+	errEntries  = errors.New("too many jobs and keys for Limits.Entries")
 	errNoEnd    = errors.New("end mark is missing")
 	errTrailing = errors.New("data after the end mark")
 	errXZ       = errors.New("compressed with xz, which is not supported")

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -39,4 +40,22 @@ func Example() {
 	// ƒuZZybuNNy start false <nil>
 	// ƒuZZybuNNy finish false <nil>
 	// ƒuZZybuNNy release true <nil>
+}
+
+// A node burned down: an administrator says so, and its job ends.
+func ExampleExecutor_Fail() {
+	var x exec.Executor
+	s, _ := x.Hello(0, nil)
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}]}}`))
+	_ = x.Handle(exec.Start{ID: 6731191091817518, Jobspec: []byte(`{"version":1}`), R: r})
+	_ = x.Update(s, exec.TaskStatus{Task: exec.Task{Job: 6731191091817518}, State: exec.TaskRunning})
+	x.Take(1000)
+	x.Fail(0, "fire in rack 7")
+	for _, r := range x.Take(1001).Responses {
+		fmt.Printf("%v %q\n", r.Type, r.Exception.Note)
+	}
+	// Output:
+	// exception "rank 0: the job shell is lost: fire in rack 7"
+	// finish ""
+	// release ""
 }

@@ -351,7 +351,7 @@ func (x *Executor) lasts(s Session) bool { return s.n != 0 && x.sessions[s.rank]
 // of a task counts: if its node then says that it runs, it is killed.
 func (x *Executor) Update(s Session, st TaskStatus) error {
 	if !x.lasts(s) {
-		return fmt.Errorf("%w: of rank %d", ErrSession, s.rank)
+		return fmt.Errorf("%w: rank %d must say hello first", ErrSession, s.rank)
 	}
 	if err := st.check(); err != nil {
 		return fmt.Errorf("exec: rank %d: %w", s.rank, err)

@@ -63,3 +63,6 @@ const (
 	MaxText = defaultText
 	MaxName = maxName
 )
+
+// Equal reports whether both lists have the same hosts in the same order.
+func (l *List) Equal(m *List) bool { return slices.Equal(l.list(), m.list()) }

@@ -134,12 +134,6 @@ func (l *List) Find(name string) (int, bool) {
 	return 0, false
 }
 
-// Equal reports whether both lists have the same hosts in the same order. It
-// compares ranges and does not allocate.
-func (l *List) Equal(m *List) bool {
-	return slices.Equal(l.list(), m.list())
-}
-
 // Clone returns an independent copy. The clone of nil is an empty list.
 func (l *List) Clone() *List {
 	return &List{items: slices.Clone(l.list())}
