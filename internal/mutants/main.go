@@ -32,6 +32,7 @@ var (
 	sample = flag.Int("sample", 0, "try `n` mutants of each package, chosen by -seed; 0: all")
 	seed   = flag.Uint64("seed", 1, "chooses the sample")
 	own    = flag.Bool("own", false, "run no tests but those of the mutant's own package")
+	again  = flag.Bool("again", false, "try only what has survived")
 
 	reasons = make(map[string]string)    // of the mutants that are listed, by key
 	done    = make(map[string][2]string) // what became of a mutant, and the state of its package then
@@ -117,9 +118,14 @@ func mutate(dir string, out *os.File) (bad int) {
 		rng.Shuffle(total, func(i, j int) { list[i], list[j] = list[j], list[i] })
 		list = list[:*sample]
 	}
-	if status, text := test("./"+dir, nil); status != survives {
-		log.Fatalf("%s: its tests fail without a mutant:\n%s", dir, text)
+	if *again {
+		list = slices.DeleteFunc(list, func(m mutant) bool { return done[m.key()][0] != survives })
 	}
+	status, output := test("./"+dir, nil, 5*time.Minute)
+	if status != survives {
+		log.Fatalf("%s: its tests fail without a mutant:\n%s", dir, output)
+	}
+	limit := 10*time.Second + 10*must(time.ParseDuration(strings.Fields(output)[2]))
 	var mutex sync.Mutex
 	var wait sync.WaitGroup
 	count, ended, start, said := make(map[string]int), 0, time.Now(), time.Now()
@@ -128,12 +134,12 @@ func mutate(dir string, out *os.File) (bad int) {
 		wait.Go(func() {
 			for m := range next {
 				status := done[m.key()][0]
-				again := status == "" || status == survives && done[m.key()][1] != state
-				if again {
-					status = try(m)
+				stale := status == "" || status == survives && done[m.key()][1] != state
+				if stale {
+					status = try(m, limit)
 				}
 				mutex.Lock()
-				if again {
+				if stale {
 					fmt.Fprintf(out, "%s\t%s\t%s\n", status, state, m.key())
 				}
 				bad += judge(m, status, count)
@@ -172,20 +178,20 @@ func judge(m mutant, status string, count map[string]int) int {
 }
 
 // try returns what became of a mutant.
-func try(m mutant) string {
-	status, _ := test("./"+m.pkg, &m)
+func try(m mutant, limit time.Duration) string {
+	status, _ := test("./"+m.pkg, &m, limit)
 	for _, deps := range tests {
 		p, changed := deps[len(deps)-1], path.Join(module, m.pkg)
 		if status == survives && !*own && p != changed && slices.Contains(deps, changed) {
-			status, _ = test("./"+strings.TrimPrefix(p, module), &m)
+			status, _ = test("./"+strings.TrimPrefix(p, module), &m, 5*time.Minute)
 		}
 	}
 	return status
 }
 
 // test runs the tests of a package, without a mutant if m is nil.
-func test(dir string, m *mutant) (status, output string) {
-	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-short", "-failfast", "-count=1", "-timeout=1m", dir}
+func test(dir string, m *mutant, limit time.Duration) (status, output string) {
+	args := []string{"test", "-vet=off", "-ldflags=-s -w", "-short", "-failfast", "-count=1", "-timeout", limit.String(), dir}
 	if m != nil {
 		temp := must(os.MkdirTemp("", "mutant"))
 		defer os.RemoveAll(temp)
@@ -205,7 +211,7 @@ func test(dir string, m *mutant) (status, output string) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:
-		return survives, ""
+		return survives, string(out)
 	case bytes.Contains(out, []byte("[build failed]")):
 		return invalid, string(out)
 	case bytes.Contains(out, []byte("panic: test timed out")):

@@ -135,7 +135,7 @@ func (f *finder) visit(n ast.Node) bool {
 	case *ast.CommClause:
 		f.drop(n.Body)
 	case *ast.BinaryExpr:
-		if n.Op != token.ADD || !strings.Contains(f.textOf(n.X)+f.textOf(n.Y), `"`) {
+		if x, y := f.textOf(n.X), f.textOf(n.Y); x[0] != '"' && y[0] != '"' && x[len(x)-1] != '"' { // no text
 			f.turn(n.OpPos, n.Op.String())
 		}
 		for _, side := range []ast.Expr{n.X, n.Y} {
