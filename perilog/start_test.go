@@ -295,6 +295,8 @@ func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
 		b.says(prolog, 0, `{"version":1,"failed":true}`)
 		b.exitedAll(prolog)
 		b.crash()
+		require.NoError(t, b.job.Rerun(b.now, second, ranks("0")))
+		require.Empty(t, b.take().Launch)
 		require.NoError(t, b.job.Rerun(b.now, second, nil))
 		require.Equal(t, "1-2", b.take().Launch[0].Ranks.String())
 	})
