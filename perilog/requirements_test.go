@@ -311,6 +311,10 @@ func TestPL17TheTimeOfPrologsIsKnown(t *testing.T) {
 	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second))
 	b.crash()
 	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second))
+	b.run()
+	b.now += 1000
+	b.exited(epilog, 0, 0)
+	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second), "no prolog")
 }
 
 func TestHK1ARestartForgetsNoHousekeeping(t *testing.T) {

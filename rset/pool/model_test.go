@@ -576,14 +576,29 @@ func (m *machine) Check(t *rapid.T) {
 	require.NoError(t, m.p.Check())
 	require.Equal(t, m.n.text(), textOf(m.p))
 	var free, held []thing
+	idle, spare, cores := map[uint32]bool{}, map[uint32]bool{}, 0
+	for x := range m.n.there {
+		idle[x.rank] = m.n.up[x.rank]
+	}
 	for x := range m.n.there {
 		switch owned := len(m.n.owners(x)) > 0; {
 		case owned:
 			held = append(held, x)
+			delete(idle, x.rank)
 		case m.n.up[x.rank]:
 			free = append(free, x)
+			if x.kind == "core" {
+				cores++
+			}
 		}
 	}
+	maps.DeleteFunc(idle, func(_ uint32, up bool) bool { return !up })
+	maps.Copy(spare, idle)
+	for _, c := range m.p.Claims() {
+		delete(spare, c.Rank)
+	}
+	nodes, planless, count := m.p.Idle()
+	require.Equal(t, []int64{int64(len(idle)), int64(len(spare)), int64(cores)}, []int64{nodes, planless, count})
 	slices.SortFunc(free, compareThings)
 	slices.SortFunc(held, compareThings)
 	require.Equal(t, slices.Clip(held), slices.Clip(things(m.p.Allocated())))
