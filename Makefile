@@ -102,6 +102,15 @@ attack:
 mutations:
 	go test -tags joblife_mutations -run TestMutations -count=1 .
 
+# Each condition, comparison and statement of the core, changed one after the other. It takes
+# many hours, and goes on where it was stopped. MUTATE are flags, such as -own -sample 60.
+CORE ?= idset jobstate jobstate/fsd jobstate/jobid eventlog rset rset/alloc rset/pool rset/sched perilog perilog/exec loop .
+MUTATE ?=
+.PHONY: mutants
+mutants:
+	@GOCACHE=$$(mktemp -d); export GOCACHE; trap 'rm -rf "$$GOCACHE"' EXIT; ulimit -v 8000000; \
+	go run ./internal/mutants $(MUTATE) $(CORE)
+
 # Random histories for SOAK, all tests at once. JOBLIFE_SEED repeats one that failed.
 .PHONY: soak
 soak:

@@ -215,6 +215,7 @@ func TestADecoderHasLimits(t *testing.T) {
 		{eventlog.DecoderOptions{MaxLine: size - 2}, good, 0, size - 2, "line longer than 27 bytes", eventlog.ErrLimit},
 		{eventlog.DecoderOptions{MaxLine: size - 2}, good[:size-1], 0, size - 2, "line longer than 27 bytes", eventlog.ErrLimit},
 		{eventlog.DecoderOptions{MaxLine: size - 2}, good[:size-2], 0, 0, "torn last line", eventlog.ErrTorn},
+		{eventlog.DecoderOptions{MaxLine: 1}, good, 0, 1, "line longer than 1 bytes", eventlog.ErrLimit},
 		{eventlog.DecoderOptions{MaxLine: 4 << 20}, long, 1, 0, "", nil},
 		{eventlog.DecoderOptions{MaxEvents: 1}, good + good, 1, size, "more than 1 entries", eventlog.ErrLimit},
 		{eventlog.DecoderOptions{MaxEvents: 2}, good + good, 2, 0, "", nil},

@@ -23,7 +23,7 @@ const maxRemembered = 64 // bytes of a name
 
 // intern returns a name that is not frequent as a string. A nil n remembers nothing.
 func (n *names) intern(name []byte) string {
-	if n == nil || len(name) == 0 || len(name) > maxRemembered {
+	if n == nil || len(name) > maxRemembered {
 		return string(name)
 	}
 	// Names of a family differ at their end.

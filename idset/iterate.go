@@ -91,11 +91,10 @@ func (s *Set) walk(from uint32, f func(run) (from uint32, ok bool)) {
 			return
 		}
 	}
-	listed := false // i is a place in the list
+	listed := false // i is a place in the list, if gen is the set's too
 	for i := 0; ; i++ {
 		var r run
 		if bits := s.bits(); bits != nil {
-			listed = false
 			if r.first, ok = nextBit(bits, from); !ok {
 				return
 			}

@@ -51,6 +51,18 @@ func TestAnIteratorMayBeKept(t *testing.T) {
 	require.Equal(t, uint32(1), id)
 }
 
+func TestAnIterationOverABitmapGoesOnInAList(t *testing.T) {
+	s := comb(300, 2).ForceBitmap()
+	var ids []uint32
+	for id := range s.All() {
+		if ids = append(ids, id); id == 10 {
+			s.ForceRuns()
+			s.RemoveRange(14, 595)
+		}
+	}
+	require.Equal(t, []uint32{0, 2, 4, 6, 8, 10, 12, 596, 598}, ids)
+}
+
 // ID-6: the model of what an iteration yields when the set changes in its middle, over
 // both representations.
 func TestAnIterationOverAChangingSetIsDefined(t *testing.T) {

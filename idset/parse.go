@@ -158,7 +158,7 @@ func number(text string, i int) (id uint64, end int, ok bool) {
 		i++
 	}
 	n := i - start
-	return id, i, n == 1 || n > 1 && n <= maxDigits && text[start] != '0'
+	return id, i, 0 < n && n <= maxDigits && (n == 1 || text[start] != '0')
 }
 
 // badNumber returns the error for an id between two offsets: why it is none, or the fault

@@ -42,5 +42,8 @@ func TestWaitingInWords(t *testing.T) {
 	} {
 		j, _ := run(t, c.lines...)
 		require.Equal(t, c.want, j.Waiting(), c.lines)
+		require.Equal(t, c.want == "the job manager to leave DEPEND", j.MayDepend(), c.lines)
+		require.Equal(t, c.want == "the executor to start it", j.MayStart(), c.lines)
+		require.Equal(t, c.want == "its resources to be freed", j.MayFree(), c.lines)
 	}
 }

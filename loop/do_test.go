@@ -67,6 +67,7 @@ func TestDoStepsWhatItChooses(t *testing.T) {
 		require.Empty(t, told)
 		require.NoError(t, s.l.View(ctx, func(*joblife.Manager) {}))
 		require.Equal(t, []string{"durable", "answer", "answer", "answer", "effects"}, told)
+		require.EqualValues(t, 1, s.l.Stats().Refused, "that of job 9")
 		require.Zero(t, s.empty)
 		require.ErrorIs(t, stop(), context.Canceled)
 		require.ErrorIs(t, s.l.Do(func(*joblife.Manager) func() { return nil }), loop.ErrEnded)

@@ -203,6 +203,14 @@ var holdsStories = []struct {
 		epilog-finish e 256 -> -; ready 0-3
 		free -> -; ready 0-3
 		clean -> -; ready 0-3`},
+	{"Many ranks leave at once", 80, nil, `
+		alloc
+		start
+		finish
+		epilog-start e
+		release 0-59 -> executor 60-79, epilog:e 0-79
+		epilog-release e 20-79 -> executor 60-79, epilog:e 0-19; ready 20-59
+		epilog-release e 0-69 -> executor 60-79, epilog:e none; ready 0-59`},
 	{"The executor and an epilog both have to let go of a rank", 4, nil, `
 		alloc
 		start

@@ -322,6 +322,10 @@ func TestPL17TheTimeOfPrologsIsKnown(t *testing.T) {
 	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second))
 	b.crash()
 	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second))
+	b.run()
+	b.now += 1000
+	b.exited(epilog, 0, 0)
+	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second), "no prolog")
 }
 
 func TestHK1ARestartForgetsNoHousekeeping(t *testing.T) {
@@ -356,6 +360,11 @@ func TestHK2ReleaseAfter(t *testing.T) {
 			for rank, want := range c.want {
 				b.exited(hk, uint32(rank), 0)
 				require.Equal(t, want, b.freed.String())
+				require.Equal(t, rank < 4, b.job.Running())
+				if at, ok := b.job.Deadline(); rank == 0 {
+					require.Equal(t, c.after == &ten, ok)
+					require.True(t, !ok || at == 20, "%v: 10 s after the first end in the log", at)
+				}
 				b.cfg = &perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}} // for later jobs
 				if b.now += 4; rank == 2 {
 					b.crash() // the value is that of the start

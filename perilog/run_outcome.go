@@ -64,7 +64,7 @@ func (r *run) groups() []group {
 	at := 0 // the group of the rank before
 	add := func(rank uint32, s *slot) {
 		if key := (group{cause: s.cause, code: s.code()}); len(groups) == 0 || groups[at].compare(key) != 0 {
-			found := false
+			var found bool
 			if at, found = slices.BinarySearchFunc(groups, key, group.compare); !found {
 				key.ranks = new(idset.Set)
 				groups = slices.Insert(groups, at, key)

@@ -29,6 +29,17 @@ func TestTheLongestTimersAreStillTimes(t *testing.T) {
 	require.True(t, r.Done())
 }
 
+func TestATimeoutComesBeforeTheKillTimeoutOfAnEarlierLaunch(t *testing.T) {
+	spec := perRank(t, "0-1")
+	spec.KillTimeout = spec.Timeout
+	r := &testRun{run: makeRun(spec), t: t, now: t0}
+	r.Launch(t0, 1, set(t, "0"))
+	r.Launch(t0+60, 2, set(t, "1"))
+	r.tick()
+	require.Len(t, r.signals, 1)
+	require.Equal(t, t0+1860, deadline(t, r))
+}
+
 func TestEndIdleEndsWhatWasNotLaunched(t *testing.T) {
 	for _, c := range []struct {
 		cause  endCause

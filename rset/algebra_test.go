@@ -126,6 +126,12 @@ func TestHostsOfSomeRanksOnlyAreRefused(t *testing.T) {
 	b := parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"1-2","children":{"core":"1"}}]}}`)
 	_, err := rset.Union(a, b)
 	require.EqualError(t, err, `rset: hosts do not match: rank 2 has no host, but others have`)
+	_, ok := b.Host(1)
+	require.False(t, ok)
+	later, err := a.Restrict(idset.Of(1))
+	require.NoError(t, err)
+	_, err = rset.Union(later, parse(t, `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"1"}}]}}`))
+	require.EqualError(t, err, `rset: hosts do not match: rank 0 has no host, but others have`)
 	// Where the hosts of all ranks are known they are taken from either side.
 	b, err = b.Restrict(idset.Of(1))
 	require.NoError(t, err)

@@ -119,8 +119,8 @@ func (c *comparison) differ(h hosts, from int, g hosts, fromG, n int) (int, bool
 	for done := 0; done < n; {
 		p, q := h[h.part(from+done)], g[g.part(fromG+done)]
 		i, j := p.from+from+done-p.before, q.from+fromG+done-q.before
-		take := min(n-done, p.from+p.n-i, q.from+q.n-j)
-		if p.list != q.list { // in one list, a rank has one place
+		take := min(p.from+p.n-i, q.from+q.n-j) // what is beyond n is not looked at
+		if p.list != q.list {                   // in one list, a rank has one place
 			c.a.of(p.list)
 			c.b.of(q.list)
 			x, left := c.a.at(i)

@@ -76,4 +76,5 @@ func TestPropertiesOfOneInstanceAreLeftOut(t *testing.T) {
 	require.Equal(t, "0", out.Property("out+").String())
 	require.Equal(t, "0", out.Property("q@x").String())
 	require.Equal(t, "0", r.Property("+in").String())
+	require.Same(t, out, out.WithoutLocal(), "nothing is left to leave out")
 }

@@ -51,6 +51,7 @@ var layout = map[string]string{
 	"internal/guard":       "",
 	"internal/jsonobj":     "internal/guard",
 	"internal/logline":     "internal/jsonobj",
+	"internal/mutants":     "",
 	"internal/race":        "",
 	"internal/refdata":     "",
 	"internal/syncdir":     "",
@@ -65,7 +66,7 @@ const (
 	forAll = "internal/guard internal/jsonobj internal/logline internal/syncdir"
 
 	// forTests is what only tests import.
-	forTests = "internal/attack internal/bomb internal/disk internal/race internal/refdata"
+	forTests = "internal/attack internal/bomb internal/disk internal/mutants internal/race internal/refdata"
 
 	// topLevel is what the root may hold beside packages and Go files, and the page that
 	// "go run ./examples/simulate" writes.

@@ -108,9 +108,6 @@ func infinityLen(s string) int {
 
 // numberEnd returns where the decimal number that begins at s[i], without a sign, ends.
 func numberEnd(s string, i int) (int, error) {
-	if i+1 < len(s) && s[i] == '0' && s[i+1]|0x20 == 'x' {
-		return 0, refuse(syntaxError, s, i+1, "a hexadecimal number")
-	}
 	whole := i
 	for i < len(s) && isDigit(s[i]) {
 		i++

@@ -61,8 +61,6 @@ func (p *parser) id(i int) (ID, error) {
 		return ID(v), nil
 	}
 	switch {
-	case text == "":
-		return 0, p.syntax(i, "no id")
 	case strings.Contains(text, "."):
 		return p.dotHex(i)
 	case strings.Contains(text, "-"):

@@ -31,6 +31,7 @@ func TestLinesAreReadAndWritten(t *testing.T) {
 			`{"topic":"sched.expiration","errnum":0,"payload":{ }}` + "\r\n",
 			alloc.Line{Topic: alloc.TopicExpiration, Payload: json.RawMessage(`{ }`)}, `{"topic":"sched.expiration","payload":{}}`,
 		},
+		{`{"topic":"` + strings.Repeat("a", 256) + `"}`, alloc.Line{Topic: strings.Repeat("a", 256)}, ""},
 		{`{"topic":"a","errnum":1,"errstr":""}`, alloc.Line{Topic: "a", Errnum: 1}, `{"topic":"a","errnum":1}`},
 	} {
 		l, err := alloc.ParseLine([]byte(c.text))

@@ -214,6 +214,27 @@ func TestARefusedCallIsNamedAndChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAllJobsComeByIDWithoutThoseThatWereCanceled(t *testing.T) {
+	var q alloc.Queue
+	for _, id := range []jobid.ID{3, 1, 2, 4} {
+		_, err := q.Add(nil, alloc.JobInfo{ID: id, Priority: uint32(id)})
+		require.NoError(t, err)
+	}
+	q.Hello(nil)
+	_, _, err := q.Ready(nil, alloc.Ready{})
+	require.NoError(t, err)
+	_, err = q.Cancel(nil, 2)
+	require.NoError(t, err)
+	require.Equal(t, 1, q.Stats().Canceled)
+	var ids []jobid.ID
+	for j := range q.All() {
+		if ids = append(ids, j.ID); j.ID == 3 {
+			break
+		}
+	}
+	require.Equal(t, []jobid.ID{1, 3}, ids)
+}
+
 func TestTheZeroQueueWorks(t *testing.T) {
 	var q alloc.Queue
 	require.Equal(t, alloc.PhaseOffline, q.Phase())

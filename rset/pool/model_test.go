@@ -576,14 +576,43 @@ func (m *machine) Check(t *rapid.T) {
 	require.NoError(t, m.p.Check())
 	require.Equal(t, m.n.text(), textOf(m.p))
 	var free, held []thing
+	idle, spare, cores := map[uint32]bool{}, map[uint32]bool{}, 0
+	for x := range m.n.there {
+		idle[x.rank] = m.n.up[x.rank]
+	}
 	for x := range m.n.there {
 		switch owned := len(m.n.owners(x)) > 0; {
 		case owned:
 			held = append(held, x)
+			delete(idle, x.rank)
 		case m.n.up[x.rank]:
 			free = append(free, x)
+			if x.kind == "core" {
+				cores++
+			}
 		}
 	}
+	maps.DeleteFunc(idle, func(_ uint32, up bool) bool { return !up })
+	maps.Copy(spare, idle)
+	for _, c := range m.p.Claims() {
+		delete(spare, c.Rank)
+	}
+	uniform, has, owners := true, map[uint32]map[string]int{}, map[uint32]string{}
+	for x := range m.n.there {
+		if has[x.rank] == nil {
+			has[x.rank], owners[x.rank] = map[string]int{}, fmt.Sprint(m.n.owners(x))
+		}
+		has[x.rank][fmt.Sprint(x.kind, " ", x.id)]++
+		uniform = uniform && owners[x.rank] == fmt.Sprint(m.n.owners(x)) && len(m.n.owners(x)) < 2
+	}
+	for rank := range has {
+		for other := range has {
+			uniform = uniform && maps.Equal(has[rank], has[other])
+		}
+	}
+	require.Equal(t, uniform, m.p.Uniform())
+	nodes, planless, count := m.p.Idle()
+	require.Equal(t, []int64{int64(len(idle)), int64(len(spare)), int64(cores)}, []int64{nodes, planless, count})
 	slices.SortFunc(free, compareThings)
 	slices.SortFunc(held, compareThings)
 	require.Equal(t, slices.Clip(held), slices.Clip(things(m.p.Allocated())))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -279,6 +280,43 @@ func TestAForecastWaitsForBothHoldersOfAConflict(t *testing.T) {
 	at, err := p.Earliest(byNode(t, "1", "2"), 100)
 	require.NoError(t, err)
 	require.EqualValues(t, 300, at)
+}
+
+func TestAPlanOfAWholeNodeLeavesNothingOfIt(t *testing.T) {
+	p := upPool(t, "rank0/core[0-3] n0")
+	alloc(t, p, 1, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9}))
+	at, err := p.Plan(2, needs(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: 50e9}), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 200, at)
+	at, err = p.Plan(3, byNode(t, "1", "1"), 100)
+	require.NoError(t, err)
+	require.EqualValues(t, 250, at)
+}
+
+// EarliestIdle is Earliest where nodes are uniform, also if some are down.
+func TestTheEarliestIdleNodes(t *testing.T) {
+	for down, ends := range map[string][]eventlog.Timestamp{"": {100, 100, 200, 200, 300}, "1": {100, 100, 200, 300}, "0,2": {100, 100, 200}, "3": {100, 200, 200, 300}} {
+		p := upPool(t, "rank[0-4]/core[0-1] n[0-4]")
+		for id, ranks := range map[jobid.ID]string{1: "rank[0-1]/core[0-1]", 2: "rank2/core[0-1]"} {
+			r, err := parseR(t, ranks).WithTimes(100, 100+100*eventlog.Timestamp(id))
+			require.NoError(t, err)
+			require.NoError(t, p.Adopt(id, r, nil))
+		}
+		if down != "" {
+			require.NoError(t, p.Update(pool.Change{Down: ids(t, down)}))
+		}
+		for i, want := range ends {
+			at, kept, ok := p.EarliestIdle(int64(i+1), 100)
+			require.True(t, ok)
+			require.Equal(t, want, at, "%d with %q down", i+1, down)
+			at, err := p.Earliest(byNode(t, strconv.Itoa(i+1), "2"), 100)
+			require.NoError(t, err)
+			require.Equal(t, want, at)
+			require.LessOrEqual(t, kept, int64(2))
+		}
+		_, _, ok := p.EarliestIdle(int64(len(ends)+1), 100)
+		require.False(t, ok, "%q down", down)
+	}
 }
 
 // needs returns the request of a job in numbers.

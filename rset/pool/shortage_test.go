@@ -36,6 +36,13 @@ func TestARefusalHoldsAsLongAsItsReason(t *testing.T) {
 	alloc(t, p, 2, head)
 }
 
+func TestARefusalForOneKindIsNoneForAnother(t *testing.T) {
+	p := upPool(t, "rank0/core[0-3],gpu0 rank1/core[0-3] n[0-1]")
+	_, err := p.Alloc(1, requestOf(t, specText(shape("node", "2", vertex("slot", "1", vertex("core", "2"), vertex("gpu", "1"))), "")), 100)
+	require.Error(t, err)
+	alloc(t, p, 2, byNode(t, "2", "2"))
+}
+
 func TestAnEarlierEndLeavesMoreBesideAPlan(t *testing.T) {
 	p := upPool(t, "rank0/core[0-7] n0")
 	alloc(t, p, 1, needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: 100e9}))
