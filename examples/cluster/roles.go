@@ -57,7 +57,7 @@ func up(p *program) func(context.Context) error {
 			all.Go(func() error { return p.as(name).manager(ctx) })
 		}
 		for rank := range p.R.Ranks().All() {
-			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, false) })
+			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, node.Config{Rank: rank}) })
 		}
 		if p.Store == "" {
 			all.Go(func() error { return read(ctx, p.as("reader")) })
@@ -247,6 +247,7 @@ func (p *program) connect(ctx context.Context, id auth.ID, open func(context.Con
 
 func runNode(p *program) func(context.Context) error {
 	simulate := p.Bool("simulate", false, "run nothing: each task succeeds at once")
+	output := p.Int64("output", node.DefaultOutput, "how many `bytes` of the output of a job are kept here; a line says that the rest was dropped")
 	return func(ctx context.Context) error {
 		set, err := p.ranks()
 		if err == nil && idset.Difference(set, p.R.Ranks()).Len() > 0 {
@@ -257,17 +258,20 @@ func runNode(p *program) func(context.Context) error {
 		}
 		all, ctx := errgroup.WithContext(ctx)
 		for rank := range set.All() {
-			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, *simulate) })
+			all.Go(func() error {
+				return p.as(fmt.Sprint("node-", rank)).node(ctx, node.Config{Rank: rank, Simulate: *simulate, MaxOutput: *output})
+			})
 		}
 		return all.Wait()
 	}
 }
 
-func (p *program) node(ctx context.Context, rank uint32, simulate bool) error {
-	e, users, end, err := p.connect(ctx, auth.Node(rank), engine.Open, engine.Config{Plain: true})
+func (p *program) node(ctx context.Context, cfg node.Config) error {
+	e, users, end, err := p.connect(ctx, auth.Node(cfg.Rank), engine.Open, engine.Config{Plain: true})
 	if err != nil {
 		return err
 	}
 	defer end()
-	return node.Run(ctx, node.Config{Engine: e, Users: users, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log, Simulate: simulate})
+	cfg.Engine, cfg.Users, cfg.Dir, cfg.Log = e, users, filepath.Join(p.dir, fmt.Sprint("node-", cfg.Rank)), p.log
+	return node.Run(ctx, cfg)
 }

@@ -42,9 +42,14 @@ type Config struct {
 	Rank   uint32
 	Dir    string // keeps records of tasks, and the output of jobs
 	Log    *slog.Logger
+	// MaxOutput is how many bytes of the output of a job are kept; 0 means DefaultOutput, less all.
+	MaxOutput int64
 	// Simulate has tasks succeed at once, and runs nothing.
 	Simulate bool
 }
+
+// DefaultOutput is how many bytes of the output of a job a node keeps.
+const DefaultOutput = 64 << 20
 
 // A runner runs tasks, such as a proc.Runner.
 type runner interface {
@@ -145,7 +150,7 @@ func (n *node) open() error {
 	if err != nil {
 		return err
 	}
-	n.runner, r.Prepare = r, n.prepare
+	n.runner, r.Prepare, r.MaxOutput = r, n.prepare, cmp.Or(n.MaxOutput, DefaultOutput)
 	return n.readJobs()
 }
 
