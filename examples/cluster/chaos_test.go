@@ -460,8 +460,8 @@ func TestAStoppedManagerDoesNoHarm(t *testing.T) {
 	f.check(ctx, jobs)
 }
 
-// A manager that goes on after another one began orders nothing, not even to a node that knows
-// no later epoch: it has forgotten it in a restart.
+// A manager that goes on after another one began orders nothing, not even to a node that knows no
+// later epoch: it is another machine.
 func TestAStoppedManagerOrdersNothing(t *testing.T) {
 	t.Parallel()
 	f := launch(t, fleetConfig{nodes: 1, managers: 2})

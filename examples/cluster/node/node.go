@@ -61,7 +61,7 @@ type runner interface {
 type node struct {
 	Config
 	runner runner
-	id     string        // of the folder
+	folder *folder       // nil: the node is simulated
 	wake   chan struct{} // there is something to do
 	news   chan struct{} // there is something to say
 
@@ -81,12 +81,12 @@ type node struct {
 func Run(ctx context.Context, cfg Config) error {
 	n := &node{Config: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
 	if !cfg.Simulate {
-		l, id, err := lock(cfg.Dir)
+		l, err := lock(cfg.Dir)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
-		n.id = id
+		n.folder, n.epoch = l, l.epoch
 	}
 	if err := n.open(); err != nil {
 		return err
@@ -156,7 +156,9 @@ func (n *node) open() error {
 
 // up sends an Up of the session.
 func (n *node) up(u wire.Up) {
-	u.Epoch, u.Node, u.Session, u.Seq, u.Got = n.epoch, n.id, n.session, n.sent, n.got
+	if u.Epoch, u.Session, u.Seq, u.Got = n.epoch, n.session, n.sent, n.got; n.folder != nil {
+		u.Node = n.folder.id
+	}
 	text, err := json.Marshal(u)
 	if err == nil {
 		err = n.Engine.Publish(n.Engine.Subject("up", n.Rank), text)
@@ -174,8 +176,15 @@ func (n *node) begin() {
 	n.ask = ""
 }
 
-// restart has another session begin when the order that goes on is done.
-func (n *node) restart() {
+// restart has another session begin, of an epoch that is not before the last, when the order that
+// goes on is done. A later life of the node ignores earlier epochs too.
+func (n *node) restart(epoch uint64) {
+	if epoch > n.epoch && n.folder != nil {
+		if err := n.folder.begin(epoch); err != nil {
+			n.Log.Error("the epoch is forgotten when this process ends", "error", err)
+		}
+	}
+	n.epoch = epoch
 	n.session, n.hello = "", true
 	signal(n.wake)
 }
@@ -219,9 +228,8 @@ func (n *node) beat(m *nats.Msg) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if b.Epoch > n.epoch {
-		n.epoch = b.Epoch
-		n.restart()
+	if b.Epoch > n.epoch || b.Epoch == n.epoch && n.session == "" && !n.hello {
+		n.restart(b.Epoch)
 	}
 }
 
@@ -237,12 +245,12 @@ func (n *node) do(m *nats.Msg) {
 	case d.Epoch < n.epoch:
 		n.Log.Warn("order of an earlier epoch", "epoch", d.Epoch, "active", n.epoch)
 	case d.Epoch > n.epoch || d.Hello:
-		n.epoch, n.ask = d.Epoch, d.Ask
-		n.restart()
+		n.ask = d.Ask
+		n.restart(d.Epoch)
 	case d.Session != n.session: // of the one before
 	case d.Seq != n.got+1 || len(n.orders) > maxOrders:
 		n.Log.Warn("missed an order", "got", n.got, "next", d.Seq, "waiting", len(n.orders))
-		n.restart()
+		n.restart(n.epoch)
 	default:
 		n.got, n.orders = d.Seq, append(n.orders, d.Orders...)
 		signal(n.wake)
