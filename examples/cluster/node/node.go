@@ -116,13 +116,18 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		defer sub.Unsubscribe()
 	}
-	go n.obey(ctx)
+	obeyed := make(chan struct{})
+	go func() {
+		defer close(obeyed)
+		n.obey(ctx)
+	}()
 	tick, old := time.NewTicker(wire.BeatEvery), time.NewTicker(time.Hour)
 	defer tick.Stop()
 	defer old.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			<-obeyed // before another process may have the folder
 			return nil
 		case <-n.news:
 			n.say()
@@ -272,7 +277,7 @@ func (n *node) obey(ctx context.Context) {
 			if n.hello {
 				n.begin()
 			}
-			if len(n.orders) == 0 {
+			if len(n.orders) == 0 || ctx.Err() != nil {
 				n.mu.Unlock()
 				break
 			}
