@@ -39,6 +39,8 @@ type manager struct {
 	links map[uint32]*link
 	sends []uint32 // ranks whose links have orders
 
+	draining sync.Mutex // held to change drain, also while the store of it is away
+
 	mu    sync.Mutex
 	out   *idset.Set // ranks that get no jobs, since they say nothing
 	lost  *idset.Set // those that were up, or are lost: of the others this manager has not heard yet
