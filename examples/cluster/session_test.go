@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/node"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
@@ -102,6 +103,42 @@ func TestAManagerSeesWhatItMissed(t *testing.T) {
 		n.say(wire.Up{Epoch: epoch, Session: "fourth"})
 		n.say(wire.Up{Epoch: epoch, Session: "fourth"}) // a beat later it must have come
 		n.hears(hello)
+	})
+}
+
+// A node with more tasks than a message has room for says hello in parts.
+func TestALargeHelloArrives(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.start("node", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+		return node.Run(ctx, node.Config{Engine: e, Log: log, Simulate: true})
+	})
+	m := newPeer[wire.Up](w, "do.0", "up.0")
+	w.eventually(func() bool {
+		_, err := m.conn.Request(m.to, []byte(`{"hello":true}`), 10*time.Millisecond)
+		return !errors.Is(err, nats.ErrNoResponders)
+	}, "no node")
+	session, sent := m.hears(func(u wire.Up) bool { return u.Hello }).Session, uint64(0)
+	tasks := 0
+	for sent < 180 { // 11 MB
+		var orders []wire.Order
+		for range 16 {
+			tasks++
+			orders = append(orders, wire.Order{Kind: exec.CommandStart, Task: exec.Task{Job: jobid.ID(tasks), Attempt: 1,
+				Action: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: strings.Repeat("d", 4000)}}})
+		}
+		sent++
+		m.say(wire.Do{Session: session, Seq: sent, Orders: orders})
+	}
+	m.hears(func(u wire.Up) bool { return u.Session == session && u.Got == sent })
+	orders := newPeer[wire.Do](w, "", "do.0")
+	w.manager()
+	orders.hears(func(d wire.Do) bool { // for no job has them
+		for _, o := range d.Orders {
+			require.Equal(t, exec.CommandForget, o.Kind)
+			tasks--
+		}
+		return tasks == 0
 	})
 }
 

@@ -51,6 +51,9 @@ type manager struct {
 type link struct {
 	node    string // the Up.Node that has the rank, until it is down
 	ask     string // that the next hello has to answer; "": the manager has not asked
+	greets  string // the session whose hello comes
+	parts   int    // of it, which are all in tasks
+	tasks   []exec.TaskStatus
 	session string
 	exec    exec.Session
 	in, out uint64 // the last Up and Do
@@ -139,9 +142,17 @@ func (a *manager) up(msg *nats.Msg) {
 		}
 		l.node = u.Node
 		switch {
-		case u.Epoch == a.epoch && u.Hello && u.Session != "" && l.ask != "" && u.Answer == l.ask:
-			l.ask = ""
-			if l.exec, err = x.Hello(rank, u.Tasks); err != nil {
+		case u.Epoch == a.epoch && u.Hello && u.Session != "" && l.ask != "" && u.Answer == l.ask && u.Parts <= wire.MaxParts:
+			if u.Session != l.greets {
+				l.greets, l.parts, l.tasks = u.Session, 0, nil
+			}
+			l.parts, l.tasks = l.parts+1, append(l.tasks, u.Tasks...)
+			if l.parts < u.Parts {
+				break
+			}
+			tasks := l.tasks
+			l.ask, l.greets, l.tasks = "", "", nil
+			if l.exec, err = x.Hello(rank, tasks); err != nil {
 				break
 			}
 			l.session, l.in, l.out, l.before = u.Session, u.Seq, 0, 0

@@ -168,6 +168,9 @@ func (n *node) up(u wire.Up) {
 	if err == nil {
 		err = n.Engine.Publish(n.Engine.Subject("up", n.Rank), text)
 	}
+	if errors.Is(err, nats.ErrMaxPayload) {
+		err = fmt.Errorf("%w: %d bytes of %d tasks, and the server takes %d: raise its max_payload, or remove records of tasks while this node is down", err, len(text), len(u.Tasks), n.Engine.MaxPayload())
+	}
 	if err != nil { // the manager asks for another session when it misses it
 		n.Log.Warn("not sent", "error", err)
 	}
@@ -177,8 +180,28 @@ func (n *node) up(u wire.Up) {
 // the manager has to know to repeat them.
 func (n *node) begin() {
 	n.session, n.hello, n.got, n.sent, n.orders = rand.Text(), false, 0, 0, nil
-	n.up(wire.Up{Hello: true, Answer: n.ask, Tasks: n.runner.List()})
+	parts := split(n.runner.List(), int(n.Engine.MaxPayload())/2)
+	if len(parts) > wire.MaxParts {
+		n.Log.Error("there are too many tasks for a hello: remove records of tasks while this node is down", "messages", len(parts), "allowed", wire.MaxParts)
+		return
+	}
+	for _, part := range parts {
+		n.up(wire.Up{Hello: true, Answer: n.ask, Parts: len(parts), Tasks: part})
+	}
 	n.ask = ""
+}
+
+// split splits tasks into parts of not much more than size bytes of JSON. There is one at least.
+func split(tasks []exec.TaskStatus, size int) (parts [][]exec.TaskStatus) {
+	from, left := 0, size
+	for i := range tasks {
+		text, _ := json.Marshal(tasks[i])
+		if left -= len(text); left < 0 && i > from {
+			parts = append(parts, tasks[from:i])
+			from, left = i, size-len(text)
+		}
+	}
+	return append(parts, tasks[from:])
 }
 
 // restart has another session begin, of an epoch that is not before the last, when the order that

@@ -76,8 +76,12 @@ type Up struct {
 	Got     uint64            `json:"got"`              // the last Do
 	Answer  string            `json:"answer,omitempty"` // with Hello: the Do.Ask that it answers
 	Hello   bool              `json:"hello,omitempty"`
+	Parts   int               `json:"parts,omitempty"` // with Hello: how many messages it has, which come together; 0 means 1
 	Tasks   []exec.TaskStatus `json:"tasks,omitempty"` // all with Hello, else what changed
 }
+
+// MaxParts is how many messages a hello may have.
+const MaxParts = 32
 
 // A Do is what the manager says to a node, in the order of Seq, which begins with 1. A node
 // ignores an epoch before the last, and begins another session after a gap.
