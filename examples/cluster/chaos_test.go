@@ -53,6 +53,7 @@ type fleet struct {
 type fleetConfig struct {
 	nodes, managers int
 	servers         int    // of a cluster; 0: one that is alone
+	reads           bool   // there is a reader, which makes snapshots often
 	store           string // as of the command up
 	simulate        bool   // nodes run nothing, in one process
 }
@@ -101,6 +102,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 	}
 	for i := range cfg.managers {
 		f.start(fmt.Sprint("manager ", i))
+	}
+	if cfg.reads {
+		f.start("reader -http= -snapshot-messages 100")
 	}
 	if cfg.simulate {
 		f.start(fmt.Sprintf("node -simulate 0-%d", n-1))
@@ -259,6 +263,39 @@ func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
 	}
 	require.Equal(f, len(jobs)+1, n, "jobs in the log")
 	f.seen(jobs)
+	if len(f.names("reader")) > 0 {
+		f.served(ctx, m, logs)
+	}
+}
+
+// served looks at what a reader serves: all jobs of the Manager that are over, and no others, with
+// what the log has of them, if it has them whole.
+func (f *fleet) served(ctx context.Context, m *joblife.Manager, logs map[jobid.ID]string) {
+	var list []wire.JobInfo
+	require.Eventually(f, func() (same bool) {
+		var err error
+		list, err = f.History(ctx, wire.Request{Limit: 1000})
+		return err == nil && len(list) == m.Stats().States[jobstate.StateInactive]
+	}, 40*time.Second, 100*time.Millisecond, "the reader has not all jobs, or more")
+	for _, listed := range list {
+		v, ok := m.Job(listed.ID)
+		require.True(f, ok)
+		one, err := f.Archived(ctx, listed.ID)
+		require.NoError(f, err)
+		if log, ok := logs[listed.ID]; ok {
+			require.Equal(f, log, one.Eventlog)
+		}
+		job, err := jobstate.Replay(listed.ID, []byte(one.Eventlog))
+		require.NoError(f, err)
+		one.Eventlog = ""
+		require.Equal(f, listed, one)
+		want := wire.Describe(job, nil, nil)
+		want.Ranks, want.NNodes, want.NCores, want.Name = one.Ranks, one.NNodes, one.NCores, one.Name // which the log has not
+		require.Equal(f, want, one)
+		short := wire.Describe(v.Job(), nil, nil)
+		require.Equal(f, short, wire.JobInfo{ID: one.ID, UserID: one.UserID, State: one.State, Result: one.Result, Urgency: short.Urgency,
+			Started: one.Started, Submit: short.Submit, Run: short.Run, Cleanup: short.Cleanup, Inactive: one.Inactive, Status: short.Status}, "what the Manager keeps")
+	}
 }
 
 // read restores a Manager from what is stored, and returns the logs of jobs as far as they are
@@ -380,7 +417,7 @@ func rounds() int {
 
 // Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
 func TestNothingIsLostByKill9(t *testing.T) {
-	kill9(t, fleetConfig{nodes: 6, managers: 3}, 100*time.Millisecond)
+	kill9(t, fleetConfig{nodes: 6, managers: 3, reads: true}, 100*time.Millisecond)
 }
 
 // So it is with the records in a file, and one manager.
@@ -396,7 +433,7 @@ func TestNothingIsLostByKill9OfThreeServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an election of the servers takes up to 9 seconds")
 	}
-	kill9(t, fleetConfig{nodes: 4, managers: 2, servers: 3}, 2*time.Second)
+	kill9(t, fleetConfig{nodes: 4, managers: 2, servers: 3, reads: true}, 2*time.Second)
 }
 
 func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
@@ -417,8 +454,18 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 						return
 					case <-time.After(pause + rand.N(10*pause)):
 					}
-					names := f.names([]string{"manager", "manager", "node", "node", "nats"}[r.IntN(5)])
-					f.signal(names[r.IntN(len(names))], syscall.SIGKILL)
+					names := f.names([]string{"manager", "manager", "node", "node", "nats", "reader"}[r.IntN(6)])
+					if len(names) == 0 {
+						continue
+					}
+					name := names[r.IntN(len(names))]
+					if strings.HasPrefix(name, "reader") && r.IntN(2) == 0 {
+						f.signal(name, syscall.SIGSTOP)
+						time.Sleep(rand.N(10 * pause))
+						f.signal(name, syscall.SIGCONT)
+					} else {
+						f.signal(name, syscall.SIGKILL)
+					}
 					kills++
 				}
 			}()
