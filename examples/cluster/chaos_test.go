@@ -56,6 +56,7 @@ type fleetConfig struct {
 	reads           bool   // there is a reader, which makes snapshots often
 	store           string // as of the command up
 	simulate        bool   // nodes run nothing, in one process
+	prepare         func(dir string)
 }
 
 // freeURLs returns addresses that nobody has.
@@ -94,6 +95,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 		}
 	}
 	require.NoError(t, (&program{file: f.file, dir: dir}).make(nil))
+	if cfg.prepare != nil {
+		cfg.prepare(dir)
+	}
 	for _, s := range f.file.Servers {
 		f.start("nats " + s.Name)
 	}

@@ -42,12 +42,11 @@ func up(p *program) func(context.Context) error {
 			return err
 		}
 		all, ctx := errgroup.WithContext(ctx)
-		s, err := engine.Serve(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, p.keys())
+		stop, err := engine.Keep(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, p.keys(), p.log)
 		if err != nil {
 			return err
 		}
-		defer s.WaitForShutdown()
-		defer s.Shutdown()
+		defer stop()
 		p.metrics = metrics.New()
 		managers := []string{"manager-1", "manager-2"}
 		if p.Store != "" {
@@ -177,14 +176,12 @@ func serveNATS(p *program) func(context.Context) error {
 				}
 			}
 		}
-		s, err := engine.Serve(cfg, p.keys())
-		if err != nil {
-			return err
+		stop, err := engine.Keep(cfg, p.keys(), p.log)
+		if err == nil {
+			<-ctx.Done()
+			stop()
 		}
-		<-ctx.Done()
-		s.Shutdown()
-		s.WaitForShutdown()
-		return nil
+		return err
 	}
 }
 
