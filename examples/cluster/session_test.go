@@ -223,11 +223,11 @@ func TestANodeRemembersItsEpoch(t *testing.T) {
 		m.hears(func(u wire.Up) bool { return u.Hello && u.Epoch == epochs[len(epochs)-1] })
 		return log.String()
 	}
-	const late = `msg="order of an earlier epoch" epoch=4 active=5`
+	const late = `earlier epoch: 4, and 5 is active`
 	require.NotContains(t, life(5), late)
 	require.Contains(t, life(4, 5), late)
-	require.NotContains(t, life(1<<64-1), "epoch=1844")
-	require.Contains(t, life(5, 1<<64-1), "epoch=5 active=1844")
+	require.NotContains(t, life(1<<64-1), "epoch: 1844")
+	require.Contains(t, life(5, 1<<64-1), "epoch: 5, and 1844")
 }
 
 // A node that restarts comes back to the manager that it knows already.

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -49,18 +48,13 @@ type manager struct {
 
 // A link is the session of a node.
 type link struct {
-	node    string // the Up.Node that has the rank, until it is down
-	ask     string // that the next hello has to answer; "": the manager has not asked
-	greets  string // the session whose hello comes
-	parts   int    // of it, which are all in tasks
-	tasks   []exec.TaskStatus
-	session string
-	exec    exec.Session
-	in, out uint64 // the last Up and Do
-	before  uint64 // out at the beat before
-	heard   time.Time
-	up      bool
-	orders  []wire.Order // for the next Do
+	node string // the Up.Node that has the rank, until it is down
+	wire.Link
+	tasks  []exec.TaskStatus // of a hello that is not complete
+	exec   exec.Session
+	heard  time.Time
+	up     bool
+	orders []wire.Order // for the next Do
 }
 
 // command sends a command to its nodes, with the next flush.
@@ -76,7 +70,7 @@ func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 		}
 	}
 	for rank := range cmd.Ranks.All() {
-		if l := a.links[rank]; l != nil && l.session != "" {
+		if l := a.links[rank]; l != nil && l.Session != "" {
 			if l.orders = append(l.orders, o); len(l.orders) == 1 {
 				a.sends = append(a.sends, rank)
 			}
@@ -93,8 +87,9 @@ func (a *manager) flush() {
 	for _, rank := range a.sends {
 		l := a.links[rank]
 		for orders := range slices.Chunk(l.orders, maxOrders) {
-			l.out++
-			a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: orders})
+			d := wire.Do{Orders: orders}
+			l.Says(&d)
+			a.do(rank, d)
 		}
 		l.orders = nil
 	}
@@ -141,44 +136,31 @@ func (a *manager) up(msg *nats.Msg) {
 			return
 		}
 		l.node = u.Node
-		switch {
-		case u.Epoch == a.epoch && u.Hello && u.Session != "" && l.ask != "" && u.Answer == l.ask && u.Parts <= wire.MaxParts:
-			if u.Session != l.greets {
-				l.greets, l.parts, l.tasks = u.Session, 0, nil
-			}
-			l.parts, l.tasks = l.parts+1, append(l.tasks, u.Tasks...)
-			if l.parts < u.Parts {
-				break
-			}
-			tasks := l.tasks
-			l.ask, l.greets, l.tasks = "", "", nil
-			if l.exec, err = x.Hello(rank, tasks); err != nil {
-				break
-			}
-			l.session, l.in, l.out, l.before = u.Session, u.Seq, 0, 0
-		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in && len(u.Tasks) == 0:
-			if u.Got < l.before {
-				a.lose(x, rank, l, "it missed an order")
-				if a.Metrics != nil {
-					a.Metrics.Missed(rank)
-				}
-			}
-			l.before = l.out
-		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in+1 && len(u.Tasks) > 0:
-			l.in++
+		if l.First(&u) {
+			l.tasks = nil
+		}
+		said, err := l.Up(a.epoch, &u)
+		switch said {
+		case wire.SaidPart:
+			l.tasks = append(l.tasks, u.Tasks...)
+		case wire.SaidHello:
+			l.exec, err = x.Hello(rank, append(l.tasks, u.Tasks...))
+			l.tasks = nil
+		case wire.SaidNews:
 			for _, st := range u.Tasks {
 				if err = x.Update(l.exec, st); err != nil {
 					break
 				}
 			}
-		default:
-			a.lose(x, rank, l, "")
+		}
+		if errors.Is(err, wire.ErrMissed) && a.Metrics != nil {
+			a.Metrics.Missed(rank)
 		}
 		if err != nil {
-			a.lose(x, rank, l, err.Error())
+			a.lose(x, rank, l, err)
 			return
 		}
-		if l.heard = time.Now(); l.session != "" && !l.up {
+		if l.heard = time.Now(); l.Session != "" && !l.up {
 			l.up, came = true, true
 		}
 	})
@@ -188,16 +170,13 @@ func (a *manager) up(msg *nats.Msg) {
 }
 
 // lose ends the session of a node, and asks for another.
-func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why string) {
-	if why != "" {
+func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why error) {
+	if !errors.Is(why, wire.ErrOrder) {
 		a.Log.Warn("session of a node", "rank", rank, "why", why)
 	}
 	x.Close(l.exec)
-	l.session, l.exec = "", exec.Session{}
-	if l.ask == "" { // else the answer may be on its way
-		l.ask = rand.Text()
-	}
-	a.do(rank, wire.Do{Hello: true, Ask: l.ask})
+	l.exec = exec.Session{}
+	a.do(rank, l.Ask())
 }
 
 // beat says that this manager is active, and looks for nodes that say nothing, until ctx ends.

@@ -51,6 +51,7 @@ func lock(dir string) (l *folder, err error) {
 
 // begin notes an epoch, durably. It writes in place, which takes no room on a full disk.
 func (l *folder) begin(epoch uint64) error {
+	l.epoch = epoch
 	_, err := l.WriteAt(fmt.Appendf(nil, "%s\n%020d\n", l.id, epoch), 0)
 	return cmp.Or(err, l.Sync())
 }

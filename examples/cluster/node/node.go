@@ -11,7 +11,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,13 +64,8 @@ type node struct {
 	wake   chan struct{} // there is something to do
 	news   chan struct{} // there is something to say
 
-	mu      sync.Mutex
-	epoch   uint64
-	session string       // "": there is none
-	hello   bool         // begin another
-	ask     string       // of the manager, for the hello
-	got     uint64       // the last Do of the session
-	sent    uint64       // the last Up of the session
+	mu sync.Mutex
+	wire.Peer
 	orders  []wire.Order // of the session, that wait
 	changed []exec.Task  // since the last Up
 	jobs    map[jobid.ID]*wire.Job
@@ -86,7 +80,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 		defer l.Close()
-		n.folder, n.epoch = l, l.epoch
+		n.folder, n.Epoch = l, l.epoch
 	}
 	if err := n.open(); err != nil {
 		return err
@@ -135,7 +129,7 @@ func Run(ctx context.Context, cfg Config) error {
 			n.clean()
 		case <-tick.C:
 			n.mu.Lock()
-			if n.session != "" {
+			if n.Open() {
 				n.up(wire.Up{})
 			}
 			n.mu.Unlock()
@@ -161,7 +155,7 @@ func (n *node) open() error {
 
 // up sends an Up of the session.
 func (n *node) up(u wire.Up) {
-	if u.Epoch, u.Session, u.Seq, u.Got = n.epoch, n.session, n.sent, n.got; n.folder != nil {
+	if n.Says(&u); n.folder != nil {
 		u.Node = n.folder.id
 	}
 	text, err := json.Marshal(u)
@@ -179,16 +173,17 @@ func (n *node) up(u wire.Up) {
 // begin begins a session: orders of the one before that wait are void, since the hello has what
 // the manager has to know to repeat them.
 func (n *node) begin() {
-	n.session, n.hello, n.got, n.sent, n.orders = rand.Text(), false, 0, 0, nil
+	u := n.Begin()
+	n.orders = nil
 	parts := split(n.runner.List(), int(n.Engine.MaxPayload())/2)
 	if len(parts) > wire.MaxParts {
 		n.Log.Error("there are too many tasks for a hello: remove records of tasks while this node is down", "messages", len(parts), "allowed", wire.MaxParts)
 		return
 	}
 	for _, part := range parts {
-		n.up(wire.Up{Hello: true, Answer: n.ask, Parts: len(parts), Tasks: part})
+		u.Parts, u.Tasks = len(parts), part
+		n.up(u)
 	}
-	n.ask = ""
 }
 
 // split splits tasks into parts of not much more than size bytes of JSON. There is one at least.
@@ -204,17 +199,17 @@ func split(tasks []exec.TaskStatus, size int) (parts [][]exec.TaskStatus) {
 	return append(parts, tasks[from:])
 }
 
-// restart has another session begin, of an epoch that is not before the last, when the order that
-// goes on is done. A later life of the node ignores earlier epochs too.
-func (n *node) restart(epoch uint64) {
-	if epoch > n.epoch && n.folder != nil {
-		if err := n.folder.begin(epoch); err != nil {
+// heard follows what was heard: perhaps another session begins, when the order that goes on is
+// done. A later life of the node ignores earlier epochs too.
+func (n *node) heard() {
+	if n.folder != nil && n.Epoch > n.folder.epoch {
+		if err := n.folder.begin(n.Epoch); err != nil {
 			n.Log.Error("the epoch is forgotten when this process ends", "error", err)
 		}
 	}
-	n.epoch = epoch
-	n.session, n.hello = "", true
-	signal(n.wake)
+	if n.Greet {
+		signal(n.wake)
+	}
 }
 
 func signal(c chan struct{}) {
@@ -242,8 +237,7 @@ func (n *node) say() {
 			u.Tasks = append(u.Tasks, st)
 		}
 	}
-	if n.changed = n.changed[:0]; n.session != "" && len(u.Tasks) > 0 {
-		n.sent++
+	if n.changed = n.changed[:0]; n.Open() && len(u.Tasks) > 0 {
 		n.up(u)
 	}
 }
@@ -256,9 +250,8 @@ func (n *node) beat(m *nats.Msg) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if b.Epoch > n.epoch || b.Epoch == n.epoch && n.session == "" && !n.hello {
-		n.restart(b.Epoch)
-	}
+	n.Beat(b)
+	n.heard()
 }
 
 func (n *node) do(m *nats.Msg) {
@@ -269,20 +262,18 @@ func (n *node) do(m *nats.Msg) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case d.Epoch < n.epoch:
-		n.Log.Warn("order of an earlier epoch", "epoch", d.Epoch, "active", n.epoch)
-	case d.Epoch > n.epoch || d.Hello:
-		n.ask = d.Ask
-		n.restart(d.Epoch)
-	case d.Session != n.session: // of the one before
-	case d.Seq != n.got+1 || len(n.orders) > maxOrders:
-		n.Log.Warn("missed an order", "got", n.got, "next", d.Seq, "waiting", len(n.orders))
-		n.restart(n.epoch)
-	default:
-		n.got, n.orders = d.Seq, append(n.orders, d.Orders...)
+	next, err := n.Do(&d)
+	if next && len(n.orders) > maxOrders {
+		n.Restart()
+		err = errors.New("too many orders wait")
+	} else if next {
+		n.orders = append(n.orders, d.Orders...)
 		signal(n.wake)
 	}
+	if err != nil {
+		n.Log.Warn("session", "error", err)
+	}
+	n.heard()
 }
 
 const maxOrders = 1 << 16
@@ -297,7 +288,7 @@ func (n *node) obey(ctx context.Context) {
 		}
 		for {
 			n.mu.Lock()
-			if n.hello {
+			if n.Greet {
 				n.begin()
 			}
 			if len(n.orders) == 0 || ctx.Err() != nil {
