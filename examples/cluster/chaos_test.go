@@ -53,6 +53,7 @@ type fleet struct {
 type fleetConfig struct {
 	nodes, managers int
 	servers         int    // of a cluster; 0: one that is alone
+	schedulers      int    // of processes of their own; 0: the managers schedule
 	reads           bool   // there is a reader, which makes snapshots often
 	store           string // as of the command up
 	simulate        bool   // nodes run nothing, in one process
@@ -84,6 +85,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 			f.file.URL += strings.Repeat(",", min(i, 1)) + url[1+i]
 		}
 	}
+	if cfg.schedulers > 0 {
+		f.file.Sched = remote
+	}
 	var err error
 	f.file.R, err = alike(n, 1)
 	require.NoError(t, err)
@@ -106,6 +110,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 	}
 	for i := range cfg.managers {
 		f.start(fmt.Sprint("manager ", i))
+	}
+	for i := range cfg.schedulers {
+		f.start(fmt.Sprint("sched ", i))
 	}
 	if cfg.reads {
 		f.start("reader -http= -snapshot-messages 100")
@@ -150,12 +157,12 @@ func (f *fleet) action(what, seconds string) []string {
 }
 
 // start starts a process by its name: the arguments, of which a last number only tells managers
-// apart.
+// and schedulers apart.
 func (f *fleet) start(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	args := strings.Fields(name)
-	if args[0] == "manager" && len(args) == 2 {
+	if (args[0] == "manager" || args[0] == "sched") && len(args) == 2 {
 		args = args[:1]
 	}
 	out, err := os.OpenFile(filepath.Join(f.dir, strings.NewReplacer(" ", "-", "/", "-").Replace(name)+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -424,6 +431,11 @@ func TestNothingIsLostByKill9(t *testing.T) {
 	kill9(t, fleetConfig{nodes: 6, managers: 3, reads: true}, 100*time.Millisecond)
 }
 
+// So it is with schedulers in processes of their own.
+func TestNothingIsLostByKill9WithASchedulerApart(t *testing.T) {
+	kill9(t, fleetConfig{nodes: 4, managers: 2, schedulers: 2}, 100*time.Millisecond)
+}
+
 // So it is with the records in a file, and one manager.
 func TestNothingIsLostByKill9WithAFile(t *testing.T) {
 	if testing.Short() {
@@ -458,12 +470,12 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 						return
 					case <-time.After(pause + rand.N(10*pause)):
 					}
-					names := f.names([]string{"manager", "manager", "node", "node", "nats", "reader"}[r.IntN(6)])
+					names := f.names([]string{"manager", "manager", "node", "node", "nats", "reader", "sched"}[r.IntN(7)])
 					if len(names) == 0 {
 						continue
 					}
 					name := names[r.IntN(len(names))]
-					if strings.HasPrefix(name, "reader") && r.IntN(2) == 0 {
+					if (strings.HasPrefix(name, "reader") || strings.HasPrefix(name, "sched")) && r.IntN(2) == 0 {
 						f.signal(name, syscall.SIGSTOP)
 						time.Sleep(rand.N(10 * pause))
 						f.signal(name, syscall.SIGCONT)

@@ -25,6 +25,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/manager"
 	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/node"
+	"github.com/joblife/joblife/examples/cluster/schedule"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -58,6 +59,9 @@ func up(p *program) func(context.Context) error {
 		for rank := range p.R.Ranks().All() {
 			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, node.Config{Rank: rank}) })
 		}
+		if p.Sched == remote {
+			all.Go(func() error { return p.as("sched").schedule(ctx) })
+		}
 		if p.Store == "" {
 			all.Go(func() error { return read(ctx, p.as("reader")) })
 		}
@@ -75,6 +79,7 @@ func (p *program) instance() func() error {
 	n := p.Int("nodes", 8, "how many nodes there are")
 	cores := p.Int("cores", 2, "how many cores each node has")
 	store := p.String("store", "", "bbolt:FILE keeps the records in a file, with one manager; empty: in JetStream")
+	scheduler := p.String("sched", "", "remote: processes of cluster sched schedule; empty: the active manager does")
 	hosts := p.String("hosts", "", "the names and addresses of servers, with commas, for their certificate; empty: this machine")
 	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
 	return func() (err error) {
@@ -86,7 +91,10 @@ func (p *program) instance() func() error {
 		if p.R, err = alike(*n, *cores); err != nil {
 			return err
 		}
-		p.Instance, p.Owner, p.Store = "main", uint32(os.Getuid()), *store
+		if *scheduler != "" && *scheduler != remote {
+			return fmt.Errorf("the scheduler %q is not known: %s is, and none for that of the manager", *scheduler, remote)
+		}
+		p.Instance, p.Owner, p.Store, p.Sched = "main", uint32(os.Getuid()), *store, *scheduler
 		if p.URL == "" {
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -200,7 +208,7 @@ func runManager(p *program) func(context.Context) error {
 
 func (p *program) manager(ctx context.Context) (err error) {
 	cfg := manager.Config{
-		Manager: p.config(), Policy: sched.EASY{}, Nodes: p.R, Log: p.log,
+		Manager: p.config(), Policy: sched.EASY{}, Remote: p.Sched == remote, Nodes: p.R, Log: p.log,
 		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
 	}
 	at := engine.Config{Replicas: p.Replicas}
@@ -240,6 +248,27 @@ func (p *program) connect(ctx context.Context, id auth.ID, open func(context.Con
 		return nil, nil, nil, err
 	}
 	return e, users, func() { users.Close(); e.Close() }, nil
+}
+
+// remote is where the scheduler is if it is not in the managers.
+const remote = "remote"
+
+func runSched(p *program) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if p.Sched != remote {
+			return fmt.Errorf("%s has no \"sched\": %q: the active manager schedules", p.path(), remote)
+		}
+		return p.schedule(ctx)
+	}
+}
+
+func (p *program) schedule(ctx context.Context) error {
+	e, _, end, err := p.connect(ctx, auth.Sched(), engine.Open, engine.Config{Plain: true})
+	if err != nil {
+		return err
+	}
+	defer end()
+	return schedule.Run(ctx, schedule.Config{Engine: e, Sched: sched.Config{Policy: sched.EASY{}, Annotate: true}, Log: p.log})
 }
 
 func runNode(p *program) func(context.Context) error {

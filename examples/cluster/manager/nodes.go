@@ -33,7 +33,8 @@ type manager struct {
 	last  func() uint64 // the last message of the log
 	end   func(error)
 	nodes nodes.Nodes // whose Do guards links
-	sched *scheduler
+	sched *scheduler  // nil: remote is there
+	other *remote     // nil: sched is there
 	ended *recent
 	links map[uint32]*link
 	sends []uint32 // ranks whose links have orders
@@ -98,22 +99,26 @@ func (a *manager) flush() {
 
 // do sends a Do. The node sees a gap if it does not arrive. A manager that was stopped may have
 // lost the lease without knowing it, and a node that has restarted knows no later epoch.
-func (a *manager) do(rank uint32, d wire.Do) {
+func (a *manager) do(to any, d wire.Do) {
 	if a.held != nil && !a.held.Fresh() {
 		return
 	}
 	d.Epoch = a.epoch
 	text, err := json.Marshal(d)
 	if err == nil {
-		err = a.Engine.Publish(a.Engine.Subject("do", rank), text)
+		err = a.Engine.Publish(a.Engine.Subject("do", to), text)
 	}
 	if err != nil {
-		a.Log.Warn("order not sent", "rank", rank, "error", err)
+		a.Log.Warn("order not sent", "to", to, "error", err)
 	}
 }
 
 // up takes what a node says. The subject says which node it is.
 func (a *manager) up(msg *nats.Msg) {
+	if a.other != nil && strings.HasSuffix(msg.Subject, ".sched") {
+		a.other.up(msg)
+		return
+	}
 	n, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 32)
 	var u wire.Up
 	if err == nil {
@@ -234,6 +239,10 @@ func (a *manager) refresh() {
 		a.mu.Lock()
 		out := idset.Union(a.out, a.drain.ranks())
 		a.mu.Unlock()
+		if a.other != nil {
+			a.other.changed(out)
+			return nil
+		}
 		down := a.sched.Pool().Down().Ranks()
 		change := pool.Change{Up: idset.Difference(down, out), Down: idset.Difference(out, down)}
 		if err := a.sched.Acquire(pool.Acquire{Change: change}); err != nil {
@@ -251,6 +260,9 @@ func (a *manager) acquire() error {
 	return a.sched.Scheduler.Acquire(pool.Acquire{Resources: a.Nodes})
 }
 
+// actionFailed is why a node is drained that nobody has drained.
+const actionFailed = "a prolog, an epilog or housekeeping failed"
+
 // A scheduler keeps drains over the end of this manager, before the Manager frees the nodes.
 type scheduler struct {
 	*sched.Scheduler
@@ -259,7 +271,7 @@ type scheduler struct {
 
 // Drain notes a drain before the scheduler does: an action failed there.
 func (s *scheduler) Drain(set *idset.Set) error {
-	if err := s.a.drained(set, "a prolog, an epilog or housekeeping failed", s.a.Manager.Owner); err != nil {
+	if err := s.a.drained(set, actionFailed, s.a.Manager.Owner); err != nil {
 		return err
 	}
 	return s.Scheduler.Drain(set)
