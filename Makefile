@@ -160,7 +160,7 @@ peers:
 	cd examples/peers && go vet . && $(STATICCHECK) -checks='$(STATICCHECKS)' . && go test -count=1 .
 
 # A cluster whose processes are killed once; cluster-soak kills them for ROUNDS rounds, and
-# kills servers, cuts the network and fills the log too.
+# kills servers, cuts the network, and fills the log and a disk too.
 ROUNDS ?= 50
 .PHONY: cluster cluster-soak
 cluster:

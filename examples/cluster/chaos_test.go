@@ -53,8 +53,11 @@ type fleet struct {
 type fleetConfig struct {
 	nodes, managers int
 	servers         int    // of a cluster; 0: one that is alone
+	schedulers      int    // of processes of their own; 0: the managers schedule
+	reads           bool   // there is a reader, which makes snapshots often
 	store           string // as of the command up
 	simulate        bool   // nodes run nothing, in one process
+	prepare         func(dir string)
 }
 
 // freeURLs returns addresses that nobody has.
@@ -82,6 +85,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 			f.file.URL += strings.Repeat(",", min(i, 1)) + url[1+i]
 		}
 	}
+	if cfg.schedulers > 0 {
+		f.file.Sched = remote
+	}
 	var err error
 	f.file.R, err = alike(n, 1)
 	require.NoError(t, err)
@@ -93,6 +99,9 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 		}
 	}
 	require.NoError(t, (&program{file: f.file, dir: dir}).make(nil))
+	if cfg.prepare != nil {
+		cfg.prepare(dir)
+	}
 	for _, s := range f.file.Servers {
 		f.start("nats " + s.Name)
 	}
@@ -101,6 +110,12 @@ func launch(t testing.TB, cfg fleetConfig) *fleet {
 	}
 	for i := range cfg.managers {
 		f.start(fmt.Sprint("manager ", i))
+	}
+	for i := range cfg.schedulers {
+		f.start(fmt.Sprint("sched ", i))
+	}
+	if cfg.reads {
+		f.start("reader -http= -snapshot-messages 100")
 	}
 	if cfg.simulate {
 		f.start(fmt.Sprintf("node -simulate 0-%d", n-1))
@@ -142,12 +157,12 @@ func (f *fleet) action(what, seconds string) []string {
 }
 
 // start starts a process by its name: the arguments, of which a last number only tells managers
-// apart.
+// and schedulers apart.
 func (f *fleet) start(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	args := strings.Fields(name)
-	if args[0] == "manager" && len(args) == 2 {
+	if (args[0] == "manager" || args[0] == "sched") && len(args) == 2 {
 		args = args[:1]
 	}
 	out, err := os.OpenFile(filepath.Join(f.dir, strings.NewReplacer(" ", "-", "/", "-").Replace(name)+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -259,6 +274,39 @@ func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
 	}
 	require.Equal(f, len(jobs)+1, n, "jobs in the log")
 	f.seen(jobs)
+	if len(f.names("reader")) > 0 {
+		f.served(ctx, m, logs)
+	}
+}
+
+// served looks at what a reader serves: all jobs of the Manager that are over, and no others, with
+// what the log has of them, if it has them whole.
+func (f *fleet) served(ctx context.Context, m *joblife.Manager, logs map[jobid.ID]string) {
+	var list []wire.JobInfo
+	require.Eventually(f, func() (same bool) {
+		var err error
+		list, err = f.History(ctx, wire.Request{Limit: 1000})
+		return err == nil && len(list) == m.Stats().States[jobstate.StateInactive]
+	}, 40*time.Second, 100*time.Millisecond, "the reader has not all jobs, or more")
+	for _, listed := range list {
+		v, ok := m.Job(listed.ID)
+		require.True(f, ok)
+		one, err := f.Archived(ctx, listed.ID)
+		require.NoError(f, err)
+		if log, ok := logs[listed.ID]; ok {
+			require.Equal(f, log, one.Eventlog)
+		}
+		job, err := jobstate.Replay(listed.ID, []byte(one.Eventlog))
+		require.NoError(f, err)
+		one.Eventlog = ""
+		require.Equal(f, listed, one)
+		want := wire.Describe(job, nil, nil)
+		want.Ranks, want.NNodes, want.NCores, want.Name = one.Ranks, one.NNodes, one.NCores, one.Name // which the log has not
+		require.Equal(f, want, one)
+		short := wire.Describe(v.Job(), nil, nil)
+		require.Equal(f, short, wire.JobInfo{ID: one.ID, UserID: one.UserID, State: one.State, Result: one.Result, Urgency: short.Urgency,
+			Started: one.Started, Submit: short.Submit, Run: short.Run, Cleanup: short.Cleanup, Inactive: one.Inactive, Status: short.Status}, "what the Manager keeps")
+	}
 }
 
 // read restores a Manager from what is stored, and returns the logs of jobs as far as they are
@@ -380,7 +428,12 @@ func rounds() int {
 
 // Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
 func TestNothingIsLostByKill9(t *testing.T) {
-	kill9(t, fleetConfig{nodes: 6, managers: 3}, 100*time.Millisecond)
+	kill9(t, fleetConfig{nodes: 6, managers: 3, reads: true}, 100*time.Millisecond)
+}
+
+// So it is with schedulers in processes of their own.
+func TestNothingIsLostByKill9WithASchedulerApart(t *testing.T) {
+	kill9(t, fleetConfig{nodes: 4, managers: 2, schedulers: 2}, 100*time.Millisecond)
 }
 
 // So it is with the records in a file, and one manager.
@@ -396,7 +449,7 @@ func TestNothingIsLostByKill9OfThreeServers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("an election of the servers takes up to 9 seconds")
 	}
-	kill9(t, fleetConfig{nodes: 4, managers: 2, servers: 3}, 2*time.Second)
+	kill9(t, fleetConfig{nodes: 4, managers: 2, servers: 3, reads: true}, 2*time.Second)
 }
 
 func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
@@ -417,8 +470,18 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 						return
 					case <-time.After(pause + rand.N(10*pause)):
 					}
-					names := f.names([]string{"manager", "manager", "node", "node", "nats"}[r.IntN(5)])
-					f.signal(names[r.IntN(len(names))], syscall.SIGKILL)
+					names := f.names([]string{"manager", "manager", "node", "node", "nats", "reader", "sched"}[r.IntN(7)])
+					if len(names) == 0 {
+						continue
+					}
+					name := names[r.IntN(len(names))]
+					if (strings.HasPrefix(name, "reader") || strings.HasPrefix(name, "sched")) && r.IntN(2) == 0 {
+						f.signal(name, syscall.SIGSTOP)
+						time.Sleep(rand.N(10 * pause))
+						f.signal(name, syscall.SIGCONT)
+					} else {
+						f.signal(name, syscall.SIGKILL)
+					}
 					kills++
 				}
 			}()
@@ -460,8 +523,8 @@ func TestAStoppedManagerDoesNoHarm(t *testing.T) {
 	f.check(ctx, jobs)
 }
 
-// A manager that goes on after another one began orders nothing, not even to a node that knows
-// no later epoch: it has forgotten it in a restart.
+// A manager that goes on after another one began orders nothing, not even to a node that knows no
+// later epoch: it is another machine.
 func TestAStoppedManagerOrdersNothing(t *testing.T) {
 	t.Parallel()
 	f := launch(t, fleetConfig{nodes: 1, managers: 2})

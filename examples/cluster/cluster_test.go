@@ -46,6 +46,7 @@ type world struct {
 	n   uint32
 	*client.Client
 	names   int
+	remote  bool // the scheduler is not in the managers
 	metrics *metrics.Set
 }
 
@@ -99,7 +100,7 @@ func (w *world) manager() func() {
 	return w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
 		nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, w.n-1), Children: map[string]*idset.Set{"core": idset.Range(0, 1)}}}})
 		require.NoError(w, err)
-		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log, Metrics: w.metrics.Manager(e.Name()),
+		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Remote: w.remote, Nodes: nodes, Log: log, Metrics: w.metrics.Manager(e.Name()),
 			NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} }})
 	})
 }

@@ -50,6 +50,7 @@ type file struct {
 	R        *rset.R        `json:"R"` // the inventory
 	Actions  perilog.Config `json:"actions"`
 	Store    string         `json:"store,omitempty"` // "bbolt:FILE": the records are there, and not in JetStream
+	Sched    string         `json:"sched,omitempty"` // "remote": processes of "cluster sched" schedule, and no manager
 	// Servers, if there are any, make a cluster, in which each stream has Replicas.
 	Servers  []engine.Server `json:"servers,omitempty"`
 	Replicas int             `json:"replicas,omitempty"`
@@ -83,6 +84,7 @@ func init() {
 		"nats":       {"[NAME]", "run a server: the one of the instance, or one of several", serveNATS},
 		"manager":    {"", "run a manager: active, or standing by", runManager},
 		"node":       {"RANKS", "run a node, or several", runNode},
+		"sched":      {"", "run a scheduler apart from the managers: of an instance of -sched remote", runSched},
 		"reader":     {"", "run a reader: archive, snapshots, history, web page and metrics", runReader},
 		"submit":     {"COMMAND...", "submit a job, and print its id", submit},
 		"run":        {"COMMAND...", "run a job, with its output and exit status", run},

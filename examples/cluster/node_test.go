@@ -43,7 +43,31 @@ func TestANodeRunsOnce(t *testing.T) {
 	require.NoError(t, again())
 }
 
-// for ever.
+// What a job writes beyond the limit of its node is dropped, and its last line says so.
+func TestTheOutputOfAJobIsLimited(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	w.start("node", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+		return node.Run(ctx, node.Config{Engine: e, Dir: filepath.Join(w.dir, "node-0"), Log: log, MaxOutput: 100_000})
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	const all, note = "head -c 50000 /dev/zero; head -c 50000 /dev/zero >&2; ", "\njoblife: the rest of the output is dropped: it is limited to 100000 bytes\n"
+	for command, want := range map[string]string{all + "exit 3": "", all + "yes | head -c 10000000; exit 3": note} {
+		id := w.submit(ctx, "", 1, command)
+		var out strings.Builder
+		_, err := w.Started(ctx, id)
+		require.NoError(t, err)
+		require.NoError(t, w.Client.Output(ctx, id, 0, true, &out))
+		require.Equal(t, strings.Repeat("\x00", 100_000)+want, out.String())
+		job, err := w.Wait(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, 3<<8, *job.Status)
+	}
+}
+
+// A job of which nothing can be noted fails, and does not wait for ever.
 func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()

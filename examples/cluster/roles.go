@@ -25,6 +25,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/manager"
 	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/node"
+	"github.com/joblife/joblife/examples/cluster/schedule"
 	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/sched"
@@ -43,12 +44,11 @@ func up(p *program) func(context.Context) error {
 			return err
 		}
 		all, ctx := errgroup.WithContext(ctx)
-		s, err := engine.Serve(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, p.keys())
+		stop, err := engine.Keep(engine.Server{URL: p.URL, Dir: filepath.Join(p.dir, "nats")}, p.keys(), p.log)
 		if err != nil {
 			return err
 		}
-		defer s.WaitForShutdown()
-		defer s.Shutdown()
+		defer stop()
 		p.metrics = metrics.New()
 		managers := []string{"manager-1", "manager-2"}
 		if p.Store != "" {
@@ -58,7 +58,10 @@ func up(p *program) func(context.Context) error {
 			all.Go(func() error { return p.as(name).manager(ctx) })
 		}
 		for rank := range p.R.Ranks().All() {
-			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, false) })
+			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, node.Config{Rank: rank}) })
+		}
+		if p.Sched == remote {
+			all.Go(func() error { return p.as("sched").schedule(ctx) })
 		}
 		if p.Store == "" {
 			all.Go(func() error { return read(ctx, p.as("reader")) })
@@ -77,6 +80,7 @@ func (p *program) instance() func() error {
 	n := p.Int("nodes", 8, "how many nodes there are")
 	cores := p.Int("cores", 2, "how many cores each node has")
 	store := p.String("store", "", "bbolt:FILE keeps the records in a file, with one manager; empty: in JetStream")
+	scheduler := p.String("sched", "", "remote: processes of cluster sched schedule; empty: the active manager does")
 	hosts := p.String("hosts", "", "the names and addresses of servers, with commas, for their certificate; empty: this machine")
 	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
 	return func() (err error) {
@@ -88,7 +92,10 @@ func (p *program) instance() func() error {
 		if p.R, err = alike(*n, *cores); err != nil {
 			return err
 		}
-		p.Instance, p.Owner, p.Store = "main", uint32(os.Getuid()), *store
+		if *scheduler != "" && *scheduler != remote {
+			return fmt.Errorf("the scheduler %q is not known: %s is, and none for that of the manager", *scheduler, remote)
+		}
+		p.Instance, p.Owner, p.Store, p.Sched = "main", uint32(os.Getuid()), *store, *scheduler
 		if p.URL == "" {
 			free, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
@@ -178,14 +185,12 @@ func serveNATS(p *program) func(context.Context) error {
 				}
 			}
 		}
-		s, err := engine.Serve(cfg, p.keys())
-		if err != nil {
-			return err
+		stop, err := engine.Keep(cfg, p.keys(), p.log)
+		if err == nil {
+			<-ctx.Done()
+			stop()
 		}
-		<-ctx.Done()
-		s.Shutdown()
-		s.WaitForShutdown()
-		return nil
+		return err
 	}
 }
 
@@ -204,7 +209,7 @@ func runManager(p *program) func(context.Context) error {
 
 func (p *program) manager(ctx context.Context) (err error) {
 	cfg := manager.Config{
-		Manager: p.config(), Policy: sched.EASY{}, Nodes: p.R, Log: p.log,
+		Manager: p.config(), Policy: sched.EASY{}, Remote: p.Sched == remote, Nodes: p.R, Log: p.log,
 		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
 	}
 	at := engine.Config{Replicas: p.Replicas}
@@ -246,8 +251,30 @@ func (p *program) connect(ctx context.Context, id auth.ID, open func(context.Con
 	return e, users, func() { users.Close(); e.Close() }, nil
 }
 
+// remote is where the scheduler is if it is not in the managers.
+const remote = "remote"
+
+func runSched(p *program) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if p.Sched != remote {
+			return fmt.Errorf("%s has no \"sched\": %q: the active manager schedules", p.path(), remote)
+		}
+		return p.schedule(ctx)
+	}
+}
+
+func (p *program) schedule(ctx context.Context) error {
+	e, _, end, err := p.connect(ctx, auth.Sched(), engine.Open, engine.Config{Plain: true})
+	if err != nil {
+		return err
+	}
+	defer end()
+	return schedule.Run(ctx, schedule.Config{Engine: e, Sched: sched.Config{Policy: sched.EASY{}, Annotate: true}, Log: p.log})
+}
+
 func runNode(p *program) func(context.Context) error {
 	simulate := p.Bool("simulate", false, "run nothing: each task succeeds at once")
+	output := p.Int64("output", node.DefaultOutput, "how many `bytes` of the output of a job are kept here; a line says that the rest was dropped")
 	return func(ctx context.Context) error {
 		set, err := p.ranks()
 		if err == nil && idset.Difference(set, p.R.Ranks()).Len() > 0 {
@@ -258,17 +285,20 @@ func runNode(p *program) func(context.Context) error {
 		}
 		all, ctx := errgroup.WithContext(ctx)
 		for rank := range set.All() {
-			all.Go(func() error { return p.as(fmt.Sprint("node-", rank)).node(ctx, rank, *simulate) })
+			all.Go(func() error {
+				return p.as(fmt.Sprint("node-", rank)).node(ctx, node.Config{Rank: rank, Simulate: *simulate, MaxOutput: *output})
+			})
 		}
 		return all.Wait()
 	}
 }
 
-func (p *program) node(ctx context.Context, rank uint32, simulate bool) error {
-	e, users, end, err := p.connect(ctx, auth.Node(rank), engine.Open, engine.Config{Plain: true})
+func (p *program) node(ctx context.Context, cfg node.Config) error {
+	e, users, end, err := p.connect(ctx, auth.Node(cfg.Rank), engine.Open, engine.Config{Plain: true})
 	if err != nil {
 		return err
 	}
 	defer end()
-	return node.Run(ctx, node.Config{Engine: e, Users: users, Rank: rank, Dir: filepath.Join(p.dir, fmt.Sprint("node-", rank)), Log: p.log, Simulate: simulate})
+	cfg.Engine, cfg.Users, cfg.Dir, cfg.Log = e, users, filepath.Join(p.dir, fmt.Sprint("node-", cfg.Rank)), p.log
+	return node.Run(ctx, cfg)
 }

@@ -3,18 +3,25 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/node"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
@@ -99,6 +106,42 @@ func TestAManagerSeesWhatItMissed(t *testing.T) {
 	})
 }
 
+// A node with more tasks than a message has room for says hello in parts.
+func TestALargeHelloArrives(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.start("node", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+		return node.Run(ctx, node.Config{Engine: e, Log: log, Simulate: true})
+	})
+	m := newPeer[wire.Up](w, "do.0", "up.0")
+	w.eventually(func() bool {
+		_, err := m.conn.Request(m.to, []byte(`{"hello":true}`), 10*time.Millisecond)
+		return !errors.Is(err, nats.ErrNoResponders)
+	}, "no node")
+	session, sent := m.hears(func(u wire.Up) bool { return u.Hello }).Session, uint64(0)
+	tasks := 0
+	for sent < 180 { // 11 MB
+		var orders []wire.Order
+		for range 16 {
+			tasks++
+			orders = append(orders, wire.Order{Kind: exec.CommandStart, Task: exec.Task{Job: jobid.ID(tasks), Attempt: 1,
+				Action: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: strings.Repeat("d", 4000)}}})
+		}
+		sent++
+		m.say(wire.Do{Session: session, Seq: sent, Orders: orders})
+	}
+	m.hears(func(u wire.Up) bool { return u.Session == session && u.Got == sent })
+	orders := newPeer[wire.Do](w, "", "do.0")
+	w.manager()
+	orders.hears(func(d wire.Do) bool { // for no job has them
+		for _, o := range d.Orders {
+			require.Equal(t, exec.CommandForget, o.Kind)
+			tasks--
+		}
+		return tasks == 0
+	})
+}
+
 // Two machines that were given one rank are not one node: the first has it until it is down.
 func TestASecondNodeOfARankIsIgnored(t *testing.T) {
 	t.Parallel()
@@ -158,6 +201,66 @@ func TestANodeSeesWhatItMissed(t *testing.T) {
 		}
 		return len(u.Tasks) > 0 && u.Tasks[0].State == exec.TaskReleased
 	})
+}
+
+// A node that restarts ignores a manager that was paused since before it heard of the next one.
+func TestANodeRemembersItsEpoch(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	m := newPeer[wire.Up](w, "do.0", "up.0")
+	life := func(epochs ...uint64) (said string) {
+		var log lockedText
+		defer w.start("node", func(ctx context.Context, e *engine.Engine, _ *slog.Logger) error {
+			return node.Run(ctx, node.Config{Engine: e, Dir: filepath.Join(w.dir, "node-0"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		})()
+		w.eventually(func() bool { // it listens
+			_, err := m.conn.Request(m.to, []byte(`{}`), 10*time.Millisecond)
+			return !errors.Is(err, nats.ErrNoResponders)
+		}, "no node")
+		for _, epoch := range epochs {
+			m.say(wire.Do{Epoch: epoch, Hello: true})
+		}
+		m.hears(func(u wire.Up) bool { return u.Hello && u.Epoch == epochs[len(epochs)-1] })
+		return log.String()
+	}
+	const late = `earlier epoch: 4, and 5 is active`
+	require.NotContains(t, life(5), late)
+	require.Contains(t, life(4, 5), late)
+	require.NotContains(t, life(1<<64-1), "epoch: 1844")
+	require.Contains(t, life(5, 1<<64-1), "epoch: 5, and 1844")
+}
+
+// A node that restarts comes back to the manager that it knows already.
+func TestANodeComesBackToItsManager(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+	defer cancel()
+	for range 2 {
+		stop := w.node(0)
+		_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+		require.NoError(t, err)
+		stop()
+	}
+}
+
+// A lockedText is a log.
+type lockedText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lockedText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lockedText) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }
 
 // An answer goes only to the inbox of the user of the subject, whatever the reply subject says.

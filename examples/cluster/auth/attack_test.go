@@ -40,8 +40,8 @@ func hears(at string, from ID, subject string) func(*cluster, *client) func() bo
 func asks(subject, text, want string) func(*cluster, *client) func() bool {
 	return func(_ *cluster, k *client) func() bool {
 		answers := k.NewInbox()
-		if k.id.role == roleNode {
-			answers = jl + "do." + k.id.name // a node has no inbox
+		if k.id.role == roleNode || k.id.role == roleSched {
+			answers = jl + "do." + k.id.name // it has no inbox
 		}
 		s := k.listen(answers)
 		k.target = subject
@@ -91,7 +91,7 @@ const (
 func attacks() []attack {
 	// What nobody may do but the manager.
 	var all []attack
-	for _, by := range []ID{User(1), Node(1), Reader()} {
+	for _, by := range []ID{User(1), Node(1), Reader(), Sched()} {
 		all = append(all, []attack{
 			{"append to the log", by, stores(jl+"log.rec", "", "JL_main")},
 			{"put a fence into the log", by, stores(jl+"log.fence", "", "JL_main")},
@@ -120,7 +120,7 @@ func attacks() []attack {
 		}...)
 	}
 	// What nobody may do.
-	for _, by := range []ID{User(1), Node(1), Reader(), Manager()} {
+	for _, by := range []ID{User(1), Node(1), Reader(), Sched(), Manager()} {
 		all = append(all, []attack{
 			{"delete the log", by, asks("$JS.API.STREAM.DELETE.JL_main", "", success)},
 			{"delete the bucket", by, asks("$JS.API.STREAM.DELETE.KV_JL_main", "", success)},
@@ -201,6 +201,21 @@ func attacks() []attack {
 			require.NoError(k.t, k.flush())
 			return got(victim)
 		}},
+
+		{"schedule", User(1), publishes(jl+"up.sched", Manager(), jl+"up.*")},
+		{"schedule", Node(1), publishes(jl+"up.sched", Manager(), jl+"up.*")},
+		{"schedule", Reader(), publishes(jl+"up.sched", Manager(), jl+"up.*")},
+		{"hear what is scheduled", User(1), hears(jl+"do.sched", Manager(), jl+"do.sched")},
+		{"hear what is scheduled", Node(1), hears(jl+"do.sched", Manager(), jl+"do.sched")},
+		{"hear what is scheduled", Reader(), hears(jl+"do.sched", Manager(), jl+"do.sched")},
+		{"answer a user", Sched(), publishes("_INBOX.10.x", User(10), "_INBOX.10.>")},
+		{"read the log", Sched(), asks("$JS.API.DIRECT.GET.JL_main", `{"seq":1}`, "record")},
+		{"consume the log", Sched(), consumes("JL_main", "_INBOX_sched.log")},
+		{"read the lease", Sched(), asks(getLease, "", "manager-a")},
+		{"read another's archive", Sched(), asks(getOther, "", "archive.10")},
+		{"write the archive", Sched(), stores(jl+"archive.1.f1", "", "JLARCHIVE_main")},
+		{"write a snapshot", Sched(), stores(jl+"snap.1", "", "JLSNAP_main")},
+		{"purge the log", Sched(), asks("$JS.API.STREAM.PURGE.JL_main", "", success)},
 
 		{"change the log's limits", Reader(), asks("$JS.API.STREAM.UPDATE.JL_main", `{"name":"JL_main","subjects":["jl.main.log.>"],"retention":"limits","storage":"file","max_msgs":1000,"num_replicas":1,"allow_direct":true}`, "max_msgs")},
 

@@ -17,7 +17,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/files"
 )
 
-// An ID is who connects: Manager, Reader, Node or User. The zero value is nobody, and is refused.
+// An ID is who connects: Manager, Reader, Sched, Node or User. The zero value is nobody, and is refused.
 type ID struct {
 	role role
 	name string // what the server puts for {{name()}} in the permissions
@@ -28,6 +28,7 @@ type role string
 const (
 	roleManager role = "manager"
 	roleReader  role = "reader"
+	roleSched   role = "sched"
 	roleNode    role = "node"
 	roleUser    role = "user"
 )
@@ -37,6 +38,9 @@ func Manager() ID { return ID{roleManager, string(roleManager)} }
 
 // Reader is every reader.
 func Reader() ID { return ID{roleReader, string(roleReader)} }
+
+// Sched is every scheduler.
+func Sched() ID { return ID{roleSched, string(roleSched)} }
 
 // Node is the node of a rank.
 func Node(rank uint32) ID { return ID{roleNode, strconv.FormatUint(uint64(rank), 10)} }
@@ -67,8 +71,8 @@ type Config struct {
 	Hosts    []string      // names and addresses of the servers; empty is localhost and 127.0.0.1
 }
 
-// Init makes the folder dir with all keys of an instance, and the credentials of the manager and
-// the reader. It fails with fs.ErrExist if dir exists, and leaves nothing if it fails.
+// Init makes the folder dir with all keys of an instance, and the credentials of the manager,
+// the reader and the scheduler. It fails with fs.ErrExist if dir exists, and leaves nothing if it fails.
 func Init(dir string, c Config) error {
 	if err := initDir(dir, c, permissions); err != nil {
 		return fmt.Errorf("auth: init %s: %w", dir, err)
@@ -101,7 +105,7 @@ func initDir(dir string, c Config, allow func(wire.Instance, role) jwt.UserPermi
 	if err := initTLS(tmp, c.Hosts); err != nil {
 		return err
 	}
-	for _, id := range []ID{Manager(), Reader()} {
+	for _, id := range []ID{Manager(), Reader(), Sched()} {
 		if err := add(tmp, id, 0); err != nil {
 			return err
 		}
@@ -131,7 +135,7 @@ func initTrust(dir string, i wire.Instance, allow func(wire.Instance, role) jwt.
 	account := jwt.NewAccountClaims(accountPub)
 	account.Name = string(i)
 	account.Limits.JetStreamLimits = jwt.JetStreamLimits{DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
-	for _, r := range []role{roleManager, roleReader, roleNode, roleUser} {
+	for _, r := range []role{roleManager, roleReader, roleSched, roleNode, roleUser} {
 		key, pub, err := newKey(nkeys.CreateAccount)
 		if err != nil {
 			return err

@@ -35,7 +35,7 @@ func TestInitMakesAFolderForItsOwnerAlone(t *testing.T) {
 	const own, all = fs.FileMode(0o600), fs.ModeDir | 0o700
 	require.Equal(t, map[string]fs.FileMode{
 		".": all, "keys": all, "keys/ca-key.pem": own, "keys/manager.nk": own, "keys/node.nk": own, "keys/operator.nk": own,
-		"keys/reader.nk": own, "keys/user.nk": own, "account.jwt": own, "ca.pem": own, "manager.creds": own, "operator.jwt": own,
+		"keys/reader.nk": own, "keys/sched.nk": own, "sched.creds": own, "keys/user.nk": own, "account.jwt": own, "ca.pem": own, "manager.creds": own, "operator.jwt": own,
 		"reader.creds": own, "server-key.pem": own, "server.pem": own, "system.jwt": own, "user-7.creds": own,
 	}, files)
 

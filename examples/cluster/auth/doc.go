@@ -8,10 +8,11 @@
 //	         purges the log; hears req, up, epoch, ping
 //	reader   reads the streams; writes snap and archive; purges the streams; hears epoch and
 //	         req.*.reader.*
+//	sched    publishes up.sched; hears do.sched and epoch
 //	node     publishes up.RANK; hears do.RANK, epoch and req.*.output.RANK
 //	user     publishes req.UID.>; hears event.UID.> and the own inbox
 //
-// The first three also publish to the inboxes of users. Nobody deletes streams or messages.
+// All but sched also publish to the inboxes of users. Nobody deletes streams or messages.
 //
 // # Duties
 //
@@ -28,6 +29,8 @@
 //   - A manager decides everything about jobs.
 //   - A reader can do as much: JetStream sends what it reads to any subject. So users and nodes
 //     read no stream; a direct get of their own archive would let users append to the log.
+//   - A scheduler decides which job starts where, and sees all jobspecs. The manager refuses what
+//     would give a resource to two jobs.
 //   - A node reports what it likes for its own rank, and can forge answers to a user whose inbox
 //     it has learned from a request.
 //   - Root on a machine can be whoever has a credential there.

@@ -51,6 +51,9 @@ func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
 		pub.Add("$KV."+i.Bucket()+".snapshot", "$JS.API.STREAM.PURGE."+i.Log())
 		pub.Add("$JS.API.STREAM.PURGE."+i.Snapshots(), "$JS.API.STREAM.PURGE."+i.Archive())
 		sub.Add(i.Subject("epoch"), i.Subject("req", "*", wire.ReaderVerb, "*"), Reader().inbox()+".>")
+	case roleSched:
+		pub.Add(i.Subject("up", name))
+		sub.Add(i.Subject("do", name), i.Subject("epoch"))
 	case roleNode:
 		pub.Add(i.Subject("up", name), answers)
 		sub.Add(i.Subject("do", name), i.Subject("epoch"), i.Subject("req", "*", OutputVerb, name))

@@ -137,6 +137,20 @@ func TestANodeDoesItsWork(t *testing.T) {
 	manager.unrefused()
 }
 
+func TestASchedulerDoesItsWork(t *testing.T) {
+	scheduler, manager := strict.client(t, Sched()), strict.client(t, Manager())
+	orders, beats := scheduler.listen(inst.Subject("do", "sched")), scheduler.listen(inst.Subject("epoch"))
+	decisions := manager.listen(inst.Subject("up", "*"))
+	manager.send(inst.Subject("do", "sched"), "", "request")
+	manager.send(inst.Subject("epoch"), "", "beat")
+	scheduler.hear(orders)
+	scheduler.hear(beats)
+	scheduler.send(inst.Subject("up", "sched"), "", "response")
+	require.Equal(t, inst.Subject("up", "sched"), manager.hear(decisions).Subject)
+	scheduler.unrefused()
+	manager.unrefused()
+}
+
 func TestAUserIsServed(t *testing.T) {
 	for verb, by := range map[string]ID{
 		"submit": Manager(), "cancel": Manager(), "jobs": Manager(),

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
@@ -32,7 +33,8 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: server: %w", err)
 	}
-	o.Host, o.Port = host, port
+	o.Host, o.Port, o.JetStreamMaxStore = host, port, 1<<50 // else it is what is free now, so too little when the disk was full
+
 	o.ServerName, o.StoreDir, o.Routes = cfg.Name, cfg.Dir, server.RoutesFromStr(strings.Join(cfg.Routes, ","))
 	if cfg.Route != "" {
 		o.Cluster.Name = "joblife"
@@ -52,6 +54,73 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 	}
 	return s, nil
 }
+
+// Keep is Serve, until the function that it returns is called. A stream takes no message any more
+// once its disk was full or broken, even when there is room: Keep starts the server again then.
+func Keep(cfg Server, keys string, log *slog.Logger) (stop func(), err error) {
+	s, err := Serve(cfg, keys)
+	if err != nil {
+		return nil, err
+	}
+	broken := &ear{log: log, heard: make(chan struct{}, 1)}
+	s.SetLogger(broken, false, false)
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			stopped := false
+			select {
+			case <-end:
+				stopped = true
+			case <-broken.heard:
+			}
+			s.Shutdown()
+			s.WaitForShutdown()
+			if stopped {
+				return
+			}
+			time.Sleep(time.Second)
+			log.Error("the server starts again")
+			if next, err := Serve(cfg, keys); err != nil {
+				broken.Errorf("%v: %v", writeFault, err)
+			} else {
+				s = next
+				s.SetLogger(broken, false, false)
+			}
+		}
+	}()
+	return func() { close(end); <-ended }, nil
+}
+
+// writeFault and disabled are what a server says when it stores no more.
+const writeFault, disabled = "Critical write error", "DISABLED"
+
+// An ear passes on what a server says, and hears whether it stores no more.
+type ear struct {
+	log   *slog.Logger
+	heard chan struct{}
+}
+
+// Errorf is one of server.Logger, as the others are.
+func (e *ear) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	e.log.Error(text)
+	if strings.Contains(text, writeFault) || strings.Contains(text, disabled) {
+		select {
+		case e.heard <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Fatalf ends nothing: Serve sees that the server does not start.
+func (e *ear) Fatalf(format string, v ...any) { e.Errorf(format, v...) }
+
+// Warnf and the rest say nothing that anybody waits for.
+func (*ear) Warnf(string, ...any)   {}
+func (*ear) Noticef(string, ...any) {}
+func (*ear) Debugf(string, ...any)  {}
+func (*ear) Tracef(string, ...any)  {}
 
 func address(text string) (host string, port int, err error) {
 	u, err := url.Parse(text)

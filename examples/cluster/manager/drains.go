@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/joblife/joblife/examples/cluster/engine"
@@ -64,13 +65,14 @@ func (a *manager) resumed(set *idset.Set) error {
 	})
 }
 
-// write changes the drains. Another manager that has changed them is active: this one ends.
+// write changes the drains, one change after the other, while others read those before. Another
+// manager that has changed them is active: this one ends.
 func (a *manager) write(change func(map[uint32]Drained)) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	next := drains{Ranks: make(map[uint32]Drained)}
-	for rank, d := range a.drain.Ranks {
-		next.Ranks[rank] = d
+	a.draining.Lock()
+	defer a.draining.Unlock()
+	next := drains{Ranks: maps.Clone(a.drain.Ranks)}
+	if next.Ranks == nil {
+		next.Ranks = make(map[uint32]Drained)
 	}
 	change(next.Ranks)
 	text, err := json.Marshal(next)
@@ -84,7 +86,9 @@ func (a *manager) write(change func(map[uint32]Drained)) error {
 		a.end(err)
 	}
 	if err == nil {
+		a.mu.Lock()
 		a.drain = next
+		a.mu.Unlock()
 	}
 	return err
 }

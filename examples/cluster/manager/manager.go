@@ -34,6 +34,7 @@ type Config struct {
 	Manager  joblife.Config // Hooks is of one life: see NewHooks
 	NewHooks func() []joblife.Hooks
 	Policy   sched.Policy
+	Remote   bool          // another process schedules, as package schedule does; Policy is not used
 	Nodes    *rset.R       // the inventory
 	DownTime time.Duration // after which a node that says nothing is down; 0 means 5 seconds
 	Log      *slog.Logger
@@ -207,21 +208,35 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	if err := a.openDrains(ctx); err != nil {
 		return err
 	}
-	a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy, Annotate: true}), a: a}
-	if err := a.acquire(); err != nil {
-		return errors.Join(errUsage, err)
+	var inside loop.Scheduler
+	if cfg.Remote {
+		a.other = &remote{a: a, down: cfg.Nodes.Ranks()}
+	} else {
+		a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy, Annotate: true}), a: a}
+		if err := a.acquire(); err != nil {
+			return errors.Join(errUsage, err)
+		}
+		inside = a.sched
 	}
 	a.nodes.Command, a.nodes.Flush, a.nodes.Put, a.nodes.Warn = a.command, a.flush, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
 	context.AfterFunc(ctx, a.nodes.Stop)
 	a.nodes.Recover(left)
 	a.Loop, err = loop.New(m, loop.Config{
 		Store:     store{records, cfg.Metrics},
-		Scheduler: a.sched,
+		Scheduler: inside,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
+			if a.other != nil {
+				a.other.effects(rd)
+			}
 			a.nodes.Execute(rd)
 			a.publish(rd.Journal)
 		},
-		Refused: a.nodes.Refused,
+		Refused: func(in joblife.Input, err error) {
+			a.nodes.Refused(in, err)
+			if a.other != nil {
+				a.other.refused(in, err)
+			}
+		},
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -34,10 +33,13 @@ type manager struct {
 	last  func() uint64 // the last message of the log
 	end   func(error)
 	nodes nodes.Nodes // whose Do guards links
-	sched *scheduler
+	sched *scheduler  // nil: remote is there
+	other *remote     // nil: sched is there
 	ended *recent
 	links map[uint32]*link
 	sends []uint32 // ranks whose links have orders
+
+	draining sync.Mutex // held to change drain, also while the store of it is away
 
 	mu    sync.Mutex
 	out   *idset.Set // ranks that get no jobs, since they say nothing
@@ -47,15 +49,13 @@ type manager struct {
 
 // A link is the session of a node.
 type link struct {
-	node    string // the Up.Node that has the rank, until it is down
-	ask     string // that the next hello has to answer; "": the manager has not asked
-	session string
-	exec    exec.Session
-	in, out uint64 // the last Up and Do
-	before  uint64 // out at the beat before
-	heard   time.Time
-	up      bool
-	orders  []wire.Order // for the next Do
+	node string // the Up.Node that has the rank, until it is down
+	wire.Link
+	tasks  []exec.TaskStatus // of a hello that is not complete
+	exec   exec.Session
+	heard  time.Time
+	up     bool
+	orders []wire.Order // for the next Do
 }
 
 // command sends a command to its nodes, with the next flush.
@@ -71,7 +71,7 @@ func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 		}
 	}
 	for rank := range cmd.Ranks.All() {
-		if l := a.links[rank]; l != nil && l.session != "" {
+		if l := a.links[rank]; l != nil && l.Session != "" {
 			if l.orders = append(l.orders, o); len(l.orders) == 1 {
 				a.sends = append(a.sends, rank)
 			}
@@ -88,8 +88,9 @@ func (a *manager) flush() {
 	for _, rank := range a.sends {
 		l := a.links[rank]
 		for orders := range slices.Chunk(l.orders, maxOrders) {
-			l.out++
-			a.do(rank, wire.Do{Session: l.session, Seq: l.out, Orders: orders})
+			d := wire.Do{Orders: orders}
+			l.Says(&d)
+			a.do(rank, d)
 		}
 		l.orders = nil
 	}
@@ -98,22 +99,26 @@ func (a *manager) flush() {
 
 // do sends a Do. The node sees a gap if it does not arrive. A manager that was stopped may have
 // lost the lease without knowing it, and a node that has restarted knows no later epoch.
-func (a *manager) do(rank uint32, d wire.Do) {
+func (a *manager) do(to any, d wire.Do) {
 	if a.held != nil && !a.held.Fresh() {
 		return
 	}
 	d.Epoch = a.epoch
 	text, err := json.Marshal(d)
 	if err == nil {
-		err = a.Engine.Publish(a.Engine.Subject("do", rank), text)
+		err = a.Engine.Publish(a.Engine.Subject("do", to), text)
 	}
 	if err != nil {
-		a.Log.Warn("order not sent", "rank", rank, "error", err)
+		a.Log.Warn("order not sent", "to", to, "error", err)
 	}
 }
 
 // up takes what a node says. The subject says which node it is.
 func (a *manager) up(msg *nats.Msg) {
+	if a.other != nil && strings.HasSuffix(msg.Subject, ".sched") {
+		a.other.up(msg)
+		return
+	}
 	n, err := strconv.ParseUint(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:], 10, 32)
 	var u wire.Up
 	if err == nil {
@@ -136,36 +141,31 @@ func (a *manager) up(msg *nats.Msg) {
 			return
 		}
 		l.node = u.Node
-		switch {
-		case u.Epoch == a.epoch && u.Hello && u.Session != "" && l.ask != "" && u.Answer == l.ask:
-			l.ask = ""
-			if l.exec, err = x.Hello(rank, u.Tasks); err != nil {
-				break
-			}
-			l.session, l.in, l.out, l.before = u.Session, u.Seq, 0, 0
-		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in && len(u.Tasks) == 0:
-			if u.Got < l.before {
-				a.lose(x, rank, l, "it missed an order")
-				if a.Metrics != nil {
-					a.Metrics.Missed(rank)
-				}
-			}
-			l.before = l.out
-		case u.Epoch == a.epoch && u.Session == l.session && u.Session != "" && u.Seq == l.in+1 && len(u.Tasks) > 0:
-			l.in++
+		if l.First(&u) {
+			l.tasks = nil
+		}
+		said, err := l.Up(a.epoch, &u)
+		switch said {
+		case wire.SaidPart:
+			l.tasks = append(l.tasks, u.Tasks...)
+		case wire.SaidHello:
+			l.exec, err = x.Hello(rank, append(l.tasks, u.Tasks...))
+			l.tasks = nil
+		case wire.SaidNews:
 			for _, st := range u.Tasks {
 				if err = x.Update(l.exec, st); err != nil {
 					break
 				}
 			}
-		default:
-			a.lose(x, rank, l, "")
+		}
+		if errors.Is(err, wire.ErrMissed) && a.Metrics != nil {
+			a.Metrics.Missed(rank)
 		}
 		if err != nil {
-			a.lose(x, rank, l, err.Error())
+			a.lose(x, rank, l, err)
 			return
 		}
-		if l.heard = time.Now(); l.session != "" && !l.up {
+		if l.heard = time.Now(); l.Session != "" && !l.up {
 			l.up, came = true, true
 		}
 	})
@@ -175,16 +175,13 @@ func (a *manager) up(msg *nats.Msg) {
 }
 
 // lose ends the session of a node, and asks for another.
-func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why string) {
-	if why != "" {
+func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why error) {
+	if !errors.Is(why, wire.ErrOrder) {
 		a.Log.Warn("session of a node", "rank", rank, "why", why)
 	}
 	x.Close(l.exec)
-	l.session, l.exec = "", exec.Session{}
-	if l.ask == "" { // else the answer may be on its way
-		l.ask = rand.Text()
-	}
-	a.do(rank, wire.Do{Hello: true, Ask: l.ask})
+	l.exec = exec.Session{}
+	a.do(rank, l.Ask())
 }
 
 // beat says that this manager is active, and looks for nodes that say nothing, until ctx ends.
@@ -242,6 +239,10 @@ func (a *manager) refresh() {
 		a.mu.Lock()
 		out := idset.Union(a.out, a.drain.ranks())
 		a.mu.Unlock()
+		if a.other != nil {
+			a.other.changed(out)
+			return nil
+		}
 		down := a.sched.Pool().Down().Ranks()
 		change := pool.Change{Up: idset.Difference(down, out), Down: idset.Difference(out, down)}
 		if err := a.sched.Acquire(pool.Acquire{Change: change}); err != nil {
@@ -259,6 +260,9 @@ func (a *manager) acquire() error {
 	return a.sched.Scheduler.Acquire(pool.Acquire{Resources: a.Nodes})
 }
 
+// actionFailed is why a node is drained that nobody has drained.
+const actionFailed = "a prolog, an epilog or housekeeping failed"
+
 // A scheduler keeps drains over the end of this manager, before the Manager frees the nodes.
 type scheduler struct {
 	*sched.Scheduler
@@ -267,7 +271,7 @@ type scheduler struct {
 
 // Drain notes a drain before the scheduler does: an action failed there.
 func (s *scheduler) Drain(set *idset.Set) error {
-	if err := s.a.drained(set, "a prolog, an epilog or housekeeping failed", s.a.Manager.Owner); err != nil {
+	if err := s.a.drained(set, actionFailed, s.a.Manager.Owner); err != nil {
 		return err
 	}
 	return s.Scheduler.Drain(set)

@@ -1,39 +1,59 @@
 package node
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 
 	"github.com/joblife/joblife/examples/internal/files"
 )
 
-// lock takes the folder of a node for this process, until it closes the file or ends. A second
+// A folder is that of a node, which this process has until it closes the file or ends. A second
 // one would not know the tasks that the first starts, and the manager would take them for lost.
-// It returns the id of the folder.
-func lock(dir string) (f *os.File, id string, err error) {
+type folder struct {
+	*os.File        // "lock": a line with the id, and one with the epoch
+	id       string // another folder has another
+	epoch    uint64 // the last of which begin is told
+}
+
+func lock(dir string) (l *folder, err error) {
 	if err := files.MakeDir(dir); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if f, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
-		return nil, "", err
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
 	}
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		err = fmt.Errorf("node: another process has %s: %w", dir, err)
 	}
 	text, readErr := io.ReadAll(f)
-	if err = cmp.Or(err, readErr); err == nil && len(text) == 0 {
-		text = []byte(rand.Text())
-		_, err = f.Write(text)
-		err = cmp.Or(err, f.Sync())
+	id, rest, _ := bytes.Cut(text, []byte{'\n'})
+	l = &folder{File: f, id: cmp.Or(string(id), rand.Text())}
+	if rest = bytes.TrimSpace(rest); err == nil && readErr == nil && len(rest) > 0 {
+		if l.epoch, err = strconv.ParseUint(string(rest), 10, 64); err != nil {
+			err = fmt.Errorf("node: the epoch in %s is damaged; if no earlier manager is paused, remove the file: %w", f.Name(), err)
+		}
+	}
+	if err = cmp.Or(err, readErr); err == nil && len(rest) == 0 {
+		err = l.begin(0)
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, "", err
+		return nil, err
 	}
-	return f, string(text), nil
+	return l, nil
+}
+
+// begin notes an epoch, durably. It writes in place, which takes no room on a full disk.
+func (l *folder) begin(epoch uint64) error {
+	l.epoch = epoch
+	_, err := l.WriteAt(fmt.Appendf(nil, "%s\n%020d\n", l.id, epoch), 0)
+	return cmp.Or(err, l.Sync())
 }

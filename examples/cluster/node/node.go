@@ -11,7 +11,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,9 +41,14 @@ type Config struct {
 	Rank   uint32
 	Dir    string // keeps records of tasks, and the output of jobs
 	Log    *slog.Logger
+	// MaxOutput is how many bytes of the output of a job are kept; 0 means DefaultOutput, less all.
+	MaxOutput int64
 	// Simulate has tasks succeed at once, and runs nothing.
 	Simulate bool
 }
+
+// DefaultOutput is how many bytes of the output of a job a node keeps.
+const DefaultOutput = 64 << 20
 
 // A runner runs tasks, such as a proc.Runner.
 type runner interface {
@@ -56,17 +60,12 @@ type runner interface {
 type node struct {
 	Config
 	runner runner
-	id     string        // of the folder
+	folder *folder       // nil: the node is simulated
 	wake   chan struct{} // there is something to do
 	news   chan struct{} // there is something to say
 
-	mu      sync.Mutex
-	epoch   uint64
-	session string       // "": there is none
-	hello   bool         // begin another
-	ask     string       // of the manager, for the hello
-	got     uint64       // the last Do of the session
-	sent    uint64       // the last Up of the session
+	mu sync.Mutex
+	wire.Peer
 	orders  []wire.Order // of the session, that wait
 	changed []exec.Task  // since the last Up
 	jobs    map[jobid.ID]*wire.Job
@@ -76,12 +75,12 @@ type node struct {
 func Run(ctx context.Context, cfg Config) error {
 	n := &node{Config: cfg, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), jobs: make(map[jobid.ID]*wire.Job)}
 	if !cfg.Simulate {
-		l, id, err := lock(cfg.Dir)
+		l, err := lock(cfg.Dir)
 		if err != nil {
 			return err
 		}
 		defer l.Close()
-		n.id = id
+		n.folder, n.Epoch = l, l.epoch
 	}
 	if err := n.open(); err != nil {
 		return err
@@ -111,13 +110,18 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		defer sub.Unsubscribe()
 	}
-	go n.obey(ctx)
+	obeyed := make(chan struct{})
+	go func() {
+		defer close(obeyed)
+		n.obey(ctx)
+	}()
 	tick, old := time.NewTicker(wire.BeatEvery), time.NewTicker(time.Hour)
 	defer tick.Stop()
 	defer old.Stop()
 	for {
 		select {
 		case <-ctx.Done():
+			<-obeyed // before another process may have the folder
 			return nil
 		case <-n.news:
 			n.say()
@@ -125,7 +129,7 @@ func Run(ctx context.Context, cfg Config) error {
 			n.clean()
 		case <-tick.C:
 			n.mu.Lock()
-			if n.session != "" {
+			if n.Open() {
 				n.up(wire.Up{})
 			}
 			n.mu.Unlock()
@@ -145,16 +149,21 @@ func (n *node) open() error {
 	if err != nil {
 		return err
 	}
-	n.runner, r.Prepare = r, n.prepare
+	n.runner, r.Prepare, r.MaxOutput = r, n.prepare, cmp.Or(n.MaxOutput, DefaultOutput)
 	return n.readJobs()
 }
 
 // up sends an Up of the session.
 func (n *node) up(u wire.Up) {
-	u.Epoch, u.Node, u.Session, u.Seq, u.Got = n.epoch, n.id, n.session, n.sent, n.got
+	if n.Says(&u); n.folder != nil {
+		u.Node = n.folder.id
+	}
 	text, err := json.Marshal(u)
 	if err == nil {
 		err = n.Engine.Publish(n.Engine.Subject("up", n.Rank), text)
+	}
+	if errors.Is(err, nats.ErrMaxPayload) {
+		err = fmt.Errorf("%w: %d bytes of %d tasks, and the server takes %d: raise its max_payload, or remove records of tasks while this node is down", err, len(text), len(u.Tasks), n.Engine.MaxPayload())
 	}
 	if err != nil { // the manager asks for another session when it misses it
 		n.Log.Warn("not sent", "error", err)
@@ -164,15 +173,43 @@ func (n *node) up(u wire.Up) {
 // begin begins a session: orders of the one before that wait are void, since the hello has what
 // the manager has to know to repeat them.
 func (n *node) begin() {
-	n.session, n.hello, n.got, n.sent, n.orders = rand.Text(), false, 0, 0, nil
-	n.up(wire.Up{Hello: true, Answer: n.ask, Tasks: n.runner.List()})
-	n.ask = ""
+	u := n.Begin()
+	n.orders = nil
+	parts := split(n.runner.List(), int(n.Engine.MaxPayload())/2)
+	if len(parts) > wire.MaxParts {
+		n.Log.Error("there are too many tasks for a hello: remove records of tasks while this node is down", "messages", len(parts), "allowed", wire.MaxParts)
+		return
+	}
+	for _, part := range parts {
+		u.Parts, u.Tasks = len(parts), part
+		n.up(u)
+	}
 }
 
-// restart has another session begin when the order that goes on is done.
-func (n *node) restart() {
-	n.session, n.hello = "", true
-	signal(n.wake)
+// split splits tasks into parts of not much more than size bytes of JSON. There is one at least.
+func split(tasks []exec.TaskStatus, size int) (parts [][]exec.TaskStatus) {
+	from, left := 0, size
+	for i := range tasks {
+		text, _ := json.Marshal(tasks[i])
+		if left -= len(text); left < 0 && i > from {
+			parts = append(parts, tasks[from:i])
+			from, left = i, size-len(text)
+		}
+	}
+	return append(parts, tasks[from:])
+}
+
+// heard follows what was heard: perhaps another session begins, when the order that goes on is
+// done. A later life of the node ignores earlier epochs too.
+func (n *node) heard() {
+	if n.folder != nil && n.Epoch > n.folder.epoch {
+		if err := n.folder.begin(n.Epoch); err != nil {
+			n.Log.Error("the epoch is forgotten when this process ends", "error", err)
+		}
+	}
+	if n.Greet {
+		signal(n.wake)
+	}
 }
 
 func signal(c chan struct{}) {
@@ -200,8 +237,7 @@ func (n *node) say() {
 			u.Tasks = append(u.Tasks, st)
 		}
 	}
-	if n.changed = n.changed[:0]; n.session != "" && len(u.Tasks) > 0 {
-		n.sent++
+	if n.changed = n.changed[:0]; n.Open() && len(u.Tasks) > 0 {
 		n.up(u)
 	}
 }
@@ -214,10 +250,8 @@ func (n *node) beat(m *nats.Msg) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if b.Epoch > n.epoch {
-		n.epoch = b.Epoch
-		n.restart()
-	}
+	n.Beat(b)
+	n.heard()
 }
 
 func (n *node) do(m *nats.Msg) {
@@ -228,20 +262,18 @@ func (n *node) do(m *nats.Msg) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch {
-	case d.Epoch < n.epoch:
-		n.Log.Warn("order of an earlier epoch", "epoch", d.Epoch, "active", n.epoch)
-	case d.Epoch > n.epoch || d.Hello:
-		n.epoch, n.ask = d.Epoch, d.Ask
-		n.restart()
-	case d.Session != n.session: // of the one before
-	case d.Seq != n.got+1 || len(n.orders) > maxOrders:
-		n.Log.Warn("missed an order", "got", n.got, "next", d.Seq, "waiting", len(n.orders))
-		n.restart()
-	default:
-		n.got, n.orders = d.Seq, append(n.orders, d.Orders...)
+	next, err := n.Do(&d)
+	if next && len(n.orders) > maxOrders {
+		n.Restart()
+		err = errors.New("too many orders wait")
+	} else if next {
+		n.orders = append(n.orders, d.Orders...)
 		signal(n.wake)
 	}
+	if err != nil {
+		n.Log.Warn("session", "error", err)
+	}
+	n.heard()
 }
 
 const maxOrders = 1 << 16
@@ -256,10 +288,10 @@ func (n *node) obey(ctx context.Context) {
 		}
 		for {
 			n.mu.Lock()
-			if n.hello {
+			if n.Greet {
 				n.begin()
 			}
-			if len(n.orders) == 0 {
+			if len(n.orders) == 0 || ctx.Err() != nil {
 				n.mu.Unlock()
 				break
 			}

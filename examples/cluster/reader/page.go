@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,9 +21,9 @@ const (
 	maxOver   = 100
 	maxNodes  = 1000
 	maxRows   = 60
-	window    = 6 * time.Hour
-	points    = 180     // of the utilization
-	maxDrawn  = 200_000 // jobs that it looks at
+	window    = 6 * time.Hour // at most
+	points    = 180           // of the utilization
+	maxDrawn  = 200_000       // jobs that it looks at
 )
 
 // A home is the first page.
@@ -74,45 +75,53 @@ func head[T any](list []T, n int) (first []T, more int) {
 
 // A use is how many cores jobs used, as a picture.
 type use struct {
-	Since time.Time
+	Since string
 	Path  string // in a box of points times 100
 	Now   int    // percent
 	Mean  int    // of the window
 	Cores int64
 }
 
-// utilization adds up, for each part of the window, the cores of the jobs that ran then.
+// spans are how much time the picture may show: the least that has all jobs of the last window.
+var spans = []time.Duration{time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour}
+
+// utilization adds up, for each part of what it shows, the cores of the jobs that ran then.
 func (r *reader) utilization(now time.Time, active []wire.JobInfo) *use {
 	total := r.Nodes.Count("core")
 	if total <= 0 {
 		return nil
 	}
-	var sums [points]float64 // core seconds
-	since := now.Add(-window)
-	begin, width := float64(eventlog.FromTime(since)), window.Seconds()/points
-	add := func(j *wire.JobInfo, end float64) {
-		if j.Run == 0 || j.NCores == 0 {
-			return
+	u, end, seen := &use{Cores: total}, float64(eventlog.FromTime(now)), 0
+	var ran []struct{ from, to, cores float64 }
+	longest := 0.0
+	add := func(j *wire.JobInfo) bool {
+		from, to := max(float64(j.Run), end-window.Seconds()), float64(j.Cleanup)
+		if to == 0 {
+			to = end
+			u.Now += int(j.NCores)
 		}
-		from, to := max(0, (float64(j.Run)-begin)/width), min(points, (end-begin)/width)
-		for i := int(from); float64(i) < to; i++ {
-			sums[i] += (min(to, float64(i+1)) - max(from, float64(i))) * width * float64(j.NCores)
+		if j.Run > 0 && j.NCores > 0 && from < to {
+			ran = append(ran, struct{ from, to, cores float64 }{from, to, float64(j.NCores)})
+			longest = max(longest, end-from)
 		}
-	}
-	seen := 0
-	r.list(&wire.Request{Since: eventlog.Timestamp(begin)}, func(j *wire.JobInfo) bool {
-		add(j, float64(j.Cleanup))
 		seen++
 		return seen < maxDrawn
-	})
-	u := &use{Since: since, Cores: total}
+	}
 	for i := range active {
-		end := float64(active[i].Cleanup)
-		if end == 0 {
-			end = float64(eventlog.FromTime(now))
-			u.Now += int(active[i].NCores)
+		add(&active[i])
+	}
+	r.list(&wire.Request{Since: eventlog.FromTime(now.Add(-window))}, add)
+	shown := window
+	if i := slices.IndexFunc(spans, func(d time.Duration) bool { return longest <= d.Seconds() }); i >= 0 && longest > 0 {
+		shown = spans[i]
+	}
+	var sums [points]float64 // core seconds
+	begin, width := end-shown.Seconds(), shown.Seconds()/points
+	for _, j := range ran {
+		from, to := (j.from-begin)/width, min(points, (j.to-begin)/width)
+		for i := int(from); float64(i) < to; i++ {
+			sums[i] += (min(to, float64(i+1)) - max(from, float64(i))) * width * j.cores
 		}
-		add(&active[i], end)
 	}
 	u.Now = u.Now * 100 / int(total)
 	var path strings.Builder
@@ -129,6 +138,11 @@ func (r *reader) utilization(now time.Time, active []wire.JobInfo) *use {
 	}
 	fmt.Fprintf(&path, "H%dV100Z", points)
 	u.Path, u.Mean = path.String(), int(math.Round(100*mean))
+	form := "15:04"
+	if shown < 10*time.Minute {
+		form = time.TimeOnly
+	}
+	u.Since = now.Add(-shown).Format(form)
 	return u
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"testing"
 	"time"
@@ -170,4 +171,23 @@ func TestTheUtilizationIsThatOfTheJobs(t *testing.T) {
 	require.Equal(t, "M0 100H0V75H45V100H90V75H135V25H180V100Z", u.Path)
 	require.Equal(t, 75, u.Now)
 	require.Equal(t, 31, u.Mean)
+	require.Equal(t, now.Add(-window).Format("15:04"), u.Since)
+}
+
+// The picture of a young cluster begins with its first job.
+func TestTheUtilizationBeginsWithTheFirstJob(t *testing.T) {
+	_, r := start(t)
+	now := time.Unix(1_700_000_000, 0)
+	r.Nodes = cores(t, 4)
+	for ran, want := range map[time.Duration]struct {
+		since time.Duration
+		form  string
+	}{
+		time.Second: {time.Minute, "15:04:05"}, time.Minute: {time.Minute, "15:04:05"}, 61 * time.Second: {2 * time.Minute, "15:04:05"},
+		9 * time.Minute: {10 * time.Minute, "15:04"}, 100 * time.Minute: {2 * time.Hour, "15:04"}, 7 * time.Hour: {window, "15:04"},
+	} {
+		u := r.utilization(now, []wire.JobInfo{{ID: 9, NCores: 4, Run: eventlog.FromTime(now.Add(-ran))}})
+		require.Equal(t, now.Add(-want.since).Format(want.form), u.Since, ran)
+		require.Equal(t, int(math.Round(100*min(1, ran.Seconds()/want.since.Seconds()))), u.Mean, ran)
+	}
 }

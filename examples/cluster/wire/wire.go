@@ -76,8 +76,13 @@ type Up struct {
 	Got     uint64            `json:"got"`              // the last Do
 	Answer  string            `json:"answer,omitempty"` // with Hello: the Do.Ask that it answers
 	Hello   bool              `json:"hello,omitempty"`
+	Parts   int               `json:"parts,omitempty"` // with Hello: how many messages it has, which come together; 0 means 1
 	Tasks   []exec.TaskStatus `json:"tasks,omitempty"` // all with Hello, else what changed
+	Lines   string            `json:"lines,omitempty"` // of a scheduler, as RFC 27 has them
 }
+
+// MaxParts is how many messages a hello may have.
+const MaxParts = 32
 
 // A Do is what the manager says to a node, in the order of Seq, which begins with 1. A node
 // ignores an epoch before the last, and begins another session after a gap.
@@ -88,6 +93,7 @@ type Do struct {
 	Hello   bool    `json:"hello,omitempty"` // begin another session
 	Ask     string  `json:"ask,omitempty"`   // with Hello: never used before, so that no hello comes late
 	Orders  []Order `json:"orders,omitempty"`
+	Lines   string  `json:"lines,omitempty"` // for a scheduler, as RFC 27 and RFC 28 have them
 }
 
 // An Order is an exec.Command for one node, with what it has to know of the job.

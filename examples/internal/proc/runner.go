@@ -32,6 +32,9 @@ type Runner struct {
 	// which is closed here, and SysProcAttr.Credential. The shim gets only the output, so that
 	// the user of a job has no power over it.
 	Prepare func(exec.Task, *osexec.Cmd) error
+	// MaxOutput is how many bytes of the output of a job Prepare's Stdout gets, which is then its
+	// standard error too; 0: all.
+	MaxOutput int64
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
@@ -260,7 +263,7 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 		if out, ok := cmd.Stdout.(*os.File); ok && out != os.Stdout {
 			defer out.Close()
 		}
-		text, err := json.Marshal(commandAs{cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential})
+		text, err := json.Marshal(commandAs{cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential, r.MaxOutput})
 		if err != nil {
 			return nil, err
 		}

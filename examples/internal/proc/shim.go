@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	osexec "os/exec"
 	ossignal "os/signal"
@@ -48,7 +50,7 @@ type shim struct {
 	ended bool       // it has, and its pid may be that of another process
 	token string
 	news  *os.File      // a byte for each control line
-	told  chan struct{} // is closed at the end of the output of an action
+	told  chan struct{} // is closed at the end of the output that the shim passes on
 }
 
 func (s *shim) run(file, signals *os.File) error {
@@ -101,6 +103,7 @@ type commandAs struct {
 	Dir        string
 	Env        []string
 	Credential *syscall.Credential
+	MaxOutput  int64
 }
 
 func (s *shim) start(rec *record) error {
@@ -129,22 +132,26 @@ func (s *shim) start(rec *record) error {
 		return err
 	}
 	defer null.Close()
-	out := os.Stdout
-	if rec.Task.Action == (jobstate.ActionKey{}) {
-		close(s.told)
-	} else {
+	out, errOut, action := os.Stdout, os.Stderr, rec.Task.Action != (jobstate.ActionKey{})
+	if action || as.MaxOutput > 0 {
 		r, w, err := os.Pipe()
 		if err != nil {
 			return err
 		}
 		defer w.Close()
-		out = w
-		go s.relay(rec, r)
+		if out = w; action {
+			go s.relay(rec, r)
+		} else {
+			errOut = w
+			go s.keep(r, as.MaxOutput)
+		}
+	} else {
+		close(s.told)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.group, err = syscall.ForkExec(name, rec.Args, &syscall.ProcAttr{
-		Dir: as.Dir, Env: append(as.Env, env+"="+rec.Token), Files: []uintptr{null.Fd(), out.Fd(), 2},
+		Dir: as.Dir, Env: append(as.Env, env+"="+rec.Token), Files: []uintptr{null.Fd(), out.Fd(), errOut.Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Credential: as.Credential},
 	})
 	return err
@@ -168,6 +175,23 @@ func (s *shim) relay(rec *record, out *os.File) {
 		if _, _ = os.Stdout.Write(buf[:n]); err != nil {
 			return
 		}
+	}
+}
+
+// keep passes at most limit bytes of the output of a job on, and then says that the rest is
+// dropped. The job never waits for a reader, and never hears of a full disk.
+func (s *shim) keep(out *os.File, limit int64) {
+	defer close(s.told)
+	_, err := io.CopyN(os.Stdout, out, limit)
+	if err == nil {
+		err = fmt.Errorf("it is limited to %d bytes", limit)
+		if n, _ := out.Read(make([]byte, 1)); n == 0 {
+			return
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		fmt.Fprintf(os.Stdout, "\njoblife: the rest of the output is dropped: %v\n", err)
+		_, _ = io.Copy(io.Discard, out)
 	}
 }
 
