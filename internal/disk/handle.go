@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"math"
 	"path"
-	"slices"
 )
 
 // A handle is an open file.
@@ -79,7 +78,7 @@ func (h *handle) Write(p []byte) (int, error) {
 
 func (n *node) write(at int, p []byte) {
 	data := append([]byte{}, p...)
-	n.pending = append(slices.Clip(n.pending), change{at, data, at < len(n.cache)})
+	n.pending = append(n.pending, change{at, data, at < len(n.cache)})
 	n.cache = resize(n.cache, max(len(n.cache), at+len(data)))
 	copy(n.cache[at:], data)
 }
@@ -130,7 +129,7 @@ func (h *handle) Truncate(size int64) error {
 }
 
 func (n *node) truncate(size int) {
-	n.pending = append(slices.Clip(n.pending), change{at: size})
+	n.pending = append(n.pending, change{at: size})
 	n.cache = resize(n.cache, size)
 }
 
