@@ -53,8 +53,8 @@ func (f Finding) String() string {
 // the lines. A log is valid if no finding has LevelError. A log may end before clean.
 //
 // After a bad line, Validate goes on as if the line were legal, as far as it can be
-// read. It returns at most 1000 findings; the last one then says that there are
-// more, which may be errors. The time is linear in the log. Validate keeps no reference to the log.
+// read. It returns at most 1000 findings; the last one then says that there are more,
+// which may be errors. The time is linear in the log. Validate keeps no reference to the log.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {
