@@ -483,8 +483,15 @@ func (r *runner) state() map[jobid.ID]string {
 
 // restart ends a life between two inputs, and compares what jobs wait for.
 func (r *runner) restart() error {
-	if err := r.pass(0, joblife.Tick{}); err != nil {
-		return err
+	for due := true; due; { // what a Tick begins may be due at once
+		if r.ticks++; r.ticks > maxTicks {
+			return errTicks
+		}
+		if err := r.pass(0, joblife.Tick{}); err != nil {
+			return err
+		}
+		at, ok := r.e.Manager().Deadline()
+		due = ok && !at.After(r.now)
 	}
 	r.note("restart")
 	before := r.state()
