@@ -55,7 +55,10 @@ type Ready struct {
 	// outcome as [Unlinked]. No other jobs are named until then.
 	Unlink []jobid.ID
 
-	// Journal has the events, volatile ones too, for readers: see [Manager.History].
+	// Journal has the events, volatile ones too, for readers: see [Manager.History]. A crash
+	// after Append may lose it: no Ready has it again. After Restore, History has the logs of
+	// jobs that go on; of those in Jobs(jobstate.StateInactive), tell users what you have not
+	// told them.
 	Journal []JournalEntry
 	// Answers are to inputs with a Tag.
 	Answers []Answer

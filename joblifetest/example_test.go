@@ -192,10 +192,10 @@ func ExampleReports() {
 // Up to four jobs for two nodes.
 func ExampleWorkloads() {
 	for _, a := range joblifetest.Workloads(4, 2).Example(1) {
-		fmt.Println("after", a.After, "a job that runs", a.Runs, "with status", a.Status)
+		fmt.Println("after", a.After, "a job of user", a.Submit.By.UserID, "that runs", a.Runs, "with status", a.Status)
 	}
 	// Output:
-	// after 0s a job that runs 53s with status 0
-	// after 0s a job that runs 15s with status 0
-	// after 10s a job that runs 1s with status 0
+	// after 0s a job of user 0 that runs 53s with status 0
+	// after 1s a job of user 1 that runs 3s with status 0
+	// after 4s a job of user 1 that runs 1m0s with status 256
 }

@@ -3,6 +3,7 @@ package joblifetest
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -67,6 +68,18 @@ func newBad(fault string) func(*rset.R) Scheduler {
 				p.Start(j.ID)
 			}
 		})
+	case "limits the jobs of a user":
+		cfg.Policy = policy(func(p *sched.Pass) {
+			runs := make(map[uint32]bool)
+			for j := range p.Running() {
+				runs[j.UserID] = true
+			}
+			for j := range p.Jobs() {
+				runs[j.UserID] = runs[j.UserID] || p.Start(j.ID)
+			}
+		})
+	case "never answers but cancels":
+		cfg.Policy = policy(func(*sched.Pass) {})
 	case "gives whole nodes": // to one job at a time, as the pool gives less
 		cfg.Policy = policy(func(p *sched.Pass) {
 			for j := range p.Jobs() {
@@ -334,6 +347,32 @@ func TestAnyOrderAllowsWhatItSays(t *testing.T) {
 	for _, fault := range []string{"ignores prioritize", "lets all start that fit", "ignores expiration"} {
 		t.Run(fault, func(t *testing.T) {
 			rapid.Check(t, func(t *rapid.T) { RunScheduler(t, newBad(fault), SchedulerConfig{AnyOrder: true}) })
+		})
+	}
+}
+
+// A limit is no fault where jobs may wait, and found elsewhere. What is not safe is found there too.
+func TestMayWaitAllowsWhatItSays(t *testing.T) {
+	const limit = "limits the jobs of a user"
+	rapid.Check(t, func(t *rapid.T) { RunScheduler(t, newBad(limit), SchedulerConfig{MayWait: true}) })
+	rapid.Check(t, func(t *rapid.T) { RunScheduler(t, newBad("never answers but cancels"), SchedulerConfig{MayWait: true}) })
+	for _, c := range []struct {
+		fault string
+		cfg   SchedulerConfig
+		want  string
+	}{
+		{limit, SchedulerConfig{}, "comes first and fits"},
+		{limit, SchedulerConfig{AnyOrder: true}, "no job starts, and each job that waits fits, such as job ƒ"},
+		{"gives a node twice", SchedulerConfig{MayWait: true}, "double booking"},
+		{"frees all at once", SchedulerConfig{MayWait: true}, "double booking"},
+		{"gives nodes that are down", SchedulerConfig{MayWait: true}, "which is down or drained"},
+		{"ignores cancel", SchedulerConfig{MayWait: true}, "does not respond to its request, which was canceled"},
+		{"denies what is feasible", SchedulerConfig{MayWait: true}, "denies it, and it fits"},
+	} {
+		t.Run(fmt.Sprintf("%s %+v", c.fault, c.cfg), func(t *testing.T) {
+			found := find(t, func(t *rapid.T) error { return runScheduler(t, newBad(c.fault), c.cfg) })
+			first, _, _ := strings.Cut(found.Error(), "\n")
+			require.Regexp(t, c.want, first)
 		})
 	}
 }

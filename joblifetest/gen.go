@@ -71,6 +71,9 @@ type Arrival struct {
 // GoString returns a readable text, which rapid prints when a test fails.
 func (a Arrival) GoString() string {
 	s := fmt.Sprintf("{after %v, runs %v with status %d, urgency %d", a.After, a.Runs, a.Status, a.Submit.Urgency)
+	if a.Submit.By.UserID > 0 {
+		s += fmt.Sprintf(", user %d", a.Submit.By.UserID)
+	}
 	if a.Cancel > 0 {
 		s += fmt.Sprintf(", canceled after %v", a.Cancel)
 	}
@@ -104,7 +107,7 @@ func asked(in joblife.Submit) string {
 }
 
 // Workloads generates workloads of 1 to the given number of jobs, for a machine with the
-// given number of nodes.
+// given number of nodes, submitted by up to three users.
 func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	seconds := func(t *rapid.T, most int, label string) time.Duration {
 		return time.Duration(rapid.IntRange(0, most).Draw(t, label)) * time.Second
@@ -116,6 +119,7 @@ func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 			After: seconds(t, 10, "after"), Runs: seconds(t, 60, "runs"),
 			Submit: joblife.Submit{Jobspec: text, Urgency: rapid.IntRange(1, jobstate.UrgencyExpedite).Draw(t, "urgency")},
 		}
+		a.Submit.By.UserID = uint32(rapid.IntRange(0, 2).Draw(t, "user"))
 		if rapid.IntRange(0, 4).Draw(t, "canceled") == 4 {
 			a.Cancel = time.Second + seconds(t, 60, "cancel")
 		}

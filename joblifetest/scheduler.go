@@ -47,6 +47,10 @@ type SchedulerConfig struct {
 	// AnyOrder is for a scheduler with an order of its own, or backfill that may delay the
 	// first job: see RunScheduler.
 	AnyOrder bool
+	// MayWait is for a scheduler that holds back jobs although they fit, such as by a limit for
+	// each user. Any job may wait, even for ever, so a scheduler that starts none passes. What is
+	// started, denied or canceled is judged as ever, but for the order.
+	MayWait bool
 }
 
 // NewScheduler is for RunScheduler: it makes a scheduler of package sched on the nodes, to test
@@ -88,8 +92,8 @@ func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Ch
 //   - lets no other job delay the first, if all end when they expire.
 //
 // With AnyOrder, a job has to start only when each job that waits fits, and may delay
-// others. Annotations are not judged. RunScheduler fails t with what was wrong and all that
-// happened before.
+// others. With MayWait, it never has to. Annotations are not judged. RunScheduler fails t
+// with what was wrong and all that happened before.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) {
 	must(t, runScheduler(t, newScheduler, cfg))
 }
@@ -307,7 +311,7 @@ func (j *judge) response(resp alloc.Response, now eventlog.Timestamp) error {
 	if err := j.amount(a, resp.R, now); err != nil {
 		return err
 	}
-	if first := j.first(); first != nil && !j.lax.AnyOrder {
+	if first := j.first(); first != nil && !j.lax.AnyOrder && !j.lax.MayWait {
 		return j.order(first, a, resp.R, now)
 	}
 	return nil
@@ -381,7 +385,7 @@ func (j *judge) order(first, a *ask, r *rset.R, now eventlog.Timestamp) error {
 // unanswered judges what a scheduler has not responded to.
 func (j *judge) unanswered() error {
 	first := j.first()
-	fits := first != nil
+	fits := first != nil && !j.lax.MayWait
 	for _, id := range slices.Sorted(maps.Keys(j.asked)) {
 		a := j.asked[id]
 		if a.canceled {
@@ -391,7 +395,10 @@ func (j *judge) unanswered() error {
 			fits = j.fits(a, j.off, func(c core) bool { return j.w.booked[c] != 0 })
 		}
 	}
-	if fits {
+	switch {
+	case fits && j.lax.AnyOrder:
+		return fmt.Errorf("joblifetest: no job starts, and each job that waits fits, such as job %v: %v", first.id, first)
+	case fits:
 		return refused(first.id, "does not respond to its request, and the job comes first and fits: %v", first)
 	}
 	return nil

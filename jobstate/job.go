@@ -205,8 +205,8 @@ func (j *Job) HasResources() bool { return j.allocated }
 // WasAllocated reports whether the job ever held resources.
 func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
-// Started reports whether a start event came: the job shells ran. An alloc
-// alone does not start a job.
+// Started reports whether a start event came: the job shells ran. An alloc alone does not
+// start a job. For the time take the event start; Entered(StateRun) is that of alloc.
 func (j *Job) Started() bool {
 	return j.started || j.rare != nil && j.rare.summary != nil && j.rare.summary.Ran
 }
@@ -330,8 +330,9 @@ func (j *Job) Success() bool { return j.success }
 
 // Result returns how the job ended, by the rules of a listing: completed after a
 // success; else canceled or timeout, if [Job.Exception] returns one of that type;
-// else failed. It returns false before CLEANUP. Until INACTIVE it can still change: a
-// cancel after a failure lists as canceled.
+// else failed. If it is ResultCanceled, that exception is the cancel: its Time, its UserID.
+// It returns false before CLEANUP. Until INACTIVE it can still change: a cancel after a
+// finish with an exit code other than 0 lists as canceled.
 func (j *Job) Result() (Result, bool) {
 	switch {
 	case !j.state.In(StateCleanup | StateInactive):

@@ -12,7 +12,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// Level says how serious a finding is. The zero Level is invalid.
+// Level says how serious a finding is: LevelNote or LevelError. The zero Level is invalid.
 type Level uint8
 
 // The levels of findings.
@@ -50,11 +50,11 @@ func (f Finding) String() string {
 // that are not entries; keys that are missing, of the wrong type or out of range;
 // events out of order; resources given back while a prolog or epilog is active;
 // epilogs that start too late; anything after clean. Findings come in the order of
-// the lines. A good log has none. A log may end before clean.
+// the lines. A log is valid if no finding has LevelError. A log may end before clean.
 //
 // After a bad line, Validate goes on as if the line were legal, as far as it can be
-// read. It returns at most 1000 findings; the last one then says that there are
-// more. The time is linear in the log. Validate keeps no reference to the log.
+// read. It returns at most 1000 findings; the last one then says that there are more,
+// which may be errors. The time is linear in the log. Validate keeps no reference to the log.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0)}
 	if len(log) == 0 {

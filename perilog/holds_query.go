@@ -11,7 +11,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A HolderKind says what holds ranks. The zero HolderKind is invalid.
+// A HolderKind says what holds ranks: HolderJob, HolderExecutor, HolderProlog, HolderEpilog,
+// HolderDrain or HolderHousekeeping. The zero HolderKind is invalid.
 type HolderKind uint8
 
 // The kinds of holders.
@@ -45,8 +46,9 @@ type Holder struct {
 func (h *Holds) Job() *jobstate.Job { return h.job }
 
 // Holders yields the holders: the job, the executor, the actions in the order of their
-// starts, drains. Before alloc no holder has ranks. Each Holder is a copy. Do not
-// change the Holds during the iteration.
+// starts, drains. Before alloc no holder has ranks. Holders overlap, such as the job and
+// the executor: do not add up their times. Each Holder is a copy. Do not change the Holds
+// during the iteration.
 func (h *Holds) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		show := func(x Holder, ranks *idset.Set, names []string) bool {
@@ -96,8 +98,10 @@ func (h *Holds) names(left bool) []string {
 
 func (h *Holds) allNames() []string { return append(h.names(false), h.names(true)...) }
 
-// Held returns a new set of the ranks that have a holder. A rank can be neither held
-// nor have left: it then waits for the event free.
+// Held returns a new set of the ranks that have a holder, each once. A rank can be neither
+// held nor have left: it then waits for the event free, and no other job gets it, so count
+// it as busy. For the time that a node was busy at all, merge the spans of jobs that shared
+// it; [rset.R.Host] names it.
 func (h *Holds) Held() *idset.Set {
 	held := new(idset.Set)
 	for x := range h.Holders() {

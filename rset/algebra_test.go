@@ -1,6 +1,7 @@
 package rset_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -158,10 +159,12 @@ func TestAUnionTakesFromTheSecondWhatTheFirstLacks(t *testing.T) {
 
 func TestNilAndZeroAreTheEmptySet(t *testing.T) {
 	r := parse(t, mixed)
+	require.Equal(t, r.String(), fmt.Sprintf("%#v", r))
 	for _, empty := range []*rset.R{nil, new(rset.R)} {
 		require.True(t, empty.IsEmpty())
 		require.Zero(t, empty.Len())
 		require.Equal(t, "", empty.String())
+		require.Equal(t, "", fmt.Sprintf("%#v", empty))
 		require.Equal(t, `{"version":1,"execution":{"R_lite":[],"starttime":0.0,"expiration":0.0}}`, string(empty.AppendJSON(nil)))
 		u, err := rset.Union(empty, r)
 		require.NoError(t, err)

@@ -28,6 +28,9 @@ func (r *R) String() string {
 	return string(dst)
 }
 
+// GoString returns the text of String, for %#v, with which tests print what failed.
+func (r *R) GoString() string { return r.String() }
+
 // MarshalJSON returns the encoding of RFC 20, as AppendJSON does. The error is always nil.
 func (r *R) MarshalJSON() ([]byte, error) { return r.AppendJSON(nil), nil }
 

@@ -162,6 +162,9 @@ func basename(path string) string {
 // the zero Spec. It takes constant time, and the caller must not change the text.
 func (s *Spec) Text() json.RawMessage { return s.raw }
 
+// GoString returns the text of Text, for %#v, with which tests print what failed.
+func (s *Spec) GoString() string { return string(s.raw) }
+
 // Original returns the Spec before the updates that led to this one. If there
 // were none, it returns the Spec itself.
 func (s *Spec) Original() *Spec {

@@ -269,4 +269,5 @@ func TestTheTextIsAsItWasReadWithItsUpdates(t *testing.T) {
 	want, err = made.MarshalJSON()
 	require.NoError(t, err)
 	require.Equal(t, string(want), string(made.Text()))
+	require.Equal(t, string(want), fmt.Sprintf("%#v", made))
 }

@@ -62,13 +62,16 @@ const (
 //
 //  1. An Executor lives as long as its manager. After a restart, pass each lost action of
 //     Unresolved to Recover, and the starts of the manager's hello to Handle, before the first
-//     Hello of a node: a task that nothing asked for is killed.
+//     Hello of a node: a task that nothing asked for is killed. In a loop.Loop, all starts were
+//     in Effects when Call(joblife.ExecHello{}) returns.
 //  2. A node keeps a record of each [Task] until it is told to forget it, and its hello
 //     has all of them. Authenticate the rank. Update refuses what it says in an earlier
 //     connection.
 //  3. Send commands in order. Drop those for a node that is gone: its hello repairs that.
 //  4. These are the inputs ExecResponse, ExecRefused, Report and Rerun of package joblife.
-//  5. Call Forget when the log of a job is closed, and again when all its resources are free.
+//  5. Call Forget when the log of a job is closed, and again when all its resources are free:
+//     without housekeeping, both are so at clean. After a restart, a hello that has records of
+//     a closed job is enough.
 //
 // A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
 // After an error nothing has changed. An Executor takes at most 2^22 tasks, each counted
@@ -212,7 +215,8 @@ func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager:
 // pass each of [joblife.Recovered].Unresolved, which may have other reasons. If a node has
-// the action, Effects has a report; if the node does not, it is in Effects.Missing.
+// the action, Effects has a report; if the node does not, it is in Effects.Missing. Without an
+// Executor, and if an action runs only once by its name, Rerun it at once instead.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {

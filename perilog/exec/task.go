@@ -52,7 +52,8 @@ func (t Task) check() error {
 	return nil
 }
 
-// A TaskState says what became of a task on a node. The empty TaskState is invalid.
+// A TaskState says what became of a task on a node: TaskRunning, TaskExited, TaskReleased,
+// TaskFailed or TaskLost. The empty TaskState is invalid.
 type TaskState string
 
 // The states of a task.

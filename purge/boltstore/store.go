@@ -33,8 +33,9 @@
 // them, and a whole file that is older than it should be.
 //
 // bbolt locks the file: a second Open returns logfile.ErrLocked until the first store
-// is closed or its process ends. On Linux the error names that process. Any goroutine may
-// use a Store; changes happen one after the other.
+// is closed or its process ends. A child that the process was just starting may hold the lock
+// for some milliseconds longer: after a restart, try again for a moment. On Linux the error
+// names that process. Any goroutine may use a Store; changes happen one after the other.
 package boltstore
 
 import (

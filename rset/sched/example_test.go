@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
@@ -118,6 +119,50 @@ func ExamplePolicy() {
 	// ƒ9tvh5 rank[2-3]/core[0-7]
 	// ƒ5Sxr3 waits for 2 whole nodes of 1 slot of 1 core
 	// ƒ7fwmZ waits for 2 whole nodes of 1 slot of 1 core
+}
+
+// limit starts jobs in the order of the queue, but no user has more nodes than that.
+type limit int
+
+func (most limit) Schedule(p *sched.Pass) {
+	has := make(map[uint32]*idset.Set) // by user
+	for j := range p.Running() {
+		a, _ := p.Pool().Allocation(j.ID)
+		has[j.UserID] = idset.Union(has[j.UserID], a.Held.Ranks())
+	}
+	for j := range p.Jobs() {
+		r, err := p.Pool().Alloc(j.ID, j.Request, p.Now()) // what Start would give
+		if err != nil {
+			return // or those behind it delay it
+		}
+		if nodes := idset.Union(has[j.UserID], r.Ranks()); nodes.Len() <= int(most) && p.Start(j.ID) {
+			has[j.UserID] = nodes
+		}
+	}
+}
+
+// A limit of nodes for each user. A job that asks for more waits for ever: refuse it when it
+// is submitted.
+func ExamplePolicy_limit() {
+	s := sched.New(sched.Config{Policy: limit(2)})
+	nodes := try(rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`)))
+	check(s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
+	try(s.EndHello())
+	for i, user := range []uint32{1000, 1000, 1000, 1001} {
+		text := try(try(jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"app"}})).MarshalJSON())
+		check(s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(25165824 * (i + 1)), Priority: 16, UserID: user}, Jobspec: text}))
+	}
+	for _, r := range s.Decide(1.7e9) {
+		fmt.Println(r.ID, r.R)
+	}
+	for j := range s.Jobs() {
+		fmt.Println(j.ID, "of user", j.UserID, "waits")
+	}
+	// Output:
+	// ƒ3DyvX rank0/core[0-7]
+	// ƒ5Sxr3 rank1/core[0-7]
+	// ƒ9tvh5 rank2/core[0-7]
+	// ƒ7fwmZ of user 1000 waits
 }
 
 func check(err error) {

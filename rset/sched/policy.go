@@ -9,7 +9,8 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// A Policy says which of the jobs that wait start now.
+// A Policy says which of the jobs that wait start now. It cannot deny a job: what it does not
+// start waits.
 type Policy interface {
 	// Schedule starts jobs. It is called in Decide if a job came or something else changed,
 	// and not because time has passed. What it does must follow from the Pass alone, or the
@@ -34,8 +35,8 @@ func (p *Pass) scheduler() *Scheduler {
 // Now returns the time of the decision.
 func (p *Pass) Now() eventlog.Timestamp { return p.scheduler().now }
 
-// Pool returns a copy of the pool, in constant time: see what would be, and do not start
-// jobs there.
+// Pool returns a copy of the pool, in constant time, with what this pass has started and
+// reserved. To see what Start would give: p.Pool().Alloc(job.ID, job.Request, p.Now()).
 func (p *Pass) Pool() *pool.Pool { return p.scheduler().pool.Clone() }
 
 // Jobs returns an iterator over the jobs that wait, in the order of the queue. Jobs may

@@ -79,7 +79,7 @@ type Scheduler struct {
 	estimates
 }
 
-// A Job waits for resources.
+// A Job waits for resources or has them.
 type Job struct {
 	alloc.JobInfo
 	Request *pool.Request

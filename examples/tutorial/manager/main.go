@@ -49,7 +49,7 @@ func main() {
 	ctx := context.Background()
 	go func() { check(l.Run(ctx)) }()
 	check(l.Put(joblife.ExecHello{}))
-	for _, u := range left.Unresolved { // epilogs
+	for _, u := range left.Unresolved {
 		check(l.Put(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}}))
 	}
 	for _, script := range os.Args[1:] {
@@ -60,7 +60,6 @@ func main() {
 	try(l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive}))
 }
 
-// execute does what the manager wants done.
 func execute(l *loop.Loop, rd *joblife.Ready) {
 	for _, msg := range rd.Exec {
 		if job, ok := msg.(exec.Start); ok {
@@ -84,7 +83,6 @@ func execute(l *loop.Loop, rd *joblife.Ready) {
 	}
 }
 
-// run runs a script once, however often it is called.
 func run(folder string, script []string, ended func(status int32)) {
 	shell := osexec.Command("sh", "-c", `mkdir "$0" 2>&- || exit; (eval "$1"); echo $? >"$0/new"; mv "$0/new" "$0/status"`, folder, script[0])
 	shell.Stdout, shell.Stderr, shell.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
