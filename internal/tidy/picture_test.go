@@ -36,7 +36,7 @@ var partners = []struct {
 
 // picture draws it, in the width of a telephone.
 func picture() string {
-	const width, left, right, rowHeight = 400, 104, 326, 74
+	const width, left, right, rowHeight = 410, 104, 326, 74
 	var b strings.Builder
 	y := 12
 	text := func(x, y int, class, s string) {
