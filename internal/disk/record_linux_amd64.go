@@ -55,6 +55,12 @@ func trace(cmd *exec.Cmd, dir string, note func(Call)) error {
 		}
 	}
 	_ = cmd.Process.Kill()
+	for { // the process is not over before each of its threads is waited for
+		pid, err := syscall.Wait4(-tr.pid, &status, syscall.WALL, nil)
+		if err != nil && !errors.Is(err, syscall.EINTR) || pid == tr.pid && !status.Stopped() {
+			break
+		}
+	}
 	_ = cmd.Wait()
 	return err
 }
@@ -74,7 +80,9 @@ type tracer struct {
 // call looks at a thread that begins or ends a call.
 func (tr tracer) call(tid int, note func(Call)) error {
 	var regs syscall.PtraceRegs
-	if err := syscall.PtraceGetRegs(tid, &regs); err != nil {
+	if err := syscall.PtraceGetRegs(tid, &regs); errors.Is(err, syscall.ESRCH) {
+		return nil // another thread has ended the process
+	} else if err != nil {
 		return err
 	}
 	c, ends := tr.within[tid]
