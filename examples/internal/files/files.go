@@ -29,16 +29,22 @@ func Write(name string, text []byte) (err error) {
 // their names are durable: otherwise a crash could take what is made durable in the folder.
 func MakeDir(dir string) error {
 	dir = filepath.Clean(dir)
+	parent := filepath.Dir(dir)
 	err := os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err = MakeDir(filepath.Dir(dir)); err == nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err = MakeDir(parent); err == nil {
 			err = os.Mkdir(dir, 0o700)
+		}
+	case err == nil: // a process that was killed may have just made the one above
+		if err = SyncDir(filepath.Dir(parent)); errors.Is(err, fs.ErrPermission) {
+			err = nil // it was another user
 		}
 	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return SyncDir(filepath.Dir(dir)) // of another process, too, that was killed
+	return SyncDir(parent) // of another process, too, that was killed
 }
 
 // SyncDir makes the names in a folder durable.
