@@ -116,7 +116,7 @@ mutants:
 soak:
 	@reading=$$(.ci/reading JOBLIFE_SOAK); read -r _ packages <<<"$$reading"; \
 	go test -list 'Soak|Attack' $$packages | grep '^Test'; \
-	JOBLIFE_SOAK='$(SOAK)' go test -p 4 -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
+	JOBLIFE_SOAK='$(SOAK)' go test -p 16 -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
 
 # Where there is more than one goroutine.
 .PHONY: race
