@@ -17,7 +17,7 @@ import (
 // the last one there may be a part, and zeros for the rest, which Repair cuts off.
 func TestAttackByPowerCuts(t *testing.T) {
 	disk.Cuts{
-		Soak: os.Getenv("JOBLIFE_SOAK"), Deep: os.Getenv("JOBLIFE_DEEP"),
+		Soak: os.Getenv("JOBLIFE_SOAK"),
 		Work: func(dir string, seed uint64, say func(string)) error {
 			log, err := openReal(dir)
 			if err != nil {

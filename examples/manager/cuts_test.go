@@ -25,7 +25,7 @@ func TestAttackByPowerCuts(t *testing.T) {
 		return openDir(filepath.Join(dir, "a", "store"), func(string, ...any) {})
 	}
 	power.Cuts{
-		Ordered: true, Soak: os.Getenv("JOBLIFE_SOAK"), Deep: os.Getenv("JOBLIFE_DEEP"),
+		Ordered: true, Soak: os.Getenv("JOBLIFE_SOAK"),
 		Work: func(dir string, seed uint64, say func(string)) error {
 			d, err := open(dir)
 			if err != nil {

@@ -47,7 +47,7 @@ var layout = map[string]string{
 	"internal/attack":      "",
 	"internal/bomb":        "internal/race",
 	"internal/conformance": "",
-	"internal/disk":        "eventlog/logfile internal/attack",
+	"internal/disk":        "eventlog/logfile internal/attack internal/race",
 	"internal/guard":       "",
 	"internal/jsonobj":     "internal/guard",
 	"internal/logline":     "internal/jsonobj",

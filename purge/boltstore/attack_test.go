@@ -22,7 +22,7 @@ import (
 // The power fails at any call that bbolt makes, or we: each transaction is there as a whole
 // or not at all, and each that was acknowledged is there.
 func TestAttackByPowerCuts(t *testing.T) {
-	disk.Cuts{Sector: 512, Soak: os.Getenv("JOBLIFE_SOAK"), Deep: os.Getenv("JOBLIFE_DEEP"), Work: work, Read: has}.Run(t)
+	disk.Cuts{Sector: 512, Soak: os.Getenv("JOBLIFE_SOAK"), Work: work, Read: has}.Run(t)
 }
 
 // has returns what a store has, in short.

@@ -209,7 +209,7 @@ func TestAttackByPowerCuts(t *testing.T) {
 		return text, nil
 	}
 	disk.Cuts{
-		Ordered: true, Soak: os.Getenv("JOBLIFE_SOAK"), Deep: os.Getenv("JOBLIFE_DEEP"),
+		Ordered: true, Soak: os.Getenv("JOBLIFE_SOAK"),
 		Work: func(dir string, seed uint64, say func(string)) error {
 			s, err := openReal(dir)
 			if err != nil {

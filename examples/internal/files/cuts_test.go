@@ -21,7 +21,7 @@ func TestAttackByPowerCuts(t *testing.T) {
 		return string(text), err
 	}
 	disk.Cuts{
-		Soak: os.Getenv("JOBLIFE_SOAK"), Deep: os.Getenv("JOBLIFE_DEEP"), Read: read,
+		Soak: os.Getenv("JOBLIFE_SOAK"), Read: read,
 		Work: func(dir string, seed uint64, say func(string)) error {
 			if err := MakeDir(filepath.Join(dir, "a", "b")); err != nil {
 				return err
