@@ -11,6 +11,23 @@ import (
 	"github.com/joblife/joblife/internal/disk"
 )
 
+// A process was killed after it had made the folder a: the next one keeps it too.
+func TestMakeDirKeepsWhatAKilledProcessMade(t *testing.T) {
+	d := disk.New()
+	if err := d.Mkdir("a", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range d.Record(t, "", func(dir, _ string, _ func(string)) error { return MakeDir(filepath.Join(dir, "a", "b")) }) {
+		if err := d.Do(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Crash() // which leaves what was synced alone
+	if err := d.OpenDir("a/b"); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // The power fails at any call to the system: a file has its old text or its new one.
 func TestAttackByPowerCuts(t *testing.T) {
 	read := func(dir string) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // Write makes a file of mode 0600, or replaces it: after a crash it has the old text or the new
@@ -47,8 +48,12 @@ func MakeDir(dir string) error {
 	return SyncDir(parent) // of another process, too, that was killed
 }
 
-// SyncDir makes the names in a folder durable.
+// SyncDir makes the names in a folder durable. On Windows, where no folder can be synced, it does
+// nothing.
 func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
