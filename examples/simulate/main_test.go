@@ -81,17 +81,20 @@ func TestLogsAreValid(t *testing.T) {
 
 func TestBadFlags(t *testing.T) {
 	for want, args := range map[string][]string{
-		"want a number from 1 to":     {"-nodes", "0"},
-		"want a number from 0 to 1":   {"-straggle", "2"},
-		"want conservative, easy":     {"-policy", "best"},
-		"-depth is not for fifo":      {"-policy", "fifo", "-depth", "3"},
-		"unexpected argument":         {"file.swf"},
-		"max-size 300 is more than":   {"-max-size", "300"},
-		"-max-runtime is below":       {"-max-runtime", "1m"},
-		"fsd: ":                       {"-epilog", "soon"},
-		"want from 1s to 100 years":   {"-runtime", "0"},
-		"flag provided but not":       {"-bogus"},
-		"want a number from 1 to 100": {"-estimate", "NaN"},
+		"want a number from 1 to":   {"-nodes", "0"},
+		"want a number from 0 to 1": {"-straggle", "2"},
+		"want conservative, easy":   {"-policy", "best"},
+		"-depth is not for fifo":    {"-policy", "fifo", "-depth", "3"},
+		"-gpu-jobs needs -gpus":     {"-gpu-jobs", "0.3"},
+		"-gpus is for made-up jobs that share nodes: give -share, and no -swf": {"-gpus", "4"},
+		"-gpus 9 is more than 8 cores":                                         {"-share", "-cores", "8", "-gpus", "9"},
+		"unexpected argument":                                                  {"file.swf"},
+		"max-size 300 is more than":                                            {"-max-size", "300"},
+		"-max-runtime is below":                                                {"-max-runtime", "1m"},
+		"fsd: ":                                                                {"-epilog", "soon"},
+		"want from 1s to 100 years":                                            {"-runtime", "0"},
+		"flag provided but not":                                                {"-bogus"},
+		"want a number from 1 to 100":                                          {"-estimate", "NaN"},
 	} {
 		status, out, errs := command(t, args...)
 		require.Equal(t, exitUsage, status, args)

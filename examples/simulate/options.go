@@ -112,6 +112,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, errors.New("-depth is not for fifo")
 	case o.gpus > 0 && (!o.share || o.swf != ""):
 		return nil, errors.New("-gpus is for made-up jobs that share nodes: give -share, and no -swf")
+	case o.set["gpu-jobs"] && o.gpus == 0:
+		return nil, errors.New("-gpu-jobs needs -gpus")
 	case o.gpus > o.cores:
 		return nil, fmt.Errorf("-gpus %d is more than %d cores", o.gpus, o.cores)
 	case o.maxRuntime < o.runtime:
