@@ -368,7 +368,11 @@ func TestAWorkerHangs(t *testing.T) {
 	defer func(d time.Duration) { lookEvery = d }(lookEvery)
 	lookEvery = 200 * time.Millisecond
 	in := newInstance(t)
-	in.attach()
+	in.mu.Lock() // the KVS is slow: a worker that reads the jobs is silent for long, and does not hang
+	in.launch()
+	time.Sleep(maxSilent*lookEvery + 2*lookEvery)
+	in.mu.Unlock()
+	in.broker.Await(serviceName)
 	in.greet()
 	start := in.begins(slow)
 	idle := workers(t)
