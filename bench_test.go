@@ -1,7 +1,9 @@
 package joblife_test
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/race"
+	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -368,4 +371,50 @@ func TestARecordIsWrittenWithoutAllocations(t *testing.T) {
 		dst = dst[:0]
 		dst, _ = joblife.AppendRecords(dst, list)
 	})/float64(len(list)), 0.1)
+}
+
+// BenchmarkReplay makes recorded jobs out of their logs, jobspecs and Rs.
+func BenchmarkReplay(b *testing.B) {
+	var logs, specs, resources [][]byte
+	events := 0
+	for _, job := range refdata.Lines[struct {
+		Eventlog   string
+		Jobspec, R json.RawMessage
+	}](b, "recorded/mixed.jsonl.gz", refdata.Of(39, 380)) {
+		if len(job.R) > 0 && string(job.R) != "null" {
+			logs = append(logs, []byte(job.Eventlog))
+			specs, resources = append(specs, job.Jobspec), append(resources, job.R)
+			events += bytes.Count(logs[len(logs)-1], []byte("\n"))
+		}
+	}
+	check := func(err error) {
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	log := func(i int) {
+		_, err := jobstate.Replay(1, logs[i])
+		check(err)
+	}
+	spec := func(i int) {
+		_, err := jobspec.Parse(specs[i])
+		check(err)
+	}
+	r := func(i int) {
+		_, err := rset.Parse(resources[i])
+		check(err)
+	}
+	for _, part := range []struct {
+		name string
+		do   func(i int)
+	}{{"log", log}, {"jobspec", spec}, {"R", r}, {"all", func(i int) { log(i); spec(i); r(i) }}} {
+		b.Run(part.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i = (i + 1) % len(logs) {
+				part.do(i)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+			b.ReportMetric(float64(events)/float64(len(logs)), "events/job")
+		})
+	}
 }

@@ -304,8 +304,12 @@ func BenchmarkTakeover(b *testing.B) {
 						b.StartTimer()
 					} else {
 						for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
-							require.NoError(b, err)
-							require.NoError(b, f.Add(r))
+							if err == nil {
+								err = f.Add(r)
+							}
+							if err != nil { // require.NoError would take a tenth of the time
+								b.Fatal(err)
+							}
 						}
 					}
 					records, requests := takeover(b, f)
