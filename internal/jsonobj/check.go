@@ -41,7 +41,7 @@ func check(b []byte, depth int, t *tape) (span, *Fault) {
 	if f != noDefect {
 		return span{}, syntaxFault(b, i, f)
 	}
-	return span{from, to, 0}, nil
+	return span{from: uint32(from), to: uint32(to)}, nil
 }
 
 // ValueEnd returns the offset after the value of at most depth levels that begins at

@@ -1,7 +1,6 @@
 package jsonobj
 
 import (
-	"bytes"
 	"errors"
 	"strconv"
 
@@ -108,9 +107,9 @@ func pathTo(d *Doc, offset int) string {
 	if d == nil {
 		return path
 	}
-	at := span{from: len(d.text) - len(bytes.TrimLeft(d.text, " \n\t\r"))}
+	at := span{from: uint32(skipSpace(d.text, 0))}
 down:
-	for at.from < offset {
+	for int(at.from) < offset {
 		array := d.text[at.from] == '['
 		if !array && d.text[at.from] != '{' {
 			break
@@ -119,9 +118,9 @@ down:
 		for i := 0; r.Next(); i++ {
 			at = r.value
 			switch {
-			case offset >= at.to:
+			case offset >= int(at.to):
 				continue
-			case offset < at.from:
+			case offset < int(at.from):
 				break down
 			case array:
 				path = join(path, "["+strconv.Itoa(i)+"]")

@@ -186,6 +186,12 @@ func Int64(raw []byte) (value int64, ok bool) {
 	if len(raw) > len("-9223372036854775808") || !IsInteger(raw) {
 		return 0, false
 	}
+	if len(raw) <= 18 && raw[0] != '-' { // as most
+		for _, c := range raw {
+			value = 10*value + int64(c-'0')
+		}
+		return value, true
+	}
 	value, err := strconv.ParseInt(string(raw), 10, 64)
 	return value, err == nil
 }

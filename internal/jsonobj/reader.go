@@ -67,13 +67,13 @@ func (d *Doc) Err() error {
 // keys and tokens of that level once more, and checks nothing.
 type Reader struct {
 	self     Value
-	at       int    // what Next looks at
+	at       uint32 // what Next looks at
 	next     uint32 // the place of what begins next
+	key      uint32 // the content of the key as it stands
+	keyEnd   uint32
+	value    span
 	isObject bool
 	escaped  bool // the key has escapes
-	key      int  // the content of the key as it stands
-	keyEnd   int
-	value    span
 
 	n     uint8     // how many keys there are in first
 	found uint8     // one more than the place in it of the key that was found last
@@ -93,33 +93,33 @@ func (r *Reader) Next() bool {
 		return false
 	}
 	b := d.text
-	i := skipSpace(b, r.at)
+	i := skipSpace(b, int(r.at))
 	switch b[i] {
 	case ',':
 		i = skipSpace(b, i+1)
 	case ']', '}':
-		r.at, r.key, r.keyEnd, r.escaped, r.value = i, 0, 0, false, span{}
+		r.at, r.key, r.keyEnd, r.escaped, r.value = uint32(i), 0, 0, false, span{}
 		return false
 	}
 	if r.isObject {
-		r.key = i + 1
+		r.key = uint32(i + 1)
 		i, r.escaped = skipString(b, i)
-		r.keyEnd = i - 1
+		r.keyEnd = uint32(i - 1)
 		if int(r.n) < len(r.first) && !r.escaped {
-			r.first[r.n] = uint32(r.key)
+			r.first[r.n] = r.key
 			r.n++
 		} else {
 			r.more = true
 		}
 		i = skipSpace(b, skipSpace(b, i)+1)
 	}
-	r.value.from = i
+	r.value.from = uint32(i)
 	if b[i] == '{' || b[i] == '[' {
 		e := d.tape.at(r.next)
-		r.at, r.value.place = int(e.end), r.next
+		r.at, r.value.place = e.end, r.next
 		r.next = e.next
 	} else {
-		r.at = skipToken(b, i)
+		r.at = uint32(skipToken(b, i))
 	}
 	r.value.to = r.at
 	return true
@@ -209,7 +209,7 @@ func (r *Reader) Find(key string) Value {
 	if i := r.noted(key); i >= 0 {
 		i = skipSpace(d.text, skipSpace(d.text, i+len(key)+1)+1)
 		if c := d.text[i]; c != '{' && c != '[' {
-			return Value{d, span{from: i, to: skipToken(d.text, i)}}
+			return Value{d, span{from: uint32(i), to: uint32(skipToken(d.text, i))}}
 		}
 	} else if !r.more {
 		return Value{}

@@ -29,10 +29,7 @@ type extent struct {
 
 // span is a value of a text: where it begins and ends, in bytes from 0, and, if
 // it is an object or an array, its place on the tape.
-type span struct {
-	from, to int
-	place    uint32
-}
+type span struct{ from, to, place uint32 }
 
 func (t *tape) at(place uint32) *extent {
 	if place < inlineExtents {

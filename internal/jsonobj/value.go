@@ -39,7 +39,7 @@ func (v Value) first() byte {
 }
 
 // Offset returns where in the text the value is, in bytes from 0.
-func (v Value) Offset() int { return v.span.from }
+func (v Value) Offset() int { return int(v.span.from) }
 
 // Kind returns the kind of the value, KindInvalid if it is absent.
 func (v Value) Kind() Kind { return KindOf(v.Raw()) }

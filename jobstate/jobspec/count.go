@@ -306,7 +306,7 @@ func (c Count) append(dst []byte) []byte {
 func countOf(v jsonobj.Value) Count {
 	switch v.Kind() {
 	case jsonobj.KindNumber:
-		if n, ok := jsonobj.Int64(v.Raw()); ok && n == 0 {
+		if string(v.Raw()) == "0" || string(v.Raw()) == "-0" {
 			return Count{}
 		}
 		if n := count(v); n > 0 {
