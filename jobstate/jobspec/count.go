@@ -28,8 +28,8 @@ type span struct{ first, last int64 }
 // an operator, or a set. The zero Count accepts nothing; in a [Vertex] it asks for
 // nothing. [Fixed] and [ParseCount] make others. A Count is immutable.
 type Count struct {
-	min, max int64 // max 0: no upper bound
-	operand  int64
+	min, max int32 // at most MaxCount; max 0: no upper bound
+	operand  int32
 	operator operator // 0: one number or a set
 	set      []span   // two or more, ascending, with numbers missing between them; or nil
 }
@@ -39,7 +39,7 @@ func Fixed(n int64) Count {
 	if n < 1 || n > MaxCount {
 		panic("jobspec: Fixed: " + strconv.FormatInt(n, 10) + " is out of range")
 	}
-	return Count{min: n, max: n}
+	return Count{min: int32(n), max: int32(n)}
 }
 
 // ParseCount reads a Count as people write it and as RFC 14 allows in a string:
@@ -142,7 +142,7 @@ func (p *countParser) list() (Count, *jsonobj.Fault) {
 	if len(set) == 1 {
 		return newRange(set[0].first, set[0].last, add, 1), nil
 	}
-	return Count{min: set[0].first, max: set[len(set)-1].last, set: slices.Clip(set)}, nil
+	return Count{min: int32(set[0].first), max: int32(set[len(set)-1].last), set: slices.Clip(set)}, nil
 }
 
 // one reads a number or a range with its operand and operator.
@@ -205,14 +205,14 @@ func newRange(lo, hi int64, op operator, operand int64) Count {
 	if lo == hi {
 		return Fixed(lo)
 	}
-	return Count{min: lo, max: hi, operator: op, operand: operand}
+	return Count{min: int32(lo), max: int32(hi), operator: op, operand: int32(operand)}
 }
 
 // Min returns the smallest acceptable count, 0 for the zero Count.
-func (c Count) Min() int64 { return c.min }
+func (c Count) Min() int64 { return int64(c.min) }
 
 // Fixed returns the number, and true, if the Count is one number.
-func (c Count) Fixed() (int64, bool) { return c.min, c.min != 0 && c.min == c.max }
+func (c Count) Fixed() (int64, bool) { return int64(c.min), c.min != 0 && c.min == c.max }
 
 // IsZero reports whether the Count is the zero Count, which accepts nothing.
 func (c Count) IsZero() bool { return c.min == 0 }
@@ -222,12 +222,13 @@ func (c Count) IsZero() bool { return c.min == 0 }
 // most [MaxCount]. Floor takes O(1) for the operator +, O(log n) for the others,
 // O(log m) for a set of m runs.
 func (c Count) Floor(n int64) (int64, bool) {
-	if c.min == 0 || n < c.min {
+	least := int64(c.min)
+	if least == 0 || n < least {
 		return 0, false
 	}
 	n = min(n, MaxCount)
 	if c.max != 0 {
-		n = min(n, c.max)
+		n = min(n, int64(c.max))
 	}
 	switch {
 	case c.set != nil:
@@ -239,11 +240,11 @@ func (c Count) Floor(n int64) (int64, bool) {
 		})
 		return min(n, c.set[i-1].last), true
 	case c.operator == 0:
-		return c.min, true
+		return least, true
 	case c.operator == add:
-		return n - (n-c.min)%c.operand, true
+		return n - (n-least)%int64(c.operand), true
 	}
-	at := c.min
+	at := least
 	for {
 		next := c.step(at)
 		if next > n {
@@ -256,10 +257,10 @@ func (c Count) Floor(n int64) (int64, bool) {
 // step returns the count after n for * and ^, something beyond MaxCount if there is none.
 func (c Count) step(n int64) int64 {
 	if c.operator == multiply {
-		return n * c.operand
+		return n * int64(c.operand)
 	}
 	result := n
-	for i := int64(1); i < c.operand && result <= MaxCount; i++ {
+	for i := int32(1); i < c.operand && result <= MaxCount; i++ {
 		result *= n
 	}
 	return result
@@ -284,17 +285,17 @@ func (c Count) append(dst []byte) []byte {
 	if c.min == 0 {
 		return dst
 	}
-	dst = strconv.AppendInt(dst, c.min, 10)
+	dst = strconv.AppendInt(dst, int64(c.min), 10)
 	if c.operator == 0 {
 		return dst
 	}
 	if c.max == 0 {
 		dst = append(dst, '+')
 	} else {
-		dst = strconv.AppendInt(append(dst, '-'), c.max, 10)
+		dst = strconv.AppendInt(append(dst, '-'), int64(c.max), 10)
 	}
 	if c.operand != 1 || c.operator != add {
-		dst = strconv.AppendInt(append(dst, ':'), c.operand, 10)
+		dst = strconv.AppendInt(append(dst, ':'), int64(c.operand), 10)
 	}
 	if c.operator != add {
 		dst = append(dst, ':', byte(c.operator))

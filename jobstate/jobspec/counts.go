@@ -128,7 +128,7 @@ func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
 		}
 	case tasksPerResource:
 		var ok bool
-		if base, _, ok = s.sum(t.resource, t.slot+1, slot.end); !ok {
+		if base, _, ok = s.sum(t.resource, t.slot+1, int(slot.end)); !ok {
 			return Quantity{}, false
 		}
 		if r != nil && s.onlySlot() {

@@ -18,11 +18,11 @@ type Vertex struct {
 	// Exclusive says that no other job may use it. By default slots and everything
 	// in them are exclusive (RFC 14).
 	Exclusive bool
+	label     bool  // there is a Label
+	end       int32 // index after the last vertex in it
 	// Parent is the index of the vertex that contains it; -1 if there is none.
 	Parent int
 
-	label bool     // there is a Label
-	end   int      // index after the last vertex in it
 	total Quantity // how many of it the job asks for in all
 }
 
@@ -116,7 +116,7 @@ func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
 	if x.Type == "slot" && len(s.vertices) == index+1 {
 		with.Fail(errEmpty)
 	}
-	s.vertices[index].end = len(s.vertices)
+	s.vertices[index].end = int32(len(s.vertices))
 }
 
 // placeVertex checks a vertex against those before it, and works out how many of

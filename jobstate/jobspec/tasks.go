@@ -80,7 +80,7 @@ func (s *Spec) readTask(v jsonobj.Value) {
 		return
 	}
 	if t.rule == tasksPerResource {
-		if _, found, _ := s.sum(t.resource, t.slot+1, s.vertices[t.slot].end); !found {
+		if _, found, _ := s.sum(t.resource, t.slot+1, int(s.vertices[t.slot].end)); !found {
 			number.Member("per_resource").Member("type").Fail(errInSlot)
 			return
 		}
