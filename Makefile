@@ -119,16 +119,16 @@ soak:
 	go test -list 'Soak|Attack' $$packages | grep '^Test'; \
 	JOBLIFE_SOAK='$(SOAK)' go test -p 16 -run 'Soak|Attack' -count=1 -timeout 0 -v $$packages
 
-# Where there is more than one goroutine.
+# Where there is more than one goroutine. Some tests wait for processes: four packages at once.
 .PHONY: race
 race:
 	@packages=$$(.ci/concurrent); \
-	CGO_ENABLED=1 go test -race -shuffle=on -count=1 $$packages
+	CGO_ENABLED=1 go test -race -p 4 -shuffle=on -count=1 $$packages
 
 # int has 32 bits here. Runs on amd64.
 .PHONY: test-386
 test-386:
-	GOARCH=386 CGO_ENABLED=0 go test -count=1 $(PACKAGES)
+	GOARCH=386 CGO_ENABLED=0 go test -p 4 -count=1 $(PACKAGES)
 
 # Compiles tests too, and runs none of them.
 .PHONY: cross
