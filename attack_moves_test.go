@@ -183,11 +183,7 @@ func (p *play) user() {
 	case 4:
 		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "test", Severity: p.N(9), Note: "n"})
 	case 5, 6:
-		in := joblife.Wait{Tag: tag, By: by, ID: id}
-		if in.States = jobstate.State(1 << p.N(8)); p.P(0.5) {
-			in.States, in.Event = 0, []string{"start", "clean", "alloc", "free", "nonsense"}[p.N(5)]
-		}
-		_ = p.ask(tag, in)
+		_ = p.ask(tag, joblife.Wait{Tag: tag, By: by, ID: id, States: jobstate.State(1 << p.N(8))})
 	case 7:
 		_ = p.ask(tag, joblife.SetExpiration{Tag: tag, ID: id, Expiration: 1.7e9})
 	case 8:

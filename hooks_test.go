@@ -193,7 +193,7 @@ func TestAJobIsValidatedLater(t *testing.T) {
 		s.step(joblife.Validated{ID: id})
 		require.Equal(t, jobstate.StateInactive, s.state(id))
 		require.ErrorIs(t, s.try(joblife.Validated{ID: id}), joblife.ErrInactive)
-		s.step(joblife.Wait{Tag: 9, ID: gone, Event: "alloc"})
+		s.step(joblife.Wait{Tag: 9, ID: gone, States: jobstate.StateRun})
 		s.step(joblife.Validated{ID: gone, Err: errors.New("no")})
 		require.Error(t, s.answer(9).Err)
 		require.Equal(t, "submit invalidate", s.events(gone))

@@ -165,17 +165,14 @@ type (
 		Name    string
 		Context json.RawMessage
 	}
-	// Wait is answered when the job enters one of States, or has the event Event in its
-	// log. If that cannot happen any more, the Answer has an error: ErrInactive, or
-	// ErrUnknown for a job that is purged, unknown, or not durable yet. Only the store has
-	// the log of an inactive job: look there for its events. A volatile Manager keeps no
-	// log, so only later events count.
+	// Wait is answered when the job is in one of States, or enters one. If that cannot happen
+	// any more, the Answer has an error: ErrInactive, or ErrUnknown for a job that is purged,
+	// unknown, or not durable yet.
 	Wait struct {
 		Tag    uint64
 		By     Cred
 		ID     jobid.ID
 		States jobstate.State
-		Event  string
 	}
 	// WaitEmpty is answered when no job is in States. INACTIVE counts only jobs whose
 	// housekeeping still runs.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
@@ -217,20 +216,6 @@ func (o *outbox) leave(j *job) {
 		o.out.ended = make(map[jobid.ID]*job)
 	}
 	o.out.ended[j.id] = j
-}
-
-// hasEvent reports whether the log of a job has an event, durable or not.
-func (o *outbox) hasEvent(j *job, name string) bool {
-	in := func(log []byte) bool {
-		for e, err := range eventlog.Entries(log) {
-			if err == nil && e.Name == name {
-				return true
-			}
-		}
-		return false
-	}
-	of := func(r Record) bool { return r.Job == j.id && r.Kind == RecordEvent && in(r.Data) }
-	return in(j.log) || slices.ContainsFunc(o.sent.Append, of) || slices.ContainsFunc(o.out.Append, of)
 }
 
 // saved appends records that are durable now to the logs of jobs that go on.

@@ -329,7 +329,7 @@ func (in Wait) dispatch(m *machine) error {
 	switch {
 	case !ok:
 		m.answer(Answer{Tag: in.Tag, Job: in.ID, Err: fmt.Errorf("%w: %v", ErrUnknown, in.ID)})
-	case v.State().In(in.States) || in.Event != "" && v.j != nil && m.hasEvent(v.j, in.Event):
+	case v.State().In(in.States):
 		m.answer(Answer{Tag: in.Tag, Job: in.ID, State: v.State()})
 	case v.State() == jobstate.StateInactive:
 		m.answer(Answer{Tag: in.Tag, Job: in.ID, State: v.State(), Err: fmt.Errorf("%w: %v", ErrInactive, in.ID)})

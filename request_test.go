@@ -265,36 +265,25 @@ func TestAWaitIsAnsweredWhenItsTimeComes(t *testing.T) {
 	id := s.submit(jobspec.Job{Nodes: 1})
 	s.last = nil
 	s.step(joblife.Wait{Tag: 1, ID: id, States: jobstate.StateCleanup | jobstate.StateInactive})
-	s.step(joblife.Wait{Tag: 2, ID: id, Event: "start"})
-	s.step(joblife.Wait{Tag: 3, ID: id, Event: "never"})
 	s.step(joblife.Wait{Tag: 4, ID: id, States: jobstate.StateDepend})
 	s.step(joblife.WaitEmpty{Tag: 5, States: jobstate.StateActive})
 	s.step(joblife.Wait{Tag: 6, ID: id, States: jobstate.StateInactive})
 	s.step(joblife.WaitEmpty{Tag: 6, States: jobstate.StateActive})
 	s.step(joblife.Wait{Tag: 8, ID: id, States: jobstate.StateInactive})
-	s.step(joblife.Wait{Tag: 9, ID: id, Event: "clean"})
 	require.Empty(t, s.last)
-	require.Equal(t, 9, s.m.Stats().Waits)
+	require.Equal(t, 6, s.m.Stats().Waits)
 	s.step(joblife.WaitCancel{Tag: 6})
-	require.Equal(t, 7, s.m.Stats().Waits)
-	a := s.ask(joblife.Wait{Tag: 7, ID: id, Event: "alloc"})
-	require.NoError(t, a.Err, "it is in the log")
-	require.Equal(t, jobstate.StateRun, a.State)
-	a = s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateRunning})
+	require.Equal(t, 4, s.m.Stats().Waits)
+	a := s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateRunning})
 	require.NoError(t, a.Err, "a virtual state")
 	s.hold["exec"] = false
 	s.step(joblife.ExecHello{})
-	require.NoError(t, s.answer(2).Err)
 	s.finish(id, 0)
 	require.Equal(t, jobstate.StateCleanup, s.answer(1).State)
-	for _, tag := range []uint64{3, 4} {
-		require.ErrorIs(t, s.answer(tag).Err, joblife.ErrInactive, "it cannot come any more")
-	}
-	for _, tag := range []uint64{8, 9} {
-		a = s.answer(tag)
-		require.NoError(t, a.Err, "it came with the event release")
-		require.Equal(t, jobstate.StateInactive, a.State)
-	}
+	require.ErrorIs(t, s.answer(4).Err, joblife.ErrInactive, "it cannot come any more")
+	a = s.answer(8)
+	require.NoError(t, a.Err, "it came with the event release")
+	require.Equal(t, jobstate.StateInactive, a.State)
 	require.NoError(t, s.answer(5).Err)
 	require.Empty(t, s.last)
 	require.Zero(t, s.m.Stats().Waits)
@@ -310,7 +299,7 @@ func TestAWaitForAJobThatIsGoneIsAnsweredAtOnce(t *testing.T) {
 	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, By: guest, ID: id, States: jobstate.StateInactive}).Err, joblife.ErrUnknown)
 	s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
 	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, ID: id, States: jobstate.StateInactive}).Err, joblife.ErrUnknown)
-	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, ID: 42, Event: "start"}).Err, joblife.ErrUnknown)
+	require.ErrorIs(t, s.ask(joblife.Wait{Tag: 7, ID: 42, States: jobstate.StateRun}).Err, joblife.ErrUnknown)
 	require.NoError(t, s.ask(joblife.WaitEmpty{Tag: 7, States: jobstate.StateActive}).Err)
 }
 

@@ -38,8 +38,8 @@ type tagged struct {
 
 // check refuses a wait that nothing can answer, or that would be one too many.
 func (w *waits) check(in Wait) error {
-	if in.Tag == 0 || in.States == 0 && in.Event == "" || !isMask(in.States) {
-		return fmt.Errorf("%w: a Wait needs a Tag, and States or an Event", ErrInvalid)
+	if in.Tag == 0 || in.States == 0 || !isMask(in.States) {
+		return fmt.Errorf("%w: a Wait needs a Tag and States", ErrInvalid)
 	}
 	return w.full()
 }
@@ -119,7 +119,7 @@ func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State)
 	for _, in := range list {
 		switch {
 		case w.canceled(in):
-		case state.In(in.States), name == in.Event:
+		case state.In(in.States):
 			w.end(o, Answer{Tag: in.Tag, Job: id, State: state})
 		case over:
 			w.end(o, Answer{Tag: in.Tag, Job: id, State: state, Err: fmt.Errorf("%w: %v", ErrInactive, id)})

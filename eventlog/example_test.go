@@ -81,6 +81,28 @@ func ExampleDecoder() {
 	// 2 63 finish
 }
 
+// A log from outside is read within limits.
+func ExampleDecoderOptions() {
+	limits := eventlog.DecoderOptions{MaxLine: 64, MaxDepth: 3, MaxEvents: 1, StrictKeys: true}
+	for _, log := range []string{
+		`{"timestamp":1,"name":"memo","context":{"note":"` + strings.Repeat("x", 64) + `"}}`,
+		`{"timestamp":1,"name":"memo","context":{"a":{"b":{}}}}`,
+		`{"timestamp":1,"name":"start"}` + "\n" + `{"timestamp":2,"name":"finish"}`,
+		`{"timestamp":1,"name":"start","host":"n1"}`,
+	} {
+		for _, err := range eventlog.NewDecoder(strings.NewReader(log+"\n"), limits).All() {
+			if err != nil {
+				fmt.Println(errors.Is(err, eventlog.ErrLimit), err)
+			}
+		}
+	}
+	// Output:
+	// true eventlog: line 1: offset 64: line longer than 64 bytes
+	// true eventlog: line 1: offset 45: nested too deep
+	// true eventlog: line 2: offset 31: more than 1 entries
+	// false eventlog: line 1: offset 37: host: unknown key
+}
+
 func ExampleEntry_Clone() {
 	d := eventlog.NewDecoder(strings.NewReader(`{"timestamp":1,"name":"memo","context":{"a":1}}`+"\n"), eventlog.DecoderOptions{})
 	var kept []eventlog.Entry

@@ -192,10 +192,10 @@ func ExampleReports() {
 // Up to four jobs for two nodes.
 func ExampleWorkloads() {
 	for _, a := range joblifetest.Workloads(4, 2).Example(1) {
-		fmt.Println("after", a.After, "a job of user", a.Submit.By.UserID, "that runs", a.Runs, "with status", a.Status)
+		fmt.Println("after", a.After, "a job of user", a.Submit.By.UserID, "that runs", a.Runs, "with status", a.Status, "canceled after", a.Cancel)
 	}
 	// Output:
-	// after 0s a job of user 0 that runs 53s with status 0
-	// after 1s a job of user 1 that runs 3s with status 0
-	// after 4s a job of user 1 that runs 1m0s with status 256
+	// after 0s a job of user 0 that runs 53s with status 0 canceled after 48s
+	// after 1s a job of user 1 that runs 3s with status 0 canceled after 0s
+	// after 4s a job of user 1 that runs 1m0s with status 256 canceled after 0s
 }

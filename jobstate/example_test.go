@@ -56,9 +56,13 @@ func ExampleReplay() {
 	code, _ := j.ExitCode()
 	fmt.Println(j.State(), result, code)
 	fmt.Println("waits for", j.Waiting())
+	for a := range j.Actions() {
+		fmt.Println(a.Kind, a.Description, "since", a.Since, "started", a.Active, "time")
+	}
 	// Output:
 	// CLEANUP FAILED 143
 	// waits for epilog scrub
+	// epilog scrub since 9.5999999999999996 started 1 time
 }
 
 // A tool has each line decoded once, for the job and for itself.
@@ -80,9 +84,33 @@ func ExampleValidate() {
 	log := exampleLog + `{"timestamp":9.8,"name":"free"}` + "\n"
 	for _, f := range jobstate.Validate([]byte(log)) {
 		fmt.Println(f)
+		fmt.Println(f.Level == jobstate.LevelError, f.Line, f.Offset, f.Event)
+		fmt.Println(f.Text)
 	}
 	// Output:
 	// line 10: free: error: the resources are freed early: epilog "scrub" has not finished
+	// true 10 499 free
+	// the resources are freed early: epilog "scrub" has not finished
+}
+
+// How the log of a job begins that was submitted with flags, and to which a plugin gave the
+// highest priority.
+func ExampleSubmitContext() {
+	for _, c := range []jobstate.Context{
+		&jobstate.SubmitContext{UserID: 5588, Urgency: jobstate.UrgencyDefault, Flags: jobstate.FlagDebug | jobstate.FlagWaitable, Version: jobstate.LogVersion},
+		&jobstate.PriorityContext{Priority: jobstate.MaxPriority},
+	} {
+		entry, err := jobstate.NewEntry(1552593348, c)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		line, _ := eventlog.AppendEntry(nil, entry)
+		fmt.Print(string(line))
+	}
+	// Output:
+	// {"timestamp":1552593348.0,"name":"submit","context":{"userid":5588,"urgency":16,"flags":6,"version":1}}
+	// {"timestamp":1552593348.0,"name":"priority","context":{"priority":4294967295}}
 }
 
 // A manager posts an event: it encodes, decodes and folds it, and then logs it.

@@ -249,7 +249,7 @@ func TestTheInboxIsBounded(t *testing.T) {
 		joblife.Raise{Note: "x"}, joblife.SchedResponse{Note: "x"}, joblife.ExecResponse{Exception: exec.Exception{Note: "x"}},
 		joblife.Report{Report: perilog.Report{Line: []byte("x")}}, joblife.Report{Report: perilog.Report{Detail: "x"}},
 		joblife.Report{Report: perilog.Report{Action: jobstate.ActionKey{Description: "x"}}}, joblife.Reports{List: make([]joblife.Report, 1)}, joblife.SetFlags{Flags: []string{"x"}},
-		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"}, joblife.Wait{Event: "x"},
+		joblife.DependencyAdd{Description: "x"}, joblife.EnableQueue{Reason: "x"}, joblife.StartQueue{Queue: "x"},
 		joblife.PurgeIDs{IDs: []jobid.ID{1}}, joblife.ExecRefused{Note: "x"}, joblife.ForceFinish{Operator: "x"},
 		joblife.SchedResponse{R: s.node}, joblife.Drained{Ranks: idset.Of(1)}, joblife.Offline{Ranks: idset.Of(1)},
 		joblife.Rerun{Action: joblife.Action{Ranks: idset.Of(1)}}, joblife.Reload{Config: joblife.Config{Queues: []string{"a"}}},
@@ -316,7 +316,7 @@ func TestACallerThatLeaves(t *testing.T) {
 		require.NoError(t, err)
 		brief, cancel := context.WithTimeoutCause(ctx, time.Second, errBroken)
 		defer cancel()
-		_, err = s.l.Call(brief, joblife.Wait{ID: 1, Event: "clean"})
+		_, err = s.l.Call(brief, joblife.Wait{ID: 1, States: jobstate.StateInactive})
 		require.ErrorIs(t, err, errBroken)
 		_, err = s.l.Call(brief, submit(2))
 		require.ErrorIs(t, err, errBroken)
@@ -341,7 +341,7 @@ func TestACallerThatLeaves(t *testing.T) {
 		require.Zero(t, s.l.Calls())
 		brief, cancel = context.WithTimeout(ctx, time.Second)
 		defer cancel()
-		_, err = s.l.Call(brief, joblife.Wait{ID: 1, Event: "clean"})
+		_, err = s.l.Call(brief, joblife.Wait{ID: 1, States: jobstate.StateInactive})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		synctest.Wait()
 		require.ErrorIs(t, stop(), context.Canceled)

@@ -1,6 +1,8 @@
 package perilog_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -154,7 +156,7 @@ func ExampleRecoverJob() {
 		return
 	}
 	for _, u := range job.Unresolved() {
-		fmt.Println(u.Action, "was lost on ranks", u.Ranks)
+		fmt.Println(u.Action, "was lost on ranks", u.Ranks, "since", u.Since)
 		if err := job.Rerun(20, u.Action, u.Ranks); err != nil { // or Reattach, if it still runs
 			fmt.Println(err)
 		}
@@ -163,8 +165,78 @@ func ExampleRecoverJob() {
 		fmt.Println("launch", l.Action, "on ranks", l.Ranks, "attempt", l.Attempt)
 	}
 	// Output:
-	// epilog scrub was lost on ranks 1
+	// epilog scrub was lost on ranks 1 since 9.5999999999999996
 	// launch epilog scrub on ranks 1 attempt 2
+}
+
+// What a site may configure, beside commands. A file has the same keys.
+func ExampleConfig() {
+	minutes := func(n time.Duration) fsd.Duration { return fsd.Duration(n * time.Minute) }
+	config := perilog.Config{
+		Prologs: []perilog.ActionConfig{{Description: "check", PerRank: true, IgnoreControl: true}}, // its output is for people
+		Epilogs: []perilog.ActionConfig{
+			// The command on node 0 serves all, and holds a burst buffer. SIGKILL comes after five minutes.
+			{Description: "stage-out", Leader: 0, Resources: []string{"rack0/ssd0"}, KillTimeout: minutes(5), Kill: true},
+			// A node that is down runs it when it comes back.
+			{Description: "scrub", PerRank: true, WaitOffline: true},
+		},
+		Housekeeping: &perilog.HousekeepingConfig{Timeout: minutes(60), KillTimeout: minutes(2)},
+		Tolerate:     perilog.Tolerate{Fraction: 0.1, AnyFailure: true}, // even a prolog that exits with 1
+	}
+	fmt.Println(config.Check())
+	text, err := json.Marshal(config)
+	fmt.Println(string(text), err)
+	// Output:
+	// <nil>
+	// {"prologs":[{"description":"check","per-rank":true,"ignore-control":true}],"epilogs":[{"description":"stage-out","resources":["rack0/ssd0"],"kill-timeout":"5m","kill":true},{"description":"scrub","per-rank":true,"wait-offline":true}],"housekeeping":{"timeout":"1h","kill-timeout":"2m"},"tolerate":{"fraction":0.1,"any-failure":true}} <nil>
+}
+
+// A prolog fails on one node of two, which is tolerated. Then an epilog holds what has no node.
+func ExampleTolerate() {
+	r, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}]}}`))
+	config := &perilog.Config{
+		Prologs:  []perilog.ActionConfig{{Description: "check", PerRank: true}},
+		Epilogs:  []perilog.ActionConfig{{Description: "stage-out", Resources: []string{"rack0/ssd0"}}},
+		Tolerate: perilog.Tolerate{Count: 1, AnyFailure: true},
+	}
+	job, _ := perilog.NewJob(config, perilog.JobConfig{ID: 6731191091817518, R: r, Named: []string{"rack0/ssd0"}})
+	event := func(t eventlog.Timestamp, name, context string) {
+		if _, err := job.Apply(t, eventlog.Entry{Timestamp: t, Name: name, Context: []byte(context)}); err != nil {
+			fmt.Println(errors.Is(err, perilog.ErrOrder), err)
+		}
+	}
+	event(1, "submit", `{"userid":0,"urgency":16,"flags":0,"version":1}`)
+	event(1, "validate", "")
+	event(1, "depend", "")
+	event(1, "priority", `{"priority":16}`)
+	event(1, "alloc", "")
+	event(1, "start", "") // too early
+	for _, l := range job.Take(1).Launch {
+		fmt.Println("launch", l.Action, "on ranks", l.Ranks, "timeout", l.Timeout)
+		for rank := range l.Ranks.All() {
+			job.Report(5, perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: rank, Status: int32(rank) << 8})
+		}
+	}
+	for _, a := range job.Take(5).Results {
+		fmt.Println(a.Action, "from", a.Start, "to", a.End, "status", a.Status, "tolerated", a.Tolerated, "failed on", a.Failed)
+		for _, g := range a.Groups {
+			fmt.Println(g.Cause, g.Code, "on", g.Ranks)
+		}
+	}
+	event(6, "start", "")
+	event(9, "finish", `{"status":0}`)
+	event(9, "release", `{"ranks":"all","final":true}`)
+	for h := range job.Holders() {
+		fmt.Println(h.Kind, h.Description, "holds", h.Ranks, h.Named)
+	}
+	// Output:
+	// true perilog: event comes too early: prolog check has not ended (job ƒuZZybuNNy)
+	// launch prolog check on ranks 0-1 timeout 30m0s
+	// prolog check from 1.0 to 5.0 status 256 tolerated true failed on 1
+	// ok 0 on 0
+	// failed 1 on 1
+	// epilog stage-out holds 0-1 [rack0/ssd0]
+	// drain  holds 1 []
 }
 
 // A prolog took a minute: a caller may give the job that time back.

@@ -65,18 +65,21 @@ func ExampleIndex_Plan() {
 	must(x.Pin(first+1, purge.Pin{Kind: purge.PinHousekeeping, By: "rank 17"}))
 	p := must(x.Plan(1010, purge.Limits{MaxAge: jobstate.Some(9 * time.Second), MaxCount: jobstate.Some(3), Batch: 1}))
 	for _, c := range p.Jobs {
-		fmt.Println(c.ID, "goes by", c.Reason)
+		fmt.Println(c.ID, "goes by", c.Reason, c.Reason&purge.ReasonAge != 0)
 	}
 	fmt.Println("more:", p.More)
 	fmt.Println("pinned by", x.Pins(first+1))
+	_, err := x.PlanIDs(first + 1)
+	fmt.Println(errors.Is(err, purge.ErrPinned), err)
 	p, _ = x.Plan(1010, purge.PurgeAll())
 	for _, k := range p.Pinned {
 		fmt.Println(k.ID, "stays for", k.Pins)
 	}
 	// Output:
-	// ƒuZZybuNNy goes by age,count
+	// ƒuZZybuNNy goes by age,count true
 	// more: true
 	// pinned by [housekeeping "rank 17"]
+	// true purge: ƒuZZybuNNz: job is pinned by housekeeping "rank 17"
 	// ƒuZZybuNNz stays for [housekeeping "rank 17"]
 }
 
@@ -92,14 +95,17 @@ func ExampleIndex_Unlinked() {
 	_, _, done := x.Unlinked(p.IDs()[:1], nil) // the store says what it has removed
 	fmt.Println(done)
 	_, stay, done := x.Unlinked(nil, map[jobid.ID]error{first + 1: errors.New("in use")})
-	fmt.Println(done, stay, x.Stats().Purged.Completed)
+	fmt.Println(done, stay)
+	s := x.Stats()
+	fmt.Println(s.Purged.Completed, "purged,", s.Resident.Completed, "stay,", s.Leaving, "leaving,", s.Stuck, "stuck,", s.Resident.Unknown, "without a result")
 	// Output:
 	// store watermark 0017e9fb8df16c2f
 	// store 6731191091817518 0 1000.0 completed ran
 	// store 6731191091817519 0 1001.0 completed ran
 	// remove [ƒuZZybuNNy ƒuZZybuNNz]
 	// false
-	// true map[ƒuZZybuNNz:in use] 1
+	// true map[ƒuZZybuNNz:in use]
+	// 1 purged, 2 stay, 0 leaving, 1 stuck, 0 without a result
 }
 
 func ExampleIndex_PlanIDs() {
@@ -134,7 +140,10 @@ func ExampleIndex_AcceptClock() {
 	const monthLater = 1000 + 30*86400
 	_, err := x.Plan(monthLater, purge.PurgeAll())
 	fmt.Println(err)
-	if err := x.AcceptClock(monthLater); err != nil {
+	if errors.Is(err, purge.ErrClock) { // and somebody has looked at the clock
+		err = x.AcceptClock(monthLater)
+	}
+	if err != nil {
 		panic(err)
 	}
 	p, err := x.Plan(monthLater, purge.PurgeAll())

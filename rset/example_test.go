@@ -57,12 +57,20 @@ func ExampleLedger() {
 	//  ["rack0/ssd0"] final=true err=<nil>
 }
 
-// Four nodes of eight cores.
+// Four nodes of eight cores, for an hour.
 func ExampleNew() {
 	cores := map[string]*idset.Set{"core": idset.Range(0, 7)}
-	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 3), Children: cores}}})
+	r, err := rset.New(rset.Config{
+		Entries:    []rset.Entry{{Ranks: idset.Range(0, 3), Children: cores}},
+		Hosts:      hostlist.Of("a1", "a2", "a3", "b1"),
+		Properties: map[string]*idset.Set{"ssd": idset.Of(2, 3)},
+		Start:      1_700_000_000, Expiration: 1_700_003_600, Slots: 8,
+	})
 	fmt.Println(r, err)
-	// Output: rank[0-3]/core[0-7] <nil>
+	fmt.Println(string(r.AppendJSON(nil)))
+	// Output:
+	// rank[0-3]/core[0-7] <nil>
+	// {"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}],"starttime":1700000000.0,"expiration":1700003600.0,"nslots":8,"nodelist":["a[1-3],b1"],"properties":{"ssd":"2-3"}}}
 }
 
 // An instance gives its nodes new ranks, by the order of its hosts.

@@ -1,6 +1,7 @@
 package logfile_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +75,33 @@ func Example() {
 	// true true
 	// set aside 21 bytes in eventlog.torn-1
 	// 42 bytes are left
+}
+
+// A damaged line in the middle of a log is not what a crash leaves. Look at it before you cut.
+func ExampleRepair() {
+	name := temp()
+	defer os.RemoveAll(filepath.Dir(name))
+	l, err := logfile.Create(name, logfile.Options{})
+	must(err)
+	add(l, "submit")
+	add(l, "validate")
+	add(l, "depend")
+	must(l.Close())
+	text, err := os.ReadFile(name)
+	must(err)
+	must(os.WriteFile(name, bytes.ReplaceAll(text, []byte("validate"), []byte("v\x00lidate")), 0o600))
+
+	_, err = logfile.Repair(name, logfile.RepairOptions{})
+	var damage *logfile.DamageError
+	if errors.As(err, &damage) {
+		fmt.Println(filepath.Base(damage.Name), "is good up to", damage.Offset, "of", damage.Size, "bytes,", damage.Entries, "entry follows:", damage.Err)
+	}
+	done, err := logfile.Repair(name, logfile.RepairOptions{Cut: true})
+	must(err)
+	fmt.Println(done.Offset, "bytes stay,", done.Size, "with", done.Entries, "entry are in", filepath.Base(done.Side))
+	// Output:
+	// eventlog is good up to 43 of 131 bytes, 1 entry follows: eventlog: line 2: offset 78: control character "\x00" in a string
+	// 43 bytes stay, 88 with 1 entry are in eventlog.torn-1
 }
 
 func ExampleOpenReader() {

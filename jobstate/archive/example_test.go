@@ -27,17 +27,21 @@ func exampleDump() io.Reader {
 }
 
 func Example() {
-	a, err := archive.Walk(exampleDump(), archive.Limits{}, func(j archive.Job) error {
-		fmt.Printf("%d: %d bytes of log, jobspec %s, allocated %t\n", j.ID, len(j.Eventlog), j.Jobspec, j.R != nil)
+	// An upload of a few megabytes has no more than that. The zero Limits suit a dump of one's own.
+	limits := archive.Limits{Bytes: 1 << 30, HeldBytes: 1 << 20, FileBytes: 1 << 20, Entries: 1000, Ratio: 16}
+	a, err := archive.Walk(exampleDump(), limits, func(j archive.Job) error {
+		fmt.Printf("%d: %d bytes of log, jobspec %s, allocated %t, ran %t\n", j.ID, len(j.Eventlog), j.Jobspec, j.R != nil, j.ExecEventlog != nil)
 		return nil
 	})
 	for _, f := range a.Failures {
 		fmt.Println(f)
+		fmt.Println(f.ID, f.Path, f.Line, f.Err)
 	}
 	id, _ := a.MaxID()
 	fmt.Println(uint64(id), err)
 	// Output:
-	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false
+	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false, ran false
 	// archive: "job/0000/0001/ce00/0000": no jobspec
+	// ƒCowHCK job/0000/0001/ce00/0000 0 no jobspec
 	// 8069840896 <nil>
 }

@@ -18,7 +18,7 @@ const exampleSpec = `{
 // A job is made, printed as the JSON that a Flux instance takes, and read.
 func Example() {
 	spec, err := jobspec.New(jobspec.Job{
-		Nodes: 4, Cores: 2, Duration: time.Hour, Command: []string{"app", "-v"},
+		Nodes: 4, Cores: 2, Duration: time.Hour, Command: []string{"app", "-v"}, Queue: "batch",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -31,9 +31,15 @@ func Example() {
 		return
 	}
 	c := spec.Counts()
-	fmt.Println(spec.Name(), spec.Duration(), "nodes", c.Nodes, "cores", c.Cores, "tasks", c.Tasks)
+	fmt.Println(spec.Name(), spec.Duration(), "nodes", c.Nodes, "slots", c.Slots, "cores", c.Cores, "tasks", c.Tasks)
+	for i, v := range spec.Vertices() {
+		fmt.Println(i, v.Type, v.Label, v.Count, "in", v.Parent)
+	}
 	// Output:
-	// app 1h0m0s nodes 4 cores 8 tasks 4
+	// app 1h0m0s nodes 4 slots 4 cores 8 tasks 4
+	// 0 node  4 in -1
+	// 1 slot task 1 in 0
+	// 2 core  2 in 1
 }
 
 func ExampleParse_errors() {

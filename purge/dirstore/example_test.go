@@ -74,20 +74,24 @@ func ExampleStore_Jobs() {
 		must(s.Add(dirstore.Stored{ID: first + i, Eventlog: event("submit")}))
 	}
 	must(os.Remove(filepath.Join(dir, (first + 1).KVSPath(), "eventlog")))
+	log, err := os.OpenFile(filepath.Join(dir, (first+2).KVSPath(), "eventlog"), os.O_APPEND|os.O_WRONLY, 0)
+	must(err)
+	_, err = log.WriteString(`{"timestamp":16999`) // and the machine crashed
+	must(errors.Join(err, log.Close()))
 	for j, err := range s.Jobs() {
 		var broken *dirstore.JobError
 		if errors.As(err, &broken) {
-			fmt.Println("quarantine:", broken.ID, broken.Err)
+			fmt.Println("quarantine:", broken.ID, broken.Err, errors.Is(err, dirstore.ErrDamaged))
 			continue
 		}
 		must(err)
-		fmt.Print(j.ID, " ", string(j.Eventlog))
+		fmt.Print(j.ID, " ", j.Torn, " torn: ", string(j.Eventlog))
 	}
 	must(s.Close())
 	// Output:
-	// ƒuZZybuNNy {"timestamp":1699996421.5,"name":"submit"}
-	// quarantine: ƒuZZybuNNz damaged: it has no eventlog
-	// ƒuZZybuNP1 {"timestamp":1699996421.5,"name":"submit"}
+	// ƒuZZybuNNy 0 torn: {"timestamp":1699996421.5,"name":"submit"}
+	// quarantine: ƒuZZybuNNz damaged: it has no eventlog true
+	// ƒuZZybuNP1 18 torn: {"timestamp":1699996421.5,"name":"submit"}
 }
 
 // A store is locked by one process at a time.

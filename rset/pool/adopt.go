@@ -63,7 +63,7 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 		if n := len(all); n > 1 {
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
-		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, all[0].Other, plain(all[0].Overlap), more)
+		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, all[0].other, plain(all[0].overlap), more)
 	}
 	if !h.gone.IsEmpty() {
 		missing = fmt.Errorf("%w: job %s: %s", errMissing, id, plain(h.gone))
@@ -103,9 +103,15 @@ func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 // all returns what a job holds, in the inventory or gone.
 func (p *Pool) all(h *holder) *rset.R { return must(rset.UnionDisjoint(p.held(h), h.gone)) }
 
+// A conflict is what another job holds too, without hosts.
+type conflict struct {
+	other   jobid.ID
+	overlap *rset.R
+}
+
 // conflicts returns what other jobs hold too, by job. It takes time in proportion to the
 // spans of the job if there is any conflict in the pool, and else constant time.
-func (p *Pool) conflicts(h *holder) []Conflict {
+func (p *Pool) conflicts(h *holder) []conflict {
 	if p.clashes == 0 {
 		return nil
 	}
@@ -119,9 +125,9 @@ func (p *Pool) conflicts(h *holder) []Conflict {
 			both[o.job] = both[o.job].add(pt.First, pt.Last, common)
 		}
 	}
-	var out []Conflict
+	var out []conflict
 	for _, other := range slices.Sorted(maps.Keys(both)) {
-		out = append(out, Conflict{Other: other, Overlap: both[other].r()})
+		out = append(out, conflict{other, both[other].r()})
 	}
 	return out
 }

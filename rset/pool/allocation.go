@@ -39,7 +39,6 @@ type Allocation struct {
 	Gone       *rset.R            // the part of R that it holds and that is not in the inventory; without hosts
 	Since      eventlog.Timestamp // the start of R
 	Expiration eventlog.Timestamp // 0: never. After it the job still holds its resources
-	Conflicts  []Conflict         // what other jobs hold too, by id
 }
 
 func (p *Pool) holder(id jobid.ID) (*holder, bool) {
@@ -81,8 +80,8 @@ func (p *Pool) Allocation(id jobid.ID) (Allocation, bool) {
 }
 
 // Allocations returns an iterator over the jobs that have resources, by id. The pool must not
-// change meanwhile. A job that holds its whole allocation takes constant time; another job,
-// and every job while there is a conflict, takes time in proportion to its ranges.
+// change meanwhile. A job that holds its whole allocation takes constant time; another one takes time
+// in proportion to its ranges.
 func (p *Pool) Allocations() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
 		p.holders.Ascend(func(it jobItem[*holder]) bool { return yield(p.show(it.of)) })
@@ -95,8 +94,7 @@ func (p *Pool) Len() int { return p.holders.Len() }
 // show returns a holder as others see it.
 func (p *Pool) show(h *holder) Allocation {
 	out := Allocation{
-		ID: h.id, R: h.r, Held: h.r, Gone: new(rset.R),
-		Since: h.since, Expiration: h.expiration, Conflicts: p.conflicts(h),
+		ID: h.id, R: h.r, Held: h.r, Gone: new(rset.R), Since: h.since, Expiration: h.expiration,
 	}
 	if h.cut {
 		out.Held = p.held(h)

@@ -48,12 +48,6 @@ var (
 	errLimit    = errors.New("pool: limit exceeded")
 )
 
-// A Conflict says which resources of a holder another job holds too.
-type Conflict struct {
-	Other   jobid.ID
-	Overlap *rset.R // the resources that both jobs hold; without hosts; not empty
-}
-
 func invalid(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
 }

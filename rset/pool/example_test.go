@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -36,7 +37,7 @@ func examplePool() *pool.Pool {
 	if err != nil {
 		panic(err)
 	}
-	p, err := pool.New(inventory, pool.Config{})
+	p, err := pool.New(inventory, pool.Config{MaxProperties: 100})
 	if err != nil {
 		panic(err)
 	}
@@ -146,11 +147,22 @@ func ExamplePool_Update() {
 	fmt.Println(p.Update(pool.Change{Up: idset.Of(2, 3)}))
 	fmt.Println(p.Available())
 	fmt.Println(p.Down())
+
+	// Node 3 comes back with more cores, and the time of the instance ends.
+	node, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"3","children":{"core":"0-15"}}],"nodelist":["n3"]}}`))
+	end := eventlog.Timestamp(2000)
+	fmt.Println(p.Update(pool.Change{Grow: node, Up: idset.Of(3), Expiration: &end}))
+	fmt.Println(p.Available())
+	_, err := p.Alloc(1, exampleRequest(1), 2000)
+	fmt.Println(errors.Is(err, pool.ErrExpired), err)
 	// Output:
 	// <nil>
 	// pool: invalid argument: up: ranks 3 are not in the inventory
 	// rank[1-2]/core[0-7],gpu[0-1]
 	// rank0/core[0-7],gpu[0-1]
+	// <nil>
+	// rank[1-2]/core[0-7],gpu[0-1] rank3/core[0-15]
+	// true pool: the pool has expired at 2000.0
 }
 
 // What would be if the job ended.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
 )
 
 // Earliest returns when Plan would let a job start, and plans nothing.
@@ -77,6 +78,21 @@ func (p *Pool) Claims() (out []Claim) {
 			}
 		}
 	})
+	return out
+}
+
+// A Conflict is what another job holds too.
+type Conflict struct {
+	Other   jobid.ID
+	Overlap *rset.R
+}
+
+// Conflicts returns what other jobs hold of what a job has, by id.
+func (p *Pool) Conflicts(id jobid.ID) (out []Conflict) {
+	h, _ := p.holder(id)
+	for _, c := range p.conflicts(h) {
+		out = append(out, Conflict{c.other, c.overlap})
+	}
 	return out
 }
 

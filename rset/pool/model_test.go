@@ -353,8 +353,8 @@ func (m *machine) adopted(t *rapid.T, p *pool.Pool, id jobid.ID, r *rset.R, free
 	h, ok := p.Allocation(id)
 	require.True(t, ok)
 	require.ElementsMatch(t, missing, things(h.Gone))
-	require.Len(t, h.Conflicts, len(both))
-	for _, c := range h.Conflicts {
+	require.Len(t, p.Conflicts(id), len(both))
+	for _, c := range p.Conflicts(id) {
 		require.Equal(t, both[c.Other], things(c.Overlap))
 	}
 	if len(missing)+len(both) == 0 {

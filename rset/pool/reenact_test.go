@@ -43,7 +43,7 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank3/core[0-3]")
 	var seen []string
 	for h := range p.Allocations() {
-		for _, c := range h.Conflicts {
+		for _, c := range p.Conflicts(h.ID) {
 			seen = append(seen, fmt.Sprintf("%d with %d: %s", h.ID, c.Other, c.Overlap))
 		}
 	}
@@ -55,9 +55,7 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	// Neither of the two frees what the other one holds.
 	free(t, p, 1, nil, "", true)
 	require.Equal(t, "rank3/core[4-7],gpu[0-1]", p.Available().String())
-	h, ok := p.Allocation(3)
-	require.True(t, ok)
-	require.Empty(t, h.Conflicts)
+	require.Empty(t, p.Conflicts(3))
 	free(t, p, 3, other, "3", true)
 	require.Equal(t, "rank3/core[0-7],gpu[0-1]", p.Available().String())
 }
@@ -89,10 +87,10 @@ func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
 	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core[80-95] n0"), nil))
 	err := p.Adopt(2, parseR(t, "rank0/core[0-95] n0"), nil)
 	require.EqualError(t, err, "pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank0/core[80-95]")
-	h, _ := p.Allocation(2)
-	require.Len(t, h.Conflicts, 1)
-	require.Equal(t, jobid.ID(1), h.Conflicts[0].Other)
-	require.Equal(t, "rank0/core[80-95]", h.Conflicts[0].Overlap.String())
+	conflicts := p.Conflicts(2)
+	require.Len(t, conflicts, 1)
+	require.Equal(t, jobid.ID(1), conflicts[0].Other)
+	require.Equal(t, "rank0/core[80-95]", conflicts[0].Overlap.String())
 	require.NoError(t, p.Check())
 
 	// PR-8: there is no cancel, and a request that holds nothing frees nothing.

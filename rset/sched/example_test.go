@@ -22,7 +22,7 @@ import (
 
 // schedule serves a manager that speaks JSON lines, first come, first served.
 func schedule(in io.Reader, out io.Writer, now func() eventlog.Timestamp) error {
-	s := sched.New(sched.Config{Annotate: true})
+	s := sched.New(sched.Config{Annotate: true, MaxJobs: 1 << 16})
 	b, failed := alloc.AppendMessage(nil, alloc.TopicHello, alloc.Hello{PartialOK: true})
 	add := func(line []byte, err error) { b, failed = line, cmp.Or(failed, err) }
 	lines := bufio.NewScanner(in)
