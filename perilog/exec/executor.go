@@ -180,6 +180,9 @@ func (x *Executor) Handle(m Message) error {
 
 func (x *Executor) start(m Start) error {
 	if j := x.jobs[m.ID]; j != nil && j.shells != nil {
+		if !j.stopping && !j.told.finish {
+			x.setTimer(j, m.R.Expiration()) // which may be another than before
+		}
 		j.reattach, j.started = m.Reattach, m.Started
 		j.told, j.stopped = told{}, false
 		j.unused.UnionWith(&j.shells.sets[stateOver])

@@ -352,6 +352,29 @@ func TestAJobExpires(t *testing.T) {
 	b.says("reattached") // the manager has the exception
 }
 
+// A change of the expiration between two sessions of the manager is only in the next start.
+func TestAJobExpiresAsTheNextStartSays(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 50)})
+	b.update(0, is(exec.TaskRunning, 0))
+	b.says("start ƒ2 on 0; start")
+	b.start(exec.Start{R: onRanks(t, "0", 60), Reattach: true, Started: true})
+	b.now = 50
+	b.says("reattached")
+	require.Equal(t, eventlog.Timestamp(60), b.deadline)
+	b.now = 60
+	b.says("signal ƒ2 on 0 15; exception timeout: resource allocation expired")
+	b.start(exec.Start{R: onRanks(t, "0", 90), Reattach: true, Started: true})
+	b.says("reattached; exception timeout: resource allocation expired")
+	require.Equal(t, eventlog.Timestamp(65), b.deadline, "for SIGKILL")
+	b.update(0, is(exec.TaskReleased, 15))
+	b.now = 65
+	b.says("finish 15; release  final=true")
+	b.start(exec.Start{R: onRanks(t, "0", 90), Reattach: true, Started: true})
+	b.says("reattached; exception timeout: resource allocation expired; finish 15; release  final=true")
+	require.Zero(t, b.deadline)
+}
+
 func TestAJobThatIsStoppedWhenItExpiresHasTimeToEnd(t *testing.T) {
 	b := newBench(t)
 	b.start(exec.Start{R: onRanks(t, "0", 50)})
