@@ -54,7 +54,7 @@ const (
 //	err = x.Update(session, status)      // it says what became of a task
 //	x.Close(session)                     // the connection has ended
 //
-//	todo := x.Take(now) // after any of these, and at todo.Deadline
+//	todo := x.Take(now) // after any of these, and at x.Deadline()
 //	send(todo.Commands) // 3
 //	manager.Put(todo.Responses, todo.Refused, todo.Reports, todo.Missing) // 4
 //
@@ -116,8 +116,6 @@ type Effects struct {
 	// Missing are actions that were lost in a restart of the manager, and that a node does not
 	// have: they never ran there, or the node has lost its records. Rerun them. The Kind is 0.
 	Missing []Report
-	// Deadline is when Take is due if nothing else happens; 0: never.
-	Deadline eventlog.Timestamp
 }
 
 // A Refused is a job that did not start and will not.
@@ -426,10 +424,17 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 	clear(x.changed)
 	x.changed = x.changed[:0]
 	out := x.out
-	if x.out = (Effects{}); x.next() != nil {
-		out.Deadline = x.next().due
-	}
+	x.out = Effects{}
 	return out
+}
+
+// Deadline returns when Take is due if nothing else happens; false: never. A Take at that time
+// moves it on.
+func (x *Executor) Deadline() (eventlog.Timestamp, bool) {
+	if j := x.next(); j != nil {
+		return j.due, true
+	}
+	return 0, false
 }
 
 // next returns the job with the next timer, or nil.

@@ -94,7 +94,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) take() exec.Effects {
 	out := b.Take(b.now)
-	b.deadline = out.Deadline
+	b.deadline, _ = b.Deadline()
 	return out
 }
 

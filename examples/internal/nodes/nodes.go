@@ -153,11 +153,11 @@ func (n *Nodes) act() {
 	for _, r := range todo.Missing {
 		n.Put(joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
 	}
-	if todo.Deadline > 0 {
+	if at, ok := n.executor.Deadline(); ok {
 		if n.timer != nil {
 			n.timer.Stop()
 		}
-		n.timer = time.AfterFunc(time.Until(todo.Deadline.Time()), func() { n.Do(func(*exec.Executor) {}) })
+		n.timer = time.AfterFunc(time.Until(at.Time()), func() { n.Do(func(*exec.Executor) {}) })
 	}
 }
 
