@@ -329,6 +329,7 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if x.sessions == nil {
 		x.sessions = make(map[uint32]uint64)
 	}
+	x.Close(Session{rank, x.sessions[rank]})
 	x.session++
 	x.sessions[rank] = x.session
 	x.online.Insert(rank)
@@ -365,13 +366,18 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	return nil
 }
 
-// Close ends a session, when the connection has ended. The tasks of the node go on. If the
-// session is over, Close changes nothing.
+// Close ends a session, when the connection has ended. The tasks of the node go on. Commands for
+// it are dropped that Take has not returned. If the session is over, Close changes nothing.
 func (x *Executor) Close(s Session) {
-	if x.lasts(s) {
-		x.online.Remove(s.rank)
-		delete(x.sessions, s.rank)
+	if !x.lasts(s) {
+		return
 	}
+	x.online.Remove(s.rank)
+	delete(x.sessions, s.rank)
+	x.out.Commands = slices.DeleteFunc(x.out.Commands, func(c Command) bool {
+		c.Ranks.Remove(s.rank)
+		return c.Ranks.IsEmpty()
+	})
 }
 
 // Fail gives a node up and ends its session. Call it when you know that nothing runs there any
