@@ -34,44 +34,36 @@ const (
 
 // An Executor is the executor of a manager whose jobs run on many nodes. It turns what
 // nodes say into the responses of RFC 32 and the reports of package perilog, and what
-// the manager asks into commands for nodes. It has no I/O and no clock:
+// the manager asks into commands for nodes. It has no I/O and no clock. A loop.Loop drives it:
 //
-//	for _, m := range rd.Exec { // a joblife.Ready: 1
-//		err = x.Handle(m)
-//	}
-//	for _, r := range rd.Raised {
-//		if r.Severity == 0 {
-//			x.Kill(r.Job, r.WaitStatus)
-//		}
-//	}
-//	for _, l := range rd.Launch {
-//		err = x.Launch(l.Job, l.Launch)
-//	}
-//	for _, s := range rd.Signal {
-//		x.Signal(s.Job, s.Signal)
-//	}
-//	session, err := x.Hello(rank, tasks) // a node connects: 2
-//	err = x.Update(session, status)      // it says what became of a task
-//	x.Close(session)                     // the connection has ended
+//	l, err := loop.New(m, loop.Config{Executor: x, Commands: send, Recovered: left, …}) // 1
+//	err = l.Hear(func(x *exec.Executor) (err error) { // 2
+//		session, err = x.Hello(rank, tasks) // a node connects
+//		return err
+//	})
+//	err = l.Hear(func(x *exec.Executor) error { // it says what became of a task
+//		return x.Update(session, status)
+//	})
 //
-//	todo := x.Take(now) // after any of these, and at x.Deadline()
-//	send(todo.Commands) // 3
-//	manager.Put(todo.Responses, todo.Refused, todo.Reports, todo.Missing) // 4
+// Your duties:
 //
-// The caller's duties:
-//
-//  1. An Executor lives as long as its manager. After a restart, pass each lost action of
-//     Unresolved to Recover, and the starts of the manager's hello to Handle, before the first
-//     Hello of a node: a task that nothing asked for is killed. In a loop.Loop, all starts were
-//     in Effects when Call(joblife.ExecHello{}) returns.
+//  1. Send commands in order. Drop those for a node that is gone: its hello repairs that.
 //  2. A node keeps a record of each [Task] until it is told to forget it, and its hello
 //     has all of them. Authenticate the rank. Update refuses what it says in an earlier
-//     connection.
-//  3. Send commands in order. Drop those for a node that is gone: its hello repairs that.
-//  4. These are the inputs ExecResponse, ExecRefused, Report and Rerun of package joblife.
-//  5. Call Forget when the log of a job is closed, and again when all its resources are free:
+//     connection. Call Close when the connection has ended.
+//
+// Without a Loop there are more, for each joblife.Ready and at each restart:
+//
+//  3. Pass Exec to Handle, Raised of severity 0 to Kill, Launch to Launch, and Signal to Signal.
+//  4. Call Forget when the log of a job is closed, and again when all its resources are free:
 //     without housekeeping, both are so at clean. After a restart, a hello that has records of
 //     a closed job is enough.
+//  5. Call Take after any of these and what nodes say, and at Deadline. Its Responses, Refused,
+//     Reports and Missing are the inputs ExecResponse, ExecRefused, Report and Rerun of package
+//     joblife. If a Rerun is refused, its job is ending: ForceFinish the action.
+//  6. An Executor lives as long as its manager. After a restart, pass Unresolved to Recover, and
+//     Quarantined to Keep. Then pass the starts of the manager's hello to Handle, before the first
+//     Hello of a node: a task that nothing asked for is killed.
 //
 // A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
 // After an error nothing has changed. An Executor takes at most 2^22 tasks, each counted
