@@ -62,6 +62,7 @@ func (l *Loop) hail() error {
 	for _, q := range l.cfg.Recovered.Quarantined {
 		x.Keep(q.Job)
 	}
+	l.cfg.Recovered = joblife.Recovered{} // it may be large
 	l.inbox = append(l.inbox, request{in: joblife.ExecHello{}, call: &call{done: l.hailed}})
 	return nil
 }
@@ -159,7 +160,7 @@ func (l *Loop) execute() (busy bool) {
 			continue
 		}
 		l.cfg.Refused(in, err)
-		if in, ok := in.(joblife.Rerun); ok { // of a prolog of a job that is ending
+		if in, ok := in.(joblife.Rerun); ok && !l.shut { // of a prolog of a job that is ending
 			_ = l.Step(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "executor"}) // or it is over
 		}
 	}

@@ -258,6 +258,28 @@ func TestALostActionRunsAgainOrHasFailed(t *testing.T) {
 	}
 }
 
+// While a Shutdown goes on, nothing starts: the next life runs what is lost.
+func TestALostActionSurvivesAShutdown(t *testing.T) {
+	cfg, d := plain(), new(disk)
+	cfg.Actions.Prologs = []perilog.ActionConfig{{Command: []string{"x"}, PerRank: true}}
+	s := executed(t, start, d, cfg, new(exec.Executor), nil2)
+	s.put(wholeNodes(t, 1, 1))
+	require.NoError(t, s.l.Advance(start))
+	for life := range 2 {
+		x, did := new(exec.Executor), texts(nil)
+		s = executed(t, start, d, cfg, x, did.add)
+		require.NoError(t, s.l.Advance(start))
+		_, err := x.Hello(0, nil)
+		require.NoError(t, err)
+		if life == 0 {
+			s.put(joblife.Shutdown{})
+		}
+		require.NoError(t, s.l.Advance(start))
+		require.Len(t, did, life)
+		require.Len(t, s.refused, 1-life, "the Rerun")
+	}
+}
+
 // The Executor leaves the tasks of a job alone that could not be read.
 func TestAQuarantinedJobIsNotKilled(t *testing.T) {
 	d := new(disk)

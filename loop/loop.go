@@ -111,6 +111,7 @@ type Loop struct {
 	now      time.Time
 	inline   bool // the store works in this goroutine
 	stopping bool // the context has ended
+	shut     bool // by a Shutdown: nothing starts any more
 	batch    []request
 	rd       joblife.Ready
 	writing  bool
@@ -208,7 +209,7 @@ func (l *Loop) run(ctx context.Context) error {
 // passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
 // nothing follows; the Scheduler decides if its Deadline is due. Store and Effects run in the caller's goroutine, so that the same calls
 // have the same effects, byte by byte. Between two calls the caller may look at the
-// Manager and the Scheduler, such as at their Deadlines. A Call waits for an Advance by another goroutine. If
+// Manager and the Scheduler, such as at their Deadlines, and use the Executor. A Call waits for an Advance by another goroutine. If
 // now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
 // is as Run's and ends the Loop, as does a Shutdown that is complete.
 func (l *Loop) Advance(now time.Time) error {

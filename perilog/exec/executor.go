@@ -60,7 +60,8 @@ const (
 //     a closed job is enough.
 //  5. Call Take after any of these and what nodes say, and at Deadline. Its Responses, Refused,
 //     Reports and Missing are the inputs ExecResponse, ExecRefused, Report and Rerun of package
-//     joblife. If a Rerun is refused, its job is ending: ForceFinish the action.
+//     joblife. If a Rerun is refused, its job is ending: ForceFinish the action, but not while a
+//     Shutdown goes on.
 //  6. An Executor lives as long as its manager. After a restart, pass Unresolved to Recover, and
 //     Quarantined to Keep. Then pass the starts of the manager's hello to Handle, before the first
 //     Hello of a node: a task that nothing asked for is killed.
