@@ -183,7 +183,7 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 }
 
 // Do has f called after the inputs that were put before, with the Manager to itself, so
-// that f may choose inputs and [Loop.Step] them, or change the inventory of the Scheduler.
+// that f may choose inputs and [Loop.Step] them, change the inventory of the Scheduler, or use the Executor.
 // Inputs wait until f returns. When what f saw and did is durable, the function that f returns
 // is called, and then Effects; if nothing had to be stored it gets a Ready with Seq 0, unless f
 // returned nil and there is no Scheduler. Do never waits, and any goroutine may call it, Effects
@@ -194,7 +194,7 @@ func (l *Loop) Do(f func(m *joblife.Manager) (durable func())) error {
 }
 
 // Step dispatches an input at once, and returns why the Manager refuses it. Only Effects and
-// a function of Do may call it. An answer to a Tag is in a Ready to come, as for Put.
+// functions of Do and Hear may call it. An answer to a Tag is in a Ready to come, as for Put.
 func (l *Loop) Step(in joblife.Input) error {
 	size, err := l.measure(in)
 	if err != nil {

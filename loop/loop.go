@@ -42,16 +42,16 @@ type Config struct {
 	Scheduler Scheduler
 	// Executor runs the jobs and actions on nodes, which speak in functions of [Loop.Hear]; the
 	// zero Executor will do. The Loop's goroutine owns it. New has it expect what Recovered says,
-	// and puts the hello. It gets Exec, Raised, Launch and Signal of a Ready before Effects, and
+	// and puts the hello: no other ExecHello or ExecLost is taken. It gets Exec, Raised, Launch and Signal of a Ready before Effects, and
 	// its errors join Faults. What follows comes after Effects, after functions of Do and Hear,
 	// and when it is due. An action that a restart has lost, and no node has, runs again; if it
 	// may not, it has failed. Nil: Effects does this.
 	Executor *exec.Executor
-	// Commands sends commands of the Executor to nodes, in order. It must not wait, nor keep
-	// the slice. Drop a command for a node that is gone: its next hello repairs that. It must be set
-	// if Executor is.
+	// Commands sends commands of the Executor to nodes, in order, and owns the slice. It must not
+	// wait, and may use the Executor. Drop a command for a node that is gone: its next hello
+	// repairs that. It must be set if Executor is.
 	Commands func([]exec.Command)
-	// Recovered is what joblife.Restore left, for the Executor.
+	// Recovered is what joblife.Restore left, for the Executor. The zero Recovered has nothing.
 	Recovered joblife.Recovered
 	// Refused is called with each input of Put, Scheduler and Executor that the
 	// Manager refuses: nothing has changed. It comes before what the error is about is durable, so no user may be told. It

@@ -212,20 +212,25 @@ func (a *manager) beat(ctx context.Context) {
 		case <-tick.C:
 		}
 		_ = a.Hear(func(x *exec.Executor) error { // or it ends
-			gone := new(idset.Set)
-			for rank, l := range a.links {
-				if l.up && time.Since(l.heard) > a.DownTime && time.Since(a.waited) > a.DownTime {
-					x.Close(l.exec)
-					*l = link{heard: l.heard}
-					gone.Insert(rank)
-				}
-			}
-			if !gone.IsEmpty() {
-				a.Log.Warn("nodes are down", "ranks", gone)
-				a.change(gone, false)
-			}
+			a.part(x)
 			return nil
 		})
+	}
+}
+
+// part ends the sessions of nodes that say nothing. If the Loop kept one waiting, others may wait.
+func (a *manager) part(x *exec.Executor) {
+	gone := new(idset.Set)
+	for rank, l := range a.links {
+		if l.up && time.Since(l.heard) > a.DownTime && time.Since(a.waited) > a.DownTime {
+			x.Close(l.exec)
+			*l = link{heard: l.heard}
+			gone.Insert(rank)
+		}
+	}
+	if !gone.IsEmpty() {
+		a.Log.Warn("nodes are down", "ranks", gone)
+		a.change(gone, false)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -34,6 +35,23 @@ func TestADrainThatIsBeingStoredKeepsNobodyWaiting(t *testing.T) {
 	<-away
 	require.NoError(t, <-done)
 	require.Equal(t, uint64(1), a.status(a.m).Drained)
+}
+
+// A node is not down because the Loop had no time to hear it.
+func TestANodeThatTheLoopKeptWaitingIsNotDown(t *testing.T) {
+	a := idle(t)
+	for _, down := range []bool{false, true} {
+		if a.waited = time.Now(); down {
+			a.waited = a.waited.Add(-2 * time.Hour)
+		}
+		a.DownTime = time.Hour
+		require.NoError(t, a.Do(func(*joblife.Manager) func() {
+			a.part(new(exec.Executor))
+			return nil
+		}))
+		require.NoError(t, a.Advance(time.Unix(1_700_000_000, 0)))
+		require.Equal(t, !down, a.links[0].up)
+	}
 }
 
 // An absent store waits for two reads of it before it has a key.
