@@ -4,33 +4,34 @@
 //	l, err := loop.New(m, loop.Config{
 //		Store: store, // 1
 //		Scheduler: s, // a sched.Scheduler, after its Acquire
-//		Effects: func(m *joblife.Manager, rd *joblife.Ready) { // 2
-//			executor.Send(rd.Exec, rd.Raised)
-//			nodes.Do(rd.Launch, rd.Signal)
-//		},
-//		Refused: func(in joblife.Input, err error) { endSession(in, err) }, // 3
+//		Executor: new(exec.Executor), Commands: send, Recovered: left, // 2
+//		Effects: func(m *joblife.Manager, rd *joblife.Ready) { publish(rd.Journal) }, // 3
+//		Refused: func(in joblife.Input, err error) { log.Println(err) }, // 4
 //	})
-//	go l.Run(ctx) // 4
-//	err = l.Put(joblife.ExecHello{}) // 5
-//	answer, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: 16}) // 6
-//	err = l.View(ctx, func(m *joblife.Manager) { waits = m.Stats().Waits }) // 7
+//	go l.Run(ctx) // 5
+//	err = l.Hear(func(x *exec.Executor) error { return x.Update(session, status) }) // 6
+//	answer, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: 16}) // 7
+//	err = l.View(ctx, func(m *joblife.Manager) { waits = m.Stats().Waits }) // 8
 //
 // What counts:
 //
 //  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
 //     the next commit. If it fails, the effects of that Ready never happen.
-//  2. Effects, Refused, the Scheduler and the functions of View and Do have the Manager to
-//     themselves, one at a time, and inputs wait for them. They may Put, but a Call or a View
-//     inside them, or inside the store, is a deadlock. What takes long belongs in a goroutine,
-//     with a copy.
-//  3. If an executor, or a scheduler elsewhere, said what is refused, end its session.
-//  4. The [joblife.Manager] is the Loop's. Run ends with the first error.
-//  5. Put is for schedulers, executors and nodes. It keeps the order and never waits.
-//  6. Call is for users. It returns when what it says is durable.
-//  7. View is for readers. It returns when what they saw is durable.
+//  2. Left is what joblife.Restore returned. You write how a command gets to a node, and what
+//     a node says; the Loop does the rest.
+//  3. What the Loop calls has the Manager to itself, and inputs wait for it. It may Put, but a
+//     Call, Hear or View inside it is a deadlock. What takes long belongs in a goroutine, with a
+//     copy.
+//  4. If a scheduler or an executor elsewhere said what is refused, end its session.
+//  5. The [joblife.Manager] is the Loop's. Run ends with the first error.
+//  6. Hear is for nodes. It returns when they are heard, and does not wait for the store.
+//  7. Call is for users. It returns when what it says is durable.
+//  8. View is for readers, also of what functions of Hear keep. It returns when what they saw
+//     is durable.
 //
-// [Loop.Do] is for requests about many jobs: a function that reads the Manager, and steps what
-// it chooses.
+// Without Scheduler or Executor, Effects passes a Ready to those elsewhere, and [Loop.Put] takes
+// what they say, in order. It never waits. [Loop.Do] is for requests about many jobs: a function
+// that reads the Manager, and steps what it chooses.
 //
 // A simulator calls [Loop.Advance] in place of Run, with times of its own.
 //
@@ -39,8 +40,8 @@
 // When ctx ends, inputs that wait are lost, as in a crash. What the Manager has decided is
 // stored and handed out, and Run returns. After a [joblife.Shutdown] that happens when no
 // action runs, or at its deadline. Then the caller may take the Manager's Snapshot, such as to
-// make a log shorter. A panic in Store, Scheduler, Effects, Refused or a function of Do ends the
-// Loop and comes out of Run. One in a function of View comes out of View, and the Loop goes on.
+// make a log shorter. A panic in a function of View comes out of View, and the Loop goes on. One
+// in anything else that the Loop calls ends it, and comes out of Run.
 //
 // # Time
 //

@@ -1,7 +1,9 @@
 package loop_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,6 +15,8 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
+	"github.com/joblife/joblife/rset/sched"
 )
 
 // A memory is a Store that ends with the process.
@@ -143,4 +147,75 @@ func ExampleLoop_Advance() {
 	// 23:13:20 1 jobs are over
 	// 00:13:20 2 jobs are over
 	// 01:13:20 3 jobs are over
+}
+
+// A resource manager of two nodes. In a real one each node is a connection, whose goroutine calls
+// Hear with what it reads.
+func ExampleLoop_Hear() {
+	nodes, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}]}}`))
+	s := sched.New(sched.Config{})
+	_ = s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}})
+	store := new(memory)
+	m, left, _ := joblife.Restore(time.Now(), joblife.Config{Epoch: time.Unix(1_700_000_000, 0)}, joblife.ReadRecords(bytes.NewReader(*store)))
+	commands := make(chan exec.Command, 16)
+	l, err := loop.New(m, loop.Config{
+		Store:     store,
+		Scheduler: s,
+		Executor:  new(exec.Executor),
+		Commands: func(list []exec.Command) {
+			for _, c := range list {
+				commands <- c
+			}
+		},
+		Recovered: left,
+		Effects:   func(*joblife.Manager, *joblife.Ready) {},
+		Refused:   func(in joblife.Input, err error) { fmt.Printf("%T: %v\n", in, err) },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error)
+	go func() { ended <- l.Run(ctx) }()
+
+	var sessions [2]exec.Session
+	err = l.Hear(func(x *exec.Executor) (err error) {
+		for rank := range sessions {
+			if sessions[rank], err = x.Hello(uint32(rank), nil); err != nil { // it runs nothing
+				return err
+			}
+		}
+		return nil
+	})
+	fmt.Println("connected:", err)
+	spec, _ := jobspec.New(jobspec.Job{Nodes: 2, Command: []string{"app"}})
+	job, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := <-commands
+	fmt.Println(c.Kind, "the job on", c.Ranks)
+	err = l.Hear(func(x *exec.Executor) (err error) {
+		for rank := range c.Ranks.All() {
+			err = errors.Join(err, x.Update(sessions[rank], exec.TaskStatus{Task: c.Task, State: exec.TaskReleased, Status: 3 << 8}))
+		}
+		return err
+	})
+	fmt.Println("ended:", err)
+	_, err = l.Call(ctx, joblife.Wait{ID: job.Job, States: jobstate.StateInactive})
+	fmt.Println("over:", err)
+	c = <-commands
+	fmt.Println(c.Kind, "it on", c.Ranks)
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// connected: <nil>
+	// start the job on 0-1
+	// ended: <nil>
+	// over: <nil>
+	// forget it on 0-1
+	// context canceled
 }

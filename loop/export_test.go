@@ -13,3 +13,13 @@ func (l *Loop) SetClock(read func() time.Time) { l.system.read = read }
 
 // Calls returns how many calls wait for an answer of the Manager.
 func (l *Loop) Calls() int { return len(l.calls) }
+
+// Hailed reports whether functions of Hear are called.
+func (l *Loop) Hailed() bool {
+	select {
+	case <-l.hailed:
+		return true
+	default:
+		return false
+	}
+}

@@ -29,12 +29,13 @@ const (
 // ownTags are the tags of the Loop.
 const ownTags = 1 << 63
 
-// A request is an input that waits, a function of Do, or a View.
+// A request is an input that waits, a function of Do or Hear, or a View.
 type request struct {
 	in   joblife.Input
 	do   func(m *joblife.Manager) func()
+	hear func()
 	size int   // in bytes
-	call *call // nil: of Put or Do
+	call *call // nil: of Put, Do or Hear
 }
 
 // A call is somebody who waits for a request.
@@ -69,8 +70,8 @@ func setTag(in joblife.Input, tag uint64) (joblife.Input, bool) {
 }
 
 // measure returns how many bytes an input has. It refuses a tag of the Loop: its answer would
-// be somebody else's.
-func measure(in joblife.Input) (int, error) {
+// be somebody else's. It refuses a session of another executor beside that of the Loop.
+func (l *Loop) measure(in joblife.Input) (int, error) {
 	tag, size := uint64(0), 0
 	switch in := in.(type) { // most inputs are reports, and reflection costs as much as the rest of Put
 	case joblife.Report:
@@ -81,14 +82,18 @@ func measure(in joblife.Input) (int, error) {
 			tag, size = max(tag, in.List[i].Tag), size+sizeOfReport(&in.List[i])
 		}
 	default:
-		v := reflect.ValueOf(in)
-		if f := tagOf(v); f.IsValid() {
+		if f := tagOf(reflect.ValueOf(in)); f.IsValid() {
 			tag = f.Uint()
 		}
 		if t, ok := in.(joblife.Tagged); ok {
-			v = reflect.ValueOf(t.In)
+			in = t.In
 		}
-		size = sizeOf(v)
+		switch size = sizeOf(reflect.ValueOf(in)); in.(type) {
+		case joblife.ExecHello, joblife.ExecLost:
+			if l.cfg.Executor != nil {
+				return 0, fmt.Errorf("loop: %w: %T: the session of the Executor is the Loop's", joblife.ErrInvalid, in)
+			}
+		}
 	}
 	if tag >= ownTags {
 		return 0, fmt.Errorf("loop: %w: %T with Tag %d: those from 2^63 on are the Loop's", joblife.ErrInvalid, in, tag)
@@ -178,7 +183,7 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 }
 
 // Do has f called after the inputs that were put before, with the Manager to itself, so
-// that f may choose inputs and [Loop.Step] them, or change the inventory of the Scheduler.
+// that f may choose inputs and [Loop.Step] them, change the inventory of the Scheduler, or use the Executor.
 // Inputs wait until f returns. When what f saw and did is durable, the function that f returns
 // is called, and then Effects; if nothing had to be stored it gets a Ready with Seq 0, unless f
 // returned nil and there is no Scheduler. Do never waits, and any goroutine may call it, Effects
@@ -189,9 +194,9 @@ func (l *Loop) Do(f func(m *joblife.Manager) (durable func())) error {
 }
 
 // Step dispatches an input at once, and returns why the Manager refuses it. Only Effects and
-// a function of Do may call it. An answer to a Tag is in a Ready to come, as for Put.
+// functions of Do and Hear may call it. An answer to a Tag is in a Ready to come, as for Put.
 func (l *Loop) Step(in joblife.Input) error {
-	size, err := measure(in)
+	size, err := l.measure(in)
 	if err != nil {
 		return err
 	}
@@ -204,7 +209,7 @@ func (l *Loop) Step(in joblife.Input) error {
 func (l *Loop) admit(part int, list ...request) (err error) {
 	size := 0
 	for i, r := range list {
-		if list[i].size, err = measure(r.in); err != nil {
+		if list[i].size, err = l.measure(r.in); err != nil {
 			return err
 		}
 		size += list[i].size
@@ -253,12 +258,10 @@ func (l *Loop) await(ctx context.Context, c *call) (joblife.Answer, error) {
 		return joblife.Answer{}, context.Cause(ctx)
 	case <-l.ended:
 	}
-	select {
-	case <-c.done: // just before the end
-		return c.answer, c.err
-	default:
-		return joblife.Answer{}, l.endError()
+	if err := l.until(c.done); err != nil {
+		return joblife.Answer{}, err
 	}
+	return c.answer, c.err
 }
 
 // leave forgets a call that nobody waits for any more.

@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
 )
 
 // A Config configures a [Loop]. Effects and Refused must be set.
@@ -24,8 +25,8 @@ type Config struct {
 	// caller has to limit it, and at the end to Step no more. After a panic or another error
 	// Run returns without done.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
-	// Effects does what a Ready wants done, from Hello to Drain, but for the Scheduler's part,
-	// and passes on Journal, Answers, Results and Faults. Its records are durable, and the
+	// Effects does what a Ready wants done, from Hello to Drain, but for the Scheduler's and
+	// the Executor's part, and passes on Journal, Answers, Results and Faults. Its records are durable, and the
 	// Store has removed the jobs in Unlink. It is called once for each Ready, in order, and
 	// after functions of [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
 	// Ready that the Store had when a hello came has messages of the session before: for the
@@ -39,7 +40,20 @@ type Config struct {
 	// allocates or denies, it is the last one: put SchedHello and SchedReady for another. Nil:
 	// Effects sends Hello and Sched, and drains.
 	Scheduler Scheduler
-	// Refused is called with each input of Put, and each response of Scheduler, that the
+	// Executor runs the jobs and actions on nodes, which speak in functions of [Loop.Hear]; the
+	// zero Executor will do. The Loop's goroutine owns it. New has it expect what Recovered says,
+	// and puts the hello: no other ExecHello or ExecLost is taken. It gets Exec, Raised, Launch and Signal of a Ready before Effects, and
+	// its errors join Faults. What follows comes after Effects, after functions of Do and Hear,
+	// and when it is due. An action that a restart has lost, and no node has, runs again; if it
+	// may not, it has failed. Nil: Effects does this.
+	Executor *exec.Executor
+	// Commands sends commands of the Executor to nodes, in order, and owns the slice. It must not
+	// wait, and may use the Executor. Drop a command for a node that is gone: its next hello
+	// repairs that. It must be set if Executor is.
+	Commands func([]exec.Command)
+	// Recovered is what joblife.Restore left, for the Executor. The zero Recovered has nothing.
+	Recovered joblife.Recovered
+	// Refused is called with each input of Put, Scheduler and Executor that the
 	// Manager refuses: nothing has changed. It comes before what the error is about is durable, so no user may be told. It
 	// must not change the Manager.
 	Refused func(in joblife.Input, err error)
@@ -77,6 +91,7 @@ type Loop struct {
 
 	wake    chan struct{} // there is something to do
 	written chan outcome  // of the store
+	hailed  chan struct{} // closed when the Executor has had the starts of its first hello
 	ended   chan struct{} // closed at the end
 
 	mu      sync.Mutex
@@ -96,6 +111,7 @@ type Loop struct {
 	now      time.Time
 	inline   bool // the store works in this goroutine
 	stopping bool // the context has ended
+	shut     bool // by a Shutdown: nothing starts any more
 	batch    []request
 	rd       joblife.Ready
 	writing  bool
@@ -121,16 +137,23 @@ func New(m *joblife.Manager, cfg Config) (*Loop, error) {
 		return nil, errors.New("loop: Config needs Effects and Refused")
 	case cfg.Store != nil && cfg.Begin != nil:
 		return nil, errors.New("loop: Config has both Store and Begin")
+	case (cfg.Executor == nil) != (cfg.Commands == nil):
+		return nil, errors.New("loop: Config has one of Executor and Commands: it needs both, or none")
 	case cfg.MaxInputs < 0:
 		return nil, fmt.Errorf("loop: MaxInputs is %d: give 1 or more, or 0 for the default", cfg.MaxInputs)
 	}
 	cfg.MaxInputs = cmp.Or(cfg.MaxInputs, maxInputs)
 	l := &Loop{
 		m: m, cfg: cfg, system: systemClock{read: time.Now}, calls: make(map[uint64]*call),
-		wake: make(chan struct{}, 1), written: make(chan outcome, 1), ended: make(chan struct{}),
+		wake: make(chan struct{}, 1), written: make(chan outcome, 1), hailed: make(chan struct{}), ended: make(chan struct{}),
 	}
 	if l.system.now(); m.Now().After(l.system.at) { // from here on it does not step back
 		l.system.at = m.Now()
+	}
+	if cfg.Executor != nil {
+		if err := l.hail(); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Scheduler != nil {
 		l.greet()
@@ -186,7 +209,7 @@ func (l *Loop) run(ctx context.Context) error {
 // passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
 // nothing follows; the Scheduler decides if its Deadline is due. Store and Effects run in the caller's goroutine, so that the same calls
 // have the same effects, byte by byte. Between two calls the caller may look at the
-// Manager and the Scheduler, such as at their Deadlines. A Call waits for an Advance by another goroutine. If
+// Manager and the Scheduler, such as at their Deadlines, and use the Executor. A Call waits for an Advance by another goroutine. If
 // now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
 // is as Run's and ends the Loop, as does a Shutdown that is complete.
 func (l *Loop) Advance(now time.Time) error {

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
@@ -41,17 +40,12 @@ func (l *Loop) greet() {
 
 // instruct passes a Ready to the Scheduler, and what goes wrong to Faults. It confirms drains.
 func (l *Loop) instruct(rd *joblife.Ready) {
-	check := func(err error) {
-		if err != nil { // clipped: the Manager's list stays as it is
-			rd.Faults = append(slices.Clip(rd.Faults), joblife.Fault{Err: err})
-		}
-	}
 	if rd.Hello != nil && !l.void {
-		check(l.cfg.Scheduler.Hello(*rd.Hello))
+		fault(rd, l.cfg.Scheduler.Hello(*rd.Hello))
 	}
 	for _, msg := range rd.Sched {
 		if !l.void {
-			check(l.cfg.Scheduler.Handle(msg))
+			fault(rd, l.cfg.Scheduler.Handle(msg))
 		}
 	}
 	for _, d := range rd.Drain {
@@ -59,7 +53,7 @@ func (l *Loop) instruct(rd *joblife.Ready) {
 		if err == nil && !l.stopping { // else a restart asks again
 			err = l.Step(joblife.Drained{Ranks: d.Ranks})
 		}
-		check(err)
+		fault(rd, err)
 	}
 }
 

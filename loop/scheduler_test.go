@@ -86,18 +86,12 @@ func wholeNodes(t testing.TB, id jobid.ID, n int64) joblife.Submit {
 }
 
 // scheduled is a site whose Loop drives a Scheduler. Its jobs have no epilog, and run until
-// they are told to end.
-func scheduled(t testing.TB, now time.Time, d *disk, s loop.Scheduler, cfg joblife.Config) *site {
+// they are told to end. With an Executor the site has no part in it.
+func scheduled(t testing.TB, now time.Time, d *disk, s loop.Scheduler, cfg joblife.Config, more ...func(*loop.Config)) *site {
 	e := &site{t: t, disk: d, hold: true}
 	var err error
-	e.m, _, err = joblife.Restore(now, cfg, d.all)
-	require.NoError(t, err)
-	store := loop.Config{Store: d}
-	if d.apart != nil {
-		store = loop.Config{Begin: d.apart}
-	}
-	e.l, err = loop.New(e.m, loop.Config{
-		Store: store.Store, Begin: store.Begin, Scheduler: s,
+	lc := loop.Config{
+		Scheduler: s,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
 			for _, f := range rd.Faults {
 				e.refused = append(e.refused, f)
@@ -106,9 +100,20 @@ func scheduled(t testing.TB, now time.Time, d *disk, s loop.Scheduler, cfg jobli
 			e.act(e.m, rd)
 		},
 		Refused: func(_ joblife.Input, err error) { e.refused = append(e.refused, err) },
-	})
+	}
+	if lc.Begin = d.apart; d.apart == nil {
+		lc.Store = d
+	}
+	e.m, lc.Recovered, err = joblife.Restore(now, cfg, d.all)
 	require.NoError(t, err)
-	e.put(joblife.ExecHello{})
+	for _, f := range more {
+		f(&lc)
+	}
+	e.l, err = loop.New(e.m, lc)
+	require.NoError(t, err)
+	if e.mute = lc.Executor != nil; !e.mute {
+		e.put(joblife.ExecHello{})
+	}
 	return e
 }
 

@@ -46,6 +46,7 @@ func (l *Loop) turn() (busy bool) {
 		l.decided, busy = true, true
 		l.decide(max(at, eventlog.FromTime(l.Now()))) // which may be rounded down
 	}
+	busy = l.execute() || busy
 	if !l.writing && l.broken == nil {
 		busy = l.send() || busy
 	}
@@ -83,6 +84,10 @@ func (l *Loop) take() {
 
 // request dispatches an input, or lets a reader view the Manager.
 func (l *Loop) request(r request) {
+	if r.hear != nil {
+		r.hear()
+		return
+	}
 	c := r.call
 	l.steps++ // refused or not: who asks waits for the store
 	l.size += r.size
@@ -123,8 +128,8 @@ func (l *Loop) request(r request) {
 	}
 }
 
-// Now returns the time of the inputs, which does not step back. Only Effects and a function
-// of Do may call it.
+// Now returns the time of the inputs, which does not step back. Only Effects and functions of
+// Do and Hear may call it.
 func (l *Loop) Now() time.Time {
 	if l.clock != nil {
 		if now := l.clock(); now.After(l.now) {
@@ -169,6 +174,8 @@ func (l *Loop) step(in joblife.Input) error {
 	switch in.(type) {
 	case joblife.SchedHello, joblife.SchedLost:
 		l.void = true // what the store has is void
+	case joblife.Shutdown:
+		l.shut = true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -291,7 +298,11 @@ func (l *Loop) act(rd *joblife.Ready) {
 	if l.cfg.Scheduler != nil {
 		l.instruct(rd)
 	}
+	if l.cfg.Executor != nil {
+		l.order(rd)
+	}
 	l.cfg.Effects(l.m, rd)
+	l.execute()
 	if l.cfg.Scheduler != nil && !l.void && !l.stopping {
 		l.decide(eventlog.FromTime(l.Now()))
 	}
@@ -373,8 +384,14 @@ func (l *Loop) functions() {
 func (l *Loop) wait() {
 	var due <-chan time.Time // nil: never
 	at, ok := l.m.Deadline() // a Shutdown's is among them while actions run
-	if other, too := l.decides(); too && (!ok || other.Time().Before(at)) {
-		at, ok = other.Time(), true
+	sooner := func(other eventlog.Timestamp, too bool) {
+		if too && (!ok || other.Time().Before(at)) {
+			at, ok = other.Time(), true
+		}
+	}
+	sooner(l.decides())
+	if l.cfg.Executor != nil {
+		sooner(l.cfg.Executor.Deadline())
 	}
 	if ok {
 		due = time.After(min(at.Sub(l.Now()), maxWait)) // the clock may be set meanwhile

@@ -30,7 +30,6 @@ var keptUnused = map[string]string{
 	"loop: Stats.Storing":                "the first figure to look at when a manager is slow",
 	"perilog/exec: Executor.KillTimeout": "a site with slow jobs needs more than the default",
 	"perilog/exec: Refused.Note":         "a Refused converts to joblife.ExecRefused as a whole",
-	"perilog/exec: Task.Attempt":         "part of what a node keeps of a Task, which it gives back as a whole",
 }
 
 // required are methods that the standard library calls.

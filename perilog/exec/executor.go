@@ -34,44 +34,37 @@ const (
 
 // An Executor is the executor of a manager whose jobs run on many nodes. It turns what
 // nodes say into the responses of RFC 32 and the reports of package perilog, and what
-// the manager asks into commands for nodes. It has no I/O and no clock:
+// the manager asks into commands for nodes. It has no I/O and no clock. A loop.Loop drives it:
 //
-//	for _, m := range rd.Exec { // a joblife.Ready: 1
-//		err = x.Handle(m)
-//	}
-//	for _, r := range rd.Raised {
-//		if r.Severity == 0 {
-//			x.Kill(r.Job, r.WaitStatus)
-//		}
-//	}
-//	for _, l := range rd.Launch {
-//		err = x.Launch(l.Job, l.Launch)
-//	}
-//	for _, s := range rd.Signal {
-//		x.Signal(s.Job, s.Signal)
-//	}
-//	session, err := x.Hello(rank, tasks) // a node connects: 2
-//	err = x.Update(session, status)      // it says what became of a task
-//	x.Close(session)                     // the connection has ended
+//	l, err := loop.New(m, loop.Config{Executor: x, Commands: send, Recovered: left, …}) // 1
+//	err = l.Hear(func(x *exec.Executor) (err error) { // 2
+//		session, err = x.Hello(rank, tasks) // a node connects
+//		return err
+//	})
+//	err = l.Hear(func(x *exec.Executor) error { // it says what became of a task
+//		return x.Update(session, status)
+//	})
 //
-//	todo := x.Take(now) // after any of these, and at todo.Deadline
-//	send(todo.Commands) // 3
-//	manager.Put(todo.Responses, todo.Refused, todo.Reports, todo.Missing) // 4
+// Your duties:
 //
-// The caller's duties:
-//
-//  1. An Executor lives as long as its manager. After a restart, pass each lost action of
-//     Unresolved to Recover, and the starts of the manager's hello to Handle, before the first
-//     Hello of a node: a task that nothing asked for is killed. In a loop.Loop, all starts were
-//     in Effects when Call(joblife.ExecHello{}) returns.
+//  1. Send commands in order. Drop those for a node that is gone: its hello repairs that.
 //  2. A node keeps a record of each [Task] until it is told to forget it, and its hello
 //     has all of them. Authenticate the rank. Update refuses what it says in an earlier
-//     connection.
-//  3. Send commands in order. Drop those for a node that is gone: its hello repairs that.
-//  4. These are the inputs ExecResponse, ExecRefused, Report and Rerun of package joblife.
-//  5. Call Forget when the log of a job is closed, and again when all its resources are free:
+//     connection. Call Close when the connection has ended.
+//
+// Without a Loop there are more, for each joblife.Ready and at each restart:
+//
+//  3. Pass Exec to Handle, Raised of severity 0 to Kill, Launch to Launch, and Signal to Signal.
+//  4. Call Forget when the log of a job is closed, and again when all its resources are free:
 //     without housekeeping, both are so at clean. After a restart, a hello that has records of
 //     a closed job is enough.
+//  5. Call Take after any of these and what nodes say, and at Deadline. Its Responses, Refused,
+//     Reports and Missing are the inputs ExecResponse, ExecRefused, Report and Rerun of package
+//     joblife. If a Rerun is refused, its job is ending: ForceFinish the action, but not while a
+//     Shutdown goes on.
+//  6. An Executor lives as long as its manager. After a restart, pass Unresolved to Recover, and
+//     Quarantined to Keep. Then pass the starts of the manager's hello to Handle, before the first
+//     Hello of a node: a task that nothing asked for is killed.
 //
 // A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
 // After an error nothing has changed. An Executor takes at most 2^22 tasks, each counted
@@ -116,8 +109,6 @@ type Effects struct {
 	// Missing are actions that were lost in a restart of the manager, and that a node does not
 	// have: they never ran there, or the node has lost its records. Rerun them. The Kind is 0.
 	Missing []Report
-	// Deadline is when Take is due if nothing else happens; 0: never.
-	Deadline eventlog.Timestamp
 }
 
 // A Refused is a job that did not start and will not.
@@ -180,6 +171,9 @@ func (x *Executor) Handle(m Message) error {
 
 func (x *Executor) start(m Start) error {
 	if j := x.jobs[m.ID]; j != nil && j.shells != nil {
+		if !j.stopping && !j.told.finish {
+			x.setTimer(j, m.R.Expiration()) // which may be another than before
+		}
 		j.reattach, j.started = m.Reattach, m.Started
 		j.told, j.stopped = told{}, false
 		j.unused.UnionWith(&j.shells.sets[stateOver])
@@ -328,6 +322,7 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if x.sessions == nil {
 		x.sessions = make(map[uint32]uint64)
 	}
+	x.Close(Session{rank, x.sessions[rank]})
 	x.session++
 	x.sessions[rank] = x.session
 	x.online.Insert(rank)
@@ -364,13 +359,18 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	return nil
 }
 
-// Close ends a session, when the connection has ended. The tasks of the node go on. If the
-// session is over, Close changes nothing.
+// Close ends a session, when the connection has ended. The tasks of the node go on. Commands for
+// it are dropped that Take has not returned. If the session is over, Close changes nothing.
 func (x *Executor) Close(s Session) {
-	if x.lasts(s) {
-		x.online.Remove(s.rank)
-		delete(x.sessions, s.rank)
+	if !x.lasts(s) {
+		return
 	}
+	x.online.Remove(s.rank)
+	delete(x.sessions, s.rank)
+	x.out.Commands = slices.DeleteFunc(x.out.Commands, func(c Command) bool {
+		c.Ranks.Remove(s.rank)
+		return c.Ranks.IsEmpty()
+	})
 }
 
 // Fail gives a node up and ends its session. Call it when you know that nothing runs there any
@@ -423,10 +423,17 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 	clear(x.changed)
 	x.changed = x.changed[:0]
 	out := x.out
-	if x.out = (Effects{}); x.next() != nil {
-		out.Deadline = x.next().due
-	}
+	x.out = Effects{}
 	return out
+}
+
+// Deadline returns when Take is due if nothing else happens; false: never. A Take at that time
+// moves it on.
+func (x *Executor) Deadline() (eventlog.Timestamp, bool) {
+	if j := x.next(); j != nil {
+		return j.due, true
+	}
+	return 0, false
 }
 
 // next returns the job with the next timer, or nil.

@@ -94,7 +94,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) take() exec.Effects {
 	out := b.Take(b.now)
-	b.deadline = out.Deadline
+	b.deadline, _ = b.Deadline()
 	return out
 }
 
@@ -207,13 +207,13 @@ func TestAStartThatDidNotArriveIsSentAgainUnlessTheJobIsStopped(t *testing.T) {
 	b.launch(1, 1)
 	b.Close(b.sessions[0])
 	b.hello(0)
-	b.says("start ƒ2 on 0-1; start ƒ2 epilog e 1 on 1; start ƒ2 on 0")
+	b.says("start ƒ2 on 1; start ƒ2 epilog e 1 on 1; start ƒ2 on 0")
 	b.Close(b.sessions[1])
 	b.Kill(1)
 	b.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(1), Signal: 15})
 	b.hello(1)
 	b.hello(0)
-	b.says("signal ƒ2 on 0 15; forget ƒ2 on 0-1; refused; report epilog e 1 exited 15 stopped before it was started")
+	b.says("forget ƒ2 on 0-1; refused; report epilog e 1 exited 15 stopped before it was started")
 }
 
 func TestWhatAShellLeavesIsStoppedToo(t *testing.T) {
@@ -223,7 +223,7 @@ func TestWhatAShellLeavesIsStoppedToo(t *testing.T) {
 	b.Kill(1)
 	b.Close(b.sessions[0])
 	b.hello(0, is(exec.TaskExited, 0))
-	b.says("start ƒ2 on 0-1; signal ƒ2 on 0-1 15; signal ƒ2 on 0 15")
+	b.says("start ƒ2 on 1; signal ƒ2 on 1 15; signal ƒ2 on 0 15")
 	b.sessions[0] = b.hello(0) // it has forgotten
 	b.update(1, is(exec.TaskExited, 0))
 	b.says("signal ƒ2 on 1 15; start; finish 0; release 0 final=false")
@@ -352,6 +352,29 @@ func TestAJobExpires(t *testing.T) {
 	b.says("reattached") // the manager has the exception
 }
 
+// A change of the expiration between two sessions of the manager is only in the next start.
+func TestAJobExpiresAsTheNextStartSays(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 50)})
+	b.update(0, is(exec.TaskRunning, 0))
+	b.says("start ƒ2 on 0; start")
+	b.start(exec.Start{R: onRanks(t, "0", 60), Reattach: true, Started: true})
+	b.now = 50
+	b.says("reattached")
+	require.Equal(t, eventlog.Timestamp(60), b.deadline)
+	b.now = 60
+	b.says("signal ƒ2 on 0 15; exception timeout: resource allocation expired")
+	b.start(exec.Start{R: onRanks(t, "0", 90), Reattach: true, Started: true})
+	b.says("reattached; exception timeout: resource allocation expired")
+	require.Equal(t, eventlog.Timestamp(65), b.deadline, "for SIGKILL")
+	b.update(0, is(exec.TaskReleased, 15))
+	b.now = 65
+	b.says("finish 15; release  final=true")
+	b.start(exec.Start{R: onRanks(t, "0", 90), Reattach: true, Started: true})
+	b.says("reattached; exception timeout: resource allocation expired; finish 15; release  final=true")
+	require.Zero(t, b.deadline)
+}
+
 func TestAJobThatIsStoppedWhenItExpiresHasTimeToEnd(t *testing.T) {
 	b := newBench(t)
 	b.start(exec.Start{R: onRanks(t, "0", 50)})
@@ -406,6 +429,19 @@ func TestANodeThatIsGivenUpLosesItsTasks(t *testing.T) {
 	b.says("signal ƒ2 on 1 9; signal ƒ2 epilog e 1 on 1 9")
 	b.update(0, is(exec.TaskReleased, 0))
 	b.says("finish 9; release  final=true")
+}
+
+// Commands of a session that is over are not for the next, even if nobody has taken them.
+func TestCommandsEndWithTheirSession(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{})
+	b.Fail(0, "fire")
+	b.hello(0)
+	b.says("start ƒ2 on 1; signal ƒ2 on 1 15; exception exec: rank 0: the job shell is lost: fire")
+	b.start(exec.Start{R: onRanks(t, "0-1", 0)})
+	b.update(1, is(exec.TaskRunning, 0)) // is stopped, by a command that is lost
+	b.sessions[1] = b.hello(1, is(exec.TaskRunning, 0))
+	b.says("signal ƒ2 on 1 15; start; exception exec: rank 0: the job shell is lost: fire")
 }
 
 func TestActionsAreReportedWhenNothingOfThemIsLeft(t *testing.T) {
@@ -720,7 +756,7 @@ func TestALostAttemptEndsBeforeTheNext(t *testing.T) {
 	b.says("signal ƒ2 epilog e 1 on 1 9")
 	b.hello(2)
 	b.Fail(2, "power")
-	b.says("forget ƒ2 epilog e 1 on 2; start ƒ2 epilog e 2 on 2; report epilog e 2 unreachable 0 power")
+	b.says("report epilog e 2 unreachable 0 power")
 	b.Fail(1, "power")
 	b.says("report epilog e 1 unreachable 0 power")
 	lost.Ranks = nil

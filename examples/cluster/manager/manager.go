@@ -23,6 +23,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -218,21 +219,30 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 		}
 		inside = a.sched
 	}
-	a.nodes.Command, a.nodes.Flush, a.nodes.Put, a.nodes.Warn = a.command, a.flush, a.put, func(err error) { cfg.Log.Warn("executor", "error", err) }
-	context.AfterFunc(ctx, a.nodes.Stop)
-	a.nodes.Recover(left)
+	warn := func(err error) { cfg.Log.Warn("executor", "error", err) }
+	for _, q := range left.Quarantined {
+		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
+	}
 	a.Loop, err = loop.New(m, loop.Config{
 		Store:     store{records, cfg.Metrics},
 		Scheduler: inside,
+		Executor:  new(exec.Executor),
+		Commands:  a.command,
+		Recovered: left,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
 			if a.other != nil {
 				a.other.effects(rd)
 			}
-			a.nodes.Execute(rd)
+			for _, d := range rd.Drain {
+				warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
+			}
+			for _, f := range rd.Faults {
+				warn(f)
+			}
 			a.publish(rd.Journal)
 		},
 		Refused: func(in joblife.Input, err error) {
-			a.nodes.Refused(in, err)
+			warn(err)
 			if a.other != nil {
 				a.other.refused(in, err)
 			}
@@ -246,12 +256,12 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 		defer cfg.Metrics.Active(0)
 	}
 	ran := make(chan error, 1)
-	go func() { ran <- a.Loop.Run(ctx) }()
-	stop := func() {}
-	// The Executor has all starts before a node says hello: a task that nothing asked for is killed.
-	if _, err = a.Call(ctx, joblife.ExecHello{}); err == nil {
-		stop, err = a.listen(ctx)
-	}
+	go func() {
+		err := a.Loop.Run(ctx)
+		end(err)
+		ran <- err
+	}()
+	stop, err := a.listen(ctx)
 	if err == nil {
 		cfg.Log.Info("active", "epoch", epoch, "jobs", len(left.Jobs), "took", time.Since(began))
 		a.beat(ctx)
@@ -261,7 +271,9 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	if loopErr := <-ran; loopErr != nil && !errors.Is(loopErr, context.Canceled) {
 		err = loopErr
 	}
-	stop()
+	if stop != nil {
+		stop()
+	}
 	return err
 }
 

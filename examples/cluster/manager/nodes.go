@@ -15,7 +15,6 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
-	"github.com/joblife/joblife/examples/internal/nodes"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
@@ -32,18 +31,19 @@ type manager struct {
 	keys  keys
 	last  func() uint64 // the last message of the log
 	end   func(error)
-	nodes nodes.Nodes // whose Do guards links
-	sched *scheduler  // nil: remote is there
-	other *remote     // nil: sched is there
-	ended *recent
-	links map[uint32]*link
-	sends []uint32 // ranks whose links have orders
+	sched *scheduler // nil: remote is there
+	other *remote    // nil: sched is there
+
+	// Of the Loop's goroutine.
+	ended  *recent
+	links  map[uint32]*link
+	out    *idset.Set // ranks that get no jobs, since they say nothing
+	lost   *idset.Set // those that were up, or are lost: of the others this manager has not heard yet
+	waited time.Time  // when the Loop last kept a node waiting
 
 	draining sync.Mutex // held to change drain, also while the store of it is away
 
 	mu    sync.Mutex
-	out   *idset.Set // ranks that get no jobs, since they say nothing
-	lost  *idset.Set // those that were up, or are lost: of the others this manager has not heard yet
 	drain drains
 }
 
@@ -51,51 +51,58 @@ type manager struct {
 type link struct {
 	node string // the Up.Node that has the rank, until it is down
 	wire.Link
-	tasks  []exec.TaskStatus // of a hello that is not complete
-	exec   exec.Session
-	heard  time.Time
-	up     bool
-	orders []wire.Order // for the next Do
+	tasks []exec.TaskStatus // of a hello that is not complete
+	exec  exec.Session
+	heard time.Time
+	up    bool
 }
 
-// command sends a command to its nodes, with the next flush.
-func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
-	o := wire.Order{Kind: cmd.Kind, Task: cmd.Task, Args: args, Signal: cmd.Signal}
-	if cmd.Start != nil {
+// command sends commands to their nodes, in few messages for each.
+func (a *manager) command(list []exec.Command) {
+	orders := make(map[uint32][]wire.Order)
+	for _, cmd := range list {
+		o := a.order(cmd)
+		for rank := range cmd.Ranks.All() {
+			orders[rank] = append(orders[rank], o)
+		}
+	}
+	for rank, orders := range orders {
+		l := a.links[rank]
+		if l == nil || l.Session == "" {
+			continue
+		}
+		for part := range slices.Chunk(orders, maxOrders) {
+			d := wire.Do{Orders: part}
+			l.Says(&d)
+			a.do(rank, d)
+		}
+	}
+}
+
+// order is a command as nodes get it.
+func (a *manager) order(cmd exec.Command) wire.Order {
+	o := wire.Order{Kind: cmd.Kind, Task: cmd.Task, Signal: cmd.Signal}
+	switch {
+	case cmd.Launch != nil:
+		o.Args = cmd.Launch.Command
+	case cmd.Start != nil:
 		o.Job = &wire.Job{UserID: cmd.Start.UserID}
-		if spec != nil {
-			o.Job.Dir = spec.Cwd()
-			if env, ok := spec.Lookup("attributes.system.environment"); ok {
-				_ = json.Unmarshal(env, &o.Job.Env) // it is no object of texts
-			}
+		spec, err := jobspec.Parse(cmd.Start.Jobspec)
+		if err != nil {
+			a.Log.Warn("jobspec", "job", cmd.Start.ID, "error", err)
+			break
+		}
+		o.Args, o.Job.Dir = spec.Command(), spec.Cwd()
+		if env, ok := spec.Lookup("attributes.system.environment"); ok {
+			_ = json.Unmarshal(env, &o.Job.Env) // it is no object of texts
 		}
 	}
-	for rank := range cmd.Ranks.All() {
-		if l := a.links[rank]; l != nil && l.Session != "" {
-			if l.orders = append(l.orders, o); len(l.orders) == 1 {
-				a.sends = append(a.sends, rank)
-			}
-		}
-	}
+	return o
 }
 
 // maxOrders is how many orders are in one message: jobspecs have auth.UserMaxPayload bytes, which
 // JSON may make six times as long, and a message auth.MaxPayload.
 const maxOrders = 16
-
-// flush sends what command has collected, in few messages for each node.
-func (a *manager) flush() {
-	for _, rank := range a.sends {
-		l := a.links[rank]
-		for orders := range slices.Chunk(l.orders, maxOrders) {
-			d := wire.Do{Orders: orders}
-			l.Says(&d)
-			a.do(rank, d)
-		}
-		l.orders = nil
-	}
-	a.sends = a.sends[:0]
-}
 
 // do sends a Do. The node sees a gap if it does not arrive. A manager that was stopped may have
 // lost the lease without knowing it, and a node that has restarted knows no later epoch.
@@ -129,48 +136,54 @@ func (a *manager) up(msg *nats.Msg) {
 		a.Log.Warn("a node said what is not understood", "subject", msg.Subject, "error", err)
 		return
 	}
-	came := false
-	a.nodes.Do(func(x *exec.Executor) {
-		l := a.links[rank]
-		if l == nil {
-			l = new(link)
-			a.links[rank] = l
+	came := time.Now()
+	_ = a.Hear(func(x *exec.Executor) error { // or its next message shows that one is missing
+		if time.Since(came) > wire.BeatEvery {
+			a.waited = time.Now()
 		}
-		if l.up && u.Node != l.node {
-			a.Log.Error("two nodes have one rank: the second is ignored", "rank", rank, "first", l.node, "second", u.Node)
-			return
-		}
-		l.node = u.Node
-		if l.First(&u) {
-			l.tasks = nil
-		}
-		said, err := l.Up(a.epoch, &u)
-		switch said {
-		case wire.SaidPart:
-			l.tasks = append(l.tasks, u.Tasks...)
-		case wire.SaidHello:
-			l.exec, err = x.Hello(rank, append(l.tasks, u.Tasks...))
-			l.tasks = nil
-		case wire.SaidNews:
-			for _, st := range u.Tasks {
-				if err = x.Update(l.exec, st); err != nil {
-					break
-				}
+		a.hear(x, rank, &u)
+		return nil
+	})
+}
+
+func (a *manager) hear(x *exec.Executor, rank uint32, u *wire.Up) {
+	l := a.links[rank]
+	if l == nil {
+		l = new(link)
+		a.links[rank] = l
+	}
+	if l.up && u.Node != l.node {
+		a.Log.Error("two nodes have one rank: the second is ignored", "rank", rank, "first", l.node, "second", u.Node)
+		return
+	}
+	l.node = u.Node
+	if l.First(u) {
+		l.tasks = nil
+	}
+	said, err := l.Up(a.epoch, u)
+	switch said {
+	case wire.SaidPart:
+		l.tasks = append(l.tasks, u.Tasks...)
+	case wire.SaidHello:
+		l.exec, err = x.Hello(rank, append(l.tasks, u.Tasks...))
+		l.tasks = nil
+	case wire.SaidNews:
+		for _, st := range u.Tasks {
+			if err = x.Update(l.exec, st); err != nil {
+				break
 			}
 		}
-		if errors.Is(err, wire.ErrMissed) && a.Metrics != nil {
-			a.Metrics.Missed(rank)
-		}
-		if err != nil {
-			a.lose(x, rank, l, err)
-			return
-		}
-		if l.heard = time.Now(); l.Session != "" && !l.up {
-			l.up, came = true, true
-		}
-	})
-	if came {
-		a.change(rank)
+	}
+	if errors.Is(err, wire.ErrMissed) && a.Metrics != nil {
+		a.Metrics.Missed(rank)
+	}
+	if err != nil {
+		a.lose(x, rank, l, err)
+		return
+	}
+	if l.heard = time.Now(); l.Session != "" && !l.up {
+		l.up = true
+		a.change(idset.Of(rank), true)
 	}
 }
 
@@ -198,38 +211,37 @@ func (a *manager) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		var gone []uint32
-		a.nodes.Do(func(x *exec.Executor) {
-			for rank, l := range a.links {
-				if l.up && time.Since(l.heard) > a.DownTime {
-					x.Close(l.exec)
-					*l = link{heard: l.heard}
-					gone = append(gone, rank)
-				}
-			}
+		_ = a.Hear(func(x *exec.Executor) error { // or it ends
+			a.part(x)
+			return nil
 		})
-		for _, rank := range gone {
-			a.Log.Warn("node is down", "rank", rank)
-			a.change(rank)
-		}
 	}
 }
 
-// change notes that a node came or went: what its link says now, since another goroutine may
-// have seen the next change meanwhile.
-func (a *manager) change(rank uint32) {
-	set := idset.Of(rank)
-	a.nodes.Do(func(*exec.Executor) {
-		a.mu.Lock()
-		if a.links[rank].up {
-			a.out, a.lost = idset.Difference(a.out, set), idset.Difference(a.lost, set)
-		} else {
-			a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
+// part ends the sessions of nodes that say nothing. If the Loop kept one waiting, others may wait.
+func (a *manager) part(x *exec.Executor) {
+	gone := new(idset.Set)
+	for rank, l := range a.links {
+		if l.up && time.Since(l.heard) > a.DownTime && time.Since(a.waited) > a.DownTime {
+			x.Close(l.exec)
+			*l = link{heard: l.heard}
+			gone.Insert(rank)
 		}
-		lost := a.lost
-		a.mu.Unlock()
-		a.put(joblife.Offline{Ranks: lost})
-	})
+	}
+	if !gone.IsEmpty() {
+		a.Log.Warn("nodes are down", "ranks", gone)
+		a.change(gone, false)
+	}
+}
+
+// change notes that nodes came or went.
+func (a *manager) change(set *idset.Set, up bool) {
+	do := idset.Union
+	if up {
+		do = idset.Difference
+	}
+	a.out, a.lost = do(a.out, set), do(a.lost, set)
+	_ = a.Step(joblife.Offline{Ranks: a.lost}) // before what follows, so that no action is launched there
 	a.refresh()
 }
 
@@ -237,8 +249,9 @@ func (a *manager) change(rank uint32) {
 func (a *manager) refresh() {
 	err := a.Do(func(*joblife.Manager) func() {
 		a.mu.Lock()
-		out := idset.Union(a.out, a.drain.ranks())
+		drained := a.drain.ranks()
 		a.mu.Unlock()
+		out := idset.Union(a.out, drained)
 		if a.other != nil {
 			a.other.changed(out)
 			return nil

@@ -193,27 +193,22 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 }
 
 // giveUp ends what nodes hold, since an operator knows that nothing runs there any more.
-func (a *manager) giveUp(set *idset.Set, note string) (err error) {
+func (a *manager) giveUp(set *idset.Set, note string) error {
 	if err := a.known(set); err != nil {
 		return err
 	}
-	a.nodes.Do(func(x *exec.Executor) {
+	return a.Hear(func(x *exec.Executor) error {
 		for rank := range set.All() {
 			if l := a.links[rank]; l != nil && l.up {
-				err = fmt.Errorf("node %d is up: it can be lost only when it is down", rank)
-				return
+				return fmt.Errorf("node %d is up: it can be lost only when it is down", rank)
 			}
 		}
-		a.mu.Lock()
-		a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
-		lost := a.lost
-		a.mu.Unlock()
-		a.put(joblife.Offline{Ranks: lost}) // before what follows, so that no action is launched there
+		a.change(set, false)
 		for rank := range set.All() {
 			x.Fail(rank, note)
 		}
+		return nil
 	})
-	return err
 }
 
 func (a *manager) known(set *idset.Set) error {

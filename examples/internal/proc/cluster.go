@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/examples/internal/lines"
-	"github.com/joblife/joblife/examples/internal/nodes"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -30,17 +28,17 @@ type Cluster struct {
 	Store      *boltstore.Store
 	Program    *Program
 
-	manager *joblife.Manager
-	report  func(error)
-	nodes   []*Runner
+	manager  *joblife.Manager
+	left     joblife.Recovered
+	executor exec.Executor
+	nodes    []*Runner
 
-	executor *nodes.Nodes
-	sessions []exec.Session  // like done, for executor.Do and command
-	done     []chan struct{} // closed when a node has done what it was asked last
+	// Of the Loop's goroutine.
+	sessions []exec.Session
+	done     []chan struct{} // closed when a node has done what it was asked last; nil: nothing
 }
 
-// open opens the folder, or makes it, and restores the manager. The nodes are in service, but
-// for those where an action runs that was given up: they were drained.
+// open opens the folder, or makes it, and restores the manager.
 func (p *Program) open() (*Cluster, error) {
 	if min(p.Nodes, p.Cores) < 1 || max(p.Nodes, p.Cores) > 1024 {
 		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", p.Nodes, p.Cores)
@@ -52,42 +50,26 @@ func (p *Program) open() (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCluster(p.Dir, p.Nodes, p.warn)
-	if err == nil {
-		c.Store, c.Program = store, p
-		err = c.restore()
-	}
-	if err != nil {
+	c := &Cluster{Store: store, Program: p, sessions: make([]exec.Session, p.Nodes), done: make([]chan struct{}, p.Nodes)}
+	if c.manager, c.left, err = joblife.Restore(time.Now(), p.Manager, store.Records()); err != nil {
 		return nil, errors.Join(err, store.Close())
+	}
+	for _, q := range c.left.Quarantined {
+		c.warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
 	}
 	return c, nil
 }
 
-// newCluster returns n nodes with what they run.
-func newCluster(dir string, n int, report func(error)) (*Cluster, error) {
-	c := &Cluster{report: report, nodes: make([]*Runner, n), sessions: make([]exec.Session, n), done: make([]chan struct{}, n)}
-	c.executor = &nodes.Nodes{Command: c.command, Warn: report}
-	idle := make(chan struct{})
-	close(idle)
-	var err error
-	c.executor.Do(func(*exec.Executor) { // a task of an earlier life may end at any time
-		for rank := range c.nodes {
-			c.done[rank] = idle
-			c.nodes[rank], err = NewRunner(filepath.Join(dir, fmt.Sprint("node-", rank)), rank, func(task exec.Task) { c.said(rank, task) }, c.warn)
-			if err != nil {
-				return
-			}
-		}
-	})
-	return c, err
-}
-
-// restore restores the manager, and gives the scheduler the nodes.
-func (c *Cluster) restore() error {
+// openNodes opens the nodes with what they run, and gives them to the scheduler, in service but
+// for those where an action runs that was given up: they were drained.
+func (c *Cluster) openNodes() error {
 	p := c.Program
-	m, left, err := joblife.Restore(time.Now(), p.Manager, c.Store.Records())
-	if err != nil {
-		return err
+	for rank := range p.Nodes {
+		node, err := NewRunner(filepath.Join(p.Dir, fmt.Sprint("node-", rank)), rank, func(task exec.Task) { c.said(rank, task) }, c.warn)
+		if err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, node)
 	}
 	nodes, err := rset.New(rset.Config{Entries: []rset.Entry{{
 		Ranks: idset.Range(0, uint32(p.Nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(p.Cores-1))},
@@ -95,8 +77,6 @@ func (c *Cluster) restore() error {
 	if err != nil {
 		return err
 	}
-	c.manager = m
-	c.executor.Recover(left)
 	if err := p.Scheduler.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
 		return err
 	}
@@ -122,62 +102,90 @@ func (c *Cluster) givenUp() *idset.Set {
 }
 
 // connect begins the sessions of all nodes.
-func (c *Cluster) connect() (err error) {
-	c.executor.Do(func(x *exec.Executor) {
+func (c *Cluster) connect() error {
+	return c.Hear(func(x *exec.Executor) (err error) {
 		for rank, node := range c.nodes {
 			s, helloErr := x.Hello(uint32(rank), node.List())
 			c.sessions[rank], err = s, errors.Join(err, helloErr)
 		}
+		return err
 	})
-	return err
 }
 
-// said takes what a node says now: by this time the task may be forgotten, and another one
+// said passes on what a node says now: by this time the task may be forgotten, and another one
 // with its name may run. Before its session begins, its hello will say it.
 func (c *Cluster) said(rank int, task exec.Task) {
-	c.executor.Do(func(x *exec.Executor) {
-		st, ok := c.nodes[rank].Last(task)
-		if !ok {
-			return
+	err := c.Hear(func(x *exec.Executor) error {
+		if st, ok := c.nodes[rank].Last(task); ok {
+			return x.Update(c.sessions[rank], st)
 		}
-		if err := x.Update(c.sessions[rank], st); !errors.Is(err, exec.ErrSession) {
-			c.warn(err)
-		}
+		return nil
 	})
+	if !errors.Is(err, exec.ErrSession) && !errors.Is(err, loop.ErrEnded) {
+		c.warn(err)
+	}
 }
 
-// command sends a command to its nodes. Each does them in order. A start waits for a disk, and
+// commands passes commands to their nodes. Each does them in order. A start waits for a disk, and
 // neither the manager nor another node does.
-func (c *Cluster) command(cmd exec.Command, args []string, _ *jobspec.Spec) {
-	for rank := range cmd.Ranks.All() {
-		before, done := c.done[rank], make(chan struct{})
-		c.done[rank] = done
-		go func() {
-			<-before
-			c.warn(c.nodes[rank].Do(cmd, args))
-			close(done)
-		}()
+func (c *Cluster) commands(list []exec.Command) {
+	for _, cmd := range list {
+		args, err := argsOf(cmd)
+		c.warn(err)
+		for rank := range cmd.Ranks.All() {
+			before, done := c.done[rank], make(chan struct{})
+			c.done[rank] = done
+			go func() {
+				if before != nil {
+					<-before
+				}
+				c.warn(c.nodes[rank].Do(cmd, args))
+				close(done)
+			}()
+		}
 	}
 }
 
-// close waits for the nodes, and closes the Store. What the nodes were not asked when the
-// program ended, they are asked in its next life.
+func (c *Cluster) effects(_ *joblife.Manager, rd *joblife.Ready) {
+	c.Program.Journal(rd.Journal)
+	for _, d := range rd.Drain {
+		c.warn(fmt.Errorf("out of service: rank %v: %s", d.Ranks, d.Reason))
+	}
+	for _, f := range rd.Faults {
+		c.warn(f)
+	}
+}
+
+func (c *Cluster) refused(_ joblife.Input, err error) { c.warn(err) }
+
+// argsOf returns the program that a command starts.
+func argsOf(cmd exec.Command) ([]string, error) {
+	switch {
+	case cmd.Launch != nil:
+		return cmd.Launch.Command, nil
+	case cmd.Start == nil:
+		return nil, nil
+	}
+	spec, err := jobspec.Parse(cmd.Start.Jobspec)
+	if err != nil {
+		return nil, err
+	}
+	return spec.Command(), nil
+}
+
+// close waits for the nodes, after the Loop, and closes the Store. What the nodes were not asked
+// when the program ended, they are asked in its next life.
 func (c *Cluster) close() error {
-	c.wait()
-	return c.Store.Close()
-}
-
-// wait waits until the nodes have done what they were asked before.
-func (c *Cluster) wait() {
-	var asked []chan struct{}
-	c.executor.Do(func(*exec.Executor) { asked = slices.Clone(c.done) })
-	for _, done := range asked {
-		<-done
+	for _, done := range c.done {
+		if done != nil {
+			<-done
+		}
 	}
+	return c.Store.Close()
 }
 
 func (c *Cluster) warn(err error) {
 	if err != nil {
-		c.report(err)
+		c.Program.warn(err)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,216 +15,219 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/sched"
 )
 
-const clusterSpec = `{"version":1,"resources":[{"type":"slot","count":1,"label":"t","with":[{"type":"core","count":1}]}],` +
-	`"tasks":[{"command":["sh","-c","exit 3"],"slot":"t","count":{"per_slot":1}}],"attributes":{"system":{"duration":0}}}`
-
-// A line is what a Cluster puts in the line of a manager.
-type clusterLine struct {
-	mu     sync.Mutex
-	inputs []joblife.Input
-}
-
-func (l *clusterLine) put(in ...joblife.Input) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.inputs = append(l.inputs, in...)
-}
-
-// status returns the jobs that have finished with a status.
-func (l *clusterLine) finished(status int32) (n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, in := range l.inputs {
-		if r, ok := in.(joblife.ExecResponse); ok && r.Type == exec.ResponseFinish && r.Status == status {
-			n++
-		}
-	}
-	return n
-}
-
-// reported returns the lines of the reports of a kind.
-func (l *clusterLine) reported(kind perilog.ReportKind) (lines []string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, in := range l.inputs {
-		if r, ok := in.(joblife.Report); ok && r.Kind == kind {
-			lines = append(lines, string(r.Line))
-		}
-	}
-	return lines
-}
-
-// resources returns the resources of n nodes.
-func resources(t *testing.T, n uint32) *rset.R {
+// live is a life of a manager of nodes with 8 cores.
+func live(t *testing.T, dir string, nodes int, actions perilog.Config, serve func(context.Context, *Cluster) error) {
 	t.Helper()
-	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, n-1), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
-	require.NoError(t, err)
-	return r
+	p := Program{Name: t.Name(), Dir: dir, Nodes: nodes, Cores: 8, Scheduler: sched.New(sched.Config{}), Journal: func([]joblife.JournalEntry) {}}
+	p.Manager = joblife.Config{Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
+	require.NoError(t, p.Run(func(_ context.Context, c *Cluster) error {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		return serve(ctx, c)
+	}))
 }
 
-// cleaned says that a job is over.
-func cleaned(id jobid.ID) *joblife.Ready {
-	return &joblife.Ready{Journal: []joblife.JournalEntry{{Job: id, Entry: eventlog.Entry{Name: jobstate.EventClean}}}}
+func submitTo(ctx context.Context, c *Cluster, job jobspec.Job) (jobid.ID, error) {
+	spec, err := jobspec.New(job)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := c.Call(ctx, joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
+	return answer.Job, err
 }
 
-// begin returns n nodes that put inputs in the line.
-func (l *clusterLine) begin(t *testing.T, dir string, n int) *Cluster {
-	t.Helper()
-	c, err := newCluster(dir, n, func(err error) { t.Error(err) })
-	require.NoError(t, err)
-	c.executor.Put = l.put
-	return c
+// whole is a job of whole nodes.
+func whole(nodes int64, command string) jobspec.Job {
+	return jobspec.Job{Nodes: nodes, Exclusive: true, Command: []string{"sh", "-c", command}}
+}
+
+// status waits for the end of a job.
+func status(ctx context.Context, c *Cluster, id jobid.ID) (int, error) {
+	if _, err := c.Call(ctx, joblife.Wait{ID: id, States: jobstate.StateInactive}); err != nil {
+		return 0, err
+	}
+	stored, err := c.Store.Read(id)
+	if err != nil {
+		return 0, err
+	}
+	job, err := jobstate.Replay(id, stored.Eventlog)
+	if err != nil {
+		return 0, err
+	}
+	n, _ := job.WaitStatus()
+	return n, nil
+}
+
+// forgotten waits until no node has a record.
+func forgotten(ctx context.Context, c *Cluster) error {
+	for ctx.Err() == nil {
+		n := 0
+		for _, node := range c.nodes {
+			n += len(node.List())
+		}
+		if n == 0 {
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return fmt.Errorf("a node has records for ever: %w", ctx.Err())
 }
 
 // Tasks end in any goroutine while the manager asks for others, stops them and forgets them
 // (-race).
 func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
-	const jobs, size = 12, 3
-	first := new(clusterLine)
-	r := resources(t, size)
-	c := first.begin(t, t.TempDir(), size)
-	var wait sync.WaitGroup
-	for id := range jobid.ID(jobs) {
-		if id == jobs/2 {
-			wait.Go(func() { require.NoError(t, c.connect()) })
+	live(t, t.TempDir(), 3, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		var wait sync.WaitGroup
+		for i := range 12 {
+			wait.Go(func() {
+				id, err := submitTo(ctx, c, whole(1+int64(i%3), "exit 3"))
+				if err == nil && i%4 == 3 {
+					_ = c.Put(joblife.Raise{ID: id, Type: "cancel"})
+				}
+				n, err := status(ctx, c, id)
+				if err != nil || n != 3<<8 && i%4 != 3 {
+					t.Errorf("a job ended with %d: %v", n, err)
+				}
+			})
 		}
-		wait.Go(func() {
-			c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, Jobspec: []byte(clusterSpec), R: r}}})
-			if id%4 == 3 {
-				c.executor.Execute(&joblife.Ready{Raised: []joblife.Raised{{Job: id}}})
-			}
-			c.executor.Execute(cleaned(id))
-		})
-	}
-	wait.Wait()
-	await(t, "no job ends", func() bool { return first.finished(3<<8) > 0 })
-
-	await(t, "jobs do not end", func() bool {
-		for _, node := range c.nodes {
-			if len(node.List()) > 0 {
-				return false
-			}
-		}
-		return true
+		wait.Wait()
+		return forgotten(ctx, c)
 	})
 }
 
 // Neither the manager nor another node waits for a node with a slow disk, which does all in order.
 func TestASlowNodeDelaysNoOther(t *testing.T) {
-	l := new(clusterLine)
-	c := l.begin(t, t.TempDir(), 2)
-	r := resources(t, 2)
-	require.NoError(t, c.connect())
-	c.nodes[0].mu.Lock()
-	c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 5, Jobspec: []byte(clusterSpec), R: r}}})
-	c.executor.Execute(cleaned(5))
-	await(t, "the other node does not start it", func() bool { return len(c.nodes[1].List()) == 1 })
-	require.Empty(t, c.nodes[0].tasks)
-	c.nodes[0].mu.Unlock()
-	await(t, "the job does not end", func() bool { return l.finished(3<<8) == 1 })
-	c.wait()
-	require.Empty(t, slices.Concat(c.nodes[0].List(), c.nodes[1].List()))
+	live(t, t.TempDir(), 3, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		c.nodes[0].mu.Lock()
+		slow, err := submitTo(ctx, c, whole(2, "exit 3"))
+		if err != nil {
+			return err
+		}
+		for len(c.nodes[1].List()) == 0 && ctx.Err() == nil {
+			time.Sleep(time.Millisecond)
+		}
+		other, err := submitTo(ctx, c, whole(1, "exit 4"))
+		if err != nil {
+			return err
+		}
+		if n, err := status(ctx, c, other); n != 4<<8 || len(c.nodes[0].tasks) > 0 {
+			t.Errorf("the other job ended with %d: %v", n, err)
+		}
+		c.nodes[0].mu.Unlock()
+		if n, err := status(ctx, c, slow); n != 3<<8 {
+			t.Errorf("the job ended with %d: %v", n, err)
+		}
+		return forgotten(ctx, c)
+	})
 }
 
 // Each life of a manager hears a control line once, while its action runs.
 func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 	dir := t.TempDir()
 	command := []string{"sh", "-c", "echo perilog-control: 1; while ! test -e " + dir + "/go; do sleep .01; done"}
-	ask := &joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{
-		Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Command: command,
-	}}}}
-	lost := []joblife.Unresolved{{Job: 7, Unresolved: perilog.Unresolved{Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Reason: perilog.ReasonLost}}}
 	for life := range 2 {
-		l := new(clusterLine)
-		c := l.begin(t, dir, 1)
+		n, x := open(t, filepath.Join(dir, "node-0")), new(exec.Executor)
 		if life > 0 {
-			c.executor.Recover(joblife.Recovered{Unresolved: lost})
+			require.NoError(t, x.Recover(7, perilog.Unresolved{Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Reason: perilog.ReasonLost}))
 		}
-		require.NoError(t, c.connect())
+		session, err := x.Hello(0, n.List())
+		require.NoError(t, err)
 		if life == 0 {
-			c.executor.Execute(ask)
+			require.NoError(t, x.Launch(7, perilog.Launch{Action: action.Action, Attempt: 1, Ranks: idset.Of(0), Command: command}))
 		}
-		await(t, "the line is not heard", func() bool { return len(l.reported(perilog.ReportOutput)) > 0 })
+		count, last := map[perilog.ReportKind]int{}, perilog.ReportOutput
 		if life > 0 {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
+			last = perilog.ReportExited
 		}
-		await(t, "it does not end", func() bool { return life == 0 || len(l.reported(perilog.ReportExited)) > 0 })
-		require.Equal(t, []string{"perilog-control: 1"}, l.reported(perilog.ReportOutput))
-		c.executor.Execute(cleaned(7)) // forgets what has ended
+		await(t, "its end is not heard", func() bool {
+			if st, ok := n.Last(action); ok {
+				require.NoError(t, x.Update(session, st))
+			}
+			todo := x.Take(0)
+			for _, c := range todo.Commands {
+				require.NoError(t, n.Do(c, command))
+			}
+			for _, r := range todo.Reports {
+				count[r.Kind]++
+			}
+			return count[last] > 0
+		})
+		require.Equal(t, 1, count[perilog.ReportOutput])
 	}
-	await(t, "its record is not forgotten", func() bool { return len(open(t, filepath.Join(dir, "node-0")).List()) == 0 })
-}
-
-// Without a session of the scheduler no Free tells that the last node went back, but the log does.
-func TestHousekeepingIsForgottenWhenItsLogEnds(t *testing.T) {
-	l := new(clusterLine)
-	c := l.begin(t, t.TempDir(), 1)
-	require.NoError(t, c.connect())
-	c.executor.Execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{
-		Action: jobstate.ActionKey{Kind: jobstate.ActionHousekeeping}, Attempt: 1, Ranks: idset.Of(0), Command: []string{"true"},
-	}}}})
-	await(t, "it does not end", func() bool { return len(l.reported(perilog.ReportExited)) > 0 })
-	release := func(final bool) *joblife.Ready {
-		text := fmt.Sprintf(`{"timestamp":1.0,"name":"release","context":{"ranks":"0","final":%v}}`+"\n", final)
-		return &joblife.Ready{Append: []joblife.Record{{Job: 7, Kind: joblife.RecordHousekeeping, Data: []byte(text)}}}
-	}
-	c.executor.Execute(release(false))
-	c.executor.Execute(cleaned(7))
-	require.Len(t, c.nodes[0].List(), 1)
-	c.executor.Execute(release(true))
-	await(t, "its record stays", func() bool { return len(c.nodes[0].List()) == 0 })
 }
 
 // Tasks of an earlier life end while the next one opens its nodes.
 func TestTasksEndWhileAClusterBegins(t *testing.T) {
 	const jobs = 8
-	dir, l := t.TempDir(), new(clusterLine)
-	earlier := open(t, filepath.Join(dir, "node-0"))
-	for id := range jobid.ID(jobs) {
-		command := []string{"sh", "-c", "while ! test -e " + dir + "/go; do sleep .001; done; exit 3"}
-		require.NoError(t, earlier.Do(exec.Command{Kind: exec.CommandStart, Task: exec.Task{Job: id}}, command))
-	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go"), nil, 0o600))
-	c := l.begin(t, dir, 500)
-	r := resources(t, 1)
-	for id := range jobid.ID(jobs) {
-		c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: id, R: r, Reattach: true, Started: true}}})
-	}
-	require.NoError(t, c.connect())
-	await(t, "statuses are lost", func() bool { return l.finished(3<<8) == jobs })
+	dir := t.TempDir()
+	var ids []jobid.ID
+	live(t, dir, 1, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		for range jobs {
+			id, err := submitTo(ctx, c, jobspec.Job{Slots: 1, Cores: 1, Command: []string{"sh", "-c", "echo >>" + dir + "/started; while ! test -e " + dir + "/go; do sleep .001; done; exit 3"}})
+			if err != nil {
+				return err
+			}
+			ids = append(ids, id)
+		}
+		for started := 0; started < jobs; time.Sleep(time.Millisecond) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			text, _ := os.ReadFile(filepath.Join(dir, "started"))
+			started = len(text)
+		}
+		return os.WriteFile(filepath.Join(dir, "go"), nil, 0o600)
+	})
+	live(t, dir, 500, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		for _, id := range ids {
+			if n, err := status(ctx, c, id); n != 3<<8 {
+				t.Errorf("%v ended with %d: %v", id, n, err)
+			}
+		}
+		return nil
+	})
 }
 
 // A program hears of which job it is, and on which node it runs.
 func TestTheEnvironmentOfTasks(t *testing.T) {
 	t.Setenv("FLUX_JOB_ID", "of the program")
-	out, l := filepath.Join(t.TempDir(), "out"), new(clusterLine)
-	command := []string{"sh", "-c", "echo $FLUX_JOB_ID $JOBLIFE_RANK >>" + out}
-	c := l.begin(t, t.TempDir(), 2)
-	require.NoError(t, c.connect())
-	r := resources(t, 2)
-	spec, err := jobspec.New(jobspec.Job{Command: command})
-	require.NoError(t, err)
-	text, err := spec.MarshalJSON()
-	require.NoError(t, err)
-	for _, key := range []jobstate.ActionKey{{Kind: jobstate.ActionProlog}, {Kind: jobstate.ActionEpilog}, perilog.Housekeeping()} {
-		c.executor.Execute(&joblife.Ready{Launch: []joblife.Launch{{Job: 7, Launch: perilog.Launch{Action: key, Attempt: 1, Ranks: idset.Of(1), Command: command}}}})
+	out := filepath.Join(t.TempDir(), "out")
+	command := func(what string) []string {
+		return []string{"sh", "-c", "echo " + what + " $FLUX_JOB_ID $JOBLIFE_RANK >>" + out}
 	}
-	c.executor.Execute(&joblife.Ready{Exec: []exec.Message{exec.Start{ID: 8, Jobspec: text, R: r}}})
-	await(t, "they do not end", func() bool { return l.finished(0) == 1 && len(l.reported(perilog.ReportExited)) == 3 })
+	actions := perilog.Config{
+		Prologs: []perilog.ActionConfig{{Command: command("prolog"), PerRank: true}}, Epilogs: []perilog.ActionConfig{{Command: command("epilog"), PerRank: true}},
+		Housekeeping: &perilog.HousekeepingConfig{Command: command("housekeeping")},
+	}
+	want := []string{}
+	live(t, t.TempDir(), 2, actions, func(ctx context.Context, c *Cluster) error {
+		id, err := submitTo(ctx, c, whole(2, command("job")[2]))
+		if err != nil {
+			return err
+		}
+		for _, what := range []string{"prolog", "job", "epilog", "housekeeping"} {
+			for rank := range 2 {
+				want = append(want, fmt.Sprint(what, " ", id, " ", rank))
+			}
+		}
+		if n, err := status(ctx, c, id); n != 0 || err != nil {
+			t.Errorf("it ended with %d: %v", n, err)
+		}
+		return forgotten(ctx, c)
+	})
 	ran, err := os.ReadFile(out)
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"ƒ8 1", "ƒ8 1", "ƒ8 1", "ƒ9 0", "ƒ9 1"}, strings.Split(strings.TrimSpace(string(ran)), "\n"))
+	require.ElementsMatch(t, want, strings.Split(strings.TrimSpace(string(ran)), "\n"))
 }
 
 // Whatever ends the Loop, who serves hears of it.

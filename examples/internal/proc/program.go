@@ -19,7 +19,6 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
-	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -91,31 +90,24 @@ func (p *Program) Run(serve func(context.Context, *Cluster) error) error {
 	c.Loop, err = loop.New(c.manager, loop.Config{
 		Store:     c.Store,     // durably, before anything else
 		Scheduler: p.Scheduler, // serves jobs in the order of their priority
-		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
-			c.executor.Execute(rd) // prologs, jobs and epilogs
-			p.Journal(rd.Journal)  // what became of jobs, for users
-		},
-		Refused: c.executor.Refused, // nothing has changed
+		Executor:  &c.executor, // runs jobs, prologs and epilogs
+		Commands:  c.commands,  // on nodes, which answer in c.Hear
+		Recovered: c.left,      // of joblife.Restore
+		Effects:   c.effects,   // what became of jobs, for users
+		Refused:   c.refused,   // nothing has changed
 	})
+	if err == nil {
+		err = c.openNodes()
+	}
 	if err != nil {
 		return err
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	defer end(nil) // the Loop may end first
-	c.executor.Do(func(*exec.Executor) {
-		c.executor.Put = func(inputs ...joblife.Input) {
-			if err := c.Put(inputs...); err != nil {
-				end(err) // a restart repairs it
-			}
-		}
-	})
 	go func() {
 		asked, stop := ossignal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 		context.AfterFunc(asked, stop) // the next signal ends the program at once
-		_, err := c.Call(ctx, joblife.ExecHello{})
-		if err == nil {
-			err = c.connect()
-		}
+		err := c.connect()
 		if err == nil {
 			err = serve(asked, c)
 		}

@@ -8,8 +8,6 @@ import (
 	"log"
 	"os"
 	osexec "os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -39,19 +37,26 @@ func main() {
 	nodes := try(rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 3), Children: cores}}}))
 	check(s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
 
-	var l *loop.Loop
-	l = try(loop.New(m, loop.Config{
+	l := try(loop.New(m, loop.Config{
 		Store:     store,
 		Scheduler: s,
-		Effects:   func(_ *joblife.Manager, rd *joblife.Ready) { execute(l, rd) },
+		Executor:  new(exec.Executor),
+		Commands:  obey,
+		Recovered: left,
+		Effects:   func(*joblife.Manager, *joblife.Ready) {},
 		Refused:   func(_ joblife.Input, err error) { log.Println(err) },
 	}))
 	ctx := context.Background()
 	go func() { check(l.Run(ctx)) }()
-	check(l.Put(joblife.ExecHello{}))
-	for _, u := range left.Unresolved {
-		check(l.Put(joblife.Rerun{Action: joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}}))
-	}
+	go func() {
+		for rank := uint32(0); ; rank = (rank + 1) % 4 {
+			check(l.Hear(func(x *exec.Executor) error {
+				_, err := x.Hello(rank, tasks(rank))
+				return err
+			}))
+			time.Sleep(20 * time.Millisecond)
+		}
+	}()
 	for _, script := range os.Args[1:] {
 		id++
 		job := try(jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{script}}))
@@ -60,41 +65,46 @@ func main() {
 	try(l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive}))
 }
 
-func execute(l *loop.Loop, rd *joblife.Ready) {
-	for _, msg := range rd.Exec {
-		if job, ok := msg.(exec.Start); ok {
-			script := try(jobspec.Parse(job.Jobspec)).Command()
-			check(l.Put(joblife.ExecResponse{ID: job.ID, Type: exec.ResponseStart}))
-			go run(fmt.Sprintf("job-%d", job.ID), script, func(status int32) {
-				check(l.Put(
-					joblife.ExecResponse{ID: job.ID, Type: exec.ResponseFinish, Status: status},
-					joblife.ExecResponse{ID: job.ID, Type: exec.ResponseRelease, Final: true}))
-			})
-		}
-	}
-	for _, a := range rd.Launch {
-		for rank := range a.Ranks.All() {
-			r := perilog.Report{Action: a.Action, Attempt: a.Attempt, Rank: rank, Kind: perilog.ReportExited}
-			go run(fmt.Sprintf("job-%d-epilog-%d", a.Job, rank), a.Command, func(status int32) {
-				r.Status = status
-				check(l.Put(joblife.Report{Job: a.Job, Report: r}))
-			})
+func obey(commands []exec.Command) {
+	for _, c := range commands {
+		for rank := range c.Ranks.All() {
+			folder := fmt.Sprintf("node-%d/job-%d.%d", rank, c.Task.Job, c.Task.Attempt)
+			switch {
+			case c.Start != nil:
+				run(folder, try(jobspec.Parse(c.Start.Jobspec)).Command())
+			case c.Launch != nil:
+				run(folder, c.Launch.Command)
+			case c.Kind == exec.CommandForget:
+				fmt.Printf("%s ended with status %s", folder, try(os.ReadFile(folder+"/status")))
+				check(os.RemoveAll(folder))
+			}
 		}
 	}
 }
 
-func run(folder string, script []string, ended func(status int32)) {
+func run(folder string, script []string) {
 	shell := osexec.Command("sh", "-c", `mkdir "$0" 2>&- || exit; (eval "$1"); echo $? >"$0/new"; mv "$0/new" "$0/status"`, folder, script[0])
 	shell.Stdout, shell.Stderr, shell.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
-	_ = shell.Run()
-	for {
-		if text, err := os.ReadFile(folder + "/status"); err == nil {
-			fmt.Printf("%s ended with status %s", folder, text)
-			ended(int32(try(strconv.Atoi(strings.TrimSpace(string(text)))) << 8)) // as wait(2) has it
-			return
+	check(shell.Start())
+	go shell.Wait()
+}
+
+func tasks(rank uint32) (list []exec.TaskStatus) {
+	node := fmt.Sprintf("node-%d/", rank)
+	check(os.MkdirAll(node, 0o777))
+	for _, folder := range try(os.ReadDir(node)) {
+		st := exec.TaskStatus{State: exec.TaskRunning}
+		try(fmt.Sscanf(folder.Name(), "job-%d.%d", &st.Task.Job, &st.Task.Attempt))
+		if st.Task.Attempt > 0 {
+			st.Task.Action = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
 		}
-		time.Sleep(100 * time.Millisecond)
+		if text, err := os.ReadFile(node + folder.Name() + "/status"); err == nil {
+			try(fmt.Sscan(string(text), &st.Status))
+			st.State, st.Status = exec.TaskReleased, st.Status<<8 // as wait(2) has it
+		}
+		list = append(list, st)
 	}
+	return list
 }
 
 func check(err error) {

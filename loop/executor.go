@@ -1,0 +1,168 @@
+package loop
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// Hear calls f with the Executor of [Config], after the inputs that were put before, and returns
+// what f does. f says what became of a node: Hello, Update, Close or Fail. What follows is not
+// delayed by the store. Hear waits until f has returned, so that each goroutine that reads from
+// nodes has one message in the Loop. It waits, too, until the Executor knows what ran before a
+// restart, so a node may connect at any time. f may Put, Do and Step; a Hear inside it is a
+// deadlock. Beside the error of f there are ErrFull and ErrEnded: then f is never called. It
+// panics without an Executor.
+func (l *Loop) Hear(f func(x *exec.Executor) error) error {
+	if l.cfg.Executor == nil {
+		panic("loop: Hear without Config.Executor")
+	}
+	if err := l.until(l.hailed); err != nil {
+		return err
+	}
+	var said error
+	done := make(chan struct{})
+	if err := l.admit(1, request{hear: func() { said = f(l.cfg.Executor); close(done) }}); err != nil {
+		return err
+	}
+	if err := l.until(done); err != nil {
+		return err
+	}
+	return said
+}
+
+// until waits for done, or for the end of the Loop.
+func (l *Loop) until(done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-l.ended:
+	}
+	select {
+	case <-done: // just before the end
+		return nil
+	default:
+		return l.endError()
+	}
+}
+
+// hail has the Executor expect what a restart has left, and its first session begin.
+func (l *Loop) hail() error {
+	x := l.cfg.Executor
+	for _, u := range l.cfg.Recovered.Unresolved {
+		if err := x.Recover(u.Job, u.Unresolved); err != nil {
+			return fmt.Errorf("loop: job %v: %w", u.Job, err)
+		}
+	}
+	for _, q := range l.cfg.Recovered.Quarantined {
+		x.Keep(q.Job)
+	}
+	l.cfg.Recovered = joblife.Recovered{} // it may be large
+	l.inbox = append(l.inbox, request{in: joblife.ExecHello{}, call: &call{done: l.hailed}})
+	return nil
+}
+
+// order passes a Ready to the Executor, and what goes wrong to Faults.
+func (l *Loop) order(rd *joblife.Ready) {
+	x := l.cfg.Executor
+	for _, msg := range rd.Exec {
+		fault(rd, x.Handle(msg))
+	}
+	for _, r := range rd.Raised {
+		if r.Severity == 0 {
+			x.Kill(r.Job, r.WaitStatus)
+		}
+	}
+	for _, a := range rd.Launch {
+		fault(rd, x.Launch(a.Job, a.Launch))
+	}
+	for _, s := range rd.Signal {
+		x.Signal(s.Job, s.Signal)
+	}
+	for _, e := range rd.Journal {
+		if e.Entry.Name == jobstate.EventClean {
+			x.Forget(e.Job, false)
+		}
+	}
+	for _, r := range rd.Append {
+		if endsHousekeeping(r) {
+			x.Forget(r.Job, true)
+		}
+	}
+}
+
+// endsHousekeeping reports whether a record says that the last node of a job went back.
+func endsHousekeeping(r joblife.Record) bool {
+	if r.Kind != joblife.RecordHousekeeping {
+		return false
+	}
+	var ev jobstate.Event
+	if e, err := eventlog.Parse(r.Data); err != nil || ev.Decode(e) != nil {
+		return false
+	}
+	c, ok := ev.Context().(*jobstate.ReleaseContext)
+	return ok && c.Final
+}
+
+// fault adds an error to Faults. The Manager's list stays as it is.
+func fault(rd *joblife.Ready, err error) {
+	if err != nil {
+		rd.Faults = append(slices.Clip(rd.Faults), joblife.Fault{Err: err})
+	}
+}
+
+// execute passes on the commands of the Executor, dispatches what it says, and reports whether
+// there was anything. At the end of the Loop no time passes, and what it says is lost, as in a
+// crash: the next life hears it again.
+func (l *Loop) execute() (busy bool) {
+	x, now := l.cfg.Executor, eventlog.Timestamp(0)
+	if x == nil || l.broken != nil {
+		return false
+	}
+	if !l.stopping {
+		now = eventlog.FromTime(l.Now())
+		if at, ok := x.Deadline(); ok && !at.Time().After(l.Now()) {
+			now = max(now, at) // which may be rounded down
+		}
+	}
+	todo := x.Take(now)
+	if busy = len(todo.Commands) > 0; busy {
+		l.cfg.Commands(todo.Commands)
+	}
+	if l.stopping {
+		return busy
+	}
+	var said []joblife.Input
+	for _, r := range todo.Responses {
+		said = append(said, joblife.ExecResponse(r))
+	}
+	for _, r := range todo.Refused {
+		said = append(said, joblife.ExecRefused(r))
+	}
+	reports := make([]joblife.Report, len(todo.Reports))
+	for i, r := range todo.Reports {
+		reports[i] = joblife.Report{Job: r.Job, Report: r.Report}
+	}
+	if len(reports) > 0 {
+		said = append(said, joblife.Reports{List: reports}) // those that end together are one event
+	}
+	for _, r := range todo.Missing {
+		said = append(said, joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
+	}
+	for _, in := range said {
+		err := l.Step(in)
+		if l.broken != nil || err == nil {
+			continue
+		}
+		l.cfg.Refused(in, err)
+		if in, ok := in.(joblife.Rerun); ok && !l.shut { // of a prolog of a job that is ending
+			_ = l.Step(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "executor"}) // or it is over
+		}
+	}
+	return busy || len(said) > 0
+}
