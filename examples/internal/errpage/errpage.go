@@ -1,0 +1,195 @@
+// Package errpage keeps what a program says when something is wrong on one page,
+// testdata/errors.golden, which people read as they would at three in the morning: what
+// happened, where, and what helps.
+//
+//	errpage.Page{Name: "purge", Run: …, Sources: []string{"."}, Cases: …}.Check(t, *update)
+package errpage
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A Page has what is provoked of a program, and what is not.
+type Page struct {
+	Name string
+	Run       func(stdin io.Reader, args ...string) (status int, stdout, stderr string)
+	Sources   []string          // folders whose texts the cases provoke
+	Elsewhere map[string]string // the texts that they do not, as the source has them, → why
+	Cases     []Case
+}
+
+// A Case is one way to provoke a text, in an empty folder.
+type Case struct {
+	When    string             // what is wrong
+	Args    string             // words; quotes such as 'a b' make one
+	Stdin   string
+	Prepare func(t *testing.T) // is called in the folder; nil: it stays empty
+	Status  int                // of the exit: 2 for bad usage, else 1; 0 is a warning
+}
+
+// What differs from run to run.
+var differs = []struct {
+	text *regexp.Regexp
+	by   string
+}{
+	{regexp.MustCompile(`\b(process|pid|user|uid) \d+`), "$1 N"},
+	{regexp.MustCompile(`(127\.0\.0\.1|localhost):\d+`), "$1:PORT"},
+	{regexp.MustCompile(`time=\S+ `), ""},
+	{regexp.MustCompile(`ƒ[1-9A-HJ-NP-Za-km-z]{6,}`), "ƒID"},
+}
+
+// noise is what Go says, and not the program.
+var noise = regexp.MustCompile(`%!|strconv\.|goroutine |<nil>|\*[a-z]+\.[A-Z]|exit status|json: |(: .*){6}`)
+
+// Check runs the cases, and compares their texts with the page, which update rewrites.
+func (p Page) Check(t *testing.T, update bool) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the texts of the system are those of Linux")
+	}
+	golden, err := filepath.Abs("testdata/errors.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := make(map[string]bool)
+	for _, dir := range p.Sources {
+		texts(t, dir, missing)
+	}
+	page := new(strings.Builder)
+	for _, c := range p.Cases {
+		t.Run(c.When, func(t *testing.T) { p.provoke(t, c, page, missing) })
+	}
+	fmt.Fprintf(page, "\nNot provoked here:\n")
+	for _, text := range slices.Sorted(maps.Keys(p.Elsewhere)) {
+		fmt.Fprintf(page, "  %q: %s\n", text, p.Elsewhere[text])
+		if !missing[text] {
+			t.Errorf("%q is provoked, or in no source", text)
+		}
+		delete(missing, text)
+	}
+	for text := range missing {
+		t.Errorf("%q is provoked by no case", text)
+	}
+	got := page.String()[1:]
+	if update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(golden); err != nil || string(want) != got {
+		t.Errorf("%v; read the difference, then run with -update; got:\n%s\nwant:\n%s", err, got, want)
+	}
+}
+
+// provoke adds a case to the page, and takes its texts off those that are missing.
+func (p Page) provoke(t *testing.T, c Case, page *strings.Builder, missing map[string]bool) {
+	t.Chdir(t.TempDir())
+	dir, _ := os.Getwd()
+	if c.Prepare != nil {
+		c.Prepare(t)
+	}
+	quoted := false
+	args := strings.FieldsFunc(c.Args, func(r rune) bool { quoted = quoted != (r == '\''); return r == ' ' && !quoted })
+	for i := range args {
+		args[i] = strings.ReplaceAll(args[i], "'", "")
+	}
+	status, stdout, text := p.Run(strings.NewReader(c.Stdin), args...)
+	text = strings.ReplaceAll(text, dir, "DIR")
+	for _, d := range differs {
+		text = d.text.ReplaceAllString(text, d.by)
+	}
+	fmt.Fprintf(page, "\n%s\n  $ %s\n", c.When, strings.TrimSpace(p.Name+" "+c.Args))
+	seen := make(map[string]bool)
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(page, "  %s\n", strings.TrimSuffix(line, "\n"))
+		if seen[line] || noise.MatchString(line) || !strings.HasPrefix(line, p.Name+": ") && !strings.HasPrefix(line, "Run "+p.Name+" ") {
+			t.Errorf("said twice, noise, or of nobody: %s", line)
+		}
+		seen[line] = true
+	}
+	if status > 0 {
+		fmt.Fprintf(page, "  status %d\n", status)
+	}
+	if status != c.Status || text == "" || status == 2 && stdout != "" || strings.Contains(text, " -h for ") != (status == 2) {
+		t.Errorf("status %d: %s", status, text)
+	}
+	for of := range missing {
+		if pattern(of).MatchString(text) {
+			delete(missing, of)
+		}
+	}
+}
+
+// verb is one of package fmt.
+var verb = regexp.MustCompile(`%[-+# 0-9.\[\]*]*[a-zA-Z]`)
+
+// pattern finds what a text may have become.
+func pattern(of string) *regexp.Regexp {
+	var parts []string
+	for _, part := range verb.Split(strings.TrimSpace(of), -1) {
+		parts = append(parts, regexp.QuoteMeta(part))
+	}
+	return regexp.MustCompile(strings.Join(parts, `(?s:.*)`))
+}
+
+// makers are the functions whose first text people read.
+var makers = regexp.MustCompile(`^(fmt\.Errorf|errors\.New|fmt\.Fprint\w*|fail|.*\.(warnf|printf|fault|fail|(log|Log)\.(Warn|Error)))$`)
+
+// texts adds the texts that have a word, of the Go files in a folder.
+func texts(t *testing.T, dir string, to map[string]bool) {
+	files, err := filepath.Glob(dir + "/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(dir, err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		syntax, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(syntax, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 || !makers.MatchString(types.ExprString(call.Fun)) {
+				return true
+			}
+			if strings.Contains(types.ExprString(call.Fun), "Fprint") && !strings.Contains(strings.ToLower(types.ExprString(call.Args[0])), "stderr") {
+				return true
+			}
+			for _, arg := range call.Args {
+				if lit, ok := first(arg); ok && regexp.MustCompile(`[a-z]{3}`).MatchString(verb.ReplaceAllString(lit, "")) {
+					to[lit] = true
+					break
+				}
+			}
+			return true
+		})
+	}
+}
+
+// first returns the text of an expression, or the one that it begins with.
+func first(e ast.Expr) (string, bool) {
+	if sum, ok := e.(*ast.BinaryExpr); ok {
+		return first(sum.X)
+	}
+	lit, ok := e.(*ast.BasicLit)
+	if !ok || lit.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(lit.Value)
+	return text, err == nil
+}
