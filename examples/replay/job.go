@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -69,29 +70,11 @@ func newJob(in input) (j *job, errs []error) {
 }
 
 // stopped says where a replay stopped. It names no id that the input does not have.
-func (in input) stopped(err error) error {
-	var stop *jobstate.EventError
-	if !errors.As(err, &stop) {
-		return err
+func (in *input) stopped(err error) error {
+	if in.noID {
+		return errors.New(lines.Why(err))
 	}
-	var where []string
-	if !in.noID {
-		where = append(where, "job "+in.name())
-	}
-	if stop.Line > 0 { // it was read from a whole log
-		where = append(where, fmt.Sprintf("line %d, offset %d", stop.Line, stop.Offset))
-	}
-	cause := stop.Err
-	if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) {
-		cause = bad.Err // its position is that of stop
-	}
-	if stop.Event != "" {
-		where = append(where, fmt.Sprintf("%q in %v", stop.Event, stop.State))
-	}
-	if len(where) == 0 {
-		return cause
-	}
-	return fmt.Errorf("%s: %w", strings.Join(where, ", "), cause)
+	return fmt.Errorf("job %s, %s", in.name(), lines.Why(err))
 }
 
 // currentSpec reads a jobspec and sets what the job's log updates in it. If

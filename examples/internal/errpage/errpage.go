@@ -72,7 +72,9 @@ func (p Page) Check(t *testing.T, update bool) {
 	for _, c := range p.Cases {
 		t.Run(c.When, func(t *testing.T) { p.provoke(t, c, page, missing) })
 	}
-	fmt.Fprintf(page, "\nNot provoked here:\n")
+	if len(p.Elsewhere) > 0 {
+		page.WriteString("\nNot provoked here:\n")
+	}
 	for _, text := range slices.Sorted(maps.Keys(p.Elsewhere)) {
 		fmt.Fprintf(page, "  %q: %s\n", text, p.Elsewhere[text])
 		if !missing[text] {

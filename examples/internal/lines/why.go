@@ -1,0 +1,35 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/jobstate"
+)
+
+// Why returns why the log of a job cannot be read, without the job's id, and with few colons:
+//
+//	line 2, offset 90, "start" in NEW: event is not legal in this state
+func Why(err error) string {
+	var stop *jobstate.EventError
+	if !errors.As(err, &stop) {
+		return err.Error()
+	}
+	var where []string
+	if stop.Line > 0 { // it was read from a whole log
+		where = append(where, fmt.Sprintf("line %d, offset %d", stop.Line, stop.Offset))
+	}
+	if stop.Event != "" {
+		where = append(where, fmt.Sprintf("%q in %v", stop.Event, stop.State))
+	}
+	cause := stop.Err
+	if bad := (*eventlog.SyntaxError)(nil); errors.As(cause, &bad) {
+		cause = bad.Err // its position is that of stop
+	}
+	if len(where) == 0 {
+		return cause.Error()
+	}
+	return strings.Join(where, ", ") + ": " + cause.Error()
+}
