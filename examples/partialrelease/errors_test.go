@@ -14,9 +14,7 @@ func TestErrorsAreLessons(t *testing.T) {
 		Run: func(_ io.Reader, args ...string) (status int, stdout, stderr string) {
 			return command(strings.Join(args, " "))
 		},
-		Elsewhere: map[string]string{
-			"nothing happens any more, and the job holds nodes": "a fault of the library",
-		},
+		Elsewhere: map[string][]string{"a fault of the library": {"nothing happens any more, and the job holds nodes"}},
 		Cases: []errpage.Case{
 			{When: "a flag that is not there", Args: "-node 5", Status: 2},
 			{When: "a file", Args: "file", Status: 2},

@@ -37,11 +37,10 @@ func TestErrorsAreLessons(t *testing.T) {
 	errpage.Page{
 		Name: "simulate", Sources: []string{"."},
 		Run: func(_ io.Reader, args ...string) (status int, stdout, stderr string) { return command(t, args...) },
-		Elsewhere: map[string]string{
-			"simulate: interrupted":                          "TestAnInterruptBeforeTheFirstJobLeavesTheOldPage",
-			"line %d: more than %d jobs":                     "it takes four million lines",
-			"nothing happens any more, and %d jobs are left": "a fault of the program",
-			"job %v cannot be read after a restart: %w":      "a fault of the library",
+		Elsewhere: map[string][]string{
+			"TestAnInterruptBeforeTheFirstJobLeavesTheOldPage": {"simulate: interrupted"},
+			"it takes four million lines":                      {"line %d: more than %d jobs"},
+			"a fault of the program":                           {"nothing happens any more, and %d jobs are left", "job %v cannot be read after a restart: %w"},
 		},
 		Cases: []errpage.Case{
 			{When: "a flag that is not there", Args: "-node 5", Status: 2},

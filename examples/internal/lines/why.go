@@ -3,11 +3,16 @@ package lines
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 )
+
+// damaged is the error of a record in the place of what a store found damaged: it says why.
+var damaged = regexp.MustCompile(`^jobstate: offset \d+: ("[^"]*damaged: [^"]*"): malformed record: `)
 
 // Why returns why the log of a job cannot be read, without the job's id, and with few colons:
 //
@@ -15,6 +20,11 @@ import (
 func Why(err error) string {
 	var stop *jobstate.EventError
 	if !errors.As(err, &stop) {
+		if m := damaged.FindStringSubmatch(err.Error()); m != nil {
+			if text, err := strconv.Unquote(m[1]); err == nil {
+				return text
+			}
+		}
 		return err.Error()
 	}
 	var where []string
