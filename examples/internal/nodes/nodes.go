@@ -14,6 +14,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -63,7 +64,7 @@ func (n *Nodes) Recover(left joblife.Recovered) {
 		n.warn(n.executor.Recover(u.Job, u.Unresolved))
 	}
 	for _, q := range left.Quarantined {
-		n.warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
+		n.warn(fmt.Errorf("job %v cannot be read, and keeps its nodes: %s", q.Job, lines.Why(q.Err)))
 		n.executor.Keep(q.Job)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -42,15 +43,12 @@ type Cluster struct {
 // open opens the folder, or makes it, and restores the manager. The nodes are in service, but
 // for those where an action runs that was given up: they were drained.
 func (p *Program) open() (*Cluster, error) {
-	if min(p.Nodes, p.Cores) < 1 || max(p.Nodes, p.Cores) > 1024 {
-		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", p.Nodes, p.Cores)
-	}
 	if err := files.MakeDir(p.Dir); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-dir: %w", err)
 	}
 	store, err := lines.Open(func() (*boltstore.Store, error) { return boltstore.Open(filepath.Join(p.Dir, "jobs.db")) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-dir: %s", strings.TrimPrefix(err.Error(), "boltstore: "))
 	}
 	c, err := newCluster(p.Dir, p.Nodes, p.warn)
 	if err == nil {
@@ -58,7 +56,7 @@ func (p *Program) open() (*Cluster, error) {
 		err = c.restore()
 	}
 	if err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(fmt.Errorf("-dir: %w", err), store.Close())
 	}
 	return c, nil
 }
