@@ -147,6 +147,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a scheduler of an instance that has its own", Args: "sched", Status: 1},
 			{When: "a port that is in use", Args: "nats -nats=nats://BUSY", Status: 1},
 			{When: "an address of a server without a port", Args: "nats -nats=nats://localhost", Status: 1},
+			{When: "a server that the instance does not have", Args: "nats -dir=. b", Prepare: write("cluster.json", `{"servers":[{"name":"a"}]}`), Status: 2},
 			{When: "a port for metrics that is in use", Args: "manager -http=BUSY", Status: 1},
 			{When: "a port for the page that is in use", Args: "reader -http=BUSY", Status: 1},
 			{When: "a reader of an instance with a file", Args: "reader -dir=.", Prepare: makes("-nodes=1", "-store=bbolt:jobs.db"), Status: 1},
