@@ -60,7 +60,7 @@ func (p *program) overFlags() func() (wire.Request, error) {
 			r.Since = eventlog.FromTime(time.Now().Add(-*since))
 		}
 		if *limit <= 0 {
-			return r, errors.New("-limit must be positive")
+			return r, p.wrong("-limit %d: want 1 or more", *limit)
 		}
 		return r, nil
 	}

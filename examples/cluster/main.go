@@ -19,13 +19,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -109,16 +110,40 @@ func init() {
 
 func main() {
 	proc.Shim()
-	if err := start(os.Args[1:]); err != nil {
-		var code exitCode
-		if errors.As(err, &code) {
-			os.Exit(int(code))
-		}
-		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(os.Stderr, "cluster:", err)
-		}
-		os.Exit(2)
+	os.Exit(exit(start(os.Args[1:])))
+}
+
+// exit tells of an error, and returns the status: 2 for a wrong command line, 1 for a fault.
+func exit(err error) int {
+	var code exitCode
+	var wrong usageError
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.As(err, &code):
+		return int(code)
 	}
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintln(os.Stderr, "cluster:", strings.TrimSpace(packages.ReplaceAllString(line, "$1")))
+	}
+	if errors.As(err, &wrong) {
+		fmt.Fprintf(os.Stderr, "Run %s -h for the flags.\n", wrong.of)
+		return 2
+	}
+	return 1
+}
+
+// packages are names with which errors begin, of which users know nothing.
+var packages = regexp.MustCompile(`(^|refused: )((cluster|auth|boltstore|engine|joblife|manager|node|reader|schedule): )+`)
+
+// A usageError is a wrong command line of a command.
+type usageError struct{ of, text string }
+
+func (e usageError) Error() string { return e.text }
+
+// wrong returns an error of the command line.
+func (p *program) wrong(format string, args ...any) error {
+	return usageError{p.Name(), fmt.Sprintf(format, args...)}
 }
 
 // An exitCode is how this program ends when that is not an error of its own.
@@ -127,25 +152,32 @@ type exitCode int
 func (c exitCode) Error() string { return fmt.Sprint("exit status ", int(c)) }
 
 func start(args []string) error {
-	if len(args) == 0 || args[0] == "help" || args[0] == "-h" || args[0] == "-help" {
+	if len(args) == 0 {
+		return usageError{"cluster", "name a command, such as up, submit or jobs"}
+	}
+	if slices.Contains([]string{"help", "-h", "-help", "--help"}, args[0]) {
 		usage()
 		return flag.ErrHelp
 	}
 	c, ok := commands[args[0]]
 	if !ok {
-		return fmt.Errorf("there is no command %q: see cluster help", args[0])
+		return usageError{"cluster", fmt.Sprintf("there is no command %q", args[0])}
 	}
 	p := &program{FlagSet: flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)}
-	p.Usage = func() {
-		fmt.Fprintf(os.Stderr, "usage: cluster %s [flags] %s\n%s\n", args[0], c.args, c.help)
-		p.PrintDefaults()
-	}
+	p.SetOutput(io.Discard)
+	p.Usage = func() {}
 	p.StringVar(&p.dir, "dir", cmp.Or(os.Getenv("CLUSTER_DIR"), filepath.Join(os.TempDir(), fmt.Sprint("joblife-cluster-", os.Getuid()))), "the `folder` of the instance, or $CLUSTER_DIR")
 	p.StringVar(&p.URL, "nats", "", "the `URL` of the server; empty: that of the folder")
 	p.BoolVar(&p.json, "json", false, "print JSON")
 	f := c.define(p)
-	if err := p.Parse(args[1:]); err != nil {
-		return errors.Join(flag.ErrHelp, err)
+	switch err := p.Parse(args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Printf("usage: cluster %s [flags] %s\n%s\n", args[0], c.args, c.help)
+		p.SetOutput(os.Stdout)
+		p.PrintDefaults()
+		return err
+	case err != nil:
+		return p.wrong("%v", err)
 	}
 	url := p.URL
 	if !slices.Contains([]string{"init", "up", "completion"}, args[0]) {
@@ -164,11 +196,11 @@ func start(args []string) error {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: cluster COMMAND [flags] [arguments]")
+	fmt.Println("usage: cluster COMMAND [flags] [arguments]")
 	for _, name := range names() {
-		fmt.Fprintf(os.Stderr, "  %-10s %s\n", name, commands[name].help)
+		fmt.Printf("  %-10s %s\n", name, commands[name].help)
 	}
-	fmt.Fprintln(os.Stderr, "cluster COMMAND -h prints the flags of a command")
+	fmt.Println("cluster COMMAND -h prints the flags of a command")
 }
 
 func names() []string {
@@ -193,7 +225,7 @@ func (p *program) path() string { return filepath.Join(p.dir, "cluster.json") }
 func (p *program) read() error {
 	text, err := os.ReadFile(p.path())
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: start an instance here with cluster up, or name its folder with -dir", err)
+		return fmt.Errorf("%s: %w: start an instance here with cluster up, or name its folder with -dir", p.path(), fs.ErrNotExist)
 	}
 	if err == nil {
 		err = json.Unmarshal(text, &p.file)
@@ -231,7 +263,7 @@ func (p *program) config() joblife.Config {
 // alike returns nodes that are alike.
 func alike(nodes, cores int) (*rset.R, error) {
 	if min(nodes, cores) < 1 || max(nodes, cores) > 1<<20 {
-		return nil, errors.New("nodes and cores must be 1 to " + strconv.Itoa(1<<20))
+		return nil, fmt.Errorf("nodes and cores: want numbers from 1 to %d", 1<<20)
 	}
 	return rset.New(rset.Config{Entries: []rset.Entry{{
 		Ranks: idset.Range(0, uint32(nodes-1)), Children: map[string]*idset.Set{"core": idset.Range(0, uint32(cores-1))},

@@ -55,7 +55,7 @@ func (p *program) readerFlags() func(context.Context, *program) error {
 			defer cfg.Client.Close()
 		}
 		if cfg.Listener, err = net.Listen("tcp", *at); err != nil {
-			return err
+			return fmt.Errorf("-http: %w", err)
 		}
 		fmt.Printf("cluster: http://%s/?token=%s shows jobs and nodes; without the token, counts\n", cfg.Listener.Addr(), cfg.Token)
 		return reader.Run(ctx, cfg)
@@ -77,7 +77,7 @@ func (p *program) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if err == nil && token == "" {
-		err = fmt.Errorf("%s is empty", path)
+		err = fmt.Errorf("%s is empty: remove it, and the reader makes another", path)
 	}
 	return token, err
 }
@@ -86,7 +86,7 @@ func (p *program) token() (string, error) {
 func serveMetrics(ctx context.Context, at string, set *metrics.Set) error {
 	listener, err := net.Listen("tcp", at)
 	if err != nil {
-		return err
+		return fmt.Errorf("-http: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", set.Handler())

@@ -86,14 +86,17 @@ func (p *program) instance() func() error {
 	return func() (err error) {
 		if *actions != "" {
 			if err := json.Unmarshal([]byte(*actions), &p.Actions); err != nil {
-				return fmt.Errorf("actions: %w", err)
+				return p.wrong("-actions: %s", strings.TrimPrefix(err.Error(), "json: "))
+			}
+			if err := p.Actions.Check(); err != nil {
+				return p.wrong("-actions: %s", strings.TrimPrefix(err.Error(), "perilog: invalid configuration: "))
 			}
 		}
 		if p.R, err = alike(*n, *cores); err != nil {
-			return err
+			return p.wrong("-nodes %d and -cores %d: want numbers from 1 to %d", *n, *cores, 1<<20)
 		}
 		if *scheduler != "" && *scheduler != remote {
-			return fmt.Errorf("the scheduler %q is not known: %s is, and none for that of the manager", *scheduler, remote)
+			return p.wrong("-sched %q: want %s, or leave it out for that of the manager", *scheduler, remote)
 		}
 		p.Instance, p.Owner, p.Store, p.Sched = "main", uint32(os.Getuid()), *store, *scheduler
 		if p.URL == "" {
@@ -136,7 +139,7 @@ func initialize(p *program) func(context.Context) error {
 	makes := p.instance()
 	return func(context.Context) error {
 		if _, err := os.Stat(p.path()); err == nil {
-			return fmt.Errorf("%s: %w", p.path(), fs.ErrExist)
+			return fmt.Errorf("%s: %w: start it with cluster up, or name another folder with -dir", p.path(), fs.ErrExist)
 		}
 		if err := makes(); err != nil {
 			return err
@@ -152,7 +155,7 @@ func user(p *program) func(context.Context) error {
 	return func(context.Context) error {
 		uid, err := strconv.ParseUint(p.Arg(1), 10, 32)
 		if p.NArg() != 2 || p.Arg(0) != "add" || err != nil {
-			return errors.New("say add UID")
+			return p.wrong("want add UID, such as add 1000")
 		}
 		id := auth.User(uint32(uid))
 		if err := auth.Add(p.keys(), id, *life); err != nil {
@@ -175,7 +178,7 @@ func serveNATS(p *program) func(context.Context) error {
 		if len(p.Servers) > 0 {
 			i := slices.IndexFunc(p.Servers, func(s engine.Server) bool { return s.Name == p.Arg(0) })
 			if i < 0 {
-				return fmt.Errorf("name a server of %s", p.path())
+				return p.wrong("name a server of %s", p.path())
 			}
 			cfg = p.Servers[i]
 			cfg.Dir = cmp.Or(cfg.Dir, filepath.Join(p.dir, "nats-"+cfg.Name))
@@ -220,7 +223,7 @@ func (p *program) manager(ctx context.Context) (err error) {
 		defer cfg.Local.Close()
 		at.Plain = true
 	} else if p.Store != "" {
-		return fmt.Errorf("the store %q is not known: bbolt:FILE is, and none for JetStream", p.Store)
+		return fmt.Errorf("%s: \"store\" is %q: want bbolt:FILE, or none for JetStream", p.path(), p.Store)
 	}
 	var end func()
 	if cfg.Engine, cfg.Users, end, err = p.connect(ctx, auth.Manager(), engine.Make, at); err != nil {
@@ -278,7 +281,7 @@ func runNode(p *program) func(context.Context) error {
 	return func(ctx context.Context) error {
 		set, err := p.ranks()
 		if err == nil && idset.Difference(set, p.R.Ranks()).Len() > 0 {
-			err = fmt.Errorf("there is no node of rank %v: ranks are %v", idset.Difference(set, p.R.Ranks()), p.R.Ranks())
+			err = p.wrong("there is no node of rank %v: ranks are %v", idset.Difference(set, p.R.Ranks()), p.R.Ranks())
 		}
 		if err != nil {
 			return err

@@ -43,7 +43,11 @@ func (p *program) asks(limit time.Duration, f func(context.Context, *client.Clie
 			ctx, cancel = context.WithTimeout(ctx, *timeout)
 			defer cancel()
 		}
-		return f(ctx, c)
+		err = f(ctx, c)
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+			err = fmt.Errorf("not done within -timeout %v", *timeout)
+		}
+		return err
 	}
 }
 
@@ -75,14 +79,18 @@ func (p *program) specFlags() func() (wire.Request, error) {
 			return r, err
 		}
 		if p.NArg() == 0 {
-			return r, errors.New("name the command of the job")
+			return r, p.wrong("name the command of the job")
+		}
+		if min(*nodes, *slots, *cores, *gpus) < 0 {
+			return r, p.wrong("-N, -n, -c and -g: want numbers of 0 or more")
 		}
 		cwd, _ := os.Getwd()
 		spec, err := jobspec.New(jobspec.Job{Nodes: *nodes, Slots: *slots, Cores: *cores, GPUs: *gpus, Exclusive: *nodes > 0 && *slots == 0,
 			Duration: *limit, Command: p.Args(), Name: *name, Cwd: cwd})
-		if err == nil {
-			r.Jobspec, err = spec.MarshalJSON()
+		if err != nil {
+			return r, p.wrong("%s", strings.TrimPrefix(err.Error(), "jobspec: "))
 		}
+		r.Jobspec, err = spec.MarshalJSON()
 		return r, err
 	}
 }
@@ -207,15 +215,18 @@ func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
 	if info.Status == nil && info.Started {
 		info = whole(ctx, c, info)
 	}
-	fmt.Fprintf(os.Stderr, "cluster: job %v: %s\n", id, info.Result)
-	code := 1
+	code, why := 1, ""
+	if info.Result == "FAILED" {
+		why = fmt.Sprintf(": cluster job %v says why", id)
+	}
 	if info.Status != nil {
 		if ws := syscall.WaitStatus(*info.Status); ws.Signaled() {
-			code = 128 + int(ws.Signal())
+			code, why = 128+int(ws.Signal()), ""
 		} else if ws.ExitStatus() > 0 {
-			code = ws.ExitStatus()
+			code, why = ws.ExitStatus(), ""
 		}
 	}
+	fmt.Fprintf(os.Stderr, "cluster: job %v: %s%s\n", id, info.Result, why)
 	return exitCode(code)
 }
 
@@ -232,9 +243,17 @@ func wait(p *program) func(context.Context) error {
 // id is the id of a job that the command names.
 func (p *program) id() (jobid.ID, error) {
 	if p.NArg() != 1 {
-		return 0, errors.New("name one job")
+		return 0, p.wrong("name one job")
 	}
-	return jobid.Parse(p.Arg(0))
+	return p.idOf(p.Arg(0))
+}
+
+func (p *program) idOf(text string) (jobid.ID, error) {
+	id, err := jobid.Parse(text)
+	if err != nil {
+		err = p.wrong("%q is no id of a job: want one such as ƒuZZybuNNy", text)
+	}
+	return id, err
 }
 
 func printJobs(list []wire.JobInfo) error {
@@ -391,10 +410,10 @@ func cancel(p *program) func(context.Context) error {
 	note := p.String("m", "", "why, for the log")
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) (err error) {
 		if p.NArg() == 0 {
-			return errors.New("name the jobs")
+			return p.wrong("name the jobs")
 		}
 		for _, text := range p.Args() {
-			id, idErr := jobid.Parse(text)
+			id, idErr := p.idOf(text)
 			if idErr == nil {
 				_, idErr = c.Ask(ctx, "cancel", wire.Request{ID: id, Note: *note})
 			}
@@ -407,12 +426,15 @@ func cancel(p *program) func(context.Context) error {
 func urgency(p *program) func(context.Context) error {
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		if p.NArg() != 2 {
-			return errors.New("name a job and its urgency")
+			return p.wrong("name a job and its urgency, 0 to 31")
 		}
-		id, err := jobid.Parse(p.Arg(0))
-		n, numErr := strconv.Atoi(p.Arg(1))
-		if err := errors.Join(err, numErr); err != nil {
+		id, err := p.idOf(p.Arg(0))
+		if err != nil {
 			return err
+		}
+		n, err := strconv.Atoi(p.Arg(1))
+		if err != nil {
+			return p.wrong("urgency %q: want a number from 0 to 31", p.Arg(1))
 		}
 		answer, err := c.Ask(ctx, "urgency", wire.Request{ID: id, Urgency: &n})
 		if err != nil {
@@ -453,10 +475,13 @@ func listNodes(p *program) func(context.Context) error {
 // ranks are the ranks that the command names.
 func (p *program) ranks() (*idset.Set, error) {
 	if p.NArg() != 1 {
-		return nil, errors.New("name the ranks, such as 0-3,7")
+		return nil, p.wrong("name the ranks, such as 0-3,7")
 	}
 	set := new(idset.Set)
-	return set, set.UnmarshalText([]byte(p.Arg(0)))
+	if set.UnmarshalText([]byte(p.Arg(0))) != nil {
+		return nil, p.wrong("%q are no ranks: want some such as 0-3,7", p.Arg(0))
+	}
+	return set, nil
 }
 
 // onRanks is a command for the ranks that it names, by a verb.
@@ -492,7 +517,7 @@ func purgeJobs(p *program) func(context.Context) error {
 			r.MaxCount = count
 		}
 		if !r.All && r.MaxAge == nil && r.MaxCount == nil {
-			return errors.New("say what to purge: -age, -keep or -all")
+			return p.wrong("say what to purge: -age, -keep or -all")
 		}
 		answer, err := c.Ask(ctx, "purge", r)
 		if err != nil {

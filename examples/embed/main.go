@@ -41,7 +41,7 @@ const unfinished = jobstate.StateNew | jobstate.StateActive
 func main() {
 	p := proc.New("embed") // whose tasks may be this program again
 	n := flag.Int64("n", 1, "the `number` of nodes of each job")
-	flag.Parse()
+	p.Parse("COMMAND…")
 	jobs, err := submissions(*n, flag.Args())
 	p.Exit(2, err)
 	p.Scheduler = shrinking{sched.New(sched.Config{})}
@@ -84,6 +84,9 @@ func (s shrinking) Drain(ranks *idset.Set) error {
 
 // submissions are the inputs that submit shell commands as jobs.
 func submissions(n int64, commands []string) (jobs []joblife.Input, err error) {
+	if n < 1 {
+		return nil, fmt.Errorf("-n %d: want 1 or more", n)
+	}
 	for _, command := range commands {
 		spec, err := jobspec.New(jobspec.Job{Nodes: n, Exclusive: true, Command: []string{"sh", "-c", command}})
 		if err != nil {

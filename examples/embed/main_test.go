@@ -129,8 +129,6 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 }
 
 func TestBadInputLosesNothing(t *testing.T) {
-	require.Contains(t, fails(t, 2, "-n", "0", "true"), "at least 1")
-	require.Contains(t, fails(t, 2, "a\xff"), "UTF-8")
 	dir := t.TempDir()
 	file := filepath.Join(dir, "jobs.db")
 	cmd, out := start(t, dir, "-dir", dir, "until test -e "+dir+"/end; do sleep .01; done")

@@ -49,13 +49,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -75,10 +75,7 @@ var timeout = 10 * time.Second
 
 func main() {
 	p := proc.New("httpd") // whose tasks may be this program again
-	flag.Parse()
-	if flag.NArg() > 0 {
-		p.Exit(2, fmt.Errorf("%q: there is no argument but flags", flag.Arg(0)))
-	}
+	p.Parse("")
 	p.Scheduler = sched.New(sched.Config{Policy: sched.EASY{}})
 	p.Manager.Hooks = []joblife.Hooks{joblife.Dependencies()}
 	p.Manager.Limits.MaxCount = jobstate.Some(100_000)
@@ -100,7 +97,7 @@ func serve(ctx context.Context, c *proc.Cluster) error {
 	mux.HandleFunc("GET /resources", answer(s.resources))
 	l, err := lines.Listen(filepath.Join(c.Program.Dir, "http")) // for this user only
 	if err != nil {
-		return err
+		return fmt.Errorf("-dir: %w", err)
 	}
 	h := http.Server{Handler: http.MaxBytesHandler(mux, maxBody), ReadTimeout: timeout}
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
@@ -127,18 +124,33 @@ func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
 func refuse(w http.ResponseWriter, err error) {
 	status := http.StatusBadRequest
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, joblife.ErrUnknown):
+	case errors.Is(err, joblife.ErrUnknown):
 		status = http.StatusNotFound
 	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded), errors.Is(err, boltstore.ErrDamaged):
 		status = http.StatusServiceUnavailable
 	}
-	http.Error(w, err.Error(), status)
+	http.Error(w, strings.TrimPrefix(err.Error(), "joblife: "), status)
+}
+
+// idOf returns the id in the path of a request.
+func idOf(r *http.Request) (jobid.ID, error) {
+	text := r.PathValue("id")
+	id, err := jobid.Parse(text)
+	if err != nil {
+		err = fmt.Errorf("%.64q is no id of a job: want one such as ƒuZZybuNNy", text)
+	}
+	return id, err
 }
 
 func (s server) submit(r *http.Request) (any, error) {
 	text, err := io.ReadAll(r.Body)
-	if err != nil {
+	switch long := (*http.MaxBytesError)(nil); {
+	case errors.As(err, &long):
+		return nil, fmt.Errorf("the jobspec is longer than %d bytes", long.Limit)
+	case err != nil:
 		return nil, err
+	case len(text) == 0:
+		return nil, errors.New("there is no jobspec: send one in the body")
 	}
 	by := joblife.Cred{UserID: s.Program.Manager.Owner}
 	job, err := s.Call(r.Context(), joblife.Submit{By: by, Jobspec: text, Urgency: jobstate.UrgencyDefault})
@@ -146,7 +158,7 @@ func (s server) submit(r *http.Request) (any, error) {
 }
 
 func (s server) cancel(r *http.Request) (any, error) {
-	id, err := jobid.Parse(r.PathValue("id"))
+	id, err := idOf(r)
 	if err == nil {
 		_, err = s.Call(r.Context(), joblife.Raise{ID: id, Type: "cancel"})
 	}
@@ -175,9 +187,12 @@ func describe(job *jobstate.Job, r any) object {
 
 // read returns what is durable of a job, which no manager has to be asked for.
 func (s server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
-	id, err := jobid.Parse(r.PathValue("id"))
+	id, err := idOf(r)
 	if err == nil {
 		stored, err = s.Store.Read(id)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
 	}
 	if err == nil {
 		job, err = jobstate.Replay(id, stored.Eventlog)

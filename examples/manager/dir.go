@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/joblife/joblife"
@@ -166,8 +167,9 @@ func (d *dirDisk) Records() iter.Seq2[joblife.Record, error] {
 					yield(joblife.Record{}, err)
 					return
 				}
+				text := strings.TrimPrefix(err.Error(), fmt.Sprintf("dirstore: %v: ", bad.ID))
 				// A record that cannot be read has the job quarantined, with what is whole of it.
-				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive, Data: []byte(err.Error())}, nil) {
+				if !yield(joblife.Record{Job: bad.ID, Kind: joblife.RecordInactive, Data: []byte(text)}, nil) {
 					return
 				}
 			}

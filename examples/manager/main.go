@@ -14,8 +14,8 @@
 //
 // Begin with -sample, which needs no input; testdata has longer conversations. -v prints on
 // standard error what happens to each job. A summary comes at the end. The exit status is
-// 0; 1 if the store failed, or if the input was broken or had lines that were refused; 2
-// for bad usage.
+// 0; 1 if the store or the configuration failed, or if the input was broken or had lines that
+// were refused; 2 for bad usage.
 //
 // The [joblife.Manager] decides, and the package service beside this command speaks Flux's
 // messages. This command adds lines, clients, stores and the clock.

@@ -32,21 +32,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func TestUsageErrorsTellWhatToDo(t *testing.T) {
-	prog.Usage(t, map[string]string{
-		"-store=tape":       "want memory, lines, bolt:FILE or dir:PATH",
-		"-store=bolt:":      "want memory, lines, bolt:FILE or dir:PATH",
-		"-store=memory:x":   "want memory, lines, bolt:FILE or dir:PATH",
-		"-store":            "flag needs an argument",
-		"-config=/nosuch":   "no such file or directory",
-		"-config=main.go":   "-config: main.go: toml: ",
-		"-owner=root":       "want a user id",
-		"-owner=4294967296": "want a user id",
-		"-put-aside=job":    "want the id of a job",
-		"-lost=found":       "want finish, rerun or hold",
-	})
-}
-
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	prog.Help(t, "-store", "-config", "-owner", "-lost", "-put-aside", "-ready")
 }
@@ -95,11 +80,6 @@ func TestTheConfigurationIsTOMLOrJSON(t *testing.T) {
 {"topic":"job-manager.queue-list","matchtag":3,"payload":{"queues":[]}}
 `, stdout)
 	}
-	require.NoError(t, os.WriteFile(name, []byte("[policy.limits]\nduration = 'long'\n"), 0o600))
-	status, _, stderr := prog.Run(ask(""), "-config="+name)
-	require.Equal(t, lines.ExitUsage, status)
-	require.Contains(t, stderr, name+": ")
-	require.Contains(t, stderr, "policy.limits")
 }
 
 // Each malformed line is answered, and the next one is read.

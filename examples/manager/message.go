@@ -66,7 +66,7 @@ func parseMessage(text []byte) (m message, err error) {
 	case m.Topic == "" && m.Time == 0:
 		err = errNoTopic
 	case m.Errnum < 0 || m.Time < 0 || m.Time > maxTime:
-		err = errors.New("errnum and time are not negative, and time is not so far")
+		err = errors.New("errnum and time must not be negative, nor time beyond 2^38")
 	case string(m.Payload) == "null":
 		m.Payload = nil
 	}

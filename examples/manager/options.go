@@ -66,7 +66,7 @@ func (o *options) program() *lines.Program {
 	f.Func("put-aside", "the `ID` of a job that cannot be read: it goes to lost+found, and its nodes are free.\nWithout this it stays, and each start tells of it", func(s string) error {
 		id, err := jobid.Parse(s)
 		if err != nil {
-			return errors.New("want the id of a job")
+			return errors.New("want the id of a job, such as ƒ2d")
 		}
 		o.aside = append(o.aside, id)
 		return nil
@@ -115,8 +115,12 @@ func (o *options) configure() error {
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("{")) {
 		var tables map[string]any
+		bad := new(toml.DecodeError)
 		if err = toml.Unmarshal(text, &tables); err == nil {
 			text, err = json.Marshal(tables)
+		} else if errors.As(err, &bad) {
+			line, column := bad.Position()
+			err = fmt.Errorf("line %d, column %d: %s", line, column, strings.TrimPrefix(err.Error(), "toml: "))
 		}
 	}
 	if err == nil {
@@ -177,7 +181,7 @@ func readConfig(name string) ([]byte, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	text, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	if err == nil && len(text) > maxConfig {
-		err = fmt.Errorf("%s: more than %d KiB", name, maxConfig>>10)
+		err = fmt.Errorf("%s: more than %d KiB, which no configuration has", name, maxConfig>>10)
 	}
 	return text, err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +76,9 @@ func newProcess(o options, stderr io.Writer) (*process, error) {
 	}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	var err error
-	p.store, err = openStore(p)
+	if p.store, err = openStore(p); err != nil {
+		err = fmt.Errorf("-store: %w", err)
+	}
 	return p, err
 }
 
@@ -203,15 +204,17 @@ func (p *process) hasRoom(m message, size int) bool {
 // refuse answers a line that changes nothing.
 func (p *process) refuse(m message, errnum int, err error) {
 	p.stats.refused++
-	topic, text := cmp.Or(m.Topic, topicError), strings.TrimPrefix(err.Error(), m.Topic+": ")
-	o := output{Topic: topicError, Sender: m.Sender, Errnum: errnum, Errstr: text}
+	text := strings.TrimPrefix(err.Error(), m.Topic+": ")
+	o, where := output{Topic: topicError, Sender: m.Sender, Errnum: errnum, Errstr: text}, m.Topic+": "
 	switch {
+	case m.Topic == "":
+		where = ""
 	case strings.HasPrefix(m.Topic, "job-manager."):
 		o.Topic, o.Matchtag = m.Topic, or(m.Matchtag, 0)
-	case m.Topic != "": // it answers a call
-		o.Errstr = topic + ": " + text
+	default: // it answers a call
+		o.Errstr = where + text
 	}
-	p.blame("%.256s: %.256s", topic, text)
+	p.blame("%.258s%.256s", where, text)
 	p.write(p.client, o)
 }
 

@@ -74,10 +74,21 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.stragglers, "stragglers", 3, "the `number` of nodes where the epilog takes minutes")
 	f.IntVar(&o.hang, "hang", 0, "the `number` of nodes where the epilog never ends")
 	f.Uint64Var(&o.seed, "seed", 1, "the `number` that seeds the random durations")
-	f.TextVar(&o.timeout, "timeout", fsd.Duration(5*time.Minute), "the `duration` after which an epilog gets SIGTERM; 0 means never")
-	f.TextVar(&o.crash, "crash", fsd.Forever, "the `duration` from the end of the job to a crash of the daemon")
+	duration := func(d *fsd.Duration, name string, value fsd.Duration, text string) {
+		*d = value
+		f.Func(name, fmt.Sprintf("%s (default %v)", text, value), func(s string) error {
+			v, err := fsd.Parse(s)
+			if err != nil {
+				return errors.New("want a duration, such as 500ms, 90s or 1.5m")
+			}
+			*d = v
+			return nil
+		})
+	}
+	duration(&o.timeout, "timeout", fsd.Duration(5*time.Minute), "the `duration` after which an epilog gets SIGTERM; 0 means never")
+	duration(&o.crash, "crash", fsd.Forever, "the `duration` from the end of the job to a crash of the daemon")
 	f.BoolVar(&o.housekeeping, "housekeeping", false, "run housekeeping instead of the epilog")
-	f.TextVar(&o.releaseAfter, "release-after", fsd.Duration(30*time.Second), "the `duration` after which -housekeeping frees the nodes that are done")
+	duration(&o.releaseAfter, "release-after", fsd.Duration(30*time.Second), "the `duration` after which -housekeeping frees the nodes that are done")
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each fragment")
 	err := f.Parse(args)
 	switch {

@@ -237,32 +237,6 @@ func TestNodesAreDrawnAsTheFlagsSay(t *testing.T) {
 	}
 }
 
-func TestErrorsOfFlagsSayWhatToFix(t *testing.T) {
-	for line, want := range map[string]string{
-		"-no-such-flag":                "not defined: -no-such-flag",
-		"file":                         `unexpected argument "file": give flags only`,
-		"-nodes 0":                     "-nodes 0: give 1 to 16384",
-		"-nodes 16385":                 "-nodes 16385: give 1 to 16384",
-		"-nodes many":                  `invalid value "many" for flag -nodes`,
-		"-stragglers -1":               "give 0 or more",
-		"-hang -1":                     "give 0 or more",
-		"-hang 62":                     "-stragglers 3 and -hang 62: give 0 or more, and at most -nodes 64 together",
-		"-nodes 2 -stragglers 3":       "at most -nodes 2 together",
-		"-hang 2147483647":             "at most -nodes 64 together",
-		"-timeout -1":                  `invalid value "-1" for flag -timeout`,
-		"-timeout 11d":                 "give at most 10d",
-		"-crash soon":                  `invalid value "soon" for flag -crash`,
-		"-hang 1 -timeout 0":           "give a -timeout above 0",
-		"-housekeeping -release-after": "flag needs an argument",
-	} {
-		status, stdout, stderr := command(line)
-		require.Equal(t, 2, status, line)
-		require.Empty(t, stdout, line)
-		require.Contains(t, stderr, want, line)
-		require.Contains(t, stderr, "Run partialrelease -h for the flags.\n", line)
-	}
-}
-
 // broken is an output that cannot be written.
 type broken struct{}
 

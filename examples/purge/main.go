@@ -60,7 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	out := bufio.NewWriter(stdout)
 	err = show(o, out, stderr)
 	if err = errors.Join(err, out.Flush()); err != nil {
-		fmt.Fprintln(stderr, "purge:", strings.TrimPrefix(err.Error(), "purge: "))
+		fmt.Fprintln(stderr, "purge:", strings.TrimPrefix(strings.TrimPrefix(err.Error(), "purge: "), "boltstore: "))
 		return 1
 	}
 	return 0
@@ -82,8 +82,11 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.BoolVar(&o.force, "force", false, "purge; without it this is a dry run")
 	f.Func("id", "purge the job with the `ID`, whatever the limits say; may be repeated", func(s string) error {
 		id, err := jobid.Parse(s)
+		if err != nil {
+			return errors.New("want the id of a job, such as ƒ2d or 12345")
+		}
 		o.ids = append(o.ids, id)
-		return err
+		return nil
 	})
 	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to 1000 (default %d)", o.pin), number(&o.pin, 0, 1000))
 	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `file`; if it has jobs already, use those")
@@ -112,7 +115,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 func number(n *int, least, most int) func(string) error {
 	return func(s string) (err error) {
 		if *n, err = strconv.Atoi(s); err != nil || *n < least || *n > most {
-			return fmt.Errorf("give a number from %d to %d", least, most)
+			return fmt.Errorf("want a number from %d to %d", least, most)
 		}
 		return nil
 	}
@@ -122,7 +125,10 @@ func number(n *int, least, most int) func(string) error {
 func duration(l *jobstate.Optional[time.Duration]) func(string) error {
 	return func(s string) error {
 		d, err := fsd.Parse(s)
+		if err != nil {
+			return errors.New("want a duration, such as 90s, 12h or 7d")
+		}
 		*l = jobstate.Some(time.Duration(d))
-		return err
+		return nil
 	}
 }

@@ -10,9 +10,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/bar"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -98,7 +100,10 @@ func (s *session) restart(pins int) error {
 		return err
 	}
 	for _, err := range damaged {
-		fmt.Fprintln(s.stderr, "purge: skipped:", err)
+		if stop := (*jobstate.EventError)(nil); errors.As(err, &stop) {
+			err = fmt.Errorf("job %v, %s", stop.ID, lines.Why(stop))
+		}
+		fmt.Fprintf(s.stderr, "purge: skipped: %s\n", strings.TrimPrefix(err.Error(), "boltstore: "))
 	}
 	ev.Now = s.now
 	if s.index, err = purge.Recover(purge.Config{}, ev); err != nil {
@@ -190,7 +195,7 @@ func (s *session) purgeIDs(ids []jobid.ID, force bool) error {
 		fmt.Fprintln(s.out)
 	}
 	if refused > 0 {
-		return fmt.Errorf("%d of %d jobs stay", refused, len(ids))
+		return fmt.Errorf("%d of %d jobs stay: standard output says why", refused, len(ids))
 	}
 	return nil
 }

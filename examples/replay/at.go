@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -24,7 +24,7 @@ func parseTime(s string) (eventlog.Timestamp, error) {
 	if x, err := strconv.ParseFloat(s, 64); err == nil && x >= 0 && !math.IsInf(x, 0) {
 		return eventlog.Timestamp(x), nil
 	}
-	return 0, fmt.Errorf("time %q: want 2026-11-21 15:04 (UTC), RFC 3339 or seconds since 1970", s)
+	return 0, errors.New("want a time such as 2026-11-21 15:04 (UTC), RFC 3339 or seconds since 1970")
 }
 
 // holdersTable is a table of what held which nodes at a time: a row a holder, jobs in the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/joblife/joblife/eventlog/logfile"
 	"github.com/joblife/joblife/jobstate"
@@ -13,7 +14,10 @@ import (
 // the job is inactive. It waits where there are none.
 func follow(name string, w io.Writer, wait func()) (err error) {
 	r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("-follow: %s: %w", name, fs.ErrNotExist)
+	case err != nil:
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
@@ -35,7 +39,7 @@ func follow(name string, w io.Writer, wait func()) (err error) {
 			continue // its writer did not know whether the first one was stored
 		}
 		if err := t.print(w, e); err != nil {
-			return fmt.Errorf("%s: %w", name, withoutID(in, err))
+			return fmt.Errorf("%s: %w", name, in.stopped(err))
 		}
 	}
 	return nil

@@ -51,12 +51,6 @@ func TestALogThatCannotBeFollowedIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, logfile.ErrChanged)
 	require.NoError(t, os.WriteFile(path, []byte("no event\n"), 0o600))
 	require.True(t, errors.Is(follow(path, new(strings.Builder), nil), logfile.ErrDamaged))
-
-	status, _, stderr := replay(t, nil, "-follow", path+"x")
-	require.Equal(t, exitFault, status)
-	require.Contains(t, stderr, "no such file")
-	status, _, stderr = replay(t, nil, "-follow", path, path)
-	require.Equal(t, exitUsage, status, stderr)
 }
 
 // A file's name may be any bytes, and only a name that is an id tells which job's log it is.

@@ -265,21 +265,21 @@ func parseRecording(line []byte) (in input, err error) {
 		if string(value) == "null" {
 			return nil
 		}
-		var err error
 		switch key {
 		case "id":
-			in.noID, err = false, json.Unmarshal(value, &in.id)
+			if in.noID = false; json.Unmarshal(value, &in.id) != nil {
+				return fmt.Errorf("id: want the id of a job, not %.64s", value)
+			}
 		case "eventlog":
 			var log string
-			err = json.Unmarshal(value, &log)
+			if json.Unmarshal(value, &log) != nil {
+				return errors.New("eventlog: want a text")
+			}
 			in.eventlog = []byte(log)
 		case "R":
 			in.r = value
 		case "jobspec":
 			in.jobspec = value
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", key, err)
 		}
 		return nil
 	})

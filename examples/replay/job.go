@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -41,44 +43,38 @@ type job struct {
 	res  *rset.R       // nil: the job never had any
 }
 
-// newJob replays a job. If a part of it cannot be read, it returns the
-// rest and the error.
-func newJob(in input) (*job, error) {
+// newJob replays a job. If parts of it cannot be read, it returns the
+// rest and the errors.
+func newJob(in input) (j *job, errs []error) {
 	folded, err := jobstate.Replay(in.id, in.eventlog)
-	errs := []error{withoutID(in, err)}
-	if err == nil && !folded.Submitted() {
-		errs[0] = fmt.Errorf("job %s: the log has no submit event", in.name())
+	switch {
+	case err != nil:
+		errs = append(errs, in.stopped(err))
+	case !folded.Submitted():
+		errs = append(errs, fmt.Errorf("job %s: the log has no submit event", in.name()))
 	}
-	j := &job{input: in, Job: folded}
+	j = &job{input: in, Job: folded}
 	if len(in.jobspec) > 0 {
 		if j.spec, err = currentSpec(in.jobspec, folded); err != nil {
-			errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
+			errs = append(errs, fmt.Errorf("job %s, %w", in.name(), err))
 		}
 	}
 	// An R without an alloc is of a job that was canceled in flight: it never
 	// had the resources (flux-core#7172).
 	if len(in.r) > 0 && folded.WasAllocated() {
 		if j.res, err = rset.Parse(in.r); err != nil {
-			errs = append(errs, fmt.Errorf("job %s: %w", in.name(), err))
+			errs = append(errs, fmt.Errorf("job %s, %s", in.name(), strings.TrimPrefix(err.Error(), "rset: invalid ")))
 		}
 	}
-	return j, errors.Join(errs...)
+	return j, errs
 }
 
-// withoutID says where a replay stopped without naming an id that the input
-// does not have.
-func withoutID(in input, err error) error {
-	var stop *jobstate.EventError
-	switch {
-	case !in.noID || !errors.As(err, &stop):
-		return err
-	case stop.Event == "":
-		return stop.Err
-	case stop.Line == 0: // it was not read from a whole log
-		return fmt.Errorf("%q in %v: %w", stop.Event, stop.State, stop.Err)
-	default:
-		return fmt.Errorf("line %d: offset %d: %q in %v: %w", stop.Line, stop.Offset, stop.Event, stop.State, stop.Err)
+// stopped says where a replay stopped. It names no id that the input does not have.
+func (in *input) stopped(err error) error {
+	if in.noID {
+		return errors.New(lines.Why(err))
 	}
+	return fmt.Errorf("job %s, %s", in.name(), lines.Why(err))
 }
 
 // currentSpec reads a jobspec and sets what the job's log updates in it. If

@@ -91,17 +91,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
 	if err := flags.Parse(args); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintf(stderr, "replay: %v\nRun replay -h for the flags.\n", err)
-			return exitUsage
+			return refuse(stderr, err)
 		}
 		fmt.Fprint(stdout, usage)
 		flags.SetOutput(stdout)
 		flags.PrintDefaults()
 		return exitOK
 	}
-	fail := func(status int, why any) int {
+	fail := func(why any) int {
 		fmt.Fprintln(stderr, "replay:", why)
-		return status
+		return exitFault
 	}
 	modes := 0
 	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != ""} {
@@ -111,12 +110,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case modes > 1:
-		return fail(exitUsage, "-json, -events, -validate, -waits, -at and -follow exclude each other")
+		return refuse(stderr, errors.New("-json, -events, -validate, -waits, -at and -follow exclude each other: give one"))
 	case *followed != "" && flags.NArg() > 0:
-		return fail(exitUsage, "-follow reads one file")
+		return refuse(stderr, fmt.Errorf("-follow reads one file: leave out %q", flags.Arg(0)))
 	case *followed != "":
 		if err := follow(*followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
-			return fail(exitFault, lines.Escape(err.Error()))
+			return fail(lines.Escape(err.Error()))
 		}
 		return exitOK
 	}
@@ -146,7 +145,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	s.readAll(flags.Args(), stdin)
 	if err := errors.Join(s.failed, p.close(), out.Flush()); err != nil {
-		return fail(exitFault, err)
+		return fail(err)
 	}
 	if at.Set && t.columns == nil {
 		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Value.Time().UTC().Format(time.DateTime))
@@ -155,6 +154,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFault
 	}
 	return exitOK
+}
+
+// refuse tells what is wrong with a command line.
+func refuse(stderr io.Writer, why error) int {
+	fmt.Fprintf(stderr, "replay: %s\nRun replay -h for the flags.\n", lines.Escape(why.Error()))
+	return exitUsage
 }
 
 // width returns the number of columns of a terminal, 0 if w is none.

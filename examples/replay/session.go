@@ -165,7 +165,7 @@ func (s *session) readFile(path string) {
 func (s *session) read(name, path string, r io.Reader) {
 	file := unpack.New(r)
 	if err := s.unpack(&source{name: name, path: path, file: file}, file, 0); err != nil {
-		s.fault("%s: %v", name, err)
+		s.fault("%w", unpack.InFile(name, err))
 	}
 }
 
@@ -218,8 +218,8 @@ func (r *result) fault(format string, args ...any) {
 
 // replay adds the result of one job. It keeps nothing of the input.
 func (s *session) replay(name string, in input, out *result) {
-	j, err := newJob(in)
-	if err != nil {
+	j, errs := newJob(in)
+	for _, err := range errs {
 		out.fault("%s: %w", name, err)
 	}
 	if !j.Submitted() && !s.any || s.only != nil && !s.only(j) {

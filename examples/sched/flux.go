@@ -91,7 +91,7 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 		case module || !errors.Is(err, flux.ErrLost):
 			return fmt.Errorf("-flux: %w", err)
 		}
-		fmt.Fprintf(stderr, "sched: %s; it tries again\n", lines.Escape(err.Error()))
+		fmt.Fprintf(stderr, "sched: -%s (it tries again)\n", lines.Escape(err.Error()))
 	}
 }
 
@@ -185,7 +185,7 @@ func (b *broker) register() error {
 	for _, service := range services {
 		err := b.conn.Register(ctx, service)
 		if flux.Errnum(err) == errno.Exists {
-			return fmt.Errorf("the instance has a scheduler, remove its module first: %w", err)
+			return fmt.Errorf("the instance has a scheduler: remove its module first (%w)", err)
 		}
 		if err != nil {
 			return err

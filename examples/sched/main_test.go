@@ -22,20 +22,6 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
-func TestUsageErrorsTellWhatToDo(t *testing.T) {
-	prog.Usage(t, map[string]string{
-		"-policy=best":               "want fifo or easy",
-		"-policy":                    "flag needs an argument",
-		"-fit=first":                 "want best or worst",
-		"-queue-depth=0":             "want a number from 1 to 2147483647",
-		"-queue-depth=many":          "want a number from 1",
-		"-backfill-depth=-1":         "want a number from 1",
-		"-backfill-depth=2147483648": "want a number from 1",
-		"-forecast-period=-1":        "want seconds, such as 60",
-		"-forecast-period=NaN":       "want seconds, such as 60",
-	})
-}
-
 func TestWithNothingToReadItTellsHowToUseIt(t *testing.T) {
 	prog.Help(t, "-policy", "-fit", "-queue-depth", "-backfill-depth", "-forecast-period")
 }
@@ -323,7 +309,7 @@ func TestAFailureHasTheIDOfTheJob(t *testing.T) {
 	start := inventory + helloDone + `{"topic":"sched.alloc","payload":{"id":9,"priority":1,"userid":1,"jobspec":` + oneCore + "}}\n"
 	for text, want := range map[string]string{
 		`{"topic":"sched.alloc","payload":{"id":9,"priority":1,"userid":1,"jobspec":` + oneCore + `}}`: `{"topic":"sched.alloc","errnum":17,"errstr":"job ƒA has resources already","id":9}`,
-		`{"topic":"sched.alloc","payload":{"id":9,"priority":-1}}`:                                     `"errnum":71,"errstr":"alloc: invalid message: alloc request: priority: offset 19: must be from 0 to 4294967295","id":9}`,
+		`{"topic":"sched.alloc","payload":{"id":9,"priority":-1}}`:                                     `"errnum":71,"errstr":"invalid message: alloc request: priority: offset 19: must be from 0 to 4294967295","id":9}`,
 		`{"topic":"sched.free","payload":{"id":8,"R":` + held + `}}`:                                   `"errnum":2,"errstr":"pool: job has no resources: ƒ9","id":8}`,
 		`{"topic":"sched.free","payload":{"id":9,"R":` + more + `}}`:                                   `"errnum":22,"errstr":"pool: resources are not held by the job: job ƒA: rank1/core0","id":9}`,
 		`{"topic":"sched.expiration","payload":{"id":8,"expiration":1.0}}`:                             `"errnum":2,"errstr":"pool: job has no resources: ƒ9","id":8}`,

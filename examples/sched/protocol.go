@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,7 +50,9 @@ func errnumOf(err error) int {
 }
 
 // textOf returns what an error says to the peer.
-func textOf(err error) string { return strings.TrimPrefix(err.Error(), "sched: ") }
+func textOf(err error) string {
+	return strings.TrimPrefix(strings.TrimPrefix(err.Error(), "sched: "), "alloc: ")
+}
 
 // A peer is the other end of a conversation, with the ways to it.
 type peer interface {
@@ -200,9 +201,13 @@ func (s *session) handle(l alloc.Line, m alloc.Message, err error) error {
 		s.Missed(l)
 	}
 	if err != nil {
-		l.Topic = cmp.Or(l.Topic, topicError)
 		s.refused++
-		s.errorf("%.256s: %s", l.Topic, textOf(err))
+		if l.Topic != "" {
+			s.errorf("%.256s: %s", l.Topic, textOf(err))
+		} else {
+			l.Topic = topicError
+			s.errorf("%s", textOf(err))
+		}
 		s.to.refuse(l, err)
 	}
 	if s.failed == nil {

@@ -159,7 +159,7 @@ func (s *study) open() (err error) {
 	}
 	s.work = fromTrace(s.trace, o)
 	if len(s.work) == 0 {
-		return fmt.Errorf("%s: no job fits on %d nodes with %d cores", o.swf, o.nodes, o.cores)
+		return fmt.Errorf("%s: no job fits on %d nodes with %d cores: give more with -nodes or -cores", o.swf, o.nodes, o.cores)
 	}
 	if o.set["jobs"] {
 		s.work = s.work[:min(o.jobs, len(s.work))]

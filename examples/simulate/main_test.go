@@ -79,31 +79,6 @@ func TestLogsAreValid(t *testing.T) {
 	}
 }
 
-func TestBadFlags(t *testing.T) {
-	for want, args := range map[string][]string{
-		"want a number from 1 to":   {"-nodes", "0"},
-		"want a number from 0 to 1": {"-straggle", "2"},
-		"want conservative, easy":   {"-policy", "best"},
-		"-depth is not for fifo":    {"-policy", "fifo", "-depth", "3"},
-		"-gpu-jobs needs -gpus":     {"-gpu-jobs", "0.3"},
-		"-gpus is for made-up jobs that share nodes: give -share, and no -swf": {"-gpus", "4"},
-		"-gpus 9 is more than 8 cores":                                         {"-share", "-cores", "8", "-gpus", "9"},
-		"unexpected argument":                                                  {"file.swf"},
-		"max-size 300 is more than":                                            {"-max-size", "300"},
-		"-max-runtime is below":                                                {"-max-runtime", "1m"},
-		"fsd: ":                                                                {"-epilog", "soon"},
-		"want from 1s to 100 years":                                            {"-runtime", "0"},
-		"flag provided but not":                                                {"-bogus"},
-		"want a number from 1 to 100":                                          {"-estimate", "NaN"},
-	} {
-		status, out, errs := command(t, args...)
-		require.Equal(t, exitUsage, status, args)
-		require.Contains(t, errs, want)
-		require.Empty(t, out)
-	}
-	require.Contains(t, good(t, "-h"), "-swf")
-}
-
 // Conservative backfill that considers one job is FIFO.
 func TestTheDepthOfAPolicy(t *testing.T) {
 	results := func(args ...string) string {
@@ -114,17 +89,6 @@ func TestTheDepthOfAPolicy(t *testing.T) {
 	require.Equal(t, fifo, results("-policy", "conservative", "-depth", "1"))
 	require.NotEqual(t, fifo, results("-policy", "easy", "-depth", "10"))
 	require.NotEqual(t, results("-policy", "easy"), results("-policy", "easy", "-depth", "10"))
-}
-
-func TestAFileThatCannotBeReadOrWritten(t *testing.T) {
-	dir := t.TempDir()
-	status, _, errs := command(t, "-swf", filepath.Join(dir, "none"))
-	require.Equal(t, exitFault, status)
-	require.Contains(t, errs, "no such file")
-	status, out, errs := command(t, "-jobs", "2", "-seeds", "1", "-html", filepath.Join(dir, "none", "x.html"))
-	require.Equal(t, exitFault, status)
-	require.Contains(t, errs, "no such file")
-	require.Empty(t, out, "it is known before the first run")
 }
 
 // Whether the page can be written is found out without touching what is there.

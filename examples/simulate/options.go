@@ -109,21 +109,21 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case policies[o.policy] == nil:
 		return nil, fmt.Errorf("-policy %q: want %s", o.policy, policyNames)
 	case o.policy == "fifo" && o.depth > 0:
-		return nil, errors.New("-depth is not for fifo")
+		return nil, errors.New("-depth is not for -policy fifo: leave it out, or give another policy")
 	case o.gpus > 0 && (!o.share || o.swf != ""):
 		return nil, errors.New("-gpus is for made-up jobs that share nodes: give -share, and no -swf")
 	case o.set["gpu-jobs"] && o.gpus == 0:
-		return nil, errors.New("-gpu-jobs needs -gpus")
+		return nil, errors.New("-gpu-jobs needs -gpus: give how many each node has")
 	case o.gpus > o.cores:
-		return nil, fmt.Errorf("-gpus %d is more than %d cores", o.gpus, o.cores)
+		return nil, fmt.Errorf("-gpus %d is more than -cores %d", o.gpus, o.cores)
 	case o.maxRuntime < o.runtime:
-		return nil, errors.New("-max-runtime is below -runtime")
+		return nil, fmt.Errorf("-max-runtime %s is below -runtime %s: give more, or a shorter -runtime", short(float64(o.maxRuntime)), short(float64(o.runtime)))
 	}
 	if o.maxSize == 0 {
 		o.maxSize = min(max(1, o.nodes/2), 256)
 	}
 	if o.maxSize > o.nodes {
-		return nil, fmt.Errorf("-max-size %d is more than %d nodes", o.maxSize, o.nodes)
+		return nil, fmt.Errorf("-max-size %d is more than -nodes %d", o.maxSize, o.nodes)
 	}
 	return o, nil
 }
@@ -192,11 +192,11 @@ func (f flags) duration(name, text string, to *seconds, lo seconds) {
 	f.Func(name, text, func(s string) error {
 		d, err := fsd.Parse(s)
 		if err != nil {
-			return err
+			return errors.New("want a duration, such as 90s, 12h or 7d")
 		}
 		t := seconds(time.Duration(d).Round(time.Second) / time.Second)
 		if d == fsd.Forever || t < lo || t > maxSeconds {
-			return fmt.Errorf("want from %ds to 100 years", lo)
+			return fmt.Errorf("want a duration from %ds to 100 years", lo)
 		}
 		*to = t
 		return nil

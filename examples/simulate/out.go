@@ -79,7 +79,10 @@ func (f output) save() error {
 		return err
 	}
 	b := bufio.NewWriter(file)
-	return errors.Join(f.write(b), b.Flush(), file.Close())
+	if err = f.write(b); err == nil {
+		err = b.Flush()
+	}
+	return errors.Join(err, file.Close())
 }
 
 // columns are what is said of a job in the CSV and the JSON. Nodes are by cores where jobs

@@ -47,7 +47,7 @@ func openTrace(name string) (*trace, error) {
 	defer f.Close()
 	t, err := readTrace(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, unpack.InFile(name, err)
 	}
 	return t, nil
 }
@@ -110,6 +110,8 @@ func readTrace(r io.Reader) (*trace, error) {
 		return nil, fmt.Errorf("%w, and a line of more than %d bytes", errNoTrace, maxLine)
 	case err != nil:
 		return nil, err
+	case t.bad > 0 && len(t.jobs) == 0:
+		return nil, fmt.Errorf("%w; %s", errNoTrace, t.skipped[0])
 	case len(t.jobs) == 0:
 		return nil, errNoTrace
 	}
@@ -147,7 +149,7 @@ const (
 func parseArrival(line string) (arrival, error) {
 	texts := strings.Fields(line)
 	if len(texts) <= fieldProcs || len(texts) > fieldCount {
-		return arrival{}, fmt.Errorf("%d fields instead of %d", len(texts), fieldCount)
+		return arrival{}, fmt.Errorf("fields: %d, want %d, or %d at least", len(texts), fieldCount, fieldProcs+1)
 	}
 	var f [fieldCount]float64
 	for i := range f {
@@ -172,15 +174,15 @@ func parseArrival(line string) (arrival, error) {
 	}
 	switch {
 	case f[fieldSubmit] < 0 || f[fieldSubmit] > maxSeconds:
-		return arrival{}, fmt.Errorf("submitted at %g seconds", f[fieldSubmit])
+		return arrival{}, fmt.Errorf("submitted at %g seconds, not 0 to 100 years", f[fieldSubmit])
 	case f[fieldRun] < 0:
 		return arrival{}, errors.New("the runtime is unknown")
 	case f[fieldRun] > maxSeconds || f[fieldLimit] > maxSeconds:
-		return arrival{}, fmt.Errorf("a runtime of %g seconds, of %g", f[fieldRun], f[fieldLimit])
+		return arrival{}, fmt.Errorf("a runtime of %g seconds, of %g asked for: want at most 100 years", f[fieldRun], f[fieldLimit])
 	case size <= 0:
 		return arrival{}, errors.New("the number of processors is unknown")
 	case size > maxProcs:
-		return arrival{}, fmt.Errorf("%g processors", size)
+		return arrival{}, fmt.Errorf("%g processors, more than %d", size, maxProcs)
 	}
 	return arrival{
 		submit: seconds(f[fieldSubmit]), run: seconds(math.Ceil(f[fieldRun])), limit: max(0, seconds(math.Ceil(f[fieldLimit]))),

@@ -50,8 +50,8 @@ func TestReadTrace(t *testing.T) {
 func TestBadLinesAreNamedAndSkipped(t *testing.T) {
 	const good = "1 10 -1 5 2 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n"
 	for line, want := range map[string]string{
-		"hello": "1 fields instead of 18",
-		"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19": "19 fields",
+		"hello": "fields: 1, want 18",
+		"1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19": "fields: 19",
 		"1 20 -1 x 2":                `field 4, "x", is not a number`,
 		"1 20 -1 NaN 2":              "is not a number",
 		"1 -20 -1 5 2":               "submitted at -20",

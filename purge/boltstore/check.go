@@ -96,7 +96,7 @@ func (c *checker) meta(at, size int64) ([]byte, error) {
 	if n, err := c.file.ReadAt(page, at); n < len(page) && !errors.Is(err, io.EOF) {
 		return nil, err
 	} else if n < len(page) {
-		return nil, damaged("%d bytes: its end is missing", size)
+		return nil, damaged("%d bytes: no store, or its end is missing", size)
 	}
 	meta := page[headerLen:]
 	h := fnv.New64a()

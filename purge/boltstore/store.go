@@ -108,7 +108,7 @@ var _ purge.Store = (*Store)(nil)
 func Open(path string) (*Store, error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if err := create(path); err != nil {
-			return nil, fmt.Errorf("boltstore: %s: %w", path, err)
+			return nil, inFile(path, err)
 		}
 	}
 	s, err := open(path, &bolt.Options{FreelistType: bolt.FreelistMapType})
@@ -121,7 +121,7 @@ func Open(path string) (*Store, error) {
 		err = syncdir.Sync(os.Open, filepath.Dir(path))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("boltstore: %s: %w", path, err), s.Close())
+		return nil, errors.Join(inFile(path, err), s.Close())
 	}
 	s.fillBallast()
 	return s, nil
@@ -166,9 +166,17 @@ func OpenReadOnly(path string) (*Store, error) {
 		return nil, err
 	}
 	if err := s.view(checkMeta); err != nil {
-		return nil, errors.Join(fmt.Errorf("boltstore: %s: %w", path, err), s.Close())
+		return nil, errors.Join(inFile(path, err), s.Close())
 	}
 	return s, nil
+}
+
+// inFile returns an error with the path of the store, once.
+func inFile(path string, err error) error {
+	if bare := (*fs.PathError)(nil); errors.As(err, &bare) {
+		err = bare.Err
+	}
+	return fmt.Errorf("boltstore: %s: %w", path, err)
 }
 
 func open(path string, o *bolt.Options) (*Store, error) {
@@ -176,10 +184,10 @@ func open(path string, o *bolt.Options) (*Store, error) {
 	o.Timeout, o.OpenFile = time.Millisecond, s.openFile
 	var err error
 	if s.db, err = bolt.Open(path, 0o600, o); errors.Is(err, bolterrors.ErrTimeout) {
-		err = logfile.ErrLocked
+		err = fmt.Errorf("%w: end the process that has it open", logfile.ErrLocked)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("boltstore: %s: %w", path, err)
+		return nil, inFile(path, err)
 	}
 	return s, nil
 }

@@ -92,7 +92,9 @@ func initDir(dir string, c Config, allow func(wire.Instance, role) jwt.UserPermi
 		return fmt.Errorf("%w: its keys are in use perhaps; remove it or name another", fs.ErrExist)
 	}
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".init-*")
-	if err != nil {
+	if bare := (*fs.PathError)(nil); errors.As(err, &bare) {
+		return bare.Err // it has the name of the folder that was to be
+	} else if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()

@@ -8,6 +8,8 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
+	"io/fs"
 	"math/big"
 	"net"
 	"os"
@@ -121,7 +123,9 @@ func write(file string, data []byte) (err error) {
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := os.Link(f.Name(), file); err != nil {
+	if err := os.Link(f.Name(), file); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: %w", file, fs.ErrExist)
+	} else if err != nil {
 		return err
 	}
 	return files.SyncDir(filepath.Dir(file))

@@ -29,8 +29,13 @@ func Open(url string, i wire.Instance, uid uint32, options ...nats.Option) (*Cli
 	conn, err := nats.Connect(url, append([]nats.Option{
 		nats.Name(fmt.Sprint("user ", uid)), nats.CustomInboxPrefix(wire.Inbox(uid)), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
 	}, options...)...)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %s: %w (is it up? cluster up starts one here)", url, err)
+	switch {
+	case errors.Is(err, nats.ErrNoServers):
+		return nil, fmt.Errorf("cluster: %s: %w: is it up? cluster up starts one here", url, err)
+	case errors.Is(err, nats.ErrAuthorization):
+		return nil, fmt.Errorf("cluster: %s: %w: is it the server of this folder? name another with -dir", url, err)
+	case err != nil:
+		return nil, fmt.Errorf("cluster: %s: %w", url, err)
 	}
 	return &Client{conn, i, uid}, nil
 }

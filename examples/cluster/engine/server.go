@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strconv"
 	"strings"
@@ -33,6 +34,11 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine: server: %w", err)
 	}
+	if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil { // the server would be silent for 10 seconds
+		return nil, fmt.Errorf("engine: server: %w", err)
+	} else if err := l.Close(); err != nil {
+		return nil, fmt.Errorf("engine: server: %w", err)
+	}
 	o.Host, o.Port, o.JetStreamMaxStore = host, port, 1<<50 // else it is what is free now, so too little when the disk was full
 
 	o.ServerName, o.StoreDir, o.Routes = cfg.Name, cfg.Dir, server.RoutesFromStr(strings.Join(cfg.Routes, ","))
@@ -50,7 +56,7 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 	s.Start()
 	if !s.ReadyForConnections(10 * time.Second) {
 		s.Shutdown()
-		return nil, fmt.Errorf("engine: server: it does not start at %s: is the port in use?", cfg.URL)
+		return nil, fmt.Errorf("engine: server: it does not start at %s within 10 seconds", cfg.URL)
 	}
 	return s, nil
 }

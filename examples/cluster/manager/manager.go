@@ -221,7 +221,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	}
 	warn := func(err error) { cfg.Log.Warn("executor", "error", err) }
 	for _, q := range left.Quarantined {
-		warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
+		warn(fmt.Errorf("job %v cannot be read, and keeps its nodes: %w", q.Job, q.Err))
 	}
 	a.Loop, err = loop.New(m, loop.Config{
 		Store:     store{records, cfg.Metrics},

@@ -31,7 +31,7 @@ func lock(dir string) (l *folder, err error) {
 		return nil, err
 	}
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		err = fmt.Errorf("node: another process has %s: %w", dir, err)
+		err = fmt.Errorf("node: another process has %s: end it first (%w)", dir, err)
 	}
 	text, readErr := io.ReadAll(f)
 	id, rest, _ := bytes.Cut(text, []byte{'\n'})

@@ -186,7 +186,7 @@ func TestOthersThatListen(t *testing.T) {
 	require.NoError(t, err)
 	<-c.Done()
 	require.ErrorIs(t, c.Err(), flux.ErrFraming)
-	require.ErrorContains(t, c.Err(), "it begins with 48 54 54 50")
+	require.ErrorContains(t, c.Err(), `it begins with "HTTP"`)
 	require.NoError(t, c.Close())
 }
 

@@ -50,7 +50,7 @@ func Dial(ctx context.Context, conf Config) (*Conn, error) {
 func pathOf(uri string) (string, error) {
 	if uri == "" {
 		if uri = os.Getenv("FLUX_URI"); uri == "" {
-			return "", errors.New("FLUX_URI is not set: run it inside an instance, with flux start or flux proxy")
+			return "", errors.New("FLUX_URI is not set: run it inside an instance, as with flux start or flux proxy")
 		}
 	}
 	path, ok := strings.CutPrefix(uri, "local://")
@@ -58,9 +58,9 @@ func pathOf(uri string) (string, error) {
 	case !ok:
 		return "", fmt.Errorf("%s is not local://PATH: flux proxy has such a URI for other instances", quote(uri))
 	case path == "":
-		return "", fmt.Errorf("%s has no path", uri)
+		return "", fmt.Errorf("%s has no path: want local://PATH", uri)
 	case len(path) > maxPath:
-		return "", fmt.Errorf("the path of %s has %d bytes, a socket can have %d", quote(uri), len(path), maxPath)
+		return "", fmt.Errorf("the path of %s has %d bytes, a socket can have %d: use a link to a shorter one", quote(uri), len(path), maxPath)
 	}
 	return path, nil
 }
@@ -69,9 +69,9 @@ func pathOf(uri string) (string, error) {
 func explain(path string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s does not exist: is the instance running? (%w)", path, err)
+		return fmt.Errorf("%s does not exist: is the instance running?", path)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens on %s: its broker has ended (%w)", path, err)
+		return fmt.Errorf("nothing listens on %s: its broker has ended", path)
 	}
 	return err
 }

@@ -27,7 +27,11 @@ func dialFD(number string) (net.Conn, error) {
 	}
 	f := os.NewFile(uintptr(fd), "fd://"+number)
 	defer f.Close()
-	return net.FileConn(f)
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("fd://%s is no open socket", number)
+	}
+	return conn, nil
 }
 
 // Arguments returns the command line of a program that serves a broker. If the broker has loaded
@@ -69,7 +73,7 @@ func readWelcome(uri string) (welcome, error) {
 	}
 	n := binary.BigEndian.Uint32(head[5:])
 	if head[0] != 0 || binary.NativeEndian.Uint32(head[1:]) != frameMagic || n > Max {
-		return welcome{}, fmt.Errorf("flux: %w: it begins with % x", ErrFraming, head)
+		return welcome{}, fmt.Errorf("flux: %w: it begins with %q", ErrFraming, head)
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(f, b); err != nil {

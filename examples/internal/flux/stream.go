@@ -76,7 +76,7 @@ func (r *Reader) head() (int64, error) {
 	head, err := r.r.Peek(frameHead)
 	switch {
 	case len(head) >= 4 && binary.NativeEndian.Uint32(head) != frameMagic:
-		return 0, fmt.Errorf("flux: %w: it begins with % x", ErrFraming, head[:4])
+		return 0, fmt.Errorf("%w: it begins with %q", ErrFraming, head[:4])
 	case errors.Is(err, io.EOF) && len(head) > 0:
 		return 0, io.ErrUnexpectedEOF
 	case err != nil:

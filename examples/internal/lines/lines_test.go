@@ -75,7 +75,7 @@ func TestWhatStandsInTheWayOfASocket(t *testing.T) {
 	require.Equal(t, "precious", string(b))
 
 	for path, want := range map[string]string{
-		strings.Repeat("x", 104): "the path has 104 bytes, a socket can have 103: choose a shorter one",
+		strings.Repeat("x", 104): " has 104 bytes, a socket can have 103: choose a shorter one",
 		path + ".none/s":         "no such file or directory",
 		path + "/s":              "not a directory",
 	} {

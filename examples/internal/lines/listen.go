@@ -14,7 +14,7 @@ const maxPath = 103
 // place of one without a listener.
 func Listen(path string) (net.Listener, error) {
 	if len(path) > maxPath {
-		return nil, fmt.Errorf("the path has %d bytes, a socket can have %d: choose a shorter one", len(path), maxPath)
+		return nil, fmt.Errorf("the path %.64s has %d bytes, a socket can have %d: choose a shorter one", path, len(path), maxPath)
 	}
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist):
@@ -32,6 +32,9 @@ func Listen(path string) (net.Listener, error) {
 		}
 	}
 	l, err := net.Listen("unix", path)
+	if call := (*os.SyscallError)(nil); errors.As(err, &call) {
+		err = fmt.Errorf("%s: %w", path, call.Err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ type Program struct {
 	Later    string        // where later times come from with -now
 	Flags    *flag.FlagSet // those beside Options
 	Options  *Options      // to set
-	Complete func() error  // is called when the flags are set; nil: nothing is missing
+	Complete func() error  // reads what the flags name; nil: nothing
 
 	Sample string // a transcript
 	Begin  func(out, stderr io.Writer) (Peer, error)
@@ -92,7 +93,7 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 	case errors.Is(err, ErrRefused):
 		return ExitFault
 	case err != nil:
-		fmt.Fprintf(stderr, "%s: %s\n", p.Name, Escape(err.Error()))
+		p.tell(stderr, err)
 		return ExitFault
 	}
 	return ExitOK
@@ -112,14 +113,27 @@ func (p *Program) Parse(args []string, stdout, stderr io.Writer) (int, bool) {
 		err = fmt.Errorf("unexpected argument %q: requests come on standard input, as in: %s < %[1]s", p.Flags.Arg(0), p.Name)
 	case p.Options.Sample && p.Options.Socket != "":
 		err = errors.New("give either -sample or -listen, not both")
-	case p.Complete != nil:
-		err = p.Complete()
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s: %s\nRun %[1]s -h for the flags.\n", p.Name, Escape(err.Error()))
+		p.tell(stderr, err)
+		fmt.Fprintf(stderr, "Run %s -h for the flags.\n", p.Name)
 		return ExitUsage, false
 	}
+	if p.Complete != nil {
+		if err := p.Complete(); err != nil {
+			p.tell(stderr, err)
+			return ExitFault, false
+		}
+	}
 	return ExitOK, true
+}
+
+// flagged begins an error of what a flag names, with the name of a package behind it.
+var flagged = regexp.MustCompile(`^(-[a-z]+: )(flux|joblife|boltstore|dirstore|logfile): `)
+
+// tell tells an error.
+func (p *Program) tell(stderr io.Writer, err error) {
+	fmt.Fprintf(stderr, "%s: %s\n", p.Name, Escape(flagged.ReplaceAllString(err.Error(), "$1")))
 }
 
 func (p *Program) flags() {

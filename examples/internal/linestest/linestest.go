@@ -30,35 +30,6 @@ func (p Program) Run(input io.Reader, args ...string) (status int, stdout, stder
 	return status, out.String(), errOut.String()
 }
 
-// Usage runs a program with command lines that it refuses: those that every program does,
-// and some of its own. It expects words on standard error.
-func (p Program) Usage(t *testing.T, own map[string]string) {
-	name := p().Name
-	try := func(args, want string) {
-		status, stdout, stderr := p.Run(strings.NewReader(""), strings.Fields(args)...)
-		require.Equal(t, lines.ExitUsage, status, args)
-		require.Empty(t, stdout, args)
-		require.Contains(t, stderr, want, args)
-		require.Contains(t, stderr, name+" -h", args)
-	}
-	for args, want := range map[string]string{
-		"-listen=tcp:80":         "want unix:PATH",
-		"-listen=unix:":          "want unix:PATH",
-		"-now=today":             "want seconds since 1970",
-		"-now=0":                 "want seconds since 1970",
-		"-now=NaN":               "want seconds since 1970",
-		"-now=+Inf":              "want seconds since 1970",
-		"-nosuch":                "not defined: -nosuch",
-		"input.txt":              name + " < input.txt",
-		"-sample -listen=unix:x": "not both",
-	} {
-		try(args, want)
-	}
-	for args, want := range own {
-		try(args, want)
-	}
-}
-
 // Help runs a program that has nothing to read, and expects that it tells how to use it. It
 // has flags beside those of every program, and the conversation that it shows is true.
 func (p Program) Help(t *testing.T, flags ...string) {
@@ -123,7 +94,7 @@ func (p Program) Streams(t *testing.T, prefix, begin string) {
 		require.Equal(t, lines.ExitFault, status, "a line was refused")
 		require.Contains(t, stdout, `{"topic":"`+prefix+`.error","errnum":90,"errstr":"line is longer than 16777216 bytes and was skipped"}`+"\n"+
 			`{"topic":"`+prefix+`.nosuch","errnum":38`)
-		require.Contains(t, stderr, "line 1: "+prefix+".error: line is longer")
+		require.Contains(t, stderr, "line 1: line is longer")
 		require.NotContains(t, stderr, "0 lines refused")
 	})
 	t.Run("a topic for a terminal", func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -40,22 +41,19 @@ type Cluster struct {
 
 // open opens the folder, or makes it, and restores the manager.
 func (p *Program) open() (*Cluster, error) {
-	if min(p.Nodes, p.Cores) < 1 || max(p.Nodes, p.Cores) > 1024 {
-		return nil, fmt.Errorf("%d nodes of %d cores: each number must be 1 to 1024", p.Nodes, p.Cores)
-	}
 	if err := files.MakeDir(p.Dir); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-dir: %w", err)
 	}
 	store, err := lines.Open(func() (*boltstore.Store, error) { return boltstore.Open(filepath.Join(p.Dir, "jobs.db")) })
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-dir: %s", strings.TrimPrefix(err.Error(), "boltstore: "))
 	}
 	c := &Cluster{Store: store, Program: p, sessions: make([]exec.Session, p.Nodes), done: make([]chan struct{}, p.Nodes)}
 	if c.manager, c.left, err = joblife.Restore(time.Now(), p.Manager, store.Records()); err != nil {
-		return nil, errors.Join(err, store.Close())
+		return nil, errors.Join(fmt.Errorf("-dir: %w", err), store.Close())
 	}
 	for _, q := range c.left.Quarantined {
-		c.warn(fmt.Errorf("job %v cannot be read: %w", q.Job, q.Err))
+		c.warn(fmt.Errorf("job %v cannot be read, and keeps its nodes: %s", q.Job, lines.Why(q.Err)))
 	}
 	return c, nil
 }
@@ -67,7 +65,7 @@ func (c *Cluster) openNodes() error {
 	for rank := range p.Nodes {
 		node, err := NewRunner(filepath.Join(p.Dir, fmt.Sprint("node-", rank)), rank, func(task exec.Task) { c.said(rank, task) }, c.warn)
 		if err != nil {
-			return err
+			return fmt.Errorf("-dir: %w", err)
 		}
 		c.nodes = append(c.nodes, node)
 	}

@@ -5,7 +5,7 @@
 //
 //	func main() {
 //		p := proc.New("name") // before anything else
-//		flag.Parse()
+//		p.Parse("")
 //		p.Scheduler = sched.New(sched.Config{})
 //		p.Exit(1, p.Run(func(ctx context.Context, c *proc.Cluster) error {
 //			_, err := c.Call(ctx, joblife.Submit{Spec: spec})

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	ossignal "os/signal"
 	"path/filepath"
@@ -54,9 +55,42 @@ func New(name string) *Program {
 	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.DisallowUnknownFields()
-		return cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
+		err := cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
+		switch kind := (*json.UnmarshalTypeError)(nil); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			err = errors.New("the JSON ends too early")
+		case errors.As(err, &kind):
+			err = fmt.Errorf("%s must not be a JSON %s", cmp.Or(kind.Field, "it"), kind.Value)
+		}
+		if err = cmp.Or(err, actions.Check()); err != nil {
+			err = errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "perilog: invalid configuration: "))
+		}
+		return err
 	})
 	return p
+}
+
+// Parse reads the command line. It does not return if that is wrong, or asks for help. Args are
+// the arguments beside flags, as the help has them; "" allows none.
+func (p *Program) Parse(args string) {
+	f := flag.CommandLine
+	f.Init(p.Name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	f.Usage = func() {}
+	err := f.Parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Printf("usage: %s [flags] %s\n", p.Name, args)
+		f.SetOutput(os.Stdout)
+		f.PrintDefaults()
+		os.Exit(0)
+	case err != nil:
+	case f.NArg() > 0 && args == "":
+		err = fmt.Errorf("unexpected argument %q: give flags only", f.Arg(0))
+	case min(p.Nodes, p.Cores) < 1 || max(p.Nodes, p.Cores) > 1024:
+		err = fmt.Errorf("-nodes %d and -cores %d: want numbers from 1 to 1024", p.Nodes, p.Cores)
+	}
+	p.Exit(2, err)
 }
 
 // shell is a flag that sets actions: a command that runs on each node.
@@ -67,12 +101,16 @@ func shell(actions *[]perilog.ActionConfig) func(string) error {
 	}
 }
 
-// Exit ends the program if there is an error.
+// Exit ends the program if there is an error: 2 is one of the command line.
 func (p *Program) Exit(status int, err error) {
-	if err != nil {
-		p.warn(err)
-		os.Exit(status)
+	if err == nil {
+		return
 	}
+	p.warn(err)
+	if status == 2 {
+		fmt.Fprintf(os.Stderr, "Run %s -h for the flags.\n", p.Name)
+	}
+	os.Exit(status)
 }
 
 func (p *Program) warn(err error) { fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err) }

@@ -4,7 +4,9 @@ package unpack
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 )
 
 // The limits: bytes for each byte that was read of the file, beyond the first ones. Logs
@@ -17,6 +19,17 @@ const (
 
 // ErrLong is returned when a file unpacks to too much.
 var ErrLong = errors.New("unpacks to far more than its own length")
+
+// InFile returns an error of a file with its name, once, and with what helps if it was cut.
+func InFile(name string, err error) error {
+	switch path := (*fs.PathError)(nil); {
+	case errors.As(err, &path):
+		return path
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s: ends too early: copy it again, or wait for its writer", name)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
 
 // A File counts the bytes that are read of a file.
 type File struct {
