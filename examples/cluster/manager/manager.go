@@ -201,7 +201,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, requests: requests{list: make(map[uint64]request)}, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
 	if w, ok := records.(*engine.Writer); ok {
 		a.last = w.Last
 	}
@@ -230,8 +230,10 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 			}
 			a.nodes.Execute(rd)
 			a.publish(rd.Journal)
+			a.answered(rd.Answers)
 		},
 		Refused: func(in joblife.Input, err error) {
+			a.denied(in, err)
 			a.nodes.Refused(in, err)
 			if a.other != nil {
 				a.other.refused(in, err)
@@ -260,6 +262,9 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	end(err)
 	if loopErr := <-ran; loopErr != nil && !errors.Is(loopErr, context.Canceled) {
 		err = loopErr
+	}
+	for _, tag := range a.requests.tags(func(request) bool { return true }) {
+		a.respond(tag, wire.Answer{}, loop.ErrEnded)
 	}
 	stop()
 	return err

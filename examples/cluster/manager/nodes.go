@@ -36,6 +36,9 @@ type manager struct {
 	sched *scheduler  // nil: remote is there
 	other *remote     // nil: sched is there
 	ended *recent
+
+	requests requests
+
 	links map[uint32]*link
 	sends []uint32 // ranks whose links have orders
 
@@ -198,6 +201,7 @@ func (a *manager) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		a.waited()
 		var gone []uint32
 		a.nodes.Do(func(x *exec.Executor) {
 			for rank, l := range a.links {
