@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proctest"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
@@ -139,6 +140,55 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 		require.NoError(t, w.Client.Output(ctx, id, rank, true, &out))
 		require.Equal(t, fmt.Sprintln(rank), out.String())
 	}
+}
+
+// Who watches hears each event of a job once, in order; and of another job only if it watches all.
+func TestAWatchHearsTheEvents(t *testing.T) {
+	w := begin(t, 2, perilog.Config{})
+	w.manager()
+	w.node(0)
+	w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	logs := make(map[jobid.ID]string)
+	all, enough := context.WithCancel(ctx)
+	submitted := make(chan struct{})
+	go func() {
+		defer close(submitted)
+		for all.Err() == nil { // the first may come too early to be heard
+			_, _ = w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+		}
+	}()
+	whole := 0
+	err := w.Watch(all, 0, func(id jobid.ID, line []byte) {
+		if logs[id] == "" && !strings.Contains(string(line), `"submit"`) {
+			return // it was submitted before
+		}
+		if !strings.Contains(string(line), `"name":"annotations"`) { // which no log has
+			logs[id] += string(line)
+		}
+		if strings.Contains(string(line), `"clean"`) {
+			job, err := jobstate.Replay(id, []byte(logs[id]))
+			require.NoError(t, err, logs[id])
+			require.Equal(t, jobstate.StateInactive, job.State())
+			if whole++; whole == 3 {
+				enough()
+			}
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	<-submitted
+
+	one, over := context.WithCancel(ctx)
+	id := w.submit(ctx, "", 1, "sleep 1")
+	w.submit(ctx, "", 1, "true")
+	err = w.Watch(one, id, func(of jobid.ID, line []byte) {
+		require.Equal(t, id, of)
+		if strings.Contains(string(line), `"clean"`) {
+			over()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // A node that runs as root runs a job as its user, who sees no job of another.

@@ -38,6 +38,7 @@ type manager struct {
 	ended *recent
 
 	requests requests
+	events   map[uint32][]byte // to be published, by user
 
 	links map[uint32]*link
 	sends []uint32 // ranks whose links have orders
