@@ -39,9 +39,8 @@ type manager struct {
 
 	requests requests
 	events   map[uint32][]byte // to be published, by user
-
-	links map[uint32]*link
-	sends []uint32 // ranks whose links have orders
+	links    map[uint32]*link
+	sends    []uint32 // ranks whose links are due
 
 	draining sync.Mutex // held to change drain, also while the store of it is away
 
@@ -60,9 +59,11 @@ type link struct {
 	heard  time.Time
 	up     bool
 	orders []wire.Order // for the next Do
+	due    bool         // it must not wait for the next beat: it has more than tasks to forget
 }
 
-// command sends a command to its nodes, with the next flush.
+// command sends a command to its nodes, with the next flush. To forget a task waits for another
+// order, or for the next beat.
 func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 	o := wire.Order{Kind: cmd.Kind, Task: cmd.Task, Args: args, Signal: cmd.Signal}
 	if cmd.Start != nil {
@@ -76,7 +77,8 @@ func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 	}
 	for rank := range cmd.Ranks.All() {
 		if l := a.links[rank]; l != nil && l.Session != "" {
-			if l.orders = append(l.orders, o); len(l.orders) == 1 {
+			if l.orders = append(l.orders, o); !l.due && o.Kind != exec.CommandForget {
+				l.due = true
 				a.sends = append(a.sends, rank)
 			}
 		}
@@ -87,18 +89,22 @@ func (a *manager) command(cmd exec.Command, args []string, spec *jobspec.Spec) {
 // JSON may make six times as long, and a message auth.MaxPayload.
 const maxOrders = 16
 
-// flush sends what command has collected, in few messages for each node.
+// flush sends what command has collected for nodes that have something to do, in few messages for
+// each.
 func (a *manager) flush() {
 	for _, rank := range a.sends {
-		l := a.links[rank]
-		for orders := range slices.Chunk(l.orders, maxOrders) {
-			d := wire.Do{Orders: orders}
-			l.Says(&d)
-			a.do(rank, d)
-		}
-		l.orders = nil
+		a.send(rank, a.links[rank])
 	}
 	a.sends = a.sends[:0]
+}
+
+func (a *manager) send(rank uint32, l *link) {
+	for orders := range slices.Chunk(l.orders, maxOrders) {
+		d := wire.Do{Orders: orders}
+		l.Says(&d)
+		a.do(rank, d)
+	}
+	l.orders, l.due = nil, false
 }
 
 // do sends a Do. The node sees a gap if it does not arrive. A manager that was stopped may have
@@ -184,7 +190,7 @@ func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why error) {
 		a.Log.Warn("session of a node", "rank", rank, "why", why)
 	}
 	x.Close(l.exec)
-	l.exec = exec.Session{}
+	l.exec, l.orders, l.due = exec.Session{}, nil, false
 	a.do(rank, l.Ask())
 }
 
@@ -206,6 +212,7 @@ func (a *manager) beat(ctx context.Context) {
 		var gone []uint32
 		a.nodes.Do(func(x *exec.Executor) {
 			for rank, l := range a.links {
+				a.send(rank, l)
 				if l.up && time.Since(l.heard) > a.DownTime {
 					x.Close(l.exec)
 					*l = link{heard: l.heard}
