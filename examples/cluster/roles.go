@@ -269,7 +269,7 @@ func (p *program) schedule(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	return schedule.Run(ctx, schedule.Config{Engine: e, Sched: sched.Config{Policy: sched.EASY{}, Annotate: true}, Log: p.log})
+	return schedule.Run(ctx, schedule.Config{Engine: e, Sched: sched.Config{Policy: sched.EASY{}}, Log: p.log})
 }
 
 func runNode(p *program) func(context.Context) error {

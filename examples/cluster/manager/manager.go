@@ -212,7 +212,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	if cfg.Remote {
 		a.other = &remote{a: a, down: cfg.Nodes.Ranks()}
 	} else {
-		a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy, Annotate: true}), a: a}
+		a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy}), a: a}
 		if err := a.acquire(); err != nil {
 			return errors.Join(errUsage, err)
 		}
