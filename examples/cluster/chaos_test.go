@@ -426,7 +426,7 @@ func eachRound(t *testing.T, n int, round func(ctx context.Context, t *testing.T
 	n = number("CLUSTER_JOBS", n)
 	for i := range number("CLUSTER_ROUNDS", 1) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+time.Duration(n)*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+time.Duration(n)*2*time.Second)
 			defer cancel()
 			round(ctx, t, n)
 		})
