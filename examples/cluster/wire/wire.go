@@ -56,11 +56,19 @@ func (i Instance) Bucket() string { return "JL_" + string(i) }
 
 // Subject joins the parts of a subject of the instance.
 func (i Instance) Subject(parts ...any) string {
-	s := "jl." + string(i)
+	s := append([]byte("jl."), i...)
 	for _, p := range parts {
-		s += "." + fmt.Sprint(p)
+		s = append(s, '.')
+		switch p := p.(type) {
+		case string:
+			s = append(s, p...)
+		case uint32:
+			s = strconv.AppendUint(s, uint64(p), 10)
+		default:
+			s = fmt.Append(s, p)
+		}
 	}
-	return s
+	return string(s)
 }
 
 // Inbox is where a user gets answers, and nothing else. The uid is a token of its own, so that a
