@@ -261,6 +261,43 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A node that is down when its epilog is due runs it when it is back, and is not drained.
+func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"true"}, PerRank: true}}})
+	w.manager()
+	w.node(0)
+	stop := w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	one := func() wire.Node {
+		answer, err := w.Ask(ctx, "nodes", wire.Request{})
+		require.NoError(t, err)
+		return answer.Nodes[1]
+	}
+	over := filepath.Join(w.dir, "over")
+	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 1 || until test -e "+over+"; do sleep 0.1; done")
+	_, err := w.Started(ctx, id)
+	require.NoError(t, err)
+	stop()
+	require.Eventually(t, func() bool { return !one().Up }, 20*time.Second, 100*time.Millisecond)
+	again := w.node(1) // what it knows of its shell comes before
+	require.Eventually(t, func() bool { return one().Up }, 20*time.Second, 100*time.Millisecond)
+	again()
+	require.Eventually(t, func() bool { return !one().Up }, 20*time.Second, 100*time.Millisecond)
+	require.NoError(t, os.WriteFile(over, nil, 0o600))
+	require.Eventually(t, func() bool {
+		job, err := w.Job(ctx, id)
+		require.NoError(t, err)
+		return job.State == "CLEANUP"
+	}, 20*time.Second, 100*time.Millisecond)
+	w.node(1)
+	job, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "COMPLETED", job.Result)
+	require.Empty(t, one().Drained)
+}
+
 // A node that an operator drained, or where an epilog failed, gets no jobs, under the next manager
 // too, until it is resumed.
 func TestADrainOutlivesAManager(t *testing.T) {

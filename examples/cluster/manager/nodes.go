@@ -46,7 +46,7 @@ type manager struct {
 
 	mu    sync.Mutex
 	out   *idset.Set // ranks that get no jobs, since they say nothing
-	lost  *idset.Set // those that were up, or are lost: of the others this manager has not heard yet
+	lost  *idset.Set // ranks that the owner has given up, until they say hello: what is due on another waits for it
 	drain drains
 }
 
@@ -236,7 +236,7 @@ func (a *manager) change(rank uint32) {
 		if a.links[rank].up {
 			a.out, a.lost = idset.Difference(a.out, set), idset.Difference(a.lost, set)
 		} else {
-			a.out, a.lost = idset.Union(a.out, set), idset.Union(a.lost, set)
+			a.out = idset.Union(a.out, set)
 		}
 		lost := a.lost
 		a.mu.Unlock()
