@@ -161,13 +161,15 @@ peers:
 	cd examples/peers && go vet . && $(STATICCHECK) -checks='$(STATICCHECKS)' . && go test -count=1 .
 
 # A cluster whose processes are killed once; cluster-soak kills them for ROUNDS rounds, and
-# kills servers, cuts the network, and fills the log and a disk too.
+# kills servers, stops managers, cuts the network, and fills the log and a disk too, for as many
+# rounds each. JOBS is how many jobs a round has (default: 20 to 60).
 ROUNDS ?= 50
+JOBS ?=
 .PHONY: cluster cluster-soak
 cluster:
 	cd examples/cluster && go vet ./... && $(STATICCHECK) -checks='$(STATICCHECKS)' ./... && go test -short -count=1 ./...
 cluster-soak:
-	cd examples/cluster && CLUSTER_ROUNDS=$(ROUNDS) go test -count=1 -timeout 24h -run Nothing -v .
+	cd examples/cluster && CLUSTER_ROUNDS=$(ROUNDS) CLUSTER_JOBS=$(JOBS) go test -count=1 -timeout 24h -run Nothing -v .
 
 # flux-core's own tests, with examples/manager in place of its job manager, or with
 # examples/sched in place of its schedulers. FLUX_SRC is a built source tree of flux-core, and

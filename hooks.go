@@ -97,6 +97,8 @@ type inbox struct {
 	running *Hooks  // the hook that is called
 	posting bool    // the input that is dispatched is from here
 	staged  []timer // inputs for later that this input brought
+
+	spare *HookEvent // for the next event; nil while a hook has it
 }
 
 func (m *machine) removed(rec jobstate.Summary) {
@@ -141,12 +143,16 @@ func (m *machine) try(h *Hooks, e *HookEvent, f func(*HookEvent)) (panicked any)
 
 func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 	over := j.state == jobstate.StateInactive && prev != j.state
+	e := m.inbox.spare
+	if m.inbox.spare = nil; e == nil {
+		e = new(HookEvent)
+	}
 	for i := range m.cfg.Hooks {
 		h := &m.cfg.Hooks[i]
 		if h.Event == nil && (h.Inactive == nil || !over) {
 			continue
 		}
-		e := &HookEvent{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
+		*e = HookEvent{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
 		if h.Event != nil {
 			m.callEvent(h, e, h.Event)
 		}
@@ -154,6 +160,8 @@ func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 			m.callEvent(h, e, h.Inactive)
 		}
 	}
+	*e = HookEvent{}
+	m.inbox.spare = e
 }
 
 func (m *machine) dependencies(j *job) error {

@@ -137,12 +137,13 @@ func (t *jobTable) debug(j *job, name string) {
 	}
 }
 
-// specs are the jobs whose jobspec was read from its text. It is dropped when the next Ready
-// is done, so that a job that waits is small.
-type specs struct {
-	parsed []*job // since the last Ready
-	asked  []*job // before it
-}
+// specs are the jobs whose jobspec was read from its text, in this order, perhaps more than once.
+// When a Ready is done, all but the last are dropped, so that a job that waits is small.
+type specs struct{ parsed []jobid.ID }
+
+// maxParsed is how many jobspecs are kept, or up to twice as many. A job that neither waits nor
+// runs for long is read once.
+const maxParsed = 1 << 10
 
 func (s *specs) of(j *job) *jobspec.Spec {
 	if j.spec == nil {
@@ -151,19 +152,23 @@ func (s *specs) of(j *job) *jobspec.Spec {
 			panic("joblife: a jobspec that was checked: " + err.Error())
 		}
 		j.spec = spec
-		s.parsed = append(s.parsed, j)
+		s.parsed = append(s.parsed, j.id)
 	}
 	return j.spec
 }
 
-func (s *specs) handedOut() { s.parsed, s.asked = s.asked, s.parsed }
-
-// done forgets jobspecs that the text of the job has.
-func (s *specs) done() {
-	for _, j := range s.asked {
-		j.forgetSpec()
+// forgetSpecs drops jobspecs that the text of the job has.
+func (t *jobTable) forgetSpecs() {
+	n := len(t.specs.parsed) - maxParsed
+	if n < maxParsed {
+		return // to move the rest takes time
 	}
-	s.asked = clearTo(s.asked)
+	for _, id := range t.specs.parsed[:n] {
+		if j := t.jobs[id]; j != nil {
+			j.forgetSpec()
+		}
+	}
+	t.specs.parsed = slices.Delete(t.specs.parsed, 0, n)
 }
 
 // forgetSpec drops the jobspec if the text has it.

@@ -120,7 +120,6 @@ func (m *Manager) Ready(rd *Ready) bool {
 	m.out.Seq = m.seq
 	*rd = m.out.Ready
 	m.out, m.sent = m.sent, m.out
-	m.specs.handedOut()
 	m.busy = true
 	return true
 }
@@ -135,7 +134,7 @@ func (m *Manager) Done(seq uint64) error {
 	for _, j := range m.sent.submitted {
 		j.public = true
 	}
-	m.specs.done()
+	m.forgetSpecs()
 	m.saved(m.sent.Append)
 	m.sent.reset()
 	return nil

@@ -285,7 +285,7 @@ func (f *fleet) served(ctx context.Context, m *joblife.Manager, logs map[jobid.I
 	var list []wire.JobInfo
 	require.Eventually(f, func() (same bool) {
 		var err error
-		list, err = f.History(ctx, wire.Request{Limit: 1000})
+		list, err = f.History(ctx, wire.Request{Limit: 10_000})
 		return err == nil && len(list) == m.Stats().States[jobstate.StateInactive]
 	}, 40*time.Second, 100*time.Millisecond, "the reader has not all jobs, or more")
 	for _, listed := range list {
@@ -420,10 +420,49 @@ func (f *fleet) seen(jobs map[jobid.ID]int) {
 	require.Equal(f, jobs, count, "how many nodes each job ran on")
 }
 
-// rounds is how many rounds of faults there are: CLUSTER_ROUNDS, or one.
-func rounds() int {
-	n, _ := strconv.Atoi(os.Getenv("CLUSTER_ROUNDS"))
-	return max(n, 1)
+// eachRound runs rounds of faults: CLUSTER_ROUNDS, or one. Each has n jobs, or CLUSTER_JOBS, and
+// time for them.
+func eachRound(t *testing.T, n int, round func(ctx context.Context, t *testing.T, n int)) {
+	n = number("CLUSTER_JOBS", n)
+	for i := range number("CLUSTER_ROUNDS", 1) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+time.Duration(n)*2*time.Second)
+			defer cancel()
+			round(ctx, t, n)
+		})
+	}
+}
+
+func number(name string, otherwise int) int {
+	if n, err := strconv.Atoi(os.Getenv(name)); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// under runs n jobs under faults. Each returns after which time the next may come.
+func (f *fleet) under(ctx context.Context, t *testing.T, n int, fault func(r *rand.Rand) (pause time.Duration)) map[jobid.ID]int {
+	seed := uint64(time.Now().UnixNano())
+	t.Log("seed", seed)
+	stop, done, times := make(chan struct{}), make(chan struct{}), 0
+	go func() {
+		defer close(done)
+		r := rand.New(rand.NewPCG(seed, 1))
+		for {
+			pause := fault(r)
+			times++
+			select {
+			case <-stop:
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
+	jobs := f.run(ctx, rand.New(rand.NewPCG(seed, 0)), n)
+	close(stop)
+	<-done
+	t.Log(times, "faults")
+	return jobs
 }
 
 // Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
@@ -453,74 +492,45 @@ func TestNothingIsLostByKill9OfThreeServers(t *testing.T) {
 }
 
 func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
-	for round := range rounds() {
-		t.Run(fmt.Sprint(round), func(t *testing.T) {
-			f := launch(t, cfg)
-			seed := uint64(time.Now().UnixNano())
-			t.Log("seed", seed)
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-			defer cancel()
-			stop, done, kills := make(chan struct{}), make(chan struct{}), 0
-			go func() {
-				defer close(done)
-				r := rand.New(rand.NewPCG(seed, 1))
-				for {
-					select {
-					case <-stop:
-						return
-					case <-time.After(pause + rand.N(10*pause)):
-					}
-					names := f.names([]string{"manager", "manager", "node", "node", "nats", "reader", "sched"}[r.IntN(7)])
-					if len(names) == 0 {
-						continue
-					}
-					name := names[r.IntN(len(names))]
-					if (strings.HasPrefix(name, "reader") || strings.HasPrefix(name, "sched")) && r.IntN(2) == 0 {
-						f.signal(name, syscall.SIGSTOP)
-						time.Sleep(rand.N(10 * pause))
-						f.signal(name, syscall.SIGCONT)
-					} else {
-						f.signal(name, syscall.SIGKILL)
-					}
-					kills++
-				}
-			}()
-			n := 60
-			if testing.Short() {
-				n = 30
-			}
-			jobs := f.run(ctx, rand.New(rand.NewPCG(seed, 0)), n)
-			close(stop)
-			<-done
-			f.check(ctx, jobs)
-			t.Log(kills, "kills")
-		})
+	n := 60
+	if testing.Short() {
+		n = 30
 	}
+	eachRound(t, n, func(ctx context.Context, t *testing.T, n int) {
+		f := launch(t, cfg)
+		f.check(ctx, f.under(ctx, t, n, func(r *rand.Rand) time.Duration {
+			var names []string
+			for len(names) == 0 {
+				names = f.names([]string{"manager", "manager", "node", "node", "nats", "reader", "sched"}[r.IntN(7)])
+			}
+			name := names[r.IntN(len(names))]
+			if (strings.HasPrefix(name, "reader") || strings.HasPrefix(name, "sched")) && r.IntN(2) == 0 {
+				f.signal(name, syscall.SIGSTOP)
+				time.Sleep(rand.N(10 * pause))
+				f.signal(name, syscall.SIGCONT)
+			} else {
+				f.signal(name, syscall.SIGKILL)
+			}
+			return pause + rand.N(10*pause)
+		}))
+	})
 }
 
 // A manager that was stopped and goes on does no harm.
-func TestAStoppedManagerDoesNoHarm(t *testing.T) {
+func TestNothingIsLostByAStoppedManager(t *testing.T) {
 	t.Parallel()
-	f := launch(t, fleetConfig{nodes: 4, managers: 3})
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-	defer cancel()
-	r := rand.New(rand.NewPCG(1, 2))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for range 1 + rounds() {
+	eachRound(t, 20, func(ctx context.Context, t *testing.T, n int) {
+		f := launch(t, fleetConfig{nodes: 4, managers: 3})
+		f.check(ctx, f.under(ctx, t, n, func(*rand.Rand) time.Duration {
 			name := f.active(ctx)
 			f.signal(name, syscall.SIGSTOP)
 			for f.active(ctx) == name {
 				time.Sleep(50 * time.Millisecond)
 			}
 			f.signal(name, syscall.SIGCONT)
-			time.Sleep(200 * time.Millisecond)
-		}
-	}()
-	jobs := f.run(ctx, r, 20)
-	<-done
-	f.check(ctx, jobs)
+			return 200 * time.Millisecond
+		}))
+	})
 }
 
 // A manager that goes on after another one began orders nothing, not even to a node that knows no

@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proctest"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
@@ -141,6 +142,55 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 	}
 }
 
+// Who watches hears each event of a job once, in order; and of another job only if it watches all.
+func TestAWatchHearsTheEvents(t *testing.T) {
+	w := begin(t, 2, perilog.Config{})
+	w.manager()
+	w.node(0)
+	w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	logs := make(map[jobid.ID]string)
+	all, enough := context.WithCancel(ctx)
+	submitted := make(chan struct{})
+	go func() {
+		defer close(submitted)
+		for all.Err() == nil { // the first may come too early to be heard
+			_, _ = w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+		}
+	}()
+	whole := 0
+	err := w.Watch(all, 0, func(id jobid.ID, line []byte) {
+		if logs[id] == "" && !strings.Contains(string(line), `"submit"`) {
+			return // it was submitted before
+		}
+		if !strings.Contains(string(line), `"name":"annotations"`) { // which no log has
+			logs[id] += string(line)
+		}
+		if strings.Contains(string(line), `"clean"`) {
+			job, err := jobstate.Replay(id, []byte(logs[id]))
+			require.NoError(t, err, logs[id])
+			require.Equal(t, jobstate.StateInactive, job.State())
+			if whole++; whole == 3 {
+				enough()
+			}
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	<-submitted
+
+	one, over := context.WithCancel(ctx)
+	id := w.submit(ctx, "", 1, "sleep 1")
+	w.submit(ctx, "", 1, "true")
+	err = w.Watch(one, id, func(of jobid.ID, line []byte) {
+		require.Equal(t, id, of)
+		if strings.Contains(string(line), `"clean"`) {
+			over()
+		}
+	})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
 // A node that runs as root runs a job as its user, who sees no job of another.
 func TestAJobRunsAsItsUser(t *testing.T) {
 	const nobody = 65534
@@ -209,6 +259,43 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	next := w.submit(ctx, "", 1, "true")
 	_, err = w.Wait(ctx, next)
 	require.NoError(t, err)
+}
+
+// A node that is down when its epilog is due runs it when it is back, and is not drained.
+func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"true"}, PerRank: true}}})
+	w.manager()
+	w.node(0)
+	stop := w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	one := func() wire.Node {
+		answer, err := w.Ask(ctx, "nodes", wire.Request{})
+		require.NoError(t, err)
+		return answer.Nodes[1]
+	}
+	over := filepath.Join(w.dir, "over")
+	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 1 || until test -e "+over+"; do sleep 0.1; done")
+	_, err := w.Started(ctx, id)
+	require.NoError(t, err)
+	stop()
+	require.Eventually(t, func() bool { return !one().Up }, 20*time.Second, 100*time.Millisecond)
+	again := w.node(1) // what it knows of its shell comes before
+	require.Eventually(t, func() bool { return one().Up }, 20*time.Second, 100*time.Millisecond)
+	again()
+	require.Eventually(t, func() bool { return !one().Up }, 20*time.Second, 100*time.Millisecond)
+	require.NoError(t, os.WriteFile(over, nil, 0o600))
+	require.Eventually(t, func() bool {
+		job, err := w.Job(ctx, id)
+		require.NoError(t, err)
+		return job.State == "CLEANUP"
+	}, 20*time.Second, 100*time.Millisecond)
+	w.node(1)
+	job, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "COMPLETED", job.Result)
+	require.Empty(t, one().Drained)
 }
 
 // A node that an operator drained, or where an epilog failed, gets no jobs, under the next manager

@@ -23,7 +23,7 @@ func TestNothingIsLostByAFullDisk(t *testing.T) {
 	}
 	const again = "CLUSTER_DISK_TEST"
 	if os.Getenv(again) == "" {
-		cmd := osexec.Command(os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+		cmd := osexec.Command(os.Args[0], "-test.v", "-test.timeout=0", "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), again+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 		if uid := os.Getuid(); uid != 0 {
@@ -41,29 +41,26 @@ func TestNothingIsLostByAFullDisk(t *testing.T) {
 		return
 	}
 	const size = 64 << 20
-	var disk string
-	f := launch(t, fleetConfig{nodes: 4, managers: 2, prepare: func(dir string) {
-		disk = filepath.Join(dir, "nats")
-		err := os.Mkdir(disk, 0o700)
-		if err == nil {
-			err = syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
-		}
-		if err == nil {
-			err = syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m")
-		}
-		if err != nil {
-			_, _ = os.Stdout.WriteString(err.Error())
-			os.Exit(noMount)
-		}
-		t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	}})
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	_ = f.active(ctx)
-	over, done, times := make(chan struct{}), make(chan struct{}), 0
-	go func() {
-		defer close(done)
-		for {
+	eachRound(t, 40, func(ctx context.Context, t *testing.T, n int) {
+		var disk string
+		f := launch(t, fleetConfig{nodes: 4, managers: 2, prepare: func(dir string) {
+			disk = filepath.Join(dir, "nats")
+			err := os.Mkdir(disk, 0o700)
+			if err == nil {
+				err = syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, "")
+			}
+			if err == nil {
+				err = syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=64m")
+			}
+			if err != nil {
+				_, _ = os.Stdout.WriteString(err.Error())
+				os.Exit(noMount)
+			}
+			t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+		}})
+		_ = f.active(ctx)
+		times := 0
+		jobs := f.under(ctx, t, n, func(*rand.Rand) time.Duration {
 			filler, err := os.Create(filepath.Join(disk, "filler"))
 			require.NoError(t, err)
 			_, err = io.CopyN(filler, zeros{}, size)
@@ -71,19 +68,11 @@ func TestNothingIsLostByAFullDisk(t *testing.T) {
 			times++
 			time.Sleep(time.Second + rand.N(3*time.Second)) // at times long enough for a manager to lose its lease
 			require.NoError(t, errors.Join(filler.Close(), os.Remove(filler.Name())))
-			select {
-			case <-over:
-				return
-			case <-time.After(2*time.Second + rand.N(2*time.Second)):
-			}
-		}
-	}()
-	jobs := f.run(ctx, rand.New(rand.NewPCG(rand.Uint64(), 0)), 40)
-	close(over)
-	<-done
-	require.Greater(t, times, 1)
-	f.check(ctx, jobs)
-	t.Log("the disk was full", times, "times")
+			return 2*time.Second + rand.N(2*time.Second)
+		})
+		require.Greater(t, times, 1)
+		f.check(ctx, jobs)
+	})
 }
 
 // noMount is the exit status of a test that may not mount.

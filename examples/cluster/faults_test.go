@@ -85,7 +85,7 @@ func TestNothingIsLostByACutNetwork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
-	for range rounds() {
+	eachRound(t, 60, func(ctx context.Context, t *testing.T, n int) {
 		f := launch(t, fleetConfig{nodes: 4})
 		first, url := newProxy(t, f.file.URL)
 		f.start("manager -nats " + url)
@@ -94,28 +94,14 @@ func TestNothingIsLostByACutNetwork(t *testing.T) {
 		node, url := newProxy(t, f.file.URL)
 		f.kill("node 0")
 		f.start("node -nats " + url + " 0")
-		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-		defer cancel()
-		stop, done := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(done)
-			for {
-				p := []*proxy{first, second, node}[rand.IntN(3)]
-				p.set(true)
-				time.Sleep(rand.N(3500 * time.Millisecond))
-				p.set(false)
-				select {
-				case <-stop:
-					return
-				case <-time.After(rand.N(time.Second)):
-				}
-			}
-		}()
-		jobs := f.run(ctx, rand.New(rand.NewPCG(rand.Uint64(), 0)), 60)
-		close(stop)
-		<-done
-		f.check(ctx, jobs)
-	}
+		f.check(ctx, f.under(ctx, t, n, func(*rand.Rand) time.Duration {
+			p := []*proxy{first, second, node}[rand.IntN(3)]
+			p.set(true)
+			time.Sleep(rand.N(3500 * time.Millisecond))
+			p.set(false)
+			return rand.N(time.Second)
+		}))
+	})
 }
 
 // A log that has no room stops the instance, and goes on when it has.
@@ -123,41 +109,30 @@ func TestNothingIsLostByAFullLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
 	}
-	f := launch(t, fleetConfig{nodes: 4, managers: 2})
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	_ = f.active(ctx)
-	conn, err := nats.Connect(f.file.URL, f.options(auth.Manager())...)
-	require.NoError(t, err)
-	defer conn.Close()
-	js, err := jetstream.New(conn)
-	require.NoError(t, err)
-	stream, err := js.Stream(ctx, f.file.Instance.Log())
-	require.NoError(t, err)
-	room := func(bytes int64) {
-		cfg := stream.CachedInfo().Config
-		cfg.MaxBytes = bytes
-		_, err := js.UpdateStream(ctx, cfg)
+	eachRound(t, 60, func(ctx context.Context, t *testing.T, n int) {
+		f := launch(t, fleetConfig{nodes: 4, managers: 2})
+		_ = f.active(ctx)
+		conn, err := nats.Connect(f.file.URL, f.options(auth.Manager())...)
 		require.NoError(t, err)
-	}
-	room(20_000)
-	done, grown := make(chan struct{}), int64(20_000)
-	more, enough := context.WithCancel(ctx)
-	go func() {
-		defer close(done)
-		for ; ; room(grown) {
-			select {
-			case <-more.Done():
-				return
-			case <-time.After(4 * time.Second): // long enough for a manager to lose its lease
-			}
-			grown += 20_000
+		defer conn.Close()
+		js, err := jetstream.New(conn)
+		require.NoError(t, err)
+		stream, err := js.Stream(ctx, f.file.Instance.Log())
+		require.NoError(t, err)
+		room := func(bytes int64) {
+			cfg := stream.CachedInfo().Config
+			cfg.MaxBytes = bytes
+			_, err := js.UpdateStream(ctx, cfg)
+			require.NoError(t, err)
 		}
-	}()
-	jobs := f.run(ctx, rand.New(rand.NewPCG(rand.Uint64(), 0)), 60)
-	enough()
-	<-done
-	require.Greater(t, grown, int64(60_000), "the log was never full")
-	room(-1)
-	f.check(ctx, jobs)
+		grown, step := int64(0), int64(n)*1000/3
+		jobs := f.under(ctx, t, n, func(*rand.Rand) time.Duration {
+			grown += step
+			room(grown)
+			return 4 * time.Second // long enough for a manager to lose its lease
+		})
+		require.Greater(t, grown, 3*step, "the log was never full")
+		room(-1)
+		f.check(ctx, jobs)
+	})
 }

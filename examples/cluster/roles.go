@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -197,9 +198,14 @@ func serveNATS(p *program) func(context.Context) error {
 	}
 }
 
+// idle is how many bytes a manager has that it never touches, so that they cost nothing: the
+// garbage is collected when there is as much of it as of memory in use, and few jobs use little.
+const idle = 64 << 20
+
 func runManager(p *program) func(context.Context) error {
 	at := p.String("http", "", "the `address` of /metrics, plain HTTP; empty: none")
 	return func(ctx context.Context) error {
+		defer runtime.KeepAlive(make([]byte, idle))
 		if *at != "" {
 			p.metrics = metrics.New()
 			if err := serveMetrics(ctx, *at, p.metrics); err != nil {
@@ -272,7 +278,7 @@ func (p *program) schedule(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	return schedule.Run(ctx, schedule.Config{Engine: e, Sched: sched.Config{Policy: sched.EASY{}, Annotate: true}, Log: p.log})
+	return schedule.Run(ctx, schedule.Config{Engine: e, Sched: sched.Config{Policy: sched.EASY{}}, Log: p.log})
 }
 
 func runNode(p *program) func(context.Context) error {

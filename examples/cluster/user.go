@@ -370,13 +370,11 @@ func watch(p *program) func(context.Context) error {
 			}
 		}
 		out := bufio.NewWriter(os.Stdout)
-		err = c.Watch(ctx, id, func(id jobid.ID, lines []byte) {
-			for line := range strings.Lines(string(lines)) {
-				if e, err := eventlog.Parse([]byte(line)); p.json || err != nil {
-					fmt.Fprintf(out, "%v %s", id, line)
-				} else {
-					fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, e.Name, e.Context)
-				}
+		err = c.Watch(ctx, id, func(id jobid.ID, line []byte) {
+			if e, err := eventlog.Parse(line); p.json || err != nil {
+				fmt.Fprintf(out, "%v %s", id, line)
+			} else {
+				fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, e.Name, e.Context)
 			}
 			_ = out.Flush()
 		})

@@ -24,9 +24,9 @@ const (
 
 // A Task is what a node runs: the shell of a job, or an attempt of an action.
 type Task struct {
-	Job     jobid.ID
-	Action  jobstate.ActionKey // zero: the shell
-	Attempt uint32             // at least 1; of a shell 0
+	Job     jobid.ID           `json:"job"`
+	Action  jobstate.ActionKey `json:"action,omitzero"`  // zero: the shell
+	Attempt uint32             `json:"attempt,omitzero"` // at least 1; of a shell 0
 }
 
 func (t Task) isShell() bool { return t.Action == jobstate.ActionKey{} }
@@ -67,14 +67,14 @@ const (
 
 // A TaskStatus is what a node says of a task.
 type TaskStatus struct {
-	Task   Task
-	State  TaskState
-	Status int32  // of TaskExited and TaskReleased: a wait status, as wait(2) gives it
-	Note   string // in words, for administrators; may be empty; more than 1 KiB is cut
+	Task   Task      `json:"task"`
+	State  TaskState `json:"state"`
+	Status int32     `json:"status,omitzero"` // of TaskExited and TaskReleased: a wait status, as wait(2) gives it
+	Note   string    `json:"note,omitzero"`   // in words, for administrators; may be empty; more than 1 KiB is cut
 	// Lines are the control lines that an action wrote so far, in order, at most 1024 of at
 	// most 4 KiB: see package perilog. Each status and each hello has all of them; an
 	// Executor reports each once.
-	Lines []string
+	Lines []string `json:"lines,omitempty"`
 }
 
 func (st *TaskStatus) check() error {

@@ -10,7 +10,7 @@
 //	         req.*.reader.*
 //	sched    publishes up.sched; hears do.sched and epoch
 //	node     publishes up.RANK; hears do.RANK, epoch and req.*.output.RANK
-//	user     publishes req.UID.>; hears event.UID.> and the own inbox
+//	user     publishes req.UID.>; hears event.UID and the own inbox
 //
 // All but sched also publish to the inboxes of users. Nobody deletes streams or messages.
 //

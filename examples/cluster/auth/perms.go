@@ -32,7 +32,7 @@ func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
 	pub, sub := &p.Pub.Allow, &p.Sub.Allow
 	switch r {
 	case roleManager:
-		pub.Add(i.Subject("log.>"), i.Subject("do.*"), i.Subject("epoch"), i.Subject("event.*.*"), i.Subject("ping.*"), answers)
+		pub.Add(i.Subject("log.>"), i.Subject("do.*"), i.Subject("epoch"), i.Subject("event.*"), i.Subject("ping.*"), answers)
 		pub.Add("$KV."+i.Bucket()+".>", "$JS.API.INFO")
 		sub.Add(i.Subject("req.*.>"), i.Subject("up.*"), i.Subject("epoch"), i.Subject("ping.*"))
 		for _, stream := range []string{i.Log(), i.Snapshots(), i.Archive(), bucket} {
@@ -59,7 +59,7 @@ func permissions(i wire.Instance, r role) jwt.UserPermissionLimits {
 		sub.Add(i.Subject("do", name), i.Subject("epoch"), i.Subject("req", "*", OutputVerb, name))
 	case roleUser:
 		pub.Add(i.Subject("req", name, ">"))
-		sub.Add(i.Subject("event", name, ">"), inboxes+name+".>")
+		sub.Add(i.Subject("event", name), inboxes+name+".>")
 		p.Subs, p.Payload = userMaxSubs, UserMaxPayload
 	}
 	return p

@@ -174,8 +174,8 @@ func TestAUserIsServed(t *testing.T) {
 	}
 	t.Run("the manager tells of an event", func(t *testing.T) {
 		manager, user := strict.client(t, Manager()), strict.client(t, User(10))
-		events := user.listen(inst.Subject("event", 10, ">"))
-		manager.send(inst.Subject("event", 10, "f1"), "", "event")
+		events := user.listen(inst.Subject("event", 10))
+		manager.send(inst.Subject("event", 10), "", "event")
 		user.hear(events)
 	})
 	t.Run("nobody is there, which it hears at once", func(t *testing.T) {

@@ -157,12 +157,8 @@ func (c *Client) Started(ctx context.Context, id jobid.ID) (wire.JobInfo, error)
 
 // Watch calls f with the lines of events of jobs of this user, live, until ctx ends. A job of 0
 // means all.
-func (c *Client) Watch(ctx context.Context, id jobid.ID, f func(id jobid.ID, lines []byte)) error {
-	part := any("*")
-	if id != 0 {
-		part = uint64(id)
-	}
-	sub, err := c.conn.SubscribeSync(c.instance.Subject("event", c.uid, part))
+func (c *Client) Watch(ctx context.Context, id jobid.ID, f func(id jobid.ID, line []byte)) error {
+	sub, err := c.conn.SubscribeSync(c.instance.Subject("event", c.uid))
 	if err != nil {
 		return err
 	}
@@ -172,9 +168,10 @@ func (c *Client) Watch(ctx context.Context, id jobid.ID, f func(id jobid.ID, lin
 		if err != nil {
 			return err
 		}
-		var n uint64
-		if _, err := fmt.Sscan(m.Subject[len(c.instance.Subject("event", c.uid))+1:], &n); err == nil {
-			f(jobid.ID(n), m.Data)
+		for of, line := range wire.Events(m.Data) {
+			if id == 0 || of == id {
+				f(of, line)
+			}
 		}
 	}
 }

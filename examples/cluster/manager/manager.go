@@ -11,17 +11,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/joblife/joblife"
-	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
@@ -202,7 +202,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, requests: requests{list: make(map[uint64]request)}, events: make(map[uint32][]byte), links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
 	if w, ok := records.(*engine.Writer); ok {
 		a.last = w.Last
 	}
@@ -213,7 +213,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	if cfg.Remote {
 		a.other = &remote{a: a, down: cfg.Nodes.Ranks()}
 	} else {
-		a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy, Annotate: true}), a: a}
+		a.sched = &scheduler{Scheduler: sched.New(sched.Config{Policy: cfg.Policy}), a: a}
 		if err := a.acquire(); err != nil {
 			return errors.Join(errUsage, err)
 		}
@@ -240,9 +240,11 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 				warn(f)
 			}
 			a.publish(rd.Journal)
+			a.answered(rd.Answers)
 		},
 		Refused: func(in joblife.Input, err error) {
 			warn(err)
+			a.denied(in, err)
 			if a.other != nil {
 				a.other.refused(in, err)
 			}
@@ -270,6 +272,9 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	end(err)
 	if loopErr := <-ran; loopErr != nil && !errors.Is(loopErr, context.Canceled) {
 		err = loopErr
+	}
+	for _, tag := range a.requests.tags(func(request) bool { return true }) {
+		a.respond(tag, wire.Answer{}, loop.ErrEnded)
 	}
 	if stop != nil {
 		stop()
@@ -304,24 +309,28 @@ func (s store) Append(records []joblife.Record) error {
 	return err
 }
 
-// publish publishes events for those who watch, as lines of RFC 18, those of a job in one
-// message. Nothing is lost by a message that is: the log has them.
+// maxEvents is how many bytes of events are in a message, and perhaps one event more.
+const maxEvents = 64 << 10
+
+// publish publishes events for those who watch, in few messages for each user. Nothing is lost by
+// one that is: the log has them.
 func (a *manager) publish(events []joblife.JournalEntry) {
-	texts, order := make(map[jobid.ID][]byte), []joblife.JournalEntry(nil)
+	send := func(uid uint32) {
+		if err := a.Engine.Publish(a.Engine.Subject("event", uid), a.events[uid]); err != nil {
+			a.Log.Warn("events", "user", uid, "error", err)
+		}
+		delete(a.events, uid)
+	}
 	for _, ev := range events {
-		text, err := eventlog.AppendEntry(texts[ev.Job], ev.Entry)
+		text, err := wire.AppendEvent(a.events[ev.UserID], ev.Job, ev.Entry)
 		if err != nil {
 			a.Log.Warn("event", "job", ev.Job, "error", err)
-			continue
 		}
-		if texts[ev.Job] == nil {
-			order = append(order, ev)
+		if a.events[ev.UserID] = text; len(text) > maxEvents {
+			send(ev.UserID)
 		}
-		texts[ev.Job] = text
 	}
-	for _, ev := range order {
-		if err := a.Engine.Publish(a.Engine.Subject("event", ev.UserID, uint64(ev.Job)), texts[ev.Job]); err != nil {
-			a.Log.Warn("event", "job", ev.Job, "error", err)
-		}
+	for _, uid := range slices.Sorted(maps.Keys(a.events)) {
+		send(uid)
 	}
 }

@@ -37,9 +37,13 @@ type manager struct {
 	// Of the Loop's goroutine.
 	ended  *recent
 	links  map[uint32]*link
-	out    *idset.Set // ranks that get no jobs, since they say nothing
-	lost   *idset.Set // those that were up, or are lost: of the others this manager has not heard yet
-	waited time.Time  // when the Loop last kept a node waiting
+	sends  []uint32          // ranks whose links are due
+	out    *idset.Set        // ranks that get no jobs, since they say nothing
+	lost   *idset.Set        // ranks that the owner has given up, until they say hello: what is due on another waits for it
+	waited time.Time         // when the Loop last kept a node waiting
+	events map[uint32][]byte // to be published, by user
+
+	requests requests
 
 	draining sync.Mutex // held to change drain, also while the store of it is away
 
@@ -51,32 +55,42 @@ type manager struct {
 type link struct {
 	node string // the Up.Node that has the rank, until it is down
 	wire.Link
-	tasks []exec.TaskStatus // of a hello that is not complete
-	exec  exec.Session
-	heard time.Time
-	up    bool
+	tasks  []exec.TaskStatus // of a hello that is not complete
+	exec   exec.Session
+	heard  time.Time
+	up     bool
+	orders []wire.Order // for the next Do
+	due    bool         // it must not wait for the next beat: it has more than tasks to forget
 }
 
-// command sends commands to their nodes, in few messages for each.
+// command sends commands to their nodes, in few messages for each. To forget a task waits for
+// another order, or for the next beat.
 func (a *manager) command(list []exec.Command) {
-	orders := make(map[uint32][]wire.Order)
 	for _, cmd := range list {
 		o := a.order(cmd)
 		for rank := range cmd.Ranks.All() {
-			orders[rank] = append(orders[rank], o)
+			if l := a.links[rank]; l != nil && l.Session != "" {
+				if l.orders = append(l.orders, o); !l.due && o.Kind != exec.CommandForget {
+					l.due = true
+					a.sends = append(a.sends, rank)
+				}
+			}
 		}
 	}
-	for rank, orders := range orders {
-		l := a.links[rank]
-		if l == nil || l.Session == "" {
-			continue
-		}
-		for part := range slices.Chunk(orders, maxOrders) {
-			d := wire.Do{Orders: part}
-			l.Says(&d)
-			a.do(rank, d)
-		}
+	for _, rank := range a.sends {
+		a.send(rank, a.links[rank])
 	}
+	a.sends = a.sends[:0]
+}
+
+// send sends a node what it has to do.
+func (a *manager) send(rank uint32, l *link) {
+	for part := range slices.Chunk(l.orders, maxOrders) {
+		d := wire.Do{Orders: part}
+		l.Says(&d)
+		a.do(rank, d)
+	}
+	l.orders, l.due = nil, false
 }
 
 // order is a command as nodes get it.
@@ -193,7 +207,7 @@ func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why error) {
 		a.Log.Warn("session of a node", "rank", rank, "why", why)
 	}
 	x.Close(l.exec)
-	l.exec = exec.Session{}
+	l.exec, l.orders, l.due = exec.Session{}, nil, false
 	a.do(rank, l.Ask())
 }
 
@@ -211,7 +225,11 @@ func (a *manager) beat(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		a.endWaits()
 		_ = a.Hear(func(x *exec.Executor) error { // or it ends
+			for rank, l := range a.links {
+				a.send(rank, l)
+			}
 			a.part(x)
 			return nil
 		})
@@ -236,12 +254,15 @@ func (a *manager) part(x *exec.Executor) {
 
 // change notes that nodes came or went.
 func (a *manager) change(set *idset.Set, up bool) {
-	do := idset.Union
 	if up {
-		do = idset.Difference
+		a.out = idset.Difference(a.out, set)
+		if set.Intersects(a.lost) {
+			a.lost = idset.Difference(a.lost, set)
+			_ = a.Step(joblife.Offline{Ranks: a.lost}) // before what follows
+		}
+	} else {
+		a.out = idset.Union(a.out, set)
 	}
-	a.out, a.lost = do(a.out, set), do(a.lost, set)
-	_ = a.Step(joblife.Offline{Ranks: a.lost}) // before what follows, so that no action is launched there
 	a.refresh()
 }
 

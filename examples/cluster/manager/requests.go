@@ -27,9 +27,6 @@ import (
 // requestsPerSecond is how many requests of a user are served, but for the owner.
 const requestsPerSecond = 200
 
-// maxRequests is how many requests may be served at once, those that wait included.
-const maxRequests = 1 << 16
-
 // waitTime is how long a request waits for a job.
 const waitTime = 3 * time.Second
 
@@ -50,7 +47,6 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 			_ = s.Drain() // what has come is answered
 		}
 	}
-	busy := make(chan struct{}, maxRequests)
 	for subject, handle := range map[string]func(*nats.Msg){
 		a.Engine.Subject("up", "*"): a.up,
 		a.Engine.Subject("req", "*", "*"): func(m *nats.Msg) {
@@ -58,14 +54,7 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 			if !ok || uid != a.Manager.Owner && !limit.Allow(uid, time.Now()) {
 				return // an answer would go to somebody else, or the user sends more than its limit
 			}
-			select {
-			case busy <- struct{}{}:
-				go func() {
-					defer func() { <-busy }()
-					a.request(ctx, m, uid)
-				}()
-			default: // the sender tries again
-			}
+			a.request(ctx, m, uid)
 		},
 	} {
 		conn := a.Engine
@@ -85,7 +74,8 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// request answers a request. If it has lost the lease meanwhile, what it saw may be old.
+// request begins to serve a request. What is an input is answered by effects or refused, and
+// anything else in a goroutine of its own.
 func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	owner, known := wire.Verbs[verb]
@@ -93,8 +83,12 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 		return
 	}
 	by := joblife.Cred{UserID: uid, Guest: uid != a.Manager.Owner}
+	tag, ok := a.requests.add(request{m, verb, time.Now().Add(waitTime)})
+	if !ok {
+		return // the sender tries again
+	}
 	var r wire.Request
-	var answer wire.Answer
+	var in joblife.Input
 	err := json.Unmarshal(m.Data, &r)
 	switch {
 	case err != nil:
@@ -103,50 +97,118 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	case owner && by.Guest:
 		err = errDenied
 	default:
-		answer, err = a.answer(ctx, by, verb, r)
+		in, err = input(tag, by, verb, r)
 	}
 	switch {
-	case ctx.Err() != nil, errors.Is(err, loop.ErrEnded), a.held != nil && !a.held.Fresh():
+	case err == nil && in == nil:
+		go func() {
+			answer, err := a.answer(ctx, by, verb, r)
+			if ctx.Err() != nil {
+				err = loop.ErrEnded
+			}
+			a.respond(tag, answer, err)
+		}()
+		return
+	case err == nil:
+		err = a.Put(in)
+	}
+	if err != nil {
+		a.respond(tag, wire.Answer{}, err)
+	}
+}
+
+// answered responds to requests that were inputs.
+func (a *manager) answered(list []joblife.Answer) {
+	for _, got := range list {
+		a.respond(got.Tag, wire.Answer{ID: got.Job, Count: got.Count, Old: got.Old}, got.Err)
+	}
+}
+
+// denied responds to a request that the Manager refuses, when what that is about is durable.
+func (a *manager) denied(in joblife.Input, err error) {
+	tag := uint64(0)
+	switch in := in.(type) {
+	case joblife.Submit:
+		tag = in.Tag
+	case joblife.Raise:
+		tag = in.Tag
+	case joblife.SetUrgency:
+		tag = in.Tag
+	case joblife.Wait:
+		tag = in.Tag
+	case joblife.Purge:
+		tag = in.Tag
+	default:
+		return
+	}
+	if doErr := a.Do(func(*joblife.Manager) func() {
+		return func() { a.respond(tag, wire.Answer{}, err) }
+	}); doErr != nil {
+		a.respond(tag, wire.Answer{}, doErr)
+	}
+}
+
+// errGoesOn is what a wait gets that has taken long: its sender asks again, perhaps another manager.
+var errGoesOn = errors.New("the job goes on")
+
+// endWaits ends the waits that have taken long.
+func (a *manager) endWaits() {
+	now := time.Now()
+	for _, tag := range a.requests.tags(func(r request) bool { return r.verb == "wait" && now.After(r.until) }) {
+		a.put(joblife.WaitCancel{Tag: tag})
+		a.respond(tag, wire.Answer{}, errGoesOn)
+	}
+}
+
+// respond answers a request, once. If this manager has lost the lease meanwhile, what it saw may
+// be old.
+func (a *manager) respond(tag uint64, answer wire.Answer, err error) {
+	r, ok := a.requests.end(tag)
+	if !ok {
+		return
+	}
+	switch {
+	case errors.Is(err, loop.ErrEnded), a.held != nil && !a.held.Fresh():
 		answer = wire.Answer{Error: "this manager is not active any more", Retry: true}
 	case err != nil:
-		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull)}
+		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull) || errors.Is(err, errGoesOn)}
 	}
 	text, err := json.Marshal(answer)
 	if err == nil && int64(len(text)) > a.Users.MaxPayload() {
 		text, err = json.Marshal(wire.Answer{Error: fmt.Sprintf("the answer has %d bytes, more than a message may have", len(text))})
 	}
 	if err == nil {
-		err = m.Respond(text)
+		err = r.msg.Respond(text)
 	}
 	if err != nil {
-		a.Log.Warn("answer", "verb", verb, "error", err)
+		a.Log.Warn("answer", "verb", r.verb, "error", err)
 	}
-	if verb == "takeover" && answer.Error == "" {
+	if r.verb == "takeover" && answer.Error == "" {
 		_ = a.Users.Flush()
 		a.end(ErrTakeover)
 	}
 }
 
-func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wire.Request) (answer wire.Answer, err error) {
-	var in joblife.Input
+// input returns the input that a request is, or nil.
+func input(tag uint64, by joblife.Cred, verb string, r wire.Request) (joblife.Input, error) {
 	switch verb {
 	case "submit":
 		urgency := jobstate.UrgencyDefault
 		if r.Urgency != nil {
 			urgency = *r.Urgency
 		}
-		in = joblife.Submit{By: by, Key: r.Key, Jobspec: r.Jobspec, Urgency: urgency}
+		return joblife.Submit{Tag: tag, By: by, Key: r.Key, Jobspec: r.Jobspec, Urgency: urgency}, nil
 	case "cancel":
-		in = joblife.Raise{By: by, ID: r.ID, Type: "cancel", Note: r.Note}
+		return joblife.Raise{Tag: tag, By: by, ID: r.ID, Type: "cancel", Note: r.Note}, nil
 	case "urgency":
 		if r.Urgency == nil {
-			return answer, errors.New("the urgency is missing")
+			return nil, errors.New("the urgency is missing")
 		}
-		in = joblife.SetUrgency{By: by, ID: r.ID, Urgency: *r.Urgency}
+		return joblife.SetUrgency{Tag: tag, By: by, ID: r.ID, Urgency: *r.Urgency}, nil
 	case "wait":
-		in = joblife.Wait{By: by, ID: r.ID, States: jobstate.StateInactive}
+		return joblife.Wait{Tag: tag, By: by, ID: r.ID, States: jobstate.StateInactive}, nil
 	case "purge":
-		p := joblife.Purge{By: by, Force: r.Force}
+		p := joblife.Purge{Tag: tag, By: by, Force: r.Force}
 		if r.MaxAge != nil {
 			p.Limits.MaxAge = jobstate.Some(time.Duration(*r.MaxAge))
 		}
@@ -156,7 +218,14 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		if r.All {
 			p.Limits = purge.PurgeAll()
 		}
-		in = p
+		return p, nil
+	}
+	return nil, nil
+}
+
+// answer returns the answer to a request that is no input.
+func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wire.Request) (answer wire.Answer, err error) {
+	switch verb {
 	case "drain", "resume":
 		err := a.known(r.Ranks)
 		if err == nil && verb == "drain" {
@@ -179,17 +248,6 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		}
 		return answer, cmp.Or(viewErr, err)
 	}
-	if verb == "wait" { // the sender asks again, perhaps another manager
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, waitTime)
-		defer cancel()
-	}
-	got, err := a.Call(ctx, in)
-	if verb == "wait" && errors.Is(err, context.DeadlineExceeded) {
-		return wire.Answer{Error: "the job goes on", Retry: true}, nil
-	}
-	answer.ID, answer.Count, answer.Old = got.Job, got.Count, got.Old
-	return answer, err
 }
 
 // giveUp ends what nodes hold, since an operator knows that nothing runs there any more.
@@ -203,6 +261,8 @@ func (a *manager) giveUp(set *idset.Set, note string) error {
 				return fmt.Errorf("node %d is up: it can be lost only when it is down", rank)
 			}
 		}
+		a.lost = idset.Union(a.lost, set)
+		_ = a.Step(joblife.Offline{Ranks: a.lost}) // before what follows, so that no action is launched there
 		a.change(set, false)
 		for rank := range set.All() {
 			x.Fail(rank, note)

@@ -8,7 +8,7 @@
 //	jl.I.do.RANK             what the active manager says to a node: a Do
 //	jl.I.epoch               the active manager lives: a Beat, each BeatEvery
 //	jl.I.ping.NAME           whether a manager lives; of all: each Standby answers
-//	jl.I.event.UID.JOB       events of a job, live
+//	jl.I.event.UID           events of the jobs of a user, live, as AppendEvent has them
 //	jl.I.log.rec             the stream JL_I: the records of each commit, in lines of joblife.AppendRecords
 //	jl.I.log.fence           an empty message in it: its sequence is the epoch of a new manager
 //	jl.I.snap.SEQ            the stream JLSNAP_I: records that replace those up to SEQ
@@ -18,8 +18,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -54,11 +56,19 @@ func (i Instance) Bucket() string { return "JL_" + string(i) }
 
 // Subject joins the parts of a subject of the instance.
 func (i Instance) Subject(parts ...any) string {
-	s := "jl." + string(i)
+	s := append([]byte("jl."), i...)
 	for _, p := range parts {
-		s += "." + fmt.Sprint(p)
+		s = append(s, '.')
+		switch p := p.(type) {
+		case string:
+			s = append(s, p...)
+		case uint32:
+			s = strconv.AppendUint(s, uint64(p), 10)
+		default:
+			s = fmt.Append(s, p)
+		}
 	}
-	return s
+	return string(s)
 }
 
 // Inbox is where a user gets answers, and nothing else. The uid is a token of its own, so that a
@@ -145,6 +155,32 @@ func (i Instance) User(subject, reply string) (uid uint32, ok bool) {
 func Reply(uid uint32, reply string) bool {
 	rest, ok := strings.CutPrefix(reply, Inbox(uid)+".")
 	return ok && rest != "" && !strings.ContainsAny(rest, "*> \t\r\n")
+}
+
+// AppendEvent appends an event of a job: a line with its id in decimal, a space, and the entry as
+// in an eventlog.
+func AppendEvent(dst []byte, id jobid.ID, e eventlog.Entry) ([]byte, error) {
+	n := len(dst)
+	dst = append(strconv.AppendUint(dst, uint64(id), 10), ' ')
+	text, err := eventlog.AppendEntry(dst, e)
+	if err != nil {
+		return dst[:n], err
+	}
+	return text, nil
+}
+
+// Events returns the events that AppendEvent has appended: the job and the line of its eventlog.
+// It ends before what is none.
+func Events(text []byte) iter.Seq2[jobid.ID, []byte] {
+	return func(yield func(jobid.ID, []byte) bool) {
+		for line := range bytes.Lines(text) {
+			head, rest, _ := bytes.Cut(line, []byte{' '})
+			id, err := strconv.ParseUint(string(head), 10, 64)
+			if err != nil || !yield(jobid.ID(id), rest) {
+				return
+			}
+		}
+	}
 }
 
 // A Beat says who is active.

@@ -466,7 +466,7 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 		"the task is another one": func(f *os.File) error {
 			text, err := io.ReadAll(io.NewSectionReader(f, headLength, maxBody))
 			if err == nil {
-				_, err = f.WriteAt(bytes.Replace(text, []byte(`"Job":7`), []byte(`"Job":6`), 1), headLength)
+				_, err = f.WriteAt(bytes.Replace(text, []byte(`"job":7`), []byte(`"job":6`), 1), headLength)
 			}
 			return err
 		},
@@ -474,7 +474,7 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 			if err := f.Truncate(headLength); err != nil {
 				return err
 			}
-			_, err := f.WriteAt(append(checked([]byte(`{"Task":{"Job":7},"Args":["x"]}`)), '\n'), headLength)
+			_, err := f.WriteAt(append(checked([]byte(`{"Task":{"job":7},"Args":["x"]}`)), '\n'), headLength)
 			return err
 		},
 		"it is too long": func(f *os.File) error {

@@ -1,0 +1,39 @@
+package wire_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// What AppendEvent appends, Events returns, and whatever else comes it returns in order and whole.
+func FuzzEvents(f *testing.F) {
+	text, err := wire.AppendEvent(nil, 7, eventlog.Entry{Timestamp: 1, Name: "submit"})
+	require.NoError(f, err)
+	again, err := wire.AppendEvent(text, 1<<63, eventlog.Entry{Timestamp: 2, Name: "alloc", Context: []byte(`{"a":1}`)})
+	require.NoError(f, err)
+	var ids []jobid.ID
+	for id, line := range wire.Events(again) {
+		ids = append(ids, id)
+		_, err := eventlog.Parse(line)
+		require.NoError(f, err)
+	}
+	require.Equal(f, []jobid.ID{7, 1 << 63}, ids)
+	same, err := wire.AppendEvent(text, 1, eventlog.Entry{})
+	require.Error(f, err)
+	require.Equal(f, text, same)
+	f.Add(again)
+	f.Add([]byte("7 x\n8"))
+	f.Add([]byte("-7 x\n8 y"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		n := 0
+		for _, line := range wire.Events(text) {
+			n += len(line)
+		}
+		require.LessOrEqual(t, n, len(text))
+	})
+}
