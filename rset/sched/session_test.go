@@ -682,3 +682,36 @@ func TestNewJobsStartInOrder(t *testing.T) {
 	}
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001))
 }
+
+// What responses do not say is told in words: of a job that only waits for others, no more
+// than that it has no earliest time.
+func TestWhatIsToldInWords(t *testing.T) {
+	nodes, err := machine(t, 2, 1).WithTimes(0, 1030)
+	require.NoError(t, err)
+	var told []string
+	s := sched.New(sched.Config{Policy: sched.EASY{}, Logf: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }})
+	says := func(now eventlog.Timestamp, err error, want ...string) {
+		t.Helper()
+		require.NoError(t, err)
+		s.Decide(now)
+		require.Equal(t, want, told)
+		told = nil
+	}
+	says(1000, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: idset.Of(0)}}), "2 cores; ranks up: 0, down: none, away: none")
+	says(1000, s.Handle(holder(t, 1, nodes, 1)), "job 1 (ƒ2) holds rank1/core0")
+	_, err = s.EndHello()
+	says(1000, err, "ready; 1 job with resources")
+	says(1000, s.Handle(ask(t, 2, 1)), "job 2 (ƒ3) wants 1 whole node of 1 slot of 1 core")
+	never := "job 3 (ƒ4) has no earliest time: pool: resources are busy"
+	says(1000, s.Handle(ask(t, 3, 1)), "job 3 (ƒ4) wants 1 whole node of 1 slot of 1 core", never)
+	says(1000, s.Handle(alloc.Cancel{ID: 2}), "cancel of job 2 (ƒ3) ignored: it does not wait")
+	says(1000, s.Handle(alloc.Expiration{ID: 1, Expiration: 2000}), "job 1 (ƒ2) expires at 2000.0, where 0 is never", never)
+	says(1000, s.Handle(alloc.Free{ID: 1, Final: true}), "job 1 (ƒ2) done; the fragments left out rank1/core0, which is free now", never)
+	over := ": pool: the pool has expired at 1030.0"
+	waits, noTime := "job 3 (ƒ4) has to wait"+over, "job 3 (ƒ4) has no earliest time"+over
+	says(1030, s.Handle(alloc.Free{ID: 2, R: s.Held(2)}), "job 2 (ƒ3) gave back rank0/core0", waits, noTime)
+	says(1030, s.Handle(alloc.Free{ID: 2, Final: true}), "job 2 (ƒ3) done", waits, noTime)
+	forever := eventlog.Timestamp(0)
+	says(1030, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever, Down: idset.Of(0), Shrink: idset.Of(1)}}),
+		"1 cores; ranks up: none, down: 0, away: 1", "all expires at 0.0, where 0 is never", never)
+}
