@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
@@ -714,4 +715,32 @@ func TestWhatIsToldInWords(t *testing.T) {
 	forever := eventlog.Timestamp(0)
 	says(1030, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever, Down: idset.Of(0), Shrink: idset.Of(1)}}),
 		"1 cores; ranks up: none, down: 0, away: 1", "all expires at 0.0, where 0 is never", never)
+}
+
+// A jobspec is parsed once, and what is known of jobspecs is limited.
+func TestWhatIsKnownOfJobspecs(t *testing.T) {
+	race.Skip(t)
+	s := begun(t, sched.Config{}, machine(t, 1, 1))
+	long := strings.Repeat(" ", 200_000)
+	for i := range 30 {
+		var m alloc.Message = alloc.Feasibility{Jobspec: append(ask(t, 1, 1).Jobspec, long[i:]...)}
+		require.NoError(t, s.Handle(m))
+		require.Equal(t, 1+i%20, s.Known())
+		require.Zero(t, testing.AllocsPerRun(1, func() { _ = s.Handle(m) }))
+	}
+}
+
+// When a job that waits is canceled, the one behind it may start at once.
+func TestACancelLetsTheNextJobStart(t *testing.T) {
+	for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
+		s := begun(t, sched.Config{Policy: policy}, machine(t, 4, 1))
+		require.NoError(t, s.Handle(ask(t, 1, 3)))
+		require.NoError(t, s.Handle(ask(t, 2, 4)))
+		q := ask(t, 3, 1)
+		q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
+		require.NoError(t, s.Handle(q))
+		require.Equal(t, []jobid.ID{1}, starts(t, s, 1000), "3 would delay 2")
+		require.NoError(t, s.Handle(alloc.Cancel{ID: 2}))
+		require.Equal(t, []jobid.ID{3}, starts(t, s, 1001))
+	}
 }
