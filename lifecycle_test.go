@@ -840,3 +840,21 @@ func TestATimeThatNeverComesIsNoDeadline(t *testing.T) {
 	require.Equal(t, jobstate.StateDepend, s.state(id))
 	require.NotContains(t, s.events(id), "memo")
 }
+
+// A job has its jobspec, with its updates, from its submission to its end, durable or not.
+func TestAnActiveJobHasItsJobspec(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 0)
+	duration := func(id jobid.ID) any {
+		if spec, ok := s.m.Jobspec(id); ok {
+			return spec.Duration()
+		}
+		return nil
+	}
+	s.feed(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1, Duration: time.Minute}), Urgency: jobstate.UrgencyHold})
+	require.Equal(t, time.Minute, duration(5))
+	s.act()
+	s.step(joblife.UpdateJobspec{ID: 5, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
+	require.Equal(t, 7*time.Second, duration(5))
+	s.step(joblife.Raise{ID: 5, Type: "cancel"})
+	require.Nil(t, duration(5))
+}
