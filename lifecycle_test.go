@@ -333,6 +333,19 @@ func TestWhatWasNotHandedOutIsVoidWithItsSession(t *testing.T) {
 	require.Empty(t, s.exec)
 }
 
+// A job that ended while it waited for an executor never starts, also if an epilog goes on (I11).
+func TestAnExecutorThatComesLateDoesNotHearOfACanceledJob(t *testing.T) {
+	each := []perilog.ActionConfig{{PerRank: true}}
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: each, Epilogs: each}}, 8)
+	s.step(joblife.ExecLost{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.hold["action"] = true
+	s.cancel(id)
+	require.Equal(t, jobstate.StateCleanup, s.state(id))
+	s.step(joblife.ExecHello{})
+	require.Empty(t, s.starts())
+}
+
 // The executor that comes has to end it, as after a restart (I5, I10).
 func TestAStartThatAnOperatorPostedIsTheExecutors(t *testing.T) {
 	for name, restart := range map[string]bool{"live": false, "after a restart": true} {
