@@ -3,6 +3,7 @@ package joblife_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -524,6 +525,47 @@ func TestHistoryHasTheJobsOfWhichTheEndIsToCome(t *testing.T) {
 			require.Equal(t, want, read)
 			require.NoError(t, m.Done(rd.Seq))
 			require.Equal(t, []jobid.ID{4}, history())
+		}
+	}
+}
+
+// Who has found what it looks for leaves a list early, wherever that is.
+func TestAListMayBeLeftEarly(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	for i := range 6 {
+		s.hold["action"] = i > 2
+		s.submit(jobspec.Job{Nodes: 1})
+	}
+	s.restart()
+	leave(t, s.m.Jobs(jobstate.StateActive|jobstate.StateInactive))
+	leave(t, s.m.Jobs(jobstate.StateInactive))
+	leave(t, s.m.Holders())
+	leave(t, s.m.Unresolved())
+	leave(t, s.m.Snapshot())
+	leave(t, keys(s.m.Allocated()))
+	leave(t, keys(s.m.History()))
+}
+
+// leave leaves a list after each of its elements. The runtime panics if it goes on.
+func leave[T any](t *testing.T, list iter.Seq[T]) {
+	t.Helper()
+	elements := len(slices.Collect(list))
+	require.Greater(t, elements, 2)
+	for n := range elements {
+		for range list {
+			if n--; n < 0 {
+				break
+			}
+		}
+	}
+}
+
+func keys[K, V any](list iter.Seq2[K, V]) iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for k := range list {
+			if !yield(k) {
+				return
+			}
 		}
 	}
 }
