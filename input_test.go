@@ -614,3 +614,18 @@ func TestAJobspecBeyondTheLimitIsRefused(t *testing.T) {
 	s := newSite(t, joblife.Config{MaxJobspec: 2 << 20}, 8)
 	require.ErrorIs(t, s.try(joblife.Submit{ID: 1, Jobspec: large, Urgency: 16}), joblife.ErrLimit, "a line takes no more")
 }
+
+// A Tick is for all whose time has come, though they have the same time.
+func TestATickIsForAllJobsThatAreDueAtOnce(t *testing.T) {
+	s := newSite(t, timed(), 8)
+	s.hold["action"] = true
+	s.step(joblife.Offline{Ranks: idset.Of(0, 1)})
+	s.submit(jobspec.Job{Nodes: 1})
+	s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Offline{})
+	require.Len(t, s.runs, 2)
+	s.now = s.now.Add(10 * time.Second)
+	s.feed(joblife.Tick{})
+	require.True(t, s.m.Ready(&s.rd))
+	require.Len(t, s.rd.Signal, 2)
+}

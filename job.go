@@ -279,10 +279,7 @@ func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
 
 // schedule keeps the deadline of a job among the timers.
 func (t *timers) schedule(j *job) {
-	at, ok := j.life.Deadline()
-	if !ok {
-		at = 0
-	}
+	at, _ := j.life.Deadline() // 0: none
 	have := j.rareCopy().timer
 	if at == have.at {
 		return

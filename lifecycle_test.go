@@ -333,6 +333,19 @@ func TestWhatWasNotHandedOutIsVoidWithItsSession(t *testing.T) {
 	require.Empty(t, s.exec)
 }
 
+// A job that ended while it waited for an executor never starts, also if an epilog goes on (I11).
+func TestAnExecutorThatComesLateDoesNotHearOfACanceledJob(t *testing.T) {
+	each := []perilog.ActionConfig{{PerRank: true}}
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: each, Epilogs: each}}, 8)
+	s.step(joblife.ExecLost{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.hold["action"] = true
+	s.cancel(id)
+	require.Equal(t, jobstate.StateCleanup, s.state(id))
+	s.step(joblife.ExecHello{})
+	require.Empty(t, s.starts())
+}
+
 // The executor that comes has to end it, as after a restart (I5, I10).
 func TestAStartThatAnOperatorPostedIsTheExecutors(t *testing.T) {
 	for name, restart := range map[string]bool{"live": false, "after a restart": true} {
@@ -839,4 +852,22 @@ func TestATimeThatNeverComesIsNoDeadline(t *testing.T) {
 	s.step(joblife.Tick{})
 	require.Equal(t, jobstate.StateDepend, s.state(id))
 	require.NotContains(t, s.events(id), "memo")
+}
+
+// A job has its jobspec, with its updates, from its submission to its end, durable or not.
+func TestAnActiveJobHasItsJobspec(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 0)
+	duration := func(id jobid.ID) any {
+		if spec, ok := s.m.Jobspec(id); ok {
+			return spec.Duration()
+		}
+		return nil
+	}
+	s.feed(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1, Duration: time.Minute}), Urgency: jobstate.UrgencyHold})
+	require.Equal(t, time.Minute, duration(5))
+	s.act()
+	s.step(joblife.UpdateJobspec{ID: 5, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte("7")}}})
+	require.Equal(t, 7*time.Second, duration(5))
+	s.step(joblife.Raise{ID: 5, Type: "cancel"})
+	require.Nil(t, duration(5))
 }

@@ -58,9 +58,10 @@ func TestARecordIsOneLineOfRFC18AndBack(t *testing.T) {
 		}
 	}
 
-	for _, line := range []string{"x\n", `{"timestamp":1,"name":"submit"}`, `{"timestamp":1,"name":"event","context":{"job":7}}`} {
+	for _, line := range []string{"x", `{"timestamp":1,"name":"event"}`, `{"timestamp":1,"name":"event","context":{"job":7,"data":"x"}}`,
+		`{"timestamp":1,"name":"submit","context":{"job":"ƒ2","data":"x"}}`} {
 		r, err := recordOf([]byte(line))
-		require.Error(t, err, line)
+		require.ErrorContains(t, err, "line 1", line)
 		require.Zero(t, r)
 	}
 }

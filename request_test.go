@@ -3,6 +3,7 @@ package joblife_test
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -515,4 +516,75 @@ func TestHistoryHasTheJobsOfWhichTheEndIsToCome(t *testing.T) {
 			require.Equal(t, []jobid.ID{4}, history())
 		}
 	}
+}
+
+// Who has found what it looks for leaves a list early, wherever that is.
+func TestAListMayBeLeftEarly(t *testing.T) {
+	s := newSite(t, joblife.Config{
+		TombstoneCount: jobstate.Some(2), Queues: []string{"a"},
+		Actions: perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}},
+	}, 8)
+	for i := range 7 {
+		s.hold["action"] = i > 3
+		in := keyed(t, 5, fmt.Sprint(i))
+		in.Jobspec = text(t, jobspec.Job{Nodes: 1, Queue: "a"})
+		if id := s.ask(in).Job; i == 0 {
+			s.step(joblife.PurgeIDs{IDs: []jobid.ID{id}, Force: true})
+		}
+	}
+	s.step(joblife.StartQueue{Queue: "a", Reason: "maintenance"})
+	s.restart()
+	leave(t, s.m.Jobs(jobstate.StateActive|jobstate.StateInactive))
+	leave(t, s.m.Jobs(jobstate.StateInactive))
+	leave(t, s.m.Holders())
+	leave(t, s.m.Unresolved())
+	leave(t, keys(s.m.Allocated()))
+	leave(t, keys(s.m.History()))
+	for _, list := range []iter.Seq[joblife.Record]{s.m.Snapshot(), standby(t, s.store).Snapshot()} {
+		seen := make(map[joblife.RecordKind]bool)
+		for r := range list {
+			seen[r.Kind] = true
+		}
+		for _, kind := range []joblife.RecordKind{joblife.RecordTombstone, joblife.RecordQueue, joblife.RecordInactive, joblife.RecordKey} {
+			require.True(t, seen[kind], kind)
+		}
+		leave(t, list)
+	}
+}
+
+// leave leaves a list after each of its elements. The runtime panics if it goes on.
+func leave[T any](t *testing.T, list iter.Seq[T]) {
+	t.Helper()
+	elements := len(slices.Collect(list))
+	require.Greater(t, elements, 2)
+	for n := range elements {
+		for range list {
+			if n--; n < 0 {
+				break
+			}
+		}
+	}
+}
+
+func keys[K, V any](list iter.Seq2[K, V]) iter.Seq[K] {
+	return func(yield func(K) bool) {
+		for k := range list {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// A wait that nothing can answer is refused.
+func TestAWaitForNothingIsRefused(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	for _, in := range []joblife.Wait{
+		{Tag: 1, ID: id}, {ID: id, States: jobstate.StateInactive}, {Tag: 1, ID: id, States: 128},
+	} {
+		require.Error(t, s.try(in), "%+v", in)
+	}
+	require.Zero(t, s.m.Stats().Waits)
 }

@@ -256,3 +256,21 @@ func TestTheSameCallsGiveTheSameBytes(t *testing.T) {
 	require.Equal(t, texts[0], texts[1])
 	require.Equal(t, texts[0], texts[2])
 }
+
+// What could not be removed is tried again, when there is nothing to append.
+func TestUnlinkIsTriedAgain(t *testing.T) {
+	asked := 0
+	d := &disk{unlink: func(ids []jobid.ID) (map[jobid.ID]error, error) {
+		asked++
+		return map[jobid.ID]error{1: errBroken}, nil
+	}}
+	cfg := config()
+	cfg.Hooks = []joblife.Hooks{{Name: "later", Validate: func(*joblife.HookEvent) error { return joblife.ErrLater }}}
+	s := newSite(t, start, d, cfg, 0)
+	s.put(submit(1))
+	require.NoError(t, s.l.Advance(start))
+	s.put(joblife.Validated{ID: 1, Err: errBroken})
+	require.NoError(t, s.l.Advance(start))
+	require.NoError(t, s.l.Advance(start.Add(time.Hour)))
+	require.Equal(t, 2, asked)
+}

@@ -210,6 +210,20 @@ func TestBeginUnderRun(t *testing.T) {
 	})
 }
 
+// The store may be done in a goroutine of its own, when nothing else happens.
+func TestBeginIsDoneWhenNothingElseHappens(t *testing.T) {
+	bubble(t, func(t *testing.T, ctx context.Context) {
+		k := newMessages(t, time.Now())
+		stop := k.s.run(ctx)
+		k.s.put(submit(1))
+		synctest.Wait()
+		k.done(nil, nil)
+		synctest.Wait()
+		require.EqualValues(t, 1, k.s.seq)
+		require.ErrorIs(t, stop(), context.Canceled)
+	})
+}
+
 func TestABeginThatFailsOrPanics(t *testing.T) {
 	bubble(t, func(t *testing.T, ctx context.Context) {
 		k := newMessages(t, time.Now())

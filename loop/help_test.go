@@ -40,7 +40,9 @@ type disk struct {
 func (d *disk) Append(records []joblife.Record) error {
 	d.begin()
 	defer d.end()
-	d.appends++
+	if d.appends++; len(records) == 0 {
+		panic("a sync for nothing")
+	}
 	var err error
 	if d.fault != nil {
 		if err = d.fault(d.appends); err != nil {

@@ -242,6 +242,11 @@ func TestTheInboxIsBounded(t *testing.T) {
 	require.NoError(t, s.l.Advance(start))
 	s.put(large)
 
+	full := newSite(t, start, d, config(), 0)
+	full.put(joblife.Raise{Note: "x"})
+	require.ErrorIs(t, full.l.Put(joblife.Submit{Jobspec: make([]byte, 64<<20)}), loop.ErrFull, "a byte too much")
+	full.put(joblife.Submit{Jobspec: make([]byte, 64<<20-1)})
+
 	spec, err := jobspec.New(jobspec.Job{Command: []string{"x"}})
 	require.NoError(t, err)
 	for _, in := range []joblife.Input{

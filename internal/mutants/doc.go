@@ -14,7 +14,7 @@
 // package, its function and what is changed, the text of its line, and the reason, with tabs
 // between them. A listed one that is killed, or that is no more, is an error.
 //
-// Results go to mutants.out in the current folder as they come, and the next run goes on from
-// there: what was killed stays killed, and what survived is tried again if a file of its
-// package has changed. Remove the file to begin anew.
+// Results go to mutants.out in the current folder as they come, with the test that failed, and
+// the next run goes on from there: what was killed stays killed, and what survived is tried
+// again if a file of its package has changed. Remove the file to begin anew.
 package main

@@ -135,12 +135,13 @@ func mutate(dir string, out *os.File) (bad int) {
 			for m := range next {
 				status := done[m.key()][0]
 				stale := status == "" || status == survives && done[m.key()][1] != state
+				by := ""
 				if stale {
-					status = try(m, limit)
+					status, by = try(m, limit)
 				}
 				mutex.Lock()
 				if stale {
-					fmt.Fprintf(out, "%s\t%s\t%s\n", status, state, m.key())
+					fmt.Fprintf(out, "%s\t%s%s\t%s\n", status, state, by, m.key())
 				}
 				bad += judge(m, status, count)
 				if ended++; time.Since(said) > 30*time.Second {
@@ -177,16 +178,19 @@ func judge(m mutant, status string, count map[string]int) int {
 	return 0
 }
 
-// try returns what became of a mutant.
-func try(m mutant, limit time.Duration) string {
-	status, _ := test("./"+m.pkg, &m, limit)
+// try returns what became of a mutant, and which test has killed it.
+func try(m mutant, limit time.Duration) (status, by string) {
+	status, output := test("./"+m.pkg, &m, limit)
 	for _, deps := range tests {
 		p, changed := deps[len(deps)-1], path.Join(module, m.pkg)
 		if status == survives && !*own && p != changed && slices.Contains(deps, changed) {
-			status, _ = test("./"+strings.TrimPrefix(p, module), &m, 5*time.Minute)
+			status, output = test("./"+strings.TrimPrefix(p, module), &m, 5*time.Minute)
 		}
 	}
-	return status
+	if _, failed, ok := strings.Cut(output, "--- FAIL: "); ok && status == killed {
+		by = " by=" + strings.Fields(failed)[0]
+	}
+	return status, by
 }
 
 // test runs the tests of a package, without a mutant if m is nil.

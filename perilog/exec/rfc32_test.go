@@ -76,6 +76,7 @@ func TestResponsesHaveTheDataOfTheirType(t *testing.T) {
 		`{"id":1552593348,"type":"release","data":{"ranks":"0-2","final":true}}`:   {ID: 1552593348, Type: exec.ResponseRelease, Ranks: idset.Of(0, 1, 2), Final: true},
 		`{"id":1552593348,"type":"release","data":{"ranks":"all","final":true}}`:   {ID: 1552593348, Type: exec.ResponseRelease, Final: true},
 		`{"id":1552593348,"type":"release","data":{"ranks":"","final":false}}`:     {ID: 1552593348, Type: exec.ResponseRelease, Ranks: new(idset.Set)},
+		`{"id":1,"type":"release","data":{"ranks":"16777216","final":true}}`:       {ID: 1, Type: exec.ResponseRelease, Ranks: idset.Of(rset.MaxRank), Final: true},
 		`{"id":1552593348,"type":"exception","data":{"severity":7,"type":"exec"}}`: {ID: 1552593348, Type: exec.ResponseException, Exception: exec.Exception{Type: "exec", Severity: 7}},
 		`{"id":1552593348,"type":"exception","data":{"severity":0,"type":"timeout","note":"resource allocation expired"}}`: {
 			ID: 1552593348, Type: exec.ResponseException, Exception: exec.Exception{Type: "timeout", Note: "resource allocation expired"},

@@ -19,6 +19,14 @@ func (p *Pool) Earliest(q *Request, now eventlog.Timestamp) (eventlog.Timestamp,
 	return f.earliest(now)
 }
 
+// Lacks reports whether the pool knows, without a look at nodes, that a job cannot have
+// resources until a time.
+func (p *Pool) Lacks(q *Request, to eventlog.Timestamp) bool {
+	s, err := p.search(q)
+	s.to = to
+	return err == nil && s.lacks()
+}
+
 // Check returns an error if the indexes are not what the spans, the holders and the plans
 // make them, or equal neighbours are not one span. What a pool answers shows the rest.
 func (p *Pool) Check() error {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -280,6 +281,24 @@ func TestAForecastWaitsForBothHoldersOfAConflict(t *testing.T) {
 	at, err := p.Earliest(byNode(t, "1", "2"), 100)
 	require.NoError(t, err)
 	require.EqualValues(t, 300, at)
+}
+
+// A node that is free now does not count for a later time, if the job would run on into a plan.
+func TestALaterJobMeetsAPlanThatAnEarlierOneDoesNot(t *testing.T) {
+	p := upPool(t, "rank[0-2]/core[0-3] n[0-2]")
+	for id, seconds := range []time.Duration{10, 50, 100} {
+		alloc(t, p, jobid.ID(id), needs(t, jobspec.Job{Nodes: 1, Cores: 4, Duration: seconds * time.Second}))
+	}
+	free(t, p, 0, nil, "", true)
+	for _, c := range []struct {
+		id    jobid.ID
+		ranks string
+		want  eventlog.Timestamp
+	}{{3, "0,2", 200}, {4, "0-1", 290.5}} {
+		at, err := p.Plan(c.id, requestOf(t, specText(shape("node", "2", vertex("slot", "1", vertex("core", "4"))), `{"ranks":["`+c.ranks+`"]}`)), 100)
+		require.NoError(t, err)
+		require.Equal(t, c.want, at, "on %s for 90.5 s", c.ranks)
+	}
 }
 
 func TestAPlanOfAWholeNodeLeavesNothingOfIt(t *testing.T) {

@@ -21,6 +21,8 @@ func TestARefusalHoldsAsLongAsItsReason(t *testing.T) {
 		require.EqualValues(t, 200, at)
 		_, err = p.Alloc(3, long, 100)
 		require.ErrorIs(t, err, pool.ErrBusy)
+		require.True(t, p.Lacks(long, 600), "no other search looks for it again")
+		require.True(t, p.Lacks(needs(t, jobspec.Job{Nodes: 1, Cores: 5}), 600), "nor for more cores than are free")
 		require.NoError(t, p.Check())
 		return p
 	}

@@ -199,3 +199,16 @@ func TestThePlanOfAHeadGoesWhenNodesAreCounted(t *testing.T) {
 	require.Equal(t, []jobid.ID{4}, starts(t, s, 1030), "it ends at 1090")
 	require.True(t, s.ByCount())
 }
+
+// A job that ends in time may have nodes that the head needs, and leaves those that it does not.
+func TestAJobThatEndsInTimeLeavesWhatTheHeadDoesNotNeed(t *testing.T) {
+	s := begun(t, sched.Config{Policy: sched.EASY{}}, machine(t, 10, 1))
+	for id, nodes := range []int64{5, 8, 3} {
+		require.NoError(t, s.Handle(ask(t, jobid.ID(id+1), nodes)))
+	}
+	for id := jobid.ID(4); id <= 5; id++ {
+		require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: id, Priority: 16}, Jobspec: specOf(t, jobspec.Job{Nodes: 2, Exclusive: true, Duration: time.Hour})}))
+	}
+	require.Equal(t, []jobid.ID{1, 3, 4}, starts(t, s, 1000), "2 is to start at 1060, on the nodes of 1 and 3")
+	require.True(t, s.ByCount())
+}

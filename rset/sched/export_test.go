@@ -16,6 +16,9 @@ func (s *Scheduler) PlanOnly() { s.shared++ }
 // ByCount reports whether the last pass counted nodes.
 func (s *Scheduler) ByCount() bool { return s.byCount }
 
+// Known returns how many jobspecs are known.
+func (s *Scheduler) Known() int { return len(s.requests.known) }
+
 // Anew makes the next decision begin anew.
 func (s *Scheduler) Anew() { s.full = true }
 

@@ -229,8 +229,9 @@ func (s *Scheduler) lead(j *job) {
 			return
 		}
 	}
-	if _, ok := s.reserve(j); ok { // the pool says why not
-		s.head = j
+	s.head = j
+	if _, ok := s.reserve(j); !ok { // the pool says why
+		s.head = nil
 	}
 }
 

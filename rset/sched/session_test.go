@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
@@ -681,4 +682,65 @@ func TestNewJobsStartInOrder(t *testing.T) {
 		require.NoError(t, s.Handle(q))
 	}
 	require.Equal(t, []jobid.ID{3}, starts(t, s, 1001))
+}
+
+// What responses do not say is told in words: of a job that only waits for others, no more
+// than that it has no earliest time.
+func TestWhatIsToldInWords(t *testing.T) {
+	nodes, err := machine(t, 2, 1).WithTimes(0, 1030)
+	require.NoError(t, err)
+	var told []string
+	s := sched.New(sched.Config{Policy: sched.EASY{}, Logf: func(format string, args ...any) { told = append(told, fmt.Sprintf(format, args...)) }})
+	says := func(now eventlog.Timestamp, err error, want ...string) {
+		t.Helper()
+		require.NoError(t, err)
+		s.Decide(now)
+		require.Equal(t, want, told)
+		told = nil
+	}
+	says(1000, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: idset.Of(0)}}), "2 cores; ranks up: 0, down: none, away: none")
+	says(1000, s.Handle(holder(t, 1, nodes, 1)), "job 1 (ƒ2) holds rank1/core0")
+	_, err = s.EndHello()
+	says(1000, err, "ready; 1 job with resources")
+	says(1000, s.Handle(ask(t, 2, 1)), "job 2 (ƒ3) wants 1 whole node of 1 slot of 1 core")
+	never := "job 3 (ƒ4) has no earliest time: pool: resources are busy"
+	says(1000, s.Handle(ask(t, 3, 1)), "job 3 (ƒ4) wants 1 whole node of 1 slot of 1 core", never)
+	says(1000, s.Handle(alloc.Cancel{ID: 2}), "cancel of job 2 (ƒ3) ignored: it does not wait")
+	says(1000, s.Handle(alloc.Expiration{ID: 1, Expiration: 2000}), "job 1 (ƒ2) expires at 2000.0, where 0 is never", never)
+	says(1000, s.Handle(alloc.Free{ID: 1, Final: true}), "job 1 (ƒ2) done; the fragments left out rank1/core0, which is free now", never)
+	over := ": pool: the pool has expired at 1030.0"
+	waits, noTime := "job 3 (ƒ4) has to wait"+over, "job 3 (ƒ4) has no earliest time"+over
+	says(1030, s.Handle(alloc.Free{ID: 2, R: s.Held(2)}), "job 2 (ƒ3) gave back rank0/core0", waits, noTime)
+	says(1030, s.Handle(alloc.Free{ID: 2, Final: true}), "job 2 (ƒ3) done", waits, noTime)
+	forever := eventlog.Timestamp(0)
+	says(1030, s.Acquire(pool.Acquire{Change: pool.Change{Expiration: &forever, Down: idset.Of(0), Shrink: idset.Of(1)}}),
+		"1 cores; ranks up: none, down: 0, away: 1", "all expires at 0.0, where 0 is never", never)
+}
+
+// A jobspec is parsed once, and what is known of jobspecs is limited.
+func TestWhatIsKnownOfJobspecs(t *testing.T) {
+	race.Skip(t)
+	s := begun(t, sched.Config{}, machine(t, 1, 1))
+	long := strings.Repeat(" ", 200_000)
+	for i := range 30 {
+		var m alloc.Message = alloc.Feasibility{Jobspec: append(ask(t, 1, 1).Jobspec, long[i:]...)}
+		require.NoError(t, s.Handle(m))
+		require.Equal(t, 1+i%20, s.Known())
+		require.Zero(t, testing.AllocsPerRun(1, func() { _ = s.Handle(m) }))
+	}
+}
+
+// When a job that waits is canceled, the one behind it may start at once.
+func TestACancelLetsTheNextJobStart(t *testing.T) {
+	for _, policy := range []sched.Policy{sched.FIFO{}, sched.EASY{}, sched.Conservative{}} {
+		s := begun(t, sched.Config{Policy: policy}, machine(t, 4, 1))
+		require.NoError(t, s.Handle(ask(t, 1, 3)))
+		require.NoError(t, s.Handle(ask(t, 2, 4)))
+		q := ask(t, 3, 1)
+		q.Jobspec = specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
+		require.NoError(t, s.Handle(q))
+		require.Equal(t, []jobid.ID{1}, starts(t, s, 1000), "3 would delay 2")
+		require.NoError(t, s.Handle(alloc.Cancel{ID: 2}))
+		require.Equal(t, []jobid.ID{3}, starts(t, s, 1001))
+	}
 }

@@ -12,11 +12,8 @@ type requests struct {
 	bytes int // of texts
 }
 
-// Beyond these it forgets all.
-const (
-	maxKnown      = 1 << 12
-	maxKnownBytes = 1 << 22
-)
+// maxKnownBytes are the bytes of texts beyond which it forgets all.
+const maxKnownBytes = 1 << 22
 
 // of returns what a jobspec asks for.
 func (k *requests) of(text []byte) (*pool.Request, error) {
@@ -31,7 +28,7 @@ func (k *requests) of(text []byte) (*pool.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if k.bytes += len(text); k.known == nil || len(k.known) == maxKnown || k.bytes > maxKnownBytes {
+	if k.bytes += len(text); k.known == nil || k.bytes > maxKnownBytes {
 		k.known, k.bytes = make(map[string]*pool.Request), len(text)
 	}
 	k.known[string(text)] = q

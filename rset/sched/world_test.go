@@ -73,6 +73,9 @@ func (j *judged) Decide(now eventlog.Timestamp) []alloc.Response {
 		case m.Sched.Start != nil:
 			j.starts[a.ID] = *m.Sched.Start
 		}
+		if _, ok := j.cfg.Policy.(sched.EASY); ok {
+			require.LessOrEqual(j.t, len(j.starts), 1, "the head before is told first")
+		}
 	}
 	waiting := make(map[jobid.ID]bool)
 	for w := range j.Jobs() {
