@@ -82,7 +82,9 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 		conf.level = flux.LogDebug
 	}
 	conf.Verbose = conf.level >= flux.LogDebug
+	pause := time.Duration(0)
 	for dial := flux.Dial; ; dial = flux.Redial {
+		began := time.Now()
 		b := &broker{o: conf, module: module, name: filepath.Base(os.Args[0]), ascii: !wide(os.Getenv), ctx: ctx}
 		err := b.visit(uri, dial)
 		switch {
@@ -92,6 +94,14 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 			return fmt.Errorf("-flux: %w", err)
 		}
 		fmt.Fprintf(stderr, "sched: -%s (it tries again)\n", lines.Escape(err.Error()))
+		// A broker that accepts connections and closes them is no reason to spin.
+		if pause = min(2*pause+50*time.Millisecond, 5*time.Second); time.Since(began) > time.Minute {
+			pause = 0
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -453,6 +455,25 @@ func TestAnInstanceThatCannotHaveThisScheduler(t *testing.T) {
 		require.Equal(t, lines.ExitFault, status)
 		require.Contains(t, stderr.String(), want)
 	}
+}
+
+// A broker that accepts each connection and closes it is not asked without a pause.
+func TestABrokerThatClosesIsNotAskedWithoutPause(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			_, _ = conn.Write([]byte{0}) // the user is welcome
+			_ = conn.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	var stderr bytes.Buffer
+	require.Equal(t, lines.ExitOK, lines.Run(ctx, program, []string{"-flux=local://" + path}, strings.NewReader(""), io.Discard, &stderr))
+	require.Regexp(t, "^(sched: .* \\(it tries again\\)\n){2,8}$", stderr.String())
 }
 
 func TestArgumentsOfSchedSimple(t *testing.T) {
