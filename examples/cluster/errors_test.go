@@ -110,6 +110,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a folder that is a file", Args: "init -dir=x", Prepare: write("x", ""), Status: 1},
 			{When: "no nodes", Args: "init -dir=. -nodes=0", Status: 2},
 			{When: "actions that are no JSON", Args: "init -dir=. -actions={", Status: 2},
+			{When: "actions with a key that is not there", Args: `init -dir=. -actions={"epilog":[]}`, Status: 2},
 			{When: "a scheduler that is not there", Args: "init -dir=. -sched=slurm", Status: 2},
 			{When: "a store that is not there", Args: "manager -dir=.", Prepare: makes("-nodes=1", "-store=tape"), Status: 1},
 			{When: "no user", Args: "user add bob", Status: 2},

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +27,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/node"
 	"github.com/joblife/joblife/examples/cluster/schedule"
 	"github.com/joblife/joblife/examples/internal/files"
+	"github.com/joblife/joblife/examples/internal/proc"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -86,11 +86,8 @@ func (p *program) instance() func() error {
 	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
 	return func() (err error) {
 		if *actions != "" {
-			if err := json.Unmarshal([]byte(*actions), &p.Actions); err != nil {
-				return p.wrong("-actions: %s", strings.TrimPrefix(err.Error(), "json: "))
-			}
-			if err := p.Actions.Check(); err != nil {
-				return p.wrong("-actions: %s", strings.TrimPrefix(err.Error(), "perilog: invalid configuration: "))
+			if err := proc.ParseActions(*actions, &p.Actions); err != nil {
+				return p.wrong("-actions: %v", err)
 			}
 		}
 		if p.R, err = alike(*n, *cores); err != nil {

@@ -53,21 +53,26 @@ func New(name string) *Program {
 	flag.Func("prolog", "a shell `command` to run on each node before a job", shell(&actions.Prologs))
 	flag.Func("epilog", "a shell `command` to run on each node after a job", shell(&actions.Epilogs))
 	flag.Func("actions", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`", func(text string) error {
-		d := json.NewDecoder(strings.NewReader(text))
-		d.DisallowUnknownFields()
-		err := cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
-		switch kind := (*json.UnmarshalTypeError)(nil); {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			err = errors.New("the JSON ends too early")
-		case errors.As(err, &kind):
-			err = fmt.Errorf("%s must not be a JSON %s", cmp.Or(kind.Field, "it"), kind.Value)
-		}
-		if err = cmp.Or(err, actions.Check()); err != nil {
-			err = errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "perilog: invalid configuration: "))
-		}
-		return err
+		return ParseActions(text, actions)
 	})
 	return p
+}
+
+// ParseActions reads the value of -actions, in which no key is unknown.
+func ParseActions(text string, actions *perilog.Config) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	err := cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
+	switch kind := (*json.UnmarshalTypeError)(nil); {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		err = errors.New("the JSON ends too early")
+	case errors.As(err, &kind):
+		err = fmt.Errorf("%s must not be a JSON %s", cmp.Or(kind.Field, "it"), kind.Value)
+	}
+	if err = cmp.Or(err, actions.Check()); err != nil {
+		err = errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "perilog: invalid configuration: "))
+	}
+	return err
 }
 
 // Parse reads the command line. It does not return if that is wrong, or asks for help. Args are
