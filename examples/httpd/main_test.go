@@ -340,7 +340,7 @@ func TestANodeWhoseEpilogFailedIsDrained(t *testing.T) {
 func TestANodeIsDrainedWhileAnEpilogThatWasGivenUpRuns(t *testing.T) {
 	d := begin(t, "{}")
 	d.kill()
-	d.args[len(d.args)-1] = fmt.Sprintf(`{"epilogs":[{"command":["sh","-c",%q],"per-rank":true,"timeout":"0.1s","kill-timeout":"0.1s"}]}`,
+	d.args[len(d.args)-1] = fmt.Sprintf(`{"epilogs":[{"command":["sh","-c",%q],"per-rank":true,"timeout":"1s","kill-timeout":"0.1s"}]}`, // the shell has to come to its trap
 		"trap '' TERM; "+d.in("e")+d.until("end")+"true")
 	d.start()
 	require.Contains(t, d.log(d.submit(1, "true")), `"cause":"timed-out"`)
