@@ -365,6 +365,9 @@ func (in *instance) stopped(f func()) {
 
 // A worker that does nothing any more is replaced. One that has nothing to do is not.
 func TestAWorkerHangs(t *testing.T) {
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("takes eight seconds: set JOBLIFE_DEEP=1")
+	}
 	defer func(d time.Duration) { lookEvery = d }(lookEvery)
 	lookEvery = 200 * time.Millisecond
 	in := newInstance(t)
