@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -31,14 +32,14 @@ func Listen(path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	l, err := net.Listen("unix", path)
+	l, err := (&net.ListenConfig{Control: private}).Listen(context.Background(), "unix", path)
 	if call := (*os.SyscallError)(nil); errors.As(err, &call) {
 		err = fmt.Errorf("%s: %w", path, call.Err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	if err := os.Chmod(path, 0o600); err != nil { // where private does nothing
 		_ = l.Close()
 		return nil, err
 	}
