@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -117,10 +118,30 @@ func constrained(t testing.TB) *pool.Request {
 	return q
 }
 
+// A request keeps what the jobspec says, not the hosts that it means.
+func TestARequestIsAsLargeAsItsText(t *testing.T) {
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	spec := specOf(t, shape("slot", "1", vertex("core", "1")), `{"hostlist":["n[0-65535]m"]}`)
+	kept := make([]*pool.Request, 8)
+	before := heap()
+	for i := range kept {
+		var err error
+		kept[i], err = pool.NewRequest(spec)
+		require.NoError(t, err)
+	}
+	require.Less(t, heap(), before+1<<20)
+	runtime.KeepAlive(kept)
+}
+
 func TestWhatConstraintsMayAllocate(t *testing.T) {
 	race.Skip(t)
 	q := constrained(t)
-	for scattered, want := range map[bool]float64{false: 32, true: 136} {
+	for scattered, want := range map[bool]float64{false: 104, true: 208} { // 72 to read it
 		f := bigFake(16384, scattered)
 		require.LessOrEqual(t, testing.AllocsPerRun(3, func() { f.Eligible(q) }), want)
 	}

@@ -14,16 +14,17 @@ import (
 // eligible returns the ranks of the inventory that the constraints of the request allow,
 // up or not; nil if there are no constraints, which allow all. The set must not change.
 func (q *Request) eligible(p *Pool) *idset.Set {
-	if q.constraint == nil {
+	if q.constraint == "" {
 		return nil
 	}
-	if ranks, ok := p.known.allowed[q.constraint.text]; ok {
+	if ranks, ok := p.known.allowed[q.constraint]; ok {
 		return ranks
 	}
 	ranks := p.ranks.Clone()
-	q.constraint.filter(ranks, p)
+	pass, _ := parseConstraint([]byte(q.constraint)) // no fault: NewRequest has read it
+	pass(ranks, p)
 	p.known.room(q)
-	p.known.allowed[q.constraint.text] = ranks
+	p.known.allowed[q.constraint] = ranks
 	return ranks
 }
 
@@ -43,19 +44,10 @@ const (
 )
 
 func (k *known) room(q *Request) {
-	n := 0
-	if q.constraint != nil {
-		n = len(q.constraint.text)
-	}
+	n := len(q.constraint)
 	if k.bytes += n; k.allowed == nil || len(k.allowed)+len(k.feasible) >= maxKnown || k.bytes > maxKnownBytes {
 		k.allowed, k.feasible, k.bytes = make(map[string]*idset.Set), make(map[*Request]struct{}), n
 	}
-}
-
-// A constraint is one of RFC 31. It is never changed.
-type constraint struct {
-	text   string
-	filter filter
 }
 
 // A filter removes the ranks that do not satisfy a constraint, or a part of it. It takes
@@ -126,8 +118,9 @@ const (
 )
 
 // parseConstraint reads the constraints of a jobspec. It returns nil if there are
-// none, so that every rank passes. It copies b.
-func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
+// none, so that every rank passes. It copies of b what it keeps. That can be large: of
+// 20 bytes, 4 MB of hosts. So a Request keeps the text.
+func parseConstraint(b []byte) (filter, *jsonobj.Fault) {
 	if b == nil {
 		return nil, nil
 	}
@@ -144,7 +137,7 @@ func parseConstraint(b []byte) (*constraint, *jsonobj.Fault) {
 	case len(terms) == 0:
 		return nil, nil
 	}
-	return &constraint{string(b), all(terms)}, nil
+	return all(terms), nil
 }
 
 // constraintParser reads a constraint within the limits. It counts what it reads.

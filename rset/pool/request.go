@@ -29,7 +29,7 @@ type Request struct {
 	// exclusive: the job takes whole nodes; per is then what a node must have.
 	exclusive  bool
 	duration   time.Duration // how long it may run; 0: no limit
-	constraint *constraint   // nil: every rank
+	constraint string        // of RFC 31, as JSON; "": every rank
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -75,11 +75,13 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if err := b.finish(); err != nil {
 		return nil, categorize(ErrRequest, err)
 	}
-	c, err := parseConstraint(spec.Constraints())
+	pass, err := parseConstraint(spec.Constraints())
 	if err != nil {
 		return nil, categorize(ErrRequest, under("attributes.system.constraints", err))
 	}
-	b.q.constraint = c
+	if pass != nil {
+		b.q.constraint = string(spec.Constraints())
+	}
 	return &b.q, nil
 }
 
@@ -94,7 +96,7 @@ func (q *Request) Least() (nodes, cores int64, whole bool) {
 	if q.exclusive {
 		nodes = q.leastNodes()
 	}
-	return nodes, q.leastCores(), nodes > 0 && fixed && q.constraint == nil
+	return nodes, q.leastCores(), nodes > 0 && fixed && q.constraint == ""
 }
 
 // String returns the request in one line for people, such as "4 nodes of 2
@@ -126,7 +128,7 @@ func (q *Request) String() string {
 		parts = append(parts, strings.Join(needs, ", "))
 	}
 	text := strings.Join(parts, " of ")
-	if q.constraint != nil {
+	if q.constraint != "" {
 		text += ", constrained"
 	}
 	return text

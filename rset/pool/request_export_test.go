@@ -20,7 +20,7 @@ type Asked struct {
 
 // Asked returns the fields of the request.
 func (q *Request) Asked() Asked {
-	a := Asked{Nodes: q.nodes, Slots: q.slots, Span: q.nodesPerSlot, Exclusive: q.exclusive, Constrained: q.constraint != nil}
+	a := Asked{Nodes: q.nodes, Slots: q.slots, Span: q.nodesPerSlot, Exclusive: q.exclusive, Constrained: q.constraint != ""}
 	for _, p := range q.per {
 		if a.Per != "" {
 			a.Per += " "
@@ -83,15 +83,14 @@ func (f *Fake) Eligible(q *Request) *idset.Set {
 // Match reads constraints and returns the ranks that they match, all of them
 // for constraints that say nothing.
 func (f *Fake) Match(constraints []byte) (*idset.Set, error) {
-	c, err := parseConstraint(constraints)
+	pass, err := parseConstraint(constraints)
 	if err != nil {
 		return nil, categorize(ErrRequest, err)
 	}
-	ranks := f.Eligible(&Request{constraint: c})
-	if ranks == nil {
-		ranks = f.All.Clone()
+	if pass == nil {
+		return f.All.Clone(), nil
 	}
-	return ranks, nil
+	return f.Eligible(&Request{constraint: string(constraints)}), nil
 }
 
 // The limits of constraints.
