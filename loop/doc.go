@@ -8,26 +8,24 @@
 //		Effects: func(m *joblife.Manager, rd *joblife.Ready) { publish(rd.Journal) }, // 3
 //		Refused: func(in joblife.Input, err error) { log.Println(err) }, // 4
 //	})
-//	go l.Run(ctx) // 5
-//	err = l.Hear(func(x *exec.Executor) error { return x.Update(session, status) }) // 6
-//	answer, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: 16}) // 7
-//	err = l.View(ctx, func(m *joblife.Manager) { waits = m.Stats().Waits }) // 8
+//	go l.Run(ctx) // until the first error
+//	err = l.Hear(func(x *exec.Executor) error { return x.Update(session, status) }) // for nodes
+//	answer, err := l.Call(ctx, joblife.Submit{Spec: spec, Urgency: 16}) // for users
+//	err = l.View(ctx, func(m *joblife.Manager) { waits = m.Stats().Waits }) // for readers
 //
 // What counts:
 //
-//  1. The store works in a goroutine of its own. Inputs are dispatched meanwhile, and share
-//     the next commit. If it fails, the effects of that Ready never happen.
+//  1. The store works in a goroutine of its own. Inputs that come meanwhile share the next
+//     commit. If it fails, the effects of that Ready never happen.
 //  2. Left is what joblife.Restore returned. You write how a command gets to a node, and what
 //     a node says; the Loop does the rest.
 //  3. What the Loop calls has the Manager to itself, and inputs wait for it. It may Put, but a
 //     Call, Hear or View inside it is a deadlock. What takes long belongs in a goroutine, with a
 //     copy.
 //  4. If a scheduler or an executor elsewhere said what is refused, end its session.
-//  5. The [joblife.Manager] is the Loop's. Run ends with the first error.
-//  6. Hear is for nodes. It returns when they are heard, and does not wait for the store.
-//  7. Call is for users. It returns when what it says is durable.
-//  8. View is for readers, also of what functions of Hear keep. It returns when what they saw
-//     is durable.
+//
+// The [joblife.Manager] is the Loop's. Call and View return when what they say is durable; Hear
+// does not wait for the store. View is also for what functions of Hear keep.
 //
 // Without Scheduler or Executor, Effects passes a Ready to those elsewhere, and [Loop.Put] takes
 // what they say, in order. It never waits. [Loop.Do] is for requests about many jobs: a function
