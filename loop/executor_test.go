@@ -334,6 +334,7 @@ func TestFaultsOfAnExecutor(t *testing.T) {
 			require.ErrorIs(t, x.Update(exec.Session{}, shellOf(1, exec.TaskRunning)), exec.ErrSession)
 			return nil
 		})
+		synctest.Wait() // the tick had the only room
 		require.ErrorIs(t, s.l.Hear(func(x *exec.Executor) error { return x.Update(exec.Session{}, shellOf(1, exec.TaskRunning)) }), exec.ErrSession)
 
 		// When there is no room, a node hears so, and is not heard.
