@@ -307,6 +307,7 @@ func TestAJobThatCannotBeReadHoldsItsNodes(t *testing.T) {
 }
 
 func TestAStreamTakesAsLongAsItsJob(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	began := time.Now()
 	require.Contains(t, d.log(d.submit(1, "sleep 1.5")), `"status":0`)
@@ -338,6 +339,7 @@ func TestANodeWhoseEpilogFailedIsDrained(t *testing.T) {
 // An epilog that does not end in time leaves its node to people. A restart puts the node in
 // service if nothing of the epilog runs any more.
 func TestANodeIsDrainedWhileAnEpilogThatWasGivenUpRuns(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	d.kill()
 	d.args[len(d.args)-1] = fmt.Sprintf(`{"epilogs":[{"command":["sh","-c",%q],"per-rank":true,"timeout":"1s","kill-timeout":"0.1s"}]}`, // the shell has to come to its trap

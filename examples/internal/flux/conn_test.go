@@ -240,6 +240,7 @@ func TestWhatIsSkipped(t *testing.T) {
 
 // Send does not wait for a broker that does not read, and Close no longer than a second.
 func TestABrokerThatDoesNotRead(t *testing.T) {
+	t.Parallel() // it waits
 	stop := make(chan struct{})
 	uri := serve(t, func(conn net.Conn) {
 		_, _ = conn.Write([]byte{0})

@@ -299,6 +299,7 @@ func token(t *testing.T, dir string) string {
 }
 
 func TestWhatACommandLeavesIsEnded(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	n := open(t, dir)
 	n.start("setsid sh -c 'trap \"\" TERM; sleep 60' & sleep 60 & exit 3")
@@ -517,6 +518,7 @@ func TestABrokenDiskHidesNoEnd(t *testing.T) {
 
 // A process without the token in its environment is found when the shim adopts it.
 func TestWhatHidesItsTokenIsEnded(t *testing.T) {
+	t.Parallel() // it waits
 	n := open(t, t.TempDir())
 	n.start("(env -i setsid sh -c 'trap \"\" TERM; sleep 60; sleep 60' &) ; exit 3")
 	n.status(exec.TaskReleased, 3<<8)
