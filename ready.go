@@ -35,7 +35,7 @@ type Ready struct {
 	// later ones is for the scheduler that asked, and for none before it.
 	Hello *alloc.Announcement
 	// Sched has messages for the scheduler (RFC 27): ReadyResponse, Request, Cancel,
-	// Prioritize, Free, Expiration.
+	// Prioritize, Free, which says which ranks of a job are free, Expiration.
 	Sched []alloc.Message
 	// Exec has messages for the executor (RFC 32): Start, Expiration.
 	Exec []exec.Message

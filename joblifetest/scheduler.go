@@ -75,8 +75,8 @@ func (s *session) Hello(a alloc.Announcement) error {
 
 func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Change: c}) }
 
-// RunScheduler plays a random workload on random nodes with a scheduler from newScheduler,
-// and injects the faults that the package documentation lists. It also takes nodes down,
+// RunScheduler plays a random workload of some minutes, hours or days on random nodes with a
+// scheduler from newScheduler, and injects the faults that the package documentation lists. It also takes nodes down,
 // drains them and brings them back, limits how many requests are open, cancels jobs,
 // changes priorities and expirations, and frees allocations in parts. To pass, a scheduler
 //
@@ -105,8 +105,9 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 	if err == nil {
 		nodes, err = nodes.WithProperties(map[string]*idset.Set{"fast": idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3))})
 	}
+	unit := time.Duration(rapid.SampledFrom([]int{1, 60, 3600}).Draw(t, "seconds of a second"))
 	for i := range jobs {
-		err = errors.Join(err, constrain(t, &jobs[i].Submit))
+		err = errors.Join(err, constrain(t, &jobs[i].Submit), jobs[i].scale(unit))
 	}
 	if err != nil {
 		return err
@@ -134,6 +135,19 @@ func constrain(t *rapid.T, in *joblife.Submit) error {
 	}
 	if err == nil {
 		in.Jobspec, err = spec.MarshalJSON()
+	}
+	return err
+}
+
+// scale has all that a job does take a number of times longer.
+func (a *Arrival) scale(by time.Duration) error {
+	a.After, a.Runs, a.Cancel = a.After*by, a.Runs*by, a.Cancel*by
+	spec, err := jobspec.Parse(a.Submit.Jobspec)
+	if err == nil && by > 1 {
+		spec, err = spec.Update("attributes.system.duration", json.RawMessage(fmt.Sprint((spec.Duration() * by).Seconds())))
+	}
+	if err == nil {
+		a.Submit.Jobspec, err = spec.MarshalJSON()
 	}
 	return err
 }

@@ -147,8 +147,9 @@ func (j *Job) onHold() bool {
 
 // Entered returns when the job first entered s, a single state: at submit for
 // NEW, at validate for DEPEND (at submit in a log without a version), at the
-// first depend for PRIORITY, and so on. A listing shows these times. It returns
-// false for a state that was not entered, and for a mask.
+// first depend for PRIORITY, and so on. RUN begins at alloc: prologs may run before
+// the event start. A listing shows these times. It returns false for a state that
+// was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	if !s.single() {
 		return 0, false

@@ -25,8 +25,9 @@ type Config struct {
 	// caller has to limit it, and at the end to Step no more. After a panic or another error
 	// Run returns without done.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
-	// Effects does what a Ready wants done, from Hello to Drain, but for the Scheduler's and
-	// the Executor's part, and passes on Journal, Answers, Results and Faults. Its records are durable, and the
+	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal, Answers,
+	// Results and Faults. The Scheduler's and the Executor's part is done: it may look, such as for
+	// an alloc.Free in Sched, which says that ranks are free. Its records are durable, and the
 	// Store has removed the jobs in Unlink. It is called once for each Ready, in order, and
 	// after functions of [Loop.Do]. The Ready is valid until it returns. The answers to Calls are not in it. A
 	// Ready that the Store had when a hello came has messages of the session before: for the
