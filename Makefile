@@ -18,8 +18,8 @@ STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 # All of them. To leave one out, write all,-ST1000 and the reason here.
 STATICCHECKS := all
 
-# Seconds shared by all fuzz targets, each of which gets 3 at least.
-FUZZTIME ?= 180
+# Seconds shared by all fuzz targets, each of which gets 4 at least.
+FUZZTIME ?= 120
 
 # How long `soak` runs each test, as a Go duration.
 SOAK ?= 1h
@@ -93,10 +93,10 @@ deep:
 	@reading=$$(.ci/reading JOBLIFE_DEEP); read -r tests packages <<<"$$reading"; \
 	JOBLIFE_DEEP=1 go test -run "$$tests" -count=1 -timeout 20m $$packages
 
-# A minute of random histories, with fresh seeds.
+# Forty seconds of random histories, with fresh seeds.
 .PHONY: attack
 attack:
-	@$(MAKE) --no-print-directory soak SOAK=60s
+	@$(MAKE) --no-print-directory soak SOAK=40s
 
 # Deliberate faults, each of which the harness has to find.
 .PHONY: mutations

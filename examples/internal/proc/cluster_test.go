@@ -246,22 +246,3 @@ func TestWhoServesHearsOfTheEnd(t *testing.T) {
 		t.Error("it goes on")
 	}
 }
-
-func TestTheREADMEShowsTheLoop(t *testing.T) {
-	readme, err := os.ReadFile("../../../README.md")
-	require.NoError(t, err)
-	_, text, ok := strings.Cut(string(readme), "\nManage jobs")
-	require.True(t, ok)
-	_, text, _ = strings.Cut(text, "```go\n")
-	text, _, ok = strings.Cut(text, "```\n")
-	require.True(t, ok)
-	source, err := os.ReadFile("program.go")
-	require.NoError(t, err)
-	trim := func(text string) (lines []string) {
-		for line := range strings.Lines(text) {
-			lines = append(lines, strings.TrimSpace(line))
-		}
-		return lines
-	}
-	require.Contains(t, strings.Join(trim(string(source)), "\n"), strings.Join(trim(text), "\n"))
-}
