@@ -65,6 +65,9 @@ const startWait = 30 * time.Second
 
 // attach serves a running Flux until ctx is done, the broker ends, or the module is removed.
 func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) error {
+	if o.store == "memory" {
+		o.store = "lines"
+	}
 	if os.Getenv(workerVariable) != "" {
 		return o.work(ctx, os.Getenv(flux.ModuleURI))
 	}

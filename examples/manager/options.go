@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -84,17 +83,7 @@ func (o *options) program() *lines.Program {
 			return p, nil
 		},
 	}
-	f.BoolFunc("flux", "attach to a running Flux: its job manager is this program, and -store lines its KVS.\n-flux=`URI` names the instance (default: that of the environment)", func(s string) error {
-		if o.store == "memory" {
-			o.store = "lines"
-		}
-		uri := ""
-		if s != "true" {
-			uri = s
-		}
-		program.Attach = func(ctx context.Context, stderr io.Writer) error { return o.attach(ctx, uri, stderr) }
-		return nil
-	})
+	program.Attaches("attach to a running Flux: its job manager is this program, and -store lines its KVS", o.attach)
 	return program
 }
 

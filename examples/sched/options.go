@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"flag"
@@ -94,14 +93,7 @@ func (o *options) program() *lines.Program {
 			return s, s.hello()
 		},
 	}
-	f.BoolFunc("flux", "attach to a running Flux as its scheduler.\n-flux=`URI` names the instance (default: that of the environment)", func(s string) error {
-		uri := ""
-		if s != "true" {
-			uri = s
-		}
-		program.Attach = func(ctx context.Context, stderr io.Writer) error { return o.attach(ctx, uri, stderr) }
-		return nil
-	})
+	program.Attaches("attach to a running Flux as its scheduler", o.attach)
 	return program
 }
 

@@ -52,8 +52,19 @@ type Program struct {
 	// Accept serves those who connect until ctx is done, and closes the listener. It calls
 	// ready when they are welcome.
 	Accept func(ctx context.Context, l net.Listener, ready func(), stderr io.Writer) error
-	// Attach serves something else, if a flag said so. Nil: it does not.
+	// Attach serves a running Flux, with -flux. Nil: it does not.
 	Attach func(ctx context.Context, stderr io.Writer) error
+}
+
+// Attaches defines -flux, which sets Attach.
+func (p *Program) Attaches(about string, attach func(ctx context.Context, uri string, stderr io.Writer) error) {
+	p.Flags.BoolFunc("flux", about+".\n-flux=`URI` names the instance (default: that of the environment)", func(uri string) error {
+		if uri == "true" {
+			uri = ""
+		}
+		p.Attach = func(ctx context.Context, stderr io.Writer) error { return attach(ctx, uri, stderr) }
+		return nil
+	})
 }
 
 // Main is the main function of a program. create makes one; each has its own options.
