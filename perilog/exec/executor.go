@@ -303,8 +303,10 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 }
 
 // Hello begins a session of a node, which ends its earlier one. The tasks are all of which
-// it has a record, at most 65536, in any order. What the node lacks starts if the node never
-// had it, and is lost otherwise. A running task that nothing asked for is killed.
+// it has a record, at most 65536, in any order. A task that the node lacks is lost if the node
+// had it, or if the log of its job has the event start; an action from before a restart is in
+// Todo.Missing; else it starts. So records must outlive the manager: a node without them runs
+// again what began just before a crash. A running task that nothing asked for is killed.
 func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
 		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
