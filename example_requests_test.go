@@ -185,7 +185,7 @@ func ExampleShutdown() {
 	fmt.Println(m.Stopped(), at.Unix())
 	// Output:
 	// false
-	// perilog: the deadline of the shutdown has passed: only a restart goes on
+	// perilog: a shutdown has begun: only a restart goes on
 	// true 1700000060
 }
 

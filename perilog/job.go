@@ -28,8 +28,9 @@ var (
 	// the action or the ranks.
 	ErrAction = errors.New("perilog: cannot resolve action")
 
-	// ErrStopped is returned after the deadline of a shutdown.
-	ErrStopped = errors.New("perilog: the deadline of the shutdown has passed: only a restart goes on")
+	// ErrStopped is returned after the deadline of a shutdown. What would start something gets
+	// it from the shutdown on.
+	ErrStopped = errors.New("perilog: a shutdown has begun: only a restart goes on")
 )
 
 // Categories of errors: an event that the Job posts itself; an R that is empty, too large,

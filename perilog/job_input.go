@@ -361,14 +361,16 @@ func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *id
 // Housekeeping can also run again where it failed, while the ranks are held or being
 // drained. A job whose prolog was lost starts only after a Rerun or a report that it
 // succeeded. On dropped ranks, Rerun ends the action. It refuses the prolog of a job that
-// is ending, and an action that is not configured any more. The error wraps ErrAction, and
-// then nothing has changed.
+// is ending, and an action that is not configured any more. The error wraps ErrAction, or is
+// ErrStopped in a shutdown; then nothing has changed.
 func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)
 	switch {
 	case err != nil:
 		return err
+	case j.stopping:
+		return ErrStopped
 	case !j.mayLaunch(key.Kind):
 		return j.actionError(key, "cannot be run again while the job is in "+j.holds.job.State().String()+" and waits for "+j.holds.job.Waiting())
 	case a.config == nil:
