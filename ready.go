@@ -50,6 +50,10 @@ type Ready struct {
 	Signal []Signal
 	Drain  []Drain
 
+	// Over names jobs of which nothing goes on any more, housekeeping neither. An executor lets
+	// nodes forget their tasks.
+	Over []jobid.ID
+
 	// Unlink names jobs to remove from the store: see [purge.Store]. Step takes the
 	// outcome as [Unlinked]. No other jobs are named until then.
 	Unlink []jobid.ID
@@ -69,7 +73,7 @@ type Ready struct {
 
 func (r *Ready) isEmpty() bool {
 	return len(r.Append)+len(r.Sched)+len(r.Exec)+len(r.Raised)+len(r.Launch)+len(r.Signal)+len(r.Drain)+
-		len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Results)+len(r.Faults) == 0 && r.Hello == nil
+		len(r.Over)+len(r.Unlink)+len(r.Journal)+len(r.Answers)+len(r.Results)+len(r.Faults) == 0 && r.Hello == nil
 }
 
 // An outbox collects what is to be stored and done.
@@ -123,7 +127,7 @@ func (b *batch) reset() {
 		}
 	}
 	b.Hello = nil
-	b.Append, b.Unlink, b.Journal = b.Append[:0], b.Unlink[:0], b.Journal[:0]
+	b.Append, b.Over, b.Unlink, b.Journal = b.Append[:0], b.Over[:0], b.Unlink[:0], b.Journal[:0]
 	b.Sched, b.Exec, b.Raised = clearTo(b.Sched), clearTo(b.Exec), clearTo(b.Raised)
 	b.Launch, b.Signal, b.Drain = clearTo(b.Launch), clearTo(b.Signal), clearTo(b.Drain)
 	b.Answers, b.Results, b.Faults = clearTo(b.Answers), clearTo(b.Results), clearTo(b.Faults)

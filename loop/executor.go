@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -8,6 +9,8 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 )
 
@@ -89,24 +92,9 @@ func (l *Loop) order(rd *joblife.Ready) {
 			x.Forget(e.Job, false)
 		}
 	}
-	for _, r := range rd.Append {
-		if endsHousekeeping(r) {
-			x.Forget(r.Job, true)
-		}
+	for _, id := range rd.Over {
+		x.Forget(id, true)
 	}
-}
-
-// endsHousekeeping reports whether a record says that the last node of a job went back.
-func endsHousekeeping(r joblife.Record) bool {
-	if r.Kind != joblife.RecordHousekeeping {
-		return false
-	}
-	var ev jobstate.Event
-	if e, err := eventlog.Parse(r.Data); err != nil || ev.Decode(e) != nil {
-		return false
-	}
-	c, ok := ev.Context().(*jobstate.ReleaseContext)
-	return ok && c.Final
 }
 
 // fault adds an error to Faults. The Manager's list stays as it is.
@@ -130,6 +118,13 @@ func (l *Loop) execute() (busy bool) {
 			now = max(now, at) // which may be rounded down
 		}
 	}
+	for _, id := range x.Expiring(now) {
+		if v, ok := l.m.Job(id); ok {
+			if at, ok := v.Job().Expiration(); ok && (at == 0 || at > now) { // it is not durable yet
+				_ = x.Handle(exec.Expiration{ID: id, Expiration: at}) // which takes any
+			}
+		}
+	}
 	todo := x.Take(now)
 	if busy = len(todo.Commands) > 0; busy {
 		l.cfg.Commands(todo.Commands)
@@ -151,18 +146,46 @@ func (l *Loop) execute() (busy bool) {
 	if len(reports) > 0 {
 		said = append(said, joblife.Reports{List: reports}) // those that end together are one event
 	}
-	for _, r := range todo.Missing {
-		said = append(said, joblife.Rerun{Action: joblife.Action{Job: r.Job, Key: r.Action, Ranks: idset.Of(r.Rank)}})
-	}
 	for _, in := range said {
-		err := l.Step(in)
-		if l.broken != nil || err == nil {
+		if err := l.Step(in); err != nil && l.broken == nil {
+			l.cfg.Refused(in, err)
+		}
+	}
+	l.rerun(todo.Missing)
+	return busy || len(said)+len(todo.Missing) > 0
+}
+
+// rerun launches again what nodes do not have, with one input for each action if it can.
+func (l *Loop) rerun(missing []exec.Report) {
+	type key struct {
+		job    jobid.ID
+		action jobstate.ActionKey
+	}
+	var order []key
+	ranks := make(map[key]*idset.Set)
+	for _, r := range missing {
+		k := key{r.Job, r.Action}
+		if ranks[k] == nil {
+			ranks[k], order = new(idset.Set), append(order, k)
+		}
+		ranks[k].Insert(r.Rank)
+	}
+	for _, k := range order {
+		a := joblife.Action{Job: k.job, Key: k.action, Ranks: ranks[k]}
+		if a.Ranks.Len() > 1 && l.Step(joblife.Rerun{Action: a}) == nil {
 			continue
 		}
-		l.cfg.Refused(in, err)
-		if in, ok := in.(joblife.Rerun); ok && !l.shut { // of a prolog of a job that is ending
-			_ = l.Step(joblife.ForceFinish{Action: in.Action, Status: 1, Operator: "executor"}) // or it is over
+		for rank := range ranks[k].All() { // some may be over meanwhile
+			a.Ranks = idset.Of(rank)
+			in := joblife.Rerun{Action: a}
+			err := l.Step(in)
+			if l.broken != nil || err == nil {
+				continue
+			}
+			l.cfg.Refused(in, err)
+			if !errors.Is(err, perilog.ErrStopped) { // of a prolog of a job that is ending
+				_ = l.Step(joblife.ForceFinish{Action: a, Status: 1, Operator: "executor"}) // or it is over
+			}
 		}
 	}
-	return busy || len(said) > 0
 }

@@ -42,7 +42,8 @@ type Config struct {
 	// Effects sends Hello and Sched, and drains.
 	Scheduler Scheduler
 	// Executor runs the jobs and actions on nodes, which speak in functions of [Loop.Hear]; the
-	// zero Executor will do. The Loop's goroutine owns it. New has it expect what Recovered says,
+	// zero Executor will do. The Loop's goroutine owns it, and no other Loop may have it: what it
+	// says at the end is lost. New has it expect what Recovered says,
 	// and puts the hello: no other ExecHello or ExecLost is taken. It gets Exec, Raised, Launch and Signal of a Ready before Effects, and
 	// its errors join Faults. What follows comes after Effects, after functions of Do and Hear,
 	// and when it is due. An action that a restart has lost, and no node has, runs again; if it
@@ -112,7 +113,6 @@ type Loop struct {
 	now      time.Time
 	inline   bool // the store works in this goroutine
 	stopping bool // the context has ended
-	shut     bool // by a Shutdown: nothing starts any more
 	batch    []request
 	rd       joblife.Ready
 	writing  bool

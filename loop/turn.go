@@ -174,8 +174,6 @@ func (l *Loop) step(in joblife.Input) error {
 	switch in.(type) {
 	case joblife.SchedHello, joblife.SchedLost:
 		l.void = true // what the store has is void
-	case joblife.Shutdown:
-		l.shut = true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

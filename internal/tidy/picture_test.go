@@ -29,7 +29,7 @@ var partners = []struct {
 	{"store", "your log, or database", "records, at a restart; Unlinked", []string{"Append", "Unlink"}, "durable before all below"},
 	{"users", "your service", "Submit, Raise, Wait, Purge", []string{"Answers, Journal", "Results, Faults"}, ""},
 	{"scheduler", "rset/sched, or yours", "SchedHello, -Ready, -Response", []string{"Hello, Sched"}, ""},
-	{"executor", "perilog/exec, or yours", "ExecHello, ExecResponse", []string{"Exec, Raised"}, ""},
+	{"executor", "perilog/exec, or yours", "ExecHello, ExecResponse", []string{"Exec, Raised, Over"}, ""},
 	{"nodes", "run prologs, epilogs", "Report, Drained, Offline", []string{"Launch, Signal, Drain"}, ""},
 	{"clock", "yours, or virtual", "Tick", []string{deadline}, ""},
 }

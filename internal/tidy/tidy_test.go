@@ -23,7 +23,7 @@ const module = "github.com/joblife/joblife"
 // of thirdParty. Tests may import every package, testify and rapid.
 var layout = map[string]string{
 	".":                    "btree " + belowRoot,
-	"loop":                 ". perilog/exec rset/alloc idset jobstate jobstate/jobid eventlog",
+	"loop":                 ". perilog perilog/exec rset/alloc idset jobstate jobstate/jobid eventlog",
 	"joblifetest":          ". " + belowRoot + " eventlog/logfile rset/pool rset/sched jobstate/archive purge/dirstore rapid",
 	"perilog":              belowPerilog,
 	"perilog/exec":         "perilog rset jobstate jobstate/jobid idset eventlog btree",

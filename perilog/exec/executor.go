@@ -89,6 +89,7 @@ type Executor struct {
 	sessions map[uint32]uint64 // the number of the latest, by rank
 	session  uint64            // the number of the latest of all
 	kept     map[jobid.ID]bool
+	held     map[jobid.ID]bool   // jobs whose housekeeping failed before a restart, on nodes that they hold
 	timers   *btree.BTreeG[*job] // of jobs that have a timer
 	changed  []*job
 	out      Effects
@@ -210,11 +211,20 @@ func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 // Recover makes the Executor expect an action that was lost in a restart of the manager:
 // pass each of [joblife.Recovered].Unresolved, which may have other reasons. If a node has
 // the action, Effects has a report; if the node does not, it is in Effects.Missing. Without an
-// Executor, and if an action runs only once by its name, Rerun it at once instead.
+// Executor, and if an action runs only once by its name, Rerun it at once instead. Where
+// housekeeping failed and still runs, it ends before a later attempt begins.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
-	if u.Reason != perilog.ReasonLost {
+	switch u.Reason {
+	case perilog.ReasonHeld:
+		if x.held == nil {
+			x.held = make(map[jobid.ID]bool)
+		}
+		x.held[id] = true
+		return nil
+	case perilog.ReasonLost:
+	default:
 		return nil
 	}
 	return x.place(&group{Task: Task{Job: id, Action: u.Action, Attempt: u.Attempt}}, u.Ranks, stateAsked)
@@ -228,11 +238,14 @@ func (x *Executor) place(g *group, ranks *idset.Set, first state) error {
 	}
 	same := x.attempts(g.Task)
 	for _, other := range same {
-		if other.Attempt >= g.Attempt && idset.Difference(&other.ranks, &other.replaced).Intersects(ranks) {
+		if !other.stray && other.Attempt >= g.Attempt && other.ranks.Intersects(ranks) && idset.Difference(&other.ranks, &other.replaced).Intersects(ranks) {
 			return nil
 		}
 	}
 	for _, earlier := range same {
+		if !earlier.ranks.Intersects(ranks) {
+			continue // there may be a group for each rank
+		}
 		old := idset.Intersect(&earlier.ranks, ranks)
 		old.SubtractWith(&earlier.replaced)
 		x.forget(earlier, idset.Intersect(old, &earlier.sets[stateOver]))
@@ -289,11 +302,12 @@ func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 
 // Forget lets nodes delete the records of a job's tasks, now or when they have ended. Before
 // it, a crash of the manager would lose what the records say. Call it when the event clean
-// is durable, and with housekeeping when the final release in its log is: a final [alloc.Free]
-// is sent only in a session of a scheduler.
-//
-// [alloc.Free]: https://pkg.go.dev/github.com/joblife/joblife/rset/alloc#Free
+// is durable, and with housekeeping when the final release in its log is: for what Ready.Over
+// names. What runs then, since its node was out of reach, is stopped.
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
+	if housekeeping {
+		delete(x.held, id)
+	}
 	if j := x.jobs[id]; j != nil {
 		for _, g := range j.groups {
 			g.forgettable = g.forgettable || housekeeping || g.Action.Kind != jobstate.ActionHousekeeping
@@ -305,7 +319,7 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 // Hello begins a session of a node, which ends its earlier one. The tasks are all of which
 // it has a record, at most 65536, in any order. A task that the node lacks is lost if the node
 // had it, or if the log of its job has the event start; an action from before a restart is in
-// Todo.Missing; else it starts. So records must outlive the manager: a node without them runs
+// Effects.Missing; else it starts. So records must outlive the manager: a node without them runs
 // again what began just before a crash. A running task that nothing asked for is killed.
 func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
@@ -394,6 +408,23 @@ func (x *Executor) Fail(rank uint32, note string) {
 			x.lost(g, rank, note)
 		}
 	}
+}
+
+// Expiring returns the jobs whose resources have expired at a time, so that Take stops them. If
+// the manager has extended one and its [Expiration] is still on its way, pass it on first.
+func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
+	if x.next() != nil {
+		x.timers.Ascend(func(j *job) bool {
+			if j.due > now {
+				return false
+			}
+			if !j.stopping {
+				list = append(list, j.id)
+			}
+			return true
+		})
+	}
+	return list
 }
 
 // Take returns what follows from the inputs and the time since the last Take: jobs expire,

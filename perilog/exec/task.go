@@ -116,6 +116,7 @@ type group struct {
 	launch      *perilog.Launch   // of an action, unless it was recovered
 	ran         bool              // perhaps, on some rank
 	found       bool              // a node has named it
+	stray       bool              // it failed in an earlier life of the manager, and still runs
 	status      int32             // the greatest wait status
 	forgettable bool              // when it has ended
 	replaced    idset.Set         // where a later attempt starts when this one has ended: no reports
@@ -224,6 +225,16 @@ func (x *Executor) attempts(t Task) (list []*group) {
 		}
 	}
 	return list
+}
+
+// attemptOn returns a group of an action on a rank, or nil.
+func (x *Executor) attemptOn(rank uint32, t Task) *group {
+	for _, g := range x.onRank[rank] {
+		if g.Job == t.Job && g.Action == t.Action {
+			return g
+		}
+	}
+	return nil
 }
 
 // on returns the group of a task on a rank, or nil.
@@ -344,7 +355,7 @@ func (x *Executor) begin(g *group) {
 func (x *Executor) blocked(g *group) *idset.Set {
 	ranks := new(idset.Set)
 	for _, other := range x.attempts(g.Task) {
-		if other != g {
+		if other != g && !other.replaced.IsEmpty() {
 			ranks.UnionWith(idset.Intersect(&other.ranks, &other.replaced))
 		}
 	}
@@ -358,6 +369,8 @@ func (x *Executor) lacks(g *group, rank uint32) {
 	case s == stateOver, s == stateSent, s == stateAbsent: // by this hello
 	case s == stateExited, g.replaced.Contains(rank):
 		x.move(g, rank, stateOver)
+	case g.stray:
+		x.remove(g, idset.Of(rank))
 	case s == stateRunning, s == stateAsked && g.isShell() && x.jobs[g.Job].started:
 		x.lost(g, rank, "the node does not have it")
 	case x.blocked(g).Contains(rank):
@@ -415,9 +428,9 @@ func (x *Executor) named(g *group, r perilog.Report) Report {
 	return Report{Job: g.Job, Report: r}
 }
 
-// report reports on an action that no other attempt replaces.
+// report reports on an action that the manager waits for, and no other attempt replaces.
 func (x *Executor) report(g *group, r perilog.Report) {
-	if !g.isShell() && !g.replaced.Contains(r.Rank) {
+	if !g.isShell() && !g.stray && !g.replaced.Contains(r.Rank) {
 		x.out.Reports = append(x.out.Reports, x.named(g, r))
 	}
 }
@@ -451,7 +464,9 @@ func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 	case ended && said != TaskExited:
 		x.move(g, rank, stateOver)
 	case said == TaskRunning:
-		g.ran = true
+		if g.ran = true; g.forgettable {
+			g.signaled.Insert(rank) // its job ended without it
+		}
 		x.move(g, rank, stateRunning)
 		if was == stateAsked {
 			x.report(g, perilog.Report{Rank: rank, Kind: perilog.ReportStarted})
@@ -489,6 +504,10 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 		x.add(g, idset.Of(rank), stateRunning)
 		g.replaced.Insert(rank)
 		x.signal(g, &g.ranks, sigkill)
+	case x.held[st.Task.Job] && st.Task.Action == perilog.Housekeeping() && x.attemptOn(rank, st.Task) == nil:
+		g := &group{Task: st.Task, stray: true}
+		x.add(g, idset.Of(rank), stateRunning)
+		x.signal(g, &g.ranks, sigterm)
 	default: // an action that was given up, on a node that is drained
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigterm}, idset.Of(rank))
 	}
