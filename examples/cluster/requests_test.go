@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func TestEachRequestHasItsAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for verb, r := range map[string]wire.Request{
-		"submit": {Jobspec: []byte(`{}`)}, "cancel": {ID: 7}, "urgency": {ID: 7, Urgency: new(int)}, "wait": {ID: 7}, "job": {ID: 7}, "drain": {},
+		"submit": {Jobspec: []byte(`{}`)}, "cancel": {ID: 7}, "urgency": {ID: 7, Urgency: new(int)}, "wait": {ID: 7}, "job": {ID: 7}, "drain": {}, "frobnicate": {},
 	} {
 		_, err := w.Ask(ctx, verb, r)
 		require.ErrorIs(t, err, client.ErrRefused, verb)
@@ -55,4 +56,34 @@ func TestEachRequestHasItsAnswer(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Wait(ctx, id)
 	require.NoError(t, err)
+	list, err := w.Ask(ctx, "jobs", wire.Request{All: true, Limit: math.MaxInt})
+	require.NoError(t, err, "no limit is too large")
+	require.Len(t, list.Jobs, 1)
+}
+
+// A guest that lists its jobs over and over is served the less the more they are.
+func TestAListOfJobsCountsAsManyRequests(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	guest, err := client.Open(w.url, "main", 7)
+	require.NoError(t, err)
+	defer guest.Close()
+	_, err = guest.Ask(ctx, "jobs", wire.Request{})
+	require.NoError(t, err)
+	conn, err := nats.Connect(w.url)
+	require.NoError(t, err)
+	defer conn.Close()
+	answers, err := conn.SubscribeSync(wire.Inbox(7) + ".x")
+	require.NoError(t, err)
+	for range 400 {
+		require.NoError(t, conn.PublishRequest("jl.main.req.7.jobs", wire.Inbox(7)+".x", []byte(`{"protocol":1}`)))
+	}
+	time.Sleep(500 * time.Millisecond)
+	n, _, err := answers.Pending()
+	require.NoError(t, err)
+	require.Positive(t, n)
+	require.Less(t, n, 60, "of 400")
 }

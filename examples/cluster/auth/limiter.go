@@ -47,6 +47,16 @@ func (l *Limiter) Allow(uid uint32, now time.Time) bool {
 	return b.AllowN(now, 1)
 }
 
+// Charge counts n requests more of uid, which Allow has allowed: what it asked for was that much
+// work. Until that is made up for, Allow refuses.
+func (l *Limiter) Charge(uid uint32, now time.Time, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for b := l.buckets[uid]; b != nil && n > 0; n -= l.burst {
+		b.ReserveN(now, min(n, l.burst))
+	}
+}
+
 // sweep forgets those whose bucket is full, and reports if there is room.
 func (l *Limiter) sweep(now time.Time) bool {
 	fill := time.Duration(float64(l.burst) / float64(l.perSecond) * float64(time.Second))

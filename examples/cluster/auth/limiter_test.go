@@ -101,6 +101,18 @@ func TestAFloodLeavesOthersServed(t *testing.T) {
 	}
 }
 
+// What a user is charged for has to be made up for.
+func TestALimiterCharges(t *testing.T) {
+	l, err := NewLimiter(10, 5, 100)
+	require.NoError(t, err)
+	l.Charge(1, epoch, 1000) // nobody is known
+	require.True(t, l.Allow(1, epoch))
+	l.Charge(1, epoch, 24) // of which four were there
+	require.False(t, l.Allow(1, epoch.Add(2*time.Second)))
+	require.True(t, l.Allow(1, epoch.Add(2200*time.Millisecond)))
+	require.True(t, l.Allow(2, epoch))
+}
+
 func BenchmarkLimiter(b *testing.B) {
 	l, err := NewLimiter(10, 5, 1000)
 	require.NoError(b, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
@@ -44,6 +45,7 @@ type manager struct {
 	events map[uint32][]byte // to be published, by user
 
 	requests requests
+	limit    *auth.Limiter
 
 	draining sync.Mutex // held to change drain, also while the store of it is away
 
@@ -171,10 +173,11 @@ func (a *manager) hear(x *exec.Executor, rank uint32, u *wire.Up) {
 		return
 	}
 	l.node = u.Node
-	if l.First(u) {
+	first := l.First(u)
+	said, err := l.Up(a.epoch, u)
+	if first && (said == wire.SaidPart || said == wire.SaidHello) { // and not a late word of the session before
 		l.tasks = nil
 	}
-	said, err := l.Up(a.epoch, u)
 	switch said {
 	case wire.SaidPart:
 		l.tasks = append(l.tasks, u.Tasks...)

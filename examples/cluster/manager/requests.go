@@ -27,6 +27,12 @@ import (
 // requestsPerSecond is how many requests of a user are served, but for the owner.
 const requestsPerSecond = 200
 
+// A list of jobs counts as so many requests, and as one more for each few jobs in it.
+const (
+	perList   = 20
+	jobsInOne = 25
+)
+
 // waitTime is how long a request waits for a job.
 const waitTime = 3 * time.Second
 
@@ -37,8 +43,7 @@ var errDenied = errors.New("only the owner of the instance may do that")
 
 // listen serves nodes and users, and returns a function that ends that.
 func (a *manager) listen(ctx context.Context) (stop func(), err error) {
-	limit, err := auth.NewLimiter(requestsPerSecond, 2*requestsPerSecond, 1<<16)
-	if err != nil {
+	if a.limit, err = auth.NewLimiter(requestsPerSecond, 2*requestsPerSecond, 1<<16); err != nil {
 		return nil, err
 	}
 	var subs []*nats.Subscription
@@ -51,8 +56,11 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 		a.Engine.Subject("up", "*"): a.up,
 		a.Engine.Subject("req", "*", "*"): func(m *nats.Msg) {
 			uid, ok := a.Engine.User(m.Subject, m.Reply)
-			if !ok || uid != a.Manager.Owner && !limit.Allow(uid, time.Now()) {
+			if !ok || uid != a.Manager.Owner && !a.limit.Allow(uid, time.Now()) {
 				return // an answer would go to somebody else, or the user sends more than its limit
+			}
+			if strings.HasSuffix(m.Subject, ".jobs") {
+				a.limit.Charge(uid, time.Now(), perList-1)
 			}
 			a.request(ctx, m, uid)
 		},
@@ -79,9 +87,6 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	owner, known := wire.Verbs[verb]
-	if !known {
-		return
-	}
 	by := joblife.Cred{UserID: uid, Guest: uid != a.Manager.Owner}
 	tag, ok := a.requests.add(request{m, verb, time.Now().Add(waitTime)})
 	if !ok {
@@ -94,6 +99,8 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	case err != nil:
 	case r.Protocol != wire.Protocol:
 		err = fmt.Errorf("protocol %d: this manager has %d", r.Protocol, wire.Protocol)
+	case !known:
+		err = fmt.Errorf("this manager has no request %.20q", verb)
 	case owner && by.Guest:
 		err = errDenied
 	default:
@@ -243,6 +250,7 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		return answer, nil
 	default:
 		viewErr := a.View(ctx, func(m *joblife.Manager) { err = a.read(m, by, verb, r, &answer) })
+		a.limit.Charge(by.UserID, time.Now(), len(answer.Jobs)/jobsInOne)
 		if answer.Status != nil {
 			answer.Status.Standbys = a.standbys(ctx)
 		}
@@ -301,7 +309,7 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 		}
 		answer.Jobs = []wire.JobInfo{info}
 	case "jobs":
-		limit := cmp.Or(max(r.Limit, 0), 100)
+		limit := min(cmp.Or(max(r.Limit, 0), 100), maxJobs)
 		mask := jobstate.StateNew | jobstate.StateActive
 		if r.All {
 			mask |= jobstate.StateInactive
