@@ -377,3 +377,33 @@ func TestAFloodHasALimit(t *testing.T) {
 		require.Contains(t, text, "protocol 2: this manager has 1")
 	}
 }
+
+// A late word of the session before may come between two parts of a hello: over another server, or
+// of a second node of the rank.
+func TestALateWordBetweenTwoPartsOfAHello(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	n := newPeer[wire.Do](w, "up.0", "do.0")
+	epoch := newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch
+	greet(n, wire.Up{Epoch: epoch, Session: "a"})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	id := w.submit(ctx, "", 1, "sleep 1000")
+	start := n.hears(func(d wire.Do) bool { return d.Session == "a" && len(d.Orders) > 0 })
+	runs := []exec.TaskStatus{{Task: start.Orders[0].Task, State: exec.TaskRunning}}
+	n.say(wire.Up{Epoch: epoch, Session: "a", Seq: 1, Got: 1, Tasks: runs})
+	_, err := w.Started(ctx, id)
+	require.NoError(t, err)
+
+	n.say(wire.Up{Epoch: epoch, Session: "a", Seq: 9, Got: 1}) // it is asked for another session
+	part := wire.Up{Epoch: epoch, Session: "b", Hello: true, Answer: n.hears(func(d wire.Do) bool { return d.Hello }).Ask, Parts: 2, Tasks: runs}
+	n.say(part)
+	n.say(wire.Up{Epoch: epoch, Session: "a", Seq: 1, Got: 1})
+	part.Tasks = []exec.TaskStatus{{Task: exec.Task{Job: 7}, State: exec.TaskReleased}}
+	n.say(part)
+	n.hears(func(d wire.Do) bool { return d.Session == "b" && len(d.Orders) > 0 }) // to forget job 7
+	job, err := w.Job(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "RUN", job.State, "its node never said that it ended")
+}
