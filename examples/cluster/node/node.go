@@ -115,9 +115,8 @@ func Run(ctx context.Context, cfg Config) error {
 		defer close(obeyed)
 		n.obey(ctx)
 	}()
-	tick, old := time.NewTicker(wire.BeatEvery), time.NewTicker(time.Hour)
+	tick := time.NewTicker(wire.BeatEvery)
 	defer tick.Stop()
-	defer old.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -125,8 +124,6 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		case <-n.news:
 			n.say()
-		case <-old.C:
-			n.clean()
 		case <-tick.C:
 			n.mu.Lock()
 			if n.Open() {
@@ -280,10 +277,14 @@ const maxOrders = 1 << 16
 
 // obey does what was ordered, one after the other: a start waits for the disk.
 func (n *node) obey(ctx context.Context) {
+	old := time.NewTicker(time.Hour)
+	defer old.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-old.C: // here, where no job is about to start
+			n.clean()
 		case <-n.wake:
 		}
 		for {
