@@ -228,14 +228,17 @@ func (n *node) said(task exec.Task) {
 func (n *node) say() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var u wire.Up
+	var tasks []exec.TaskStatus
+	seen := make(map[exec.Task]bool, len(n.changed))
 	for _, task := range n.changed {
-		if st, ok := n.runner.Last(task); ok {
-			u.Tasks = append(u.Tasks, st)
+		if st, ok := n.runner.Last(task); ok && !seen[task] {
+			seen[task], tasks = true, append(tasks, st)
 		}
 	}
-	if n.changed = n.changed[:0]; n.Open() && len(u.Tasks) > 0 {
-		n.up(u)
+	if n.changed = n.changed[:0]; n.Open() && len(tasks) > 0 {
+		for _, part := range split(tasks, int(n.Engine.MaxPayload())/2) {
+			n.up(wire.Up{Tasks: part})
+		}
 	}
 }
 

@@ -235,6 +235,10 @@ func TestControlLinesAreBounded(t *testing.T) {
 	var x exec.Executor
 	_, err := x.Hello(0, []exec.TaskStatus{st})
 	require.NoError(t, err)
+	n.start("i=0; while test $i -lt 300; do printf 'perilog-control:%04080d\\n' 1; i=$((i+1)); done; echo perilog-control: 2")
+	st = n.ends()
+	require.Len(t, st.Lines, maxText/4096+1)
+	require.Equal(t, "perilog-control: too many lines", st.Lines[len(st.Lines)-1])
 }
 
 // A process that outlives the output of its action, and one that holds it for ever, delay no end.

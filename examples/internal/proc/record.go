@@ -42,6 +42,7 @@ const (
 
 	maxLines = 1 << 10 // control lines, as package exec takes them
 	maxLine  = 4 << 10 // bytes
+	maxText  = 1 << 20 // bytes of all control lines: as JSON, a message has room for it
 )
 
 // A record is the file of a task: a line with its state, one with the task, and the control

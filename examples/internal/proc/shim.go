@@ -37,7 +37,7 @@ func Shim() {
 	for fd := recordFile; fd <= newsFile; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	s := shim{news: os.NewFile(newsFile, "news"), told: make(chan struct{})}
+	s := shim{news: os.NewFile(newsFile, "news"), told: make(chan struct{}), room: maxText}
 	if err := s.run(os.NewFile(recordFile, "record"), os.NewFile(signalsFile, "signals")); err != nil {
 		os.Exit(1)
 	}
@@ -51,6 +51,7 @@ type shim struct {
 	token string
 	news  *os.File      // a byte for each control line
 	told  chan struct{} // is closed at the end of the output that the shim passes on
+	room  int           // for control lines, in bytes; below 0: there are too many
 }
 
 func (s *shim) run(file, signals *os.File) error {
@@ -196,11 +197,11 @@ func (s *shim) keep(out *os.File, limit int64) {
 }
 
 func (s *shim) control(rec *record, line string) {
-	if !strings.HasPrefix(line, perilog.ControlPrefix) || len(rec.lines) == maxLines {
+	if !strings.HasPrefix(line, perilog.ControlPrefix) || s.room < 0 {
 		return
 	}
-	if len(rec.lines) == maxLines-1 {
-		line = perilog.ControlPrefix + " too many lines"
+	if s.room -= len(line); s.room < 0 || len(rec.lines) == maxLines-1 {
+		line, s.room = perilog.ControlPrefix+" too many lines", -1
 	}
 	_ = persist(func() error { return rec.writeLine(line) })
 	_, _ = s.news.Write([]byte{0}) // there is room for all of them
