@@ -2,6 +2,8 @@ package proc
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"strconv"
 	"syscall"
@@ -19,8 +21,8 @@ func adoptOrphans() { _, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, prSetChild
 // signalMarked signals the processes with a token in their environment, and the children of a
 // parent, by handles that another process with the same pid does not get (pidfd). It reports
 // whether there are some. Those of other users are not found, unless this is root. Unsure says
-// that a process has no environment at this time: one that is about to run another program has
-// none.
+// that a process ended meanwhile, or has no environment at this time: one that is about to run
+// another program has none.
 func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bool) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -28,19 +30,22 @@ func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bo
 	}
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1)
-	is := func(name string) (is, empty bool) {
+	is := func(name string) (is, empty, gone bool) {
 		text, err := os.ReadFile("/proc/" + name + "/environ")
-		return bytes.Contains(text, []byte(env+"="+token)) || hasParent(name, parent), err == nil && len(text) == 0
+		gone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
+		return bytes.Contains(text, []byte(env+"="+token)) || hasParent(name, parent), err == nil && len(text) == 0, gone
 	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		switch has, empty := is(name); {
+		switch has, empty, gone := is(name); {
+		case gone: // it may have left a child
+			unsure = true
 		case has:
 			p, _ := os.FindProcess(pid) // which has no error
-			if has, _ := is(name); has {
+			if has, _, _ := is(name); has {
 				some = true
 				_ = p.Signal(sig) // it may be gone
 			}
@@ -66,7 +71,7 @@ func hasMemory(pid string) bool {
 
 // killAll kills what is left of a task whose shim was killed, and waits for its end.
 func killAll(token string) {
-	for unsure := 0; unsure < 20; time.Sleep(2 * time.Millisecond) { // there may be programs without an environment
+	for unsure := 0; unsure < 100; time.Sleep(2 * time.Millisecond) { // there may be programs without an environment
 		some, more := signalMarked(token, 0, syscall.SIGKILL)
 		if unsure++; some {
 			unsure = 0

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	osexec "os/exec"
 	ossignal "os/signal"
 	"path/filepath"
 	"slices"
@@ -239,6 +240,32 @@ func TestControlLinesAreBounded(t *testing.T) {
 	st = n.ends()
 	require.Len(t, st.Lines, maxText/4096+1)
 	require.Equal(t, "perilog-control: too many lines", st.Lines[len(st.Lines)-1])
+}
+
+// A control line is kept though nobody reads the output: what a task says counts before its end.
+func TestControlLinesAreKeptWhoeverReads(t *testing.T) {
+	runAction(t)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	n := open(t, t.TempDir())
+	n.Prepare = func(_ exec.Task, cmd *osexec.Cmd) error { cmd.Stdout, cmd.Stderr = w, w; return nil }
+	n.start("head -c 110000 /dev/zero; echo; echo perilog-control: 1")
+	require.Equal(t, []string{"perilog-control: 1"}, n.ends().Lines)
+}
+
+// Of an environment with a name twice, programs take the first value or the last.
+func TestAPreparedEnvironmentHasEachNameOnce(t *testing.T) {
+	t.Setenv("FLUX_JOB_ID", "outer")
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	require.NoError(t, err)
+	n := open(t, t.TempDir())
+	n.Prepare = func(_ exec.Task, cmd *osexec.Cmd) error { cmd.Stdout = out; return nil }
+	require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"printenv", "FLUX_JOB_ID"}))
+	n.status(exec.TaskReleased, 0)
+	text, err := os.ReadFile(out.Name())
+	require.NoError(t, err)
+	require.Equal(t, "ƒ8\n", string(text))
 }
 
 // A process that outlives the output of its action, and one that holds it for ever, delay no end.

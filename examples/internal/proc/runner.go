@@ -263,7 +263,7 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 		if out, ok := cmd.Stdout.(*os.File); ok && out != os.Stdout {
 			defer out.Close()
 		}
-		text, err := json.Marshal(commandAs{cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential, r.MaxOutput})
+		text, err := json.Marshal(commandAs{cmd.Dir, cmd.Environ(), cmd.SysProcAttr.Credential, r.MaxOutput}) // the last value of each name
 		if err != nil {
 			return nil, err
 		}

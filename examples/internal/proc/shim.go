@@ -37,7 +37,7 @@ func Shim() {
 	for fd := recordFile; fd <= newsFile; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	s := shim{news: os.NewFile(newsFile, "news"), told: make(chan struct{}), room: maxText}
+	s := shim{news: os.NewFile(newsFile, "news"), told: make(chan struct{}), lines: make(chan struct{}), late: make(chan struct{}), room: maxText}
 	if err := s.run(os.NewFile(recordFile, "record"), os.NewFile(signalsFile, "signals")); err != nil {
 		os.Exit(1)
 	}
@@ -51,6 +51,9 @@ type shim struct {
 	token string
 	news  *os.File      // a byte for each control line
 	told  chan struct{} // is closed at the end of the output that the shim passes on
+	out   *os.File      // of an action, to read; nil: there is none
+	lines chan struct{} // is closed when its control lines are kept
+	late  chan struct{} // is closed when nobody seems to read our output
 	room  int           // for control lines, in bytes; below 0: there are too many
 }
 
@@ -81,9 +84,14 @@ func (s *shim) run(file, signals *os.File) error {
 	}
 	crash("shim after status")
 	s.clear()
+	time.AfterFunc(grace, func() { close(s.late) })
+	if s.out != nil {
+		_ = s.out.SetReadDeadline(time.Now().Add(grace)) // somebody may hold it who has nothing to say
+		<-s.lines
+	}
 	select {
 	case <-s.told:
-	case <-time.After(grace): // nobody reads our output
+	case <-s.late:
 	}
 	return persist(func() error { return rec.set(stateReleased, status) })
 }
@@ -141,7 +149,8 @@ func (s *shim) start(rec *record) error {
 		}
 		defer w.Close()
 		if out = w; action {
-			go s.relay(rec, r)
+			s.out = r
+			go s.relay(rec)
 		} else {
 			errOut = w
 			go s.keep(r, as.MaxOutput)
@@ -158,13 +167,27 @@ func (s *shim) start(rec *record) error {
 	return err
 }
 
-// relay passes the output of an action on, and keeps its control lines first. A line that is
-// cut is not understood, and neither is the last one that there is room for.
-func (s *shim) relay(rec *record, out *os.File) {
-	defer close(s.told)
-	buf, line := make([]byte, 32<<10), []byte(nil)
+// relay passes the output of an action on, and keeps its control lines first, however long a full
+// disk or a reader of the output takes. A line that is cut is not understood, and neither is the
+// last one that there is room for.
+func (s *shim) relay(rec *record) {
+	defer close(s.lines)
+	passed := make(chan []byte)
+	defer close(passed)
+	go func() {
+		defer close(s.told)
+		for b := range passed {
+			_, _ = os.Stdout.Write(b)
+		}
+	}()
+	line := []byte(nil)
 	for {
-		n, err := out.Read(buf)
+		buf := make([]byte, 32<<10)
+		n, err := s.out.Read(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) { // what is there is read all the same
+			_ = s.out.SetReadDeadline(time.Now().Add(grace / 10))
+			n, err = s.out.Read(buf)
+		}
 		for _, part := range bytes.SplitAfter(buf[:n], []byte{'\n'}) {
 			text, whole := bytes.CutSuffix(part, []byte{'\n'})
 			line = append(line, text[:min(len(text), maxLine-len(line))]...)
@@ -173,7 +196,11 @@ func (s *shim) relay(rec *record, out *os.File) {
 				line = line[:0]
 			}
 		}
-		if _, _ = os.Stdout.Write(buf[:n]); err != nil {
+		select {
+		case passed <- buf[:n]:
+		case <-s.late:
+		}
+		if err != nil {
 			return
 		}
 	}
