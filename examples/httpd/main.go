@@ -70,7 +70,7 @@ import (
 
 const maxBody = 1 << 20
 
-// timeout is how long a client may take to send a request.
+// timeout is how long a client may take to send a request, and to read what was written.
 var timeout = 10 * time.Second
 
 func main() {
@@ -99,11 +99,20 @@ func serve(ctx context.Context, c *proc.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("-dir: %w", err)
 	}
-	h := http.Server{Handler: http.MaxBytesHandler(mux, maxBody), ReadTimeout: timeout}
+	begin := func(w http.ResponseWriter, r *http.Request) {
+		limit(w)
+		mux.ServeHTTP(w, r)
+	}
+	h := http.Server{Handler: http.MaxBytesHandler(http.HandlerFunc(begin), maxBody), ReadTimeout: timeout}
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
 	fmt.Println("httpd: requests to", l.Addr())
 	err = h.Serve(l)
 	return cmp.Or(ctx.Err(), err)
+}
+
+// limit gives a client some time to read what is written next.
+func limit(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
 }
 
 type object map[string]any
@@ -115,6 +124,7 @@ func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
 			refuse(w, err)
 		} else {
 			w.Header().Set("Content-Type", "application/json")
+			limit(w)
 			_ = json.NewEncoder(w).Encode(v) // the client may be gone
 		}
 	}
@@ -122,6 +132,7 @@ func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
 
 // refuse answers with an error.
 func refuse(w http.ResponseWriter, err error) {
+	limit(w)
 	status := http.StatusBadRequest
 	switch {
 	case errors.Is(err, joblife.ErrUnknown):
@@ -219,6 +230,7 @@ func (s server) follow(w http.ResponseWriter, r *http.Request) {
 			refuse(w, err)
 			return
 		}
+		limit(w)
 		_, _ = w.Write(stored.Eventlog[sent:]) // Flush tells what goes wrong
 		sent = len(stored.Eventlog)
 		if http.NewResponseController(w).Flush() != nil || job.State() == jobstate.StateInactive {
