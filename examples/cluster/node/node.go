@@ -19,6 +19,7 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -398,6 +399,10 @@ func (n *node) prepare(task exec.Task, cmd *osexec.Cmd) error {
 			return err
 		}
 		cmd.SysProcAttr.Credential = credential
+		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool { // which may have secrets of root
+			name, _, _ := strings.Cut(v, "=")
+			return name != "PATH" && name != "LANG" && name != "TZ"
+		})
 	}
 	cmd.Dir = job.Dir
 	for k, v := range job.Env {
