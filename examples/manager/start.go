@@ -54,7 +54,7 @@ func (p *process) putAside(q joblife.Quarantined, then func()) {
 				p.fail(fmt.Errorf("-store: put job %v aside: %w", q.Job, err))
 				return
 			}
-			p.printf(service.LevelError, "job %v not replayed, and put aside: %s", q.Job, lines.Why(q.Err))
+			p.printf(service.LevelError, "job %v not replayed: %s; it is put aside", q.Job, lines.Why(q.Err))
 			then()
 		})
 	})
@@ -63,7 +63,7 @@ func (p *process) putAside(q joblife.Quarantined, then func()) {
 // begin takes the requests that came before the service.
 func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 	for _, q := range recovered.Quarantined {
-		p.printf(service.LevelError, "job %v not replayed, and stays until -put-aside %[1]v: %s", q.Job, lines.Why(q.Err))
+		p.printf(service.LevelError, "job %v not replayed: %s; it stays until -put-aside %[1]v", q.Job, lines.Why(q.Err))
 		if q.R != nil {
 			p.printf(service.LevelError, "job %v keeps %v: look after its nodes first", q.Job, q.R)
 		} else {

@@ -103,7 +103,7 @@ func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 			for _, c := range []struct{ id, ignored, says string }{
 				{"16", "ƒH", "stays until -put-aside "}, // another one, which can be read
 				{"16", "ƒH", "stays until -put-aside "},
-				{"ƒJ", "", "put aside: "},
+				{"ƒJ", "", "is put aside\n"},
 				{"ƒJ", "ƒJ", ""},
 			} {
 				l := h.run("-put-aside=" + c.id)
@@ -116,7 +116,7 @@ func TestAJobThatCannotBeReadStaysUntilItIsPutAside(t *testing.T) {
 				text := l.end()
 				ignored := "-put-aside: job " + c.ignored + " is not damaged, or not there: nothing is moved\n"
 				require.Equal(t, c.ignored != "", strings.Contains(text, ignored), text)
-				require.Equal(t, c.says != "", strings.Contains(text, "not replayed, and "+c.says), text)
+				require.Equal(t, c.says != "", strings.Contains(text, "; it "+c.says), text)
 				if h.log != nil && strings.HasPrefix(c.says, "stays") {
 					require.Equal(t, "{\n", h.log(17))
 				}
@@ -147,7 +147,7 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 				require.Contains(t, answers[5], `"errnum":22,"errstr":"unknown job"`)
 				require.Regexp(t, "^submit validate depend priority", names(t, answers[6]))
 				stderr := l.end()
-				require.Contains(t, stderr, "job ƒH not replayed, and stays until -put-aside ƒH: ")
+				require.Regexp(t, "job ƒH not replayed: .*; it stays until -put-aside ƒH\n", stderr)
 				require.Equal(t, kind != "lines", strings.Contains(stderr, "check digits"), stderr)
 				require.Contains(t, stderr, "job ƒH keeps rank0/core0: look after its nodes first")
 			}
@@ -155,7 +155,7 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 			answers = l.ask(schedHello, schedReady, submit(1, 20), "{"+gives(20, 0)+"}", eventlogOf(2, 20))
 			require.NotContains(t, answers[0], `{"id":16,`)
 			require.Regexp(t, "alloc$", names(t, answers[4]))
-			require.Contains(t, l.end(), "job ƒH not replayed, and put aside: ")
+			require.Regexp(t, "job ƒH not replayed: .*; it is put aside\n", l.end())
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 	l = live(t, arg, "-now=2000")
 	l.ask(schedHello)
 	stderr := l.end()
-	require.Contains(t, stderr, "job ƒH not replayed, and stays until -put-aside ƒH: ")
+	require.Regexp(t, "job ƒH not replayed: .*; it stays until -put-aside ƒH\n", stderr)
 	require.Contains(t, stderr, "manager: error: what job ƒH holds is not known: look after its nodes before a scheduler comes\n")
 	require.NotContains(t, stderr, `offset 0: ""`, "it says nothing")
 }
@@ -187,8 +187,8 @@ func TestAStartWarnsOnce(t *testing.T) {
 		flip(t, filepath.Join(dir, jobsName, id.KVSPath(), "jobspec"), `"tasks"`)
 	}
 	stderr = live(t, arg, "-now=2000", "-put-aside=16").end()
-	require.Contains(t, stderr, "manager: error: job ƒH not replayed, and put aside: ")
-	require.Contains(t, stderr, "manager: error: job ƒJ not replayed, and stays until -put-aside ƒJ: ")
+	require.Regexp(t, "manager: error: job ƒH not replayed: .*; it is put aside\n", stderr)
+	require.Regexp(t, "manager: error: job ƒJ not replayed: .*; it stays until -put-aside ƒJ\n", stderr)
 	seen := make(map[string]bool)
 	for text := range strings.Lines(stderr) {
 		require.False(t, seen[text], text)
