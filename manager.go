@@ -116,6 +116,7 @@ func (m *Manager) Ready(rd *Ready) bool {
 		return false
 	}
 	m.signaled()
+	m.exec.handOut()
 	m.seq++
 	m.out.Seq = m.seq
 	*rd = m.out.Ready

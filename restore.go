@@ -301,6 +301,7 @@ func (m *machine) resume(j *job, out *Recovered) {
 		j.reranks = true
 	case jobstate.StateRun, jobstate.StateCleanup:
 		if !s.Released() && (s.Started() || j.life.Starting()) {
+			j.handed = true
 			if j.start = startSent; !s.Started() && s.State() == jobstate.StateRun {
 				j.start = startAsk // until the job says that it may start
 			}

@@ -249,6 +249,15 @@ func (x *executor) send(j *job) {
 	}
 }
 
+// handOut notes which jobs an executor may have from now on.
+func (x *executor) handOut() {
+	for _, msg := range x.out.Exec {
+		if s, ok := msg.(exec.Start); ok && x.jobs[s.ID] != nil {
+			x.jobs[s.ID].handed = true
+		}
+	}
+}
+
 // hello begins a session, which learns what runs and what has ended it.
 func (x *executor) hello() {
 	x.lost()
@@ -271,7 +280,7 @@ func (x *executor) lost() {
 	x.on = false
 	for _, msg := range x.out.Exec {
 		s, ok := msg.(exec.Start)
-		if j := x.jobs[s.ID]; ok && !s.Reattach && j != nil && j.start == startSent {
+		if j := x.jobs[s.ID]; ok && !s.Reattach && j != nil && j.start == startSent && !j.handed {
 			j.start = startWanted
 		}
 	}
