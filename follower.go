@@ -189,6 +189,7 @@ func (f *Follower) addSummary(r Record) {
 	case err != nil:
 		s := f.job(r.Job)
 		s.damaged, s.bad = err, append(s.bad, r.Clone())
+	case r.Kind == RecordInactive && f.jobs[r.Job] != nil && f.jobs[r.Job].unlinked:
 	case r.Kind == RecordInactive:
 		f.over = put(f.over, r.Job, rec)
 		if s := f.jobs[r.Job]; s != nil && s.damaged == nil {
