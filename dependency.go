@@ -114,7 +114,7 @@ func (d *dependencies) dependency(e *HookEvent, dep jobspec.Dependency) (bool, e
 func depend(e *HookEvent, description string) bool {
 	id := e.Job.ID()
 	if job := e.Job.Job(); job.HasDependency(description) {
-		return slices.Contains(job.Dependencies(), description)
+		return job.WaitsFor(description)
 	}
 	e.Post(DependencyAdd{ID: id, Description: description})
 	return true
@@ -341,7 +341,7 @@ func earlier(e *HookEvent, a, b jobid.ID) bool {
 // waitsAlone reports whether a job waits until it is the only one of its name.
 func waitsAlone(e *HookEvent, id jobid.ID) bool {
 	v, ok := e.Lookup(id)
-	return ok && v.State() != jobstate.StateInactive && slices.Contains(v.Job().Dependencies(), "singleton")
+	return ok && v.State() != jobstate.StateInactive && v.Job().WaitsFor("singleton")
 }
 
 // isNext reports whether all active jobs of a name wait too, and came later.

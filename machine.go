@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -112,7 +113,10 @@ func (m *machine) run() {
 		case m.posts.len() > 0:
 			p := m.posts.pop()
 			err := fmt.Errorf("%w: hooks asked for more than %d inputs in one Step", ErrLimit, limit)
-			if done++; done <= limit {
+			if _, ends := p.in.(DependencyRemove); !ends { // each ends something, so there is no loop of them
+				done++
+			}
+			if done <= limit {
 				err = m.dispatchPost(p.in)
 			}
 			if err != nil {
@@ -314,6 +318,10 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Sp
 	})
 	if err == nil && spec.Queue() != j.queue {
 		err = m.queues.admits(spec.Queue())
+	}
+	same := func(a, b jobspec.Dependency) bool { return bytes.Equal(a.JSON, b.JSON) }
+	if err == nil && !slices.EqualFunc(slices.Collect(m.specs.of(j).Dependencies()), slices.Collect(spec.Dependencies()), same) {
+		err = fmt.Errorf("%w: the dependencies of %v are those of its submission, of which each can be removed", ErrInvalid, j.id) // a restart asks for them again
 	}
 	return spec, err
 }

@@ -21,7 +21,7 @@ func (in DependencyAdd) dispatch(m *machine) error {
 	switch {
 	case err != nil:
 		return err
-	case slices.Contains(j.job().Dependencies(), in.Description):
+	case j.job().WaitsFor(in.Description):
 		return nil
 	case !j.state.In(jobstate.StateNew | jobstate.StateDepend):
 		return fmt.Errorf("%w: %v does not wait for dependencies any more", ErrInvalid, in.ID)
@@ -38,7 +38,7 @@ func (in DependencyRemove) dispatch(m *machine) error {
 	if m.inbox.posting && err != nil {
 		return nil // the job is over, so it does not matter
 	}
-	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !slices.Contains(j.job().Dependencies(), in.Description) {
+	if err != nil || !j.state.In(jobstate.StateNew|jobstate.StateDepend) || !j.job().WaitsFor(in.Description) {
 		return err
 	}
 	return m.apply(j, &jobstate.DependencyRemoveContext{Description: in.Description})
@@ -430,7 +430,14 @@ func (Tick) dispatch(m *machine) error {
 	for t, ok := m.timers.pop(m.now); ok; t, ok = m.timers.pop(m.now) {
 		if t.job == nil {
 			j := m.jobs[t.post.job]
-			j.rare.alarms = slices.DeleteFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
+			i := slices.IndexFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
+			if i > 0 {
+				copy(j.rare.alarms[1:i+1], j.rare.alarms[:i]) // often the first is the next
+			}
+			if i >= 0 {
+				j.rare.alarms[0] = timer{}
+				j.rare.alarms = j.rare.alarms[1:]
+			}
 			m.posts.push(t.post)
 			continue
 		}

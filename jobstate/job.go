@@ -278,6 +278,12 @@ func (j *Job) Dependencies() []string {
 	return out
 }
 
+// WaitsFor reports whether the job has a dependency that is not satisfied.
+func (j *Job) WaitsFor(description string) bool {
+	d := j.dependency(description)
+	return d != nil && !d.satisfied
+}
+
 // HasDependency reports whether the job ever had a dependency, satisfied or not.
 func (j *Job) HasDependency(description string) bool { return j.dependency(description) != nil }
 

@@ -1,0 +1,122 @@
+package joblife_test
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
+)
+
+// An executor may run what it was handed, also if it comes and goes before the next Ready: the
+// job's nodes are not free (I3).
+func TestAnExecutorThatFlapsMayRunWhatItHas(t *testing.T) {
+	for name, before := range map[string]func(s *site){
+		"at once": func(*site) {},
+		"while a store works": func(s *site) {
+			s.feed(joblife.Submit{Jobspec: text(t, jobspec.Job{})})
+			require.True(t, s.m.Ready(&s.rd))
+		},
+		"after a restart":      func(s *site) { s.restore(s.store); s.feed(joblife.ExecHello{}) },
+		"and again, and again": func(s *site) { s.feed(joblife.ExecLost{}); s.feed(joblife.ExecHello{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, joblife.Config{}, 8)
+			s.hold["exec"] = true
+			id := s.submit(jobspec.Job{})
+			require.Len(t, s.starts(), 1)
+			before(s)
+			s.feed(joblife.ExecLost{})
+			s.feed(joblife.ExecHello{})
+			s.feed(joblife.ExecLost{})
+			if s.rd.Seq > 0 {
+				_ = s.m.Done(s.rd.Seq) // if one is outstanding
+			}
+			s.step(joblife.Raise{ID: id, Type: "cancel"})
+			require.Equal(t, jobstate.StateCleanup, s.state(id))
+		})
+	}
+}
+
+// withDependencies is a jobspec.
+func withDependencies(t testing.TB, list []string) []byte {
+	return []byte(strings.Replace(string(text(t, jobspec.Job{})), `"system":{`, `"system":{"dependencies":[`+strings.Join(list, ",")+`],`, 1))
+}
+
+// However many jobs wait for one, in however many spellings of its id, each of the waits ends.
+func TestEachWaitForAJobEnds(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	submit := func(spec []byte, urgency int) jobid.ID {
+		s.last, s.now = nil, s.now.Add(time.Millisecond)
+		s.step(joblife.Submit{Tag: 1, Jobspec: spec, Urgency: urgency})
+		return s.last[0].Job
+	}
+	on := submit(text(t, jobspec.Job{}), jobstate.UrgencyHold)
+	var list []string
+	for i := range 20 {
+		list = append(list, fmt.Sprintf(`{"scheme":"afterany","value":"%s%d"}`, strings.Repeat("0", i), uint64(on)))
+	}
+	for range 600 {
+		submit(withDependencies(t, list), jobstate.UrgencyHold)
+	}
+	require.Equal(t, 600, s.m.Stats().States[jobstate.StateDepend])
+	s.step(joblife.Raise{ID: on, Type: "cancel"})
+	require.Zero(t, s.m.Stats().States[jobstate.StateDepend])
+}
+
+// What a job with many dependencies costs follows their number.
+func TestManyDependenciesOfAJob(t *testing.T) {
+	cost := func(n int) uint64 {
+		s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"scheme":"begin-time","value":"16%08d"}`, 10000000+i))
+		}
+		spec := withDependencies(t, list)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s.feed(joblife.Submit{Jobspec: spec, Urgency: jobstate.UrgencyDefault})
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, cost(2000), 8*cost(500))
+}
+
+// A restart asks for the dependencies of the submission, so they cannot be updated.
+func TestDependenciesAreNotUpdated(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.step(joblife.Submit{Tag: 1, Jobspec: withDependencies(t, []string{`{"scheme":"begin-time","value":"1900001000"}`}), Urgency: 16})
+	id := s.last[len(s.last)-1].Job
+	for path, value := range map[string]string{"attributes.system.dependencies": `[]`, "attributes.system": `{"duration":1}`} {
+		err := s.try(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: path, Value: []byte(value)}}})
+		require.ErrorIs(t, err, joblife.ErrInvalid, path)
+		require.ErrorContains(t, err, "dependencies")
+	}
+	s.step(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte(`7`)}}})
+}
+
+// A purged job does not come back if the records of its kinds come in another order.
+func TestAPurgedJobStaysAwayInAnyOrderOfKinds(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	records := slices.Collect(s.m.Snapshot())
+	s.store = nil
+	s.step(joblife.PurgeIDs{IDs: []jobid.ID{id}, Force: true})
+	records = append(records, s.store...)
+	for range 2 {
+		m, _, err := joblife.Restore(s.now, s.cfg, all(records))
+		require.NoError(t, err)
+		_, ok := m.Job(id)
+		require.False(t, ok)
+		slices.SortStableFunc(records, func(x, y joblife.Record) int { return int(y.Kind) - int(x.Kind) })
+	}
+}
