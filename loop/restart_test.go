@@ -203,13 +203,13 @@ func TestAnExtensionCountsBeforeItIsDurable(t *testing.T) {
 		s.hears(func(x *exec.Executor) error { return x.Update(node, shellOf(1, exec.TaskRunning)) })
 		extend(10 * time.Second)
 		time.Sleep(9 * time.Second)
-		d.takes = 2 * time.Second
+		s.hears(func(*exec.Executor) error { d.takes = 2 * time.Second; return nil })
 		extend(time.Hour)
 		time.Sleep(50 * time.Minute)
-		require.Equal(t, texts{"start ƒ2 on 0"}, did)
+		s.hears(func(*exec.Executor) error { require.Equal(t, texts{"start ƒ2 on 0"}, did); return nil })
 		time.Sleep(time.Hour)
-		require.Equal(t, "signal ƒ2 on 0", did[1])
 		_ = stop()
+		require.Equal(t, "signal ƒ2 on 0", did[1])
 	})
 }
 
