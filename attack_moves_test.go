@@ -444,6 +444,9 @@ func (s *scheduler) bookTwice(id jobid.ID) {
 // answerLate says again what a session that is over did not pass on. It may fit: then only
 // the next hello tells the scheduler.
 func (s *scheduler) answerLate() {
+	if !joblife.Idle(s.p.m) {
+		return // the Manager knows of a free that the world does not
+	}
 	r := s.late[0]
 	s.late = s.late[1:]
 	given := func(in joblife.Input) bool {
@@ -573,6 +576,9 @@ func (s *scheduler) work() {
 // decide decides about a request.
 func (s *scheduler) decide(i int) {
 	p, req := s.p, s.asked[i]
+	if s.stale && !joblife.Idle(p.m) {
+		return // the Manager knows of a free that the world does not
+	}
 	gone := func() { s.asked = slices.Delete(s.asked, i, i+1) }
 	switch {
 	case p.rare(0.02):
