@@ -312,6 +312,7 @@ func (f *Follower) load(now time.Time, cfg Config) (m *Manager, live []*job, out
 		return nil, nil, out, fmt.Errorf("%w: %v", ErrClock, now)
 	}
 	out.Time = f.time
+	m.now = max(m.now, f.time) // a clock behind the records stamps nothing before them
 	live, err = m.restore(f, &out)
 	if out.Time > eventlog.FromTime(now) {
 		m.clock = notBefore(out.Time)

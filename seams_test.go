@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 )
 
 // An executor may run what it was handed, also if it comes and goes before the next Ready: the
@@ -119,4 +120,31 @@ func TestAPurgedJobStaysAwayInAnyOrderOfKinds(t *testing.T) {
 		require.False(t, ok)
 		slices.SortStableFunc(records, func(x, y joblife.Record) int { return int(y.Kind) - int(x.Kind) })
 	}
+}
+
+// A restart whose clock is behind the records stamps nothing before the last of them.
+func TestARestartStampsNothingBeforeItsRecords(t *testing.T) {
+	action := []perilog.ActionConfig{{Command: []string{"x"}, PerRank: true}}
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Prologs: action}}, 8)
+	s.hold["action"] = true
+	begun := s.now
+	id := s.submit(jobspec.Job{})
+	s.now = s.now.Add(time.Second)
+	other := s.submit(jobspec.Job{})
+	cfg := joblife.Config{Owner: s.cfg.Owner, Epoch: s.cfg.Epoch, Actions: perilog.Config{Prologs: append(action, perilog.ActionConfig{Description: "two", Command: []string{"x"}, PerRank: true})}}
+	m, left, err := joblife.Restore(begun, cfg, all(s.store))
+	require.NoError(t, err)
+	v, _ := m.Job(other)
+	require.GreaterOrEqual(t, left.Time, v.Job().Last())
+	require.NoError(t, m.Step(m.Now(), joblife.Tick{}))
+	var rd joblife.Ready
+	require.True(t, m.Ready(&rd))
+	n := 0
+	for _, e := range rd.Journal {
+		if e.Job == id && e.Entry.Name == "prolog-start" {
+			require.GreaterOrEqual(t, e.Entry.Timestamp, v.Job().Last())
+			n++
+		}
+	}
+	require.Equal(t, 1, n, "the second prolog begins")
 }
