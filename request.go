@@ -430,14 +430,11 @@ func (Tick) dispatch(m *machine) error {
 	for t, ok := m.timers.pop(m.now); ok; t, ok = m.timers.pop(m.now) {
 		if t.job == nil {
 			j := m.jobs[t.post.job]
-			i := slices.IndexFunc(j.rare.alarms, func(a timer) bool { return a.serial == t.serial })
-			if i > 0 {
-				copy(j.rare.alarms[1:i+1], j.rare.alarms[:i]) // often the first is the next
-			}
-			if i >= 0 {
-				j.rare.alarms[0] = timer{}
-				j.rare.alarms = j.rare.alarms[1:]
-			}
+			list := j.rare.alarms
+			i := slices.IndexFunc(list, func(a timer) bool { return a.serial == t.serial }) // often 0
+			copy(list[1:i+1], list[:i])
+			list[0] = timer{}
+			j.rare.alarms = list[1:]
 			m.posts.push(t.post)
 			continue
 		}

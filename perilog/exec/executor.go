@@ -236,16 +236,15 @@ func (x *Executor) place(g *group, ranks *idset.Set, first state) error {
 	if err := x.admit(g, ranks); err != nil {
 		return err
 	}
-	same := x.attempts(g.Task)
+	same := slices.DeleteFunc(x.attempts(g.Task), func(other *group) bool { // there may be one for each rank
+		return !other.ranks.Intersects(ranks)
+	})
 	for _, other := range same {
-		if !other.stray && other.Attempt >= g.Attempt && other.ranks.Intersects(ranks) && idset.Difference(&other.ranks, &other.replaced).Intersects(ranks) {
+		if !other.stray && other.Attempt >= g.Attempt && idset.Difference(&other.ranks, &other.replaced).Intersects(ranks) {
 			return nil
 		}
 	}
 	for _, earlier := range same {
-		if !earlier.ranks.Intersects(ranks) {
-			continue // there may be a group for each rank
-		}
 		old := idset.Intersect(&earlier.ranks, ranks)
 		old.SubtractWith(&earlier.replaced)
 		x.forget(earlier, idset.Intersect(old, &earlier.sets[stateOver]))

@@ -227,16 +227,6 @@ func (x *Executor) attempts(t Task) (list []*group) {
 	return list
 }
 
-// attemptOn returns a group of an action on a rank, or nil.
-func (x *Executor) attemptOn(rank uint32, t Task) *group {
-	for _, g := range x.onRank[rank] {
-		if g.Job == t.Job && g.Action == t.Action {
-			return g
-		}
-	}
-	return nil
-}
-
 // on returns the group of a task on a rank, or nil.
 func (x *Executor) on(rank uint32, t Task) *group {
 	for _, g := range x.onRank[rank] {
@@ -504,7 +494,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 		x.add(g, idset.Of(rank), stateRunning)
 		g.replaced.Insert(rank)
 		x.signal(g, &g.ranks, sigkill)
-	case x.held[st.Task.Job] && st.Task.Action == perilog.Housekeeping() && x.attemptOn(rank, st.Task) == nil:
+	case x.held[st.Task.Job] && st.Task.Action == perilog.Housekeeping() && !slices.ContainsFunc(x.attempts(st.Task), func(g *group) bool { return g.ranks.Contains(rank) }):
 		g := &group{Task: st.Task, stray: true}
 		x.add(g, idset.Of(rank), stateRunning)
 		x.signal(g, &g.ranks, sigterm)

@@ -181,12 +181,13 @@ func (s *shim) relay(rec *record) {
 		}
 	}()
 	line := []byte(nil)
-	for {
+	for late := 0; ; {
 		buf := make([]byte, 32<<10)
 		n, err := s.out.Read(buf)
-		if errors.Is(err, os.ErrDeadlineExceeded) { // what is there is read all the same
+		if errors.Is(err, os.ErrDeadlineExceeded) && late < 4 { // what a pipe holds is read all the same
 			_ = s.out.SetReadDeadline(time.Now().Add(grace / 10))
 			n, err = s.out.Read(buf)
+			late++
 		}
 		for _, part := range bytes.SplitAfter(buf[:n], []byte{'\n'}) {
 			text, whole := bytes.CutSuffix(part, []byte{'\n'})
