@@ -536,9 +536,7 @@ func (m *machine) emit(j *job) {
 	}
 	m.move(j, 0)
 	delete(m.jobs, j.id)
-	if !gone {
-		m.out.Over = append(m.out.Over, j.id)
-	}
+	m.out.Over = append(m.out.Over, j.id)
 	if j.housekept {
 		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
 	}

@@ -359,8 +359,6 @@ func (x *Executor) lacks(g *group, rank uint32) {
 	case s == stateOver, s == stateSent, s == stateAbsent: // by this hello
 	case s == stateExited, g.replaced.Contains(rank):
 		x.move(g, rank, stateOver)
-	case g.stray:
-		x.remove(g, idset.Of(rank))
 	case s == stateRunning, s == stateAsked && g.isShell() && x.jobs[g.Job].started:
 		x.lost(g, rank, "the node does not have it")
 	case x.blocked(g).Contains(rank):
