@@ -43,7 +43,7 @@ type job struct {
 	public    bool // its submit was handed out and done, or comes from a restart
 	later     bool // a hook validates it later
 	queued    bool // m.sched.queue has it
-	handed    bool // a Start of it was handed out, perhaps before a restart
+	handed    bool // a Start of it was handed out once, perhaps before a restart
 	hidden    bool // the scheduler does not know of it: it held nothing at hello, or bypasses it
 	reranks   bool // it was in SCHED at a restart, and its priority is to be computed again
 }

@@ -218,7 +218,7 @@ func (in ExecRefused) dispatch(m *machine) error {
 		return fmt.Errorf("%w: %v has started", ErrInvalid, in.ID)
 	}
 	asked := j.start == startAsk
-	j.start, j.handed = startNone, false
+	j.start = startNone
 	j.life.NotStarted(m.now)
 	if j.state == jobstate.StateRun && !asked {
 		m.end(j, "exec", in.Note)

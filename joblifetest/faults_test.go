@@ -376,3 +376,22 @@ func TestMayWaitAllowsWhatItSays(t *testing.T) {
 		})
 	}
 }
+
+// late is a policy that forgets a job which has waited for an hour.
+type late struct{}
+
+func (late) Schedule(p *sched.Pass) {
+	for job := range p.Jobs() {
+		if p.Now()-job.Submit > 3600 || !p.Start(job.ID) {
+			return
+		}
+	}
+}
+
+// Workloads last long enough for a rule about an hour.
+func TestARuleAboutAnHourIsTried(t *testing.T) {
+	found := find(t, func(t *rapid.T) error {
+		return runScheduler(t, NewScheduler(sched.Config{Policy: late{}}), SchedulerConfig{})
+	})
+	require.Regexp(t, "comes first|is left in SCHED", found.Error())
+}

@@ -205,8 +205,13 @@ func TestAnExtensionCountsBeforeItIsDurable(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		s.hears(func(*exec.Executor) error { d.takes = 2 * time.Second; return nil })
 		extend(time.Hour)
-		time.Sleep(50 * time.Minute)
+		time.Sleep(time.Hour - 3*time.Second) // two of which the store took
 		s.hears(func(*exec.Executor) error { require.Equal(t, texts{"start ƒ2 on 0"}, did); return nil })
+		_, err := s.l.Call(ctx, joblife.SetExpiration{ID: 1}) // never
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		s.hears(func(*exec.Executor) error { require.Len(t, did, 1); return nil })
+		extend(time.Minute)
 		time.Sleep(time.Hour)
 		_ = stop()
 		require.Equal(t, "signal ƒ2 on 0", did[1])

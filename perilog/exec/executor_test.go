@@ -865,23 +865,3 @@ func TestAnAttemptThatNobodyLaunchedBlocksNone(t *testing.T) {
 	b.update(0, attempt(1, exec.TaskRunning, 0)) // which can wait for nothing now
 	b.says("signal ƒ2 epilog e 1 on 0 15")
 }
-
-// After a restart each of many nodes gets an action again, by a launch of its own, which does not
-// look at each other one.
-func TestManyNodesThatLackAnAction(t *testing.T) {
-	race.Skip(t)
-	again := func(n uint32) float64 {
-		return testing.AllocsPerRun(1, func() {
-			x := new(exec.Executor)
-			require.NoError(t, x.Recover(1, perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, n-1), Attempt: 1}))
-			for rank := range n {
-				_, err := x.Hello(rank, nil)
-				require.NoError(t, err)
-				require.Len(t, x.Take(1).Missing, 1)
-				require.NoError(t, x.Launch(1, perilog.Launch{Action: epilog, Attempt: 2, Ranks: idset.Of(rank), Command: []string{"x"}}))
-				require.Len(t, x.Take(1).Commands, 1)
-			}
-		})
-	}
-	require.Less(t, again(400), 5*again(100))
-}

@@ -1,0 +1,77 @@
+package exec_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/race"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
+)
+
+// After a restart each of many nodes gets an action again, by a launch of its own, which does not
+// look at each other one.
+func TestManyNodesThatLackAnAction(t *testing.T) {
+	race.Skip(t)
+	again := func(n uint32) float64 {
+		return testing.AllocsPerRun(1, func() {
+			x := new(exec.Executor)
+			require.NoError(t, x.Recover(1, perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, n-1), Attempt: 1}))
+			for rank := range n {
+				_, err := x.Hello(rank, nil)
+				require.NoError(t, err)
+				require.Len(t, x.Take(1).Missing, 1)
+				require.NoError(t, x.Launch(1, perilog.Launch{Action: epilog, Attempt: 2, Ranks: idset.Of(rank), Command: []string{"x"}}))
+				require.Len(t, x.Take(1).Commands, 1)
+			}
+		})
+	}
+	require.Less(t, again(400), 5*again(100))
+}
+
+// Housekeeping that failed before a restart, and still runs, ends before a later attempt begins,
+// whatever attempt its node calls it. Nobody waits for its status.
+func TestWhatFailedBeforeARestart(t *testing.T) {
+	b := &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(1, perilog.Unresolved{Action: perilog.Housekeeping(), Reason: perilog.ReasonHeld, Ranks: idset.Of(0)}))
+	runs := func(n uint32, state exec.TaskState) exec.TaskStatus {
+		return exec.TaskStatus{Task: exec.Task{Job: 1, Action: perilog.Housekeeping(), Attempt: n}, State: state}
+	}
+	launch := func(n uint32) {
+		require.NoError(t, b.Launch(1, perilog.Launch{Action: perilog.Housekeeping(), Attempt: n, Ranks: idset.Of(0), Command: []string{"x"}}))
+	}
+	b.sessions[0] = b.hello(0, runs(9, exec.TaskRunning), runs(8, exec.TaskRunning))
+	b.says("signal ƒ2 housekeeping housekeeping 9 on 0 15; signal ƒ2 housekeeping housekeeping 8 on 0 15")
+	launch(2)
+	b.says("signal ƒ2 housekeeping housekeeping 9 on 0 9") // a later one waits for one alone
+	b.update(0, runs(9, exec.TaskReleased))
+	b.says("forget ƒ2 housekeeping housekeeping 9 on 0; start ƒ2 housekeeping housekeeping 2 on 0")
+
+	b = &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(1, perilog.Unresolved{Action: perilog.Housekeeping(), Reason: perilog.ReasonHeld, Ranks: idset.Of(0)}))
+	b.sessions[0] = b.hello(0, runs(1, exec.TaskRunning))
+	b.says("signal ƒ2 housekeeping housekeeping 1 on 0 15")
+	b.update(0, runs(1, exec.TaskReleased))
+	b.says("")
+	b.Forget(1, true)
+	b.says("forget ƒ2 housekeeping housekeeping 1 on 0")
+	b.sessions[0] = b.hello(0, runs(1, exec.TaskRunning)) // the node lies
+	b.says("signal ƒ2 housekeeping housekeeping 1 on 0 15")
+	launch(2)
+	b.says("start ƒ2 housekeeping housekeeping 2 on 0") // nothing is known of the job any more
+}
+
+// A job that is being stopped expires no more.
+func TestExpiring(t *testing.T) {
+	b := newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0-1", 50)})
+	b.says("start ƒ2 on 0-1")
+	require.Empty(t, b.Expiring(49))
+	require.Equal(t, []jobid.ID{1}, b.Expiring(50))
+	b.now = 50
+	b.says("signal ƒ2 on 0-1 15; exception timeout: resource allocation expired")
+	require.Empty(t, b.Expiring(1000))
+}
