@@ -49,8 +49,8 @@ type Config struct {
 type Metrics interface {
 	Active(epoch uint64) // this manager is active; 0: it is not
 	Appended(records, bytes int, took time.Duration)
-	Fenced()            // an append was refused, since another manager writes
-	Missed(rank uint32) // a node had not got an order
+	Fenced()           // an append was refused, since another manager writes
+	Ended(rank uint32) // a session of a node, by what it said or missed
 }
 
 // Run is a manager until ctx ends.

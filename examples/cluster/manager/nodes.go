@@ -179,6 +179,8 @@ func (a *manager) hear(x *exec.Executor, rank uint32, u *wire.Up) {
 		l.tasks = nil
 	}
 	switch said {
+	case wire.SaidBehind:
+		a.do(rank, l.Check())
 	case wire.SaidPart:
 		l.tasks = append(l.tasks, u.Tasks...)
 	case wire.SaidHello:
@@ -191,11 +193,8 @@ func (a *manager) hear(x *exec.Executor, rank uint32, u *wire.Up) {
 			}
 		}
 	}
-	if errors.Is(err, wire.ErrMissed) && a.Metrics != nil {
-		a.Metrics.Missed(rank)
-	}
 	if err != nil {
-		a.lose(x, rank, l, err)
+		a.lose(x, rank, l, u.Session, err)
 		return
 	}
 	if l.heard = time.Now(); l.Session != "" && !l.up {
@@ -205,13 +204,16 @@ func (a *manager) hear(x *exec.Executor, rank uint32, u *wire.Up) {
 }
 
 // lose ends the session of a node, and asks for another.
-func (a *manager) lose(x *exec.Executor, rank uint32, l *link, why error) {
+func (a *manager) lose(x *exec.Executor, rank uint32, l *link, session string, why error) {
 	if !errors.Is(why, wire.ErrOrder) {
 		a.Log.Warn("session of a node", "rank", rank, "why", why)
 	}
+	if l.Session != "" && a.Metrics != nil {
+		a.Metrics.Ended(rank)
+	}
 	x.Close(l.exec)
 	l.exec, l.orders, l.due = exec.Session{}, nil, false
-	a.do(rank, l.Ask())
+	a.do(rank, l.Ask(session))
 }
 
 // beat says that this manager is active, and looks for nodes that say nothing, until ctx ends.

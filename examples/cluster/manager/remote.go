@@ -47,6 +47,8 @@ func (r *remote) up(msg *nats.Msg) {
 	}
 	said, err := r.link.Up(r.a.epoch, &u)
 	switch said {
+	case wire.SaidBehind:
+		r.a.do("sched", r.link.Check())
 	case wire.SaidHello:
 		r.name, r.open = u.Node, false
 		if r.again = r.asking; !r.again {
@@ -64,7 +66,7 @@ func (r *remote) up(msg *nats.Msg) {
 		}
 	}
 	if err != nil {
-		r.lose(err)
+		r.lose(u.Session, err)
 		return
 	}
 	r.heard = time.Now()
@@ -75,14 +77,14 @@ func (r *remote) ask() {
 	r.a.put(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{})
 }
 
-// lose ends the session, and asks for another, but not too often: each scheduler that waits
-// answers, and one that believes what is not so may insist.
-func (r *remote) lose(why error) {
+// lose ends the session, and asks the scheduler that is in session for another, but not too often:
+// one that believes what is not so may insist.
+func (r *remote) lose(session string, why error) {
 	if !errors.Is(why, wire.ErrOrder) {
 		r.a.Log.Warn("session of the scheduler", "why", why)
 	}
 	r.open = false
-	if d := r.link.Ask(); time.Since(r.asked) > wire.BeatEvery/2 { // else after its next beat
+	if d := r.link.Ask(session); time.Since(r.asked) > wire.BeatEvery/2 { // else after its next beat
 		r.asked = time.Now()
 		r.a.do("sched", d)
 	}
@@ -93,7 +95,7 @@ func (r *remote) refused(in joblife.Input, err error) {
 	if _, ok := in.(joblife.SchedResponse); ok {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.lose(err)
+		r.lose(r.link.Session, err)
 	}
 }
 

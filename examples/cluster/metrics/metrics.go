@@ -23,7 +23,7 @@ type Set struct {
 
 	active, epoch           *prometheus.GaugeVec
 	seconds, records, bytes *prometheus.HistogramVec
-	fenced, missed          *prometheus.CounterVec
+	fenced, ended           *prometheus.CounterVec
 }
 
 // New returns a set with the metrics of the Go runtime and the process.
@@ -52,7 +52,7 @@ func New() *Set {
 		records:   histogram("joblife_append_records", "Records in one append: those of one Ready.", prometheus.ExponentialBuckets(1, 4, 9)),
 		bytes:     histogram("joblife_append_bytes", "Bytes in one append.", prometheus.ExponentialBuckets(256, 4, 9)),
 		fenced:    auto.NewCounterVec(prometheus.CounterOpts{Name: "joblife_fenced_appends_total", Help: "Appends that were refused, since another manager writes."}, by),
-		missed:    auto.NewCounterVec(prometheus.CounterOpts{Name: "joblife_missed_orders_total", Help: "Sessions that ended, since the node had not got an order."}, []string{"manager", "rank"}),
+		ended:     auto.NewCounterVec(prometheus.CounterOpts{Name: "joblife_node_sessions_ended_total", Help: "Sessions that ended since a message did not come or was not understood."}, []string{"manager", "rank"}),
 	}
 }
 
@@ -93,7 +93,7 @@ func (c counts) Appended(records, bytes int, took time.Duration) {
 // Fenced notes an append that was refused.
 func (c counts) Fenced() { c.fenced.WithLabelValues(c.name).Inc() }
 
-// Missed notes that a node had not got an order.
-func (c counts) Missed(rank uint32) {
-	c.missed.WithLabelValues(c.name, strconv.FormatUint(uint64(rank), 10)).Inc()
+// Ended notes that a session of a node ended.
+func (c counts) Ended(rank uint32) {
+	c.ended.WithLabelValues(c.name, strconv.FormatUint(uint64(rank), 10)).Inc()
 }

@@ -36,11 +36,12 @@ func (p *Peer) Do(d *Do) (next bool, err error) {
 	switch {
 	case d.Epoch < p.Epoch:
 		return false, fmt.Errorf("order of an earlier epoch: %d, and %d is active", d.Epoch, p.Epoch)
-	case d.Epoch > p.Epoch || d.Hello:
+	case d.Epoch > p.Epoch || d.Hello && d.Session == p.session:
 		p.Epoch, p.ask = d.Epoch, d.Ask
 		p.Restart()
-	case d.Session != p.session: // of the one before
-	case d.Seq != p.got+1:
+	case d.Session != p.session || d.Hello: // of the one before
+	case d.Seq == p.got && !d.news():
+	case d.Seq != p.got+1 || !d.news():
 		p.Restart()
 		return false, fmt.Errorf("missed an order: %d came after %d", d.Seq, p.got)
 	default:
@@ -65,6 +66,7 @@ func (p *Peer) Says(u *Up) {
 }
 
 func (u *Up) news() bool { return len(u.Tasks) > 0 || u.Lines != "" }
+func (d *Do) news() bool { return len(d.Orders) > 0 || d.Lines != "" }
 
 // A Link is a session as the manager has it.
 type Link struct {
@@ -73,7 +75,6 @@ type Link struct {
 	greets  string // the session whose hello comes, of which there are
 	parts   int
 	in, out uint64 // the last Up and Do
-	before  uint64 // out at the beat before
 }
 
 // A Said is what an Up says.
@@ -81,17 +82,15 @@ type Said int
 
 // What an Up says. Another one is out of order: Ask.
 const (
-	SaidBeat  Said = iota + 1
-	SaidNews       // a part of a session
-	SaidPart       // of a hello that goes on
-	SaidHello      // the last part, or all of it
+	SaidBeat   Said = iota + 1
+	SaidBehind      // a beat of a peer that has not got all: Check
+	SaidNews        // a part of a session
+	SaidPart        // of a hello that goes on
+	SaidHello       // the last part, or all of it
 )
 
-// Link.Up returns these for what is out of order.
-var (
-	ErrMissed = errors.New("it missed an order")
-	ErrOrder  = errors.New("not the next of a session") // as after a restart of either side
-)
+// ErrOrder is what Link.Up returns for what is out of order, as after a restart of either side.
+var ErrOrder = errors.New("not the next of a session")
 
 // Up tells what an Up is.
 func (l *Link) Up(epoch uint64, u *Up) (Said, error) {
@@ -107,10 +106,9 @@ func (l *Link) Up(epoch uint64, u *Up) (Said, error) {
 		*l = Link{Session: u.Session, in: u.Seq}
 		return SaidHello, nil
 	case same && u.Seq == l.in && !u.news():
-		if u.Got < l.before {
-			return 0, ErrMissed
+		if u.Got < l.out {
+			return SaidBehind, nil
 		}
-		l.before = l.out
 		return SaidBeat, nil
 	case same && u.Seq == l.in+1 && u.news():
 		l.in++
@@ -128,10 +126,15 @@ func (l *Link) Says(d *Do) {
 	d.Session, d.Seq = l.Session, l.out
 }
 
-// Ask ends the session, and returns what asks for another.
-func (l *Link) Ask() Do {
+// Check returns a Do without news. It comes after those before, so that the peer knows whether it
+// missed one.
+func (l *Link) Check() Do { return Do{Session: l.Session, Seq: l.out} }
+
+// Ask ends the session, and returns what asks for another of the peer that is in the session.
+// A peer that is in a later one by then ignores it, so that each session is ended once.
+func (l *Link) Ask(session string) Do {
 	if l.Session = ""; l.ask == "" { // else the answer may be on its way
 		l.ask = rand.Text()
 	}
-	return Do{Hello: true, Ask: l.ask}
+	return Do{Hello: true, Session: session, Ask: l.ask}
 }

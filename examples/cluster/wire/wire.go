@@ -99,8 +99,8 @@ const MaxParts = 32
 type Do struct {
 	Epoch   uint64  `json:"epoch"`
 	Session string  `json:"session"`
-	Seq     uint64  `json:"seq"`             // of the last order, also in a beat
-	Hello   bool    `json:"hello,omitempty"` // begin another session
+	Seq     uint64  `json:"seq"`             // of the last order, also without one
+	Hello   bool    `json:"hello,omitempty"` // begin another session than this
 	Ask     string  `json:"ask,omitempty"`   // with Hello: never used before, so that no hello comes late
 	Orders  []Order `json:"orders,omitempty"`
 	Lines   string  `json:"lines,omitempty"` // for a scheduler, as RFC 27 and RFC 28 have them
