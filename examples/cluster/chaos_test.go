@@ -467,11 +467,17 @@ func (f *fleet) under(ctx context.Context, t *testing.T, n int, fault func(r *ra
 
 // Processes are killed at random while jobs run: nothing is lost, and nothing runs twice.
 func TestNothingIsLostByKill9(t *testing.T) {
+	if testing.Short() { // else it has the machine to itself
+		t.Parallel()
+	}
 	kill9(t, fleetConfig{nodes: 6, managers: 3, reads: true}, 100*time.Millisecond)
 }
 
 // So it is with schedulers in processes of their own.
 func TestNothingIsLostByKill9WithASchedulerApart(t *testing.T) {
+	if testing.Short() { // else it has the machine to itself
+		t.Parallel()
+	}
 	kill9(t, fleetConfig{nodes: 4, managers: 2, schedulers: 2}, 100*time.Millisecond)
 }
 

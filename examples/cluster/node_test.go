@@ -84,6 +84,7 @@ func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
 
 // A submission without a key that is repeated, since its answer was lost, is one job.
 func TestARepeatedSubmissionIsOneJob(t *testing.T) {
+	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	conn, err := nats.Connect(w.url)
 	require.NoError(t, err)

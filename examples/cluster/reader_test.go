@@ -101,6 +101,7 @@ var allActions = perilog.Config{
 }
 
 func TestTheArchiveHasEachJobThatEndedUntilItIsPurged(t *testing.T) {
+	t.Parallel()
 	w, ctx := begin(t, 2, allActions), within(t)
 	w.nodes()
 	stop := w.reader(reader.Config{})
@@ -246,6 +247,7 @@ func TestASnapshotAndTheRestAreTheWholeLog(t *testing.T) {
 }
 
 func TestAGuestSeesItsOwnJobsThatAreOver(t *testing.T) {
+	t.Parallel()
 	w, ctx := begin(t, 2, perilog.Config{}), within(t)
 	w.nodes()
 	w.reader(reader.Config{})
