@@ -266,6 +266,12 @@ func TestAPreparedEnvironmentHasEachNameOnce(t *testing.T) {
 	text, err := os.ReadFile(out.Name())
 	require.NoError(t, err)
 	require.Equal(t, "ƒ8\n", string(text))
+	n.Prepare = func(_ exec.Task, cmd *osexec.Cmd) error {
+		cmd.Env = append(cmd.Environ(), "X="+strings.Repeat("<", 100<<10)) // a string of an environment may have 128 KiB
+		return nil
+	}
+	n.start("test ${#X} = 102400")
+	n.status(exec.TaskReleased, 0)
 }
 
 // A process that outlives the output of its action, and one that holds it for ever, delay no end.
@@ -519,7 +525,12 @@ func TestADamagedRecordDoesNotStartATaskAgain(t *testing.T) {
 		require.ErrorIs(t, errors.Join(n.damaged...), errDamaged, name)
 		require.Empty(t, n.List())
 		require.ErrorIs(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: task}, []string{"true"}), os.ErrExist, name)
+		require.NoError(t, n.Do(exec.Command{Kind: exec.CommandForget, Task: task}, nil), name)
 		require.FileExists(t, path(dir, task)+".task", name)
+		require.NoError(t, os.Remove(path(dir, task)+".task"))
+		n = open(t, dir)
+		n.start("true")
+		n.status(exec.TaskReleased, 0)
 	}
 	for _, text := range []string{"", string(head(stateStarting, 0)[:9]), strings.Repeat("\x00", 500)} {
 		dir := damage(t, stateStarting, func(f *os.File) error {

@@ -93,6 +93,7 @@ func create(dir string, task exec.Task, args []string) (*record, error) {
 	if r.file, err = os.OpenFile(name+".task", os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 		return nil, err
 	}
+	_, _ = os.Remove(name+".signals"), os.Remove(name+".news") // of a damaged record that somebody removed
 	_, err = r.file.Write(text)
 	err = cmp.Or(err, r.file.Sync(), syscall.Mkfifo(name+".signals", 0o600), syscall.Mkfifo(name+".news", 0o600), files.SyncDir(dir))
 	if err != nil {

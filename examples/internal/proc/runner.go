@@ -36,6 +36,8 @@ type Runner struct {
 	// standard error too; 0: all.
 	MaxOutput int64
 
+	damaged map[string]bool // records that stay, by name
+
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
 }
@@ -50,7 +52,7 @@ func NewRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*R
 	if err := files.MakeDir(dir); err != nil {
 		return nil, err
 	}
-	r := &Runner{dir: dir, rank: rank, said: said, tasks: make(map[exec.Task]exec.TaskStatus)}
+	r := &Runner{dir: dir, rank: rank, said: said, damaged: make(map[string]bool), tasks: make(map[exec.Task]exec.TaskStatus)}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
@@ -64,6 +66,7 @@ func NewRunner(dir string, rank int, said func(exec.Task), warn func(error)) (*R
 		}
 		err := r.find(name)
 		if errors.Is(err, errTorn) || errors.Is(err, errDamaged) {
+			r.damaged[name] = true
 			warn(fmt.Errorf("proc: %s.task: %w", name, errors.Join(err, signal(name, syscall.SIGKILL))))
 		} else if err != nil {
 			return nil, fmt.Errorf("proc: %w", err)
@@ -263,11 +266,13 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 		if out, ok := cmd.Stdout.(*os.File); ok && out != os.Stdout {
 			defer out.Close()
 		}
-		text, err := json.Marshal(commandAs{cmd.Dir, cmd.Environ(), cmd.SysProcAttr.Credential, r.MaxOutput}) // the last value of each name
-		if err != nil {
+		var as strings.Builder
+		text := json.NewEncoder(&as)
+		text.SetEscapeHTML(false)                                                                                       // a string of an environment may have 128 KiB
+		if err := text.Encode(commandAs{cmd.Dir, cmd.Environ(), cmd.SysProcAttr.Credential, r.MaxOutput}); err != nil { // the last value of each name
 			return nil, err
 		}
-		cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential = "", append(os.Environ(), asEnv+"="+string(text)), nil
+		cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential = "", append(os.Environ(), asEnv+"="+as.String()), nil
 	}
 	cmd.ExtraFiles = []*os.File{rec.file}
 	for _, pipe := range []string{".signals", ".news"} {
@@ -308,7 +313,10 @@ func (r *Runner) forget(task exec.Task) error {
 	if st, ok := r.tasks[task]; !ok || st.State == exec.TaskRunning {
 		return nil
 	}
-	err := remove(path(r.dir, task))
+	var err error
+	if name := path(r.dir, task); !r.damaged[name] {
+		err = remove(name)
+	}
 	if err == nil {
 		delete(r.tasks, task)
 	}
