@@ -185,6 +185,9 @@ func (f *Follower) addSummary(r Record) {
 	}
 	var rec jobstate.Summary
 	err := rec.UnmarshalText(r.Data)
+	if err == nil && rec.ID != r.Job {
+		err = fmt.Errorf("%w: the summary of %v", ErrInvalid, rec.ID)
+	}
 	switch {
 	case err != nil:
 		s := f.job(r.Job)

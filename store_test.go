@@ -338,6 +338,29 @@ func TestASnapshotKeepsTheRecordsOfQuarantinedJobs(t *testing.T) {
 	require.NoError(t, s.try(joblife.Submit{ID: over, Jobspec: text(t, jobspec.Job{Nodes: 1})}))
 }
 
+// A summary under the id of another job quarantines that job and harms none.
+func TestASummaryOfAnotherJobIsQuarantined(t *testing.T) {
+	s, ids := ended(t, joblife.Config{}, 2)
+	whole := slices.Collect(s.m.Snapshot())
+	for _, kind := range []joblife.RecordKind{joblife.RecordInactive, joblife.RecordTombstone} {
+		records := slices.Clone(whole)
+		for _, r := range whole {
+			if r.Kind == joblife.RecordInactive && r.Job == ids[0] {
+				records = append(records, joblife.Record{Job: ids[1] + 1, Kind: kind, Data: r.Data})
+				break
+			}
+		}
+		s.restore(records)
+		require.Len(t, s.rec.Quarantined, 1)
+		require.Equal(t, ids[1]+1, s.rec.Quarantined[0].Job)
+		require.ErrorIs(t, s.rec.Quarantined[0].Err, joblife.ErrInvalid)
+		for _, id := range ids {
+			require.NotEmpty(t, ofJob(id, s.m.Snapshot())[joblife.RecordInactive])
+		}
+		require.Len(t, ofJob(ids[1]+1, s.m.Snapshot()), 1, "and it is kept")
+	}
+}
+
 // ended is a site with n jobs that are over.
 func ended(t testing.TB, cfg joblife.Config, n int) (*site, []jobid.ID) {
 	s := newSite(t, cfg, 8)
