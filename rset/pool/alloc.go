@@ -29,7 +29,7 @@ func (p *Pool) search(q *Request) (search, error) {
 	if q == nil || q.slots.IsZero() {
 		return search{}, fmt.Errorf("%w: it asks for nothing", ErrRequest)
 	}
-	return search{p: p, q: q, eligible: q.eligible(p)}, nil
+	return search{p: p, q: q, eligible: q.eligible(p), from: present}, nil
 }
 
 // feasible is Feasible for the request of the search.
@@ -38,7 +38,7 @@ func (s *search) feasible() error {
 	if _, ok := known.feasible[s.q]; ok {
 		return nil
 	}
-	all := search{p: s.p, q: s.q, eligible: s.eligible, fit: s.p.whole, dry: true}
+	all := search{p: s.p, q: s.q, eligible: s.eligible, fit: s.p.whole, dry: true, from: present}
 	c, ok := all.choose()
 	if ok {
 		known.room(s.q)

@@ -38,10 +38,13 @@ type search struct {
 	dry      bool       // only whether there is room: no grants
 	fit      *btree.BTreeG[fitItem]
 	later    []grant            // where to look first: ranks that gain room before from
-	from, to eventlog.Timestamp // when there must be room; from is 0 for now
+	from, to eventlog.Timestamp // when there must be room; from may be present
 	self     *plan              // the plan that does not count; nil: all count
 	seen     int64              // how many nodes have room, planned for others or not
 }
+
+// present is before all times: what jobs hold is not free then, though they expired.
+const present eventlog.Timestamp = -1
 
 // choose returns where a job goes, and whether it can. The rules are in the
 // documentation of the package; the order of nodes is the order of the index. The grants
@@ -190,7 +193,7 @@ func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 				return false
 			}
 			s.seen += int64(it.sp.last-it.sp.first) + 1
-			if s.from > 0 {
+			if s.from != present {
 				room = min(room, s.roomAt(&it.sp.state, s.from))
 			}
 			room = s.roomBeside(&it.sp.state, s.from, s.to, room)

@@ -59,7 +59,7 @@ func withHosts(t require.TestingT, r *rset.R) *rset.R {
 }
 
 func newMachine(t *rapid.T, fit pool.Fit) *machine {
-	m := &machine{ledgers: map[jobid.ID]*rset.Ledger{}, asks: map[jobid.ID]ask{}, fit: fit, now: 1000}
+	m := &machine{ledgers: map[jobid.ID]*rset.Ledger{}, asks: map[jobid.ID]ask{}, fit: fit, now: rapid.SampledFrom([]float64{1000, 0}).Draw(t, "now")}
 	ranks := rapid.SliceOfNDistinct(rapid.Uint32Range(0, 9), 1, 7, rapid.ID).Draw(t, "ranks")
 	slices.Sort(ranks)
 	m.n = &naivePool{there: map[thing]bool{}, up: map[uint32]bool{}, props: map[string]map[uint32]bool{}, jobs: map[jobid.ID]*naiveJob{}}
@@ -222,7 +222,7 @@ func (m *machine) Start(t *rapid.T) {
 	id, a := m.waiting(t)
 	q := a.request(t)
 	s := m.look()
-	want, fits := s.granted(t, a, id, 0, a.until(m.now))
+	want, fits := s.granted(t, a, id, -1, a.until(m.now))
 	_, could := m.lookAtAll().granted(t, a, id, 0, 0)
 	before, claims := textOf(m.p), m.p.Claims()
 	m.keeps(t, func() {
@@ -231,7 +231,7 @@ func (m *machine) Start(t *rapid.T) {
 		switch {
 		case fits:
 			require.NoError(t, err)
-			room := func(rank uint32) int { return s.roomFrom(a, id, rank, 0, a.until(m.now)) }
+			room := func(rank uint32) int { return s.roomFrom(a, id, rank, -1, a.until(m.now)) }
 			m.checkGrant(t, a, r, m.chosen(t, a, want, room))
 			m.take(id, r, nil)
 			return
@@ -563,7 +563,7 @@ func (m *machine) Reload(t *rapid.T) {
 
 func (m *machine) Expire(t *rapid.T) {
 	id, j := m.job(t)
-	j.end = m.now + float64(rapid.IntRange(-10, 40).Draw(t, "end"))
+	j.end = max(m.now+float64(rapid.IntRange(-10, 40).Draw(t, "end")), 0.5)
 	if rapid.IntRange(0, 5).Draw(t, "never") == 0 {
 		j.end = 0
 	}

@@ -54,8 +54,9 @@ func (p *Pool) plan(id jobid.ID) *plan {
 // result of now does not mean that Alloc succeeds. A job without an expiration never ends.
 //
 // A job has one plan: the next Plan of it takes its place. Adopt, Alloc and Unplan of the
-// job end it. A plan does not follow what happens: after a job ended early or late, or an
-// Update, plan again what could start earlier or can no longer start in time.
+// job end it, and nothing else: Alloc leaves to it what it reserves though its time has
+// passed. A plan does not follow what happens: after a job ended early or late, or an Update,
+// plan again what could start earlier or can no longer start in time.
 //
 // The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the
 // request until the pool expires. At most Config.MaxJobs jobs are planned. The other

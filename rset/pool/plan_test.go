@@ -62,7 +62,7 @@ func (m *machine) lookAtAll() sight {
 		if s.held[x.rank] == nil {
 			s.held[x.rank] = map[thing]float64{}
 		}
-		s.held[x.rank][x] = 0
+		s.held[x.rank][x] = -1
 	}
 	return s
 }
@@ -216,7 +216,7 @@ func (m *machine) Plan(t *rapid.T) {
 	}
 	most, ok := 0, false
 	if want == m.now { // what is past its end is left out if it is not needed
-		most, ok = m.look().granted(t, a, id, 0, a.until(want))
+		most, ok = m.look().granted(t, a, id, -1, a.until(want))
 	}
 	if !ok {
 		most, _ = m.look().granted(t, a, id, want, a.until(want))
