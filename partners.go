@@ -178,9 +178,13 @@ func (in ExecResponse) dispatch(m *machine) error {
 		}
 		return m.apply(j, &jobstate.ReleaseContext{Ranks: ranks, Final: in.Final})
 	case exec.ResponseException:
+		kind := sanitizeNote(in.Exception.Type)
+		if kind == revocation {
+			return fmt.Errorf("%w: the executor raises the scheduler's %s", ErrInvalid, revocation)
+		}
 		told := len(m.out.Raised)
 		err := m.request(Cred{}, j, &jobstate.ExceptionContext{
-			Type: sanitizeNote(in.Exception.Type), Severity: in.Exception.Severity, Note: sanitizeNote(in.Exception.Note),
+			Type: kind, Severity: in.Exception.Severity, Note: sanitizeNote(in.Exception.Note),
 			UserID: jobstate.Some(m.cfg.Owner),
 		})
 		// It knows of its own exception, and stops the job as it sees fit.

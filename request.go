@@ -269,6 +269,9 @@ func (in Memo) dispatch(m *machine) error {
 	return nil
 }
 
+// revocation is the type of a fatal exception that takes back what a job has (RFC 21).
+const revocation = "scheduler-restart"
+
 func (in Raise) dispatch(m *machine) error {
 	if m.inbox.posting {
 		if j := m.jobs[in.ID]; j != nil && j.state == jobstate.StateNew && in.Severity == 0 {
@@ -285,6 +288,8 @@ func (in Raise) dispatch(m *machine) error {
 		return fmt.Errorf("%w: severity %d", ErrInvalid, in.Severity)
 	case in.Type == "":
 		return fmt.Errorf("%w: an exception without a type", ErrInvalid)
+	case in.Type == revocation && in.By.Guest:
+		return fmt.Errorf("%w: the type %s is the scheduler's", ErrDenied, in.Type)
 	case len(in.Type) > maxNote:
 		return fmt.Errorf("%w: an exception with a type of %d bytes, at most %d", ErrLimit, len(in.Type), maxNote)
 	}

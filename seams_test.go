@@ -11,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 )
 
 // An executor may run what it was handed, also if it comes and goes before the next Ready: the
@@ -147,4 +149,15 @@ func TestARestartStampsNothingBeforeItsRecords(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, n, "the second prolog begins")
+}
+
+// Who may revoke what a job has could have it given to two jobs: neither a guest nor the executor.
+func TestOnlyTheOwnerRevokes(t *testing.T) {
+	s, ids := runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
+	v, _ := s.m.Job(ids[0])
+	user := joblife.Cred{UserID: v.Job().UserID(), Guest: true}
+	require.ErrorIs(t, s.try(joblife.Raise{By: user, ID: ids[0], Type: "scheduler-restart"}), joblife.ErrDenied)
+	require.ErrorIs(t, s.try(joblife.ExecResponse{ID: ids[0], Type: exec.ResponseException, Exception: exec.Exception{Type: "scheduler-restart"}}), joblife.ErrInvalid)
+	id := s.waits(false)
+	require.ErrorIs(t, s.try(grants(t, id, idset.Of(0), idset.Of(0))), joblife.ErrConflict)
 }
