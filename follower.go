@@ -316,12 +316,14 @@ func (f *Follower) load(now time.Time, cfg Config) (m *Manager, live []*job, out
 	}
 	out.Time = f.time
 	m.now = max(m.now, f.time) // a clock behind the records stamps nothing before them
-	live, err = m.restore(f, &out)
+	if live, err = m.restore(f, &out); err != nil {
+		return nil, nil, Recovered{}, err
+	}
 	if out.Time > eventlog.FromTime(now) {
 		m.clock = notBefore(out.Time)
 	}
 	*f = Follower{}
-	return m, live, out, err
+	return m, live, out, nil
 }
 
 // Restore makes a Manager from the durable records of an earlier one: from all of them,

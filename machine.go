@@ -537,6 +537,9 @@ func (m *machine) emit(j *job) {
 	m.move(j, 0)
 	delete(m.jobs, j.id)
 	m.out.Over = append(m.out.Over, j.id)
+	if j.drains { // what it held was revoked
+		m.drains = slices.DeleteFunc(m.drains, func(other *job) bool { return other == j })
+	}
 	if j.housekept {
 		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
 	}

@@ -50,9 +50,20 @@ type Quarantined struct {
 	R *rset.R
 }
 
-// setAside quarantines a job, and keeps its records for snapshots.
-func (m *machine) setAside(id jobid.ID, s *stored, err error, out *Recovered) {
-	list := append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)
+// setAside quarantines a job, and keeps its records for snapshots. Summaries come first, since
+// others may be at fault because they come after one.
+func (m *machine) setAside(id jobid.ID, f *Follower, err error, out *Recovered) {
+	var list []Record
+	if rec, ok := f.over[id]; ok {
+		list = append(list, Record{Job: id, Kind: RecordInactive, Data: textOf(rec)})
+		delete(f.over, id)
+	}
+	if rec, ok := f.tombs[id]; ok {
+		list = append(list, Record{Job: id, Kind: RecordTombstone, Data: textOf(rec)})
+		delete(f.tombs, id)
+	}
+	s := f.jobs[id]
+	list = append(append(list, recordsOf(id, s.spec, s.r, s.keep, s.log)...), s.bad...)
 	if !m.quarantine.add(id, list) {
 		m.purger.idFloor = max(m.purger.idFloor, id)
 		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
@@ -109,9 +120,13 @@ func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 	live := make([]*job, 0, len(list))
 	for _, e := range list {
 		j, rec, err := m.revive(e.id, e.stored)
+		if _, dead := f.tombs[e.id]; err == nil && rec == nil && j != nil && dead {
+			m.move(j, 0)
+			err = fmt.Errorf("%w: a tombstone of job %v, which has not ended", ErrInvalid, e.id)
+		}
 		switch {
 		case err != nil:
-			m.setAside(e.id, e.stored, err, out)
+			m.setAside(e.id, f, err, out)
 		case j != nil:
 			live = append(live, j)
 		}
@@ -420,7 +435,7 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 			m.allocations.removeR(j.id, j.r)
 			m.move(j, 0)
 			delete(f.over, j.id)
-			m.setAside(j.id, f.jobs[j.id], err, out)
+			m.setAside(j.id, f, err, out)
 		}
 		return err != nil
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
@@ -160,4 +161,25 @@ func TestOnlyTheOwnerRevokes(t *testing.T) {
 	require.ErrorIs(t, s.try(joblife.ExecResponse{ID: ids[0], Type: exec.ResponseException, Exception: exec.Exception{Type: "scheduler-restart"}}), joblife.ErrInvalid)
 	id := s.waits(false)
 	require.ErrorIs(t, s.try(grants(t, id, idset.Of(0), idset.Of(0))), joblife.ErrConflict)
+}
+
+// A job that lost what it had while a node was to be drained for it ends, and nothing is logged
+// after its end.
+func TestADrainOutlivesItsJob(t *testing.T) {
+	s := silent(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{Timeout: fsd.Duration(time.Hour)}}})
+	s.hold["action"], s.hold["drain"], s.hold["finish"] = true, true, true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	s.step(grants(t, id, idset.Of(0, 1), idset.Of(0)))
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish})
+	s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Ranks: idset.Of(0)})
+	l := s.runs[len(s.runs)-1]
+	s.step(joblife.Report{Job: id, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Status: 256}})
+	s.step(joblife.Raise{ID: id, Type: "scheduler-restart"})
+	s.step(said(id, exec.ResponseRelease))
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	records := len(s.store)
+	s.step(joblife.Drained{Ranks: idset.Of(0)})
+	require.Equal(t, records, len(s.store))
+	_, wakes := s.m.Deadline()
+	require.False(t, wakes)
 }

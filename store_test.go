@@ -361,6 +361,43 @@ func TestASummaryOfAnotherJobIsQuarantined(t *testing.T) {
 	}
 }
 
+// A job whose records contradict each other is quarantined: a purge does not take it, and the next
+// restart finds it again.
+func TestAContradictionIsQuarantined(t *testing.T) {
+	tomb := func(id jobid.ID) []byte {
+		text, err := jobstate.Summary{ID: id, Inactive: 1.6e9, Result: jobstate.ResultFailed, UserID: 1}.MarshalText()
+		require.NoError(t, err)
+		return text
+	}
+	for name, bad := range map[string]struct {
+		joblife.Record
+		hold string
+	}{
+		"a key that cannot be":       {joblife.Record{Kind: joblife.RecordKey, Data: []byte(`{"userid":5,"key":""}`)}, ""},
+		"housekeeping after the end": {joblife.Record{Kind: joblife.RecordHousekeeping, Data: []byte(`{"timestamp":1600000001,"name":"x","context":{}}` + "\n")}, ""},
+		"a tombstone of a live job":  {joblife.Record{Kind: joblife.RecordTombstone}, "sched"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, joblife.Config{}, 8)
+			s.hold[bad.hold] = true
+			bad.Job = s.submit(jobspec.Job{Nodes: 1})
+			if bad.Kind == joblife.RecordTombstone {
+				bad.Data = tomb(bad.Job)
+			}
+			s.store = append(s.store, bad.Record)
+			for range 2 {
+				s.restore(s.store)
+				require.Len(t, s.rec.Quarantined, 1)
+				_, known := s.m.Job(bad.Job)
+				require.False(t, known)
+				s.step(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true})
+				require.ErrorIs(t, s.try(joblife.Raise{ID: bad.Job, Type: "cancel"}), joblife.ErrUnknown)
+				s.store = slices.Collect(s.m.Snapshot())
+			}
+		})
+	}
+}
+
 // ended is a site with n jobs that are over.
 func ended(t testing.TB, cfg joblife.Config, n int) (*site, []jobid.ID) {
 	s := newSite(t, cfg, 8)
