@@ -159,7 +159,11 @@ func (f *Follower) addText(s *stored, r Record) {
 		}
 		s.log = append(room(s.log, len(r.Data)), r.Data...)
 		f.fold(s, r.Job, r.Data)
-		s.clean = s.clean || bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`))
+		if s.life != nil {
+			s.clean = s.life.State().State() == jobstate.StateInactive
+		} else { // perhaps
+			s.clean = s.clean || bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`))
+		}
 		f.close(s, r.Job)
 	case RecordJobspec:
 		if s.spec != nil || s.log != nil {
@@ -209,6 +213,9 @@ func (f *Follower) addSummary(r Record) {
 func (f *Follower) unlinked(id jobid.ID) {
 	f.floor = max(f.floor, id)
 	_, over := f.over[id]
+	if s := f.jobs[id]; s != nil && s.life != nil {
+		over = s.life.State().Closed() // it was invalidated
+	}
 	delete(f.over, id)
 	delete(f.keys.of, id)
 	if delete(f.jobs, id); !over {

@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -345,4 +346,27 @@ func ExampleFollower() {
 	// Output:
 	// [ƒ8] <nil>
 	// SCHED ƒ8
+}
+
+// A standby keeps nothing of jobs that were refused, and of one that is over no text, whatever its
+// user wrote into the log.
+func TestAStandbyKeepsLittle(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
+	for range 20 {
+		s.step(joblife.Validated{ID: s.submit(jobspec.Job{Nodes: 1}), Err: errors.New("no")})
+	}
+	require.Zero(t, standby(t, s.store).Held())
+	s = newSite(t, joblife.Config{}, 8)
+	s.hold["sched"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Memo{ID: id, Values: []byte(`{"name":"clean"}`)})
+	s.step(joblife.Memo{ID: id, Values: fmt.Appendf(nil, `{"x":"%0100000d"}`, 0)})
+	s.hold["sched"] = false
+	s.hello()
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	n := 0
+	for r := range standby(t, s.store).Snapshot() {
+		n += len(r.Data)
+	}
+	require.Less(t, n, 1000)
 }
