@@ -183,3 +183,16 @@ func TestADrainOutlivesItsJob(t *testing.T) {
 	_, wakes := s.m.Deadline()
 	require.False(t, wakes)
 }
+
+// An executor that has yet to say whether it runs a job hears of its new expiration.
+func TestAnExpirationReachesAnExecutorThatIsAsked(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["exec"] = true
+	id := s.submit(jobspec.Job{Nodes: 1, Duration: 100 * time.Second})
+	s.cfg.Actions.Prologs = []perilog.ActionConfig{{PerRank: true}}
+	s.restart()
+	v, _ := s.m.Job(id)
+	at := v.R().Start() + 5000
+	s.step(joblife.SetExpiration{ID: id, Expiration: at})
+	require.Equal(t, exec.Expiration{ID: id, Expiration: at}, s.exec[len(s.exec)-1])
+}

@@ -288,7 +288,7 @@ func (x *executor) lost() {
 }
 
 func (x *executor) expire(j *job, at eventlog.Timestamp) {
-	if x.on && j.start == startSent {
+	if x.on && (j.start == startSent || j.start == startAsk) {
 		x.out.Exec = append(x.out.Exec, exec.Expiration{ID: j.id, Expiration: at})
 	}
 }
