@@ -29,7 +29,7 @@ type purger struct {
 	rest              eventlog.Timestamp // until when the age of jobs is not looked at
 	clockSuspectUntil eventlog.Timestamp // the clock has jumped: until then the limits purge nothing
 
-	stuck   []jobid.ID         // invalid jobs that the store could not remove
+	stuck   map[jobid.ID]bool  // invalid jobs that the store could not remove
 	stuckAt eventlog.Timestamp // when they are tried again
 }
 
@@ -85,7 +85,7 @@ func limited(l purge.Limits) bool { return l.MaxAge.Set || l.MaxCount.Set }
 
 func (p *purger) byLimits() {
 	if len(p.stuck) > 0 && p.now >= p.stuckAt {
-		p.out.Unlink = append(p.out.Unlink, p.stuck...)
+		p.out.Unlink = append(p.out.Unlink, slices.Sorted(maps.Keys(p.stuck))...)
 		p.stuck = nil
 	}
 	if p.clockSuspectUntil > p.now {
@@ -182,13 +182,13 @@ func (p *purger) unlinkInvalid(j *job) {
 func (p *purger) unlinkedInvalid(id jobid.ID, err error) {
 	if err == nil {
 		delete(p.invalid, id)
-		p.stuck = slices.DeleteFunc(p.stuck, func(s jobid.ID) bool { return s == id })
+		delete(p.stuck, id)
 		p.record(Record{Job: id, Kind: RecordUnlinked})
 		return
 	}
 	p.fault("", id, err)
-	if !slices.Contains(p.stuck, id) {
-		p.stuck, p.stuckAt = append(p.stuck, id), p.now+retryEvery
+	if !p.stuck[id] {
+		p.stuck, p.stuckAt = put(p.stuck, id, true), p.now+retryEvery
 	}
 }
 
