@@ -56,7 +56,7 @@ func ExampleConfig() {
 		joblife.Memo{ID: 1, By: guest, Values: long},
 	)
 	// Output:
-	// joblife: limit reached: 1 jobs are active, or have a canceled request without a response; MaxActive is 1
+	// joblife: limit reached: 1 jobs are active, or have housekeeping or a canceled request without a response; MaxActive is 1
 	// joblife: limit reached: the log of ƒ2 has no room for the event "memo": 742 bytes, at most 600 by MaxLog
 }
 

@@ -398,7 +398,8 @@ type Config struct {
 	// dependencies: see [purge.Config].
 	TombstoneCount jobstate.Optional[int]
 	TombstoneAge   jobstate.Optional[time.Duration]
-	// MaxActive limits the number of active jobs at a Submit; 0 means 2^22.
+	// MaxActive limits at a Submit the jobs that are active, or have housekeeping or a canceled
+	// request without a response; 0 means 2^22.
 	MaxActive int
 	// MaxJobspec limits the bytes of a jobspec at a Submit, for a store that takes less. 0 means
 	// what a line of a log takes, nearly 1 MiB.

@@ -281,7 +281,7 @@ func (o *outbox) record(r Record) {
 // line records an event. It returns the length of its line, and its context, kept as the Ready is.
 func (o *outbox) line(id jobid.ID, r *perilog.LogEntry) (int, json.RawMessage) {
 	if o.volatile {
-		return 0, o.out.keep(r.Entry.Context)
+		return len(r.Entry.Name) + len(r.Entry.Context) + lineFrame, o.out.keep(r.Entry.Context)
 	}
 	n := len(o.out.text)
 	text, same, err := o.frame.line(o.out.text, &r.Entry)

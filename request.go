@@ -151,7 +151,7 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 		return 0, fmt.Errorf("%w: time %v", ErrInvalid, in.Time)
 	}
 	if n := len(m.jobs) + m.sched.queue.Stats().Canceled; n >= m.cfg.maxActive() {
-		return 0, fmt.Errorf("%w: %d jobs are active, or have a canceled request without a response; MaxActive is %d", ErrLimit, n, m.cfg.maxActive())
+		return 0, fmt.Errorf("%w: %d jobs are active, or have housekeeping or a canceled request without a response; MaxActive is %d", ErrLimit, n, m.cfg.maxActive())
 	}
 	if in.Time == 0 {
 		return m.now, nil
@@ -308,8 +308,12 @@ func (in Post) dispatch(m *machine) error {
 		return fmt.Errorf("%w: the event %s", ErrInvalid, guard.Quote(in.Name))
 	}
 	e := eventlog.Entry{Timestamp: m.now, Name: in.Name, Context: in.Context}
+	size := j.size
 	if err = fitsLog(m.cfg.maxLog(in.By), j, e); err == nil {
 		err = m.applyEntry(j, e)
+	}
+	if err == nil && j.size == size { // two holds would be one
+		err = fmt.Errorf("%w: the log has the event %s of this time already: post it later", ErrConflict, guard.Quote(in.Name))
 	}
 	if err != nil {
 		return err

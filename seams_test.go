@@ -184,6 +184,21 @@ func TestADrainOutlivesItsJob(t *testing.T) {
 	require.False(t, wakes)
 }
 
+// Two services that begin the same at one time would hold the nodes once: the second is refused.
+func TestTwoEqualPostsAreNotOneHold(t *testing.T) {
+	for _, volatile := range []bool{false, true} {
+		s := silent(t, joblife.Config{Volatile: volatile, MaxLog: 2000})
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.step(grants(t, id, idset.Of(0), idset.Of(0)))
+		hold := joblife.Post{ID: id, Name: "epilog-start", Context: []byte(`{"description":"data"}`)}
+		require.NoError(t, s.m.Step(s.now, hold))
+		require.ErrorIs(t, s.m.Step(s.now, hold), joblife.ErrConflict)
+		memo := joblife.Memo{ID: id, By: joblife.Cred{Guest: true}, Values: fmt.Appendf(nil, `{"x":"%0900d"}`, 0)}
+		s.step(memo)
+		require.ErrorIs(t, s.try(memo), joblife.ErrLimit, "MaxLog counts all")
+	}
+}
+
 // An executor that has yet to say whether it runs a job hears of its new expiration.
 func TestAnExpirationReachesAnExecutorThatIsAsked(t *testing.T) {
 	s := newSite(t, joblife.Config{}, 8)
