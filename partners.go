@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -101,7 +102,9 @@ func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 // give gives a job its R, without the properties that only the scheduler's instance uses.
 func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	plain := r.WithoutLocal()
-	if notes, err := j.merged(c.Annotations); err == nil { // else the log has only memos
+	notes, err := j.merged(c.Annotations)
+	noted := err == nil
+	if noted { // else the log has only memos
 		c.Annotations = notes
 	}
 	e, err := m.entry(m.now, &c)
@@ -119,12 +122,16 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	if j.hidden = j.job().HasFlag(flagBypass); !j.hidden {
 		m.allocations.add(j.id, plain)
 	}
-	if j.rare != nil {
+	volatile := j.rare != nil && j.rare.notes != nil
+	if volatile {
 		j.rare.notes = nil // the log has them now
 	}
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
 	j.life.Offline(m.now, m.offline)
 	must(m.applyEntry(j, e))
+	if volatile && noted && !bytes.Equal(j.annotations(), notes) { // but for what was removed: it cannot say that
+		j.setNotes(notes)
+	}
 	return nil
 }
 

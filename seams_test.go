@@ -211,3 +211,14 @@ func TestAnExpirationReachesAnExecutorThatIsAsked(t *testing.T) {
 	s.step(joblife.SetExpiration{ID: id, Expiration: at})
 	require.Equal(t, exec.Expiration{ID: id, Expiration: at}, s.exec[len(s.exec)-1])
 }
+
+// A volatile removal of a memo outlives the event alloc, which cannot say it.
+func TestAVolatileRemovalOutlivesAlloc(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.Memo{ID: id, Values: []byte(`{"a":1,"b":2}`)})
+	s.step(joblife.Memo{ID: id, Values: []byte(`{"a":null}`), Volatile: true})
+	s.step(grants(t, id, idset.Of(0), idset.Of(0)))
+	v, _ := s.m.Job(id)
+	require.JSONEq(t, `{"user":{"b":2}}`, string(v.Annotations()))
+}
