@@ -33,6 +33,7 @@ type machine struct {
 	timers timers
 	waits  waits
 	queues queues
+	absent map[string][]byte // records of queues that the configuration lacks
 	keys   keys
 	sched  scheduler
 	exec   executor

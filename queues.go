@@ -93,15 +93,13 @@ func (q queues) record(name string) Record {
 	return Record{Kind: RecordQueue, Data: b}
 }
 
-// restore reads a record. It ignores a queue that the configuration does not have.
+// restore reads a record of a queue that the configuration has.
 func (q queues) restore(data []byte) error {
 	var state queueState
 	if err := json.Unmarshal(data, &state); err != nil {
 		return fmt.Errorf("joblife: queue record: %w", err)
 	}
-	if found := q[state.Name]; found != nil {
-		start := gate{state.Started, state.StopReason}
-		*found = queue{gate{state.Enabled, state.DisableReason}, start, start}
-	}
+	start := gate{state.Started, state.StopReason}
+	*q[state.Name] = queue{gate{state.Enabled, state.DisableReason}, start, start}
 	return nil
 }

@@ -96,8 +96,10 @@ func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 	if f.scratch != nil {
 		m.scratch = f.scratch
 	}
-	for _, data := range f.queues {
-		if err := m.queues.restore(data); err != nil {
+	for name, data := range f.queues {
+		if m.queues[name] == nil {
+			m.absent = put(m.absent, name, data)
+		} else if err := m.queues.restore(data); err != nil {
 			return nil, err
 		}
 	}
@@ -387,6 +389,11 @@ func (m *machine) common() []Record {
 	list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, m.purger.idFloor)}}
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
 		list = append(list, m.queues.record(name))
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.absent)) {
+		if m.queues[name] == nil {
+			list = append(list, Record{Kind: RecordQueue, Data: m.absent[name]})
+		}
 	}
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
 	for _, t := range plan.Tombstones {

@@ -222,3 +222,18 @@ func TestAVolatileRemovalOutlivesAlloc(t *testing.T) {
 	v, _ := s.m.Job(id)
 	require.JSONEq(t, `{"user":{"b":2}}`, string(v.Annotations()))
 }
+
+// What the operator has closed stays closed, though a configuration without it came between and
+// the records were replaced by a snapshot.
+func TestAClosedQueueComesBackClosed(t *testing.T) {
+	with := joblife.Config{Queues: []string{"batch", "debug"}}
+	s := newSite(t, with, 8)
+	s.step(joblife.StartQueue{Queue: "debug", Start: false, Reason: "broken"})
+	s.step(joblife.EnableQueue{Queue: "debug", Enable: false, Reason: "broken"})
+	for _, s.cfg.Queues = range [][]string{{"batch"}, with.Queues} {
+		s.restore(s.store)
+		s.store = slices.Collect(s.m.Snapshot())
+	}
+	q, _ := s.m.Queue("debug")
+	require.Equal(t, joblife.QueueStatus{DisableReason: "broken", StopReason: "broken"}, q)
+}
