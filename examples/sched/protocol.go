@@ -96,9 +96,14 @@ func newSession(o options, out, stderr io.Writer) *session {
 
 // renew begins another session with the same inventory. Nothing is known of jobs.
 func (s *session) renew() error {
+	s.forget()
+	return s.Hello(alloc.Announcement{})
+}
+
+// forget forgets what is counted of the jobs of a session.
+func (s *session) forget() {
 	s.greeted = false
 	s.since, s.cores, s.held = make(map[jobid.ID]eventlog.Timestamp), make(map[jobid.ID]int64), 0
-	return s.Hello(alloc.Announcement{})
 }
 
 // tick advances the time. If the clock is set back, the time does not change here.
@@ -222,6 +227,9 @@ var ofSession = []string{alloc.TopicAlloc, alloc.TopicCancel, alloc.TopicPriorit
 // dispatch does what a line says. err says that its message cannot be parsed. After an error
 // nothing has changed. A failure of the peer ends the session, as RFC 27 and 28 have it.
 func (s *session) dispatch(l alloc.Line, m alloc.Message, err error) error {
+	if l.Topic == alloc.TopicHello && s.greeted { // another hello
+		s.forget()
+	}
 	switch ours := strings.HasPrefix(l.Topic, "job-manager."); {
 	case l.Topic == alloc.TopicHello && l.Errnum == alloc.NoData:
 		s.greeted = true

@@ -32,8 +32,8 @@
 //   - A hello may tell of two jobs that hold the same, or of resources that are not in the
 //     inventory. Handle reports it. They are free when the last of the jobs has freed them.
 //   - If the resources of a job of the hello are not known, EndHello fails, and nothing
-//     starts until all responses have come again. Call [Scheduler.Missed] for a line that
-//     cannot be parsed.
+//     starts until another hello has told all. It begins anew: jobs and requests of before
+//     are forgotten. Call [Scheduler.Missed] for a line that cannot be parsed.
 //   - A job keeps what it has on ranks that go down or leave the inventory.
 //
 // # Ownership, cost and limits

@@ -56,6 +56,7 @@ type Scheduler struct {
 	pool       *pool.Pool         // nil before the first Acquire
 	scheduling json.RawMessage    // the key of the inventory, nil if it has none
 	ready      bool               // all that is held is known
+	heard      bool               // EndHello was the last of a hello
 	unknown    int                // jobs of this hello whose resources are not known
 	jobs       map[jobid.ID]*job  // that wait or have resources
 	queue      queue              // of those that wait

@@ -107,11 +107,8 @@ func (s *Scheduler) Hello(a alloc.Announcement) error {
 	if s.pool == nil {
 		return errNoInventory()
 	}
-	all, now, scheduling := s.pool.Inventory(), s.now, s.scheduling
-	up := idset.Difference(all.Ranks(), s.pool.Down().Ranks())
-	s.reset(s.cfg)
-	faults := []error{s.Acquire(pool.Acquire{Resources: all, Change: pool.Change{Up: up}})}
-	s.now, s.scheduling = now, scheduling
+	s.renew()
+	var faults []error
 	for _, h := range a.Responses {
 		faults = append(faults, s.Handle(h))
 	}
@@ -119,28 +116,45 @@ func (s *Scheduler) Hello(a alloc.Announcement) error {
 	return errors.Join(append(faults, fault)...)
 }
 
+// renew forgets all but the configuration, the inventory and the time.
+func (s *Scheduler) renew() {
+	all, now, scheduling := s.pool.Inventory(), s.now, s.scheduling
+	up := idset.Difference(all.Ranks(), s.pool.Down().Ranks())
+	s.reset(s.cfg)
+	err := s.Acquire(pool.Acquire{Resources: all, Change: pool.Change{Up: up}})
+	if err != nil {
+		panic("sched: broken invariant: " + err.Error()) // it was accepted before
+	}
+	s.now, s.scheduling = now, scheduling
+}
+
+// hear notes that a response to a hello has come, or the end of them. Behind an end they are
+// of another hello, which tells all: a job may have ended since, or have freed some.
+func (s *Scheduler) hear() {
+	if s.heard && s.pool != nil {
+		s.renew()
+	}
+	s.heard, s.ready = false, false
+}
+
 // Missed says that a line of the manager could not be parsed. l is what
 // alloc.ParseFromManager returned with the error. If it is, or may be, a response to a
 // hello, it is not known what some job has, so EndHello fails.
 func (s *Scheduler) Missed(l alloc.Line) {
-	if l.Topic == alloc.TopicHello {
-		s.ready = false
-	}
 	if l.Topic == alloc.TopicHello || l.Topic == "" && !s.ready {
+		s.hear()
 		s.unknown++
 	}
 }
 
 // adopt takes a job that has resources. Nothing starts before the end of the hello.
 func (s *Scheduler) adopt(h alloc.HelloResponse) error {
-	s.ready = false
+	s.hear()
 	s.unknown++ // until it is known what the job has
 	j := s.jobs[h.ID]
 	switch {
 	case s.pool == nil:
 		return refuse(ErrNotReady, "job %v holds resources and there is no inventory: resource.acquire comes first", h.ID)
-	case j != nil && j.state == waits:
-		return refuse(ErrExists, "job %v holds resources, and a request of it waits here", h.ID)
 	case j == nil && len(s.jobs) >= s.cfg.MaxJobs:
 		return s.tooMany(h.ID)
 	case h.R == nil:
@@ -160,11 +174,13 @@ func (s *Scheduler) adopt(h alloc.HelloResponse) error {
 
 // EndHello ends the responses to a hello, and returns the message to send then. The error is
 // ErrNotReady if there is no inventory, or if it is not known what a job of the hello has; then
-// say hello again.
+// say hello again. The responses to another hello tell all anew: with the first of them, or
+// with EndHello if there is none, what is known of jobs is forgotten, and requests come again.
 func (s *Scheduler) EndHello() (alloc.Ready, error) {
 	s.enter()
+	s.hear()
 	unknown := s.unknown
-	s.unknown, s.ready = 0, false
+	s.unknown, s.heard = 0, true
 	switch {
 	case s.pool == nil:
 		return alloc.Ready{}, refuse(ErrNotReady, "not ready: there is no inventory, resource.acquire comes first")

@@ -140,45 +140,73 @@ func TestNothingStartsBeforeAllIsKnown(t *testing.T) {
 	for name, spoil := range map[string]func(s *sched.Scheduler) error{
 		"no R":                   func(s *sched.Scheduler) error { return s.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 5}}) },
 		"too many":               func(s *sched.Scheduler) error { return s.Handle(holder(t, 5, nodes, 0)) },
-		"a request of it waits":  func(s *sched.Scheduler) error { return s.Handle(holder(t, 2, nodes, 0)) },
 		"other resources before": func(s *sched.Scheduler) error { return s.Handle(holder(t, 1, nodes, 1)) },
 		"a line that is none":    func(s *sched.Scheduler) error { s.Missed(alloc.Line{Topic: alloc.TopicHello}); return errAny },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := sched.New(sched.Config{MaxJobs: 2})
+			s := sched.New(sched.Config{MaxJobs: 1})
 			require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
 			require.NoError(t, s.Handle(holder(t, 1, nodes, 0)))
-			r, err := s.EndHello()
-			require.NoError(t, err)
-			require.Zero(t, r.Limit)
-			require.NoError(t, s.Handle(ask(t, 2, 2)))
 			require.NoError(t, s.Handle(holder(t, 1, nodes, 0)), "again, at the limit")
-			_, err = s.EndHello()
-			require.NoError(t, err)
 			require.Error(t, spoil(s))
-			require.False(t, s.Ready())
-			_, err = s.EndHello()
+			_, err := s.EndHello()
 			require.ErrorIs(t, err, sched.ErrNotReady)
+			require.False(t, s.Ready())
 			require.NoError(t, s.Handle(alloc.Free{ID: 1, Final: true}))
 			require.Empty(t, starts(t, s, 10))
 			require.ErrorIs(t, s.Handle(ask(t, 3, 1)), sched.ErrNotReady)
 			_, err = s.EndHello()
-			require.NoError(t, err, "another series of responses tells all")
+			require.NoError(t, err, "another hello, of no jobs")
+			require.NoError(t, s.Handle(ask(t, 2, 2)))
 			require.Equal(t, []jobid.ID{2}, starts(t, s, 10))
 		})
 	}
 	// A line that cannot be read matters in a hello only. There it may be a job.
 	fresh := sched.New(sched.Config{})
 	require.NoError(t, fresh.Acquire(pool.Acquire{Resources: nodes}))
-	fresh.Missed(alloc.Line{})
-	_, err := fresh.EndHello()
-	require.ErrorIs(t, err, sched.ErrNotReady)
+	for range 2 {
+		fresh.Missed(alloc.Line{})
+		require.NoError(t, fresh.Handle(holder(t, 1, nodes, 0)))
+		_, err := fresh.EndHello()
+		require.ErrorIs(t, err, sched.ErrNotReady)
+	}
 	s := begun(t, sched.Config{}, nodes)
 	s.Missed(alloc.Line{})
 	s.Missed(alloc.Line{Topic: alloc.TopicFree})
 	require.True(t, s.Ready())
-	_, err = s.EndHello()
-	require.NoError(t, err)
+}
+
+// A hello tells all, so nothing is left of the one before: a job may have ended since, or have
+// freed some, and requests come again.
+func TestAnotherHelloTellsAll(t *testing.T) {
+	nodes := machine(t, 3, 2)
+	s := sched.New(sched.Config{})
+	require.NoError(t, s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: idset.Of(0, 1)}}))
+	h := holder(t, 2, nodes, 0, 1)
+	for _, first := range []alloc.HelloResponse{h, holder(t, 1, nodes, 2)} {
+		require.NoError(t, s.Handle(first))
+		require.Error(t, s.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 3}}), "there is no R")
+		_, err := s.EndHello()
+		require.ErrorIs(t, err, sched.ErrNotReady)
+	}
+	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{Up: idset.Of(2)}}))
+	for _, more := range []int64{2, 1} {
+		h.Free = idset.Of(1)
+		require.NoError(t, s.Handle(h))
+		_, err := s.EndHello()
+		require.NoError(t, err)
+		require.NoError(t, s.Check())
+		require.NoError(t, s.Handle(ask(t, 4, 3)))
+		require.NoError(t, s.Handle(ask(t, 3, more)))
+		require.Equal(t, 2, s.Len())
+	}
+	require.NoError(t, s.Handle(alloc.Cancel{ID: 4}))
+	require.Equal(t, []jobid.ID{3}, starts(t, s, 10))
+	require.NoError(t, s.Handle(alloc.Free{ID: 2, Final: true}))
+	_, err := s.EndHello()
+	require.NoError(t, err, "a hello of no jobs")
+	require.NoError(t, s.Handle(ask(t, 4, 3)))
+	require.Equal(t, []jobid.ID{4}, starts(t, s, 10))
 }
 
 // Two jobs that hold the same are told. It is free when both have freed it.
@@ -240,26 +268,6 @@ func TestAPropertyGoesAwayWhileAJobWaits(t *testing.T) {
 	require.NoError(t, s.Acquire(pool.Acquire{Change: pool.Change{AddProperties: all}}))
 	require.Equal(t, jobid.ID(4), s.Decide(1002)[0].ID, "nor may the last node get what a job cannot have")
 	require.Equal(t, 1, s.Len())
-}
-
-// A policy knows what a job asked for, even after another hello.
-func TestAHelloForgetsNoRequest(t *testing.T) {
-	var asked []*pool.Request
-	s := begun(t, sched.Config{Policy: code(func(p *sched.Pass) {
-		p.Start(1)
-		asked = nil
-		for j := range p.Running() {
-			asked = append(asked, j.Request)
-		}
-	})}, machine(t, 2, 1))
-	require.NoError(t, s.Handle(ask(t, 1, 1)))
-	require.Equal(t, []jobid.ID{1}, starts(t, s, 1))
-	require.NoError(t, s.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: 1}, R: s.Held(1)}))
-	_, err := s.EndHello()
-	require.NoError(t, err)
-	require.Empty(t, s.Decide(2))
-	require.Len(t, asked, 1)
-	require.NotNil(t, asked[0])
 }
 
 // What could start only when all expires has no earliest time, and delays none.
