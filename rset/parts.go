@@ -36,8 +36,8 @@ func newBuilder() (*R, builder) {
 }
 
 // Cut returns parts, which are in ascending order and each on other ranks, with the hosts
-// and properties that r has there, and the times and slots given: nothing else. It is the
-// way back from Parts. It retains the children. Panics if parts overlap, are out of order or
+// and properties that r has there, its scheduling key, and the times and slots given: nothing
+// else. It is the way back from Parts. It retains the children, and shares the key. Panics if parts overlap, are out of order or
 // have no children, and if r has hosts but does not have all their ranks.
 func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
 	r = r.orEmpty()
@@ -61,6 +61,6 @@ func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int6
 		}
 	}
 	out.spans, out.nodes = made.spans, made.nodes
-	out.start, out.end, out.slots = start, end, slots
+	out.start, out.end, out.slots, out.scheduling = start, end, slots, r.scheduling
 	return out.cutProperties(r)
 }

@@ -53,8 +53,8 @@ func (s *search) feasible() error {
 }
 
 // Alloc gives a job what a request asks for, from the resources that are up and free.
-// The R has hosts, the number of slots, and properties, except those that begin with
-// "+". It starts now and expires after the request's duration, or with the pool if that
+// The R has hosts, the number of slots, properties, except those that begin with "+", and
+// the scheduling key of the inventory, which all share. It starts now and expires after the request's duration, or with the pool if that
 // is earlier or the request has no duration.
 //
 // The choice follows from the request and the state of the pool alone: see the package

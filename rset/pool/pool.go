@@ -50,7 +50,7 @@ const (
 // copy a Pool: use Clone. One goroutine at a time may use it; another one may use a clone.
 type Pool struct {
 	cfg        Config
-	inventory  *rset.R    // properties up to date
+	inventory  *rset.R    // properties up to date; with the scheduling key
 	bare       *rset.R    // what allocations are cut from: no times, no properties of this instance alone
 	ranks      *idset.Set // of the inventory; never changed, only replaced
 	hosts      *hostIndex // of the inventory; never changed, only replaced
@@ -125,7 +125,13 @@ func (p *Pool) setInventory(r *rset.R) {
 
 // setProperties makes r the inventory, which differs only in properties and has n of them.
 func (p *Pool) setProperties(r *rset.R, n int) {
-	p.inventory, p.bare, p.properties = r, r.WithoutLocal(), n
+	local := make(map[string]*idset.Set)
+	for name := range r.Properties() {
+		if name[0] == '+' {
+			local[name] = nil
+		}
+	}
+	p.inventory, p.bare, p.properties = r, must(r.WithProperties(local)), n
 	p.known = known{}
 }
 
@@ -136,7 +142,7 @@ func countProperties(r *rset.R) (n int) {
 	return n
 }
 
-// bareOf returns the resources, hosts and properties of r alone.
+// bareOf returns the resources, hosts, properties and scheduling key of r alone.
 func bareOf(r *rset.R) *rset.R { return r.Cut(slices.Collect(r.Parts()), 0, 0, 0) }
 
 // must returns the result of an operation that cannot fail while the invariants hold.
@@ -158,8 +164,9 @@ func (p *Pool) Clone() *Pool {
 	return &c
 }
 
-// Inventory returns all resources, with hosts, properties and the expiration of the
-// pool. It is empty after all ranks have left.
+// Inventory returns all resources, with hosts, properties, the expiration of the
+// pool, and the scheduling key that it was made with, until ranks join. It is empty after
+// all ranks have left.
 func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expiration)) }
 
 // Available returns the resources that can be allocated now: what no job holds on the
@@ -205,11 +212,13 @@ func (p *Pool) each(f func(sp *span)) {
 	})
 }
 
-// present returns some of each span with the hosts and properties of the inventory.
+// present returns some of each span with the hosts and properties of the inventory, without
+// its scheduling key.
 func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
 	var all parts
 	p.each(func(sp *span) { all = all.add(sp.first, sp.last, some(sp)) })
-	return p.inventory.Cut(all, 0, 0, 0)
+	r := p.inventory.Cut(all, 0, 0, 0)
+	return must(r.Restrict(r.Ranks()))
 }
 
 // parts are children of ranks in ascending order.

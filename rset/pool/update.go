@@ -101,7 +101,8 @@ func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 	}
 	if !c.Shrink.IsEmpty() {
 		ranks = idset.Difference(ranks, c.Shrink)
-		inventory = must(inventory.Restrict(ranks))
+		left := must(inventory.Restrict(ranks))
+		inventory = inventory.Cut(slices.Collect(left.Parts()), 0, 0, 0)
 	}
 	if !c.Grow.IsEmpty() {
 		if err := disjoint("grow", c.Grow.Ranks(), ranks, isThere); err != nil {

@@ -241,3 +241,28 @@ func TestOtherHostsAreToldAndTheRanksAreHeld(t *testing.T) {
 	require.NoError(t, p.Adopt(2, parseR(t, "rank[0,3]/core[0-3] n[0-1]"), idset.Of(3)))
 	require.NoError(t, p.Check())
 }
+
+// What jobs get has the key scheduling of the inventory, until ranks join that it does not tell of.
+func TestTheSchedulingOfTheInventory(t *testing.T) {
+	inventory, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-2","children":{"core":"0"}}],"properties":{"+a":"0","b":"0-2"}},"scheduling":{"a":1}}`))
+	require.NoError(t, err)
+	p, err := pool.New(inventory, pool.Config{})
+	require.NoError(t, err)
+	joins, err := inventory.Restrict(idset.Of(2))
+	require.NoError(t, err)
+	for id, c := range []pool.Change{{Up: idset.Of(0, 1, 2)}, {RemoveProperties: map[string]*idset.Set{"b": idset.Of(1)}}, {Shrink: idset.Of(2)}, {Grow: joins}} {
+		require.NoError(t, p.Update(c))
+		r, err := p.Alloc(jobid.ID(id+1), bySlot(t, "1", "1"), 1)
+		require.NoError(t, err)
+		want := `{"a":1}`
+		if c.Grow != nil {
+			want = ""
+		}
+		require.Equal(t, want, string(r.Scheduling()))
+		require.Equal(t, want, string(p.Inventory().Scheduling()))
+		require.Empty(t, p.Available().Scheduling())
+		require.Empty(t, r.Property("+a"))
+		_, err = p.Free(jobid.ID(id+1), r, true)
+		require.NoError(t, err)
+	}
+}

@@ -22,7 +22,8 @@ var (
 	// ErrNoR is returned when a job of a hello has no R.
 	ErrNoR = errors.New("sched: no R")
 
-	// ErrLimit is returned when there are Config.MaxJobs jobs.
+	// ErrLimit is returned when there are Config.MaxJobs jobs, and for an inventory whose key
+	// scheduling leaves no room for the resources of a job.
 	ErrLimit = errors.New("sched: limit exceeded")
 )
 

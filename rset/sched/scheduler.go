@@ -1,9 +1,7 @@
 package sched
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,7 +13,6 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -51,17 +48,16 @@ type Scheduler struct {
 	_   guard.NoCopy
 	cfg Config
 
-	quiet      bool               // nobody is told in words
-	now        eventlog.Timestamp // of the last Decide; it never goes back
-	pool       *pool.Pool         // nil before the first Acquire
-	scheduling json.RawMessage    // the key of the inventory, nil if it has none
-	ready      bool               // all that is held is known
-	heard      bool               // EndHello was the last of a hello
-	unknown    int                // jobs of this hello whose resources are not known
-	jobs       map[jobid.ID]*job  // that wait or have resources
-	queue      queue              // of those that wait
-	requests   requests
-	out        []alloc.Response
+	quiet    bool               // nobody is told in words
+	now      eventlog.Timestamp // of the last Decide; it never goes back
+	pool     *pool.Pool         // nil before the first Acquire
+	ready    bool               // all that is held is known
+	heard    bool               // EndHello was the last of a hello
+	unknown  int                // jobs of this hello whose resources are not known
+	jobs     map[jobid.ID]*job  // that wait or have resources
+	queue    queue              // of those that wait
+	requests requests
+	out      []alloc.Response
 
 	view    Pass
 	fifo    bool   // the policy is FIFO
@@ -232,7 +228,6 @@ func (s *Scheduler) start(j *job) bool {
 		}
 		return false
 	}
-	r = s.complete(j, r)
 	s.leave(j)
 	j.state = holds
 	resp := alloc.Response{ID: j.ID, Type: alloc.ResponseSuccess, R: r}
@@ -241,25 +236,6 @@ func (s *Scheduler) start(j *job) bool {
 	}
 	s.out = append(s.out, resp)
 	return true
-}
-
-// complete returns what the pool gave a job, with the key scheduling of the inventory.
-func (s *Scheduler) complete(j *job, r *rset.R) *rset.R {
-	if s.scheduling == nil {
-		return r
-	}
-	text := append(bytes.TrimSuffix(r.AppendJSON(nil), []byte("}")), `,"scheduling":`...)
-	r, err := rset.Parse(append(append(text, s.scheduling...), '}'))
-	if err == nil {
-		_, err = s.pool.Free(j.ID, nil, true)
-	}
-	if err == nil {
-		err = s.pool.Adopt(j.ID, r, nil) // a hello may tell of it in these words
-	}
-	if err != nil {
-		panic("sched: broken invariant: " + err.Error()) // it was free
-	}
-	return r
 }
 
 // denied answers a request that can never be met.

@@ -6,14 +6,19 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 )
 
+// maxScheduling is the largest key scheduling of an inventory, in bytes. Each R of a job has
+// the key, and is to be one that rset.Parse reads.
+const maxScheduling = rset.MaxBytes / 2
+
 // Acquire takes a response to resource.acquire: first the inventory, then changes of it.
 // Jobs that the inventory can never meet any more are denied. The error is ErrExists for a
-// second inventory, ErrNotReady for a change without one, or what pool.New and
-// pool.Pool.Update return. After an error nothing has changed.
+// second inventory, ErrNotReady for a change without one, ErrLimit for an inventory whose key
+// scheduling has more than 32 MiB, or what pool.New and pool.Pool.Update return. After an error nothing has changed.
 func (s *Scheduler) Acquire(a pool.Acquire) error {
 	s.enter()
 	p, c := s.pool, a.Change
@@ -22,6 +27,8 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 		return refuse(ErrExists, "the inventory is known: only the first response may have resources")
 	case a.Resources == nil && p == nil:
 		return refuse(ErrNotReady, "there is no inventory: the first response must have resources")
+	case p == nil && len(a.Resources.Scheduling()) > maxScheduling:
+		return refuse(ErrLimit, "the key scheduling of the inventory has %d bytes, at most %d are allowed", len(a.Resources.Scheduling()), maxScheduling)
 	case p == nil:
 		var err error
 		if p, err = pool.New(a.Resources, pool.Config{MaxJobs: s.cfg.MaxJobs, Fit: s.cfg.Fit}); err != nil {
@@ -31,10 +38,7 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 	if err := p.Update(c); err != nil {
 		return err
 	}
-	if s.pool = p; a.Resources != nil {
-		s.scheduling = a.Resources.Scheduling()
-	}
-	s.full = true
+	s.pool, s.full = p, true
 	s.cfg.Logf("%d cores; ranks up: %v, down: %v, away: %v", p.Inventory().Count("core"), ranks{c.Up}, ranks{c.Down}, ranks{c.Shrink})
 	if c.Expiration != nil {
 		s.cfg.Logf("all expires at %v, where 0 is never", *c.Expiration)
@@ -118,14 +122,14 @@ func (s *Scheduler) Hello(a alloc.Announcement) error {
 
 // renew forgets all but the configuration, the inventory and the time.
 func (s *Scheduler) renew() {
-	all, now, scheduling := s.pool.Inventory(), s.now, s.scheduling
+	all, now := s.pool.Inventory(), s.now
 	up := idset.Difference(all.Ranks(), s.pool.Down().Ranks())
 	s.reset(s.cfg)
 	err := s.Acquire(pool.Acquire{Resources: all, Change: pool.Change{Up: up}})
 	if err != nil {
 		panic("sched: broken invariant: " + err.Error()) // it was accepted before
 	}
-	s.now, s.scheduling = now, scheduling
+	s.now = now
 }
 
 // hear notes that a response to a hello has come, or the end of them. Behind an end they are

@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/bomb"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -397,6 +398,29 @@ func TestTheSchedulingOfTheInventory(t *testing.T) {
 	require.Empty(t, starts(t, s, 2))
 	require.NoError(t, s.Handle(alloc.Free{ID: 1, R: r, Final: true}))
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 3))
+}
+
+// The key is not copied for each job, and leaves room for what a job has beside it.
+func TestALargeSchedulingOfTheInventory(t *testing.T) {
+	inventory := func(key int) pool.Acquire {
+		r, err := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-15","children":{"core":"0"}}]},"scheduling":"` + strings.Repeat("x", key-2) + `"}`))
+		require.NoError(t, err)
+		return pool.Acquire{Resources: r, Change: pool.Change{Up: r.Ranks()}}
+	}
+	const most = rset.MaxBytes / 2
+	s := sched.New(sched.Config{})
+	require.ErrorIs(t, s.Acquire(inventory(most+1)), sched.ErrLimit)
+	require.NoError(t, s.Acquire(inventory(most)))
+	_, err := s.EndHello()
+	require.NoError(t, err)
+	for id := range jobid.ID(16) {
+		require.NoError(t, s.Handle(ask(t, id+1, 1)))
+	}
+	race.Skip(t)
+	memory, _ := bomb.Cost(func() { require.Len(t, starts(t, s, 1), 16) })
+	require.Less(t, memory, uint64(most))
+	_, err = rset.Parse(s.Held(1).AppendJSON(nil))
+	require.NoError(t, err)
 }
 
 // A pointer to a policy is the policy: it knows what is as it was.
