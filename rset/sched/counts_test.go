@@ -212,3 +212,17 @@ func TestAJobThatEndsInTimeLeavesWhatTheHeadDoesNotNeed(t *testing.T) {
 	require.Equal(t, []jobid.ID{1, 3, 4}, starts(t, s, 1000), "2 is to start at 1060, on the nodes of 1 and 3")
 	require.True(t, s.ByCount())
 }
+
+// A policy that calls EASY, and starts more then, cannot delay the head.
+func TestAPolicyCannotBreakTheReservationOfEASY(t *testing.T) {
+	s := begun(t, sched.Config{Policy: code(func(p *sched.Pass) {
+		sched.EASY{}.Schedule(p)
+		p.Start(3)
+	})}, machine(t, 2, 2))
+	require.NoError(t, s.Handle(ask(t, 1, 1)))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1000))
+	require.NoError(t, s.Handle(ask(t, 2, 2)), "it is to start at 1060")
+	long := specOf(t, jobspec.Job{Nodes: 1, Exclusive: true, Duration: time.Hour})
+	require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: 3, Priority: 1}, Jobspec: long}))
+	require.Empty(t, starts(t, s, 1001))
+}

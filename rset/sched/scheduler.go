@@ -69,7 +69,7 @@ type Scheduler struct {
 	reserved []*job             // in this pass or before, perhaps not any more
 	until    eventlog.Timestamp // the earliest start of these: before it they stand
 	head     *job               // with the reservation of EASY; nil: none
-	byCount  bool               // one node is as good as another, now and for all jobs that wait
+	byCount  bool               // the policy is ours, and one node is as good as another, now and for all jobs that wait
 	kept     int64              // byCount: how many of the idle nodes the head needs when it starts
 	shared   int                // jobs that wait for something else than a number of whole nodes
 	looked   *job               // how far Conservative has looked; nil: not at all
@@ -200,7 +200,7 @@ func (s *Scheduler) pass() {
 	if !s.full && len(s.fresh) == 0 {
 		return
 	}
-	if byCount := s.pool.Uniform() && s.shared == 0; s.byCount != byCount {
+	if byCount := s.follows && s.pool.Uniform() && s.shared == 0; s.byCount != byCount {
 		s.byCount, s.full = byCount, true
 	}
 	if !s.follows {
