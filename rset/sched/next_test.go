@@ -167,3 +167,18 @@ func (s *script) change(t *testing.T) pool.Change {
 	}
 	return c
 }
+
+// Who goes through the queue may change it: no job comes twice because it moves to the front.
+func TestPrioritiesChangeOnTheWayThroughTheQueue(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 1, 1))
+	for id := jobid.ID(1); id <= 3; id++ {
+		require.NoError(t, s.Handle(ask(t, id, 1)))
+	}
+	var seen []jobid.ID
+	for j := range s.Jobs() {
+		seen = append(seen, j.ID)
+		require.Less(t, len(seen), 4)
+		require.NoError(t, s.Handle(alloc.Prioritize{Jobs: []alloc.Priority{{ID: j.ID, Priority: 16 + uint32(j.ID)}}}))
+	}
+	require.Equal(t, []jobid.ID{1, 2, 3}, seen)
+}

@@ -153,11 +153,16 @@ func (s *Scheduler) Ready() bool { return s.ready }
 func (s *Scheduler) Len() int { return s.queue.n }
 
 // Jobs returns an iterator over the jobs that wait, in the order of the queue. Those that
-// it returned may start or go meanwhile.
+// it returned may start, go or change their place meanwhile: a job that moves behind the place
+// that is reached comes again.
 func (s *Scheduler) Jobs() iter.Seq[Job] {
 	return func(yield func(Job) bool) {
-		for j := s.queue.first(nil); j != nil && yield(j.Job); {
-			j = s.queue.after(j.key(), nil)
+		for j := s.queue.first(nil); j != nil; {
+			at := j.key()
+			if !yield(j.Job) {
+				return
+			}
+			j = s.queue.after(at, nil)
 		}
 	}
 }
