@@ -45,7 +45,7 @@ func (s *Scheduler) recant() {
 func (s *Scheduler) tell() {
 	if s.fifo {
 		// A job behind those that were told changes nothing for them.
-		s.stale = s.stale || s.full || slices.ContainsFunc(s.fresh, func(j *job) bool { return s.queue.rank(j.key()) < maxTold })
+		s.stale = s.stale || s.full || slices.ContainsFunc(s.fresh, func(j *job) bool { return !s.queue.beyond(j.key(), maxTold-1) })
 		return
 	}
 	s.recant()

@@ -181,7 +181,7 @@ func (e EASY) Schedule(p *Pass) {
 	if s.head != nil && s.stands(s.head.key()) {
 		slices.SortFunc(s.fresh, func(a, b *job) int { return a.key().compare(b.key()) })
 		for _, j := range s.fresh {
-			if f := s.sieve(); e.covers(s, j) && f.passes(j.need) {
+			if f := s.sieve(); f.passes(j.need) && e.covers(s, j) {
 				s.backfill(j)
 			}
 		}
@@ -207,7 +207,7 @@ func (e EASY) Schedule(p *Pass) {
 
 // covers reports whether a job is considered.
 func (e EASY) covers(s *Scheduler, j *job) bool {
-	return e.Depth <= 0 || s.queue.rank(j.key()) <= e.Depth
+	return e.Depth <= 0 || !s.queue.beyond(j.key(), e.Depth)
 }
 
 // backfill starts a job, if it does not delay the head.
@@ -259,7 +259,7 @@ func (c Conservative) Schedule(p *Pass) {
 			if may = j; !f.passes(j.need) {
 				may = s.queue.after(j.key(), &f)
 			}
-			if may == nil || c.Depth > 0 && s.queue.rank(may.key()) >= c.Depth {
+			if may == nil || c.Depth > 0 && s.queue.beyond(may.key(), c.Depth-1) {
 				return
 			}
 		}

@@ -183,11 +183,14 @@ func (q *queue) scan(c, i int, s *sieve) *job {
 	return nil
 }
 
-// rank returns how many jobs come before a key.
-func (q *queue) rank(k key) (n int) {
+// beyond reports whether more than n jobs come before a key. It passes over chunks until
+// these have n jobs, and not over the whole queue.
+func (q *queue) beyond(k key, n int) bool {
 	c, i := q.find(k)
 	for _, at := range q.chunks[:c] {
-		n += len(at.entries)
+		if n -= len(at.entries); n < 0 {
+			return true
+		}
 	}
-	return n + i
+	return i > n
 }

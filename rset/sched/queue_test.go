@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/bomb"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
 )
@@ -55,7 +58,9 @@ func TestAQueueIsASortedSlice(t *testing.T) {
 					if f == nil || j.nodes <= f.nodes && j.cores <= f.cores && (j.nodes <= f.spare || 100+j.takes <= f.until) {
 						want = append(want, j)
 					}
-					require.Equal(t, i, q.rank(j.key()))
+					for _, n := range []int{i - 1, i, i + 1} {
+						require.Equal(t, i > n, q.beyond(j.key(), n))
+					}
 				}
 				require.Equal(t, len(want), len(got))
 				for i := range want {
@@ -72,4 +77,24 @@ func TestAQueueIsASortedSlice(t *testing.T) {
 		}
 	})
 	require.Greater(t, chunks, 4)
+}
+
+// Whether a job is among the first does not depend on how many there are.
+func TestAPlaceFarBehindIsFoundSoon(t *testing.T) {
+	race.Skip(t)
+	cost := func(n int) time.Duration {
+		var q queue
+		for i := range n {
+			q.insert(entry{key: key{id: jobid.ID(i)}})
+		}
+		_, took := bomb.Cost(func() {
+			for i := range n {
+				if q.beyond(key{id: jobid.ID(i)}, 10) != (i > 10) {
+					t.Fatal(i)
+				}
+			}
+		})
+		return took
+	}
+	require.Less(t, cost(200_000), 8*cost(50_000)+20*time.Millisecond)
 }
