@@ -14,7 +14,7 @@ import (
 // JobInfo is what both the manager and the scheduler know about a job.
 type JobInfo struct {
 	ID       jobid.ID           // at most 2^63-1 in messages
-	Priority uint32             // 0: the job gets no resources until this changes
+	Priority uint32             // 0: a Queue does not ask for resources until this changes; to a scheduler it is the least
 	UserID   uint32             // the owner
 	Submit   eventlog.Timestamp // the time of submission; 0: not known, and not sent
 }
