@@ -113,7 +113,7 @@ const (
 	maxConstraintBytes = 1 << 20
 	maxConstraintDepth = 64      // levels, the outermost included
 	maxTerms           = 4096    // operators, and properties
-	maxConstraintHosts = 1 << 24 // hosts in one constraint, counted each time
+	maxConstraintHosts = 1 << 20 // hosts in one constraint, counted each time
 	maxSpelled         = 1 << 16 // ranges of hosts, counted each time
 )
 

@@ -57,7 +57,7 @@ const maxKind = 64 // bytes of the name of a kind
 // rank; hostlist and ranks without values match no rank; unknown hosts and ranks match
 // nothing; the name of its host is a property of a rank. Names of properties must be
 // valid by RFC 20, which flux-core does not require. Constraints have at most 1 MiB, 64
-// levels, 4096 operators and properties, 2^24 hosts, and 65536 ranges of hosts.
+// levels, 4096 operators and properties, 2^20 hosts, and 65536 ranges of hosts.
 //
 // The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
 // for other constraints. More than jobspec.MaxQuantity of a resource in total is an error,
