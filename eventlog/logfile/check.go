@@ -75,6 +75,14 @@ func regular(file File) (fs.FileInfo, error) {
 	return info, err
 }
 
+// lock locks a file and returns what it is then: what another writer acknowledged before is in its size.
+func lock(fsys FS, file File) (fs.FileInfo, error) {
+	if err := fsys.Lock(file); err != nil {
+		return nil, err
+	}
+	return regular(file)
+}
+
 // sameName returns the size of a file if the name still denotes it, else why it does not.
 func sameName(fsys FS, name string, was fs.FileInfo) (size int64, err error) {
 	info, err := fsys.Stat(name)

@@ -77,11 +77,8 @@ func open(op, name string, o Options, flag int) (*Log, error) {
 
 // start finds out what the file holds, and makes it durable.
 func (l *Log) start(created bool) error {
-	info, err := regular(l.file)
+	info, err := lock(l.fs, l.file)
 	if err != nil {
-		return err
-	}
-	if err := l.fs.Lock(l.file); err != nil {
 		return err
 	}
 	if err := inspect(l.name, l.file, info.Size()); err != nil {

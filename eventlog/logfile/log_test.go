@@ -453,3 +453,33 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, done.Size)
 }
+
+// slowLock is a disk on which others act before a log is locked.
+type slowLock struct {
+	*disk.Disk
+	before func()
+}
+
+func (s slowLock) Lock(f logfile.File) error {
+	s.before()
+	return s.Disk.Lock(f)
+}
+
+// Another writer ends its append, and its process, between the opening and the lock.
+func TestTheSizeOfALogIsThatUnderItsLock(t *testing.T) {
+	d := with(lines(0, 2))
+	slow := slowLock{d, func() { d.Set(name, lines(0, 3)) }}
+	l, err := logfile.Open(name, logfile.Options{FS: slow})
+	require.NoError(t, err)
+	require.EqualValues(t, len(lines(0, 3)), l.Size())
+	d.Fail("write", disk.Fault{N: 5, Err: syscall.ENOSPC})
+	require.ErrorIs(t, l.Append([]byte(lines(3, 6))), syscall.ENOSPC)
+	require.Equal(t, lines(0, 3), d.Read(name), "what is durable is not cut off")
+
+	d = with(lines(0, 2) + line(2)[:20])
+	slow = slowLock{d, func() { d.Set(name, lines(0, 5)) }}
+	done, err := logfile.Repair(name, logfile.RepairOptions{FS: slow})
+	require.NoError(t, err)
+	require.Equal(t, logfile.Repaired{Offset: int64(len(lines(0, 5)))}, done)
+	require.Equal(t, lines(0, 5), d.Read(name))
+}

@@ -63,11 +63,8 @@ func Repair(name string, o RepairOptions) (Repaired, error) {
 }
 
 func repair(fsys FS, file File, name string, cut bool) (Repaired, error) {
-	info, err := regular(file)
+	info, err := lock(fsys, file)
 	if err != nil {
-		return Repaired{}, err
-	}
-	if err := fsys.Lock(file); err != nil {
 		return Repaired{}, err
 	}
 	err = inspect(name, file, info.Size())

@@ -406,7 +406,7 @@ func (d *Disk) stat(op, name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return info{n, base}, nil
+	return n.info(base), nil
 }
 
 // SameFile reports whether two descriptions are of one file.
@@ -425,7 +425,7 @@ func (d *Disk) ReadDir(name string) (list []fs.DirEntry, err error) {
 		return nil, err
 	}
 	for _, base := range slices.Sorted(maps.Keys(n.names)) {
-		list = append(list, fs.FileInfoToDirEntry(info{n.names[base], base}))
+		list = append(list, fs.FileInfoToDirEntry(n.names[base].info(base)))
 	}
 	return list, nil
 }
@@ -575,14 +575,19 @@ func (n *node) files(name string, out []string) []string {
 	return out
 }
 
+// An info is what a file was when somebody looked.
 type info struct {
 	n    *node
 	name string
+	size int64
+	mode fs.FileMode
 }
 
+func (n *node) info(name string) info { return info{n, name, int64(len(n.cache)), n.mode} }
+
 func (i info) Name() string       { return i.name }
-func (i info) Size() int64        { return int64(len(i.n.cache)) }
-func (i info) Mode() fs.FileMode  { return i.n.mode }
+func (i info) Size() int64        { return i.size }
+func (i info) Mode() fs.FileMode  { return i.mode }
 func (i info) ModTime() time.Time { return time.Time{} }
-func (i info) IsDir() bool        { return i.n.mode.IsDir() }
+func (i info) IsDir() bool        { return i.mode.IsDir() }
 func (i info) Sys() any           { return nil }

@@ -137,7 +137,7 @@ func (h *handle) Stat() (fs.FileInfo, error) {
 	if f, _, err := h.call("stat"); err != nil || f.Err != nil {
 		return nil, cmp.Or(err, f.Err)
 	}
-	return info{h.n, path.Base(h.name)}, nil
+	return h.n.info(path.Base(h.name)), nil
 }
 
 // Close closes the file whatever it says, and does not sync.
