@@ -47,7 +47,8 @@ func Open(name string, o Options) (*Log, error) {
 
 // Create creates an empty log, which only its owner can read, opens it and makes its name
 // durable. The directory must exist. The error is fs.ErrExist if there is a file of that
-// name. After an error Create leaves no new file.
+// name. After any other error there may be an empty log, which Open accepts: another process
+// may have opened it meanwhile, so Create does not remove it.
 func Create(name string, o Options) (*Log, error) {
 	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
@@ -61,12 +62,8 @@ func open(op, name string, o Options, flag int) (*Log, error) {
 	if l.file, err = openFile(l.fs, name, flag); err != nil {
 		return nil, newError(op, name, 0, nil, err)
 	}
-	created := flag&os.O_CREATE != 0
-	if err := l.start(created); err != nil {
+	if err := l.start(flag&os.O_CREATE != 0); err != nil {
 		_ = l.file.Close() // nothing was written
-		if created {
-			_ = l.fs.Remove(name) // it is our own, and empty
-		}
 		if damage, ok := err.(*DamageError); ok {
 			return nil, damage
 		}
@@ -80,6 +77,9 @@ func (l *Log) start(created bool) error {
 	info, err := lock(l.fs, l.file)
 	if err != nil {
 		return err
+	}
+	if created && info.Size() > 0 {
+		return fs.ErrExist // another process opened it before it was locked
 	}
 	if err := inspect(l.name, l.file, info.Size()); err != nil {
 		return err

@@ -120,7 +120,7 @@ func TestWhatIsOpenIsDurable(t *testing.T) {
 	require.Equal(t, lines(0, 3), d.Read(name))
 }
 
-func TestWhatFailsInOpenLeavesNothingBehind(t *testing.T) {
+func TestWhatFailsInOpenChangesNothing(t *testing.T) {
 	for _, op := range []string{"open", "stat", "read", "sync", "syncdir"} {
 		d := with(lines(0, 2))
 		d.Fail(op, disk.Fault{Err: errDisk})
@@ -138,7 +138,27 @@ func TestWhatFailsInOpenLeavesNothingBehind(t *testing.T) {
 		_, err = logfile.Create(name, logfile.Options{FS: d})
 		require.ErrorIs(t, err, errDisk, op)
 		requireError(t, err, "create")
-		require.Empty(t, d.Files())
+		if op != "open" {
+			require.Zero(t, openLog(t, d).Size(), "it is an empty log")
+		}
+	}
+}
+
+// Another process opens the log before the one that made it has locked it.
+func TestCreateLeavesAloneWhatAnotherAppended(t *testing.T) {
+	for _, open := range []bool{true, false} { // when Create has the lock, or not
+		d := disk.New()
+		_, err := logfile.Create(name, logfile.Options{FS: slowLock{d, func() {
+			l, err := logfile.Open(name, logfile.Options{FS: d})
+			require.NoError(t, err)
+			require.NoError(t, l.Append([]byte(lines(0, 3))))
+			if !open {
+				require.NoError(t, l.Close())
+			}
+		}}})
+		requireError(t, err, "create")
+		require.ErrorIs(t, err, map[bool]error{true: logfile.ErrLocked, false: fs.ErrExist}[open])
+		require.Equal(t, lines(0, 3), d.Read(name))
 	}
 }
 
