@@ -91,6 +91,9 @@ func (r *Reader) start() error {
 			return err
 		}
 	}
+	if r.offset > r.history {
+		r.err = newError("read", r.name, r.offset, nil, errShrank)
+	}
 	if r.offset > 0 {
 		// All that is known of the line before is how it ends.
 		r.buf, r.next, r.fed, r.end = []byte("\n"), 1, 1, 1

@@ -3,6 +3,7 @@ package logfile_test
 import (
 	"errors"
 	"io"
+	"math"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,6 +116,15 @@ func TestAReaderDoesNotBeginAmidALine(t *testing.T) {
 	}
 	require.ErrorContains(t, readError(t, openReader(t, d, int64(len(lines(0, 2)))+1)), "it shrank")
 	require.ErrorContains(t, readError(t, openReader(t, d, 1<<40)), "it shrank")
+
+	path := filepath.Join(t.TempDir(), "eventlog") // the system reads nothing at some offsets
+	require.NoError(t, os.WriteFile(path, []byte(lines(0, 2)), 0o600))
+	for _, offset := range []int64{int64(len(lines(0, 2))) + 1, math.MaxInt64} {
+		r, err := logfile.OpenReader(path, logfile.ReaderOptions{Offset: offset})
+		require.NoError(t, err)
+		require.ErrorIs(t, readError(t, r), logfile.ErrChanged)
+		require.NoError(t, r.Close())
+	}
 }
 
 // readError returns the error that a Reader ends with, after checking that it
