@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -343,4 +344,31 @@ func TestAllocWithoutAnnotationsHasNoContext(t *testing.T) {
 	e, err = jobstate.NewEntry(1, &jobstate.AllocContext{Extra: []byte(`{"bypass":true}`)})
 	require.NoError(t, err)
 	require.Equal(t, `{"bypass":true}`, string(e.Context))
+}
+
+// elapsed returns how long a call of f takes, the best of three.
+func elapsed(f func()) time.Duration {
+	best := time.Hour
+	for range 3 {
+		testing.Benchmark(func(b *testing.B) {
+			f()
+			best = min(best, b.Elapsed())
+			b.SkipNow() // once is enough
+		})
+	}
+	return best
+}
+
+func TestUpdatesCostInProportion(t *testing.T) {
+	encode := func(n int) func() {
+		c := &jobstate.JobspecUpdateContext{}
+		for i := range n {
+			c.Updates = append(c.Updates, jobstate.Update{Path: fmt.Sprintf("tasks.%05d", i), Value: json.RawMessage("1")})
+		}
+		return func() {
+			_, err := jobstate.NewEntry(1, c)
+			require.NoError(t, err)
+		}
+	}
+	require.Less(t, elapsed(encode(40_000)), 8*elapsed(encode(10_000)))
 }

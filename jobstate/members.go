@@ -2,6 +2,7 @@ package jobstate
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/joblife/joblife/eventlog"
@@ -97,16 +98,19 @@ func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte)
 	if len(c.Updates) == 0 {
 		x.w.Fail("", errEmpty)
 	}
+	paths := make([]string, len(c.Updates))
 	for i, u := range c.Updates {
 		if !updatePath(u.Path) {
 			x.w.Fail(u.Path, errPath)
 		}
-		for _, before := range c.Updates[:i] {
-			if before.Path == u.Path {
-				x.w.Fail(u.Path, errExtra)
-			}
-		}
 		x.w.Raw(u.Path, u.Value)
+		paths[i] = u.Path
+	}
+	slices.Sort(paths)
+	for i, path := range paths {
+		if i > 0 && paths[i-1] == path {
+			x.w.Fail(path, errExtra)
+		}
 	}
 	return EventJobspecUpdate
 }
