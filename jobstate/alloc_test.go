@@ -107,6 +107,13 @@ func TestTheSteadyStateAllocatesNothing(t *testing.T) {
 		_ = j.MayFree()
 	}))
 	require.Positive(t, live)
+
+	waits, _ := run(t, append(upTo(jobstate.StateDepend), `dependency-add {"description":"a"}`)...)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if waits.MayDepend() {
+			t.Fatal("it waits for a")
+		}
+	}))
 }
 
 func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {

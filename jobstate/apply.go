@@ -203,7 +203,9 @@ func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
 		}
 		return ignoredDependency, "", nil
 	}
-	j.seldom().deps.put(description, dependency{})
+	r := j.seldom()
+	r.deps.put(description, dependency{})
+	r.open++
 	return Applied, "", nil
 }
 
@@ -213,6 +215,7 @@ func (j *Job) foldDependencyRemove(description string) Outcome {
 		return ignoredDependency
 	}
 	d.satisfied = true
+	j.rare.open--
 	return Applied
 }
 

@@ -20,6 +20,9 @@ func Check(j *Job) error {
 		if err := checkOrdered(&r.flags); err != nil {
 			return fmt.Errorf("flags: %w", err)
 		}
+		if n := len(j.Dependencies()); uint32(n) != r.open {
+			return fmt.Errorf("%d dependencies are open, counted %d", n, r.open)
+		}
 	}
 	if j.actions == nil {
 		return nil

@@ -54,6 +54,7 @@ type rare struct {
 	flags         ordered[string, struct{}] // the names that set-flags gave and that have no bit in Job.flags
 	updates       []Update
 	expiration    eventlog.Timestamp
+	open          uint32   // how many of deps are not satisfied
 	expirationSet bool     // a resource-update came
 	summary       *Summary // all that is known of the job; nil: it was folded
 }
@@ -224,7 +225,7 @@ func (j *Job) Released() bool { return j.finalRelease }
 
 // MayDepend reports whether the log allows the event depend: the job is in DEPEND, and all
 // of its dependencies are satisfied.
-func (j *Job) MayDepend() bool { return j.state == StateDepend && len(j.Dependencies()) == 0 }
+func (j *Job) MayDepend() bool { return j.state == StateDepend && (j.rare == nil || j.rare.open == 0) }
 
 // MayStart reports whether the log allows the job to start: it is in RUN, holds
 // resources and has not started; no prolog is active and no prolog has failed.
