@@ -105,8 +105,8 @@ func (v *validator) judgeContext(k kind) {
 		v.judgeRelease()
 		v.over = v.over || v.ev.release.Final && v.job.State() == StateCleanup
 	case kDrained:
-		if ranks := idset.Difference(v.ev.drained.Ranks, &v.failed); !ranks.IsEmpty() {
-			v.add(LevelError, "ranks did not fail: %s", guard.Clip(ranks.String()))
+		if ranks := v.ev.drained.Ranks; !v.failed.ContainsAll(ranks) {
+			v.add(LevelError, "ranks did not fail: %s", guard.Clip(idset.Difference(ranks, &v.failed).String()))
 		}
 	default:
 		v.judgeAction(k)
@@ -231,8 +231,8 @@ func (v *validator) judgeRelease() {
 		v.releasedAll = true
 		return
 	}
-	if twice := idset.Intersect(&v.released, c.Ranks.Set); !twice.IsEmpty() {
-		v.add(LevelError, "releases ranks a second time: %s", guard.Clip(twice.String()))
+	if v.released.Intersects(c.Ranks.Set) {
+		v.add(LevelError, "releases ranks a second time: %s", guard.Clip(idset.Intersect(&v.released, c.Ranks.Set).String()))
 	}
 	v.released.UnionWith(c.Ranks.Set)
 }

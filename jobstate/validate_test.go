@@ -217,3 +217,20 @@ func TestAWholeLogIsGoodAndEachLostLineIsNot(t *testing.T) {
 		}
 	}
 }
+
+func TestValidateCostsInProportion(t *testing.T) {
+	validate := func(n int) func() {
+		var ranks, log strings.Builder
+		for i := range n {
+			fmt.Fprintf(&ranks, "%d,", i*67000)
+		}
+		log.WriteString(logOf(append(upTo(jobstate.StateRun), `prolog-start {"description":"p"}`,
+			`perilog-fail {"description":"p","kind":"prolog","ranks":"`+ranks.String()+`2147483647","cause":"failed","status":1}`)...))
+		for i := range n {
+			fmt.Fprintf(&log, `{"timestamp":%d.5,"name":"drained","context":{"ranks":"0,2147483647"}}`+"\n", 10_000+i)
+		}
+		text := []byte(log.String())
+		return func() { require.Empty(t, jobstate.Validate(text)) }
+	}
+	require.Less(t, elapsed(validate(24_000)), 8*elapsed(validate(6_000)))
+}
