@@ -24,7 +24,7 @@
 // use one. Parse checks the text in one pass, and reads a value once more for each level
 // above it. Update and MarshalJSON decode the whole text and take several times as long.
 // A jobspec has at most 16 MiB, 2048 levels of JSON, 1024 vertices in 32 levels, and 1024
-// tasks; a count is at most [MaxCount].
+// tasks; a type or a label has at most 256 bytes, and a count is at most [MaxCount].
 //
 // # Differences from the RFCs
 //

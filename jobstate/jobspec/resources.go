@@ -175,9 +175,13 @@ func kindOf(v jsonobj.Value) string {
 	return kind
 }
 
-// wordOf reads a string, without memory of its own for a common one.
+// wordOf reads a type or a label, without memory of its own for a common one. Parse compares
+// each with those of all other vertices, so that its length has a limit.
 func wordOf(v jsonobj.Value, common ...string) string {
 	text := v.TextBytes()
+	if len(text) > maxWord {
+		v.Fail(errBytes)
+	}
 	for _, word := range common {
 		if string(text) == word {
 			return word

@@ -17,7 +17,8 @@ const (
 	maxDepth    = jsonobj.DefaultDepth // levels of JSON values
 	maxVertices = 1024
 	maxTasks    = 1024
-	maxNesting  = 32 // levels of vertices
+	maxNesting  = 32  // levels of vertices
+	maxWord     = 256 // bytes of a type or a label
 )
 
 // Spec is a jobspec. It is immutable: an update returns another Spec. The zero

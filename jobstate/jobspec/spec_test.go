@@ -61,11 +61,21 @@ func TestLimitsAreKept(t *testing.T) {
 		s := system(`,"x":""`)
 		return strings.Replace(s, `"x":""`, `"x":"`+strings.Repeat("x", n-len(s))+`"`, 1)
 	}
+	label := func(n int) string {
+		w := strings.Repeat("x", n)
+		return text(fmt.Sprintf(`[{"type":"slot","count":1,"label":%q,"with":[{"type":"core","count":1}]}]`, w), fmt.Sprintf(`[{"command":["app"],"slot":%q,"count":{"per_slot":1}}]`, w), "")
+	}
+	kind := func(n int) string {
+		w := strings.Repeat("x", n)
+		return text(fmt.Sprintf(`[{"type":"slot","count":1,"label":"task","with":[{"type":%q,"count":1}]}]`, w), fmt.Sprintf(`[{"command":["app"],"slot":"task","count":{"per_resource":{"type":%q,"count":1}}}]`, w), "")
+	}
 	for _, test := range []struct {
 		name      string
 		good, bad string
 		path      string
 	}{
+		{"a label", label(256), label(257), "resources[0].label"},
+		{"a type", kind(256), kind(257), "resources[0].with[0].type"},
 		{"bytes", long(16 << 20), long(16<<20 + 1), ""},
 		{"depth", deep(2048), deep(2049), ""},
 		{"vertices", many(1024), many(1025), "resources[0].with[1023]"},
