@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"math"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -32,12 +33,9 @@ func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 		return clockError(now, x.clock)
 	}
 	x.clock = now
-	x.release(eventlog.Timestamp(maxTime))
+	x.release(eventlog.Timestamp(math.Inf(1)))
 	return nil
 }
-
-// maxTime is after every time.
-const maxTime = 1 << 62
 
 // checkClock returns an error unless now can be the time. The first time is believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {

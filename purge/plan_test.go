@@ -1,6 +1,7 @@
 package purge_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -171,6 +172,20 @@ func TestAClockThatStepsIsAnErrorUntilItIsAccepted(t *testing.T) {
 	require.EqualError(t, x.Observe(start), "purge: clock stepped: 2023-11-14T22:13:20Z is before 2023-11-14T22:13:41Z; accept the clock if it is right")
 	require.EqualError(t, x.Observe(start*2), "purge: clock stepped: 2077-09-27T20:26:40Z is too far after 2023-11-14T22:13:41Z; accept the clock if it is right")
 	require.EqualError(t, x.Observe(-1e300), "purge: clock stepped: -1.0000000000000001e300 is not a valid time; the last was 2023-11-14T22:13:41Z")
+}
+
+// Of the time of ClaimIDs only an earlier one can tell that it is wild.
+func TestACorrectedClockFreesStuckJobs(t *testing.T) {
+	x, err := purge.New(purge.Config{})
+	require.NoError(t, err)
+	require.NoError(t, x.Add(jobstate.Summary{ID: 5, Inactive: start, Result: jobstate.ResultFailed}))
+	_, err = x.ClaimIDs(math.MaxFloat64, 5)
+	require.NoError(t, err)
+	x.Unlinked(nil, map[jobid.ID]error{5: errors.New("disk")})
+	require.NoError(t, x.AcceptClock(start))
+	p, err := x.Plan(start, purge.PurgeAll())
+	require.NoError(t, err)
+	require.Len(t, p.Jobs, 1)
 }
 
 func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
