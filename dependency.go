@@ -243,7 +243,7 @@ func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, not
 	ended := make(map[jobid.ID]bool) // they may wait in more than one way
 	for _, w := range list {
 		switch {
-		case ended[w.id]:
+		case ended[w.id] || !w.waits(e):
 		case satisfied(w):
 			e.Post(DependencyRemove{ID: w.id, Description: w.description})
 		case note != "":
@@ -256,6 +256,18 @@ func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, not
 	if d.after[id] = left; len(left) == 0 {
 		delete(d.after, id)
 	}
+}
+
+// waits reports whether the job still waits so: an operator may have let it go. The event
+// dependency-add may be to come.
+func (w dependent) waits(e *HookEvent) bool {
+	v, ok := e.Lookup(w.id)
+	return ok && v.State().In(jobstate.StateNew|jobstate.StateDepend) && !satisfied(v.Job(), w.description)
+}
+
+// satisfied reports whether a job had a dependency, and waits for it no longer.
+func satisfied(j *jobstate.Job, description string) bool {
+	return j.HasDependency(description) && !j.WaitsFor(description)
 }
 
 // forget drops the waits of a job that ends before they do.
