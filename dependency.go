@@ -133,11 +133,14 @@ func (d *dependencies) beginTime(e *HookEvent, value string) error {
 }
 
 func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) error {
+	w := dependent{e.Job.ID(), s, string(s) + "=" + dep.Value}
+	if satisfied(e.Job.Job(), w.description) { // the other job may be purged
+		return nil
+	}
 	on, err := jobid.Parse(dep.Value)
 	if err != nil {
 		return fmt.Errorf("dependency: %s: %s is not a valid jobid", dep.Scheme, guard.Quote(dep.Value))
 	}
-	w := dependent{e.Job.ID(), s, string(s) + "=" + dep.Value}
 	if dep.Scheme == "after" && !e.Job.Job().HasDependency(w.description) {
 		e.Post(Raise{ID: w.id, Type: "dependency", Severity: 3, Note: "dependency scheme 'after' is deprecated, use 'afterstart'"})
 	}

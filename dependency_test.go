@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 func TestADependencyThatWasRemovedByHandDoesNotEndTheJob(t *testing.T) {
@@ -40,5 +41,21 @@ func TestADependencyThatWasRemovedByHandDoesNotEndTheJob(t *testing.T) {
 			require.Equal(t, test.want, s.state(second), "%v, restarted: %v: %s", test, restart, s.events(second))
 			require.Empty(t, s.faults())
 		}
+	}
+}
+
+func TestASatisfiedDependencyIsNotAskedForAgainAfterARestart(t *testing.T) {
+	for _, scheme := range []string{"afterok", "after"} {
+		s := newSite(t, joblife.Config{TombstoneCount: jobstate.Some(0), Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+		s.hold["finish"] = true
+		first, at := s.add(needing("a")), s.now.Add(time.Hour)
+		second := s.add(needing("b", scheme, first.String(), "begin-time", fmt.Sprint(at.Unix())))
+		s.finish(first, 0)
+		require.NoError(t, s.ask(joblife.PurgeIDs{Tag: 7, IDs: []jobid.ID{first}, Force: true}).Err)
+		s.restartDepending()
+		require.Equal(t, jobstate.StateDepend, s.state(second), s.events(second))
+		s.now = at
+		s.step(joblife.Tick{})
+		require.Equal(t, jobstate.StateRun, s.state(second))
 	}
 }

@@ -27,10 +27,11 @@ type Hooks struct {
 	// NEW until the input [Validated]. After a restart Validate is called again for a job
 	// in NEW; an error then invalidates it.
 	Validate func(*HookEvent) error
-	// Dependency is called for each dependency of a jobspec, after submit, and again after
-	// a restart while the job waits for it. It reports whether the scheme is its own; if
-	// so, no other hook is asked. An error refuses the job; after a restart it raises an
-	// exception on the job. To make the job wait, the hook posts a [DependencyAdd].
+	// Dependency is called for each dependency of a jobspec at a submission, and again after a
+	// restart while the job is in NEW or DEPEND, even if the dependency is satisfied: the Job
+	// of the View says so. It reports whether the scheme is its own; if so, no other hook is
+	// asked. An error refuses the job; after a restart it raises an exception on the job. To
+	// make the job wait, the hook posts a [DependencyAdd].
 	Dependency func(*HookEvent, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
 	// Only the first hook with this function is asked. If later is true, the job keeps
