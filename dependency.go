@@ -29,7 +29,7 @@ import (
 // "dependency". Refusals are in flux-core's words. Each Manager needs hooks of its own.
 func Dependencies() Hooks {
 	d := &dependencies{
-		after: make(map[jobid.ID][]dependent), on: make(map[jobid.ID][]jobid.ID),
+		after: make(map[jobid.ID]dependents), on: make(map[jobid.ID][]jobid.ID),
 		single: make(map[string][]jobid.ID), active: make(map[string]map[jobid.ID]bool), keys: make(map[jobid.ID]string),
 	}
 	return Hooks{
@@ -40,7 +40,7 @@ func Dependencies() Hooks {
 // dependencies are the jobs that wait. They follow from the jobspecs, so a restart makes
 // them again.
 type dependencies struct {
-	after  map[jobid.ID][]dependent     // by the job that they wait for
+	after  map[jobid.ID]dependents      // by the job that they wait for
 	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for
 	single map[string][]jobid.ID        // jobs with a singleton dependency, by user and name
 	active map[string]map[jobid.ID]bool // active jobs with a name, by user and name
@@ -61,6 +61,13 @@ func (d *dependencies) note(e *HookEvent, f func()) {
 	} else {
 		d.staged = append(d.staged, f)
 	}
+}
+
+// dependents wait for one job. To remove each that ends would take too long if they all do, so
+// the list has them for a while: about as many as wait.
+type dependents struct {
+	list []dependent
+	gone int // how many are over, or more
 }
 
 type dependent struct {
@@ -163,7 +170,8 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 		e.Post(DependencyRemove{ID: w.id, Description: w.description})
 	default:
 		d.note(e, func() {
-			d.after[on] = append(d.after[on], w)
+			a := d.after[on]
+			d.after[on] = dependents{append(a.list, w), a.gone}
 			d.on[w.id] = append(d.on[w.id], on)
 		})
 	}
@@ -238,7 +246,7 @@ func (d *dependencies) event(e *HookEvent) {
 // release ends the waits that are satisfied. With a note it raises exceptions on the others.
 func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, note string) {
 	id := e.Job.ID()
-	list := d.after[id]
+	list := d.after[id].list
 	if len(list) == 0 {
 		return
 	}
@@ -256,8 +264,13 @@ func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, not
 			left = append(left, w)
 		}
 	}
-	if d.after[id] = left; len(left) == 0 {
-		delete(d.after, id)
+	d.keep(id, left)
+}
+
+// keep keeps those that still wait for a job.
+func (d *dependencies) keep(on jobid.ID, list []dependent) {
+	if d.after[on] = (dependents{list: list}); len(list) == 0 {
+		delete(d.after, on)
 	}
 }
 
@@ -276,9 +289,11 @@ func satisfied(j *jobstate.Job, description string) bool {
 // forget drops the waits of a job that ends before they do.
 func (d *dependencies) forget(id jobid.ID) {
 	for _, on := range d.on[id] {
-		d.after[on] = slices.DeleteFunc(d.after[on], func(w dependent) bool { return w.id == id })
-		if len(d.after[on]) == 0 {
-			delete(d.after, on)
+		a, ok := d.after[on]
+		if a.gone++; a.gone > len(a.list)/2 {
+			d.keep(on, slices.DeleteFunc(a.list, func(w dependent) bool { return w.id == id || d.on[w.id] == nil }))
+		} else if ok {
+			d.after[on] = a
 		}
 	}
 	delete(d.on, id)

@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -57,5 +58,58 @@ func TestASatisfiedDependencyIsNotAskedForAgainAfterARestart(t *testing.T) {
 		s.now = at
 		s.step(joblife.Tick{})
 		require.Equal(t, jobstate.StateRun, s.state(second))
+	}
+}
+
+// A guest chooses how many jobs wait for one, and in what order they end.
+func TestAJobThatWaitsEndsAtTheSameCostHoweverManyWait(t *testing.T) {
+	for _, scheme := range []string{"afterany"} {
+		linear(t, func(n int) func() {
+			s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+			s.hold["sched"] = true
+			first := s.add(needing("n"))
+			spec := needing("n", scheme, first.String())
+			for i := range n {
+				require.NoError(t, s.m.Step(s.now, joblife.Submit{ID: first + jobid.ID(i) + 1, Jobspec: spec, Urgency: 16}))
+			}
+			require.Equal(t, n, s.m.Stats().States[jobstate.StateDepend])
+			s.drop()
+			return func() {
+				for i := range n {
+					_ = s.m.Step(s.now, joblife.Raise{ID: first + jobid.ID(n-i), Type: "cancel"})
+				}
+				require.Equal(t, n, s.m.Stats().States[jobstate.StateInactive])
+				require.Zero(t, s.m.Stats().Faults)
+			}
+		})
+	}
+}
+
+// linear checks that four times as much does not take much more than four times as long. What
+// begin returns is what counts.
+func linear(t *testing.T, begin func(n int) func()) {
+	t.Helper()
+	best := [2]time.Duration{math.MaxInt64, math.MaxInt64}
+	for range 3 {
+		for i, n := range []int{5000, 20000} {
+			f := begin(n)
+			var b testing.B
+			b.StartTimer()
+			f()
+			b.StopTimer()
+			best[i] = min(best[i], b.Elapsed())
+		}
+		if best[1] < 8*best[0] {
+			return
+		}
+	}
+	t.Errorf("%v, and four times as much takes %v", best[0], best[1])
+}
+
+// drop does nothing of what the Manager wants done.
+func (s *site) drop() {
+	var rd joblife.Ready
+	for s.m.Ready(&rd) {
+		require.NoError(s.t, s.m.Done(rd.Seq))
 	}
 }
