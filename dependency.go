@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/google/btree"
+
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
@@ -30,7 +32,7 @@ import (
 func Dependencies() Hooks {
 	d := &dependencies{
 		after: make(map[jobid.ID]dependents), on: make(map[jobid.ID][]jobid.ID),
-		single: make(map[string][]jobid.ID), active: make(map[string]map[jobid.ID]bool), keys: make(map[jobid.ID]string),
+		line: btree.NewG(16, member.less), free: make(map[string]map[jobid.ID]bool), keys: make(map[jobid.ID]string),
 	}
 	return Hooks{
 		Name: "dependencies", Restored: d.join, Validate: d.validate, Dependency: d.dependency, Event: d.event,
@@ -42,8 +44,8 @@ func Dependencies() Hooks {
 type dependencies struct {
 	after  map[jobid.ID]dependents      // by the job that they wait for
 	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for
-	single map[string][]jobid.ID        // jobs with a singleton dependency, by user and name
-	active map[string]map[jobid.ID]bool // active jobs with a name, by user and name
+	line   *btree.BTreeG[member]        // active jobs that wait until they are the only ones of their name
+	free   map[string]map[jobid.ID]bool // other active jobs with a name, by user and name
 	keys   map[jobid.ID]string          // the key of each active job with a name
 	staged []func()                     // what the job that is being validated waits for
 }
@@ -212,11 +214,13 @@ func (d *dependencies) event(e *HookEvent) {
 		if _, ok := d.keys[id]; ok && d.keys[id] != key(e.Job) {
 			d.leave(e)
 			d.join(e)
-			if k := d.keys[id]; waitsAlone(e, id) && len(d.active[k]) == 1 {
-				e.Post(DependencyRemove{ID: id, Description: "singleton"})
-			} else if waitsAlone(e, id) {
-				d.line(e, k)
-			}
+			d.next(e, key(e.Job))
+		}
+	case jobstate.EventDependencyAdd, jobstate.EventDependencyRemove, jobstate.EventDepend:
+		if k, ok := d.keys[id]; ok { // it may wait alone now, or no longer
+			d.remove(e, k)
+			d.put(e, k)
+			d.next(e, k)
 		}
 	case jobstate.EventInvalidate:
 		d.forget(id)
@@ -308,34 +312,39 @@ func key(v View) string {
 	return strconv.Itoa(int(v.UserID())) + ":" + string(name)
 }
 
+// A member is a job in line.
+type member struct {
+	key string
+	at  eventlog.Timestamp // of its submission
+	id  jobid.ID
+}
+
+func memberOf(v View, k string) member {
+	at, _ := v.Job().Entered(jobstate.StateNew)
+	return member{k, at, v.ID()}
+}
+
+func (a member) less(b member) bool {
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) < 0
+}
+
+// waitsAlone reports whether a job waits until it is the only one of its name.
+func waitsAlone(v View) bool {
+	return v.State().In(jobstate.StateNew|jobstate.StateDepend) && v.Job().WaitsFor("singleton")
+}
+
 // singleton makes a job wait until no other of its name is active.
 func (d *dependencies) singleton(e *HookEvent) error {
 	k := key(e.Job)
 	if k == "" {
 		return fmt.Errorf("dependency: singleton jobs require a job name")
 	}
-	id := e.Job.ID()
-	if !e.Job.Job().HasDependency("singleton") && !d.hasToWait(e, k) || !depend(e, "singleton") {
-		return nil
+	if e.Job.Job().HasDependency("singleton") {
+		d.next(e, k) // the one before ended, and a crash came
+	} else if d.hasToWait(e, k) {
+		depend(e, "singleton")
 	}
-	if waitsAlone(e, id) && d.isNext(e, k) { // the one before ended, and a crash came
-		e.Post(DependencyRemove{ID: id, Description: "singleton"})
-		return nil
-	}
-	d.note(e, func() { d.line(e, k) })
 	return nil
-}
-
-// line lets a job wait for those of its name that were submitted before it.
-func (d *dependencies) line(e *HookEvent, k string) {
-	id, list := e.Job.ID(), d.single[k]
-	i := len(list)
-	for i > 0 && earlier(e, id, list[i-1]) { // after a restart, or with a new name
-		i--
-	}
-	if i == 0 || list[i-1] != id {
-		d.single[k] = slices.Insert(list, i, id)
-	}
 }
 
 // hasToWait reports whether a job has to wait for others of its name. After a restart it
@@ -343,75 +352,67 @@ func (d *dependencies) line(e *HookEvent, k string) {
 func (d *dependencies) hasToWait(e *HookEvent, k string) bool {
 	id := e.Job.ID()
 	if _, restored := e.Lookup(id); !restored {
-		return len(d.active[k]) > 0
+		_, waits := d.first(k)
+		return waits || len(d.free[k]) > 0
 	}
 	if e.Job.State() != jobstate.StateNew {
 		return false
 	}
-	for other := range d.active[k] {
+	for other := range d.free[k] {
 		v, _ := e.Lookup(other)
-		if other != id && !waitsAlone(e, other) && (v.State() != jobstate.StateNew || earlier(e, other, id)) {
+		if other != id && (v.State() != jobstate.StateNew || memberOf(v, k).less(memberOf(e.Job, k))) {
 			return true
 		}
 	}
 	return false
 }
 
-// earlier reports whether an active job was submitted before another one.
-func earlier(e *HookEvent, a, b jobid.ID) bool {
-	time := func(id jobid.ID) (at eventlog.Timestamp) {
-		if v, ok := e.Lookup(id); ok && v.State() != jobstate.StateInactive {
-			at, _ = v.Job().Entered(jobstate.StateNew)
-		}
-		return at
-	}
-	return cmp.Or(cmp.Compare(time(a), time(b)), cmp.Compare(a, b)) < 0
+// first returns the first in line of a name.
+func (d *dependencies) first(k string) (w member, ok bool) {
+	d.line.AscendGreaterOrEqual(member{key: k}, func(first member) bool {
+		w, ok = first, first.key == k
+		return false
+	})
+	return w, ok
 }
 
-// waitsAlone reports whether a job waits until it is the only one of its name.
-func waitsAlone(e *HookEvent, id jobid.ID) bool {
-	v, ok := e.Lookup(id)
-	return ok && v.State() != jobstate.StateInactive && v.Job().WaitsFor("singleton")
-}
-
-// isNext reports whether all active jobs of a name wait too, and came later.
-func (d *dependencies) isNext(e *HookEvent, k string) bool {
-	for other := range d.active[k] {
-		if other != e.Job.ID() && (earlier(e, other, e.Job.ID()) || !waitsAlone(e, other)) {
-			return false
-		}
+// next lets the first in line of a name go if all others wait too.
+func (d *dependencies) next(e *HookEvent, k string) {
+	if w, ok := d.first(k); ok && len(d.free[k]) == 0 {
+		e.Post(DependencyRemove{ID: w.id, Description: "singleton"})
 	}
-	return true
 }
 
 func (d *dependencies) join(e *HookEvent) {
 	if k := key(e.Job); k != "" {
-		if d.active[k] == nil {
-			d.active[k] = make(map[jobid.ID]bool)
-		}
-		d.active[k][e.Job.ID()] = true
+		d.put(e, k)
 		d.keys[e.Job.ID()] = k
 	}
 }
 
-// leave notes that a job is over, and lets the next of its name go if all others wait too.
+// leave notes that a job is over, or has another name.
 func (d *dependencies) leave(e *HookEvent) {
-	id := e.Job.ID()
-	k := d.keys[id]
-	if k == "" {
+	if k, ok := d.keys[e.Job.ID()]; ok {
+		d.remove(e, k)
+		delete(d.keys, e.Job.ID())
+		d.next(e, k)
+	}
+}
+
+func (d *dependencies) put(e *HookEvent, k string) {
+	if waitsAlone(e.Job) {
+		d.line.ReplaceOrInsert(memberOf(e.Job, k))
 		return
 	}
-	delete(d.keys, id)
-	delete(d.active[k], id)
-	d.single[k] = slices.DeleteFunc(d.single[k], func(w jobid.ID) bool { return w == id })
-	if list := d.single[k]; len(list) > 0 && len(list) == len(d.active[k]) {
-		e.Post(DependencyRemove{ID: list[0], Description: "singleton"})
-		d.single[k] = list[1:]
+	if d.free[k] == nil {
+		d.free[k] = make(map[jobid.ID]bool)
 	}
-	if len(d.active[k]) == 0 {
-		delete(d.active, k)
-	}
-	if len(d.single[k]) == 0 {
-		delete(d.single, k)
+	d.free[k][e.Job.ID()] = true
+}
+
+func (d *dependencies) remove(e *HookEvent, k string) {
+	d.line.Delete(memberOf(e.Job, k))
+	if delete(d.free[k], e.Job.ID()); len(d.free[k]) == 0 {
+		delete(d.free, k)
 	}
 }

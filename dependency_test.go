@@ -61,9 +61,38 @@ func TestASatisfiedDependencyIsNotAskedForAgainAfterARestart(t *testing.T) {
 	}
 }
 
+// An operator lets the second of two singletons go, which counts as one that does not wait.
+func TestASingletonThatWasLetGoByHandIsWaitedFor(t *testing.T) {
+	for _, how := range []joblife.Input{
+		joblife.DependencyRemove{Description: "singleton"}, joblife.Post{Name: jobstate.EventDepend},
+	} {
+		for _, restart := range []bool{false, true} {
+			s := depending(t)
+			first, second, third := s.add(needing("a")), s.add(needing("a", "singleton", "")), s.add(needing("a", "singleton", ""))
+			switch in := how.(type) {
+			case joblife.DependencyRemove:
+				in.ID = third
+				s.step(in)
+			case joblife.Post:
+				in.ID = third
+				s.step(in)
+			}
+			require.Equal(t, jobstate.StateRun, s.state(third))
+			if restart {
+				s.restartDepending()
+			}
+			s.finish(first, 0)
+			require.Equal(t, jobstate.StateDepend, s.state(second), "%T, restarted: %v", how, restart)
+			s.finish(third, 0)
+			require.Equal(t, jobstate.StateRun, s.state(second), "%T, restarted: %v", how, restart)
+			require.Empty(t, s.faults())
+		}
+	}
+}
+
 // A guest chooses how many jobs wait for one, and in what order they end.
 func TestAJobThatWaitsEndsAtTheSameCostHoweverManyWait(t *testing.T) {
-	for _, scheme := range []string{"afterany"} {
+	for _, scheme := range []string{"afterany", "singleton"} {
 		linear(t, func(n int) func() {
 			s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
 			s.hold["sched"] = true
