@@ -24,7 +24,8 @@ import (
 //     another job of the same user, which may be active, inactive, or purged with a
 //     tombstone;
 //   - begin-time waits for a time in seconds;
-//   - singleton waits until no other job of the same user and name is active.
+//   - singleton waits until no other job of the same user and name is active; it needs a name
+//     while it waits.
 //
 // The descriptions are those of flux-core, such as "after-success=ƒ2Bp1fdH". A
 // dependency that cannot be satisfied any more is a fatal exception of type
@@ -211,10 +212,14 @@ func (d *dependencies) event(e *HookEvent) {
 		d.staged = nil
 		return
 	case jobstate.EventJobspecUpdate:
-		if _, ok := d.keys[id]; ok && d.keys[id] != key(e.Job) {
-			d.leave(e)
-			d.join(e)
-			d.next(e, key(e.Job))
+		k := key(e.Job)
+		if k == d.keys[id] {
+			break
+		}
+		d.leave(e)
+		d.join(e)
+		if d.next(e, k); k == "" && waitsAlone(e.Job) {
+			e.Post(Raise{ID: id, Type: "dependency", Note: errNoName.Error()})
 		}
 	case jobstate.EventDependencyAdd, jobstate.EventDependencyRemove, jobstate.EventDepend:
 		if k, ok := d.keys[id]; ok { // it may wait alone now, or no longer
@@ -333,15 +338,18 @@ func waitsAlone(v View) bool {
 	return v.State().In(jobstate.StateNew|jobstate.StateDepend) && v.Job().WaitsFor("singleton")
 }
 
+var errNoName = errors.New("dependency: singleton jobs require a job name")
+
 // singleton makes a job wait until no other of its name is active.
 func (d *dependencies) singleton(e *HookEvent) error {
 	k := key(e.Job)
-	if k == "" {
-		return fmt.Errorf("dependency: singleton jobs require a job name")
-	}
-	if e.Job.Job().HasDependency("singleton") {
+	switch {
+	case satisfied(e.Job.Job(), "singleton"):
+	case k == "":
+		return errNoName
+	case e.Job.Job().HasDependency("singleton"):
 		d.next(e, k) // the one before ended, and a crash came
-	} else if d.hasToWait(e, k) {
+	case d.hasToWait(e, k):
 		depend(e, "singleton")
 	}
 	return nil

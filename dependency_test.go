@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 func TestADependencyThatWasRemovedByHandDoesNotEndTheJob(t *testing.T) {
@@ -87,6 +88,28 @@ func TestASingletonThatWasLetGoByHandIsWaitedFor(t *testing.T) {
 			require.Equal(t, jobstate.StateRun, s.state(second), "%T, restarted: %v", how, restart)
 			require.Empty(t, s.faults())
 		}
+	}
+}
+
+func TestAJobHasTheSameNameBeforeAndAfterARestart(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := depending(t)
+		update := func(id jobid.ID, path, value string) {
+			s.step(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: path, Value: []byte(value)}}})
+		}
+		first := s.submit(jobspec.Job{Nodes: 99})
+		update(first, "attributes.system.job.name", `"x"`)
+		if restart {
+			s.restartDepending()
+		}
+		second, third := s.add(needing("x", "singleton", "")), s.add(needing("x", "singleton", ""))
+		require.Equal(t, jobstate.StateDepend, s.state(second), "restarted: %v", restart)
+		update(second, "attributes.system.job", "{}")
+		require.Equal(t, "submit dependency-add validate jobspec-update exception clean", s.events(second))
+		update(first, "attributes.system.job", "{}")
+		require.Equal(t, jobstate.StateRun, s.state(third))
+		update(third, "attributes.system.note", "1")
+		require.Empty(t, s.faults())
 	}
 }
 
