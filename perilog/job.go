@@ -160,6 +160,10 @@ type action struct {
 	success  bool // it finished with status 0
 }
 
+// ofOthers reports whether another writer started an action, which runs, and the Job has not
+// launched it since: then that writer ends it.
+func (a *action) ofOthers() bool { return a.stage == stageActive && a.foreign }
+
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error is that of [Config.Check] or [Job.SetR].
 func NewJob(c *Config, s JobConfig) (*Job, error) {
@@ -188,8 +192,10 @@ func NewJob(c *Config, s JobConfig) (*Job, error) {
 // goes on as it is.
 //
 // [RecoverJob] with c does the same: what a start does not say, such as the command, comes
-// from c, or from the first later configuration that has the action. The error is that of
-// [Config.Check], and then nothing has changed.
+// from c, or from the first later configuration that has the action. What another writer
+// started before c had it, that writer ends: only RecoverJob lists it as lost, so that
+// [Job.Rerun] can launch it as the Job's own. The error is that of [Config.Check], and then
+// nothing has changed.
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err

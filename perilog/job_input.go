@@ -108,7 +108,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	does := traitsOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
-	case a != nil && (a.stage != stageFinished || does.has(startsAction)), does.has(saysMode):
+	case a != nil && !a.ofOthers() && (a.stage != stageFinished || does.has(startsAction)), does.has(saysMode):
 		return fmt.Errorf("%w: %v", errPosted, key)
 	case key.Kind == jobstate.ActionProlog && does.has(startsAction) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)

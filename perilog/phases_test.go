@@ -168,6 +168,43 @@ func (b *bench) toEnd(t *testing.T) map[jobstate.ActionKey]bool {
 	return b.job.Ran()
 }
 
+// Another writer started an action before the configuration had it, and ends it. So it is in a
+// live job and in one that was recovered with that configuration, until the Job launches it.
+func TestWhatAnotherWriterStartedThatWriterEnds(t *testing.T) {
+	const finish = `{"description":"job-manager.epilog","status":0}`
+	for _, c := range []struct{ live, rerun bool }{{true, false}, {false, false}, {false, true}} {
+		b := newBench(t, 2, perilog.Config{})
+		b.take()
+		b.apply("start", "")
+		b.apply("epilog-start", `{"description":"job-manager.epilog"}`)
+		b.take()
+		b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+		if c.live {
+			require.NoError(t, b.job.SetConfig(b.cfg))
+		} else {
+			b.crash()
+		}
+		b.apply("finish", `{"status":0}`)
+		b.apply("release", `{"ranks":"all","final":true}`)
+		require.Empty(t, b.take().Launch)
+		require.True(t, b.job.Freed().IsEmpty(), "I3")
+		b.refuse("epilog-start", `{"description":"job-manager.epilog","per-rank":true}`, perilog.ErrPosted)
+		if c.rerun {
+			require.NoError(t, b.job.Rerun(b.now, epilog, nil))
+			require.Len(t, b.take().Launch, 1)
+			b.refuse("epilog-finish", finish, perilog.ErrPosted)
+			b.crash()
+			b.refuse("epilog-finish", finish, perilog.ErrPosted)
+			continue
+		}
+		b.apply("epilog-finish", finish)
+		b.take()
+		require.True(t, b.job.Done(), "live %v: %v", c.live, b.job)
+		b.crash()
+		require.True(t, b.job.Done())
+	}
+}
+
 func TestNothingIsAskedForAgainAsAPrologIsAddedWhileTheJobStarts(t *testing.T) {
 	b := newBench(t, 1, perilog.Config{})
 	require.True(t, b.take().Start)
