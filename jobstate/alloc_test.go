@@ -1,8 +1,10 @@
 package jobstate_test
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -134,4 +136,25 @@ func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {
 		c := jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "e"}, Ranks: set}
 		dst, _ = jobstate.AppendContext(dst[:0], &c) // which stays on the stack
 	}))
+}
+
+// doc.go says how much a Job keeps of a hostile log.
+func TestAJobIsInProportionToItsLog(t *testing.T) {
+	race.Skip(t)
+	for _, c := range []struct{ line, each, end string }{
+		{`set-flags {"flags":[`, `,"%04x"`, `]}`},
+		{`jobspec-update {`, `,"tasks.%04x":1`, `}`},
+	} {
+		var members strings.Builder
+		for i := range 60_000 {
+			fmt.Fprintf(&members, c.each, i)
+		}
+		log := []byte(logOf(append(upTo(jobstate.StateDepend), c.line+members.String()[1:]+c.end)...))
+		before := heap()
+		j, err := jobstate.Replay(1, log)
+		require.NoError(t, err)
+		kept := heap() - before
+		runtime.KeepAlive(j)
+		require.LessOrEqual(t, kept, int64(16*len(log)), c.line)
+	}
 }
