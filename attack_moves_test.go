@@ -181,7 +181,11 @@ func (p *play) user() {
 	case 3:
 		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "cancel"})
 	case 4:
-		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: "test", Severity: p.N(9), Note: "n"})
+		kind := "test"
+		if by.Guest && p.P(0.5) {
+			kind = "scheduler-restart" // which is the owner's
+		}
+		_ = p.ask(tag, joblife.Raise{Tag: tag, By: by, ID: id, Type: kind, Severity: p.N(9), Note: "n"})
 	case 5, 6:
 		_ = p.ask(tag, joblife.Wait{Tag: tag, By: by, ID: id, States: jobstate.State(1 << p.N(8))})
 	case 7:
