@@ -49,10 +49,10 @@ type job struct {
 }
 
 type rare struct {
-	keep   []byte  // the log of its housekeeping, as far as it is durable
-	notes  []byte  // all annotations, unless they are those of the log, which nil means
-	alarms []timer // what hooks asked for a later time
-	doomed *Raise  // what a hook raised while the job was in NEW
+	keep   []byte // the log of its housekeeping, as far as it is durable
+	notes  []byte // all annotations, unless they are those of the log, which nil means
+	alarms []due  // what hooks asked for a later time; some of it has come
+	doomed *Raise // what a hook raised while the job was in NEW
 	timer  due
 }
 
@@ -252,7 +252,7 @@ func (a timer) less(b timer) bool {
 	return a.serial < b.serial
 }
 
-// due is the place of the deadline of a job among the timers.
+// due is the place of a timer of a job among all.
 type due struct {
 	at     eventlog.Timestamp
 	serial uint64
@@ -268,6 +268,18 @@ type post struct {
 func (t *timers) alarm(at eventlog.Timestamp, p post) timer {
 	t.serial++
 	return timer{at: at, serial: t.serial, post: p}
+}
+
+// add adds an alarm of a job. Those that came stay in its list until that is full: to look for
+// each when it comes would take too long if many do.
+func (t *timers) add(j *job, a timer) {
+	t.tree.ReplaceOrInsert(a)
+	more := j.ensureRare()
+	if list := more.alarms; len(list) == cap(list) {
+		list = slices.DeleteFunc(list, func(d due) bool { return !t.tree.Has(timer{at: d.at, serial: d.serial}) })
+		more.alarms = slices.Grow(list, len(list)+1)
+	}
+	more.alarms = append(more.alarms, due{a.at, a.serial})
 }
 
 func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
@@ -298,7 +310,7 @@ func (t *timers) schedule(j *job) {
 
 func (t *timers) silence(j *job) {
 	for _, a := range j.rareCopy().alarms {
-		t.tree.Delete(a)
+		t.tree.Delete(timer{at: a.at, serial: a.serial})
 	}
 }
 

@@ -139,9 +139,7 @@ func (m *machine) run() {
 func (m *machine) stage() {
 	for _, t := range m.inbox.staged {
 		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-			more := j.ensureRare()
-			more.alarms = append(more.alarms, t)
-			m.timers.tree.ReplaceOrInsert(t)
+			m.timers.add(j, t)
 		}
 	}
 	m.inbox.staged = m.inbox.staged[:0]

@@ -438,12 +438,6 @@ func (Tick) dispatch(m *machine) error {
 	m.signaled()
 	for t, ok := m.timers.pop(m.now); ok; t, ok = m.timers.pop(m.now) {
 		if t.job == nil {
-			j := m.jobs[t.post.job]
-			list := j.rare.alarms
-			i := slices.IndexFunc(list, func(a timer) bool { return a.serial == t.serial }) // often 0
-			copy(list[1:i+1], list[:i])
-			list[0] = timer{}
-			j.rare.alarms = list[1:]
 			m.posts.push(t.post)
 			continue
 		}
