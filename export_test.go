@@ -179,11 +179,16 @@ func Audit(m *Manager) error {
 	if m.dirty.len()+m.posts.len() > 0 {
 		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
 	}
-	waits := len(m.waits.empty)
+	waits := 0
+	for _, s := range m.waits.empty {
+		waits += len(s.list)
+	}
 	for id, l := range m.waits.jobs {
-		waits += len(l)
+		for _, s := range l {
+			waits += len(s.list)
+		}
 		if m.jobs[id] == nil {
-			bad("%d waits for %v, which is no job", len(l), id)
+			bad("there are waits for %v, which is no job", id)
 		}
 	}
 	tagged := 0

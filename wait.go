@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -16,8 +17,8 @@ const (
 // waits are the inputs Wait and WaitEmpty without an answer. To look for those with a tag would
 // take too long if all who wait leave, so the lists have canceled ones for a while.
 type waits struct {
-	jobs  map[jobid.ID][]wait
-	empty []wait
+	jobs  map[jobid.ID]waitList
+	empty waitList
 	tags  map[uint64]tagged
 	last  uint64 // the number of the last wait
 	n     int
@@ -28,6 +29,47 @@ type waits struct {
 type wait struct {
 	Wait
 	number uint64
+}
+
+// A waitList has waits by their States, so that it costs as many looks as there are different ones
+// to see that none has an answer.
+type waitList []sameStates
+
+// sameStates are waits for the same states, in the order of their numbers; never none.
+type sameStates struct {
+	states jobstate.State
+	list   []wait
+}
+
+func (l *waitList) add(in wait) {
+	for i, s := range *l {
+		if s.states == in.States {
+			(*l)[i].list = append(s.list, in)
+			return
+		}
+	}
+	*l = append(*l, sameStates{in.States, []wait{in}})
+}
+
+// take removes the waits for states that are over, and returns them in the order of their numbers.
+func (l *waitList) take(over func(jobstate.State) bool) (taken []wait) {
+	*l = slices.DeleteFunc(*l, func(s sameStates) bool {
+		if !over(s.states) {
+			return false
+		}
+		taken = append(taken, s.list...)
+		return true
+	})
+	slices.SortFunc(taken, func(a, b wait) int { return cmp.Compare(a.number, b.number) })
+	return taken
+}
+
+// drop removes some waits.
+func (l *waitList) drop(canceled func(wait) bool) {
+	for i, s := range *l {
+		(*l)[i].list = slices.DeleteFunc(s.list, canceled)
+	}
+	*l = slices.DeleteFunc(*l, func(s sameStates) bool { return len(s.list) == 0 })
 }
 
 // tagged are the waits with a tag.
@@ -53,9 +95,11 @@ func (w *waits) full() error {
 
 func (w *waits) add(in Wait) {
 	if w.jobs == nil {
-		w.jobs = make(map[jobid.ID][]wait)
+		w.jobs = make(map[jobid.ID]waitList)
 	}
-	w.jobs[in.ID] = append(w.jobs[in.ID], w.begin(in))
+	l := w.jobs[in.ID]
+	l.add(w.begin(in))
+	w.jobs[in.ID] = l
 }
 
 func (w *waits) begin(in Wait) wait {
@@ -100,7 +144,7 @@ func (w *waits) addEmpty(in WaitEmpty) error {
 	if err := w.full(); err != nil {
 		return err
 	}
-	w.empty = append(w.empty, w.begin(Wait{Tag: in.Tag, States: in.States}))
+	w.empty.add(w.begin(Wait{Tag: in.Tag, States: in.States}))
 	return nil
 }
 
@@ -108,28 +152,25 @@ func isMask(mask jobstate.State) bool {
 	return mask&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) == 0
 }
 
-// event answers waits for an event, and for the state that it led to.
+// event answers waits for the state that an event led to.
 func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State) {
 	list := w.jobs[id]
 	if len(list) == 0 {
 		return
 	}
 	over := state == jobstate.StateInactive || name == jobstate.EventInvalidate
-	left := list[:0]
-	for _, in := range list {
+	taken := list.take(func(states jobstate.State) bool { return over || state.In(states) })
+	if w.jobs[id] = list; len(list) == 0 {
+		delete(w.jobs, id)
+	}
+	for _, in := range taken {
 		switch {
 		case w.canceled(in):
 		case state.In(in.States):
 			w.end(o, Answer{Tag: in.Tag, Job: id, State: state})
-		case over:
-			w.end(o, Answer{Tag: in.Tag, Job: id, State: state, Err: fmt.Errorf("%w: %v", ErrInactive, id)})
 		default:
-			left = append(left, in)
+			w.end(o, Answer{Tag: in.Tag, Job: id, State: state, Err: fmt.Errorf("%w: %v", ErrInactive, id)})
 		}
-	}
-	clear(list[len(left):])
-	if w.jobs[id] = left; len(left) == 0 {
-		delete(w.jobs, id)
 	}
 }
 
@@ -138,15 +179,11 @@ func (w *waits) answer(o *outbox, count func(jobstate.State) int) {
 	if len(w.empty) == 0 {
 		return
 	}
-	w.empty = slices.DeleteFunc(w.empty, func(in wait) bool {
-		if count(in.States) > 0 {
-			return false
-		}
+	for _, in := range w.empty.take(func(states jobstate.State) bool { return count(states) == 0 }) {
 		if !w.canceled(in) {
 			w.end(o, Answer{Tag: in.Tag})
 		}
-		return true
-	})
+	}
 }
 
 func (w *waits) cancel(tag uint64) {
@@ -157,9 +194,10 @@ func (w *waits) cancel(tag uint64) {
 		return
 	}
 	for id, list := range w.jobs {
-		if w.jobs[id] = slices.DeleteFunc(list, w.canceled); len(w.jobs[id]) == 0 {
+		list.drop(w.canceled)
+		if w.jobs[id] = list; len(list) == 0 {
 			delete(w.jobs, id)
 		}
 	}
-	w.empty = slices.DeleteFunc(w.empty, w.canceled)
+	w.empty.drop(w.canceled)
 }
