@@ -204,7 +204,8 @@ func (q *quarantine) add(id jobid.ID, records []Record) bool {
 }
 
 func (q *quarantine) has(id jobid.ID) bool {
-	return slices.ContainsFunc(q.jobs, func(q quarantined) bool { return q.id == id })
+	_, ok := slices.BinarySearchFunc(q.jobs, id, func(q quarantined, id jobid.ID) int { return cmp.Compare(q.id, id) })
+	return ok
 }
 
 // holding returns what a scheduler has to know of a job, and false if it holds nothing that a

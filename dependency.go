@@ -22,7 +22,7 @@ import (
 //
 //   - after and afterstart, afterok, afternotok, afterexcept and afterany wait for
 //     another job of the same user, which may be active, inactive, or purged with a
-//     tombstone;
+//     tombstone; if a restart quarantines that one, they go on waiting;
 //   - begin-time waits for a time in seconds;
 //   - singleton waits until no other job of the same user and name is active; it needs a name
 //     while it waits.
@@ -158,6 +158,8 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 	live = live && v.State() != jobstate.StateInactive && v.ID() != w.id
 	rec, over := e.Ended(on)
 	switch user := e.Job.UserID(); {
+	case !live && !over && e.Job.Job().HasDependency(w.description) && e.m.quarantine.has(on):
+		return nil // it waits until the records are repaired
 	case !live && !over:
 		return fmt.Errorf("dependency: %s: id %s: job not found", dep.Scheme, dep.Value)
 	case live && v.UserID() != user, !live && rec.UserID != user:

@@ -3,6 +3,7 @@ package joblife_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,24 @@ func TestASatisfiedDependencyIsNotAskedForAgainAfterARestart(t *testing.T) {
 		s.step(joblife.Tick{})
 		require.Equal(t, jobstate.StateRun, s.state(second))
 	}
+}
+
+func TestADependencyOnAQuarantinedJobWaitsForItsRepair(t *testing.T) {
+	s := depending(t)
+	first := s.add(needing("a"))
+	second := s.add(needing("b", "afterany", first.String()))
+	i := slices.IndexFunc(s.store, func(r joblife.Record) bool { return r.Job == first && r.Kind == joblife.RecordR })
+	good := s.store[i].Data
+	s.store[i].Data = []byte(`{"version":1}`)
+	s.restartDepending()
+	require.Len(t, s.rec.Quarantined, 1)
+	require.Equal(t, jobstate.StateDepend, s.state(second), s.events(second))
+	require.ErrorIs(t, s.try(joblife.Submit{Jobspec: needing("c", "afterany", first.String())}), joblife.ErrRefused)
+	s.store[i].Data = good
+	s.restartDepending()
+	s.finish(first, 0)
+	require.Equal(t, jobstate.StateRun, s.state(second), s.events(second))
+	require.Empty(t, s.faults())
 }
 
 // An operator lets the second of two singletons go, which counts as one that does not wait.
