@@ -40,8 +40,8 @@ func Dependencies() Hooks {
 	}
 }
 
-// dependencies are the jobs that wait. They follow from the jobspecs, so a restart makes
-// them again.
+// dependencies are the jobs that wait. They follow from the jobspecs and the logs, so a restart
+// makes them again.
 type dependencies struct {
 	after  map[jobid.ID]dependents      // by the job that they wait for
 	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for

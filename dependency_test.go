@@ -156,22 +156,28 @@ func TestAJobThatWaitsEndsAtTheSameCostHoweverManyWait(t *testing.T) {
 	}
 }
 
-// The times of a job come in any order.
+// The times of a job come in any order, at once or one by one.
 func TestTimesOfAJobCostTheSameHoweverMany(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
-	linear(t, func(n int) func() {
-		s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
-		var deps []string
-		for i := range n {
-			deps = append(deps, "begin-time", fmt.Sprint(at.Unix()-int64(i)))
-		}
-		id := s.add(needing("n", deps...))
-		s.drop()
-		return func() {
-			require.NoError(t, s.m.Step(at, joblife.Tick{}))
-			require.NotEqual(t, jobstate.StateDepend, s.state(id))
-		}
-	})
+	for _, each := range []bool{false, true} {
+		linear(t, func(n int) func() {
+			s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+			var deps []string
+			for i := range n {
+				deps = append(deps, "begin-time", fmt.Sprint(at.Unix()-int64(i)))
+			}
+			id := s.add(needing("n", deps...))
+			s.drop()
+			return func() {
+				for i := range n {
+					if each || i == n-1 {
+						_ = s.m.Step(at.Add(time.Duration(i+1-n)*time.Second), joblife.Tick{})
+					}
+				}
+				require.NotEqual(t, jobstate.StateDepend, s.state(id))
+			}
+		})
+	}
 }
 
 // linear checks that four times as much does not take much more than four times as long. What
