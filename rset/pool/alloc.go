@@ -41,8 +41,7 @@ func (s *search) feasible() error {
 	all := search{p: s.p, q: s.q, eligible: s.eligible, fit: s.p.whole, dry: true, from: present}
 	c, ok := all.choose()
 	if ok {
-		known.room(s.q)
-		known.feasible[s.q] = struct{}{}
+		known.suffices(s.q)
 		return nil
 	}
 	n := c.nodes

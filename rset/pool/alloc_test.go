@@ -92,22 +92,40 @@ func TestWhatAnInventoryCostsOnce(t *testing.T) {
 func TestWhatIsKnownOfRequestsIsLimited(t *testing.T) {
 	p := upPool(t, "rank[0-7]/core[0-3] n[0-7]")
 	alloc(t, p, 1, byNode(t, "8", "4"))
-	most := 0
+	ask := func(constraint string) {
+		q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), constraint))
+		_, err := p.Alloc(2, q, 100)
+		require.ErrorIs(t, err, pool.ErrBusy)
+	}
 	for i := range 5000 {
-		q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), fmt.Sprintf(`{"not":[{"ranks":["%d"]}]}`, 8+i)))
-		_, err := p.Alloc(2, q, 100)
-		require.ErrorIs(t, err, pool.ErrBusy)
-		most = max(most, p.Known())
+		ask(fmt.Sprintf(`{"not":[{"ranks":["%d"]}]}`, 8+i))
+		constraints, requests := p.Known()
+		require.Equal(t, min(i+1, pool.MaxKnown), constraints)
+		require.Equal(t, min(i+1, pool.MaxKnown), requests)
 	}
-	require.LessOrEqual(t, most, pool.MaxKnown)
-	require.Greater(t, most, pool.MaxKnown/2)
-	for i := range 24 {
-		q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), fmt.Sprintf(`{"not":[{"ranks":["%d"%s]}]}`, 8+i, strings.Repeat(`,"8"`, 1<<16))))
-		_, err := p.Alloc(2, q, 100)
-		require.ErrorIs(t, err, pool.ErrBusy)
-		most = p.Known()
+	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"foo": idset.Of(0)}}))
+	for i := range 24 { // a long one is known, and nothing keeps its text alive
+		ask(fmt.Sprintf(`{"not":[{"ranks":["%d"%s]}]}`, 8+i, strings.Repeat(`,"8"`, 1<<16)))
 	}
-	require.Less(t, most, 24)
+	constraints, requests := p.Known()
+	require.Equal(t, []int{24, 0}, []int{constraints, requests})
+}
+
+// Constraints that allow many ranges of ranks are known until these are too many.
+func TestWhatIsKnownOfRangesIsLimited(t *testing.T) {
+	const nodes = 1 << 16
+	p := upPool(t, fmt.Sprintf("rank[0-%d]/core0 n[0-%d]", nodes-1, nodes-1))
+	odd := new(idset.Set)
+	for i := uint32(1); i < nodes; i += 2 {
+		odd.Insert(i)
+	}
+	require.NoError(t, p.Update(pool.Change{AddProperties: map[string]*idset.Set{"foo": odd}}))
+	for i := range 80 {
+		q := requestOf(t, specText(shape("slot", "1", vertex("core", "1")), fmt.Sprintf(`{"properties":["foo"],"not":[{"ranks":["%d"]}]}`, nodes+i)))
+		require.NoError(t, p.Feasible(q))
+		constraints, _ := p.Known()
+		require.Equal(t, min(i+1, pool.MaxKnownRanges/(nodes/2)), constraints)
+	}
 }
 
 // constrained is a request with every operator in it.

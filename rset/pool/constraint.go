@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -17,37 +18,74 @@ func (q *Request) eligible(p *Pool) *idset.Set {
 	if q.constraint == "" {
 		return nil
 	}
-	if ranks, ok := p.known.allowed[q.constraint]; ok {
-		return ranks
+	if a, ok := p.known.allowed[q.digest]; ok {
+		return a.ranks
 	}
 	ranks := p.ranks.Clone()
 	pass, _ := parseConstraint([]byte(q.constraint)) // no fault: NewRequest has read it
 	pass(ranks, p)
-	p.known.room(q)
-	p.known.allowed[q.constraint] = ranks
+	p.known.allow(q, ranks)
 	return ranks
 }
 
-// known is what was found out about requests. It belongs to one pool and one inventory.
+// known is what was found out about requests. It belongs to one pool and one inventory, and
+// keeps no long text alive.
 type known struct {
-	allowed  map[string]*idset.Set // the ranks that constraints allow, by text
-	feasible map[*Request]struct{} // requests that the inventory can meet
-	bytes    int                   // of constraints that these keep
-	cuts     [4]cut                // the last ones
-	last     int                   // of cuts
+	allowed  map[[sha256.Size]byte]allowed // by the digest of a constraint
+	ranges   int                           // of ranks in allowed
+	feasible map[*Request]struct{}         // requests that the inventory can meet
+	cuts     [4]cut                        // the last ones
+	last     int                           // of cuts
 }
 
-// Beyond these, what is known is forgotten.
+// allowed is the ranks that a constraint allows.
+type allowed struct {
+	ranks  *idset.Set
+	ranges int // of these
+}
+
+// Beyond these, some of what is known is forgotten.
 const (
-	maxKnown      = 1 << 12 // requests and constraints
-	maxKnownBytes = 1 << 22 // bytes of constraints
+	maxKnown       = 1 << 12 // constraints, and requests
+	maxKnownRanges = 1 << 20 // ranges of ranks that constraints allow
+	maxKnownText   = 1 << 10 // bytes of the constraint of a request; a longer one is not kept
 )
 
-func (k *known) room(q *Request) {
-	n := len(q.constraint)
-	if k.bytes += n; k.allowed == nil || len(k.allowed)+len(k.feasible) >= maxKnown || k.bytes > maxKnownBytes {
-		k.allowed, k.feasible, k.bytes = make(map[string]*idset.Set), make(map[*Request]struct{}), n
+// allow notes which ranks the constraint of a request allows.
+func (k *known) allow(q *Request, ranks *idset.Set) {
+	n := 0
+	for range ranks.Ranges() {
+		n++
 	}
+	if k.allowed == nil {
+		k.allowed = make(map[[sha256.Size]byte]allowed)
+	}
+	for old, a := range k.allowed { // no matter which: all can be found out again
+		if len(k.allowed) < maxKnown && k.ranges+n <= maxKnownRanges {
+			break
+		}
+		delete(k.allowed, old)
+		k.ranges -= a.ranges
+	}
+	k.allowed[q.digest] = allowed{ranks, n}
+	k.ranges += n
+}
+
+// suffices notes that the inventory can meet a request.
+func (k *known) suffices(q *Request) {
+	if len(q.constraint) > maxKnownText {
+		return
+	}
+	if k.feasible == nil {
+		k.feasible = make(map[*Request]struct{})
+	}
+	for old := range k.feasible {
+		if len(k.feasible) < maxKnown {
+			break
+		}
+		delete(k.feasible, old)
+	}
+	k.feasible[q] = struct{}{}
 }
 
 // A filter removes the ranks that do not satisfy a constraint, or a part of it. It takes

@@ -104,8 +104,13 @@ func (p *Pool) Conflicts(id jobid.ID) (out []Conflict) {
 	return out
 }
 
-// Known returns how much is known of requests.
-func (p *Pool) Known() int { return len(p.known.allowed) + len(p.known.feasible) }
+// Known returns how many constraints are known, and requests.
+func (p *Pool) Known() (constraints, requests int) {
+	return len(p.known.allowed), len(p.known.feasible)
+}
 
-// MaxKnown is how much may be.
-const MaxKnown = maxKnown
+// Limits of what is known.
+const (
+	MaxKnown       = maxKnown
+	MaxKnownRanges = maxKnownRanges
+)

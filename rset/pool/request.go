@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"crypto/sha256"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +29,9 @@ type Request struct {
 	per []need
 	// exclusive: the job takes whole nodes; per is then what a node must have.
 	exclusive  bool
-	duration   time.Duration // how long it may run; 0: no limit
-	constraint string        // of RFC 31, as JSON; "": every rank
+	duration   time.Duration     // how long it may run; 0: no limit
+	constraint string            // of RFC 31, as JSON; "": every rank
+	digest     [sha256.Size]byte // of the constraint
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -81,6 +83,7 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	}
 	if pass != nil {
 		b.q.constraint = string(spec.Constraints())
+		b.q.digest = sha256.Sum256(spec.Constraints())
 	}
 	return &b.q, nil
 }
