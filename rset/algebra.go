@@ -67,10 +67,9 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	r := new(R)
 	memo := memory{op: op}
 	bare := -1 // a rank whose host is not known
-	var compare comparison
 	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
 		if i >= 0 && j >= 0 {
-			if rank, differ := compare.ranks(a, b, first, last, i, j); differ {
+			if rank, found := differ(a, b, first, last, i, j); found {
 				x, _ := a.Host(rank)
 				y, _ := b.Host(rank)
 				err = fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", errHosts, rank, x, y)

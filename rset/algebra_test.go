@@ -3,12 +3,16 @@ package rset_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/bomb"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/hostlist"
 )
 
 // RS-3, RS-8.
@@ -216,4 +220,31 @@ func TestHostsAreComparedByNameWhateverTheirRanges(t *testing.T) {
 		_, err = rset.Union(part, b)
 		require.Equal(t, c.err != "", err != nil)
 	}
+}
+
+// Hosts are compared in linear time, though the ranks of one side are on two lists by turns.
+func TestHostsOnTwoListsByTurns(t *testing.T) {
+	race.Skip(t)
+	every := func(from, n, step int) *rset.R {
+		ranks, hosts := new(idset.Set), new(hostlist.List)
+		for i := from; i < n; i += step {
+			ranks.Insert(uint32(i))
+			require.NoError(t, hosts.Append(fmt.Sprintf("n%d", i)))
+		}
+		r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: ranks, Children: map[string]*idset.Set{"core": idset.Of(0)}}}, Hosts: hosts})
+		require.NoError(t, err)
+		return r
+	}
+	cost := func(n int) time.Duration {
+		turns, err := rset.Union(every(0, n, 2), every(1, n, 2))
+		require.NoError(t, err)
+		whole := every(0, n, 1)
+		_, took := bomb.Cost(func() {
+			both, err := rset.Intersect(turns, whole)
+			require.NoError(t, err)
+			require.Equal(t, n, both.Len())
+		})
+		return took
+	}
+	require.Less(t, cost(20_000), 8*cost(5_000)+20*time.Millisecond)
 }

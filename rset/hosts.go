@@ -1,7 +1,6 @@
 package rset
 
 import (
-	"slices"
 	"sort"
 
 	"github.com/joblife/joblife/rset/hostlist"
@@ -72,60 +71,27 @@ func (h hosts) list() *hostlist.List {
 	return out
 }
 
-// A hostView finds ranges of hosts in a list by index.
-type hostView struct {
-	list   *hostlist.List
-	ranges []hostlist.Range
-	ends   []int // the number of hosts up to the end of each range
-}
-
-// of makes v the view of a list, unless it is that.
-func (v *hostView) of(list *hostlist.List) {
-	if v.list == list {
-		return
-	}
-	v.list, v.ranges, v.ends = list, v.ranges[:0], v.ends[:0]
-	end := 0
-	for r := range list.Ranges() {
-		end += int(r.Last-r.First) + 1
-		v.ranges, v.ends = append(v.ranges, r), append(v.ends, end)
-	}
-}
-
-// at returns the range from an index on, and how many hosts are left of it.
-func (v *hostView) at(i int) (hostlist.Range, int) {
-	k, _ := slices.BinarySearch(v.ends, i+1)
-	r, left := v.ranges[k], v.ends[k]-i
-	r.First = r.Last - uint64(left-1)
-	return r, left
-}
-
-// A comparison compares two lists of hosts, range by range.
-type comparison struct{ a, b hostView }
-
-// ranks returns the first rank of a range that is on two hosts, or false if none is
+// differ returns the first rank of a range that is on two hosts, or false if none is
 // or if a side has no hosts. The range is in the spans i of a and j of b.
-func (c *comparison) ranks(a, b *R, first, last uint32, i, j int) (uint32, bool) {
+func differ(a, b *R, first, last uint32, i, j int) (uint32, bool) {
 	if len(a.hosts) == 0 || len(b.hosts) == 0 {
 		return 0, false
 	}
-	k, differ := c.differ(a.hosts, a.index(i, first), b.hosts, b.index(j, first), int(last-first)+1)
-	return first + uint32(k), differ
+	k, found := a.hosts.differ(b.hosts, a.index(i, first), b.index(j, first), int(last-first)+1)
+	return first + uint32(k), found
 }
 
 // differ returns the first of n hosts, from an index of each side on, that is
 // not the same, or false if all are.
-func (c *comparison) differ(h hosts, from int, g hosts, fromG, n int) (int, bool) {
+func (h hosts) differ(g hosts, from, fromG, n int) (int, bool) {
 	for done := 0; done < n; {
 		p, q := h[h.part(from+done)], g[g.part(fromG+done)]
 		i, j := p.from+from+done-p.before, q.from+fromG+done-q.before
 		take := min(p.from+p.n-i, q.from+q.n-j) // what is beyond n is not looked at
 		if p.list != q.list {                   // in one list, a rank has one place
-			c.a.of(p.list)
-			c.b.of(q.list)
-			x, left := c.a.at(i)
-			y, leftY := c.b.at(j)
-			take = min(take, left, leftY)
+			x, _ := p.list.RangeAt(i)
+			y, _ := q.list.RangeAt(j)
+			take = int(min(uint64(take-1), x.Last-x.First, y.Last-y.First)) + 1
 			if x.Prefix != y.Prefix || x.First != y.First || x.Width != y.Width {
 				// The same name may be in ranges of different widths.
 				take = 1

@@ -49,6 +49,7 @@ func TestAllocationBudget(t *testing.T) {
 		budget(s.parse, "Parse", func() { _, _ = hostlist.Parse(s.text) })
 		budget(0, "Len", func() { l.Len() })
 		budget(1, "Nth", func() { l.Nth(l.Len() - 1) })
+		budget(0, "RangeAt", func() { l.RangeAt(l.Len() - 1) })
 		budget(0, "Find", func() { l.Find(last) })
 		budget(0, "Find of an absent host", func() { l.Find("foo12345678") })
 		budget(0, "Equal", func() { l.Equal(other) })

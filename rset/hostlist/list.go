@@ -170,6 +170,17 @@ func (l *List) Ranges() iter.Seq[Range] {
 	return func(yield func(Range) bool) { l.walkRanges(yield) }
 }
 
+// RangeAt returns the rest of a range, from the host at an index from 0 on, or false if there
+// is no such host. With r ranges it takes log r steps, and it does not allocate.
+func (l *List) RangeAt(i int) (Range, bool) {
+	items := l.list()
+	if uint64(i) >= count(items) { // so does a negative i
+		return Range{}, false
+	}
+	r := &items[itemAt(items, uint64(i))]
+	return Range{Prefix: r.prefix, First: r.first + uint64(i) - r.start, Last: r.last, Width: int(r.width)}, true
+}
+
 func (l *List) walkRanges(yield func(Range) bool) {
 	// Nothing overwrites items, except that Append may lengthen the last one.
 	items := l.list()

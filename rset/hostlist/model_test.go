@@ -79,13 +79,22 @@ func requireHosts(t require.TestingT, want []string, l *hostlist.List) {
 	require.Equal(t, len(want) == 0, l.IsEmpty())
 	all := slices.Collect(l.All())
 	require.True(t, slices.Equal(want, all), "%q is not %q", all, want)
-	for i, name := range want {
-		got, ok := l.Nth(i)
-		require.True(t, ok)
-		require.Equal(t, name, got)
+	i := 0
+	for whole := range l.Ranges() {
+		for r := whole; r.First <= r.Last; r.First++ {
+			got, ok := l.Nth(i)
+			require.True(t, ok)
+			require.Equal(t, want[i], got)
+			rest, ok := l.RangeAt(i)
+			require.True(t, ok)
+			require.Equal(t, r, rest)
+			i++
+		}
 	}
 	for _, i := range []int{-1, len(want), len(want) + 1} {
 		_, ok := l.Nth(i)
+		require.False(t, ok)
+		_, ok = l.RangeAt(i)
 		require.False(t, ok)
 	}
 	// Whatever made the list, it is the one that its names make.
