@@ -25,9 +25,13 @@ type Config struct {
 }
 
 // New returns the R that c describes. It retains nothing of c. It refuses what
-// [Parse] would refuse, with the same errors. The error names the entry or field
-// instead of the offset.
+// [Parse] would refuse, with the same errors, except that no text can be too long: that of
+// its result may have more than [MaxBytes]. The error names the entry or field instead of the
+// offset.
 func New(c Config) (*R, error) {
+	if err := few("entries", len(c.Entries), maxEntries); err != nil {
+		return nil, categorize(err)
+	}
 	var m assembler
 	for i, e := range c.Entries {
 		n, err := newEntry(e)

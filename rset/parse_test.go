@@ -279,6 +279,19 @@ func TestAConfigurationMakesWhatItsEncodingDoes(t *testing.T) {
 	require.ErrorContains(t, err, badHosts)
 }
 
+// A configuration has no more entries and hosts than a text.
+func TestAConfigurationHasTheLimitsOfAText(t *testing.T) {
+	_, err := rset.New(rset.Config{Entries: make([]rset.Entry, 1<<20+1)})
+	require.EqualError(t, err, "rset: limit exceeded: 1048577 entries, at most 1048576 are allowed")
+	c := rset.Config{Entries: []rset.Entry{{Ranks: ids(t, "0-16777216"), Children: map[string]*idset.Set{"core": ids(t, "0")}}}}
+	_, err = rset.New(c)
+	require.NoError(t, err)
+	c.Hosts = list(t, "n[0-16777215]")
+	require.NoError(t, c.Hosts.Append("n16777216"))
+	_, err = rset.New(c)
+	require.EqualError(t, err, "rset: limit exceeded: 16777217 hosts, at most 16777216 are allowed")
+}
+
 func TestEntriesShareNothing(t *testing.T) {
 	r := parse(t, mixed)
 	for _, e := range slices.Collect(r.Entries()) {

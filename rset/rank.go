@@ -11,7 +11,7 @@ import (
 )
 
 // AssignHosts returns r with other hosts, in rank order. It is an error unless there are as
-// many hosts as ranks. It drops the scheduling key. It copies the list.
+// many hosts as ranks, and [ErrLimit] if they are more than 2^24. It drops the scheduling key. It copies the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	if err := r.checkHosts(list); err != nil {
 		return nil, categorize(err)
@@ -41,7 +41,7 @@ func (r *R) checkHosts(list *hostlist.List) error {
 	if n, m := r.Len(), list.Len(); n != m {
 		return guard.Cause(errHosts, fmt.Sprintf("number of hosts is %d, must be %d", m, n))
 	}
-	return nil
+	return few("hosts", r.Len(), maxHosts)
 }
 
 // Rerank returns r with new ranks: the new rank of a node is the index of its host in the
