@@ -174,7 +174,7 @@ func (r *R) Without(ranks *idset.Set) (*R, error) {
 
 // whole is Restrict to all ranks.
 func (r *R) whole() *R {
-	if r.scheduling == nil {
+	if r = r.orEmpty(); r.scheduling == nil {
 		return r
 	}
 	out := *r

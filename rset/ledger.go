@@ -35,9 +35,7 @@ func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && 
 // NewLedger returns a ledger that holds all of r, and the named resources, which have no
 // rank, such as the ssd of a rack. Duplicate names count once. A nil r is empty.
 func NewLedger(r *R, named ...string) *Ledger {
-	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Clone(named)}
-	slices.Sort(l.heldNamed)
-	l.heldNamed = slices.Compact(l.heldNamed)
+	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Compact(inOrder(named))}
 	l.r.addRanks(&l.held)
 	l.n = l.r.Len()
 	return l
@@ -57,10 +55,11 @@ type Released struct {
 // final, Free of no ranks returns the final fragment.
 func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 	l := NewLedger(r, named...)
-	if err := l.check(done.Ranks, done.Named); err != nil {
+	freed := inOrder(done.Named)
+	if err := l.check(done.Ranks, freed); err != nil {
 		return nil, err
 	}
-	l.debit(done.Ranks, done.Named)
+	l.debit(done.Ranks, freed)
 	if done.Final && !l.final {
 		return nil, errFinal
 	}
@@ -71,14 +70,13 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 // Free frees ranks and named resources. It is an error if not all of them are held, or
 // after the final fragment; then nothing changes. Free of no ranks (nil or empty) and no
 // names returns an empty fragment, which is final if nothing is held. It takes time in
-// proportion to the ranges of ranks. A caller whose reports may come twice or late frees
+// proportion to the ranges of ranks, and, with names, to all names. A caller whose reports may come twice or late frees
 // idset.Intersect(ranks, l.Held()).
 func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
+	named = inOrder(named)
 	if err := l.check(ranks, named); err != nil {
 		return Fragment{}, err
 	}
-	named = slices.Clone(named)
-	slices.Sort(named)
 	return l.debit(ranks, named), nil
 }
 
@@ -109,7 +107,13 @@ func (l *Ledger) FreeRest() (Fragment, error) {
 	return f, nil
 }
 
-// check returns why ranks and names cannot be freed.
+func inOrder(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return names
+}
+
+// check returns why ranks and names, which are in order, cannot be freed.
 func (l *Ledger) check(ranks *idset.Set, named []string) error {
 	if !l.held.ContainsAll(ranks) {
 		missing := idset.Difference(ranks, &l.held)
@@ -122,7 +126,7 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 			}
 			return fmt.Errorf("%w: unknown resource %.64q", errNotFound, name)
 		}
-		if slices.Contains(named[:i], name) {
+		if i > 0 && named[i-1] == name {
 			return fmt.Errorf("%w: resource %.64q is named twice", errNotFound, name)
 		}
 	}
@@ -140,15 +144,34 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 		l.held.RemoveRange(first, last)
 		l.freed.InsertRange(first, last)
 	}
-	for _, name := range named {
-		i, _ := slices.BinarySearch(l.heldNamed, name)
-		l.heldNamed = slices.Delete(l.heldNamed, i, i+1)
-		i, _ = slices.BinarySearch(l.freedNamed, name)
-		l.freedNamed = slices.Insert(l.freedNamed, i, name)
-	}
+	l.heldNamed, l.freedNamed = without(l.heldNamed, named), with(l.freedNamed, named)
 	l.n -= part.Len()
 	l.final = l.n == 0 && len(l.heldNamed) == 0
 	return Fragment{R: part, Named: named, Final: l.final}
+}
+
+// without removes names from a list that has them. Both are in order.
+func without(list, names []string) []string {
+	kept, rest := list[:0], list
+	for _, name := range names {
+		i, _ := slices.BinarySearch(rest, name)
+		kept, rest = append(kept, rest[:i]...), rest[i+1:]
+	}
+	kept = append(kept, rest...)
+	clear(list[len(kept):])
+	return kept
+}
+
+// with adds names to a list that has none of them. Both are in order, and so is the result.
+func with(list, names []string) []string {
+	n := len(list)
+	list = slices.Grow(list, len(names))[:n+len(names)]
+	for k := len(names) - 1; k >= 0; k-- {
+		i, _ := slices.BinarySearch(list[:n], names[k])
+		copy(list[i+k+1:], list[i:n])
+		list[i+k], n = names[k], i
+	}
+	return list
 }
 
 // Held returns a new set of the ranks that are held.

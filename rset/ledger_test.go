@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/bomb"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/rset"
 )
 
@@ -304,4 +307,48 @@ func TestFreeRestAtOnce(t *testing.T) {
 		_, err = l.FreeRest()
 		require.ErrorContains(t, err, wasFinal)
 	}
+}
+
+// The zero Ledger holds nothing, and ends as any other.
+func TestTheZeroLedgerHasAFinalFragment(t *testing.T) {
+	var l rset.Ledger
+	f, err := l.FreeRest()
+	require.NoError(t, err)
+	require.True(t, f.Final)
+	require.NotNil(t, f.R)
+	require.True(t, l.IsFinal())
+}
+
+// Names are freed in any order and number, in linear time.
+func TestManyNamesAreFreed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		held := rapid.SliceOfDistinct(rapid.StringN(1, 2, -1), rapid.ID[string]).Draw(t, "held")
+		l := rset.NewLedger(nil, held...)
+		for rest := held; len(rest) > 0; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "n")
+			f, err := l.Free(nil, rest[:n]...)
+			require.NoError(t, err)
+			require.ElementsMatch(t, rest[:n], f.Named)
+			rest = rest[n:]
+			require.Equal(t, len(rest) == 0, f.Final)
+			for i, name := range held {
+				require.Equal(t, i >= len(held)-len(rest), l.HoldsNamed(name))
+			}
+			_, err = l.Free(nil, held[len(held)-len(rest)-1])
+			require.ErrorContains(t, err, "was freed before")
+		}
+	})
+	race.Skip(t)
+	cost := func(n int) time.Duration {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = fmt.Sprintf("ssd%08d", i)
+		}
+		_, took := bomb.Cost(func() {
+			_, err := rset.NewLedger(nil, names...).Free(nil, names...)
+			require.NoError(t, err)
+		})
+		return took
+	}
+	require.Less(t, cost(40_000), 8*cost(10_000)+20*time.Millisecond)
 }
