@@ -18,7 +18,8 @@ import (
 // the manager did not free everything; other jobs get the resources anyway.
 //
 // It takes logarithmic time for each range of the fragment; a final Free, for each
-// range of the allocation.
+// range of the allocation. A fragment with resources that left the inventory also takes time
+// in proportion to all that the job holds of these.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, err error) {
 	h, ok := p.holder(id)
 	if !ok {
