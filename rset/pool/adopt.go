@@ -3,8 +3,6 @@ package pool
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -23,7 +21,7 @@ import (
 // anyway, since its processes may be running there, and [Pool.Allocation] has it:
 //
 //   - Other jobs hold some of them too. A resource that several jobs hold is free when
-//     the last of them has freed it. [Allocation].Conflicts lists it until then.
+//     the last of them has freed it. The error names the first of these jobs, by id.
 //   - Some are not in the inventory. They are in [Allocation].Gone, and Free accepts them.
 //     If their rank joins the inventory, the job holds them there.
 //   - r does not have all freed ranks. The others are ignored.
@@ -58,12 +56,12 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 		}
 	}
 	var conflict, missing error
-	if all := p.conflicts(h); len(all) > 0 {
+	if n, other, both := p.conflicts(h); n > 0 {
 		more := ""
-		if n := len(all); n > 1 {
+		if n > 1 {
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
-		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, all[0].other, plain(all[0].overlap), more)
+		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, other, plain(both), more)
 	}
 	if !h.gone.IsEmpty() {
 		missing = fmt.Errorf("%w: job %s: %s", errMissing, id, plain(h.gone))
@@ -103,31 +101,29 @@ func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 // all returns what a job holds, in the inventory or gone.
 func (p *Pool) all(h *holder) *rset.R { return must(rset.UnionDisjoint(p.held(h), h.gone)) }
 
-// A conflict is what another job holds too, without hosts.
-type conflict struct {
-	other   jobid.ID
-	overlap *rset.R
-}
-
-// conflicts returns what other jobs hold too, by job. It takes time in proportion to the
-// spans of the job if there is any conflict in the pool, and else constant time.
-func (p *Pool) conflicts(h *holder) []conflict {
+// conflicts returns how many other jobs hold some of what a job holds, and what the first of
+// them by id holds too, without hosts. It takes time in proportion to the spans of the job, and
+// to the jobs that hold them, if there is any conflict in the pool, and else constant time.
+func (p *Pool) conflicts(h *holder) (n int, first jobid.ID, both *rset.R) {
 	if p.clashes == 0 {
-		return nil
+		return 0, 0, nil
 	}
-	both := make(map[jobid.ID]parts)
+	others := make(map[jobid.ID]struct{})
+	var overlap parts // with the first so far
 	for _, pt := range p.pieces(h) {
 		for _, o := range p.at(pt.First).owners {
 			common := o.what.Intersect(pt.What)
 			if o.job == h.id || common == nil {
 				continue
 			}
-			both[o.job] = both[o.job].add(pt.First, pt.Last, common)
+			if len(others) == 0 || o.job < first {
+				first, overlap = o.job, overlap[:0]
+			}
+			others[o.job] = struct{}{}
+			if o.job == first {
+				overlap = overlap.add(pt.First, pt.Last, common)
+			}
 		}
 	}
-	var out []conflict
-	for _, other := range slices.Sorted(maps.Keys(both)) {
-		out = append(out, conflict{other, both[other].r()})
-	}
-	return out
+	return len(others), first, overlap.r()
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/race"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/pool"
 )
 
@@ -86,6 +87,17 @@ func TestWhatAnInventoryCostsOnce(t *testing.T) {
 	require.Equal(t, "3", alloc(t, p, 1, q).Ranks().String())
 	require.NoError(t, p.Update(pool.Change{RemoveProperties: map[string]*idset.Set{"foo": idset.Of(3)}}))
 	require.ErrorIs(t, p.Feasible(q), pool.ErrInfeasible)
+}
+
+// Of many jobs that hold the same, an error makes an R for one.
+func TestWhatAConflictWithManyJobsMayAllocate(t *testing.T) {
+	race.Skip(t)
+	p := upPool(t, "rank0/core[0-3] n0")
+	r := parseR(t, "rank0/core[0-3] n0")
+	for id := range jobid.ID(500) {
+		_ = p.Adopt(id+1, r, nil)
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(3, func() { require.ErrorContains(t, p.Adopt(500, r, nil), "499 conflicts in all") }), 100.0)
 }
 
 // What is known of requests does not grow with them.

@@ -89,19 +89,11 @@ func (p *Pool) Claims() (out []Claim) {
 	return out
 }
 
-// A Conflict is what another job holds too.
-type Conflict struct {
-	Other   jobid.ID
-	Overlap *rset.R
-}
-
-// Conflicts returns what other jobs hold of what a job has, by id.
-func (p *Pool) Conflicts(id jobid.ID) (out []Conflict) {
+// Conflicts returns how many other jobs hold some of what a job has, and what the first of
+// them by id holds too.
+func (p *Pool) Conflicts(id jobid.ID) (n int, first jobid.ID, both *rset.R) {
 	h, _ := p.holder(id)
-	for _, c := range p.conflicts(h) {
-		out = append(out, Conflict{c.other, c.overlap})
-	}
-	return out
+	return p.conflicts(h)
 }
 
 // Known returns how many constraints are known, and requests.

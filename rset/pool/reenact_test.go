@@ -43,8 +43,8 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	require.EqualError(t, err, "pool: resources are held twice: jobs "+jobid.ID(3).String()+" and "+jobid.ID(1).String()+" both hold rank3/core[0-3]")
 	var seen []string
 	for h := range p.Allocations() {
-		for _, c := range p.Conflicts(h.ID) {
-			seen = append(seen, fmt.Sprintf("%d with %d: %s", h.ID, c.Other, c.Overlap))
+		if n, other, both := p.Conflicts(h.ID); n > 0 {
+			seen = append(seen, fmt.Sprintf("%d with %d: %s", h.ID, other, both))
 		}
 	}
 	require.Equal(t, []string{"1 with 3: rank3/core[0-3]", "3 with 1: rank3/core[0-3]"}, seen)
@@ -55,7 +55,8 @@ func TestReenact1558WhatIsStillHeldIsMarkedAndAConflictIsListed(t *testing.T) {
 	// Neither of the two frees what the other one holds.
 	free(t, p, 1, nil, "", true)
 	require.Equal(t, "rank3/core[4-7],gpu[0-1]", p.Available().String())
-	require.Empty(t, p.Conflicts(3))
+	n, _, _ := p.Conflicts(3)
+	require.Zero(t, n)
 	free(t, p, 3, other, "3", true)
 	require.Equal(t, "rank3/core[0-7],gpu[0-1]", p.Available().String())
 }
@@ -87,10 +88,10 @@ func TestReenact1170CancelIsNotFreeAndTheOverlapIsNamed(t *testing.T) {
 	require.NoError(t, p.Adopt(1, parseR(t, "rank0/core[80-95] n0"), nil))
 	err := p.Adopt(2, parseR(t, "rank0/core[0-95] n0"), nil)
 	require.EqualError(t, err, "pool: resources are held twice: jobs ƒ3 and ƒ2 both hold rank0/core[80-95]")
-	conflicts := p.Conflicts(2)
-	require.Len(t, conflicts, 1)
-	require.Equal(t, jobid.ID(1), conflicts[0].Other)
-	require.Equal(t, "rank0/core[80-95]", conflicts[0].Overlap.String())
+	n, other, both := p.Conflicts(2)
+	require.Equal(t, 1, n)
+	require.Equal(t, jobid.ID(1), other)
+	require.Equal(t, "rank0/core[80-95]", both.String())
 	require.NoError(t, p.Check())
 
 	// PR-8: there is no cancel, and a request that holds nothing frees nothing.

@@ -211,7 +211,9 @@ func TestConflictsOfSeveralJobsAreCounted(t *testing.T) {
 	require.NoError(t, p.Update(pool.Change{Grow: parseR(t, "rank9/core[0-3]")}))
 	require.NoError(t, p.Check())
 	h, _ := p.Allocation(5)
-	require.Equal(t, "rank9/core3", p.Conflicts(5)[0].Overlap.String())
+	_, other, both := p.Conflicts(5)
+	require.Equal(t, jobid.ID(4), other)
+	require.Equal(t, "rank9/core3", both.String())
 	require.Equal(t, "rank9/core[4-5]", h.Gone.String())
 	// The iteration may end early.
 	for h := range p.Allocations() {
