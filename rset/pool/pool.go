@@ -131,7 +131,9 @@ func (p *Pool) setProperties(r *rset.R, n int) {
 			local[name] = nil
 		}
 	}
-	p.inventory, p.bare, p.properties = r, must(r.WithProperties(local)), n
+	if p.inventory, p.bare, p.properties = r, r, n; len(local) > 0 {
+		p.bare = must(r.WithProperties(local))
+	}
 	p.known = known{}
 }
 
