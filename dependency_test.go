@@ -186,7 +186,7 @@ func linear(t *testing.T, begin func(n int) func()) {
 	t.Helper()
 	best := [2]time.Duration{math.MaxInt64, math.MaxInt64}
 	for range 3 {
-		for i, n := range []int{5000, 20000} {
+		for i, n := range []int{3000, 12000} {
 			f := begin(n)
 			var b testing.B
 			b.StartTimer()
