@@ -153,7 +153,7 @@ func (s *kvs) watch() {
 func (s *kvs) serve(cfg *service.Config) { cfg.Begin = s.begin }
 
 func (s *kvs) begin(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
-	ops, err := s.ops(rd)
+	commits, err := s.commits(rd)
 	s.p.writing, s.p.room = true, busyRoom
 	finish := func(err error) {
 		if s.p.writing, s.p.room = false, busyRoom; err == nil {
@@ -163,69 +163,106 @@ func (s *kvs) begin(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
 		}
 		done(nil, err)
 	}
-	if len(ops) == 0 || err != nil {
-		finish(err)
-		return
+	var next func(error)
+	next = func(err error) {
+		if len(commits) == 0 || err != nil {
+			finish(err)
+			return
+		}
+		ops := commits[0]
+		commits = commits[1:]
+		s.commit(ops, next)
 	}
-	s.commit(ops, finish)
+	next(err)
 }
 
-// ops returns what stores a Ready.
-func (s *kvs) ops(rd *joblife.Ready) (ops []op, err error) {
-	var order []string // of the keys to append to
-	lines := make(map[string][]byte)
-	add := func(key string, text []byte) {
-		if lines[key] == nil {
-			order = append(order, key)
-		}
-		lines[key] = append(lines[key], text...)
+// maxCommit is how many bytes of records a commit has at most, beside the last record.
+const maxCommit = 8 << 20
+
+// commits returns the commits that store a Ready, one after the other: no message is longer than
+// the KVS, and what is on the way to it, takes.
+func (s *kvs) commits(rd *joblife.Ready) (list [][]op, err error) {
+	var c batch
+	if s.tombs != nil {
+		c.ops = append(c.ops, op{Key: keyTombstones, Dirent: value(s.tombs)})
+		s.tombs = nil
 	}
-	checkpoint := false
 	given := make(map[jobid.ID][]byte)
 	for _, r := range rd.Append {
+		if c.size > maxCommit {
+			list = append(list, c.end(s))
+			c = batch{}
+		}
 		switch r.Kind {
 		case joblife.RecordEvent:
-			add(r.Job.KVSPath()+keyEventlog, r.Data)
+			c.add(r.Job.KVSPath()+keyEventlog, r.Data)
 			if text := given[r.Job]; text != nil && bypasses(r.Data) {
-				ops = append(ops, op{r.Job.KVSPath() + keyR, 0, value(text)})
+				c.ops = append(c.ops, op{r.Job.KVSPath() + keyR, 0, value(text)})
+				c.size += len(text)
 			}
 		case joblife.RecordR:
 			given[r.Job] = r.Data
 		case joblife.RecordHousekeeping:
-			add(r.Job.KVSPath()+keyHousekept, r.Data)
+			c.add(r.Job.KVSPath()+keyHousekept, r.Data)
 		case joblife.RecordTombstone:
 			text, err := joblife.AppendRecords(nil, []joblife.Record{r})
 			if err != nil {
 				return nil, err
 			}
-			add(keyTombstones, text)
+			c.add(keyTombstones, text)
 		case joblife.RecordWatermark:
 			id, err := purge.ParseWatermark(r.Data)
 			if err != nil {
 				return nil, err
 			}
-			s.watermark, checkpoint = max(s.watermark, id), true
+			s.watermark, c.checkpoint = max(s.watermark, id), true
 		case joblife.RecordQueue:
-			checkpoint = true
+			c.checkpoint = true
 			if err := s.setQueue(r.Data); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if s.tombs != nil {
-		ops = append(ops, op{Key: keyTombstones, Dirent: value(s.tombs)})
-		s.tombs = nil
-	}
-	for _, key := range order {
-		ops = append(ops, op{key, kvsAppend, value(lines[key])})
-	}
-	if checkpoint {
-		ops = append(ops, s.checkpoint())
-	}
+	last := c.end(s)
 	for _, id := range rd.Unlink {
-		ops = append(ops, op{Key: id.KVSPath()})
+		last = append(last, op{Key: id.KVSPath()})
 	}
-	return ops, nil
+	if len(last) > 0 {
+		list = append(list, last)
+	}
+	return list, nil
+}
+
+// A batch becomes a commit.
+type batch struct {
+	size       int      // of its records
+	ops        []op     // those that come first
+	order      []string // of the keys to append to
+	lines      map[string][]byte
+	checkpoint bool
+}
+
+// add appends a text to a key.
+func (c *batch) add(key string, text []byte) {
+	if c.lines == nil {
+		c.lines = make(map[string][]byte)
+	}
+	if c.lines[key] == nil {
+		c.order = append(c.order, key)
+	}
+	c.lines[key] = append(c.lines[key], text...)
+	c.size += len(text)
+}
+
+// end returns the commit.
+func (c *batch) end(s *kvs) []op {
+	for _, key := range c.order {
+		c.ops = append(c.ops, op{key, kvsAppend, value(c.lines[key])})
+	}
+	if c.checkpoint {
+		c.ops = append(c.ops, s.checkpoint())
+	}
+	return c.ops
 }
 
 // bypasses reports whether an event gives a job an R that no scheduler has put there.

@@ -275,6 +275,47 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 	l.end()
 }
 
+// What comes while the KVS commits follows in parts, each after the one before: no message is too
+// long for those who pass it on. An end between two loses only what was not answered.
+func TestMuchIsCommittedInParts(t *testing.T) {
+	const memos, size = 30, 900_000
+	for _, stop := range []int{0, 3} {
+		k := newPeer(t)
+		l := k.served()
+		l.ask(submit(1, 16), submit(2, 17)) // the log of one has no room for all
+		commits := 0
+		for n := range memos { // the first is under way
+			text := fmt.Sprintf(`{"topic":"job-manager.memo","matchtag":%d,"payload":{"id":%d,"memo":{"m":"%d %s"}}}`, 10+n, 16+n%2, n, strings.Repeat("x", size))
+			l.p.handle(l.c, lines.Line{Number: 1, Text: []byte(text)})
+		}
+		k.others, k.left = nil, stop-1
+		for len(k.queue) > 0 && k.left != 0 {
+			require.Len(t, k.queue, 1)
+			require.Less(t, len(k.queue[0].Payload), (maxCommit+2*size)*4/3)
+			require.Less(t, len(k.others), 2, "no answer before the last part")
+			commits++
+			l.p.handle(l.c, lines.Line{Number: 1, Text: k.answer()})
+		}
+		if stop == 0 {
+			require.Len(t, k.others, memos)
+			require.Equal(t, 4, commits)
+		}
+		k.left = -1
+		l = k.served()
+		require.NotContains(t, l.end(), "not replayed")
+		stored := 0
+		for job := range 2 {
+			log := k.keys[jobid.ID(16+job).KVSPath()+keyEventlog]
+			for n := range strings.Count(log, `"memo"`) {
+				_, log, _ = strings.Cut(log, `"memo"`)
+				require.True(t, strings.HasPrefix(log, fmt.Sprintf(`,"context":{"m":"%d x`, 2*n+job)), "%.80s", log)
+				stored++
+			}
+		}
+		require.GreaterOrEqual(t, stored, len(k.others))
+	}
+}
+
 // The process ends at each commit in turn, before it is made or after. Whatever was answered
 // is there afterwards.
 func TestNoEndLosesWhatWasAnswered(t *testing.T) {

@@ -130,8 +130,8 @@
 //   - -store bolt:FILE keeps all in one file, for daily use: see purge/boltstore.
 //   - -store dir:PATH keeps plain files for people to read: PATH/jobs as purge/dirstore has
 //     them, and PATH/records for what is of no job. It takes several fsyncs for each job.
-//   - -store lines asks the peer to commit to its KVS, and waits. It writes the keys of
-//     flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
+//   - -store lines asks the peer to commit to its KVS, 8 MiB of records at a time, and waits. It
+//     writes the keys of flux-core, so flux job eventlog works, and also job.ID.joblife.housekeeping and
 //     checkpoint.joblife. The jobspec is that of job-ingest, and the R that of the scheduler
 //     unless a job brings its own (alloc-bypass). It watches resource.R for when the instance
 //     expires. The first client of a socket has the KVS, and when it goes the process fails: no
