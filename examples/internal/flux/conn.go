@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/joblife/joblife/examples/internal/errno"
 )
 
 // A Config says how to connect. The zero value connects to FLUX_URI.
@@ -208,6 +210,9 @@ func (c *Conn) read() {
 		case errors.As(err, &skip):
 			if answer := c.answer(skip.Matchtag, true); answer != nil {
 				answer(Message{}, err)
+			}
+			if skip.request != nil {
+				_ = c.Send(skip.request.RespondError(errno.Size, skip.Err.Error())) // or its end tells
 			}
 			if c.conf.Skipped != nil {
 				c.conf.Skipped(err)

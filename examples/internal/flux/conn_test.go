@@ -194,7 +194,7 @@ func TestOthersThatListen(t *testing.T) {
 func TestWhatIsSkipped(t *testing.T) {
 	errs := make(chan error, 10)
 	inbox := make(chan flux.Message, 10)
-	begin := make(chan struct{})
+	begin, refused := make(chan struct{}), make(chan flux.Message, 10)
 	uri := serve(t, func(conn net.Conn) {
 		_, _ = conn.Write([]byte{0})
 		<-begin
@@ -215,8 +215,19 @@ func TestWhatIsSkipped(t *testing.T) {
 		frame(r, func([]byte) {})
 		r.Matchtag, r.Payload = 2, nil
 		frame(r, func(b []byte) { b[8] = 9 }) // a route that breaks off
+		q = flux.NewRequest("s.x", make([]byte, 100_000))
+		q.Matchtag, q.Route = 7, []string{"a", "b"}
+		frame(q, func([]byte) {})
 		frame(flux.NewEvent("e", nil), func([]byte) {})
-		_, _ = conn.Read(make([]byte, 1<<16))
+		for r := flux.NewReader(conn, 0); ; {
+			m, err := r.Read()
+			if err != nil {
+				return
+			}
+			if m.Type == flux.TypeResponse {
+				refused <- m
+			}
+		}
 	})
 	c, err := flux.Dial(limited(t), flux.Config{URI: uri, Max: 100_000, Skipped: func(err error) { errs <- err },
 		Handle: func(m flux.Message) { inbox <- m }})
@@ -228,13 +239,19 @@ func TestWhatIsSkipped(t *testing.T) {
 	}
 	close(begin)
 	require.Equal(t, "e", (<-inbox).Topic)
-	for _, want := range []error{flux.ErrLimit, flux.ErrMessage, flux.ErrLimit, flux.ErrMessage} {
+	for _, want := range []error{flux.ErrLimit, flux.ErrMessage, flux.ErrLimit, flux.ErrMessage, flux.ErrLimit} {
 		err := <-errs
 		require.ErrorIs(t, err, want)
 		require.ErrorAs(t, err, new(*flux.SkipError))
 	}
 	require.EqualError(t, <-answers, "flux: a message was skipped: flux: offset 0: beyond a limit: a message of 100032 bytes of at most 100000")
 	require.ErrorIs(t, <-answers, flux.ErrMessage)
+	require.Empty(t, (<-refused).Route)
+	m := <-refused // it finds its way back
+	require.Equal(t, []string{"a", "b"}, m.Route)
+	require.EqualValues(t, 7, m.Matchtag)
+	require.EqualValues(t, errno.Size, m.Errnum)
+	require.Empty(t, refused)
 	require.NoError(t, c.Close())
 }
 

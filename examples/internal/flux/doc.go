@@ -43,9 +43,11 @@
 // # Limits
 //
 // A message has at most 16 MiB, 256 hops and 1024 bytes of topic. Others can send more to a
-// service: such a message is skipped, as a malformed one is, and Skipped hears of it. Send never
-// waits. What the broker has not read has at most 64 MiB; beyond, Send returns ErrFull and sends
-// nothing. A Message that was received retains its frame; what is sent is copied.
+// service: such a message is skipped, as a malformed one is, and Skipped hears of it. A request
+// that is too long is answered with EMSGSIZE.
+//
+// Send never waits. What the broker has not read has at most 64 MiB; beyond, Send returns ErrFull
+// and sends nothing. A Message that was received retains its frame; what is sent is copied.
 //
 // # What RFC 3 does not say
 //

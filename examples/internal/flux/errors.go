@@ -44,6 +44,8 @@ func Errnum(err error) uint32 {
 type SkipError struct {
 	Matchtag uint32 // of a response without a route; 0: it was something else
 	Err      error  // ErrMessage or ErrLimit, wrapped
+
+	request *Message // that was too long, without its payload; nil: nobody waits for an answer
 }
 
 func (e *SkipError) Error() string { return "flux: a message was skipped: " + e.Err.Error() }

@@ -66,7 +66,7 @@ func (r *Reader) Read() (Message, error) {
 	}
 	m, err := Parse(b)
 	if err != nil {
-		return Message{}, &SkipError{tagOf(b), err}
+		return Message{}, &SkipError{Matchtag: tagOf(b), Err: err}
 	}
 	return m, nil
 }
@@ -100,17 +100,45 @@ func (r *Reader) body(n int) (b []byte, err error) {
 	return b, nil
 }
 
-// skip reads a message that is too long, and keeps nothing but the block at its end.
+// maxHead is how many bytes come before the payload at most.
+const maxHead = (MaxHops+1)*(5+MaxHop) + 5 + MaxTopic
+
+// skip reads a message that is too long, and keeps nothing but what is around its payload.
 func (r *Reader) skip(n int64) error {
 	var tail [1 + protoSize]byte
 	keep := min(n, int64(len(tail)))
-	if _, err := io.CopyN(io.Discard, r.r, n-keep); err != nil {
+	head, err := r.body(int(min(n-keep, maxHead)))
+	if err != nil {
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, r.r, n-keep-int64(len(head))); err != nil {
 		return unexpected(err)
 	}
 	if _, err := io.ReadFull(r.r, tail[:keep]); err != nil {
 		return unexpected(err)
 	}
-	return &SkipError{tagOf(tail[:keep]), beyond(0, "a message of %d bytes of at most %d", n, r.max)}
+	return &SkipError{tagOf(tail[:keep]), beyond(0, "a message of %d bytes of at most %d", n, r.max), requestOf(head, tail[:keep])}
+}
+
+// requestOf returns a request that wants an answer, without its payload, or nil.
+func requestOf(head, tail []byte) *Message {
+	var m Message
+	if len(tail) < 1+protoSize || tail[0] != protoSize || m.proto(tail[1:], 0) != nil ||
+		m.Type != TypeRequest || m.Flags.Has(FlagNoResponse) {
+		return nil
+	}
+	p := parser{b: head, end: len(head)}
+	var err error
+	if m.Flags.Has(FlagRoute) {
+		m.Route, err = p.route()
+	}
+	if err == nil {
+		m.Topic, err = p.topic()
+	}
+	if err != nil {
+		return nil
+	}
+	return &m
 }
 
 func unexpected(err error) error {
