@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/service/conf"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -77,7 +78,10 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 // work is the worker of a keeper.
 func (o *options) work(ctx context.Context, uri string) error {
 	b := &broker{begun: make(chan struct{}), routes: make(map[asked]*flux.Message)}
-	conn, err := flux.Dial(ctx, flux.Config{URI: uri, Handle: b.handle})
+	conn, err := flux.Dial(ctx, link(uri, b.handle, func(err error) {
+		<-b.begun
+		b.p.printf(service.LevelError, "%v", err)
+	}))
 	if err != nil {
 		return fmt.Errorf("-flux: %w", err)
 	}
@@ -121,6 +125,15 @@ func (o *options) serveFlux(ctx context.Context, b *broker, log io.Writer) error
 		p.alive()
 	}()
 	return p.run(ctx)
+}
+
+// maxPayload is the longest payload between broker, keeper and worker. In base64 the longest log
+// has 22 MiB.
+const maxPayload = 64 << 20
+
+// link returns the configuration of a connection between two of them.
+func link(uri string, handle func(flux.Message), skipped func(error)) flux.Config {
+	return flux.Config{URI: uri, Handle: handle, Skipped: skipped, Max: maxPayload + 1<<20, Room: 2 * maxPayload}
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -309,7 +322,9 @@ func (b *broker) send(o output) {
 				o.Errnum, o.Errstr = errno.Invalid, err.Error()
 			}
 		}
-		payload = flux.Text([]byte(text))
+		if payload = flux.Text([]byte(text)); len(payload) > maxPayload {
+			o.Errnum, o.Errstr = errno.Size, "the answer is too long"
+		}
 	}
 	var m flux.Message
 	switch {

@@ -95,7 +95,7 @@ func newInstance(t *testing.T) *instance {
 
 // dial returns a connection that tells what is asked of its services.
 func (in *instance) dial() *flux.Conn {
-	c, err := flux.Dial(context.Background(), flux.Config{URI: in.broker.URI(), Handle: func(m flux.Message) { in.heard <- m }})
+	c, err := flux.Dial(context.Background(), link(in.broker.URI(), func(m flux.Message) { in.heard <- m }, nil))
 	require.NoError(in.t, err)
 	in.t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -479,4 +479,29 @@ func TestAWorkerIsKilled(t *testing.T) {
 	for _, id := range []int{running, waiting, given, last} {
 		require.Equal(t, in.log(id), strings.Join(told[int64(id)], " "))
 	}
+}
+
+// The longest log passes through in an answer of the KVS, which has it in base64, and in those to
+// others. What a guest asks has a lower limit.
+func TestTheLongestLogPassesThrough(t *testing.T) {
+	const id = 1 << 24
+	in := newInstance(t)
+	in.attach()
+	in.submits(id)
+	for n := range 16 {
+		require.Empty(t, in.ask("memo", fmt.Sprintf(`{"id":%d,"memo":{"m":"%d%s"}}`, id, n, strings.Repeat("x", 1_040_000))))
+	}
+	require.Contains(t, in.ask("memo", fmt.Sprintf(`{"id":%d,"memo":{"m":"%s"}}`, id, strings.Repeat("x", 1_000_000))), "errno 11")
+	in.kill()
+	require.Greater(t, len(in.ask("getattr", fmt.Sprintf(`{"id":%d,"attrs":["eventlog"]}`, id))), flux.Max*99/100)
+	require.Greater(t, len(next(t, in.stream(in.conn, "events-journal", `{"full":true}`))), flux.Max*99/100)
+
+	long := flux.NewRequest(serviceName+".memo", flux.Text(`{"x":"`+strings.Repeat("x", flux.Max)+`"}`))
+	long.UserID, long.Rolemask = 1001, flux.RoleUser
+	done := make(chan error, 1)
+	_, err := in.dial().Start(long, func(_ flux.Message, err error) { done <- err })
+	require.NoError(t, err)
+	require.EqualValues(t, errno.Size, flux.Errnum(next(t, done)))
+	require.NoError(t, in.stop())
+	require.NotContains(t, in.said.String(), "skipped")
 }

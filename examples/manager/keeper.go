@@ -90,7 +90,7 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 	}
 	k.sched.reset()
 	k.mu.Lock() // no message before there is a worker
-	conn, err := flux.Dial(ctx, flux.Config{URI: uri, Handle: k.fromBroker})
+	conn, err := flux.Dial(ctx, link(uri, k.fromBroker, k.skipped))
 	if err != nil {
 		k.mu.Unlock()
 		return fmt.Errorf("-flux: %w", err)
@@ -263,6 +263,9 @@ func (k *keeper) fromBroker(m flux.Message) {
 	}
 }
 
+// skipped tells of a message that cannot be read, or is longer than any may be.
+func (k *keeper) skipped(err error) { fmt.Fprintln(k.stderr, "manager: error:", err) }
+
 // startedPID returns the process that an answer of rexec has, or 0.
 func startedPID(m *flux.Message) int {
 	var p struct {
@@ -314,6 +317,9 @@ func (k *keeper) forward(m flux.Message) {
 		k.disconnect(a.sender)
 	case k.left:
 		k.refuse(&m, errno.NoSys, hasEnded)
+		return
+	case m.Rolemask&flux.RoleOwner == 0 && len(m.Payload) > flux.Max:
+		k.refuse(&m, errno.Size, "the request is too long")
 		return
 	case !k.hasRoom(&m):
 		k.refuse(&m, errno.Again, "too many requests wait for the job manager")

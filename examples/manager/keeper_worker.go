@@ -64,10 +64,10 @@ func (k *keeper) start() (*worker, error) {
 	if err := w.cmd.Start(); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	w.conn = flux.New(conn, flux.Config{Handle: func(m flux.Message) {
+	w.conn = flux.New(conn, link("", func(m flux.Message) {
 		w.said.Add(1)
 		k.fromWorker(w, m)
-	}})
+	}, k.skipped))
 	k.worker, k.commits = w, 0
 	for id := range k.sched.stale { // the one before asked, and nobody goes on with that
 		k.sched.stale[id] = nil

@@ -90,7 +90,7 @@ func (c *client) write() {
 
 // read handles what the client sends, and says good-bye for it.
 func (c *client) read() {
-	r := flux.NewReader(c.conn, 0)
+	r := flux.NewReader(c.conn, 1<<30) // a broker has no limit
 	for {
 		m, err := r.Read()
 		if errors.As(err, new(*flux.SkipError)) {
