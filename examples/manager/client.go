@@ -19,6 +19,7 @@ type client struct {
 	put       func(output)        // in place of out
 	receive   func(*flux.Message) // in place of lines
 	broken    func(error)         // to call when a Write failed
+	calm      func(func()) bool   // see lines.Outbox; nil: it waits for who reads
 	close     func()              // ends the connection after what was written
 	spoke     bool                // more than a hello of its own
 	scheduler bool                // it was accepted as one, and is no bridge to one

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -31,6 +32,7 @@ type broker struct {
 	conn   *flux.Conn
 	begun  chan struct{}           // closed when there is a process
 	routes map[asked]*flux.Message // requests that are not answered to their end
+	awaits atomic.Bool             // that the keeper reads
 
 	raisedOf jobid.ID
 	raised   map[string]int // exceptions of that job in the log, by type, that did not come again
@@ -108,7 +110,7 @@ func (o *options) serveFlux(ctx context.Context, b *broker, log io.Writer) error
 	}
 	p.live, p.calls.last = true, firstTag
 	b.p, b.c = p, p.only(nil)
-	b.c.put, b.c.receive = b.send, b.receive
+	b.c.put, b.c.receive, b.c.calm = b.send, b.receive, b.calm
 	b.c.broken = func(err error) { p.fail(fmt.Errorf("-flux: %w", err)) }
 	close(b.begun)
 	go func() {
@@ -134,6 +136,21 @@ const maxPayload = 64 << 20
 // link returns the configuration of a connection between two of them.
 func link(uri string, handle func(flux.Message), skipped func(error)) flux.Config {
 	return flux.Config{URI: uri, Handle: handle, Skipped: skipped, Max: maxPayload + 1<<20, Room: 2 * maxPayload}
+}
+
+// Most bytes that wait on such a connection before who sends more waits, and before the scheduler
+// and the executor are told more.
+const (
+	fullBehind = maxPayload / 2
+	calmBehind = 1 << 20
+)
+
+// await waits until no more than so many bytes wait for the other side, or it is gone, or nobody
+// wants to wait any more.
+func await(c *flux.Conn, most int, over <-chan struct{}) {
+	for c.Behind() > most && c.Err() == nil && !isClosed(over) {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -358,7 +375,23 @@ func (b *broker) send(o output) {
 			m.Flags |= flux.FlagStreaming
 		}
 	}
+	await(b.conn, fullBehind, nil) // the Loop has nothing to do but to send more
 	if err := b.conn.Send(m); err != nil {
 		b.c.broken(err)
 	}
+}
+
+// calm reports whether the keeper has read nearly all. If not, then is called when it has.
+func (b *broker) calm(then func()) bool {
+	if b.conn.Behind() <= calmBehind {
+		return true
+	}
+	if !b.awaits.Swap(true) {
+		go func() {
+			await(b.conn, calmBehind, nil)
+			b.awaits.Store(false)
+			then()
+		}()
+	}
+	return false
 }

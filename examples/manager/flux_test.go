@@ -481,16 +481,21 @@ func TestAWorkerIsKilled(t *testing.T) {
 	}
 }
 
+// fills submits a job, and fills its log.
+func (in *instance) fills(id int) {
+	in.submits(id)
+	for n := range 16 {
+		require.Empty(in.t, in.ask("memo", fmt.Sprintf(`{"id":%d,"memo":{"m":"%d%s"}}`, id, n, strings.Repeat("x", 1_040_000))))
+	}
+}
+
 // The longest log passes through in an answer of the KVS, which has it in base64, and in those to
 // others. What a guest asks has a lower limit.
 func TestTheLongestLogPassesThrough(t *testing.T) {
 	const id = 1 << 24
 	in := newInstance(t)
 	in.attach()
-	in.submits(id)
-	for n := range 16 {
-		require.Empty(t, in.ask("memo", fmt.Sprintf(`{"id":%d,"memo":{"m":"%d%s"}}`, id, n, strings.Repeat("x", 1_040_000))))
-	}
+	in.fills(id)
 	require.Contains(t, in.ask("memo", fmt.Sprintf(`{"id":%d,"memo":{"m":"%s"}}`, id, strings.Repeat("x", 1_000_000))), "errno 11")
 	in.kill()
 	require.Greater(t, len(in.ask("getattr", fmt.Sprintf(`{"id":%d,"attrs":["eventlog"]}`, id))), flux.Max*99/100)
@@ -504,4 +509,29 @@ func TestTheLongestLogPassesThrough(t *testing.T) {
 	require.EqualValues(t, errno.Size, flux.Errnum(next(t, done)))
 	require.NoError(t, in.stop())
 	require.NotContains(t, in.said.String(), "skipped")
+}
+
+// A worker that has more to say than the broker reads waits, and so does the keeper: nothing is
+// lost, and what comes meanwhile is heard.
+func TestABrokerThatDoesNotReadForAWhile(t *testing.T) {
+	const id, streams = 1 << 24, 12
+	in := newInstance(t)
+	in.attach()
+	in.fills(id)
+	before := workers(t)
+	reads := make(chan bool)
+	in.broker.Serve("log.append", func(flux.Message, func(flux.Message)) { <-reads })
+	in.stream(in.conn, "config-reload", `{"job-manager":{"housekeeping":{"command":["x"],"use-systemd-unit":true}}}`) // is logged
+	var list []<-chan string
+	for range streams {
+		list = append(list, in.stream(in.conn, "events-journal", `{}`))
+	}
+	time.Sleep(3 * time.Second)
+	close(reads)
+	for _, c := range list {
+		require.Greater(t, len(next(t, c)), flux.Max*99/100)
+		require.Equal(t, `{"id":-1,"events":[]}`, next(t, c))
+	}
+	require.Equal(t, before, workers(t))
+	require.Empty(t, in.said.String())
 }

@@ -374,6 +374,7 @@ func (k *keeper) serving() bool { return k.worker != nil && k.worker.serving }
 
 // fromWorker handles a message of a worker.
 func (k *keeper) fromWorker(w *worker, m flux.Message) {
+	await(k.broker, fullBehind, w.late) // k.mu is free meanwhile: what the broker sends is read
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

@@ -24,6 +24,7 @@ type worker struct {
 	ready   chan struct{} // closed when it can serve requests
 	serving bool          // it knows what goes on
 	said    atomic.Uint64 // how many messages it has sent
+	late    chan struct{} // closed when nobody waits for what it has sent
 	gone    chan struct{} // closed when it has ended, with err
 	err     error
 }
@@ -51,7 +52,7 @@ func (k *keeper) start() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{cmd: osexec.Command(self, os.Args[1:]...), ready: make(chan struct{}), gone: make(chan struct{})}
+	w := &worker{cmd: osexec.Command(self, os.Args[1:]...), ready: make(chan struct{}), late: make(chan struct{}), gone: make(chan struct{})}
 	w.cmd.ExtraFiles = []*os.File{theirs}
 	w.cmd.Stderr = k.stderr
 	k.mu.Lock()
@@ -101,7 +102,8 @@ func (k *keeper) await(ctx context.Context, w *worker) (asked bool, why error) {
 		select {
 		case <-look.C:
 			now := w.said.Load()
-			if silent++; now != said || ready != nil { // how long it reads the jobs, nobody knows
+			// How long it reads the jobs nobody knows, and it waits for a broker that does not read.
+			if silent++; now != said || ready != nil || k.broker.Behind() > fullBehind {
 				said, silent = now, 0
 			}
 			if silent == maxSilent {
@@ -147,6 +149,7 @@ func (k *keeper) stop(w *worker) error {
 	case <-w.gone:
 	case <-time.After(stopWait):
 		_ = w.cmd.Process.Kill()
+		close(w.late)
 		<-w.gone
 	}
 	if w.cmd.ProcessState.Success() {

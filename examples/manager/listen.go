@@ -70,7 +70,7 @@ const patience = 2 * time.Second
 func newClient(id int, conn net.Conn, unsent *lines.Budget) *client {
 	box := lines.NewOutbox(conn, false, unsent)
 	return &client{
-		id: id, out: box,
+		id: id, out: box, calm: box.Calm,
 		broken: func(error) { _ = conn.Close() }, // the reader tells of it
 		close: func() {
 			_ = conn.SetWriteDeadline(time.Now().Add(patience))

@@ -380,11 +380,7 @@ func (p *process) call(c service.Call) {
 // reads reports whether a sender's client has read what it was sent, or is gone.
 func (p *process) reads(sender string) bool {
 	c, _ := p.find(sender)
-	if c == nil {
-		return true
-	}
-	box, ok := c.out.(*lines.Outbox)
-	return !ok || box.Calm(func() { go p.put(input{}) })
+	return c == nil || c.calm == nil || c.calm(func() { go p.put(input{}) })
 }
 
 // dismiss tells a scheduler or an executor that its session is over. A connection of its own
