@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,6 +20,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/service/conf"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -233,6 +235,10 @@ func (b *broker) receive(f *flux.Message) {
 			_ = b.reply(f, f.Pong())
 			return
 		}
+		if f.Flags.Has(flagAgain) && f.Topic == topicRaise && b.isRaised(f, m.Payload) {
+			_ = b.reply(f, f.Respond(nil))
+			return
+		}
 		b.request(f, m)
 	case flux.TypeResponse:
 		if f.Rolemask&flux.RoleOwner == 0 {
@@ -250,9 +256,48 @@ func (b *broker) receive(f *flux.Message) {
 	}
 }
 
-// flagAgain is on a response of an executor that was told to a worker before. Most that come twice
-// say nothing new; of an exception the worker looks into its log.
+// flagAgain is on a message that was told to a worker before: a response of an executor, or a
+// request that is not answered. Most that come twice say nothing new; of an exception the worker
+// looks into the log.
 const flagAgain = flux.FlagUser1
+
+const topicRaise = serviceName + ".raise"
+
+// An exception is what the log has of one.
+type exception struct {
+	Type     string
+	Severity int
+	Note     string
+	UserID   uint32
+}
+
+// exceptions returns those in the log of a job.
+func (b *broker) exceptions(id jobid.ID) (list []exception) {
+	stored, err := b.p.store.lookup(id)
+	if err != nil {
+		b.p.warnf("job %v: %v", id, err)
+	}
+	for line := range bytes.Lines(stored.Eventlog) {
+		var x exception
+		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventException && json.Unmarshal(e.Context, &x) == nil {
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// isRaised reports whether the log has what a request raises, in the same words of the same user.
+func (b *broker) isRaised(f *flux.Message, payload []byte) bool {
+	var r struct {
+		ID jobid.ID
+		exception
+	}
+	if json.Unmarshal(payload, &r) != nil {
+		return false
+	}
+	r.UserID = f.UserID
+	return slices.Contains(b.exceptions(r.ID), r.exception)
+}
 
 // isLogged reports whether a response of an executor is an exception that is in the log of its
 // job. The responses of a job that come again come together.
@@ -267,15 +312,8 @@ func (b *broker) isLogged(payload []byte) bool {
 	}
 	if b.raisedOf != r.ID {
 		b.raisedOf, b.raised = r.ID, make(map[string]int)
-		stored, err := b.p.store.lookup(r.ID)
-		if err != nil {
-			b.p.warnf("job %v: %v", r.ID, err)
-		}
-		for line := range bytes.Lines(stored.Eventlog) {
-			var c struct{ Type string }
-			if e, err := eventlog.Parse(line); err == nil && e.Name == "exception" && json.Unmarshal(e.Context, &c) == nil {
-				b.raised[c.Type]++
-			}
+		for _, x := range b.exceptions(r.ID) {
+			b.raised[x.Type]++
 		}
 	}
 	if b.raised[r.Data.Type] == 0 {

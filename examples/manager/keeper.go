@@ -54,6 +54,7 @@ type keeper struct {
 type request struct {
 	flux.Message
 	number uint64
+	sent   bool          // to a worker
 	cancel *flux.Message // that ends it
 }
 
@@ -306,6 +307,7 @@ func (k *keeper) sendWithin(d time.Duration, m flux.Message) {
 
 // forward passes a request on.
 func (k *keeper) forward(m flux.Message) {
+	m.Flags &^= flagAgain
 	a := asked{senderOf(&m), m.Matchtag}
 	switch {
 	case m.Topic == serviceName+".shutdown":
@@ -327,7 +329,7 @@ func (k *keeper) forward(m flux.Message) {
 	case !m.Flags.Has(flux.FlagNoResponse) && m.Matchtag != 0:
 		k.last++
 		k.drop(a) // it gave the matchtag out twice
-		k.open[a] = &request{Message: m, number: k.last}
+		k.open[a] = &request{Message: m, number: k.last, sent: k.serving()}
 		k.size += sizeOf(&m)
 		k.notice(a, &m)
 	case m.Topic == topicJournal+"-cancel":
@@ -399,6 +401,7 @@ func (k *keeper) fromWorker(w *worker, m flux.Message) {
 
 func (k *keeper) toBroker(m flux.Message) {
 	m.Rolemask = 0 // the user is that of the connection
+	m.Flags &^= flagAgain
 	if err := k.broker.Send(m); err != nil && k.broker.Err() == nil {
 		fmt.Fprintln(k.stderr, "manager:", err)
 	}
@@ -478,6 +481,10 @@ func (k *keeper) welcome(w *worker) error {
 		if m.Flags.Has(flux.FlagNoResponse) || m.Matchtag == 0 {
 			k.drop(unanswered(q.number))
 		}
+		if q.sent {
+			m.Flags |= flagAgain
+		}
+		q.sent = true
 		if s := k.told[asked{senderOf(&m), m.Matchtag}]; s != nil {
 			m.Payload = s.again(m.Payload)
 		}

@@ -345,3 +345,36 @@ func TestTheBrokerShutsDownInTheGap(t *testing.T) {
 		})
 	}
 }
+
+// A raise that is stored, and that nobody answers since the worker dies, is not made again. One
+// in other words is.
+func TestARaiseIsMadeOnce(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	in.begins(slow)
+	stored := make(chan struct{})
+	in.broker.Serve("kvs.commit", func(q flux.Message, answer func(flux.Message)) {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		text, _ := q.JSON()
+		in.kvs.commit(text)
+		if strings.Contains(string(text), "joblife.fence") || isClosed(stored) {
+			answer(q.Respond(flux.Text(`{}`)))
+			return
+		}
+		close(stored)
+	})
+	done := make(chan error, 2)
+	for _, note := range []string{"hello", "good-bye"} {
+		m := flux.NewRequest(topicRaise, flux.Text(fmt.Sprintf(`{"id":%d,"severity":2,"type":"note","note":%q}`, slow, note)))
+		_, err := in.conn.Start(m, func(_ flux.Message, err error) { done <- err })
+		require.NoError(t, err)
+		<-stored
+	}
+	in.kill()
+	require.NoError(t, next(t, done))
+	require.NoError(t, next(t, done))
+	require.Regexp(t, " start exception exception$", in.log(slow))
+	require.Equal(t, 1, strings.Count(in.key(jobid.ID(slow).KVSPath()+keyEventlog), "hello"))
+}
