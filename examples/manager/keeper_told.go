@@ -1,0 +1,209 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A told is what a stream was told, which a worker after another would tell again.
+type told interface {
+	tell(text []byte) []byte     // what is new of an answer; nil: nothing
+	again(payload []byte) []byte // the request to the next worker
+}
+
+// greeted are the jobs of which a scheduler was told in a hello.
+type greeted map[jobid.ID]bool
+
+func (g greeted) tell(text []byte) []byte {
+	if b, ok := parseSessionBody(text); ok {
+		if g[b.ID] {
+			return nil
+		}
+		g[b.ID] = true
+	}
+	return text
+}
+
+func (g greeted) again(payload []byte) []byte { return payload }
+
+// journalled is how far a stream of events is. The events of all jobs come in the order of their
+// times, but for a submit, which has that of a client: so what is older than the last event was
+// told, and of those of the same time so many of each job.
+type journalled struct {
+	progress
+	begun bool // the end of the history was told
+	// While the history comes, jobs come one after the other: next is how far the stream will
+	// be then, and events how many of each job were told.
+	next   *progress
+	events map[jobid.ID]int
+}
+
+func newJournalled(now eventlog.Timestamp) *journalled {
+	return &journalled{
+		progress: progress{time: now}, events: make(map[jobid.ID]int),
+		next: &progress{now, make(map[jobid.ID]int), make(map[jobid.ID]bool)},
+	}
+}
+
+// A progress is a point in a stream of events.
+type progress struct {
+	time  eventlog.Timestamp // of the last event, or of the request
+	last  map[jobid.ID]int   // how many events of that time were told
+	alone map[jobid.ID]bool  // the submit was told, and nothing that followed it
+}
+
+// maxAlone is how many jobs may be alone; beyond that their submits may come twice.
+const maxAlone = 1 << 16
+
+// advance takes events that are told.
+func (p *progress) advance(id jobid.ID, times []eventlog.Timestamp) {
+	for _, t := range times {
+		n := 1
+		switch {
+		case t == notLogged:
+			continue
+		case t == submitAlone:
+			if len(p.alone) >= maxAlone {
+				clear(p.alone)
+			}
+			p.alone[id] = true
+			continue
+		case p.alone[id]:
+			delete(p.alone, id)
+			n = 2
+		}
+		if t > p.time {
+			p.time = t
+			clear(p.last)
+		}
+		if t == p.time {
+			p.last[id] += n
+		}
+	}
+}
+
+// told returns how many of the first events of a job were told.
+func (p *progress) told(id jobid.ID, times []eventlog.Timestamp) int {
+	if p.alone[id] {
+		return min(1, len(times))
+	}
+	n := 0
+	for n < len(times) && times[n] < p.time && times[n] != submitAlone {
+		n++
+	}
+	return min(n+p.last[id], len(times))
+}
+
+// A journal is an answer to a request for events.
+type journal struct {
+	ID      int64             `json:"id"`
+	Events  []json.RawMessage `json:"events"`
+	Jobspec json.RawMessage   `json:"jobspec,omitempty"`
+	R       json.RawMessage   `json:"R,omitempty"`
+}
+
+// parseJournal reads an answer, and aliases it.
+func parseJournal(text []byte) (a journal) {
+	for m := range strict.All(text) {
+		switch value := text[m.Value:m.End]; m.Name(text) {
+		case "id":
+			a.ID, _ = strconv.ParseInt(string(value), 10, 64) // a worker wrote it
+		case "events":
+			for e := range strict.All(value) {
+				a.Events = append(a.Events, value[e.Value:e.End])
+			}
+		case "jobspec":
+			a.Jobspec = value
+		case "R":
+			a.R = value
+		}
+	}
+	return a
+}
+
+func (s *journalled) again(payload []byte) []byte {
+	if s.next == nil {
+		s.next = &progress{s.time, maps.Clone(s.last), maps.Clone(s.alone)}
+		s.events = make(map[jobid.ID]int)
+	}
+	if !s.begun && len(s.events) == 0 {
+		return payload
+	}
+	object := map[string]any{}
+	_ = json.Unmarshal(bytes.TrimSuffix(payload, []byte{0}), &object) // it was accepted once, or is refused again
+	object["full"] = true                                             // jobs may have ended
+	text, _ := json.Marshal(object)                                   // of JSON
+	return flux.Text(text)
+}
+
+func (s *journalled) tell(text []byte) []byte {
+	a := parseJournal(text)
+	id := jobid.ID(a.ID)
+	switch {
+	case a.ID < 0 && s.next != nil: // the end of the history
+		s.progress, s.next, s.events = *s.next, nil, nil
+		if s.begun {
+			return nil
+		}
+		s.begun = true
+		return text
+	case s.next == nil:
+		s.advance(id, timesOf(a.Events))
+		return text
+	}
+	times := timesOf(a.Events)
+	from := min(s.events[id], len(times))
+	if s.begun {
+		from = max(from, s.told(id, times))
+	}
+	s.events[id] = len(times)
+	if s.next.advance(id, times[from:]); from == 0 {
+		return text
+	}
+	if a.Events = a.Events[from:]; len(a.Events) == 0 {
+		return nil
+	}
+	a.Jobspec = nil
+	if !slices.ContainsFunc(a.Events, func(e json.RawMessage) bool { return nameOf(e) == "alloc" }) {
+		a.R = nil
+	}
+	text, _ = json.Marshal(a) // of JSON
+	return text
+}
+
+func nameOf(event json.RawMessage) string {
+	e, _ := eventlog.Parse(event) // zero: it has no name
+	return e.Name
+}
+
+// Times of events that say nothing of their place in the stream.
+const (
+	notLogged   = 0
+	submitAlone = -1
+)
+
+// timesOf returns the times at which events were posted: a submit with what follows it.
+func timesOf(events []json.RawMessage) []eventlog.Timestamp {
+	times := make([]eventlog.Timestamp, len(events))
+	next := eventlog.Timestamp(submitAlone)
+	for i, text := range slices.Backward(events) {
+		switch e, _ := eventlog.Parse(text); e.Name { // zero: it has no name
+		case "annotations", "":
+		case "submit":
+			times[i] = next
+		default:
+			times[i], next = e.Timestamp, e.Timestamp
+		}
+	}
+	return times
+}
