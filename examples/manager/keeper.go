@@ -36,7 +36,8 @@ type keeper struct {
 	begun   bool                   // the broker knows that requests are served
 	closing bool                   // the broker shuts down
 	left    bool                   // no worker comes any more
-	conf    []byte                 // its configuration, for a client
+	conf    []byte                 // that was loaded last; nil: since the first worker began there was none
+	starts  []queueStart           // what has changed queues in the workers alone, and what followed
 	open    map[asked]*request     // requests that are not answered to their end
 	last    uint64                 // the number of the last of them
 	size    int                    // of all of them
@@ -465,6 +466,9 @@ func (k *keeper) welcome(w *worker) error {
 	}
 	if k.conf != nil { // it may have changed since the worker asked
 		k.tell("config-reload", k.conf)
+	}
+	for _, q := range k.starts {
+		k.tell("queue-start", q.text)
 	}
 	if !k.begun {
 		if err := k.begin(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,6 +27,8 @@ const (
 	topicFree       = "sched.free"
 	topicSchedReady = "job-manager.sched-ready"
 	topicJournal    = "job-manager.events-journal"
+	topicReload     = "job-manager.config-reload"
+	topicQueueStart = "job-manager.queue-start"
 )
 
 // A schedSession is what a scheduler was asked, and what it has given.
@@ -122,8 +125,8 @@ func (k *keeper) cancel(sender string, m flux.Message) {
 	}
 }
 
-// heeds notes what an answer says of the session of who has asked. A hello that is refused
-// begins none, and ends none.
+// heeds notes what an answer says of the session of who has asked, and what has changed in the
+// worker alone. A hello that is refused begins none, and ends none.
 func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 	switch ok := m.Errnum == 0; {
 	case q.Rolemask&flux.RoleOwner == 0:
@@ -139,6 +142,30 @@ func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 		b, _ := parseSessionBody(textOf(&q.Message)) // a worker has accepted it
 		k.exec = execSession{a.sender, b.Service}
 		clear(k.started)
+	case q.Topic == topicReload && ok:
+		k.conf = textOf(&q.Message)
+	case q.Topic == topicQueueStart && ok:
+		k.startsQueue(textOf(&q.Message))
+	}
+}
+
+// A queueStart is a request that started or stopped a queue.
+type queueStart struct {
+	text []byte
+	name string // "": all
+}
+
+// startsQueue notes what the next worker does not find in the store: a queue that was stopped
+// without a checkpoint.
+func (k *keeper) startsQueue(text []byte) {
+	var p struct {
+		Name         string
+		NoCheckpoint bool
+	}
+	_ = json.Unmarshal(text, &p) // a worker has accepted it
+	k.starts = slices.DeleteFunc(k.starts, func(q queueStart) bool { return p.Name == "" || p.Name == q.name })
+	if p.NoCheckpoint || len(k.starts) > 0 { // of one that was stopped with all others it is news, too
+		k.starts = append(k.starts, queueStart{text, p.Name})
 	}
 }
 

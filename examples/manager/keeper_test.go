@@ -378,3 +378,23 @@ func TestARaiseIsMadeOnce(t *testing.T) {
 	require.Regexp(t, " start exception exception$", in.log(slow))
 	require.Equal(t, 1, strings.Count(in.key(jobid.ID(slow).KVSPath()+keyEventlog), "hello"))
 }
+
+// What changed in a worker alone is so in the next one.
+func TestAConfigurationAndStopsOutliveAWorker(t *testing.T) {
+	file := t.TempDir() + "/c.json"
+	require.NoError(t, os.WriteFile(file, []byte(`{"queues":{"a":{},"b":{}}}`), 0o600))
+	in := newInstance(t)
+	in.attach("-config", file)
+	in.greet()
+	require.Empty(t, in.ask("config-reload", `{"queues":{"a":{},"b":{},"c":{}}}`))
+	require.Contains(t, in.ask("config-reload", `{"queues":7}`), "errno", "it is refused, and changes nothing")
+	require.Empty(t, in.ask("queue-start", `{"start":false,"all":true,"nocheckpoint":true}`))
+	require.Empty(t, in.ask("queue-start", `{"start":true,"all":false,"name":"a"}`))
+	in.kill()
+	require.Equal(t, `{"queues":["a","b","c"]}`, in.ask("queue-list", `{}`))
+	require.Equal(t, `{"enable":true,"start":true}`, in.ask("queue-status", `{"name":"a"}`))
+	require.Equal(t, `{"enable":true,"start":false}`, in.ask("queue-status", `{"name":"b"}`))
+	require.Empty(t, in.ask("queue-start", `{"start":true,"all":true}`))
+	in.kill()
+	require.Equal(t, `{"enable":true,"start":true}`, in.ask("queue-status", `{"name":"b"}`))
+}
