@@ -13,11 +13,12 @@ import (
 )
 
 // activeJob returns the job that a request changes. errnum and unknown are for a job that is
-// not there, denied is for one of another user: flux-core has other words in each request.
+// not there, denied is for one of another user: flux-core has other words in each request. In a
+// private instance a guest does not learn that it is there.
 func (s *Service) activeJob(r *Request, id jobid.ID, errnum int, unknown, denied string) (joblife.View, error) {
 	v, ok := s.m.Job(id)
 	switch {
-	case !ok:
+	case !ok || !s.knows(r) && !r.mayAct(v.UserID()):
 		return v, fail(errnum, "%s", unknown)
 	case v.State() == jobstate.StateInactive:
 		return v, fail(errnum, "job is inactive")

@@ -209,6 +209,29 @@ func TestAPrivateInstance(t *testing.T) {
 	}
 }
 
+// Nor does a guest learn by requests to change a job whether it is there, or over.
+func TestAPrivateInstanceAnswersAsIfThereWereNoJob(t *testing.T) {
+	w := newWorld(t, joblife.Config{Private: true})
+	for topic, payload := range map[string]string{
+		"raise":   `{"id":%d,"severity":0,"type":"cancel"}`,
+		"kill":    `{"id":%d,"signum":9}`,
+		"urgency": `{"id":%d,"urgency":3}`,
+		"memo":    `{"id":%d,"memo":{}}`,
+		"update":  `{"id":%d,"updates":{"attributes.system.duration":5}}`,
+	} {
+		ask := func(rolemask uint32, id jobid.ID) want {
+			a := w.drive(by(300, rolemask, topic, fmt.Sprintf(payload, id))).Answers[0]
+			return want{a.Errnum, a.Errstr}
+		}
+		none := ask(roleUser, 99)
+		require.NotEqual(t, errno.Perm, none.errnum)
+		for _, id := range []jobid.ID{pending, running, inactive, owners} {
+			require.Equal(t, none, ask(roleUser, id), topic)
+		}
+		require.Equal(t, errno.Perm, ask(roleUser|roleAdmin, running).errnum, "as flux-core answers an administrator: "+topic)
+	}
+}
+
 // A stranger that names itself as a user is no more than a guest; nor is nobody.
 func TestNobodyOwnsNothing(t *testing.T) {
 	w := newWorld(t, joblife.Config{})

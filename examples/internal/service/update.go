@@ -153,7 +153,7 @@ func readUpdates(text json.RawMessage) (list []jobstate.Update) {
 // checkUpdate returns an error if an update is not allowed. It may be called again.
 func (s *Service) checkUpdate(u *update) error {
 	v, ok := s.m.Job(u.id)
-	if !ok {
+	if !ok || !s.knows(u.r) && !u.r.mayAct(v.UserID()) {
 		return fail(errno.NoEntry, "unknown job id")
 	}
 	guest := !u.r.owner()
