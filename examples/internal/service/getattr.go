@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"slices"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/errno"
@@ -29,31 +30,48 @@ func (c *core) getattr(r *Request, p struct {
 	case !r.mayAct(v.UserID()):
 		return nil, fail(errno.Perm, "guests can only access their own jobs")
 	}
-	job, err := c.attributes(v)
+	names, err := attrNames(p.Attrs)
+	if err != nil {
+		return nil, err
+	}
+	job, err := c.attributes(v, names)
 	if err != nil {
 		return nil, err
 	}
 	answer := make(map[string]any)
-	var failed error
 	size := 0
-	if strict.Elements(p.Attrs, func(attr json.RawMessage) error {
+	for _, name := range names {
+		if answer[name], err = job.get(name); err != nil {
+			return nil, err
+		}
+		switch text := answer[name].(type) {
+		case json.RawMessage:
+			size += len(text)
+		case []json.RawMessage:
+			size += 24 * len(text) // beside the log
+		}
+	}
+	return answer, c.hold(&c.answers, size)
+}
+
+// attrNames returns the names in a list of attributes, each once.
+func attrNames(text json.RawMessage) (names []string, err error) {
+	var failed error
+	if strict.Elements(text, func(attr json.RawMessage) error {
 		var name string
-		if json.Unmarshal(attr, &name) != nil || string(attr) == "null" {
+		switch {
+		case json.Unmarshal(attr, &name) != nil || string(attr) == "null":
 			failed = fail(errno.Protocol, "attribute list contains non-string")
-		} else if answer[name] == nil {
-			answer[name], failed = job.get(name)
-			switch text := answer[name].(type) {
-			case json.RawMessage:
-				size += len(text)
-			case []json.RawMessage:
-				size += len(job.log) + 24*len(text)
-			}
+		case name != attrEventlog && name != attrJobspec && name != attrR:
+			failed = fail(errno.NoEntry, "unknown attr %.64s", name)
+		case !slices.Contains(names, name):
+			names = append(names, name)
 		}
 		return failed
 	}) != nil {
 		return nil, cmp.Or(failed, errProtocol)
 	}
-	return answer, c.hold(&c.answers, size)
+	return names, nil
 }
 
 // attributes are what getattr knows of a job. What is not known is nil.
@@ -63,28 +81,37 @@ type attributes struct {
 	log  []byte
 }
 
+// The names of attributes.
+const (
+	attrEventlog = "eventlog"
+	attrJobspec  = "jobspec"
+	attrR        = "R"
+)
+
 func (a *attributes) get(name string) (any, error) {
 	switch {
-	case name == "jobspec" && a.spec != nil:
+	case name == attrEventlog:
+		return events(a.log), nil
+	case name == attrJobspec && a.spec != nil:
 		text, err := a.spec.MarshalJSON()
 		return redactSpec(text), err
-	case name == "R" && a.r != nil:
+	case name == attrR && a.r != nil:
 		return a.r, nil
-	case name == "jobspec" || name == "R":
-		return nil, fail(errno.NoEntry, "%s is NULL", name)
-	case name == "eventlog":
-		return events(a.log), nil
 	}
-	return nil, fail(errno.NoEntry, "unknown attr %.64s", name)
+	return nil, fail(errno.NoEntry, "%s is NULL", name)
 }
 
 // attributes returns those of an active job from memory, and those of an inactive one
-// from the store.
-func (c *core) attributes(v joblife.View) (a attributes, err error) {
+// from the store, as far as they are asked for. It holds the length of a log that it reads.
+func (c *core) attributes(v joblife.View, names []string) (a attributes, err error) {
 	if v.State() != jobstate.StateInactive {
-		return attributes{v.Jobspec(), v.R(), v.Eventlog()}, nil
+		a = attributes{v.Jobspec(), v.R(), nil}
+		if slices.Contains(names, attrEventlog) {
+			a.log = v.Eventlog()
+		}
+		return a, c.hold(&c.answers, len(a.log))
 	}
-	if c.cfg.Lookup == nil {
+	if c.cfg.Lookup == nil || len(names) == 0 {
 		return a, nil
 	}
 	found, err := c.cfg.Lookup(v.ID())
@@ -92,11 +119,14 @@ func (c *core) attributes(v joblife.View) (a attributes, err error) {
 		return a, err
 	}
 	a.log = found.Eventlog
+	if err := c.hold(&c.answers, len(a.log)); err != nil || len(names) == 1 && names[0] == attrEventlog {
+		return a, err
+	}
 	job, err := jobstate.Replay(v.ID(), a.log)
 	if err != nil {
 		return a, err
 	}
-	if found.Jobspec != nil {
+	if found.Jobspec != nil && slices.Contains(names, attrJobspec) {
 		if a.spec, err = jobspec.Parse(found.Jobspec); err != nil {
 			return a, err
 		}
@@ -104,7 +134,7 @@ func (c *core) attributes(v joblife.View) (a attributes, err error) {
 			return a, err
 		}
 	}
-	if found.R == nil {
+	if found.R == nil || !slices.Contains(names, attrR) {
 		return a, nil
 	}
 	r, err := rset.Parse(found.R)

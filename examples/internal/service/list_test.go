@@ -170,10 +170,29 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	require.Equal(t, want{errno.Invalid, "the disk is gone"}, want{out.Answers[0].Errnum, out.Answers[0].Errstr})
 	for _, stored := range []Stored{{Eventlog: []byte("x")}, {Jobspec: []byte("x")}, {R: []byte("x")}} {
 		w.cfg.Lookup = func(jobid.ID) (Stored, error) { return stored, nil }
-		require.Equal(t, errno.Invalid, w.drive(owner("getattr", `{"id":16,"attrs":["R"]}`)).Answers[0].Errnum)
+		require.Equal(t, errno.Invalid, w.drive(owner("getattr", `{"id":16,"attrs":["jobspec","R"]}`)).Answers[0].Errnum)
 	}
 	w.cfg.Lookup = nil
 	require.Equal(t, "jobspec is NULL", w.drive(owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)
+}
+
+// A log is read and replayed only where the attributes that are asked for need it, and holds its
+// length before.
+func TestGetattrReadsNoMoreThanItIsAskedFor(t *testing.T) {
+	w := newWorld(t, joblife.Config{})
+	w.do(joblife.Raise{ID: 17, Type: "cancel"})
+	read, log := 0, w.stored[17].Eventlog
+	ask := func(attrs string, stored Stored) int {
+		w.cfg.Lookup = func(jobid.ID) (Stored, error) { read++; return stored, nil }
+		return w.drive(owner("getattr", `{"id":17,"attrs":[`+attrs+`]}`)).Answers[0].Errnum
+	}
+	require.Zero(t, ask("", Stored{}))
+	require.Equal(t, errno.Protocol, ask(`1`, Stored{}))
+	require.Zero(t, read)
+	require.Zero(t, ask(`"eventlog"`, Stored{Eventlog: []byte("no log")}), "it is not replayed")
+	require.Zero(t, ask(`"R"`, Stored{Eventlog: log, R: w.stored[17].R, Jobspec: []byte("no jobspec")}))
+	require.NoError(t, w.core.hold(&w.answers, w.answers.size))
+	require.Equal(t, errno.Again, ask(`"R"`, Stored{Eventlog: []byte("no log")}))
 }
 
 // A long list of attributes costs no more than reading it.
