@@ -285,13 +285,13 @@ func equalConstraints(a, b json.RawMessage) bool {
 
 func (s *Service) applyUpdate(u *update) error {
 	v, _ := s.m.Job(u.id)
+	if err := s.step(joblife.UpdateJobspec{By: u.r.cred(), ID: u.id, Updates: u.all}); err != nil {
+		return err
+	}
 	if u.above && u.r.UserID != v.UserID() { // the limits may not hold for a later update
 		if err := s.step(joblife.SetFlags{By: u.r.cred(), ID: u.id, Flags: []string{flagImmutable}}); err != nil {
 			return err
 		}
-	}
-	if err := s.step(joblife.UpdateJobspec{By: u.r.cred(), ID: u.id, Updates: u.all}); err != nil {
-		return err
 	}
 	if v, ok := s.m.Job(u.id); ok && u.expiration.Set && v.State() == jobstate.StateRun {
 		return s.limits.expire(u.id, u.expiration.Value)

@@ -156,7 +156,7 @@ func TestUpdateOfDuration(t *testing.T) {
 	// The owner is above the limits, and the guest may not go on from there.
 	out = s.drive(from(anOwner, "update", duration(waitingJob, "3600")))
 	ok(t, out)
-	require.Equal(t, []string{`set-flags {"flags":["immutable"]}`, `jobspec-update {"attributes.system.duration":3600}`, `priority {"priority":16}`}, logged(t, out))
+	require.Equal(t, []string{`jobspec-update {"attributes.system.duration":3600}`, `priority {"priority":16}`, `set-flags {"flags":["immutable"]}`}, logged(t, out))
 	out = s.drive(from(anOwner, "update", `{"id":16,"updates":{"attributes.system.duration":5,"attributes.system.duration":7}}`))
 	require.Empty(t, logged(t, out), "two updates of one key")
 	require.NotZero(t, out.Answers[0].Errnum)
@@ -185,8 +185,8 @@ func TestUpdateOfARunningJob(t *testing.T) {
 		}
 		ok(t, out)
 		require.Equal(t, []string{
-			`set-flags {"flags":["immutable"]}`,
 			`jobspec-update {"attributes.system.duration":120.5}`,
+			`set-flags {"flags":["immutable"]}`,
 			`resource-update {"expiration":1700000110.5}`,
 		}, logged(t, out))
 		require.Empty(t, topics(out), "the scheduler knows")
@@ -364,4 +364,23 @@ func TestExpire(t *testing.T) {
 
 	// What others set, the scheduler is told.
 	require.Equal(t, "sched.expiration", topics(s.do(joblife.SetExpiration{ID: 16, Expiration: at + 7201})))
+}
+
+// An update that the log has no room for changes nothing: the job is not immutable either.
+func TestAnUpdateWithoutRoomLeavesTheJobMutable(t *testing.T) {
+	refused := 0
+	for fill := 1000; fill < 1800; fill += 40 {
+		d := newDesk(t, Config{Manager: joblife.Config{MaxLog: 1000}})
+		require.Empty(t, d.submitted(16, 200, sleep))
+		d.Request(d.now, owner("memo", `{"id":16,"memo":{"m":"`+strings.Repeat("x", fill)+`"}}`))
+		d.flush()
+		a := d.drive(owner("update", duration(16, "12345678"))).Answers[0]
+		v, _ := d.m.Job(16)
+		if v.Jobspec().Duration() == time.Minute {
+			require.Equal(t, errno.Again, a.Errnum)
+			require.False(t, v.Job().HasFlag(flagImmutable))
+			refused++
+		}
+	}
+	require.Positive(t, refused)
 }
