@@ -223,9 +223,12 @@ func (b *broker) receive(f *flux.Message) {
 	m := message{Topic: f.Topic}
 	if f.Payload != nil {
 		text, err := f.JSON()
-		if err != nil && f.Errnum == 0 {
+		switch {
+		case err != nil && f.Type == flux.TypeRequest:
 			b.malformed(f, err)
 			return
+		case err != nil: // whose answer it is refuses it, and ends the session of a scheduler
+			text = f.Payload
 		}
 		m.Payload = text
 	}
@@ -333,7 +336,7 @@ func errorText(f *flux.Message) string {
 
 // malformed answers a request whose payload is no JSON object.
 func (b *broker) malformed(f *flux.Message, err error) {
-	if f.Type == flux.TypeRequest && !f.Flags.Has(flux.FlagNoResponse) {
+	if !f.Flags.Has(flux.FlagNoResponse) {
 		_ = b.reply(f, f.RespondError(errno.Protocol, err.Error()))
 	}
 }

@@ -398,3 +398,17 @@ func TestAConfigurationAndStopsOutliveAWorker(t *testing.T) {
 	in.kill()
 	require.Equal(t, `{"enable":true,"start":true}`, in.ask("queue-status", `{"name":"b"}`))
 }
+
+// An answer of the scheduler that is no JSON object is refused as any other that is malformed:
+// its session ends, and nothing waits for ever.
+func TestAnAnswerThatIsNoObjectEndsTheSession(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	in.submits(slow)
+	in.respond(in.request("sched.alloc"), `{"id":16777216,"type":0,`)
+	require.Eventually(t, func() bool {
+		return in.ask("alloc-query", `{}`) == `{"queue_length":1,"alloc_pending":0,"running":0}`
+	}, 10*time.Second, 10*time.Millisecond)
+	require.Contains(t, fmt.Sprint(in.broker.Log()), "sched.alloc: ")
+}
