@@ -311,10 +311,14 @@ func (k *keeper) forward(m flux.Message) {
 	m.Flags &^= flagAgain
 	a := asked{senderOf(&m), m.Matchtag}
 	switch {
-	case m.Topic == serviceName+".shutdown":
-		if m.Rolemask&flux.RoleOwner != 0 && k.module {
-			k.end(nil)
-		}
+	case m.Topic == topicShutdown && m.Rolemask&flux.RoleOwner == 0:
+		k.refuse(&m, errno.Perm, "")
+		return
+	case m.Topic == topicShutdown && !k.module:
+		k.refuse(&m, errno.NoSys, "this is no module of the broker")
+		return
+	case m.Topic == topicShutdown:
+		k.end(nil)
 		return
 	case m.Topic == topicDisconnect:
 		k.disconnect(a.sender)

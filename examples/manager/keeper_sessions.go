@@ -27,6 +27,7 @@ const (
 	topicFree       = "sched.free"
 	topicSchedReady = "job-manager.sched-ready"
 	topicJournal    = "job-manager.events-journal"
+	topicShutdown   = "job-manager.shutdown"
 	topicReload     = "job-manager.config-reload"
 	topicQueueStart = "job-manager.queue-start"
 )

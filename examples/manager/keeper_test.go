@@ -412,3 +412,16 @@ func TestAnAnswerThatIsNoObjectEndsTheSession(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 	require.Contains(t, fmt.Sprint(in.broker.Log()), "sched.alloc: ")
 }
+
+func TestWhoMayNotEndTheKeeperIsTold(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	done := make(chan error, 1)
+	for _, user := range []struct{ rolemask, errnum uint32 }{{flux.RoleUser, errno.Perm}, {flux.RoleOwner, errno.NoSys}} {
+		m := flux.NewRequest(topicShutdown, nil)
+		m.UserID, m.Rolemask = 1001, user.rolemask
+		_, err := in.conn.Start(m, func(_ flux.Message, err error) { done <- err })
+		require.NoError(t, err)
+		require.Equal(t, user.errnum, flux.Errnum(next(t, done)))
+	}
+}
