@@ -104,7 +104,7 @@
 // even by kill -9, the keeper starts another one. It replays the requests that wait, begins the
 // sessions of the scheduler and the executor again, tells what these have said meanwhile, and
 // kills processes of prologs, epilogs and housekeeping that would run beside their rerun. Streams
-// of events go on where they were. So nobody else notices. Workers that end six times in a minute
+// of events go on where they were. So nobody else notices. Eleven ends of workers in a minute
 // end the keeper.
 //
 // A session is the owner's: what a guest says under the scheduler's name changes nothing.
