@@ -62,6 +62,9 @@ const (
 	workerEnding   = "ending"
 )
 
+// reloadedVariable says to a worker that its keeper has another configuration than -config.
+const reloadedVariable = "JOBLIFE_RELOADED"
+
 // topicStatus is about the state of a module.
 const topicStatus = "module.status"
 
@@ -180,7 +183,7 @@ func (o *options) ask(ctx context.Context, conn *flux.Conn) error {
 	defer cancel()
 	owner, err := conn.Attr(ctx, "security.owner")
 	var text json.RawMessage
-	if err == nil && o.file == "" {
+	if err == nil && (o.file == "" || os.Getenv(reloadedVariable) != "") {
 		err = conn.GetConfig(ctx, &text)
 	}
 	if err == nil {

@@ -37,6 +37,7 @@ type keeper struct {
 	closing bool                   // the broker shuts down
 	left    bool                   // no worker comes any more
 	conf    []byte                 // that was loaded last; nil: since the first worker began there was none
+	good    bool                   // a worker has accepted it
 	starts  []queueStart           // what has changed queues in the workers alone, and what followed
 	open    map[asked]*request     // requests that are not answered to their end
 	last    uint64                 // the number of the last of them
@@ -65,6 +66,7 @@ func unanswered(number uint64) asked { return asked{fmt.Sprint("request ", numbe
 const (
 	topicRun    = "rexec.exec" // runs a process
 	topicCommit = "kvs.commit"
+	topicConfig = "config.get"
 )
 
 // A calling is a request that a worker made.
@@ -169,7 +171,7 @@ func (k *keeper) config(text []byte, err error) {
 	case k.file: // it is how it was, and no change
 		k.file = false
 	default:
-		k.conf = text
+		k.conf, k.good = text, false
 		k.tell("config-reload", text)
 	}
 }
@@ -389,6 +391,8 @@ func (k *keeper) fromWorker(w *worker, m flux.Message) {
 		k.answer(m)
 	case m.Topic == topicStatus:
 		k.status(w, m)
+	case m.Topic == topicConfig && k.good:
+		_ = w.conn.Send(m.Respond(flux.Text(k.conf))) // its end tells
 	case m.Type == flux.TypeRequest && m.Matchtag != 0:
 		for k.tag++; k.tag < firstCall || k.calls[k.tag] != nil; k.tag++ {
 		}

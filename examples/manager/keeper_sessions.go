@@ -144,7 +144,7 @@ func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 		k.exec = execSession{a.sender, b.Service}
 		clear(k.started)
 	case q.Topic == topicReload && ok:
-		k.conf = textOf(&q.Message)
+		k.conf, k.good = textOf(&q.Message), true
 	case q.Topic == topicQueueStart && ok:
 		k.startsQueue(textOf(&q.Message))
 	}
