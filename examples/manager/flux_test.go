@@ -514,6 +514,9 @@ func TestTheLongestLogPassesThrough(t *testing.T) {
 // A worker that has more to say than the broker reads waits, and so does the keeper: nothing is
 // lost, and what comes meanwhile is heard.
 func TestABrokerThatDoesNotReadForAWhile(t *testing.T) {
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("takes six seconds: set JOBLIFE_DEEP=1")
+	}
 	const id, streams = 1 << 24, 12
 	in := newInstance(t)
 	in.attach()

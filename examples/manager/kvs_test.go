@@ -278,6 +278,7 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 // What comes while the KVS commits follows in parts, each after the one before: no message is too
 // long for those who pass it on. An end between two loses only what was not answered.
 func TestMuchIsCommittedInParts(t *testing.T) {
+	t.Parallel()
 	const memos, size = 30, 900_000
 	for _, stop := range []int{0, 3} {
 		k := newPeer(t)
