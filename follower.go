@@ -161,8 +161,9 @@ func (f *Follower) addText(s *stored, r Record) {
 		f.fold(s, r.Job, r.Data)
 		if s.life != nil {
 			s.clean = s.life.State().State() == jobstate.StateInactive
-		} else { // perhaps
-			s.clean = s.clean || bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`))
+		} else if bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) { // perhaps in a memo
+			e, err := eventlog.Parse(r.Data)
+			s.clean = s.clean || err == nil && e.Name == jobstate.EventClean
 		}
 		f.close(s, r.Job)
 	case RecordJobspec:

@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
 )
 
@@ -356,17 +357,21 @@ func TestAStandbyKeepsLittle(t *testing.T) {
 		s.step(joblife.Validated{ID: s.submit(jobspec.Job{Nodes: 1}), Err: errors.New("no")})
 	}
 	require.Zero(t, standby(t, s.store).Held())
-	s = newSite(t, joblife.Config{}, 8)
-	s.hold["sched"] = true
-	id := s.submit(jobspec.Job{Nodes: 1})
-	s.step(joblife.Memo{ID: id, Values: []byte(`{"name":"clean"}`)})
-	s.step(joblife.Memo{ID: id, Values: fmt.Appendf(nil, `{"x":"%0100000d"}`, 0)})
-	s.hold["sched"] = false
-	s.hello()
-	require.Equal(t, jobstate.StateInactive, s.state(id))
-	n := 0
-	for r := range standby(t, s.store).Snapshot() {
-		n += len(r.Data)
+	each := []perilog.ActionConfig{{PerRank: true}} // with which the log is read at the end
+	for _, actions := range []perilog.Config{{}, {Prologs: each, Epilogs: each}} {
+		s = newSite(t, joblife.Config{Actions: actions}, 8)
+		s.hold["finish"] = true
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.step(joblife.Memo{ID: id, Values: []byte(`{"name":"clean"}`)})
+		for i := range 5 {
+			s.step(joblife.Memo{ID: id, Values: fmt.Appendf(nil, `{"x":"%050000d"}`, i)})
+		}
+		s.finish(id, 0)
+		require.Equal(t, jobstate.StateInactive, s.state(id))
+		n := 0
+		for r := range standby(t, s.store).Snapshot() {
+			n += len(r.Data)
+		}
+		require.Less(t, n, 1000)
 	}
-	require.Less(t, n, 1000)
 }
