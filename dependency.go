@@ -2,6 +2,7 @@ package joblife
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math"
@@ -24,8 +25,8 @@ import (
 //     another job of the same user, which may be active, inactive, or purged with a
 //     tombstone; if a restart quarantines that one, they go on waiting;
 //   - begin-time waits for a time in seconds;
-//   - singleton waits until no other job of the same user and name is active; it needs a name
-//     while it waits.
+//   - singleton waits until no other job of the same user and name is active, those excepted
+//     that a restart quarantined; it needs a name while it waits.
 //
 // The descriptions are those of flux-core, such as "after-success=ƒ2Bp1fdH". A
 // dependency that cannot be satisfied any more is a fatal exception of type
@@ -310,13 +311,14 @@ func (d *dependencies) forget(id jobid.ID) {
 	delete(d.on, id)
 }
 
-// key returns the user and the name of a job, "" without a name.
+// key stands for the user and the name of a job; it is "" without a name.
 func key(v View) string {
 	name, ok := v.Jobspec().Lookup("attributes.system.job.name")
 	if !ok {
 		return ""
 	}
-	return strconv.Itoa(int(v.UserID())) + ":" + string(name)
+	digest := sha256.Sum256(name) // a name may be long, and is compared often
+	return strconv.Itoa(int(v.UserID())) + ":" + string(digest[:])
 }
 
 // A member is a job in line.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -207,4 +208,27 @@ func (s *site) drop() {
 	for s.m.Ready(&rd) {
 		require.NoError(s.t, s.m.Done(rd.Seq))
 	}
+}
+
+// A name of any length is compared at the same cost.
+func TestALongNameInLineCostsNoMore(t *testing.T) {
+	cost := func(size int) time.Duration {
+		s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+		s.hold["sched"] = true
+		name := strings.Repeat("n", size)
+		for range 64 {
+			s.add(needing(name, "singleton", ""))
+		}
+		deps := []string{"singleton", ""}
+		for i := range 1000 {
+			deps = append(deps, "begin-time", fmt.Sprint(1_700_000_000+i))
+		}
+		spec := needing(name, deps...)
+		var b testing.B
+		b.StartTimer()
+		require.NoError(t, s.m.Step(s.now, joblife.Submit{Jobspec: spec, Urgency: 16}))
+		b.StopTimer()
+		return b.Elapsed()
+	}
+	require.Less(t, cost(400_000), 10*cost(10)+50*time.Millisecond)
 }
