@@ -36,7 +36,7 @@ type Runner struct {
 	// standard error too; 0: all.
 	MaxOutput int64
 
-	damaged map[string]bool // records that stay, by name
+	damaged map[string]bool // records that stay, by name; of do
 
 	mu    sync.Mutex
 	tasks map[exec.Task]exec.TaskStatus
@@ -248,6 +248,7 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 	}
 	crash("after the record")
 	name := path(r.dir, task)
+	delete(r.damaged, name) // somebody has removed it
 	defer func() {
 		if err != nil {
 			_ = rec.news.Close() // there may be none
