@@ -186,6 +186,9 @@ func (q *queue) scan(c, i int, s *sieve) *job {
 // beyond reports whether more than n jobs come before a key. It passes over chunks until
 // these have n jobs, and not over the whole queue.
 func (q *queue) beyond(k key, n int) bool {
+	if n >= q.n {
+		return false
+	}
 	c, i := q.find(k)
 	for _, at := range q.chunks[:c] {
 		if n -= len(at.entries); n < 0 {
