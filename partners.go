@@ -88,11 +88,8 @@ func (in Alloc) dispatch(m *machine) error {
 func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 	n := len(m.out.text)
 	text := r.AppendJSON(m.out.text)
-	if end := len(text) - len("}"); len(scheduling) > 0 {
-		text = append(append(append(text[:end], `,"scheduling":`...), scheduling...), '}')
-		if fits("R", text[n:], 0) != nil {
-			text = append(text[:end], '}')
-		}
+	if len(scheduling) > 0 && fits("R", text[n:], len(`,"scheduling":`)+len(scheduling)) == nil {
+		text = append(append(append(text[:len(text)-len("}")], `,"scheduling":`...), scheduling...), '}')
 	}
 	m.out.text = text
 	record := text[n:len(text):len(text)]
