@@ -159,7 +159,8 @@ type (
 		WaitStatus jobstate.Optional[int32]
 	}
 	// Post logs an event by its Name and Context (RFC 21) as it is, to help a job that is stuck, or for a service that runs
-	// actions of its own. Only the owner may do so.
+	// actions of its own. Only the owner may do so. The start of an action that the log has with
+	// the same time and context is ErrInvalid: it would be one hold of two services.
 	Post struct {
 		Tag     uint64
 		By      Cred

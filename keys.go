@@ -120,6 +120,7 @@ func (k *keys) put(id jobid.ID, key submitKey) {
 func (m *machine) restoreKeys(f *Follower) {
 	for _, id := range slices.Sorted(maps.Keys(f.keys.of)) {
 		_, over := f.over[id]
+		over = over || m.quarantine.has(id)
 		s, key := f.jobs[id], f.keys.of[id]
 		if m.invalid[id] != nil || !over && (s == nil || len(s.log) == 0) {
 			continue

@@ -79,6 +79,11 @@ func (m *machine) configure(cfg Config) error {
 		for _, name := range added {
 			m.record(list.record(name))
 		}
+		for name := range m.queues {
+			if list[name] == nil {
+				m.absent = put(m.absent, name, m.queues.record(name).Data)
+			}
+		}
 	}
 	m.queues = list
 	actions := cfg.Actions

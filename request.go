@@ -312,8 +312,8 @@ func (in Post) dispatch(m *machine) error {
 	if err = fitsLog(m.cfg.maxLog(in.By), j, e); err == nil {
 		err = m.applyEntry(j, e)
 	}
-	if err == nil && j.size == size { // two holds would be one
-		err = fmt.Errorf("%w: the log has the event %s of this time already: post it later", ErrConflict, guard.Quote(in.Name))
+	if starts := in.Name == jobstate.EventPrologStart || in.Name == jobstate.EventEpilogStart; err == nil && starts && j.size == size { // two holds would be one
+		err = fmt.Errorf("%w: the log has the event %s of this time already: post it later", ErrInvalid, guard.Quote(in.Name))
 	}
 	if err != nil {
 		return err

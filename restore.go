@@ -57,6 +57,9 @@ func (m *machine) setAside(id jobid.ID, f *Follower, err error, out *Recovered) 
 	if rec, ok := f.over[id]; ok {
 		list = append(list, Record{Job: id, Kind: RecordInactive, Data: textOf(rec)})
 		delete(f.over, id)
+		if key, ok := f.keys.record(id); ok { // else the log has it
+			list = append(list, key)
+		}
 	}
 	if rec, ok := f.tombs[id]; ok {
 		list = append(list, Record{Job: id, Kind: RecordTombstone, Data: textOf(rec)})

@@ -192,7 +192,7 @@ func TestTwoEqualPostsAreNotOneHold(t *testing.T) {
 		s.step(grants(t, id, idset.Of(0), idset.Of(0)))
 		hold := joblife.Post{ID: id, Name: "epilog-start", Context: []byte(`{"description":"data"}`)}
 		require.NoError(t, s.m.Step(s.now, hold))
-		require.ErrorIs(t, s.m.Step(s.now, hold), joblife.ErrConflict)
+		require.ErrorIs(t, s.m.Step(s.now, hold), joblife.ErrInvalid)
 		memo := joblife.Memo{ID: id, By: joblife.Cred{Guest: true}, Values: fmt.Appendf(nil, `{"x":"%0900d"}`, 0)}
 		s.step(memo)
 		require.ErrorIs(t, s.try(memo), joblife.ErrLimit, "MaxLog counts all")
@@ -224,16 +224,48 @@ func TestAVolatileRemovalOutlivesAlloc(t *testing.T) {
 }
 
 // What the operator has closed stays closed, though a configuration without it came between and
-// the records were replaced by a snapshot.
+// the records were replaced by a snapshot; and what was opened since is open.
 func TestAClosedQueueComesBackClosed(t *testing.T) {
-	with := joblife.Config{Queues: []string{"batch", "debug"}}
-	s := newSite(t, with, 8)
-	s.step(joblife.StartQueue{Queue: "debug", Start: false, Reason: "broken"})
-	s.step(joblife.EnableQueue{Queue: "debug", Enable: false, Reason: "broken"})
-	for _, s.cfg.Queues = range [][]string{{"batch"}, with.Queues} {
+	with, without := joblife.Config{Queues: []string{"batch", "debug"}}, joblife.Config{Queues: []string{"batch"}}
+	for name, between := range map[string]func(s *site){
+		"a restart without it": func(s *site) { s.cfg = without; s.restore(s.store) },
+		"a reload without it":  func(s *site) { s.step(joblife.Reload{Config: without}) },
+		"both, and opened": func(s *site) {
+			s.cfg = without
+			s.restore(s.store)
+			s.step(joblife.Reload{Config: with})
+			s.step(joblife.EnableQueue{Queue: "debug", Enable: true})
+			s.step(joblife.StartQueue{Queue: "debug", Start: true})
+			s.step(joblife.Reload{Config: without})
+		},
+	} {
+		s := newSite(t, with, 8)
+		s.step(joblife.StartQueue{Queue: "debug", Start: false, Reason: "broken"})
+		s.step(joblife.EnableQueue{Queue: "debug", Enable: false, Reason: "broken"})
+		between(s)
+		s.cfg = with
+		for range 2 { // from all records, and from a snapshot
+			m, _, err := joblife.Restore(s.now, with, all(s.store))
+			require.NoError(t, err)
+			q, _ := m.Queue("debug")
+			require.Equal(t, name == "both, and opened", q.Started && q.Enabled, name)
+			require.Equal(t, q.Started, q.Enabled, name)
+			s.store = slices.Collect(s.m.Snapshot())
+		}
+	}
+}
+
+// A submission that is repeated finds its job also if that is over and quarantined.
+func TestAKeyOfAQuarantinedJob(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	in := joblife.Submit{Tag: 7, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16, Key: "k"}
+	id := s.ask(in).Job
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	s.store = append(slices.Collect(s.m.Snapshot()), joblife.Record{Job: id, Kind: joblife.RecordHousekeeping, Data: []byte("{}\n")})
+	for range 2 {
 		s.restore(s.store)
+		require.Len(t, s.rec.Quarantined, 1)
+		require.Equal(t, id, s.ask(in).Job)
 		s.store = slices.Collect(s.m.Snapshot())
 	}
-	q, _ := s.m.Queue("debug")
-	require.Equal(t, joblife.QueueStatus{DisableReason: "broken", StopReason: "broken"}, q)
 }
