@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -88,7 +89,8 @@ func Keep(cfg Server, keys string, log *slog.Logger) (stop func(), err error) {
 			time.Sleep(time.Second)
 			log.Error("the server starts again")
 			if next, err := Serve(cfg, keys); err != nil {
-				broken.Errorf("%v: %v", writeFault, err)
+				log.Error(err.Error())
+				broken.hear()
 			} else {
 				s = next
 				s.SetLogger(broken, false, false)
@@ -98,8 +100,9 @@ func Keep(cfg Server, keys string, log *slog.Logger) (stop func(), err error) {
 	return func() { close(end); <-ended }, nil
 }
 
-// writeFault and disabled are what a server says when it stores no more.
-const writeFault, disabled = "Critical write error", "DISABLED"
+// faults is how a server says that it stores no more, before anything is put in: what clients send
+// is in the text, and the name of one is in its format, but there after its address.
+var faults = regexp.MustCompile(`^(Filestore|RAFT) \[.*\] Critical write error: |^JetStream (out of|being) .*DISABLED`)
 
 // An ear passes on what a server says, and hears whether it stores no more.
 type ear struct {
@@ -109,13 +112,16 @@ type ear struct {
 
 // Errorf is one of server.Logger, as the others are.
 func (e *ear) Errorf(format string, v ...any) {
-	text := fmt.Sprintf(format, v...)
-	e.log.Error(text)
-	if strings.Contains(text, writeFault) || strings.Contains(text, disabled) {
-		select {
-		case e.heard <- struct{}{}:
-		default:
-		}
+	e.log.Error(fmt.Sprintf(format, v...))
+	if faults.MatchString(format) {
+		e.hear()
+	}
+}
+
+func (e *ear) hear() {
+	select {
+	case e.heard <- struct{}{}:
+	default:
 	}
 }
 
