@@ -5,6 +5,8 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/cluster/auth"
+	"github.com/joblife/joblife/examples/cluster/client"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/perilog"
 )
 
 // A proxy is a network that can be cut.
@@ -135,4 +141,48 @@ func TestNothingIsLostByAFullLog(t *testing.T) {
 		room(-1)
 		f.check(ctx, jobs)
 	})
+}
+
+// A standby that has read more than a log that is restored begins again with that log.
+func TestAStandbyBeginsAgainWithALogThatIsRestored(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	dir, old := filepath.Join(w.dir, "mine"), filepath.Join(w.dir, "backup")
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: dir}, "")
+	require.NoError(t, err)
+	w.url = s.ClientURL()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, err := engine.Make(ctx, engine.Config{URL: w.url, Instance: "main", Name: "other"})
+	require.NoError(t, err)
+	defer e.Close()
+	w.Client, err = client.Open(w.url, "main", w.cfg.Owner)
+	require.NoError(t, err)
+	defer w.Client.Close()
+	copied := func(to, from string) { // while no server runs
+		s.Shutdown()
+		s.WaitForShutdown()
+		require.NoError(t, os.RemoveAll(to))
+		require.NoError(t, os.CopyFS(to, os.DirFS(from)))
+		s, err = engine.Serve(engine.Server{URL: w.url, Dir: dir}, "")
+		require.NoError(t, err)
+	}
+	defer func() { s.Shutdown(); s.WaitForShutdown() }()
+
+	active := w.manager()
+	before := w.submit(ctx, "", 1, "true")
+	copied(old, dir)
+	after := w.submit(ctx, "", 1, "true")
+	w.manager()
+	last, _, err := e.Last(ctx)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		status, err := w.Ask(ctx, "status", wire.Request{})
+		return err == nil && len(status.Status.Standbys) == 1 && status.Status.Standbys[0].Seq >= last
+	}, 20*time.Second, 50*time.Millisecond)
+	copied(dir, old)
+	active()
+	_, err = w.Job(ctx, before)
+	require.NoError(t, err)
+	_, err = w.Job(ctx, after)
+	require.ErrorIs(t, err, client.ErrRefused)
 }

@@ -25,8 +25,9 @@ const (
 var (
 	// ErrFenced is returned when another manager has begun to write.
 	ErrFenced = errors.New("engine: another manager writes the log")
-	// ErrGap is returned when the log no longer has what Follow asks for: begin with a snapshot.
-	ErrGap = errors.New("engine: the log begins later")
+	// ErrGap is returned when the log begins later than what was read, or ends before it, as one
+	// that was restored from a backup: begin with a snapshot.
+	ErrGap = errors.New("engine: the log begins later, or ends before what was read")
 )
 
 // Fence begins an epoch: nobody who began before can append any more. The epoch is the
@@ -142,8 +143,12 @@ type Batch struct {
 }
 
 // Follow sends the messages of the log to c, in order and without a gap, from the one after
-// seq on, until ctx ends. Then it returns nil. It returns ErrGap if the log begins later.
+// seq on, until ctx ends. Then it returns nil. It returns ErrGap if the log begins later, or ends
+// before seq when Follow begins.
 func (e *Engine) Follow(ctx context.Context, seq uint64, c chan<- Batch) error {
+	if err := e.has(ctx, seq); err != nil {
+		return err
+	}
 	consumer, err := e.js.OrderedConsumer(ctx, e.Log(), jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: seq + 1, MaxResetAttempts: -1,
 	})
@@ -174,6 +179,15 @@ func (e *Engine) Follow(ctx context.Context, seq uint64, c chan<- Batch) error {
 			return nil
 		}
 	}
+}
+
+// has returns ErrGap if the log ends before seq.
+func (e *Engine) has(ctx context.Context, seq uint64) error {
+	last, _, err := e.Last(ctx)
+	if err == nil && last < seq {
+		err = fmt.Errorf("%w: message %d was read, and %d is the last one", ErrGap, seq, last)
+	}
+	return err
 }
 
 func (e *Engine) batch(msg jetstream.Msg, before uint64) (Batch, error) {

@@ -68,6 +68,7 @@ func (e *Engine) snapshot(ctx context.Context) (s snapshot, revision uint64, err
 // Compact stores records that replace those of the log up to seq, and removes those of the log
 // up to the snapshot before: whoever reads that one now goes on without a gap. Several processes
 // may do so: the error is ErrLost if another one has made a snapshot meanwhile, which counts then.
+// It is ErrGap, and nothing is stored, if the log ends before seq.
 func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.Record]) error {
 	before, revision, err := e.snapshot(ctx)
 	if err != nil {
@@ -75,6 +76,9 @@ func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.R
 	}
 	if seq <= before.Seq {
 		return nil
+	}
+	if err := e.has(ctx, seq); err != nil {
+		return err
 	}
 	s, text := snapshot{Seq: seq, Who: e.name}, []byte(nil)
 	flush := func() error {

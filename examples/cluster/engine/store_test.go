@@ -130,6 +130,7 @@ func TestASnapshotReplacesTheLog(t *testing.T) {
 	}
 	require.Equal(t, []string{string(record(200).Data), string(record(4).Data), string(record(5).Data)}, got)
 	require.ErrorIs(t, s.e.Follow(ctx, 0, make(chan engine.Batch)), engine.ErrGap)
+	require.ErrorIs(t, s.e.Follow(ctx, 1000, make(chan engine.Batch)), engine.ErrGap, "the log was restored")
 	follow, cancel := context.WithCancel(ctx)
 	defer cancel()
 	batches := make(chan engine.Batch)

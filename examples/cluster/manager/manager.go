@@ -147,6 +147,9 @@ func once(ctx context.Context, cfg Config) error {
 				_ = h.Release(release) // else it expires
 			}()
 			epoch, err := cfg.Engine.Fence(held)
+			if err == nil && epoch <= seq {
+				err = fmt.Errorf("%w: message %d was read, and the fence is %d", engine.ErrGap, seq, epoch)
+			}
 			if err != nil {
 				return err
 			}

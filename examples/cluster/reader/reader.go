@@ -162,7 +162,9 @@ func (r *reader) once(ctx context.Context) error {
 			return err
 		}
 		if r.grown() {
-			r.compact(ctx)
+			if err := r.compact(ctx); err != nil {
+				return err
+			}
 		}
 		if r.seq.Load() >= last && !r.ready.Load() {
 			stop, err := r.listen(ctx)
@@ -210,8 +212,8 @@ func (r *reader) grown() bool {
 }
 
 // compact makes a snapshot, in which a job that is over has lost its text. If it fails, the log
-// grows: that is no reason to end.
-func (r *reader) compact(ctx context.Context) {
+// grows: that is no reason to end, but that the log is another one than was read.
+func (r *reader) compact(ctx context.Context) error {
 	began, size := time.Now(), uint64(0)
 	err := func() error {
 		for rec := range r.follower.Snapshot() {
@@ -224,17 +226,20 @@ func (r *reader) compact(ctx context.Context) {
 		return r.Engine.Compact(ctx, r.seq.Load(), r.follower.Snapshot())
 	}()
 	switch {
+	case errors.Is(err, engine.ErrGap):
+		return err
 	case errors.Is(err, engine.ErrLost):
 		r.Log.Info("another reader has made a snapshot")
 	case err != nil:
 		r.Log.Error("snapshot", "error", err)
 		r.retry = time.Now().Add(time.Minute)
-		return
+		return nil
 	default:
 		r.Log.Info("snapshot", "of", r.seq.Load(), "bytes", size, "took", time.Since(began))
 		r.Metrics.Snapshots.Inc()
 	}
 	r.snapshot, r.since.messages, r.since.bytes = size, 0, 0
+	return nil
 }
 
 // texts is what the records have of a job that is not over.

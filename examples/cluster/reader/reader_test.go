@@ -33,6 +33,9 @@ func life(id jobid.ID) (list []joblife.Record) {
 	return list
 }
 
+// messages is how many messages of the log there are.
+const messages = 6
+
 // start returns a reader that has the rights of one.
 func start(t *testing.T) (context.Context, *reader) {
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -55,8 +58,10 @@ func start(t *testing.T) (context.Context, *reader) {
 		t.Cleanup(e.Close)
 		engines = append(engines, e)
 	}
-	_, err = engines[0].Fence(ctx)
-	require.NoError(t, err)
+	for range messages {
+		_, err = engines[0].Fence(ctx)
+		require.NoError(t, err)
+	}
 	e := engines[1]
 	r := &reader{Config: Config{Engine: e, Users: e, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(), SnapshotMessages: 1, SnapshotBytes: 1 << 20}}
 	r.forget()
@@ -76,11 +81,11 @@ func TestNoSnapshotIsMadeWhileTheArchiveIsBehind(t *testing.T) {
 		require.NoError(t, err)
 		return seq
 	}
-	r.compact(ctx)
+	require.NoError(t, r.compact(ctx))
 	require.Zero(t, made())
 	require.True(t, r.retry.After(time.Now()))
 	require.NoError(t, r.archive(ctx))
-	r.compact(ctx)
+	require.NoError(t, r.compact(ctx))
 	require.Equal(t, uint64(5), made())
 	j, err := r.Engine.Archived(ctx, 5, 1)
 	require.NoError(t, err)
@@ -91,7 +96,10 @@ func TestNoSnapshotIsMadeWhileTheArchiveIsBehind(t *testing.T) {
 	_, err = r.Engine.Archived(ctx, 5, 1)
 	require.ErrorIs(t, err, engine.ErrNotArchived)
 	r.seq.Store(6)
-	r.compact(ctx) // which removes the one before the last
+	require.NoError(t, r.compact(ctx)) // which removes the one before the last
+	require.Equal(t, uint64(6), made())
+	r.seq.Store(messages + 1)
+	require.ErrorIs(t, r.compact(ctx), engine.ErrGap, "the log is not the one that was read")
 	require.Equal(t, uint64(6), made())
 }
 
@@ -114,7 +122,7 @@ func TestAReaderRunsWithItsRights(t *testing.T) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- r.once(ctx) }()
-	require.Eventually(t, func() bool { return r.ready.Load() && r.seq.Load() == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return r.ready.Load() && r.seq.Load() == messages }, 10*time.Second, time.Millisecond)
 	_, _, err := r.Engine.Last(ctx)
 	require.NoError(t, err)
 	require.NoError(t, r.Users.Flush())
