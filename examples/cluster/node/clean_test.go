@@ -21,19 +21,22 @@ func (quiet) List() []exec.TaskStatus                { return nil }
 func (quiet) Last(exec.Task) (exec.TaskStatus, bool) { return exec.TaskStatus{}, false }
 func (quiet) Do(exec.Command, []string) error        { return nil }
 
-// A node keeps the output of a job for a day, and then removes it.
+// A node keeps the output of a job for a day after its task was forgotten, however long before
+// that it was written, and then removes it.
 func TestOutputIsKeptForADay(t *testing.T) {
 	n := &node{Config: Config{Dir: t.TempDir(), Log: slog.Default()}, jobs: make(map[jobid.ID]*wire.Job), runner: quiet{}}
 	require.NoError(t, os.MkdirAll(filepath.Join(n.Dir, "output"), 0o700))
-	for id, age := range map[jobid.ID]time.Duration{1: KeepOutput - time.Minute, 2: KeepOutput + time.Minute} {
+	for id, age := range map[jobid.ID]time.Duration{1: KeepOutput - time.Minute, 2: KeepOutput + time.Minute, 3: 2 * KeepOutput} {
 		require.NoError(t, n.note(id, &wire.Job{UserID: 7}))
 		for _, suffix := range []string{".job", ".out"} {
 			require.NoError(t, os.WriteFile(n.path(id, suffix), []byte(`{"userid":7}`), 0o600))
 			require.NoError(t, os.Chtimes(n.path(id, suffix), time.Time{}, time.Now().Add(-age)))
 		}
 	}
+	require.NoError(t, n.obeyOne(wire.Order{Kind: exec.CommandForget, Task: exec.Task{Job: 3}}))
 	n.clean()
 	require.Contains(t, n.jobs, jobid.ID(1))
+	require.Contains(t, n.jobs, jobid.ID(3))
 	require.NotContains(t, n.jobs, jobid.ID(2))
 	names, err := filepath.Glob(n.path(2, "*"))
 	require.NoError(t, err)

@@ -316,6 +316,10 @@ func (n *node) obeyOne(o wire.Order) error {
 		n.jobs[o.Task.Job] = o.Job
 		n.mu.Unlock()
 	}
+	if o.Kind == exec.CommandForget && o.Task.Action == (jobstate.ActionKey{}) && !n.Simulate { // the job has ended
+		now := time.Now()
+		_ = os.Chtimes(n.path(o.Task.Job, ".job"), now, now) // else its output is removed the sooner
+	}
 	return n.runner.Do(exec.Command{Kind: o.Kind, Task: o.Task, Signal: o.Signal}, o.Args)
 }
 
@@ -366,9 +370,6 @@ func (n *node) clean() {
 	for id := range n.jobs {
 		info, err := os.Stat(n.path(id, ".job"))
 		_, runs := n.runner.Last(exec.Task{Job: id})
-		if out, outErr := os.Stat(n.path(id, ".out")); outErr == nil {
-			info = out
-		}
 		if !runs && (err != nil || time.Since(info.ModTime()) > KeepOutput) {
 			_, _ = os.Remove(n.path(id, ".out")), os.Remove(n.path(id, ".job"))
 			delete(n.jobs, id)
