@@ -137,7 +137,7 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 	require.Equal(t, "FAILED", job.Result)
 	for rank := range w.n {
 		var out strings.Builder
-		require.NoError(t, w.Client.Output(ctx, id, rank, true, &out))
+		require.NoError(t, w.Client.Output(ctx, id, rank, ctx, &out))
 		require.Equal(t, fmt.Sprintln(rank), out.String())
 	}
 }
@@ -216,9 +216,9 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "COMPLETED", job.Result)
 	var out strings.Builder
-	require.NoError(t, other.Output(ctx, answer.ID, 0, true, &out))
+	require.NoError(t, other.Output(ctx, answer.ID, 0, ctx, &out))
 	require.Regexp(t, "(?i)permitted\n+65534\n$", out.String())
-	require.ErrorIs(t, other.Output(ctx, owners.ID, 0, false, &out), client.ErrRefused)
+	require.ErrorIs(t, other.Output(ctx, owners.ID, 0, nil, &out), client.ErrRefused)
 	all, err := other.Ask(ctx, "jobs", wire.Request{All: true})
 	require.NoError(t, err)
 	require.Len(t, all.Jobs, 1)
@@ -234,7 +234,8 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 	}
 }
 
-// A node that never comes back holds its job until the owner says that nothing runs there.
+// A node that never comes back holds its job until the owner says that nothing runs there. Who
+// follows the output of that hears of its end.
 func TestALostNodeIsGivenUp(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{Command: []string{"true"}, PerRank: true}}})
@@ -246,6 +247,10 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 5") // it ends after the node's process
 	_, err := w.Started(ctx, id)
 	require.NoError(t, err)
+	info, err := w.Job(ctx, id)
+	require.NoError(t, err)
+	followed := make(chan error, 1)
+	go func() { followed <- outputs(ctx, w.Client, info, true, false) }()
 	stop()
 	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(0)})
 	require.ErrorContains(t, err, "node 0 is up")
@@ -259,6 +264,7 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	next := w.submit(ctx, "", 1, "true")
 	_, err = w.Wait(ctx, next)
 	require.NoError(t, err)
+	require.EqualError(t, <-followed, "cluster: no output of rank 1: the job is over, and the node does not answer")
 }
 
 // A node that is down when its epilog is due runs it when it is back, and is not drained.

@@ -89,6 +89,7 @@ func TestErrorsAreLessons(t *testing.T) {
 				"cluster: %v; of jobs that are over, the manager knows little\n", "cluster: %v; of a job that is over, the manager knows little\n",
 				"the page shows no nodes and active jobs: that needs the credential of the owner", "%s is empty: remove it, and the reader makes another",
 			},
+			"cluster_test.go: a node that is lost": {"cluster: no output of rank %d: the job is over, and the node does not answer"},
 			"chaos_test.go: no manager, or one that ended": {
 				"cluster: nobody answers on %s: there is no active manager, or it does not serve this instance",
 				"cluster: no answer: whether the request counts is not known: %w",

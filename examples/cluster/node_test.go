@@ -59,7 +59,7 @@ func TestTheOutputOfAJobIsLimited(t *testing.T) {
 		var out strings.Builder
 		_, err := w.Started(ctx, id)
 		require.NoError(t, err)
-		require.NoError(t, w.Client.Output(ctx, id, 0, true, &out))
+		require.NoError(t, w.Client.Output(ctx, id, 0, ctx, &out))
 		require.Equal(t, strings.Repeat("\x00", 100_000)+want, out.String())
 		job, err := w.Wait(ctx, id)
 		require.NoError(t, err)

@@ -141,18 +141,33 @@ func run(p *program) func(context.Context) error {
 		if err == nil && info.Started && info.Ranks == nil {
 			info = whole(ctx, c, info)
 		}
-		if err == nil && info.Started {
-			err = outputs(ctx, c, info, true, *label)
-		}
 		if err != nil {
 			return err
 		}
-		return ended(ctx, c, id)
+		code := 0
+		if info.Started {
+			code = exit(outputs(ctx, c, info, true, *label))
+		}
+		if err := ended(ctx, c, id); err != nil || code == 0 {
+			return err
+		}
+		return exitCode(code)
 	})
 }
 
-// outputs prints the output of a job from all its nodes.
+// outputs prints the output of a job from all its nodes. To follow it is to wait for its end, also
+// on a node that is lost.
 func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, label bool) error {
+	var over context.Context
+	if follow {
+		var end func()
+		over, end = context.WithCancel(ctx)
+		defer end()
+		go func() {
+			_, _ = c.Ask(over, "wait", wire.Request{ID: info.ID}) // a job that is purged is over
+			end()
+		}()
+	}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var errs []error
@@ -162,7 +177,7 @@ func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, l
 			if label {
 				w.label = fmt.Sprint(rank, ": ")
 			}
-			err := c.Output(ctx, info.ID, rank, follow, w)
+			err := c.Output(ctx, info.ID, rank, over, w)
 			w.end()
 			mu.Lock()
 			errs = append(errs, err)

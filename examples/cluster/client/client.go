@@ -114,19 +114,23 @@ func (c *Client) Wait(ctx context.Context, id jobid.ID) (wire.JobInfo, error) {
 	return c.Job(ctx, id)
 }
 
-// Output copies the output of a job on a node, until the job has ended there or follow is false
-// and there is no more.
-func (c *Client) Output(ctx context.Context, id jobid.ID, rank uint32, follow bool, w io.Writer) error {
+// silence is how long a node may not answer when a job is over: it may be lost.
+const silence = 2 * tryTime
+
+// Output copies the output of a job on a node, until the job has ended there. The end of over says
+// that the job is over: then a node that does not answer for ten seconds is an error. An over of
+// nil is not to follow the job: Output ends where there is no more.
+func (c *Client) Output(ctx context.Context, id jobid.ID, rank uint32, over context.Context, w io.Writer) error {
 	for r := (wire.OutputRequest{ID: id}); ; {
 		var out wire.Output
-		err := c.request(ctx, c.instance.Subject("req", c.uid, "output", rank), true, r, &out)
+		err := c.output(ctx, rank, over, r, &out)
 		if err == nil && out.Error != "" {
 			err = fmt.Errorf("%w: %s", ErrRefused, out.Error)
 		}
 		if err == nil {
 			_, err = w.Write(out.Data)
 		}
-		if err != nil || out.End || len(out.Data) == 0 && !follow {
+		if err != nil || out.End || len(out.Data) == 0 && over == nil {
 			return err
 		}
 		r.Offset += int64(len(out.Data))
@@ -138,6 +142,26 @@ func (c *Client) Output(ctx context.Context, id jobid.ID, rank uint32, follow bo
 			}
 		}
 	}
+}
+
+// output asks a node for a part of the output of a job.
+func (c *Client) output(ctx context.Context, rank uint32, over context.Context, r wire.OutputRequest, out *wire.Output) error {
+	try, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if over != nil {
+		defer context.AfterFunc(over, func() {
+			select {
+			case <-try.Done():
+			case <-time.After(silence):
+				cancel()
+			}
+		})()
+	}
+	err := c.request(try, c.instance.Subject("req", c.uid, "output", rank), true, r, out)
+	if err != nil && ctx.Err() == nil && try.Err() != nil {
+		err = fmt.Errorf("cluster: no output of rank %d: the job is over, and the node does not answer", rank)
+	}
+	return err
 }
 
 // Started waits until a job has started or has ended, and returns it.
