@@ -100,20 +100,33 @@ type Held struct {
 	e        *Engine
 	revision uint64
 	done     chan struct{}
-	renewed  atomic.Pointer[time.Time]
+	renewed  atomic.Pointer[renewal]
 }
 
-// Fresh reports whether the lease was renewed within the time TTL, so that no other process has
-// it. Ask after what it is about: this process may have been stopped meanwhile.
-func (h *Held) Fresh() bool { return time.Since(*h.renewed.Load()) < TTL }
+// A renewal is when one began that succeeded, and after how many reconnects of this process.
+type renewal struct {
+	at         time.Time
+	reconnects uint64
+}
+
+func (h *Held) begin() *renewal { return &renewal{time.Now(), h.e.Stats().Reconnects} }
+
+// Fresh reports whether the lease was renewed within the time TTL over the connection that there
+// is, so that no other process has it: one gets it sooner if the server knows nobody who listens.
+// Ask after what it is about: this process may have been stopped meanwhile.
+func (h *Held) Fresh() bool {
+	r := h.renewed.Load()
+	return r.good() && h.e.IsConnected() && h.e.Stats().Reconnects == r.reconnects
+}
+
+func (r *renewal) good() bool { return time.Since(r.at) < TTL }
 
 // Hold renews a lease from now on. The context ends with ErrLost when another process has it, or
 // when it was not renewed for the time TTL, and when ctx ends.
 func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *Held) {
 	ctx, lost := context.WithCancelCause(ctx)
 	h := &Held{e: e, revision: revision, done: make(chan struct{})}
-	now := time.Now()
-	h.renewed.Store(&now)
+	h.renewed.Store(h.begin())
 	go func() {
 		defer close(h.done)
 		lost(h.renew(ctx))
@@ -130,12 +143,12 @@ func (h *Held) renew(ctx context.Context) error {
 			return context.Cause(ctx)
 		case <-tick.C:
 		}
-		began := time.Now()
+		began := h.begin()
 		try, cancel := context.WithTimeout(ctx, TTL/4)
 		revision, err := h.e.lease(try, h.e.name, h.revision)
 		if err == nil {
 			h.revision = revision
-			h.renewed.Store(&began)
+			h.renewed.Store(began)
 		} else if errors.Is(err, ErrLost) {
 			var now Lease
 			if now, revision, err = h.e.Active(try); err == nil && now.Holder == h.e.name {
@@ -145,7 +158,7 @@ func (h *Held) renew(ctx context.Context) error {
 			}
 		}
 		cancel()
-		if errors.Is(err, ErrLost) || !h.Fresh() {
+		if errors.Is(err, ErrLost) || !h.renewed.Load().good() {
 			return ErrLost
 		}
 	}

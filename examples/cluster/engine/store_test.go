@@ -194,6 +194,10 @@ func TestARenewalWithoutAnAnswer(t *testing.T) {
 	case <-time.After(engine.TTL + engine.TTL/4): // it expires by then, unless it is renewed
 	}
 	require.True(t, h.Fresh())
+	require.NoError(t, e.ForceReconnect())
+	require.False(t, h.Fresh(), "another process may have got it before this one is connected again")
+	require.Eventually(t, h.Fresh, 10*time.Second, time.Millisecond)
+	require.NoError(t, held.Err())
 	write(`{"holder":"other","count":1}`)
 	<-held.Done()
 	require.ErrorIs(t, context.Cause(held), engine.ErrLost)

@@ -15,6 +15,7 @@ import (
 // next manager knows them.
 type drains struct {
 	Ranks map[uint32]Drained `json:"ranks"`
+	Epoch uint64             `json:"epoch,omitempty"` // of who wrote it, so that no two managers write the same
 
 	revision uint64
 }
@@ -36,12 +37,36 @@ func (d drains) ranks() *idset.Set {
 	return set
 }
 
+// openDrains reads the drains, and writes them as they are: a manager that was active before, and
+// does not know yet that it is not, can change them no more.
 func (a *manager) openDrains(ctx context.Context) error {
-	text, revision, err := a.keys.Get(ctx, drainKey)
-	if err == nil && text != nil {
-		err = json.Unmarshal(text, &a.drain)
+	for {
+		text, revision, err := a.keys.Get(ctx, drainKey)
+		d := drains{revision: revision}
+		if err == nil && text != nil {
+			err = json.Unmarshal(text, &d)
+		}
+		if err == nil {
+			err = a.store(ctx, d)
+		}
+		if !errors.Is(err, engine.ErrLost) {
+			return err
+		}
 	}
-	a.drain.revision = revision
+}
+
+// store stores drains in place of those of their revision.
+func (a *manager) store(ctx context.Context, d drains) error {
+	d.Epoch = a.epoch
+	text, err := json.Marshal(d)
+	if err == nil {
+		d.revision, err = a.keys.Update(ctx, drainKey, text, d.revision)
+	}
+	if err == nil {
+		a.mu.Lock()
+		a.drain = d
+		a.mu.Unlock()
+	}
 	return err
 }
 
@@ -70,25 +95,16 @@ func (a *manager) resumed(set *idset.Set) error {
 func (a *manager) write(change func(map[uint32]Drained)) error {
 	a.draining.Lock()
 	defer a.draining.Unlock()
-	next := drains{Ranks: maps.Clone(a.drain.Ranks)}
+	next := drains{Ranks: maps.Clone(a.drain.Ranks), revision: a.drain.revision}
 	if next.Ranks == nil {
 		next.Ranks = make(map[uint32]Drained)
 	}
 	change(next.Ranks)
-	text, err := json.Marshal(next)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	next.revision, err = a.keys.Update(ctx, drainKey, text, a.drain.revision)
+	err := a.store(ctx, next)
 	if errors.Is(err, engine.ErrLost) {
 		a.end(err)
-	}
-	if err == nil {
-		a.mu.Lock()
-		a.drain = next
-		a.mu.Unlock()
 	}
 	return err
 }

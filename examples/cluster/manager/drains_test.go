@@ -1,0 +1,51 @@
+package manager
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/idset"
+)
+
+// Once a manager has the drains, the one before it changes them no more, and what that had changed
+// meanwhile is not forgotten.
+func TestAnEarlierManagerDrainsNothing(t *testing.T) {
+	b := new(bucket)
+	before, next, last := idle(t), idle(t), idle(t)
+	for i, a := range []idler{before, next, last} {
+		a.keys, a.epoch, a.end = b, uint64(i+1), func(error) {}
+	}
+	require.NoError(t, before.openDrains(t.Context()))
+	b.read = func() { require.NoError(t, before.drained(idset.Of(0), "it burns", 0)) }
+	require.NoError(t, next.openDrains(t.Context()))
+	require.Equal(t, uint64(1), next.status(next.m).Drained)
+	require.ErrorIs(t, before.resumed(idset.Of(0)), engine.ErrLost)
+	require.NoError(t, last.openDrains(t.Context()))
+	require.ErrorIs(t, next.drained(idset.Of(0), "it burns", 0), engine.ErrLost, "though it changes nothing")
+}
+
+// A bucket is a store with revisions.
+type bucket struct {
+	value    []byte
+	revision uint64
+	read     func() // what happens after the next Get
+}
+
+func (b *bucket) Get(context.Context, string) ([]byte, uint64, error) {
+	value, revision, read := b.value, b.revision, b.read
+	if b.read = nil; read != nil {
+		read()
+	}
+	return value, revision, nil
+}
+
+func (b *bucket) Update(_ context.Context, _ string, value []byte, revision uint64) (uint64, error) {
+	if revision != b.revision && string(value) != string(b.value) {
+		return 0, engine.ErrLost
+	}
+	b.value, b.revision = value, b.revision+1
+	return b.revision, nil
+}
