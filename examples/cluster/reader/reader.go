@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"sync/atomic"
 	"time"
@@ -167,6 +168,7 @@ func (r *reader) once(ctx context.Context) error {
 			}
 		}
 		if r.seq.Load() >= last && !r.ready.Load() {
+			r.missed()
 			stop, err := r.listen(ctx)
 			if err != nil {
 				return err
@@ -204,6 +206,19 @@ func (r *reader) archive(ctx context.Context) error {
 	}
 	clear(r.purged)
 	return nil
+}
+
+// missed has what was purged removed from the archive though this reader has not read that: one
+// that was behind may have stored it after another one had removed it. All is read that the log
+// had when the archive was read, so the records have each job that is there.
+func (r *reader) missed() {
+	purged := r.ids()
+	for rec := range r.follower.Snapshot() {
+		if rec.Kind != joblife.RecordTombstone {
+			delete(purged, rec.Job)
+		}
+	}
+	maps.Copy(r.purged, purged)
 }
 
 // grown reports whether a snapshot is due. The archive has all that is over.

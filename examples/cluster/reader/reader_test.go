@@ -116,6 +116,37 @@ func TestAJobThatIsPurgedIsNotArchived(t *testing.T) {
 	require.Zero(t, r.Len())
 }
 
+// A reader that was stopped, while another one removed a job from the archive and cut the log,
+// stores it again; when it has read the log anew, it removes it.
+func TestAPurgedJobDoesNotComeBack(t *testing.T) {
+	ctx, slow := start(t)
+	quick := &reader{Config: slow.Config}
+	quick.forget()
+	for id := range jobid.ID(2) {
+		for _, rec := range life(id + 1) {
+			require.NoError(t, slow.add(rec))
+			require.NoError(t, quick.add(rec))
+		}
+	}
+	require.NoError(t, quick.archive(ctx))
+	require.NoError(t, quick.add(joblife.Record{Time: 1_700_000_009, Job: 1, Kind: joblife.RecordUnlinked}))
+	require.NoError(t, quick.archive(ctx))
+	quick.seq.Store(messages)
+	require.NoError(t, quick.compact(ctx))
+	require.NoError(t, slow.archive(ctx))
+
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() { done <- slow.once(ctx) }()
+	require.Eventually(t, func() bool { return slow.ready.Load() && slow.Len() == 1 }, 10*time.Second, time.Millisecond)
+	_, err := slow.Engine.Archived(ctx, 5, 1)
+	require.ErrorIs(t, err, engine.ErrNotArchived)
+	_, err = slow.Engine.Archived(ctx, 5, 2)
+	require.NoError(t, err)
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+}
+
 // What a reader of the role does needs no more rights than it has.
 func TestAReaderRunsWithItsRights(t *testing.T) {
 	ctx, r := start(t)
