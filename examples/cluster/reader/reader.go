@@ -55,7 +55,7 @@ type Config struct {
 const (
 	archiveEvery = 100 * time.Millisecond
 	archiveTime  = time.Minute // until it is an error
-	maxEnded     = 1000        // how many jobs wait for that
+	maxEnded     = 1000        // how many jobs wait for that, and how many are removed at once
 	pause        = 5 * time.Second
 )
 
@@ -182,7 +182,8 @@ func (r *reader) once(ctx context.Context) error {
 
 func sizeOf(rec joblife.Record) uint64 { return uint64(len(rec.Data)) + 100 }
 
-// archive brings the archive to where the log is read.
+// archive brings the archive to where the log is read. Of many jobs that were purged it removes
+// some, and the next call the others.
 func (r *reader) archive(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, archiveTime)
 	defer cancel()
@@ -195,16 +196,20 @@ func (r *reader) archive(ctx context.Context) error {
 	}
 	r.Metrics.Archived.Add(float64(len(list)))
 	clear(r.ended)
+	removed := 0
 	for id := range r.purged {
 		if info, ok := r.get(id); ok {
+			if removed++; removed > maxEnded {
+				return nil
+			}
 			if err := r.Engine.Unarchive(ctx, info.UserID, id); err != nil {
 				return err
 			}
 			r.remove(id)
 			r.Metrics.Purged.Inc()
 		}
+		delete(r.purged, id)
 	}
-	clear(r.purged)
 	return nil
 }
 

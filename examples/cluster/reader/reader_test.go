@@ -116,6 +116,26 @@ func TestAJobThatIsPurgedIsNotArchived(t *testing.T) {
 	require.Zero(t, r.Len())
 }
 
+// A purge of many jobs leaves time for what else there is to do.
+func TestAPurgeOfManyJobsIsInSteps(t *testing.T) {
+	ctx, r := start(t)
+	const more = 3
+	for id := range jobid.ID(maxEnded + more) {
+		for _, rec := range life(id + 1) {
+			require.NoError(t, r.add(rec))
+		}
+	}
+	require.NoError(t, r.archive(ctx))
+	for id := range jobid.ID(maxEnded + more) {
+		require.NoError(t, r.add(joblife.Record{Time: 1_700_000_009, Job: id + 1, Kind: joblife.RecordUnlinked}))
+	}
+	for _, left := range []int{more, 0, 0} {
+		require.NoError(t, r.archive(ctx))
+		require.Equal(t, left, r.Len())
+	}
+	require.Empty(t, r.purged)
+}
+
 // A reader that was stopped, while another one removed a job from the archive and cut the log,
 // stores it again; when it has read the log anew, it removes it.
 func TestAPurgedJobDoesNotComeBack(t *testing.T) {
