@@ -163,8 +163,8 @@ func (x *index) Len() int {
 }
 
 // list calls f with the jobs that a request asks for, the last one first, until it returns
-// false. f must not change them.
-func (x *index) list(q *wire.Request, f func(*wire.JobInfo) bool) {
+// false. f must not change them. It returns how many jobs it looked at.
+func (x *index) list(q *wire.Request, f func(*wire.JobInfo) bool) (seen int) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	t := x.all
@@ -172,9 +172,11 @@ func (x *index) list(q *wire.Request, f func(*wire.JobInfo) bool) {
 		t = x.of[*q.User]
 	}
 	if t == nil {
-		return
+		return 0
 	}
 	t.Descend(func(j *wire.JobInfo) bool {
+		seen++
 		return j.Inactive >= q.Since && (!q.Matches(j) || f(j))
 	})
+	return seen
 }

@@ -20,6 +20,8 @@ const (
 	maxJobs     = 10_000 // in one answer
 	maxAnswer   = 4 << 20
 	perSecond   = 50              // requests of a user that are served, but for the owner
+	jobsInOne   = 25              // jobs in an answer that count as one request more
+	seenInOne   = 1000            // jobs looked at, as well
 	readTime    = 2 * time.Second // for one job of the archive
 )
 
@@ -32,7 +34,7 @@ func (r *reader) listen(ctx context.Context) (stop func(), err error) {
 	sub, err := r.Users.QueueSubscribe(r.Engine.Subject("req", "*", wire.ReaderVerb, "*"), "reader", func(m *nats.Msg) {
 		uid, ok := r.Engine.User(m.Subject, m.Reply)
 		if ok && (uid == r.Owner || limit.Allow(uid, time.Now())) { // else there is no answer
-			r.request(ctx, m, uid)
+			limit.Charge(uid, time.Now(), r.request(ctx, m, uid))
 		}
 	})
 	if err != nil {
@@ -48,7 +50,8 @@ type answer struct {
 	Jobs  []json.RawMessage `json:"jobs,omitempty"`
 }
 
-func (r *reader) request(ctx context.Context, m *nats.Msg, uid uint32) {
+// request answers a request, and returns how many more it counts as.
+func (r *reader) request(ctx context.Context, m *nats.Msg, uid uint32) (more int) {
 	var q wire.Request
 	var a answer
 	err := json.Unmarshal(m.Data, &q)
@@ -64,7 +67,9 @@ func (r *reader) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	if err == nil {
 		switch verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]; verb {
 		case wire.VerbHistory:
-			a.Jobs, err = r.history(&q)
+			var seen int
+			a.Jobs, seen, err = r.history(&q)
+			more = len(a.Jobs)/jobsInOne + seen/seenInOne
 		case wire.VerbArchived:
 			a, err = r.one(ctx, &q)
 		default:
@@ -81,14 +86,15 @@ func (r *reader) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	if err != nil {
 		r.Log.Warn("answer", "error", err)
 	}
+	return more
 }
 
-func (r *reader) history(q *wire.Request) (list []json.RawMessage, err error) {
+func (r *reader) history(q *wire.Request) (list []json.RawMessage, seen int, err error) {
 	limit, size := q.Limit, 0
 	if limit <= 0 {
 		limit = defaultJobs
 	}
-	r.list(q, func(j *wire.JobInfo) bool {
+	seen = r.list(q, func(j *wire.JobInfo) bool {
 		var text []byte
 		if text, err = json.Marshal(j); err != nil || len(list) >= min(limit, maxJobs) || size+len(text) > maxAnswer {
 			return false
@@ -96,7 +102,7 @@ func (r *reader) history(q *wire.Request) (list []json.RawMessage, err error) {
 		list, size = append(list, text), size+len(text)
 		return true
 	})
-	return list, err
+	return list, seen, err
 }
 
 // one returns a job that is over, with its eventlog. One that is not known may be soon.

@@ -1,0 +1,45 @@
+package reader
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate/jobid"
+)
+
+// A guest that reads its history over and over is served the less the more there is to read.
+func TestAHistoryCountsAsManyRequests(t *testing.T) {
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	e, err := engine.Open(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Plain: true})
+	require.NoError(t, err)
+	defer e.Close()
+	r := &reader{Config: Config{Engine: e, Users: e, Log: slog.New(slog.DiscardHandler), Owner: 1000}}
+	r.reset()
+	for i := range 150 * seenInOne {
+		r.set(&wire.JobInfo{ID: jobid.ID(i + 1), UserID: uint32(i % 3), Name: "a", Inactive: eventlog.Timestamp(i + 1)})
+	}
+	stop, err := r.listen(t.Context())
+	require.NoError(t, err)
+	defer stop()
+	for uid, ask := range []string{`{"protocol":1,"limit":1}`, `{"protocol":1,"limit":1250}`, `{"protocol":1,"name":"none"}`} {
+		inbox := wire.Inbox(uint32(uid)) + ".x"
+		answers, err := e.SubscribeSync(inbox)
+		require.NoError(t, err)
+		for range 4 * perSecond {
+			require.NoError(t, e.PublishRequest(e.Subject("req", uid, "reader", "history"), inbox, []byte(ask)))
+		}
+		require.NoError(t, e.Flush())
+		time.Sleep(300 * time.Millisecond)
+		n, _, err := answers.Pending()
+		require.NoError(t, err)
+		require.Equal(t, uid == 0, n >= 2*perSecond, "%d answers to %s", n, ask)
+	}
+}
