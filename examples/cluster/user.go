@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -360,6 +361,16 @@ func ago(t eventlog.Timestamp) string {
 	return fmt.Sprintf("%s (%s ago)", t.Time().Local().Format("15:04:05"), time.Since(t.Time()).Round(time.Second))
 }
 
+// printable returns a text with ? for what may control a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
 // timeline prints the events of a job with the seconds since the first.
 func timeline(log string) error {
 	var first eventlog.Timestamp
@@ -371,7 +382,7 @@ func timeline(log string) error {
 			first = e.Timestamp
 			fmt.Println(first.Time().Local().Format(time.DateTime))
 		}
-		fmt.Printf("%10.3f  %-18s %s\n", float64(e.Timestamp-first), e.Name, e.Context)
+		fmt.Printf("%10.3f  %-18s %s\n", float64(e.Timestamp-first), printable(e.Name), printable(string(e.Context)))
 	}
 	return nil
 }
@@ -389,7 +400,7 @@ func watch(p *program) func(context.Context) error {
 			if e, err := eventlog.Parse(line); p.json || err != nil {
 				fmt.Fprintf(out, "%v %s", id, line)
 			} else {
-				fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, e.Name, e.Context)
+				fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, printable(e.Name), printable(string(e.Context)))
 			}
 			_ = out.Flush()
 		})

@@ -25,6 +25,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -279,7 +280,15 @@ type JobInfo struct {
 // These are how many bytes of what a user wrote are in a JobInfo: an answer has room for 10 000.
 const maxName, maxWaiting = 64, 256
 
-func cut(text string, n int) string { return strings.ToValidUTF8(text[:min(len(text), n)], "") }
+// cut returns what of a text is shown, on terminals of others too: with ? for what cannot be printed.
+func cut(text string, n int) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, strings.ToValidUTF8(text[:min(len(text), n)], ""))
+}
 
 // Describe tells of a job as its log says, without Holders and Eventlog. spec and r may be nil.
 func Describe(job *jobstate.Job, spec *jobspec.Spec, r *rset.R) JobInfo {

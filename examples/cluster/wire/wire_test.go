@@ -1,14 +1,28 @@
 package wire_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 )
+
+// A name of a guest writes nothing but itself on the terminal of the owner.
+func TestANameIsPrintable(t *testing.T) {
+	for name, want := range map[string]string{
+		"a\x1b[2J\a\nb\tc": "a?[2J??b?c", "größe 1": "größe 1", "\u009b2J\u202e": "?2J?", "a" + strings.Repeat("ö", 40): "a" + strings.Repeat("ö", 31),
+	} {
+		spec, err := jobspec.New(jobspec.Job{Slots: 1, Cores: 1, Command: []string{"true"}, Name: name})
+		require.NoError(t, err)
+		require.Equal(t, want, wire.Describe(jobstate.NewJob(1), spec, nil).Name)
+	}
+}
 
 // What AppendEvent appends, Events returns, and whatever else comes it returns in order and whole.
 func FuzzEvents(f *testing.F) {
