@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -66,6 +67,30 @@ func TestTheOutputOfAJobIsLimited(t *testing.T) {
 		require.Equal(t, 3<<8, *job.Status)
 	}
 }
+
+// What a node keeps of a job can be had at once: no request for it is one too many.
+func TestAllOutputThatIsKeptCanBeHad(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	w.node(0)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const size = node.DefaultOutput - 1<<20
+	id := w.submit(ctx, "", 1, fmt.Sprintf("head -c %d /dev/zero", size))
+	_, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	ctx, cancel = context.WithTimeout(ctx, 30*time.Second) // as cluster log
+	defer cancel()
+	var n counts
+	require.NoError(t, w.Client.Output(ctx, id, 0, nil, &n))
+	require.Equal(t, counts(size), n)
+}
+
+// counts counts bytes.
+type counts int
+
+func (c *counts) Write(b []byte) (int, error) { *c += counts(len(b)); return len(b), nil }
 
 // A job of which nothing can be noted fails, and does not wait for ever.
 func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {

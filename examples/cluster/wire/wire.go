@@ -123,8 +123,9 @@ type Job struct {
 	Env    map[string]string `json:"env,omitempty"`
 }
 
-// MaxOutput is how many bytes of the output of a job are in one answer.
-const MaxOutput = 64 << 10
+// MaxOutput is how many bytes of the output of a job are in one answer: a third more as JSON. Who may
+// ask a node for a hundred at once has all that it keeps.
+const MaxOutput = 1 << 20
 
 // An OutputRequest asks a node for the output of a job.
 type OutputRequest struct {
