@@ -107,7 +107,11 @@ func (w *Writer) append(text []byte) error {
 		last, readErr := w.e.stream.GetMsg(ctx, w.last.Load()+1)
 		switch {
 		case errors.Is(readErr, jetstream.ErrMsgNotFound):
-			return err // nobody has appended
+			info, infoErr := w.e.stream.Info(ctx)
+			if infoErr != nil || info.State.FirstSeq <= w.last.Load()+1 {
+				return errors.Join(err, infoErr) // nobody has appended
+			}
+			fenced = true // and the log was cut after that
 		case readErr != nil:
 			return errors.Join(err, readErr)
 		case last.Header.Get(headerWho) == w.e.name && last.Header.Get(headerSerial) == strconv.FormatUint(w.serial, 10):

@@ -104,6 +104,21 @@ func TestAFenceStopsWhoWroteBefore(t *testing.T) {
 	require.Equal(t, 3, n)
 }
 
+// Who wrote before the last fence hears so at once, though the log was cut behind that.
+func TestAFenceStopsWhoWroteBeforeTheLogBegins(t *testing.T) {
+	url := serve(t)
+	first := open(t, url, "main", 1)
+	first.Patience = 10 * time.Second
+	record := joblife.Record{Time: 1, Kind: joblife.RecordQueue, Data: []byte(`{"name":"","enable":true,"start":true}`)}
+	only := iter.Seq[joblife.Record](func(yield func(joblife.Record) bool) { yield(record) })
+	second := open(t, url, "main", 2)
+	for range 2 {
+		require.NoError(t, second.Append([]joblife.Record{record}))
+		require.NoError(t, second.e.Compact(t.Context(), second.Last(), only))
+	}
+	require.ErrorIs(t, first.Append([]joblife.Record{record}), engine.ErrFenced)
+}
+
 // A snapshot replaces what it was made of, and the log is cut at the one before.
 func TestASnapshotReplacesTheLog(t *testing.T) {
 	url := serve(t)
