@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -189,34 +190,41 @@ func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, l
 	return errors.Join(errs...)
 }
 
-// A labeled prints whole lines, each with a label.
+// maxLine is how long a line may be before its begin is printed.
+const maxLine = 64 << 10
+
+// A labeled prints whole lines, each with a label, and long lines in parts.
 type labeled struct {
 	mu    *sync.Mutex
 	label string
 	rest  []byte
+	part  bool // the begin of the line is printed
 }
 
 func (w *labeled) Write(b []byte) (int, error) {
-	w.rest = append(w.rest, b...)
-	if i := strings.LastIndexByte(string(w.rest), '\n'); i >= 0 {
-		w.print(string(w.rest[:i+1]))
-		w.rest = append(w.rest[:0], w.rest[i+1:]...)
+	i := bytes.LastIndexByte(b, '\n') + 1
+	w.rest = append(w.rest, b[:i]...)
+	if i > 0 {
+		w.end()
+	}
+	if w.rest = append(w.rest, b[i:]...); len(w.rest) > maxLine {
+		w.end()
 	}
 	return len(b), nil
 }
 
-func (w *labeled) print(lines string) {
+// end prints what waits.
+func (w *labeled) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for line := range strings.Lines(lines) {
-		fmt.Print(w.label, line)
+	for line := range bytes.Lines(w.rest) {
+		if !w.part {
+			fmt.Print(w.label)
+		}
+		_, _ = os.Stdout.Write(line)
+		w.part = line[len(line)-1] != '\n'
 	}
-}
-
-func (w *labeled) end() {
-	if len(w.rest) > 0 {
-		w.print(string(w.rest))
-	}
+	w.rest = w.rest[:0]
 }
 
 // ended waits for the end of a job, and exits as it did.

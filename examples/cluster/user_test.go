@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +70,26 @@ func TestCommands(t *testing.T) {
 			ids = append(ids, strings.TrimSpace(printed.String()))
 		}
 	}
+}
+
+// A line of output has one label, and one that is long does not wait for its end.
+func TestALabelIsBeforeEachLine(t *testing.T) {
+	f, err := os.Create(t.TempDir() + "/out")
+	require.NoError(t, err)
+	defer f.Close()
+	stdout := os.Stdout
+	os.Stdout = f
+	defer func() { os.Stdout = stdout }()
+	w, long := &labeled{mu: new(sync.Mutex), label: "0: "}, strings.Repeat("x", maxLine)
+	for _, text := range []string{"a", "b\nc\n", "", "d", long, long, long[1:], "e\nf", "\n\ng"} {
+		_, err := w.Write([]byte(text))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(w.rest), maxLine)
+	}
+	w.end()
+	out, err := os.ReadFile(f.Name())
+	require.NoError(t, err)
+	require.Equal(t, "0: ab\n0: c\n0: d"+long+long+long[1:]+"e\n0: f\n0: \n0: g", string(out))
 }
 
 func first(list []string) string { return append(list, "")[0] }
