@@ -215,16 +215,18 @@ func (w *labeled) Write(b []byte) (int, error) {
 
 // end prints what waits.
 func (w *labeled) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	var out []byte
 	for line := range bytes.Lines(w.rest) {
 		if !w.part {
-			fmt.Print(w.label)
+			out = append(out, w.label...)
 		}
-		_, _ = os.Stdout.Write(line)
+		out = append(out, line...)
 		w.part = line[len(line)-1] != '\n'
 	}
 	w.rest = w.rest[:0]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, _ = os.Stdout.Write(out)
 }
 
 // ended waits for the end of a job, and exits as it did.
