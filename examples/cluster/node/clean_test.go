@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,17 +15,26 @@ import (
 	"github.com/joblife/joblife/perilog/exec"
 )
 
-// quiet runs nothing.
-type quiet struct{}
+// quiet runs nothing. Who asks it for a task holds no lock of the node.
+type quiet struct {
+	t  *testing.T
+	mu *sync.Mutex
+}
 
-func (quiet) List() []exec.TaskStatus                { return nil }
-func (quiet) Last(exec.Task) (exec.TaskStatus, bool) { return exec.TaskStatus{}, false }
-func (quiet) Do(exec.Command, []string) error        { return nil }
+func (quiet) List() []exec.TaskStatus         { return nil }
+func (quiet) Do(exec.Command, []string) error { return nil }
+
+func (q quiet) Last(exec.Task) (exec.TaskStatus, bool) {
+	require.True(q.t, q.mu.TryLock(), "a beat waits")
+	q.mu.Unlock()
+	return exec.TaskStatus{}, false
+}
 
 // A node keeps the output of a job for a day after its task was forgotten, however long before
 // that it was written, and then removes it.
 func TestOutputIsKeptForADay(t *testing.T) {
-	n := &node{Config: Config{Dir: t.TempDir(), Log: slog.Default()}, jobs: make(map[jobid.ID]*wire.Job), runner: quiet{}}
+	n := &node{Config: Config{Dir: t.TempDir(), Log: slog.Default()}, jobs: make(map[jobid.ID]*wire.Job)}
+	n.runner = quiet{t, &n.mu}
 	require.NoError(t, os.MkdirAll(filepath.Join(n.Dir, "output"), 0o700))
 	for id, age := range map[jobid.ID]time.Duration{1: KeepOutput - time.Minute, 2: KeepOutput + time.Minute, 3: 2 * KeepOutput} {
 		require.NoError(t, n.note(id, &wire.Job{UserID: 7}))

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -363,16 +364,19 @@ func (n *node) readJobs() error {
 	return err
 }
 
-// clean removes the output of jobs that ended long ago.
+// clean removes the output of jobs that ended long ago. Beats and orders do not wait for the disk.
 func (n *node) clean() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for id := range n.jobs {
+	ids := slices.Collect(maps.Keys(n.jobs))
+	n.mu.Unlock()
+	for _, id := range ids {
 		info, err := os.Stat(n.path(id, ".job"))
 		_, runs := n.runner.Last(exec.Task{Job: id})
 		if !runs && (err != nil || time.Since(info.ModTime()) > KeepOutput) {
 			_, _ = os.Remove(n.path(id, ".out")), os.Remove(n.path(id, ".job"))
+			n.mu.Lock()
 			delete(n.jobs, id)
+			n.mu.Unlock()
 		}
 	}
 }
