@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -70,12 +71,15 @@ func (a *manager) store(ctx context.Context, d drains) error {
 	return err
 }
 
-// drained takes nodes out of service, durably.
+// drained takes nodes out of service, durably. Of one that is already, an operator may give another
+// reason.
 func (a *manager) drained(set *idset.Set, reason string, by uint32) error {
 	return a.write(func(d map[uint32]Drained) {
 		for rank := range set.All() {
-			if _, ok := d[rank]; !ok && a.Nodes.Ranks().Contains(rank) {
-				d[rank] = Drained{reason, by, time.Now().UTC().Truncate(time.Second)}
+			if old, ok := d[rank]; !ok && a.Nodes.Ranks().Contains(rank) {
+				d[rank] = Drained{cmp.Or(reason, "no reason was given"), by, time.Now().UTC().Truncate(time.Second)}
+			} else if ok && reason != "" && reason != actionFailed {
+				d[rank] = Drained{reason, by, old.Since}
 			}
 		}
 	})

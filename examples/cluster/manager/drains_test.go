@@ -27,6 +27,20 @@ func TestAnEarlierManagerDrainsNothing(t *testing.T) {
 	require.ErrorIs(t, next.drained(idset.Of(0), "it burns", 0), engine.ErrLost, "though it changes nothing")
 }
 
+// The reason of a drain is the last one that an operator gave.
+func TestAReasonIsReplacedByAnother(t *testing.T) {
+	a := idle(t)
+	a.keys = new(bucket)
+	for _, c := range [][2]string{{"", "no reason was given"}, {"disk", "disk"}, {"", "disk"}, {actionFailed, "disk"}, {"disk and fan", "disk and fan"}} {
+		require.NoError(t, a.drained(idset.Of(0), c[0], 7))
+		require.Equal(t, c[1], a.drain.Ranks[0].Reason)
+	}
+	require.NoError(t, a.resumed(idset.Of(0)))
+	require.NoError(t, a.drained(idset.Of(0), actionFailed, 7))
+	require.NoError(t, a.drained(idset.Of(0), "disk", 7))
+	require.Equal(t, "disk", a.drain.Ranks[0].Reason)
+}
+
 // A bucket is a store with revisions.
 type bucket struct {
 	value    []byte

@@ -236,7 +236,7 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	case "drain", "resume":
 		err := a.known(r.Ranks)
 		if err == nil && verb == "drain" {
-			err = a.drained(r.Ranks, cmp.Or(r.Note, "no reason was given"), by.UserID)
+			err = a.drained(r.Ranks, r.Note, by.UserID)
 		} else if err == nil {
 			err = a.resumed(r.Ranks)
 		}
