@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"os"
 	"slices"
 	"time"
@@ -43,7 +45,7 @@ func jobs(p *program) func(context.Context) error {
 // results are those of a job, by what flux jobs calls them.
 var results = map[string]string{"CD": "COMPLETED", "F": "FAILED", "CA": "CANCELED", "TO": "TIMEOUT"}
 
-// overFlags defines which jobs that are over a list has.
+// overFlags defines which jobs a list has, and how many that are over.
 func (p *program) overFlags() func() (wire.Request, error) {
 	limit := p.Int("limit", 100, "with -a: how many that are over")
 	user := p.Int64("user", -1, "with -a: only those of a user; -1: of all")
@@ -59,14 +61,22 @@ func (p *program) overFlags() func() (wire.Request, error) {
 		if *since > 0 {
 			r.Since = eventlog.FromTime(time.Now().Add(-*since))
 		}
-		if *limit <= 0 {
+		switch {
+		case *user < -1 || *user > math.MaxUint32:
+			return r, p.wrong("-user %d: want a number from 0 to %d", *user, uint32(math.MaxUint32))
+		case *since < 0:
+			return r, p.wrong("-since %v: want a time from now back, such as 1h", *since)
+		case *result != "" && !slices.Contains(slices.Collect(maps.Values(results)), r.Result):
+			return r, p.wrong("-result %s: want CD, F, CA or TO", *result)
+		case *limit <= 0:
 			return r, p.wrong("-limit %d: want 1 or more", *limit)
 		}
 		return r, nil
 	}
 }
 
-// history puts what a reader has of jobs that are over in place of what the manager has.
+// history puts what a reader has of jobs that are over in place of what the manager has, and leaves
+// out what r does not ask for.
 func history(ctx context.Context, c *client.Client, r wire.Request, known []wire.JobInfo) ([]wire.JobInfo, error) {
 	archived, err := c.History(ctx, r)
 	if errors.Is(err, client.ErrNoReader) {
@@ -79,12 +89,14 @@ func history(ctx context.Context, c *client.Client, r wire.Request, known []wire
 		over[j.ID] = true
 	}
 	var list []wire.JobInfo
+	active := r
+	active.Since = 0 // they may end yet
 	for _, j := range known {
 		switch {
-		case over[j.ID]:
+		case over[j.ID] || !active.Matches(&j):
 		case j.Inactive == 0:
 			list = append(list, j)
-		case r.Matches(&j):
+		case r.Matches(&j): // also when it ended
 			archived = append(archived, j)
 		}
 	}

@@ -96,6 +96,9 @@ func (p *program) instance() func() error {
 		if *scheduler != "" && *scheduler != remote {
 			return p.wrong("-sched %q: want %s, or leave it out for that of the manager", *scheduler, remote)
 		}
+		if _, ok := records(*store); *store != "" && !ok {
+			return p.wrong("-store %q: want bbolt:FILE, or leave it out for JetStream", *store)
+		}
 		p.Instance, p.Owner, p.Store, p.Sched = "main", uint32(os.Getuid()), *store, *scheduler
 		if p.URL == "" {
 			free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -127,6 +130,12 @@ func (p *program) make(hosts []string) error {
 		}
 	}
 	return p.write()
+}
+
+// records returns the file of records that a store names, and whether it names one.
+func records(store string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(store, "bbolt:")
+	return path, ok && path != ""
 }
 
 // keys is the folder of keys and credentials.
@@ -219,7 +228,7 @@ func (p *program) manager(ctx context.Context) (err error) {
 		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
 	}
 	at := engine.Config{Replicas: p.Replicas}
-	if kind, path, _ := strings.Cut(p.Store, ":"); kind == "bbolt" {
+	if path, ok := records(p.Store); ok {
 		if cfg.Local, err = manager.OpenLocal(filepath.Join(p.dir, path)); err != nil {
 			return err
 		}

@@ -10,7 +10,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proctest"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
 )
 
 // Each command, as a user types it, and what it prints. @ stands for the job submitted last, @0
@@ -95,3 +98,28 @@ func TestALabelIsBeforeEachLine(t *testing.T) {
 func first(list []string) string { return append(list, "")[0] }
 
 func last(list []string) string { return append([]string{""}, list...)[len(list)] }
+
+// A list of jobs has those that its flags ask for, whether they run or are over.
+func TestFlagsOfJobsAreOfThoseThatRunToo(t *testing.T) {
+	w := begin(t, 1, perilog.Config{})
+	known := []wire.JobInfo{
+		{ID: 1, UserID: 7, Name: "a"}, {ID: 2, UserID: 5, Name: "a"}, {ID: 3, UserID: 5, Name: "b"}, {ID: 4, UserID: 5, Name: "a", Result: "FAILED", Inactive: 9},
+	}
+	user := uint32(5)
+	for _, c := range []struct {
+		r    wire.Request
+		want []jobid.ID
+	}{
+		{wire.Request{}, []jobid.ID{1, 2, 3, 4}}, {wire.Request{User: &user}, []jobid.ID{2, 3, 4}}, {wire.Request{User: &user, Name: "a"}, []jobid.ID{2, 4}},
+		{wire.Request{Result: "FAILED"}, []jobid.ID{4}}, {wire.Request{Since: 10}, []jobid.ID{1, 2, 3}},
+	} {
+		c.r.Limit = 100
+		list, err := history(t.Context(), w.Client, c.r, known)
+		require.NoError(t, err)
+		var ids []jobid.ID
+		for _, j := range list {
+			ids = append(ids, j.ID)
+		}
+		require.Equal(t, c.want, ids)
+	}
+}
