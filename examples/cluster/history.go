@@ -90,13 +90,13 @@ func history(ctx context.Context, c *client.Client, r wire.Request, known []wire
 	}
 	var list []wire.JobInfo
 	active := r
-	active.Since = 0 // they may end yet
+	active.Since, active.Result = 0, "" // they may end yet
 	for _, j := range known {
 		switch {
-		case over[j.ID] || !active.Matches(&j):
+		case over[j.ID] || j.Inactive == 0 && !active.Matches(&j):
 		case j.Inactive == 0:
 			list = append(list, j)
-		case r.Matches(&j): // also when it ended
+		case r.Matches(&j):
 			archived = append(archived, j)
 		}
 	}

@@ -111,7 +111,7 @@ func TestFlagsOfJobsAreOfThoseThatRunToo(t *testing.T) {
 		want []jobid.ID
 	}{
 		{wire.Request{}, []jobid.ID{1, 2, 3, 4}}, {wire.Request{User: &user}, []jobid.ID{2, 3, 4}}, {wire.Request{User: &user, Name: "a"}, []jobid.ID{2, 4}},
-		{wire.Request{Result: "FAILED"}, []jobid.ID{4}}, {wire.Request{Since: 10}, []jobid.ID{1, 2, 3}},
+		{wire.Request{Result: "FAILED"}, []jobid.ID{1, 2, 3, 4}}, {wire.Request{Since: 10}, []jobid.ID{1, 2, 3}},
 	} {
 		c.r.Limit = 100
 		list, err := history(t.Context(), w.Client, c.r, known)
