@@ -194,6 +194,7 @@ func TestASnapshotAndTheRestAreTheWholeLog(t *testing.T) {
 	_, err = w.Started(ctx, runs)
 	require.NoError(t, err)
 	w.eventually(func() bool { return w.stream(ctx, "JL_main").FirstSeq > 1 }, "the log is not cut")
+	w.history(ctx, 7) // housekeeping is done
 	stop()
 	state := w.stream(ctx, "JL_main")
 	w.eventually(func() bool {
