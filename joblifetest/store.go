@@ -38,7 +38,8 @@ type Store interface {
 
 // CheckStore returns the first promise that a store does not keep, and what to do about it. What
 // Append has stored is there when the store is opened again, in order and to the byte, also the
-// greatest records of a Manager and 100,000 at once. Unlink removes jobs for good, and no others.
+// greatest records of a Manager and 100,000 at once. Unlink removes jobs for good, 1000 at once, and
+// no others.
 // A store either keeps all records, or those of jobs that are not unlinked: what Restore makes of
 // them is what it makes of all.
 //
@@ -48,7 +49,7 @@ type Store interface {
 func CheckStore(open func(name string) (Store, error)) error {
 	for i, c := range storeChecks {
 		k := &keeper{
-			cfg: joblife.Config{Epoch: epoch()}, now: epoch().Add(time.Hour),
+			now:  epoch().Add(time.Hour),
 			open: func() (Store, error) { return open(fmt.Sprintf("store%d", i)) },
 		}
 		err := k.reopen()
@@ -107,7 +108,7 @@ var storeChecks = [...]struct {
 	{"random jobs", func(k *keeper) error { return k.world(3) }},
 	{"random jobs", func(k *keeper) error { return k.world(4) }},
 	{"the greatest records", (*keeper).greatest},
-	{"100,000 records at once", (*keeper).many}, // it takes the longest
+	{"many at once", (*keeper).many}, // it takes the longest
 }
 
 // memory yields records.
@@ -300,7 +301,7 @@ func (k *keeper) unlink(ids ...jobid.ID) error {
 	}
 	for range 2 { // again, as after a crash
 		if err := call(context.Background()); err != nil {
-			return fmt.Errorf("on Unlink of %v: %w", ids, err)
+			return fmt.Errorf("on Unlink of %d jobs: %w", len(ids), err)
 		}
 	}
 	return k.half(ids)
@@ -356,29 +357,31 @@ func submit(id jobid.ID, arg string) joblife.Input {
 	return joblife.Submit{ID: id, Jobspec: fmt.Appendf(nil, spec, arg), Urgency: jobstate.UrgencyDefault, Key: fmt.Sprint(id)}
 }
 
-// purges has five jobs, some of which are canceled and purged, and queues.
+// purges has five jobs, some of which are canceled and purged, and queues. Their ids differ in the
+// last bits of 63.
 func (k *keeper) purges() error {
+	const a, b, c, d, e jobid.ID = 1<<62 + 1, 1<<62 + 2, 1<<62 + 3, 1<<62 + 4, 1<<62 + 5
 	k.cfg.TombstoneCount = jobstate.Some(1)
 	lives := [...][]joblife.Input{
 		{joblife.EnableQueue{Reason: "full"}, joblife.StartQueue{Reason: "full"}},
 		{joblife.EnableQueue{Enable: true}},
 		2: nil, // five jobs
-		{joblife.Raise{ID: 5, Type: "cancel"}, joblife.Raise{ID: 3, Type: "cancel"}},
-		{joblife.PurgeIDs{IDs: []jobid.ID{5}, Force: true}},
-		{joblife.SetUrgency{ID: 2, Urgency: 0}, joblife.SetUrgency{ID: 4, Urgency: 31}},
-		{joblife.PurgeIDs{IDs: []jobid.ID{3}, Force: true}}, // the tombstone of 5 expires, and the watermark stays
-		{joblife.Raise{ID: 2, Type: "cancel"}, joblife.Raise{ID: 4, Type: "cancel"}},
-		{joblife.PurgeIDs{IDs: []jobid.ID{4, 2}, Force: true}},
+		{joblife.Raise{ID: e, Type: "cancel"}, joblife.Raise{ID: c, Type: "cancel"}},
+		{joblife.PurgeIDs{IDs: []jobid.ID{e}, Force: true}},
+		{joblife.SetUrgency{ID: b, Urgency: 0}, joblife.SetUrgency{ID: d, Urgency: 31}},
+		{joblife.PurgeIDs{IDs: []jobid.ID{c}, Force: true}}, // the tombstone of e expires, and the watermark stays
+		{joblife.Raise{ID: b, Type: "cancel"}, joblife.Raise{ID: d, Type: "cancel"}},
+		{joblife.PurgeIDs{IDs: []jobid.ID{d, b}, Force: true}},
 	}
-	for id := range jobid.ID(5) {
-		lives[2] = append(lives[2], submit(id+1, "true"))
+	for id := a; id <= e; id++ {
+		lives[2] = append(lives[2], submit(id, "true"))
 	}
 	for _, inputs := range lives {
 		if err := k.live(inputs...); err != nil {
 			return err
 		}
 	}
-	return k.unlink(2, 3, 4, 5, 99)
+	return k.unlink(b, c, d, e, 99)
 }
 
 // live passes inputs to the Manager, and opens the store again.
@@ -434,13 +437,24 @@ func (k *keeper) greatest() error {
 	return k.reopen()
 }
 
-// many stores 100,000 records at once, five of each job.
+// many purges as many jobs at once as the Manager does, and stores 100,000 records at once, five of
+// each job.
 func (k *keeper) many() error {
-	var inputs []joblife.Input
-	for id := range jobid.ID(20_000) {
-		inputs = append(inputs, submit(id+1, "true"))
+	var purged, canceled, rest []joblife.Input
+	var ids []jobid.ID
+	for id := range jobid.ID(purge.MaxBatch) {
+		ids = append(ids, id+1)
+		purged, canceled = append(purged, submit(id+1, "true")), append(canceled, joblife.Raise{ID: id + 1, Type: "cancel"})
 	}
-	return k.live(inputs...)
+	for id := range jobid.ID(20_000) {
+		rest = append(rest, submit(purge.MaxBatch+id+1, "true"))
+	}
+	for _, inputs := range [][]joblife.Input{purged, canceled, {joblife.PurgeIDs{IDs: ids, Force: true}}, rest} {
+		if err := k.live(inputs...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fails has an Append fail: its first records may be there.

@@ -52,6 +52,12 @@ func (s *badStore) Append(list []joblife.Record) error {
 			for i := range r.Data {
 				r.Data[i] &= 0x7f
 			}
+		case "keeps 16 bits of ids":
+			r.Job = jobid.ID(uint16(r.Job))
+		case "keeps 32 bits of ids":
+			r.Job = jobid.ID(uint32(r.Job))
+		case "keeps ids as float64":
+			r.Job = jobid.ID(float64(r.Job))
 		case "drops " + r.Kind.String():
 			continue
 		}
@@ -84,6 +90,8 @@ func (s *badStore) Unlink(ctx context.Context, ids []jobid.ID) (map[jobid.ID]err
 	case s.fault == "keeps ids":
 		s.ids = ids
 		return nil, nil
+	case s.fault == "refuses 1000 ids" && len(ids) >= 1000:
+		return nil, errFull
 	case s.fault == "forgets all but one":
 		gone = gone[:min(1, len(gone))]
 	case s.fault == "removes a part" && ctx.Err() != nil:
@@ -145,15 +153,19 @@ func TestABadStoreIsFound(t *testing.T) {
 		{"", ""},
 		{"is not durable", "jobs live and are purged: a restart finds"},
 		{"loses the last record", "a restart finds"},
-		{"takes 1000 records", "100,000 records at once: the event records of job ƒ4U are missing"},
-		{"refuses 1000 records", "Append of 100000 records: the disk is full"},
+		{"takes 1000 records", "many at once: the event records of job ƒ"},
+		{"refuses 1000 records", "many at once: on Append of 5000 records: the disk is full"},
 		{"reorders", "a restart finds"},
 		{"keeps the slice", "slices are not kept, nor changed"},
 		{"changes the slice", "on Append: it changed record 0 of the slice that it was given: copy what is to change"},
 		{"keeps ids", "is there, and it was unlinked"},
-		{"changes ids", "on Unlink of [ƒ8]: it changed the slice that it was given"},
+		{"changes ids", "on Unlink of 1 jobs: it changed the slice that it was given"},
 		{"truncates large values", "the greatest records: the jobspec records of job ƒ2 end after 65536 of"},
-		{"keeps seven bits", `differ at byte 106 of 272: `},
+		{"keeps seven bits", `differ at byte 106 of 282: `},
+		{"keeps 16 bits of ids", "the event records of job ƒBht3tfQZv88 are missing"},
+		{"keeps 32 bits of ids", "are missing"},
+		{"keeps ids as float64", "are missing"},
+		{"refuses 1000 ids", "many at once: on Unlink of 1000 jobs: the disk is full"},
 		{"drops event", "the event records of job"},
 		{"drops jobspec", "the jobspec records of job"},
 		{"drops R", "the R records of job"},
@@ -166,7 +178,7 @@ func TestABadStoreIsFound(t *testing.T) {
 		{"removes a part", "Unlink with a context that has ended"},
 		{"removes a neighbor", "are missing"},
 		{"removes tombstones", "a restart finds"},
-		{"refuses unknown jobs", "Unlink of [ƒ8]: no such job: a job of which nothing is stored is no error"},
+		{"refuses unknown jobs", "Unlink of 1 jobs: no such job: a job of which nothing is stored is no error"},
 		{"resurrects", "is there, and it was unlinked"},
 		{"stores the last records", "an Append that fails: what is there is not what the first records make of it"},
 		{"hides that it failed", "an Append that fails: on Append: no error"},
