@@ -204,16 +204,21 @@ func (r *runner) turn() (more bool, err error) {
 	at, ok := r.e.Manager().Deadline()
 	switch {
 	case ok && (len(r.queue) == 0 || r.queue[0].at.After(at)):
-		r.now = at
 		if r.ticks++; r.ticks > maxTicks {
 			return false, errTicks
 		}
-		return true, r.pass(0, joblife.Tick{})
+		if err = r.advance(at); err == nil {
+			err = r.pass(0, joblife.Tick{})
+		}
+		return true, err
 	case len(r.queue) > 0:
 		e := r.queue[0]
 		r.queue = r.queue[1:]
-		r.now, r.calm = e.at, false
-		if err = e.do(); err == nil {
+		r.calm = false
+		if err = r.advance(e.at); err == nil {
+			err = e.do()
+		}
+		if err == nil {
 			err = r.settle()
 		}
 		if err == nil {
@@ -231,6 +236,12 @@ func (r *runner) turn() (more bool, err error) {
 		err = r.settle()
 	}
 	return true, err
+}
+
+// advance lets time pass, which the scheduler learns before all that happens then.
+func (r *runner) advance(to time.Time) error {
+	r.now = to
+	return r.decide()
 }
 
 // meddle does what one must bear.
@@ -417,9 +428,6 @@ func (r *runner) pass(conn int, in joblife.Input) error {
 // settle does all that follows, unless it is delayed.
 func (r *runner) settle() error {
 	for {
-		if err := r.decide(); err != nil {
-			return err
-		}
 		var from []int
 		for i := range r.todo {
 			if len(r.todo[i]) > 0 {
