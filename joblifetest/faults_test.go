@@ -21,6 +21,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/hostlist"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
 )
@@ -210,6 +211,12 @@ func without(r *rset.R, keep func(rank uint32, kind string, id, last uint32) boo
 	if err != nil || less.IsEmpty() {
 		return r
 	}
+	var hosts []string
+	for rank := range less.Ranks().All() {
+		host, _ := r.Host(rank)
+		hosts = append(hosts, host)
+	}
+	less, _ = less.AssignHosts(hostlist.Of(hosts...))
 	return less
 }
 
@@ -246,6 +253,13 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 			continue
 		case "has a clock of its own":
 			r, _ = r.WithTimes(now+1, 0)
+		case "starts jobs in 1970":
+			r, _ = r.WithTimes(0, max(0, r.Expiration()-r.Start()))
+		case "names no hosts":
+			c := rset.Config{Entries: slices.Collect(r.Entries()), Start: r.Start(), Expiration: r.Expiration()}
+			r, _ = rset.New(c)
+		case "names other hosts":
+			r, _ = r.AssignHosts(hostlist.Of([]string{"a", "b", "c", "d", "e", "f"}[:r.Len()]...))
 		case "gives too little time":
 			if r.Expiration() > 0 {
 				r, _ = r.WithTimes(now, (now+r.Expiration())/2)
@@ -292,6 +306,9 @@ func TestABadSchedulerIsFound(t *testing.T) {
 		"does not see nodes come back":            waits,
 		"gives too little time":                   "gives it resources from .* to .*: it asks for",
 		"has a clock of its own":                  "take the time from Decide",
+		"starts jobs in 1970":                     "take the time from Decide",
+		"names no hosts":                          `gives it the hosts "", and those of rank .* are "n`,
+		"names other hosts":                       `gives it the hosts "[[]?a.*", and those of rank .* are "n`,
 		"ignores constraints":                     "gives it rank .*, which its constraints do not allow",
 		"ignores frees that are not final":        waits,
 		"keeps what is freed":                     waits + "|denies it",

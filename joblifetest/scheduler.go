@@ -36,7 +36,7 @@ type Scheduler interface {
 	// Expiration. It may keep the message.
 	Handle(alloc.Message) error
 	// Decide returns responses. It is called after each Hello, Update and Handle, and when
-	// time has passed. The first Decide after a Cancel returns alloc.ResponseCancel, unless
+	// time has passed, before what happens then. The first Decide after a Cancel returns alloc.ResponseCancel, unless
 	// the request has its response.
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
@@ -86,7 +86,9 @@ func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Ch
 //   - gives what exists, is up, and is held by nobody;
 //   - gives what the jobspec asks for, no less and no more: nodes, slots on each, cores and
 //     gpus, within its constraints; whole nodes if they are exclusive;
-//   - has each R start by now, and expire after the duration of the job, if it has one;
+//   - has each R start now, to the second, and expire after the duration of the job, if it
+//     has one;
+//   - names the hosts of the nodes that it gives;
 //   - starts the first job as soon as it fits. The first has the highest priority; of
 //     several it is the one with the lowest id;
 //   - lets no other job delay the first, if all end when they expire.
@@ -357,7 +359,7 @@ func (j *judge) amount(a *ask, r *rset.R, now eventlog.Timestamp) error {
 		return refused(a.id, "gives it a part of a node, %v: it asks for %v", r, a)
 	case !a.exclusive && len(got) > most:
 		return refused(a.id, "gives it more than it asks for, %v: it asks for %v", r, a)
-	case r.Start() > now:
+	case r.Start() > now || r.Start() <= now-1:
 		return refused(a.id, "gives it resources from %s on: take the time from Decide", clock(r.Start()))
 	}
 	expires := eventlog.Timestamp(0)
@@ -367,7 +369,11 @@ func (j *judge) amount(a *ask, r *rset.R, now eventlog.Timestamp) error {
 	if r.Expiration() != expires {
 		return refused(a.id, "gives it resources from %s to %s: it asks for %v, where 0 is no limit", clock(r.Start()), clock(r.Expiration()), a.duration)
 	}
-	return nil
+	nodelist, err := j.nodes.Restrict(r.Ranks())
+	if err == nil && nodelist.Nodelist().String() != r.Nodelist().String() {
+		return refused(a.id, "gives it the hosts %q, and those of rank %v are %q", r.Nodelist(), r.Ranks(), nodelist.Nodelist())
+	}
+	return err
 }
 
 // order judges that the first job that waits did not have to make way for another.

@@ -54,3 +54,28 @@ func TestASchedulerMayAnnotateAtEachDecide(t *testing.T) {
 		RunScheduler(t, func(nodes *rset.R) Scheduler { return &talkative{Scheduler: NewScheduler(sched.Config{})(nodes)} }, SchedulerConfig{})
 	})
 }
+
+// slow is told the time only by Decide, and decides when it is told something.
+type slow struct {
+	Scheduler
+	now eventlog.Timestamp
+	out []alloc.Response
+}
+
+func (s *slow) Handle(m alloc.Message) error {
+	err := s.Scheduler.Handle(m)
+	s.out = append(s.out, s.Scheduler.Decide(s.now)...)
+	return err
+}
+
+func (s *slow) Decide(now eventlog.Timestamp) []alloc.Response {
+	out := append(s.out, s.Scheduler.Decide(now)...)
+	s.now, s.out = now, nil
+	return out
+}
+
+func TestASchedulerLearnsTheTimeBeforeWhatHappensThen(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		RunScheduler(t, func(nodes *rset.R) Scheduler { return &slow{Scheduler: NewScheduler(sched.Config{})(nodes)} }, SchedulerConfig{})
+	})
+}
