@@ -269,3 +269,18 @@ func TestAKeyOfAQuarantinedJob(t *testing.T) {
 		s.store = slices.Collect(s.m.Snapshot())
 	}
 }
+
+// A scheduler may say the same again after each Ready: there would be no end of them.
+func TestAnAnnotationThatChangesNothingIsNotTold(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	for _, notes := range []string{`{"sched":null}`, `{"sched":{"t_estimate":5}}`, `{"sched":{"t_estimate":5}}`, `{"sched":null}`, `{"sched":null}`} {
+		before := s.notes(id)
+		require.NoError(t, s.m.Step(s.m.Now(), annotate(id, notes)))
+		told := s.m.Ready(&s.rd)
+		if told {
+			require.NoError(t, s.m.Done(s.rd.Seq))
+		}
+		require.Equal(t, s.notes(id) != before, told, notes)
+	}
+}

@@ -159,7 +159,8 @@ func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
 	case alloc.OutcomeAllocated:
 		j.queued = false
 	case alloc.OutcomeAnnotated:
-		if notes, err := j.merged(r.Annotations); err == nil { // else long memos leave no room, and the session goes on
+		notes, err := j.merged(r.Annotations) // else long memos leave no room, and the session goes on
+		if err == nil && !bytes.Equal(notes, j.annotations()) {
 			s.setNotes(j, notes)
 		}
 	case alloc.OutcomeDenied:

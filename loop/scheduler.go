@@ -24,7 +24,8 @@ type Scheduler interface {
 	// does not have are no error.
 	Drain(ranks *idset.Set) error
 	// Decide returns responses, in order, and is called after each Effects and at the Deadline.
-	// An alloc.ResponseCancel answers a Cancel: without one the same request comes again.
+	// An alloc.ResponseCancel answers a Cancel: without one the same request comes again. Annotate
+	// only what has changed: each change is told in a Ready, after which Decide is called again.
 	Decide(now eventlog.Timestamp) []alloc.Response
 	// Deadline returns when to call Decide even if nothing happens; false: never. A Decide at
 	// that time has to move it on.

@@ -570,3 +570,20 @@ func TestASchedulerThatLies(t *testing.T) {
 		require.True(rt, slices.IsSorted(f.times), fmt.Sprint(f.times))
 	})
 }
+
+// What a scheduler repeats at each Decide changes nothing, so no other Decide follows.
+func TestASchedulerMayRepeatAnAnnotation(t *testing.T) {
+	f, asked := &fake{t: t}, false
+	f.decide = func() (list []alloc.Response) {
+		require.Less(t, len(f.times), 100, "there is no end")
+		if asked = asked || len(f.asked) > 0; asked {
+			list = append(list, alloc.Response{ID: 1, Type: alloc.ResponseAnnotate, Annotations: []byte(`{"sched":{"waits":1}}`)})
+		}
+		return list
+	}
+	s := scheduled(t, start, new(disk), f, plain())
+	s.put(wholeNodes(t, 1, 1))
+	require.NoError(t, s.l.Advance(start))
+	require.Equal(t, jobstate.StateSched, s.state(1))
+	require.True(t, asked)
+}
