@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
 func TestBadHooksAreFound(t *testing.T) {
@@ -105,5 +107,40 @@ func TestHooksMayRefuse(t *testing.T) {
 				return nil
 			}}}
 		}, Workloads(5, 4).Draw(t, "workload"))
+	})
+}
+
+// What is no fault of hooks is not found: what a scheduler makes of constraints and counts, a job
+// that a user holds, and a job that was refused when its user cancels it.
+func TestGoodHooksPass(t *testing.T) {
+	text := func(count, constraints string) []byte {
+		return fmt.Appendf(nil, `{"version":1,"resources":[{"type":"slot","count":%s,"label":"task","with":[{"type":"core","count":1}]}],`+
+			`"tasks":[{"command":["true"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0,"constraints":%s}}}`, count, constraints)
+	}
+	one, err := jobspec.Parse(text("1", "{}"))
+	require.NoError(t, err)
+	job := func(in joblife.Submit) Arrival { return Arrival{Runs: time.Second, Submit: in} }
+	for name, jobs := range map[string][]Arrival{
+		"a constraint that one node meets": {
+			job(joblife.Submit{Jobspec: text("1", `{"ranks":["0"]}`), Urgency: 16}), job(joblife.Submit{Jobspec: text("1", `{"ranks":["0"]}`), Urgency: 16}),
+		},
+		"a constraint that no node meets": {job(joblife.Submit{Jobspec: text("1", `{"properties":["batch"]}`), Urgency: 16})},
+		"a count with a range":            {job(joblife.Submit{Jobspec: text(`{"min":1,"max":8,"operator":"+","operand":1}`, "{}"), Urgency: 16})},
+		"a job that is held":              {job(joblife.Submit{Spec: one})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) { RunHooks(t, func() []joblife.Hooks { return nil }, jobs) })
+		})
+	}
+	t.Run("a job that is refused later", func(t *testing.T) {
+		hooks := joblife.Hooks{Validate: func(e *joblife.HookEvent) error {
+			e.PostAt(e.Now()+5, joblife.Validated{ID: e.Job.ID(), Err: errors.New("no budget")})
+			return joblife.ErrLater
+		}}
+		canceled := job(joblife.Submit{Spec: one, Urgency: 16})
+		canceled.Cancel = 20 * time.Second
+		rapid.Check(t, func(t *rapid.T) {
+			RunHooks(t, func() []joblife.Hooks { return []joblife.Hooks{hooks} }, []Arrival{canceled})
+		})
 	})
 }

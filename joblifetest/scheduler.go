@@ -160,6 +160,7 @@ type judge struct {
 	w      *World
 	nodes  *rset.R
 	lax    SchedulerConfig
+	trusts bool                            // only the world judges
 	off    *idset.Set                      // ranks that are down or drained
 	asked  map[jobid.ID]*ask               // requests without a response
 	ends   map[jobid.ID]eventlog.Timestamp // when jobs that hold resources expire; 0: never
@@ -200,6 +201,9 @@ func (j *judge) hello(a *alloc.Announcement) {
 }
 
 func (j *judge) sent(msg alloc.Message) error {
+	if j.trusts {
+		return nil
+	}
 	switch m := msg.(type) {
 	case alloc.Request:
 		spec, err := jobspec.Parse(m.Jobspec)
@@ -295,6 +299,12 @@ func (j *judge) first() (first *ask) {
 // response judges a response, and tells the world.
 func (j *judge) response(resp alloc.Response, now eventlog.Timestamp) error {
 	id := resp.ID
+	if j.trusts {
+		if resp.Type == alloc.ResponseSuccess {
+			j.w.Allocated(id, resp.R)
+		}
+		return j.w.Err()
+	}
 	a := j.asked[id]
 	switch {
 	case a == nil && j.before[id] != "":
