@@ -219,3 +219,23 @@ func TestOnlyACommandThatExitedHasSucceeded(t *testing.T) {
 		require.Equal(t, wrong, w.Err() != nil, "%v: %v", kind, w.Err())
 	}
 }
+
+func TestCheckTakesAVolatileManager(t *testing.T) {
+	m, err := joblife.New(joblife.Config{Volatile: true})
+	require.NoError(t, err)
+	spec, err := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
+	require.NoError(t, err)
+	for _, in := range []joblife.Input{
+		joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
+		joblife.Submit{ID: 1, Spec: spec, Urgency: 16}, joblife.SchedResponse{ID: 1, R: nodes(t, 0)},
+	} {
+		require.NoError(t, m.Step(epoch(), in))
+		for rd := new(joblife.Ready); m.Ready(rd); {
+			require.NoError(t, m.Done(rd.Seq))
+		}
+		require.NoError(t, Check(m))
+	}
+	v, ok := m.Job(1)
+	require.True(t, ok)
+	require.Equal(t, jobstate.StateRun, v.State())
+}
