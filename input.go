@@ -241,7 +241,7 @@ type (
 	// Tagged is an input of a type without a Tag, such as an ExecResponse, with one. Its Answer
 	// has the Tag alone, and comes when what follows from the input is durable: then its sender
 	// need not repeat it after a crash. If In is refused, so is Tagged. If it has a Tag of its
-	// own, the error is ErrInvalid.
+	// own, or is Reports, which have, the error is ErrInvalid.
 	Tagged struct {
 		Tag uint64
 		In  Input

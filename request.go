@@ -424,7 +424,7 @@ func (in Shutdown) dispatch(m *machine) error {
 func (in Tagged) dispatch(m *machine) error {
 	switch in.In.(type) {
 	case Submit, SetUrgency, UpdateJobspec, SetExpiration, Memo, SetFlags, Alloc, Raise, Post, Wait, WaitEmpty, WaitCancel,
-		EnableQueue, StartQueue, Purge, PurgeIDs, Report, Tagged:
+		EnableQueue, StartQueue, Purge, PurgeIDs, Report, Reports, Tagged:
 		return fmt.Errorf("%w: input %T in a Tagged has a Tag of its own", ErrInvalid, in.In)
 	}
 	if err := m.dispatch(in.In); err != nil {
