@@ -241,6 +241,9 @@ func (c *cluster) advance() (bool, error) {
 	if at == never {
 		return false, fmt.Errorf("nothing happens any more, and %d jobs are left", c.left)
 	}
+	if at > 2*maxSeconds {
+		return false, fmt.Errorf("the run takes more than 200 years, and %d jobs are left", c.left)
+	}
 	c.now = max(c.now, at)
 	c.pass(c.now)
 	for ; c.next < len(c.jobs) && c.jobs[c.next].submit <= c.now; c.next++ {

@@ -67,6 +67,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a page in a folder that is not there", Args: "-html none/x.html", Status: 1},
 			{When: "a folder in the place of a file", Args: "-csv .", Status: 1},
 			{When: "a file in the place of a folder", Args: "-log x", Prepare: file("x", ""), Status: 1},
+			{When: "a load that takes ages", Args: "-html= -jobs 50 -load 1e-300", Status: 1},
+			{When: "a run that takes ages", Args: "-html= -seeds 1 -jobs 9 -nodes 1 -load 0 -runtime 36500d -max-runtime 36500d", Status: 1},
 			{When: "a full disk", Args: "-jobs 2 -seeds 1 -html= -csv /dev/full", Status: 1},
 		},
 	}.Check(t, *update)

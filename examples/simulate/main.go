@@ -164,7 +164,9 @@ func (s *study) open() (err error) {
 	if o.set["jobs"] {
 		s.work = s.work[:min(o.jobs, len(s.work))]
 	}
-	rescale(s.work, o.nodes*o.units(), o.load)
+	if err := rescale(s.work, o.nodes*o.units(), o.load); err != nil {
+		return err
+	}
 	for _, line := range s.trace.skipped {
 		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", o.swf, line)
 	}
@@ -178,13 +180,12 @@ func (s *study) open() (err error) {
 }
 
 // workload returns the jobs of a seed.
-func (s *study) workload(seed uint64) []arrival {
+func (s *study) workload(seed uint64) ([]arrival, error) {
 	if s.work != nil {
-		return s.work
+		return s.work, nil
 	}
 	work := draw(s.o, rand.New(rand.NewPCG(seed, 1)))
-	rescale(work, s.o.nodes*s.o.units(), s.o.load)
-	return work
+	return work, rescale(work, s.o.nodes*s.o.units(), s.o.load)
 }
 
 // Garbage is collected later than it would be. Much later costs more: the caches hold less
@@ -198,7 +199,10 @@ const (
 func (s *study) play(ctx context.Context) error {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(gcMemory))
-	first := s.workload(s.o.seed)
+	first, err := s.workload(s.o.seed)
+	if err != nil {
+		return err
+	}
 	s.offered = loadOf(first, s.o.nodes*s.o.units())
 	jobs := 2 * s.o.seeds * len(first)
 	if s.o.sweep {
@@ -209,7 +213,7 @@ func (s *study) play(ctx context.Context) error {
 	}
 	step, stop := s.bar(jobs)
 	defer stop()
-	err := s.simulate(ctx, step)
+	err = s.simulate(ctx, step)
 	if err == nil && s.o.sweep {
 		err = s.sweep(ctx, step)
 	}
@@ -223,7 +227,10 @@ func (s *study) simulate(ctx context.Context, step func(int)) error {
 	s.runs = make([]pair, o.seeds)
 	work := make([][]arrival, o.seeds)
 	for i := range work {
-		work[i] = s.workload(o.seed + uint64(i))
+		var err error
+		if work[i], err = s.workload(o.seed + uint64(i)); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -32,7 +32,9 @@ func requireReadAgain(t *testing.T, share string) {
 		require.NoError(t, err)
 		require.Empty(t, read.skipped)
 		require.Equal(t, []int{32, 32 * 8}, []int{read.nodes, read.procs})
-		require.Equal(t, s.workload(1), fromTrace(read, s.o))
+		work, err := s.workload(1)
+		require.NoError(t, err)
+		require.Equal(t, work, fromTrace(read, s.o))
 
 		again, _ := page(t, "-swf", name, "-seeds", "1", "-policy", "fifo", share)
 		require.Equal(t, 8, again.o.cores)

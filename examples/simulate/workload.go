@@ -40,7 +40,7 @@ func draw(o *options, rng *rand.Rand) []arrival {
 			user: uint32(1000 + rng.IntN(50)), fails: rng.Float64() < o.fail,
 		}
 		// People ask for round times, and for more than they need.
-		jobs[i].limit = roundUp(seconds(float64(jobs[i].run) * (1 + rng.ExpFloat64()*(o.estimate-1))))
+		jobs[i].limit = min(roundUp(seconds(float64(jobs[i].run)*(1+rng.ExpFloat64()*(o.estimate-1)))), maxSeconds)
 		at += rng.ExpFloat64() * float64(o.arrival)
 		if o.gpus > 0 && rng.Float64() < o.gpuJobs {
 			per := o.perGPU()
@@ -71,7 +71,7 @@ func fromTrace(t *trace, o *options) (jobs []arrival) {
 			continue
 		}
 		if j.limit == 0 {
-			j.limit = max(1, seconds(math.Ceil(float64(j.run)*o.estimate)))
+			j.limit = min(max(1, seconds(math.Ceil(float64(j.run)*o.estimate))), maxSeconds)
 		}
 		jobs = append(jobs, j)
 	}
@@ -92,15 +92,20 @@ func loadOf(jobs []arrival, units int) float64 {
 	return work / span / float64(units)
 }
 
-// rescale moves the arrivals so that the offered load is as wanted.
-func rescale(jobs []arrival, units int, load float64) {
+// rescale moves the arrivals so that the offered load is as wanted. It moves none if the last
+// would come after more than 100 years.
+func rescale(jobs []arrival, units int, load float64) error {
 	first := jobs[0].submit
 	factor := 1.0
 	if load > 0 {
 		factor = loadOf(jobs, units) / load
 	}
+	if last := float64(jobs[len(jobs)-1].submit-first) * factor; last > maxSeconds {
+		return fmt.Errorf("the last job would come after %.3g years, more than 100: give a greater -load, or fewer jobs", last/365/86400)
+	}
 	for i := range jobs {
 		jobs[i].submit = seconds(math.Round(float64(jobs[i].submit-first) * factor))
 	}
 	slices.SortStableFunc(jobs, func(a, b arrival) int { return cmp.Compare(a.submit, b.submit) })
+	return nil
 }
