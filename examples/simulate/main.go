@@ -164,7 +164,7 @@ func (s *study) open() (err error) {
 	if o.set["jobs"] {
 		s.work = s.work[:min(o.jobs, len(s.work))]
 	}
-	if err := rescale(s.work, o.nodes*o.units(), o.load); err != nil {
+	if err := rescale(s.work, o); err != nil {
 		return err
 	}
 	for _, line := range s.trace.skipped {
@@ -185,7 +185,7 @@ func (s *study) workload(seed uint64) ([]arrival, error) {
 		return s.work, nil
 	}
 	work := draw(s.o, rand.New(rand.NewPCG(seed, 1)))
-	return work, rescale(work, s.o.nodes*s.o.units(), s.o.load)
+	return work, rescale(work, s.o)
 }
 
 // Garbage is collected later than it would be. Much later costs more: the caches hold less
@@ -203,7 +203,7 @@ func (s *study) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.offered = loadOf(first, s.o.nodes*s.o.units())
+	s.offered = loadOf(first, s.o)
 	jobs := 2 * s.o.seeds * len(first)
 	if s.o.sweep {
 		jobs *= len(slowShares)

@@ -71,7 +71,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("gpus", "with -share, `N` gpus on each node, at most as many as it has cores; SWF has none", &o.gpus, 0, 1<<16)
 	f.float("gpu-jobs", "the share `P` of made-up jobs that take gpus: one with each 2N-th part of the cores of a node", &o.gpuJobs, 0, 1)
 	f.number("max-size", "no made-up job has more than `N` nodes; default half of them, at most 256", &o.maxSize, 1, maxNodes)
-	f.float("load", "move the arrivals so that the offered load is `X`; 0: as they are", &o.load, 0, 100)
+	f.float("load", "move the arrivals so that the offered load is `X`, of gpus if theirs is more; 0: as they are", &o.load, 0, 100)
 	f.float("trim", "leave the first and the last share `P` of the time, by when jobs come, out of the means", &o.trim, 0, 0.45)
 	f.float("estimate", "jobs ask for `X` times their runtime, on average or where a trace does not say", &o.estimate, 1, 1000)
 	f.float("fail", "the share `P` of made-up jobs that fail", &o.fail, 0, 1)

@@ -125,6 +125,18 @@ func TestJobsWaitForGPUs(t *testing.T) {
 	require.InDelta(t, 200, gpus, 50)
 }
 
+// A job takes fewer cores with a gpu than the node has for each, so gpus are short first.
+func TestTheLoadOfGPUsIsTheGreater(t *testing.T) {
+	o := &options{share: true, nodes: 2, cores: 16, gpus: 4}
+	jobs := []arrival{{run: 300, size: 2, gpu: true}, {submit: 100, run: 100, size: 8, gpu: true}}
+	require.InDelta(t, (300*1+100*4)/100.0/8, loadOf(jobs, o), 1e-9)
+	jobs[0].gpu, jobs[1].gpu = false, false
+	require.InDelta(t, (300*2+100*8)/100.0/32, loadOf(jobs, o), 1e-9)
+	args := []string{"-html=", "-seeds", "1", "-nodes", "32", "-max-size", "4", "-share", "-gpus", "4", "-gpu-jobs", "1", "-jobs", "1000"}
+	require.NotContains(t, good(t, args...), "Warning")
+	require.Contains(t, good(t, append(args, "-load", "1.6")...), "Warning: ")
+}
+
 // All that the cores of a job do is drawn: as much as they have it.
 func TestTheRowsOfSharedNodesAreCores(t *testing.T) {
 	s, _ := page(t, "-share", "-jobs", "100", "-nodes", "8", "-cores", "6", "-seeds", "1", "-straggle", "0.05")

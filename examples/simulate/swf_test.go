@@ -102,9 +102,10 @@ func TestSkippedLinesAreTold(t *testing.T) {
 func TestRescale(t *testing.T) {
 	for _, load := range []float64{0.1, 0.9, 2} {
 		jobs := []arrival{{submit: 100, run: 3000, size: 2}, {submit: 1000, run: 5000, size: 4}, {submit: 5100, run: 1000, size: 1}}
-		require.NoError(t, rescale(jobs, 4, load))
+		o := &options{nodes: 4, load: load}
+		require.NoError(t, rescale(jobs, o))
 		require.Zero(t, jobs[0].submit)
-		require.InDelta(t, load, loadOf(jobs, 4), 0.001)
+		require.InDelta(t, load, loadOf(jobs, o), 0.001)
 	}
 }
 

@@ -60,8 +60,8 @@ func (s *study) outside() []string {
 	}
 	if whole, partial := s.held(wholeJob), s.held(partialRelease); s.offered > 0 && !s.uneven() {
 		list = append(list, fmt.Sprintf("load with prologs and epilogs: %.2f with whole-job release, %.2f with partial", whole, partial))
-		if whole > steady {
-			list = append(list, fmt.Sprintf("Warning: %.2f is above %.2f. The queue grows while jobs come, so the waits say how long the workload is.", whole, steady))
+		if most := max(whole, s.offered); most > steady { // that of gpus may be more
+			list = append(list, fmt.Sprintf("Warning: %.2f is above %.2f. The queue grows while jobs come, so the waits say how long the workload is.", most, steady))
 		}
 	}
 	if o.mtbf > 0 {

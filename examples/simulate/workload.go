@@ -79,26 +79,30 @@ func fromTrace(t *trace, o *options) (jobs []arrival) {
 }
 
 // loadOf returns the offered load: the unit-seconds that the jobs run, by those that
-// the machine has while they arrive. It is 0 where all arrive at once.
-func loadOf(jobs []arrival, units int) float64 {
-	work := 0.0
+// the machine has while they arrive, or the same of gpus if that is more. It is 0 where all
+// arrive at once.
+func loadOf(jobs []arrival, o *options) float64 {
+	work, gpuWork := 0.0, 0.0
 	for _, j := range jobs {
 		work += float64(j.run) * float64(j.size)
+		if j.gpu {
+			gpuWork += float64(j.run) * float64(j.size/o.perGPU())
+		}
 	}
 	span := float64(jobs[len(jobs)-1].submit - jobs[0].submit)
 	if span == 0 {
 		return 0
 	}
-	return work / span / float64(units)
+	return max(work/float64(o.units()), gpuWork/float64(max(1, o.gpus))) / span / float64(o.nodes)
 }
 
 // rescale moves the arrivals so that the offered load is as wanted. It moves none if the last
 // would come after more than 100 years.
-func rescale(jobs []arrival, units int, load float64) error {
+func rescale(jobs []arrival, o *options) error {
 	first := jobs[0].submit
 	factor := 1.0
-	if load > 0 {
-		factor = loadOf(jobs, units) / load
+	if o.load > 0 {
+		factor = loadOf(jobs, o) / o.load
 	}
 	if last := float64(jobs[len(jobs)-1].submit-first) * factor; last > maxSeconds {
 		return fmt.Errorf("the last job would come after %.3g years, more than 100: give a greater -load, or fewer jobs", last/365/86400)
