@@ -152,7 +152,7 @@ func (s *study) open() (err error) {
 		o.nodes = min(s.trace.nodes, maxNodes)
 	}
 	if !o.set["cores"] {
-		o.cores = max(1, s.trace.procs/max(1, o.nodes))
+		o.cores = max(1, (s.trace.procs+o.nodes-1)/o.nodes) // else the widest job may not fit
 	}
 	if !o.set["load"] {
 		o.load = 0

@@ -66,7 +66,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("depth", "the policy considers `N` jobs, easy so many behind the first; default all, of conservative 30, of fair 100", &o.depth, 1, maxJobs)
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
-	f.number("cores", "`N` cores on each node", &o.cores, 1, 1<<16)
+	f.number("cores", "`N` cores on each node; with -swf, as many as the processors of the trace need", &o.cores, 1, 1<<16)
 	f.BoolVar(&o.share, "share", false, "jobs share nodes: one that does not fill nodes takes cores; figures of nodes are by cores then")
 	f.number("gpus", "with -share, `N` gpus on each node, at most as many as it has cores; SWF has none", &o.gpus, 0, 1<<16)
 	f.float("gpu-jobs", "the share `P` of made-up jobs that take gpus: one with each 2N-th part of the cores of a node", &o.gpuJobs, 0, 1)

@@ -99,6 +99,18 @@ func TestSkippedLinesAreTold(t *testing.T) {
 	}
 }
 
+// The machine has room for all processors that the trace says, also on -nodes of its own.
+func TestATraceWithoutMaxNodes(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log.swf")
+	require.NoError(t, os.WriteFile(name, []byte("; MaxProcs: 200\n1 0 0 100 200\n2 9 0 100 4\n"), 0o666))
+	for _, nodes := range []string{"128", "3"} {
+		status, out, errs := command(t, "-html=", "-seeds=1", "-nodes", nodes, "-swf", name)
+		require.Zero(t, status)
+		require.Empty(t, errs)
+		require.Contains(t, out, "2 jobs on "+nodes+" nodes")
+	}
+}
+
 func TestRescale(t *testing.T) {
 	for _, load := range []float64{0.1, 0.9, 2} {
 		jobs := []arrival{{submit: 100, run: 3000, size: 2}, {submit: 1000, run: 5000, size: 4}, {submit: 5100, run: 1000, size: 1}}
