@@ -52,6 +52,7 @@ type cluster struct {
 	stored   []joblife.Record // what is durable, for a restart
 	log      *logs
 	offline  *idset.Set // nodes that are down
+	vain     int        // how often one failed since a job began or was over, while others wait
 	drained  *idset.Set // nodes that are out of service until they are repaired
 	rng      *rand.Rand // of failures of nodes
 	pcg      rand.PCG   // scratch of takes
@@ -371,6 +372,7 @@ func (c *cluster) do(rd *joblife.Ready) {
 			continue
 		}
 		c.left--
+		c.vain = 0
 		if !c.jobs[e.Job].ran {
 			c.waiting--
 		}
@@ -388,7 +390,7 @@ func (c *cluster) started(s exec.Start) {
 		}
 		return
 	}
-	j.running, j.ran, j.began = true, true, c.now
+	j.running, j.ran, j.began, c.vain = true, true, c.now, 0
 	c.occupy(s.ID, nil)
 	c.begins(j)
 	status := int32(0)

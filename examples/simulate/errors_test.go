@@ -69,6 +69,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a file in the place of a folder", Args: "-log x", Prepare: file("x", ""), Status: 1},
 			{When: "a load that takes ages", Args: "-html= -jobs 50 -load 1e-300", Status: 1},
 			{When: "a run that takes ages", Args: "-html= -seeds 1 -jobs 9 -nodes 1 -load 0 -runtime 36500d -max-runtime 36500d", Status: 1},
+			{When: "nodes that fail all the time", Args: "-html= -seeds 1 -jobs 50 -nodes 8 -max-size 8 -mtbf 1h -repair 30d", Status: 1},
 			{When: "a full disk", Args: "-jobs 2 -seeds 1 -html= -csv /dev/full", Status: 1},
 		},
 	}.Check(t, *update)

@@ -74,6 +74,12 @@ func (c *cluster) failed(rank uint32) {
 		return // it is down already
 	}
 	c.failures++
+	if c.waiting > 0 {
+		c.vain++
+	}
+	if c.vain > 100*len(c.nodes) {
+		c.check(fmt.Errorf("nodes failed %d times, and no job began or was over meanwhile: give a longer -mtbf or a shorter -repair", c.vain))
+	}
 	c.repair(rank)
 	tenants := c.nodes[rank]
 	for i := range tenants {
