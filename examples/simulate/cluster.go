@@ -403,6 +403,12 @@ func (c *cluster) started(s exec.Start) {
 		}
 	})
 	c.put(joblife.ExecResponse{ID: s.ID, Type: exec.ResponseStart})
+	if c.offline.IsEmpty() {
+		return
+	}
+	if rank, down := idset.Intersect(j.r.Ranks(), c.offline).Min(); down { // since its own prolog ended
+		c.nodeFailed(s.ID, rank)
+	}
 }
 
 // occupy puts a job on nodes; nil is all of its nodes.

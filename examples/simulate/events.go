@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/rset/pool"
 )
@@ -90,10 +91,14 @@ func (c *cluster) failed(rank uint32) {
 	c.put(joblife.Offline{Ranks: c.offline.Clone()})
 	for _, t := range tenants {
 		if c.jobs[t.job].running {
-			c.put(joblife.Raise{ID: t.job, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
+			c.nodeFailed(t.job, rank)
 		}
 	}
 	c.change(pool.Change{Down: idset.Of(rank)})
+}
+
+func (c *cluster) nodeFailed(id jobid.ID, rank uint32) {
+	c.put(joblife.Raise{ID: id, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
 }
 
 // repair has a node repaired.
