@@ -55,6 +55,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a flag that is not there", Args: "-fail", Status: 2},
 			{When: "two forms of output", Args: "-json -events", Status: 2},
 			{When: "a file beside the one that is followed", Args: "-follow x file", Status: 2},
+			{When: "failed jobs of one that is followed", Args: "-failed -follow x", Status: 2},
+			{When: "no file to follow", Args: "-follow=", Status: 2},
 			{When: "no time", Args: "-at noon", Status: 2},
 			{When: "a file that is not there", Args: "none.log", Status: 1},
 			{When: "a file that is not there, to be followed", Args: "-follow none.log", Status: 1},

@@ -87,7 +87,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		at.Set = true
 		return err
 	})
-	followed := flags.String("follow", "", "print the events of the job whose eventlog is `FILE`, as they come, until it is inactive")
+	followed := ""
+	flags.Func("follow", "print the events of the job whose eventlog is `FILE`, as they come, until it is inactive", func(s string) error {
+		if followed = s; s == "" {
+			return errors.New("want the name of a file")
+		}
+		return nil
+	})
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
 	if err := flags.Parse(args); err != nil {
 		if !errors.Is(err, flag.ErrHelp) {
@@ -103,7 +109,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitFault
 	}
 	modes := 0
-	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, *followed != ""} {
+	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, followed != ""} {
 		if on {
 			modes++
 		}
@@ -111,10 +117,12 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case modes > 1:
 		return refuse(stderr, errors.New("-json, -events, -validate, -waits, -at and -follow exclude each other: give one"))
-	case *followed != "" && flags.NArg() > 0:
+	case followed != "" && *failed:
+		return refuse(stderr, errors.New("-failed is not for -follow, which prints one job: leave it out"))
+	case followed != "" && flags.NArg() > 0:
 		return refuse(stderr, fmt.Errorf("-follow reads one file: leave out %q", flags.Arg(0)))
-	case *followed != "":
-		if err := follow(*followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
+	case followed != "":
+		if err := follow(followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
 			return fail(lines.Escape(err.Error()))
 		}
 		return exitOK
