@@ -56,6 +56,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "jobs with gpus where there are none", Args: "-gpu-jobs 0.3", Status: 2},
 			{When: "more gpus than cores", Args: "-share -cores 8 -gpus 9", Status: 2},
 			{When: "a limit below the median", Args: "-max-runtime 1m", Status: 2},
+			{When: "a flag of made-up jobs for a trace", Args: "-swf LOG -fail 0.1", Status: 2},
+			{When: "two outputs with one name", Args: "-csv jobs -json ./jobs", Status: 2},
 			{When: "jobs larger than the machine", Args: "-max-size 300", Status: 2},
 			{When: "a trace that is not there", Args: "-swf LOG.swf", Status: 1},
 			{When: "a trace that is a folder", Args: "-swf .", Status: 1},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -118,6 +119,21 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("-gpus %d is more than -cores %d", o.gpus, o.cores)
 	case o.maxRuntime < o.runtime:
 		return nil, fmt.Errorf("-max-runtime %s is below -runtime %s: give more, or a shorter -runtime", short(float64(o.maxRuntime)), short(float64(o.runtime)))
+	}
+	if o.swf != "" {
+		for _, name := range []string{"max-size", "arrival", "runtime", "max-runtime", "fail"} {
+			if o.set[name] {
+				return nil, fmt.Errorf("-%s is for made-up jobs, and those of -swf are as they are: leave one out", name)
+			}
+		}
+	}
+	written := make(map[string]bool)
+	for _, f := range (&study{o: o}).outputs() {
+		name := filepath.Clean(f.name)
+		if written[name] {
+			return nil, fmt.Errorf("two outputs would be written to %s: give each a name of its own", f.name)
+		}
+		written[name] = true
 	}
 	if o.maxSize == 0 {
 		o.maxSize = min(max(1, o.nodes/2), 256)
