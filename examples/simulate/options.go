@@ -120,10 +120,21 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case o.maxRuntime < o.runtime:
 		return nil, fmt.Errorf("-max-runtime %s is below -runtime %s: give more, or a shorter -runtime", short(float64(o.maxRuntime)), short(float64(o.runtime)))
 	}
+	if o.maxSize == 0 {
+		o.maxSize = min(max(1, o.nodes/2), 256)
+	}
+	if o.maxSize > o.nodes {
+		return nil, fmt.Errorf("-max-size %d is more than -nodes %d", o.maxSize, o.nodes)
+	}
+	return o, o.combined()
+}
+
+// combined returns which flags have no effect beside others, or write to one file.
+func (o *options) combined() error {
 	if o.swf != "" {
 		for _, name := range []string{"max-size", "arrival", "runtime", "max-runtime", "fail"} {
 			if o.set[name] {
-				return nil, fmt.Errorf("-%s is for made-up jobs, and those of -swf are as they are: leave one out", name)
+				return fmt.Errorf("-%s is for made-up jobs, and those of -swf are as they are: leave one out", name)
 			}
 		}
 	}
@@ -131,17 +142,11 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	for _, f := range (&study{o: o}).outputs() {
 		name := filepath.Clean(f.name)
 		if written[name] {
-			return nil, fmt.Errorf("two outputs would be written to %s: give each a name of its own", f.name)
+			return fmt.Errorf("two outputs would be written to %s: give each a name of its own", f.name)
 		}
 		written[name] = true
 	}
-	if o.maxSize == 0 {
-		o.maxSize = min(max(1, o.nodes/2), 256)
-	}
-	if o.maxSize > o.nodes {
-		return nil, fmt.Errorf("-max-size %d is more than -nodes %d", o.maxSize, o.nodes)
-	}
-	return o, nil
+	return nil
 }
 
 // units returns how many parts a node has of which jobs take a number: as many as it has cores
