@@ -3,8 +3,8 @@ package logfile_test
 import (
 	"errors"
 	"io"
-	"math"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
