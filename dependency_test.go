@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -181,13 +182,14 @@ func TestTimesOfAJobCostTheSameHoweverMany(t *testing.T) {
 	}
 }
 
-// linear checks that four times as much does not take much more than four times as long. What
-// begin returns is what counts.
+// linear checks that 16 times as much does not take much more than 16 times as long: it would be
+// 256 times if each was looked at for each. What begin returns is what counts.
 func linear(t *testing.T, begin func(n int) func()) {
 	t.Helper()
+	race.Skip(t)
 	best := [2]time.Duration{math.MaxInt64, math.MaxInt64}
 	for range 3 {
-		for i, n := range []int{3000, 12000} {
+		for i, n := range []int{1000, 16000} {
 			f := begin(n)
 			var b testing.B
 			b.StartTimer()
@@ -195,11 +197,11 @@ func linear(t *testing.T, begin func(n int) func()) {
 			b.StopTimer()
 			best[i] = min(best[i], b.Elapsed())
 		}
-		if best[1] < 8*best[0] {
+		if best[1] < 64*best[0] {
 			return
 		}
 	}
-	t.Errorf("%v, and four times as much takes %v", best[0], best[1])
+	t.Errorf("%v, and 16 times as much takes %v", best[0], best[1])
 }
 
 // drop does nothing of what the Manager wants done.
@@ -212,6 +214,7 @@ func (s *site) drop() {
 
 // A name of any length is compared at the same cost.
 func TestALongNameInLineCostsNoMore(t *testing.T) {
+	race.Skip(t)
 	cost := func(size int) time.Duration {
 		s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
 		s.hold["sched"] = true
