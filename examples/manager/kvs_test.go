@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -279,6 +280,7 @@ func TestRequestsWaitForTheWalk(t *testing.T) {
 // long for those who pass it on. An end between two loses only what was not answered.
 func TestMuchIsCommittedInParts(t *testing.T) {
 	t.Parallel()
+	race.Skip(t)
 	const memos, size = 30, 900_000
 	for _, stop := range []int{0, 3} {
 		k := newPeer(t)

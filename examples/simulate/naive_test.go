@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/internal/refdata"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -298,6 +299,7 @@ func TestANaiveSimulatorStartsEachJobAtTheSameTime(t *testing.T) {
 
 // A published workload, as it is and with epilogs, on nodes of a core and on shared ones.
 func TestANaiveSimulatorAgreesOnAPublishedWorkload(t *testing.T) {
+	race.Skip(t)
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}

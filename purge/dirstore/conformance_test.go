@@ -13,6 +13,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/internal/disk"
+	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/joblifetest"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge/dirstore"
@@ -97,6 +98,7 @@ func (k *keeper) Close() error {
 }
 
 func TestTheStoreKeepsTheJobsOfAManager(t *testing.T) {
+	race.Skip(t)
 	all, kept := make(map[string]*keeper), false
 	require.NoError(t, joblifetest.CheckStore(func(name string) (joblifetest.Store, error) {
 		k := all[name]
