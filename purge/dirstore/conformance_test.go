@@ -37,24 +37,30 @@ type keeper struct {
 	rest []joblife.Record
 }
 
+// Append stores events that follow one another at once, those of a new job with its jobspec.
 func (k *keeper) Append(records []joblife.Record) error {
-	for i, r := range records {
+	for len(records) > 0 {
+		r, n := records[0], 1
+		var events []byte
+		for r.Kind <= joblife.RecordR && n < len(records) && records[n].Kind == joblife.RecordEvent && records[n].Job == r.Job {
+			events = append(events, records[n].Data...)
+			n++
+		}
 		var err error
 		switch r.Kind {
-		case joblife.RecordJobspec: // the event submit comes next
-			err = k.Add(dirstore.Stored{ID: r.Job, Jobspec: r.Data, Eventlog: records[i+1].Data})
+		case joblife.RecordJobspec:
+			err = k.Add(dirstore.Stored{ID: r.Job, Jobspec: r.Data, Eventlog: events})
 		case joblife.RecordR:
-			err = k.PutR(r.Job, r.Data)
+			err = errors.Join(k.PutR(r.Job, r.Data), k.Store.Append(r.Job, events))
 		case joblife.RecordEvent:
-			if i == 0 || records[i-1].Kind != joblife.RecordJobspec {
-				err = k.Store.Append(r.Job, r.Data)
-			}
+			err = k.Store.Append(r.Job, append(r.Data[:len(r.Data):len(r.Data)], events...))
 		default:
 			k.rest = append(k.rest, r.Clone())
 		}
 		if err != nil {
 			return err
 		}
+		records = records[n:]
 	}
 	return nil
 }
