@@ -507,6 +507,11 @@ func TestTheLongestLogPassesThrough(t *testing.T) {
 	_, err := in.dial().Start(long, func(_ flux.Message, err error) { done <- err })
 	require.NoError(t, err)
 	require.EqualValues(t, errno.Size, flux.Errnum(next(t, done)))
+	long.Payload = make([]byte, maxOpen) // of the owner: it never has room
+	long.UserID, long.Rolemask = 0, flux.RoleOwner
+	_, err = in.dial().Start(long, func(_ flux.Message, err error) { done <- err })
+	require.NoError(t, err)
+	require.EqualValues(t, errno.Size, flux.Errnum(next(t, done)))
 	require.NoError(t, in.stop())
 	require.NotContains(t, in.said.String(), "skipped")
 }

@@ -327,7 +327,7 @@ func (k *keeper) forward(m flux.Message) {
 	case k.left:
 		k.refuse(&m, errno.NoSys, hasEnded)
 		return
-	case m.Rolemask&flux.RoleOwner == 0 && len(m.Payload) > flux.Max:
+	case m.Rolemask&flux.RoleOwner == 0 && len(m.Payload) > flux.Max, sizeOf(&m) > maxOpen:
 		k.refuse(&m, errno.Size, "the request is too long")
 		return
 	case !k.hasRoom(&m):

@@ -121,8 +121,8 @@
 //     room is skipped, and answered with errnum 90.
 //   - Requests while the store is read, or while the peer commits: 64 MiB, with 4 KiB for each.
 //     More are answered with errnum 16.
-//   - With -flux a payload: 16 MiB of guests, 64 MiB of others, and of what the manager sends. A
-//     longer request is answered with errnum 90, and so is one whose answer would be longer. While
+//   - With -flux a payload: 16 MiB of guests, 48 MiB of others, and 64 MiB of what the manager sends.
+//     A longer request is answered with errnum 90, and so is one whose answer would be longer. While
 //     32 MiB wait for a broker that does not read, or for the keeper, the worker waits.
 //   - The log of a job: 8 MiB by requests of guests, 16 MiB by others. More are answered with
 //     errnum 11, and the job can still be canceled.
