@@ -101,7 +101,8 @@ type (
 		ID       jobid.ID
 		Priority uint32
 	}
-	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none.
+	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none. It leaves
+	// room in the log for a SetFlags and a SetExpiration that belong to it.
 	UpdateJobspec struct {
 		Tag     uint64
 		By      Cred
@@ -459,6 +460,8 @@ const (
 	maxDepth  = eventlog.DefaultMaxDepth - 8
 	maxNote   = 4 << 10 // bytes of what a user, a peer or a hook says in words
 	lineFrame = 64      // of an event: more than what its line has beside name and context
+
+	besideUpdate = 512 // bytes of the log that an UpdateJobspec of the owner leaves: priority, set-flags, resource-update
 )
 
 // fits returns why data, beside more bytes, cannot be stored. Others find out if it is no JSON.

@@ -255,9 +255,14 @@ func (m *machine) entry(at eventlog.Timestamp, c jobstate.Context) (e eventlog.E
 
 func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 	limit := m.cfg.maxLog(by)
-	if x, ok := c.(*jobstate.ExceptionContext); ok && x.Severity == 0 {
-		if _, over := j.job().Cause(); !over {
+	switch x := c.(type) {
+	case *jobstate.ExceptionContext:
+		if _, over := j.job().Cause(); !over && x.Severity == 0 {
 			limit = math.MaxInt // a job can always be ended, if only once
+		}
+	case *jobstate.JobspecUpdateContext:
+		if !by.Guest {
+			limit -= besideUpdate
 		}
 	}
 	return m.applyUpTo(limit, j, c)

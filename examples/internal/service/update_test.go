@@ -366,21 +366,31 @@ func TestExpire(t *testing.T) {
 	require.Equal(t, "sched.expiration", topics(s.do(joblife.SetExpiration{ID: 16, Expiration: at + 7201})))
 }
 
-// An update that the log has no room for changes nothing: the job is not immutable either.
-func TestAnUpdateWithoutRoomLeavesTheJobMutable(t *testing.T) {
-	refused := 0
-	for fill := 1000; fill < 1800; fill += 40 {
-		d := newDesk(t, Config{Manager: joblife.Config{MaxLog: 1000}})
-		require.Empty(t, d.submitted(16, 200, sleep))
-		d.Request(d.now, owner("memo", `{"id":16,"memo":{"m":"`+strings.Repeat("x", fill)+`"}}`))
-		d.flush()
-		a := d.drive(owner("update", duration(16, "12345678"))).Answers[0]
-		v, _ := d.m.Job(16)
-		if v.Jobspec().Duration() == time.Minute {
-			require.Equal(t, errno.Again, a.Errnum)
-			require.False(t, v.Job().HasFlag(flagImmutable))
-			refused++
+// An update that the log has no room for changes nothing: neither the flags nor R.
+func TestAnUpdateWithoutRoomChangesNothing(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		refused := 0
+		for fill := 900; fill < 1700; fill += 3 {
+			d := newDesk(t, Config{Manager: joblife.Config{MaxLog: 1000}})
+			d.goOnline()
+			require.Empty(t, d.submitted(16, 200, sleep))
+			if running {
+				d.runJob(16)
+			}
+			d.Request(d.now, owner("memo", `{"id":16,"memo":{"m":"`+strings.Repeat("x", fill)+`"}}`))
+			d.flush()
+			size := len(d.records)
+			out := d.drive(owner("update", duration(16, "12345678")))
+			for len(out.Answers) == 0 {
+				require.NoError(t, d.Respond(d.now, Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag, Payload: []byte(`{}`)}))
+				out = d.collect()
+			}
+			if out.Answers[0].Errnum != 0 {
+				require.Equal(t, errno.Again, out.Answers[0].Errnum)
+				require.Equal(t, size, len(d.records), "fill %d: %s", fill, out.Answers[0].Errstr)
+				refused++
+			}
 		}
+		require.Positive(t, refused)
 	}
-	require.Positive(t, refused)
 }
