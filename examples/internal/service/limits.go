@@ -1,6 +1,7 @@
 package service
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -139,12 +140,11 @@ func (s *limits) expireAll(at eventlog.Timestamp) error {
 			s.quick.infof("updated expiration of %s %s", s.name(v.ID()), change(r.Expiration(), at))
 		}
 	}
+	var err error
 	for _, id := range list {
-		if err := s.expire(id, at); err != nil {
-			return err
-		}
+		err = errors.Join(err, s.expire(id, at))
 	}
-	return nil
+	return err
 }
 
 // change describes a new expiration; 0 is never.
@@ -162,7 +162,11 @@ func change(old, at eventlog.Timestamp) string {
 // expire sets when the resources of a job expire. The scheduler knows.
 func (s *limits) expire(id jobid.ID, at eventlog.Timestamp) error {
 	s.known[id] = at
-	return s.step(joblife.SetExpiration{ID: id, Expiration: at})
+	err := s.step(joblife.SetExpiration{ID: id, Expiration: at})
+	if err != nil {
+		delete(s.known, id)
+	}
+	return err
 }
 
 // dropKnown drops messages about expirations that the scheduler knows already.

@@ -366,6 +366,29 @@ func TestExpire(t *testing.T) {
 	require.Equal(t, "sched.expiration", topics(s.do(joblife.SetExpiration{ID: 16, Expiration: at + 7201})))
 }
 
+// A job whose log is full keeps its expiration, and the others get the new one.
+func TestExpireGoesOnPastAFullLog(t *testing.T) {
+	d := newDesk(t, Config{Manager: joblife.Config{MaxLog: 1000}})
+	d.goOnline()
+	for id := range jobid.ID(2) {
+		require.Empty(t, d.submitted(16+id, 5, specOf(t, jobspec.Job{})))
+		d.runJob(16 + id)
+	}
+	for fill, full := 1600, true; full; fill -= 10 { // as much as there is room for
+		full = d.drive(owner("memo", `{"id":16,"memo":{"m":"`+strings.Repeat("x", fill)+`"}}`)).Answers[0].Errnum != 0
+	}
+	at := eventlog.FromTime(start)
+	d.call(func() {
+		require.NoError(t, d.Expire(at+7200))
+		require.ErrorIs(t, d.Expire(at+7300), joblife.ErrLimit)
+	})
+	require.Equal(t, `resource-update {"expiration":1700007300.0}`, strings.Join(logged(t, d.collect()), "\n"))
+	v, ok := d.m.Job(17)
+	require.True(t, ok)
+	require.Equal(t, at+7300, v.R().Expiration())
+	require.Empty(t, d.limits.known)
+}
+
 // An update that the log has no room for changes nothing: neither the flags nor R.
 func TestAnUpdateWithoutRoomChangesNothing(t *testing.T) {
 	for _, running := range []bool{false, true} {
