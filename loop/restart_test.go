@@ -256,3 +256,17 @@ func TestNodesThatLackAnActionShareALaunch(t *testing.T) {
 		require.Len(t, s.refused, 1)
 	}
 }
+
+// An action that somebody finished by force, since its node is gone, does not start there later:
+// its job is closed, and another one may have the node.
+func TestAnActionThatWasFinishedByForceStartsNoMore(t *testing.T) {
+	cfg, did, x := plain(), texts(nil), new(exec.Executor)
+	cfg.Actions.Prologs = perRank
+	s := executed(t, start, new(disk), cfg, x, did.add)
+	s.puts(wholeNodes(t, 1, 1))
+	key := jobstate.ActionKey{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}
+	s.puts(joblife.ForceFinish{Action: joblife.Action{Job: 1, Key: key, Ranks: idset.Of(0)}, Status: 256, Operator: "root"})
+	require.Equal(t, jobstate.StateInactive, s.state(1))
+	s.begins(x, 0)
+	require.Equal(t, texts{"forget ƒ2 prolog job-manager.prolog 1 on 0"}, did)
+}

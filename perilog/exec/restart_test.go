@@ -32,6 +32,24 @@ func TestManyNodesThatLackAnAction(t *testing.T) {
 	require.Less(t, again(400), 5*again(100))
 }
 
+// Where an action did not start before its job was closed, it does not start at all, whether the
+// node was sent it or not.
+func TestAnActionOfAClosedJobDoesNotStart(t *testing.T) {
+	for _, sent := range []bool{false, true} {
+		b := newBench(t)
+		if !sent {
+			b.Close(b.sessions[0])
+		}
+		require.NoError(t, b.Launch(1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Of(0), Command: []string{"x"}}))
+		b.take()
+		b.Close(b.sessions[0])
+		b.Forget(1, true)
+		b.says("")
+		b.sessions[0] = b.hello(0)
+		b.says("forget ƒ2 epilog e 1 on 0")
+	}
+}
+
 // Housekeeping that failed before a restart, and still runs, ends before a later attempt begins,
 // whatever attempt its node calls it. Nobody waits for its status.
 func TestWhatFailedBeforeARestart(t *testing.T) {

@@ -361,6 +361,8 @@ func (x *Executor) lacks(g *group, rank uint32) {
 		x.move(g, rank, stateOver)
 	case s == stateRunning, s == stateAsked && g.isShell() && x.jobs[g.Job].started:
 		x.lost(g, rank, "the node does not have it")
+	case g.forgettable: // its job ended without it
+		x.move(g, rank, stateOver)
 	case x.blocked(g).Contains(rank):
 	case s == stateAsked && !g.isShell():
 		x.out.Missing = append(x.out.Missing, x.named(g, perilog.Report{Rank: rank}))
