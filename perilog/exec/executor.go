@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -95,7 +96,8 @@ type Executor struct {
 	out      Effects
 }
 
-// Effects is what follows from the inputs of an [Executor]. The caller owns it.
+// Effects is what follows from the inputs of an [Executor]. The caller owns it, but not what a
+// Start or a Launch points to: a later command may have it too.
 type Effects struct {
 	// Commands are for nodes, in this order.
 	Commands []Command
@@ -427,9 +429,12 @@ func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 }
 
 // Take returns what follows from the inputs and the time since the last Take: jobs expire,
-// and those that ignored SIGTERM get SIGKILL. A time that steps back counts as the last one.
+// and those that ignored SIGTERM get SIGKILL. A time that steps back, or is no number or infinite,
+// counts as the last one.
 func (x *Executor) Take(now eventlog.Timestamp) Effects {
-	x.now = max(x.now, now)
+	if now > x.now && !math.IsInf(float64(now), 0) {
+		x.now = now
+	}
 	for j := x.next(); j != nil && j.due <= x.now; j = x.next() {
 		if x.setTimer(j, 0); j.stopping {
 			x.signal(j.shells, &j.shells.ranks, sigkill)

@@ -1,10 +1,12 @@
 package exec_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -47,6 +49,16 @@ func TestAnActionOfAClosedJobDoesNotStart(t *testing.T) {
 		b.says("")
 		b.sessions[0] = b.hello(0)
 		b.says("forget ƒ2 epilog e 1 on 0")
+	}
+}
+
+// What is no time, or never comes, is no time at which something is due.
+func TestTakeAtNoTime(t *testing.T) {
+	for _, now := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		b := newBench(t)
+		b.start(exec.Start{R: onRanks(t, "0-1", 50)})
+		require.NotContains(t, said(b.Take(eventlog.Timestamp(now))), "expired")
+		require.Contains(t, said(b.Take(60)), "expired")
 	}
 }
 
