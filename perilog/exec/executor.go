@@ -238,9 +238,7 @@ func (x *Executor) place(g *group, ranks *idset.Set, first state) error {
 	if err := x.admit(g, ranks); err != nil {
 		return err
 	}
-	same := slices.DeleteFunc(x.attempts(g.Task), func(other *group) bool { // there may be one for each rank
-		return !other.ranks.Intersects(ranks)
-	})
+	same := x.attempts(g.Task, ranks)
 	for _, other := range same {
 		if !other.stray && other.Attempt >= g.Attempt && idset.Difference(&other.ranks, &other.replaced).Intersects(ranks) {
 			return nil
@@ -294,7 +292,7 @@ func (x *Executor) stop(j *job) {
 // Signal sends a signal to the processes of an action. Where the action was not sent to its
 // node, it does not start, and counts as ended by the signal.
 func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
-	for _, g := range x.attempts(Task{Job: id, Action: s.Action}) {
+	for _, g := range x.attempts(Task{Job: id, Action: s.Action}, s.Ranks) {
 		if g.Attempt == s.Attempt {
 			x.signal(g, idset.Difference(s.Ranks, &g.replaced), s.Signal)
 		}
@@ -326,15 +324,15 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
 		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
 	}
-	has := make(map[Task]bool, len(tasks))
+	has := make(map[Task]*group, len(tasks)) // nil: nothing asked for it
 	for i := range tasks {
 		if err := tasks[i].check(); err != nil {
 			return Session{}, fmt.Errorf("exec: rank %d: %w", rank, err)
 		}
-		if has[tasks[i].Task] {
+		if _, twice := has[tasks[i].Task]; twice {
 			return Session{}, fmt.Errorf("exec: rank %d names %v twice", rank, tasks[i].Task)
 		}
-		has[tasks[i].Task] = true
+		has[tasks[i].Task] = nil
 	}
 	if x.sessions == nil {
 		x.sessions = make(map[uint32]uint64)
@@ -345,15 +343,21 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	x.online.Insert(rank)
 	x.heardOf.Insert(rank)
 	for _, g := range x.onRank[rank] {
-		if !has[g.Task] && g.sets[stateSent].Contains(rank) {
+		if first, ok := has[g.Task]; ok {
+			has[g.Task] = cmp.Or(first, g)
+		} else if g.sets[stateSent].Contains(rank) {
 			x.move(g, rank, statePending) // its start did not arrive
 		}
 	}
 	for i := range tasks {
-		x.heard(rank, &tasks[i], true)
+		g := has[tasks[i].Task]
+		if g != nil && !g.ranks.Contains(rank) { // the end of another attempt ended it
+			g = x.on(rank, g.Task)
+		}
+		x.heard(rank, g, &tasks[i], true)
 	}
 	for _, g := range slices.Clone(x.onRank[rank]) {
-		if !has[g.Task] {
+		if _, ok := has[g.Task]; !ok {
 			x.lacks(g, rank)
 		}
 	}
@@ -372,7 +376,7 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	if err := st.check(); err != nil {
 		return fmt.Errorf("exec: rank %d: %w", s.rank, err)
 	}
-	x.heard(s.rank, &st, false)
+	x.heard(s.rank, x.on(s.rank, st.Task), &st, false)
 	return nil
 }
 

@@ -3,11 +3,13 @@ package exec_test
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/bomb"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
@@ -17,21 +19,40 @@ import (
 // After a restart each of many nodes gets an action again, by a launch of its own, which does not
 // look at each other one.
 func TestManyNodesThatLackAnAction(t *testing.T) {
+	requireLinear(t, 500, func(n int) {
+		x := new(exec.Executor)
+		require.NoError(t, x.Recover(1, perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, uint32(n-1)), Attempt: 1}))
+		for rank := range uint32(n) {
+			_, err := x.Hello(rank, nil)
+			require.NoError(t, err)
+			require.Len(t, x.Take(1).Missing, 1)
+			require.NoError(t, x.Launch(1, perilog.Launch{Action: epilog, Attempt: 2, Ranks: idset.Of(rank), Command: []string{"x"}}))
+			require.Len(t, x.Take(1).Commands, 1)
+		}
+	})
+}
+
+// A hello looks at each of the node's tasks once.
+func TestAHelloOfManyTasks(t *testing.T) {
+	requireLinear(t, 2000, func(n int) {
+		x, r := new(exec.Executor), onRanks(t, "0", 0)
+		var list []exec.TaskStatus
+		for i := range n {
+			require.NoError(t, x.Handle(exec.Start{ID: jobid.ID(i), R: r, Reattach: true, Started: true}))
+			list = append(list, exec.TaskStatus{Task: exec.Task{Job: jobid.ID(i)}, State: exec.TaskReleased})
+		}
+		_, err := x.Hello(0, list)
+		require.NoError(t, err)
+	})
+}
+
+// requireLinear has 16 times as much take far less than 16² times as long.
+func requireLinear(t *testing.T, n int, work func(n int)) {
+	t.Helper()
 	race.Skip(t)
-	again := func(n uint32) float64 {
-		return testing.AllocsPerRun(1, func() {
-			x := new(exec.Executor)
-			require.NoError(t, x.Recover(1, perilog.Unresolved{Action: epilog, Reason: perilog.ReasonLost, Ranks: idset.Range(0, n-1), Attempt: 1}))
-			for rank := range n {
-				_, err := x.Hello(rank, nil)
-				require.NoError(t, err)
-				require.Len(t, x.Take(1).Missing, 1)
-				require.NoError(t, x.Launch(1, perilog.Launch{Action: epilog, Attempt: 2, Ranks: idset.Of(rank), Command: []string{"x"}}))
-				require.Len(t, x.Take(1).Commands, 1)
-			}
-		})
-	}
-	require.Less(t, again(400), 5*again(100))
+	_, few := bomb.Cost(func() { work(n) })
+	_, many := bomb.Cost(func() { work(16 * n) })
+	require.Less(t, many, 64*max(few, time.Millisecond))
 }
 
 // Where an action did not start before its job was closed, it does not start at all, whether the

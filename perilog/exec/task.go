@@ -215,11 +215,25 @@ func (x *Executor) admit(g *group, ranks *idset.Set) error {
 	return nil
 }
 
-// attempts returns the groups of an action.
-func (x *Executor) attempts(t Task) (list []*group) {
-	if j := x.jobs[t.Job]; j != nil {
+// fewRanks is how many ranks are looked at one by one: a job may have a group for each rank.
+const fewRanks = 16
+
+// attempts returns the groups of an action that are on some of these ranks.
+func (x *Executor) attempts(t Task, ranks *idset.Set) (list []*group) {
+	j := x.jobs[t.Job]
+	switch {
+	case j == nil:
+	case ranks.Len() <= fewRanks:
+		for rank := range ranks.All() {
+			for _, g := range x.onRank[rank] {
+				if g.Job == t.Job && g.Action == t.Action && !slices.Contains(list, g) {
+					list = append(list, g)
+				}
+			}
+		}
+	default:
 		for _, g := range j.groups {
-			if g.Action == t.Action {
+			if g.Action == t.Action && g.ranks.Intersects(ranks) {
 				list = append(list, g)
 			}
 		}
@@ -307,8 +321,9 @@ func (x *Executor) move(g *group, rank uint32, to state) {
 	case g == j.shells:
 		j.unused.Insert(rank)
 	case g.replaced.Contains(rank): // what waits for its end may begin
-		x.forget(g, idset.Of(rank))
-		for _, later := range x.attempts(g.Task) {
+		here := idset.Of(rank)
+		x.forget(g, here)
+		for _, later := range x.attempts(g.Task, here) {
 			if s := later.state(rank); x.online.Contains(rank) && (s == statePending || s == stateAsked) {
 				x.lacks(later, rank)
 			}
@@ -335,22 +350,23 @@ func (x *Executor) begin(g *group) {
 		x.lacks(g, rank)
 	}
 	send := idset.Intersect(&g.sets[statePending], &x.online)
-	send.SubtractWith(x.blocked(g))
+	send.SubtractWith(x.blocked(g, send))
 	g.sets[statePending].SubtractWith(send)
 	g.sets[stateSent].UnionWith(send)
 	x.send(g, send)
 }
 
-// blocked returns the ranks where an attempt waits for the end of another.
-func (x *Executor) blocked(g *group) *idset.Set {
-	ranks := new(idset.Set)
-	for _, other := range x.attempts(g.Task) {
+// blocked returns those of the ranks where an attempt waits for the end of another.
+func (x *Executor) blocked(g *group, ranks *idset.Set) *idset.Set {
+	found := new(idset.Set)
+	for _, other := range x.attempts(g.Task, ranks) {
 		if other != g && !other.replaced.IsEmpty() {
-			ranks.UnionWith(idset.Intersect(&other.ranks, &other.replaced))
+			found.UnionWith(idset.Intersect(&other.ranks, &other.replaced))
 		}
 	}
-	ranks.SubtractWith(&g.replaced)
-	return ranks
+	found.IntersectWith(ranks)
+	found.SubtractWith(&g.replaced)
+	return found
 }
 
 // lacks notes that a node has no record of a task.
@@ -363,7 +379,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 		x.lost(g, rank, "the node does not have it")
 	case g.forgettable: // its job ended without it
 		x.move(g, rank, stateOver)
-	case x.blocked(g).Contains(rank):
+	case !x.blocked(g, idset.Of(rank)).IsEmpty():
 	case s == stateAsked && !g.isShell():
 		x.out.Missing = append(x.out.Missing, x.named(g, perilog.Report{Rank: rank}))
 		x.remove(g, idset.Of(rank))
@@ -425,10 +441,9 @@ func (x *Executor) report(g *group, r perilog.Report) {
 	}
 }
 
-// heard takes what a node says of a task, in its hello or later. A signal that the node or what
+// heard takes what a node says of a task, in its hello or later, and its group there, if it has one. A signal that the node or what
 // a task leaves may have missed is sent again.
-func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
-	g := x.on(rank, st.Task)
+func (x *Executor) heard(rank uint32, g *group, st *TaskStatus, hello bool) {
 	if g == nil {
 		x.stray(rank, st)
 		return
@@ -494,7 +509,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 		x.add(g, idset.Of(rank), stateRunning)
 		g.replaced.Insert(rank)
 		x.signal(g, &g.ranks, sigkill)
-	case x.held[st.Task.Job] && st.Task.Action == perilog.Housekeeping() && !slices.ContainsFunc(x.attempts(st.Task), func(g *group) bool { return g.ranks.Contains(rank) }):
+	case x.held[st.Task.Job] && st.Task.Action == perilog.Housekeeping() && len(x.attempts(st.Task, idset.Of(rank))) == 0:
 		g := &group{Task: st.Task, stray: true}
 		x.add(g, idset.Of(rank), stateRunning)
 		x.signal(g, &g.ranks, sigterm)
@@ -506,7 +521,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 // precedes reports whether a later attempt of an action waits for the node, or will. It
 // waits for one at a time, since each starts when the earlier one has ended.
 func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
-	for _, g := range x.attempts(t) {
+	for _, g := range x.attempts(t, idset.Of(rank)) {
 		switch s := g.state(rank); {
 		case g.replaced.Contains(rank):
 			if s == stateRunning {
@@ -525,7 +540,7 @@ func (x *Executor) signal(g *group, ranks *idset.Set, signal int) {
 		g.killed.UnionWith(idset.Intersect(&g.ranks, ranks))
 	}
 	unheard := idset.Difference(&g.sets[statePending], &x.heardOf)
-	unheard.UnionWith(idset.Intersect(&g.sets[statePending], x.blocked(g))) // it ends after the earlier attempt
+	unheard.UnionWith(idset.Intersect(&g.sets[statePending], x.blocked(g, ranks))) // it ends after the earlier attempt
 	unheard.UnionWith(&g.sets[stateAsked])
 	never := idset.Difference(idset.Union(&g.sets[statePending], &g.sets[stateAbsent]), unheard)
 	for rank := range idset.Intersect(never, ranks).All() {
