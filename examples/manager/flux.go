@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
@@ -37,7 +38,7 @@ type broker struct {
 	awaits atomic.Bool             // that the keeper reads
 
 	raisedOf jobid.ID
-	raised   map[string]int // exceptions of that job in the log, by type, that did not come again
+	raised   map[exception]int // exceptions of that job in the log that did not come again
 }
 
 // A asked is what names a request.
@@ -277,6 +278,15 @@ type exception struct {
 	UserID   uint32
 }
 
+// maxNote is less than what the log keeps of words from outside: it ends within the last character.
+const maxNote = 4<<10 - utf8.UTFMax
+
+// cut returns what the log and who raised an exception have in common of it.
+func (x exception) cut() exception {
+	x.Type, x.Note = x.Type[:min(len(x.Type), maxNote)], x.Note[:min(len(x.Note), maxNote)]
+	return x
+}
+
 // exceptions returns those in the log of a job.
 func (b *broker) exceptions(id jobid.ID) (list []exception) {
 	stored, err := b.p.store.lookup(id)
@@ -286,7 +296,7 @@ func (b *broker) exceptions(id jobid.ID) (list []exception) {
 	for line := range bytes.Lines(stored.Eventlog) {
 		var x exception
 		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventException && json.Unmarshal(e.Context, &x) == nil {
-			list = append(list, x)
+			list = append(list, x.cut())
 		}
 	}
 	return list
@@ -302,7 +312,7 @@ func (b *broker) isRaised(f *flux.Message, payload []byte) bool {
 		return false
 	}
 	r.UserID = f.UserID
-	return slices.Contains(b.exceptions(r.ID), r.exception)
+	return slices.Contains(b.exceptions(r.ID), r.cut())
 }
 
 // isLogged reports whether a response of an executor is an exception that is in the log of its
@@ -311,21 +321,23 @@ func (b *broker) isLogged(payload []byte) bool {
 	var r struct {
 		ID   jobid.ID
 		Type string
-		Data struct{ Type string }
+		Data exception
 	}
 	if json.Unmarshal(payload, &r) != nil || r.Type != "exception" {
 		return false
 	}
 	if b.raisedOf != r.ID {
-		b.raisedOf, b.raised = r.ID, make(map[string]int)
+		b.raisedOf, b.raised = r.ID, make(map[exception]int)
 		for _, x := range b.exceptions(r.ID) {
-			b.raised[x.Type]++
+			b.raised[x]++
 		}
 	}
-	if b.raised[r.Data.Type] == 0 {
+	r.Data.UserID = b.p.o.owner // as in the log
+	x := r.Data.cut()
+	if b.raised[x] == 0 {
 		return false
 	}
-	b.raised[r.Data.Type]--
+	b.raised[x]--
 	return true
 }
 
