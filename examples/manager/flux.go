@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -37,8 +37,10 @@ type broker struct {
 	routes map[asked]*flux.Message // requests that are not answered to their end
 	awaits atomic.Bool             // that the keeper reads
 
-	raisedOf jobid.ID
-	raised   map[exception]int // exceptions of that job in the log that did not come again
+	// logged has how often the log of a job has an exception, by its hash, but for those that its
+	// executor said again. It is read once for the messages that come again together.
+	logged map[jobid.ID]map[uint64]int
+	seed   maphash.Seed
 }
 
 // A asked is what names a request.
@@ -85,7 +87,7 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 
 // work is the worker of a keeper.
 func (o *options) work(ctx context.Context, uri string) error {
-	b := &broker{begun: make(chan struct{}), routes: make(map[asked]*flux.Message)}
+	b := &broker{begun: make(chan struct{}), routes: make(map[asked]*flux.Message), seed: maphash.MakeSeed()}
 	conn, err := flux.Dial(ctx, link(uri, b.handle, func(err error) {
 		<-b.begun
 		b.p.printf(service.LevelError, "%v", err)
@@ -224,6 +226,9 @@ func (l *fluxLog) say(level int, text string) {
 
 // receive handles a message of the instance.
 func (b *broker) receive(f *flux.Message) {
+	if !f.Flags.Has(flagAgain) {
+		b.logged = nil
+	}
 	m := message{Topic: f.Topic}
 	if f.Payload != nil {
 		text, err := f.JSON()
@@ -263,8 +268,8 @@ func (b *broker) receive(f *flux.Message) {
 	}
 }
 
-// flagAgain is on a message that was told to a worker before: a response of an executor, or a
-// request that is not answered. Most that come twice say nothing new; of an exception the worker
+// flagAgain is on a message that was told to a worker before: a response of an executor, a request
+// that is not answered, or what cancels it. Most that come twice say nothing new; of an exception the worker
 // looks into the log.
 const flagAgain = flux.FlagUser1
 
@@ -281,24 +286,33 @@ type exception struct {
 // maxNote is less than what the log keeps of words from outside: it ends within the last character.
 const maxNote = 4<<10 - utf8.UTFMax
 
-// cut returns what the log and who raised an exception have in common of it.
-func (x exception) cut() exception {
+// hash returns the hash of what the log and who raised an exception have in common of it. Nobody
+// outside can find two with the same one.
+func (b *broker) hash(x exception) uint64 {
 	x.Type, x.Note = x.Type[:min(len(x.Type), maxNote)], x.Note[:min(len(x.Note), maxNote)]
-	return x
+	return maphash.Comparable(b.seed, x)
 }
 
-// exceptions returns those in the log of a job.
-func (b *broker) exceptions(id jobid.ID) (list []exception) {
+// exceptions returns those in the log of a job. Their hashes need less than half of the log's memory.
+func (b *broker) exceptions(id jobid.ID) map[uint64]int {
+	if list, ok := b.logged[id]; ok {
+		return list
+	}
 	stored, err := b.p.store.lookup(id)
 	if err != nil {
 		b.p.warnf("job %v: %v", id, err)
 	}
+	list := make(map[uint64]int)
 	for line := range bytes.Lines(stored.Eventlog) {
 		var x exception
 		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventException && json.Unmarshal(e.Context, &x) == nil {
-			list = append(list, x.cut())
+			list[b.hash(x)]++
 		}
 	}
+	if b.logged == nil {
+		b.logged = make(map[jobid.ID]map[uint64]int)
+	}
+	b.logged[id] = list
 	return list
 }
 
@@ -312,7 +326,8 @@ func (b *broker) isRaised(f *flux.Message, payload []byte) bool {
 		return false
 	}
 	r.UserID = f.UserID
-	return slices.Contains(b.exceptions(r.ID), r.cut())
+	_, ok := b.exceptions(r.ID)[b.hash(r.exception)]
+	return ok
 }
 
 // isLogged reports whether a response of an executor is an exception that is in the log of its
@@ -326,18 +341,12 @@ func (b *broker) isLogged(payload []byte) bool {
 	if json.Unmarshal(payload, &r) != nil || r.Type != "exception" {
 		return false
 	}
-	if b.raisedOf != r.ID {
-		b.raisedOf, b.raised = r.ID, make(map[exception]int)
-		for _, x := range b.exceptions(r.ID) {
-			b.raised[x]++
-		}
-	}
 	r.Data.UserID = b.p.o.owner // as in the log
-	x := r.Data.cut()
-	if b.raised[x] == 0 {
+	logged, x := b.exceptions(r.ID), b.hash(r.Data)
+	if logged[x] == 0 {
 		return false
 	}
-	b.raised[x]--
+	logged[x]--
 	return true
 }
 

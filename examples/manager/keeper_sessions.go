@@ -116,11 +116,12 @@ func (k *keeper) notice(a asked, m *flux.Message) {
 	}
 }
 
-// cancel notes that a stream is to end, which the next worker has to hear too.
+// cancel notes that a stream is to end, which the next worker has to hear again.
 func (k *keeper) cancel(sender string, m flux.Message) {
 	var p struct{ Matchtag uint32 }
 	if text, err := m.JSON(); err == nil && json.Unmarshal(text, &p) == nil {
 		if q := k.open[asked{sender, p.Matchtag}]; q != nil {
+			m.Flags |= flagAgain
 			q.cancel = &m
 		}
 	}

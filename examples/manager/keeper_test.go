@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -378,6 +380,34 @@ func TestARaiseIsMadeOnce(t *testing.T) {
 	require.NoError(t, next(t, done))
 	require.Regexp(t, " start exception exception$", in.log(slow))
 	require.Equal(t, 1, strings.Count(in.key(jobid.ID(slow).KVSPath()+keyEventlog), "hello"))
+}
+
+// A countedStore counts what is looked up.
+type countedStore struct {
+	memory
+	lookups int
+}
+
+func (s *countedStore) lookup(id jobid.ID) (service.Stored, error) {
+	s.lookups++
+	return s.memory.lookup(id)
+}
+
+// Raises that come again have the log of each job read once, whatever order they are in.
+func TestALogIsReadOnceForAllThatComesAgain(t *testing.T) {
+	const log = `{"timestamp":1.0,"name":"exception","context":{"type":"t","severity":7,"note":"n","userid":%d}}` + "\n"
+	s := &countedStore{memory: memory{1: {Eventlog: fmt.Appendf(nil, log, 1)}, 2: {Eventlog: fmt.Appendf(nil, log, 2)}}}
+	b := &broker{p: begin(t).p, seed: maphash.MakeSeed()}
+	b.p.store = s
+	for n := range 10 {
+		id := uint32(n%2 + 1)
+		payload := fmt.Appendf(nil, `{"id":%d,"severity":7,"type":"t","note":"n"}`, id)
+		require.True(t, b.isRaised(&flux.Message{UserID: id}, payload))
+		require.False(t, b.isRaised(&flux.Message{UserID: 3}, payload))
+	}
+	require.Equal(t, 2, s.lookups)
+	b.receive(&flux.Message{Type: flux.TypeResponse})
+	require.Empty(t, b.logged, "nothing comes again any more")
 }
 
 // What changed in a worker alone is so in the next one.

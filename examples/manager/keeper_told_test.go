@@ -116,6 +116,14 @@ func TestAStreamOfEventsKeepsLittle(t *testing.T) {
 	require.Less(t, len(s.last)+len(s.alone)+len(s.events), 10)
 }
 
+// What cancels a stream comes again, too: among raises that come again it is no news.
+func TestACancelIsToldAgain(t *testing.T) {
+	q := new(request)
+	k := &keeper{open: map[asked]*request{{"s", 7}: q}}
+	k.cancel("s", flux.NewRequest(topicJournal+"-cancel", flux.Text(`{"matchtag":7}`)))
+	require.True(t, q.cancel.Flags.Has(flagAgain))
+}
+
 func TestAHelloIsToldAgain(t *testing.T) {
 	g := make(greeted)
 	require.NotNil(t, g.tell([]byte(`{"id":1}`)))
