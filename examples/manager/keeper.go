@@ -36,8 +36,7 @@ type keeper struct {
 	begun   bool                   // the broker knows that requests are served
 	closing bool                   // the broker shuts down
 	left    bool                   // no worker comes any more
-	conf    []byte                 // that was loaded last; nil: since the first worker began there was none
-	good    bool                   // a worker has accepted it
+	conf    []byte                 // with which workers begin, the last that one has accepted; nil: that of -config
 	starts  []queueStart           // what has changed queues in the workers alone, and what followed
 	open    map[asked]*request     // requests that are not answered to their end
 	last    uint64                 // the number of the last of them
@@ -128,7 +127,17 @@ const hasEnded = "the job manager has ended"
 // refuse answers a request that no worker gets.
 func (k *keeper) refuse(m *flux.Message, errnum uint32, text string) {
 	if !m.Flags.Has(flux.FlagNoResponse) {
-		k.toBroker(m.RespondError(errnum, text))
+		k.respond(senderOf(m), m.RespondError(errnum, text))
+	}
+}
+
+// respond sends an answer to who has asked, or says that what the keeper asked is refused.
+func (k *keeper) respond(sender string, m flux.Message) {
+	switch {
+	case sender != selfSender:
+		k.toBroker(m)
+	case m.Errnum != 0:
+		fmt.Fprintln(k.stderr, "manager: error: the configuration stays as it was:", m.Err())
 	}
 }
 
@@ -142,6 +151,10 @@ func (k *keeper) follow(ctx context.Context) error {
 	}
 	if err == nil {
 		_, err = k.broker.FollowState(k.state)
+	}
+	if text := json.RawMessage(nil); err == nil && !k.file {
+		err = k.broker.GetConfig(ctx, &text)
+		k.conf = text
 	}
 	if err == nil && !k.module { // a module is told
 		_, err = k.broker.FollowConfig(k.config)
@@ -162,7 +175,7 @@ func (k *keeper) state(s flux.State, err error) {
 	}
 }
 
-// config takes the configuration of the broker.
+// config asks the worker to load the configuration of the broker, as that asks a module.
 func (k *keeper) config(text []byte, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -171,10 +184,14 @@ func (k *keeper) config(text []byte, err error) {
 	case k.file: // it is how it was, and no change
 		k.file = false
 	default:
-		k.conf, k.good = text, false
-		k.tell("config-reload", text)
+		m := flux.NewRequest(topicReload, flux.Text(text))
+		m.Rolemask, m.Route, m.Matchtag = flux.RoleOwner, []string{selfSender}, uint32(2*k.last+1)
+		k.forward(m)
 	}
 }
+
+// selfSender is the keeper, as one who asks. It is the name of no connection.
+const selfSender = "keeper"
 
 // tell tells the worker, if it serves requests.
 func (k *keeper) tell(method string, text []byte) {
@@ -391,7 +408,7 @@ func (k *keeper) fromWorker(w *worker, m flux.Message) {
 		k.answer(m)
 	case m.Topic == topicStatus:
 		k.status(w, m)
-	case m.Topic == topicConfig && k.good:
+	case m.Topic == topicConfig:
 		_ = w.conn.Send(m.Respond(flux.Text(k.conf))) // its end tells
 	case m.Type == flux.TypeRequest && m.Matchtag != 0:
 		for k.tag++; k.tag < firstCall || k.calls[k.tag] != nil; k.tag++ {
@@ -463,7 +480,7 @@ func (k *keeper) answer(m flux.Message) {
 	if m.Errnum != 0 || !q.Flags.Has(flux.FlagStreaming) {
 		k.drop(a)
 	}
-	k.toBroker(m)
+	k.respond(a.sender, m)
 }
 
 // welcome tells a worker what goes on: the sessions, and the requests that wait.
@@ -471,9 +488,6 @@ func (k *keeper) welcome(w *worker) error {
 	w.serving = true
 	if k.closing {
 		k.tell("broker-shutdown", nil)
-	}
-	if k.conf != nil { // it may have changed since the worker asked
-		k.tell("config-reload", k.conf)
 	}
 	for _, q := range k.starts {
 		k.tell("queue-start", q.text)

@@ -145,7 +145,7 @@ func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 		k.exec = execSession{a.sender, b.Service}
 		clear(k.started)
 	case q.Topic == topicReload && ok:
-		k.conf, k.good = textOf(&q.Message), true
+		k.conf = textOf(&q.Message)
 	case q.Topic == topicQueueStart && ok:
 		k.startsQueue(textOf(&q.Message))
 	}

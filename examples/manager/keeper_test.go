@@ -430,6 +430,29 @@ func TestAConfigurationAndStopsOutliveAWorker(t *testing.T) {
 	require.Equal(t, `{"enable":true,"start":true}`, in.ask("queue-status", `{"name":"b"}`))
 }
 
+// A configuration that a worker refuses ends no worker, now or later, though the broker has it. One
+// that changes in the gap is loaded.
+func TestARefusedConfigurationChangesNothing(t *testing.T) {
+	in := newInstance(t)
+	in.broker.SetConfig(`{"queues":{"a":{}}}`)
+	in.attach()
+	becomes := func(name string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return in.ask("queue-list", `{}`) == `{"queues":["`+name+`"]}` }, 5*time.Second, time.Millisecond)
+	}
+	require.Contains(t, in.ask("config-reload", `{"queues":7}`), "errno", "as a module is told")
+	in.broker.SetConfig(`{"queues":7}`)
+	require.Eventually(t, func() bool { return strings.Contains(in.said.String(), "the configuration stays as it was: ") }, 5*time.Second, time.Millisecond)
+	for _, name := range []string{"b", "c"} {
+		in.kill()
+		becomes(string(name[0] - 1))
+		in.stopped(func() { in.broker.SetConfig(`{"queues":{"` + name + `":{}}}`) })
+		becomes(name)
+		in.broker.SetConfig(`{"queues":8}`)
+	}
+	require.NotContains(t, in.said.String(), "exit status")
+}
+
 // An answer of the scheduler that is no JSON object is refused as any other that is malformed:
 // its session ends, and nothing waits for ever.
 func TestAnAnswerThatIsNoObjectEndsTheSession(t *testing.T) {

@@ -62,7 +62,7 @@ func (k *keeper) start() (*worker, error) {
 		state = workerEnding
 	}
 	w.cmd.Env = append(os.Environ(), flux.ModuleURI+"=fd://3", workerVariable+"="+state)
-	if k.good { // it reads the jobs with it
+	if k.conf != nil { // it reads the jobs with it
 		w.cmd.Env = append(w.cmd.Env, reloadedVariable+"=1")
 	}
 	if err := w.cmd.Start(); err != nil {
