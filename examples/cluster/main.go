@@ -179,6 +179,9 @@ func start(args []string) error {
 	case err != nil:
 		return p.wrong("%v", err)
 	}
+	if err := p.words(c.args); err != nil {
+		return err
+	}
 	url := p.URL
 	if !slices.Contains([]string{"init", "up", "completion"}, args[0]) {
 		if err := p.read(); err != nil {
@@ -193,6 +196,22 @@ func start(args []string) error {
 	defer stop()
 	context.AfterFunc(ctx, stop) // the next signal ends the program at once
 	return f(ctx)
+}
+
+// words refuses what a command would leave out: words that it does not take, and flags behind a
+// word, which are not parsed. A command of a job has flags of its own.
+func (p *program) words(args string) error {
+	n := len(strings.Fields(args))
+	for i, word := range p.Args() {
+		switch {
+		case args == "COMMAND...":
+		case strings.HasPrefix(word, "-"):
+			return p.wrong("%q is behind a word: want flags before", word)
+		case i >= n && !strings.HasSuffix(args, "..."):
+			return p.wrong("%q is too much: want %s", word, cmp.Or(args, "no words"))
+		}
+	}
+	return nil
 }
 
 func usage() {

@@ -67,6 +67,9 @@ func (p *program) specFlags() func() (wire.Request, error) {
 	return func() (wire.Request, error) {
 		r := wire.Request{Urgency: level, Key: *key}
 		if *file != "" {
+			if p.NArg() > 0 {
+				return r, p.wrong("want -jobspec or a command, not both")
+			}
 			in := os.Stdin
 			if *file != "-" {
 				f, err := os.Open(*file)
