@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -425,9 +426,9 @@ func watch(p *program) func(context.Context) error {
 }
 
 func output(p *program) func(context.Context) error {
-	follow := p.Bool("f", false, "go on until the job has ended")
+	follow := p.Bool("f", false, "go on until the job has ended; without -timeout, for ever")
 	label := p.Bool("l", false, "begin each line with the rank of its node")
-	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
+	asks := p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		id, err := p.id()
 		if err != nil {
 			return err
@@ -441,6 +442,14 @@ func output(p *program) func(context.Context) error {
 		}
 		return outputs(ctx, c, j, *follow, *label)
 	})
+	return func(ctx context.Context) error {
+		timed := false
+		p.Visit(func(f *flag.Flag) { timed = timed || f.Name == "timeout" })
+		if *follow && !timed {
+			_ = p.Set("timeout", "0")
+		}
+		return asks(ctx)
+	}
 }
 
 func cancel(p *program) func(context.Context) error {

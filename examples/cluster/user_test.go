@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"os"
 	"strings"
 	"sync"
@@ -98,6 +99,18 @@ func TestALabelIsBeforeEachLine(t *testing.T) {
 func first(list []string) string { return append(list, "")[0] }
 
 func last(list []string) string { return append([]string{""}, list...)[len(list)] }
+
+// A job is followed for ever, unless -timeout says how long; what there is of its output is printed
+// within 30 seconds.
+func TestALogIsFollowedForEver(t *testing.T) {
+	for args, want := range map[string]string{"": "30s", "-f": "0s", "-f -timeout=30s": "30s", "-timeout=5s -f": "5s", "-f=false": "30s"} {
+		p := &program{FlagSet: flag.NewFlagSet("log", flag.ContinueOnError), dir: t.TempDir()}
+		run := output(p)
+		require.NoError(t, p.Parse(strings.Fields(args)))
+		require.ErrorContains(t, run(t.Context()), "credential")
+		require.Equal(t, want, p.Lookup("timeout").Value.String(), args)
+	}
+}
 
 // A list of jobs has those that its flags ask for, whether they run or are over.
 func TestFlagsOfJobsAreOfThoseThatRunToo(t *testing.T) {
