@@ -4,17 +4,14 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -159,78 +156,6 @@ func run(p *program) func(context.Context) error {
 		}
 		return exitCode(code)
 	})
-}
-
-// outputs prints the output of a job from all its nodes. To follow it is to wait for its end, also
-// on a node that is lost.
-func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, label bool) error {
-	var over context.Context
-	if follow {
-		var end func()
-		over, end = context.WithCancel(ctx)
-		defer end()
-		go func() {
-			_, _ = c.Ask(over, "wait", wire.Request{ID: info.ID}) // a job that is purged is over
-			end()
-		}()
-	}
-	var mu sync.Mutex
-	var all sync.WaitGroup
-	var errs []error
-	for rank := range client.Ranks(info).All() {
-		all.Go(func() {
-			w := &labeled{mu: &mu}
-			if label {
-				w.label = fmt.Sprint(rank, ": ")
-			}
-			err := c.Output(ctx, info.ID, rank, over, w)
-			w.end()
-			mu.Lock()
-			errs = append(errs, err)
-			mu.Unlock()
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// maxLine is how long a line may be before its begin is printed.
-const maxLine = 64 << 10
-
-// A labeled prints whole lines, each with a label, and long lines in parts.
-type labeled struct {
-	mu    *sync.Mutex
-	label string
-	rest  []byte
-	part  bool // the begin of the line is printed
-}
-
-func (w *labeled) Write(b []byte) (int, error) {
-	i := bytes.LastIndexByte(b, '\n') + 1
-	w.rest = append(w.rest, b[:i]...)
-	if i > 0 {
-		w.end()
-	}
-	if w.rest = append(w.rest, b[i:]...); len(w.rest) > maxLine {
-		w.end()
-	}
-	return len(b), nil
-}
-
-// end prints what waits.
-func (w *labeled) end() {
-	var out []byte
-	for line := range bytes.Lines(w.rest) {
-		if !w.part {
-			out = append(out, w.label...)
-		}
-		out = append(out, line...)
-		w.part = line[len(line)-1] != '\n'
-	}
-	w.rest = w.rest[:0]
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, _ = os.Stdout.Write(out)
 }
 
 // ended waits for the end of a job, and exits as it did.
@@ -423,33 +348,6 @@ func watch(p *program) func(context.Context) error {
 		}
 		return err
 	})
-}
-
-func output(p *program) func(context.Context) error {
-	follow := p.Bool("f", false, "go on until the job has ended; without -timeout, for ever")
-	label := p.Bool("l", false, "begin each line with the rank of its node")
-	asks := p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
-		id, err := p.id()
-		if err != nil {
-			return err
-		}
-		j, err := jobOf(ctx, c, id)
-		if err == nil && j.Ranks == nil {
-			err = fmt.Errorf("job %v has no nodes, or it is not known which", id)
-		}
-		if err != nil {
-			return err
-		}
-		return outputs(ctx, c, j, *follow, *label)
-	})
-	return func(ctx context.Context) error {
-		timed := false
-		p.Visit(func(f *flag.Flag) { timed = timed || f.Name == "timeout" })
-		if *follow && !timed {
-			_ = p.Set("timeout", "0")
-		}
-		return asks(ctx)
-	}
 }
 
 func cancel(p *program) func(context.Context) error {
