@@ -17,10 +17,13 @@ import (
 )
 
 func output(p *program) func(context.Context) error {
-	follow := p.Bool("f", false, "go on until the job has ended; without -timeout, for ever")
+	follow := p.Bool("f", false, "wait for the job to start, and go on until it has ended; without -timeout, for ever")
 	label := p.Bool("l", false, "begin each line with the rank of its node")
 	asks := p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		id, err := p.id()
+		if err == nil && *follow {
+			_, err = c.Started(ctx, id)
+		}
 		if err != nil {
 			return err
 		}

@@ -112,6 +112,22 @@ func TestALogIsFollowedForEver(t *testing.T) {
 	}
 }
 
+// To follow a job that has not started is to wait for that.
+func TestALogIsFollowedFromTheSubmission(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	up := proctest.Start(t, dir+"/up.log", "up", "-dir", dir, "-nodes", "1", "-actions", `{"prologs":[{"command":["sleep","1"],"per-rank":true}]}`)
+	t.Cleanup(func() {
+		require.NoError(t, up.Process.Signal(os.Interrupt))
+		require.NoError(t, up.Wait())
+	})
+	proctest.Await(t, dir+"/up.log", "1 nodes at", 1)
+	_, id, _ := execute("submit", "-dir", dir, "echo", "hello")
+	status, stdout, stderr := execute("log", "-dir", dir, "-f", strings.TrimSpace(id))
+	require.Zero(t, status, stderr)
+	require.Equal(t, "hello\n", stdout)
+}
+
 // A list of jobs has those that its flags ask for, whether they run or are over.
 func TestFlagsOfJobsAreOfThoseThatRunToo(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
