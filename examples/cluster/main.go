@@ -97,7 +97,7 @@ func init() {
 		"cancel":     {"ID...", "cancel jobs", cancel},
 		"urgency":    {"ID N", "set the urgency of a job: 0 holds it, 16 is the default", urgency},
 		"nodes":      {"", "list nodes, and what holds them", listNodes},
-		"drain":      {"RANKS", "take nodes out of service", onRanks("drain", "why, for those who ask")},
+		"drain":      {"RANKS", "take nodes out of service", onRanks("drain", "why, for those who ask: up to 256 bytes")},
 		"resume":     {"RANKS", "put nodes back into service", onRanks("resume", "")},
 		"lost":       {"RANKS", "say that nothing runs on nodes that are down: they are powered off, or fenced", onRanks("lost", "how that is known, for the logs of the jobs")},
 		"purge":      {"", "purge jobs that are over", purgeJobs},

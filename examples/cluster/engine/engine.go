@@ -128,13 +128,14 @@ func (e *Engine) make(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// retry calls f until it succeeds or ctx ends: the servers may be starting, or electing.
+// retry calls f until it succeeds or ctx ends: the servers may be starting, or electing. What no
+// message can have is an error at once.
 func (e *Engine) retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := f(try)
 		cancel()
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload) {
 			return err
 		}
 		select {

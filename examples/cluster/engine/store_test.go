@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
@@ -216,4 +217,18 @@ func TestARenewalWithoutAnAnswer(t *testing.T) {
 	write(`{"holder":"other","count":1}`)
 	<-held.Done()
 	require.ErrorIs(t, context.Cause(held), engine.ErrLost)
+}
+
+// A value that no message can have is an error at once, and changes nothing.
+func TestAValueThatIsTooLargeIsNotTriedAgain(t *testing.T) {
+	t.Parallel()
+	e := open(t, serve(t), "main", 1).e
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	_, err := e.Update(ctx, "drain", make([]byte, e.MaxPayload()+1), 0)
+	require.ErrorIs(t, err, nats.ErrMaxPayload)
+	require.NoError(t, ctx.Err())
+	value, _, err := e.Get(ctx, "drain")
+	require.NoError(t, err)
+	require.Nil(t, value)
 }

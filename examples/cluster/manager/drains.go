@@ -30,6 +30,9 @@ type Drained struct {
 
 const drainKey = "drain"
 
+// maxReason is how many bytes the reason of an operator has: those of all nodes are in one message.
+const maxReason = 256
+
 func (d drains) ranks() *idset.Set {
 	set := new(idset.Set)
 	for rank := range d.Ranks {

@@ -2,11 +2,14 @@ package manager
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
 )
 
@@ -39,6 +42,21 @@ func TestAReasonIsReplacedByAnother(t *testing.T) {
 	require.NoError(t, a.drained(idset.Of(0), actionFailed, 7))
 	require.NoError(t, a.drained(idset.Of(0), "disk", 7))
 	require.Equal(t, "disk", a.drain.Ranks[0].Reason)
+}
+
+// A reason has a limit, since those of all nodes are one value.
+func TestAReasonHasALimit(t *testing.T) {
+	a := idle(t)
+	a.keys = new(bucket)
+	for _, n := range []int{maxReason, maxReason + 1} {
+		_, err := a.answer(t.Context(), joblife.Cred{}, "drain", wire.Request{Ranks: idset.Of(0), Note: strings.Repeat("x", n)})
+		require.Len(t, a.drain.Ranks[0].Reason, maxReason)
+		if n > maxReason {
+			require.EqualError(t, err, "the reason has 257 bytes: want 256 or fewer")
+		} else {
+			require.NoError(t, err)
+		}
+	}
 }
 
 // A bucket is a store with revisions.

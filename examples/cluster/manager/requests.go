@@ -235,10 +235,14 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	switch verb {
 	case "drain", "resume":
 		err := a.known(r.Ranks)
-		if err == nil && verb == "drain" {
-			err = a.drained(r.Ranks, r.Note, by.UserID)
-		} else if err == nil {
+		switch {
+		case err != nil:
+		case verb == "resume":
 			err = a.resumed(r.Ranks)
+		case len(r.Note) > maxReason:
+			err = fmt.Errorf("the reason has %d bytes: want %d or fewer", len(r.Note), maxReason)
+		default:
+			err = a.drained(r.Ranks, r.Note, by.UserID)
 		}
 		if err == nil {
 			a.refresh()
