@@ -3,8 +3,9 @@
 //
 //	e, err := engine.Open(ctx, engine.Config{URL: url, Instance: "main"})
 //	go e.Follow(ctx, from, records) // a standby, or a reader
-//	held, err := lease.Acquire(ctx)  // who tries
-//	epoch, err := e.Fence(ctx)       // who writes: nobody who began before can append any more
+//	h, err := e.Acquire(ctx)         // who tries
+//	held := h.Hold(ctx)              // as long as it may
+//	epoch, err := e.Fence(held)      // who writes: nobody who began before can append any more
 //	err = e.Writer(epoch).Append(records)
 //
 // A Writer is a loop.Store. What Append has acknowledged is on the disk of the server, if that

@@ -41,18 +41,17 @@ func (e *Engine) Active(ctx context.Context) (l Lease, revision uint64, err erro
 }
 
 // Acquire waits until this process has the lease: it was free, or was not renewed for the time
-// TTL by the clock of this process, or nobody listens any more who has it. It returns the
-// revision for Hold.
-func (e *Engine) Acquire(ctx context.Context) (revision uint64, err error) {
+// TTL by the clock of this process, or nobody listens any more who has it. Hold is next.
+func (e *Engine) Acquire(ctx context.Context) (*Held, error) {
 	if err := e.answerPings(); err != nil {
-		return 0, fmt.Errorf("engine: lease: %w", err)
+		return nil, fmt.Errorf("engine: lease: %w", err)
 	}
 	var seen uint64
 	var since time.Time
 	silent := 0
 	for ; ; time.Sleep(TTL / 20) {
 		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		try, cancel := context.WithTimeout(ctx, TTL)
 		l, rev, err := e.Active(try)
@@ -66,9 +65,11 @@ func (e *Engine) Acquire(ctx context.Context) (revision uint64, err error) {
 			}
 		}
 		if err == nil && (l.Holder == "" || silent >= 2 || time.Since(since) >= TTL) {
-			if rev, err = e.lease(try, e.name, rev); err == nil {
+			h := &Held{e: e, done: make(chan struct{})}
+			h.renewed.Store(h.begin())
+			if h.revision, err = e.lease(try, e.name, rev); err == nil {
 				cancel()
-				return rev, nil
+				return h, nil
 			}
 		}
 		cancel()
@@ -95,7 +96,7 @@ func (e *Engine) lease(ctx context.Context, holder string, revision uint64) (uin
 	return e.Update(ctx, leaseKey, text, revision)
 }
 
-// A Held is a lease that is renewed.
+// A Held is the lease of this process, which Hold renews.
 type Held struct {
 	e        *Engine
 	revision uint64
@@ -121,17 +122,19 @@ func (h *Held) Fresh() bool {
 
 func (r *renewal) good() bool { return time.Since(r.at) < TTL }
 
-// Hold renews a lease from now on. The context ends with ErrLost when another process has it, or
-// when it was not renewed for the time TTL, and when ctx ends.
-func (e *Engine) Hold(ctx context.Context, revision uint64) (context.Context, *Held) {
+// Hold renews the lease from now on; call it once. The context ends with ErrLost when another
+// process has it, or when it was not renewed for the time TTL, and when ctx ends. It has ended
+// already if the lease is not Fresh any more: this process may have been stopped since Acquire.
+func (h *Held) Hold(ctx context.Context) context.Context {
 	ctx, lost := context.WithCancelCause(ctx)
-	h := &Held{e: e, revision: revision, done: make(chan struct{})}
-	h.renewed.Store(h.begin())
+	if !h.Fresh() {
+		lost(ErrLost)
+	}
 	go func() {
 		defer close(h.done)
 		lost(h.renew(ctx))
 	}()
-	return ctx, h
+	return ctx
 }
 
 func (h *Held) renew(ctx context.Context) error {

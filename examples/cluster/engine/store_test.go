@@ -160,11 +160,10 @@ func TestALease(t *testing.T) {
 	url := serve(t)
 	a, b, c := open(t, url, "main", 1).e, open(t, url, "main", 2).e, open(t, url, "main", 3).e
 	acquire := func(e *engine.Engine) (context.Context, *engine.Held, func()) {
-		revision, err := e.Acquire(t.Context())
+		h, err := e.Acquire(t.Context())
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
-		held, h := e.Hold(ctx, revision)
-		return held, h, cancel
+		return h.Hold(ctx), h, cancel
 	}
 	held, h, cancel := acquire(a)
 	short, stop := context.WithTimeout(t.Context(), engine.TTL/2)
@@ -188,14 +187,36 @@ func TestALease(t *testing.T) {
 	require.Equal(t, "life-3", lease.Holder)
 }
 
+// A process that was stopped before it holds its lease, which another one has meanwhile, fences
+// nobody.
+func TestALeaseThatWasLostBeforeItIsHeld(t *testing.T) {
+	t.Parallel()
+	url := serve(t)
+	a, b := open(t, url, "main", 1), open(t, url, "main", 2)
+	h, err := a.e.Acquire(t.Context())
+	require.NoError(t, err)
+	_, err = b.e.Acquire(t.Context()) // a hangs meanwhile
+	require.NoError(t, err)
+	held := h.Hold(t.Context())
+	require.False(t, h.Fresh())
+	require.ErrorIs(t, context.Cause(held), engine.ErrLost)
+	_, err = a.e.Fence(held)
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, b.Append([]joblife.Record{{Time: 1, Kind: joblife.RecordQueue, Data: []byte(`{"name":"","enable":true,"start":true}`)}}))
+	require.NoError(t, h.Release(t.Context()))
+	now, _, err := b.e.Active(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "life-2", now.Holder)
+}
+
 // A renewal that was written, though its answer was lost, does not end a lease; that of another
 // process does.
 func TestARenewalWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	e := open(t, serve(t), "main", 1).e
-	revision, err := e.Acquire(t.Context())
+	h, err := e.Acquire(t.Context())
 	require.NoError(t, err)
-	held, h := e.Hold(t.Context(), revision)
+	held := h.Hold(t.Context())
 	write := func(text string) {
 		for err := engine.ErrLost; err != nil; { // a renewal may come between
 			_, revision, getErr := e.Get(t.Context(), "active")

@@ -102,10 +102,10 @@ func once(ctx context.Context, cfg Config) error {
 			end(err)
 		}
 	}()
-	lease := make(chan uint64, 1)
+	lease := make(chan *engine.Held, 1)
 	go func() {
-		if revision, err := cfg.Engine.Acquire(ctx); err == nil {
-			lease <- revision
+		if h, err := cfg.Engine.Acquire(ctx); err == nil {
+			lease <- h
 		}
 	}()
 	var at atomic.Uint64
@@ -138,8 +138,8 @@ func once(ctx context.Context, cfg Config) error {
 			if err := add(b); err != nil {
 				return err
 			}
-		case revision := <-lease:
-			held, h := cfg.Engine.Hold(ctx, revision)
+		case h := <-lease:
+			held := h.Hold(ctx)
 			defer func() {
 				end(nil)
 				release, cancel := context.WithTimeout(context.Background(), engine.TTL)
