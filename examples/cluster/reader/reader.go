@@ -55,7 +55,8 @@ type Config struct {
 const (
 	archiveEvery = 100 * time.Millisecond
 	archiveTime  = time.Minute // until it is an error
-	maxEnded     = 1000        // how many jobs wait for that, and how many are removed at once
+	maxEnded     = 1000        // how many jobs wait for that
+	maxRemoved   = 100         // how many are removed at once: the log has most of the time
 	pause        = 5 * time.Second
 )
 
@@ -162,6 +163,7 @@ func (r *reader) once(ctx context.Context) error {
 		if err := r.archive(ctx); err != nil {
 			return err
 		}
+		tick.Reset(archiveEvery) // what took longer leaves no tick behind: the log is next
 		if r.grown() {
 			if err := r.compact(ctx); err != nil {
 				return err
@@ -199,7 +201,7 @@ func (r *reader) archive(ctx context.Context) error {
 	removed := 0
 	for id := range r.purged {
 		if info, ok := r.get(id); ok {
-			if removed++; removed > maxEnded {
+			if removed++; removed > maxRemoved {
 				return nil
 			}
 			if err := r.Engine.Unarchive(ctx, info.UserID, id); err != nil {

@@ -120,13 +120,13 @@ func TestAJobThatIsPurgedIsNotArchived(t *testing.T) {
 func TestAPurgeOfManyJobsIsInSteps(t *testing.T) {
 	ctx, r := start(t)
 	const more = 3
-	for id := range jobid.ID(maxEnded + more) {
+	for id := range jobid.ID(maxRemoved + more) {
 		for _, rec := range life(id + 1) {
 			require.NoError(t, r.add(rec))
 		}
 	}
 	require.NoError(t, r.archive(ctx))
-	for id := range jobid.ID(maxEnded + more) {
+	for id := range jobid.ID(maxRemoved + more) {
 		require.NoError(t, r.add(joblife.Record{Time: 1_700_000_009, Job: id + 1, Kind: joblife.RecordUnlinked}))
 	}
 	for _, left := range []int{more, 0, 0} {
@@ -134,6 +134,36 @@ func TestAPurgeOfManyJobsIsInSteps(t *testing.T) {
 		require.Equal(t, left, r.Len())
 	}
 	require.Empty(t, r.purged)
+}
+
+// While many jobs are removed from the archive, the reader follows the log.
+func TestTheLogIsReadDuringAPurge(t *testing.T) {
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := engine.Make(ctx, engine.Config{URL: s.ClientURL(), Instance: "main"})
+	require.NoError(t, err)
+	defer e.Close()
+	list := make([]wire.Archived, 2000) // the log has none of them, so that all are to be removed
+	for i := range list {
+		list[i].ID = jobid.ID(i + 1)
+	}
+	require.NoError(t, e.Archive(ctx, list))
+	r := &reader{Config: Config{Engine: e, Users: e, Log: slog.New(slog.DiscardHandler), Metrics: metrics.New(), SnapshotMessages: 1 << 20, SnapshotBytes: 1 << 40}}
+	done := make(chan error, 1)
+	go func() { done <- r.once(ctx) }()
+	require.Eventually(t, r.ready.Load, 10*time.Second, time.Millisecond)
+	for range 100 {
+		_, err := e.Fence(ctx)
+		require.NoError(t, err)
+	}
+	last, _, err := e.Last(ctx)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return r.seq.Load() == last }, 20*time.Second, time.Millisecond)
+	require.NotZero(t, r.Len(), "all were removed before the log was read")
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
 }
 
 // A reader that was stopped, while another one removed a job from the archive and cut the log,
