@@ -27,10 +27,12 @@ import (
 // requestsPerSecond is how many requests of a user are served, but for the owner.
 const requestsPerSecond = 200
 
-// A list of jobs counts as so many requests, and as one more for each few jobs in it.
+// A list of jobs counts as so many requests, and as one more for each few jobs in it and for each
+// so many looked at.
 const (
 	perList   = 20
 	jobsInOne = 25
+	seenInOne = 1000
 )
 
 // waitTime is how long a request waits for a job.
@@ -253,8 +255,9 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	case "takeover":
 		return answer, nil
 	default:
-		viewErr := a.View(ctx, func(m *joblife.Manager) { err = a.read(m, by, verb, r, &answer) })
-		a.limit.Charge(by.UserID, time.Now(), len(answer.Jobs)/jobsInOne)
+		var seen int
+		viewErr := a.View(ctx, func(m *joblife.Manager) { seen, err = a.read(m, by, verb, r, &answer) })
+		a.limit.Charge(by.UserID, time.Now(), len(answer.Jobs)/jobsInOne+seen/seenInOne)
 		if answer.Status != nil {
 			answer.Status.Standbys = a.standbys(ctx)
 		}
@@ -293,14 +296,14 @@ func (a *manager) known(set *idset.Set) error {
 	return nil
 }
 
-// read answers with what there is.
-func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.Request, answer *wire.Answer) error {
+// read answers with what there is, and returns how many jobs it looked at.
+func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.Request, answer *wire.Answer) (seen int, err error) {
 	access := m.As(by)
 	switch verb {
 	case "job":
 		v, ok := access.Job(r.ID)
 		if !ok {
-			return fmt.Errorf("%w: %v", joblife.ErrUnknown, r.ID)
+			return 0, fmt.Errorf("%w: %v", joblife.ErrUnknown, r.ID)
 		}
 		info := a.describe(v)
 		if !by.Guest || by.UserID == v.UserID() {
@@ -318,29 +321,36 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 		if r.All {
 			mask |= jobstate.StateInactive
 		}
-		var over []wire.JobInfo
+		for state, n := range m.Stats().States {
+			if state.In(mask) {
+				seen += n
+			}
+		}
+		var over []joblife.View
 		for v := range access.Jobs(mask) {
 			if !r.All && v.UserID() != by.UserID && by.Guest {
 				continue
 			}
 			if v.State() != jobstate.StateInactive {
 				answer.Jobs = append(answer.Jobs, a.describe(v))
-			} else if over = append(over, a.describe(v)); len(over) >= 2*limit {
+			} else if over = append(over, v); len(over) >= 2*limit {
 				over = slices.Delete(over, 0, limit)
 			}
 			if len(answer.Jobs) >= maxJobs {
 				break
 			}
 		}
-		answer.Jobs = append(answer.Jobs, over[max(0, len(over)-limit):]...)
+		for _, v := range over[max(0, len(over)-limit):] {
+			answer.Jobs = append(answer.Jobs, a.describe(v))
+		}
 	case "nodes":
 		answer.Nodes = a.describeNodes(m, access)
 	case "status":
 		answer.Status = a.status(m)
 	default:
-		return errors.ErrUnsupported
+		return 0, errors.ErrUnsupported
 	}
-	return nil
+	return seen, nil
 }
 
 // maxJobs is how many jobs are in one answer.
