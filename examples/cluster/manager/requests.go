@@ -27,8 +27,8 @@ import (
 // requestsPerSecond is how many requests of a user are served, but for the owner.
 const requestsPerSecond = 200
 
-// A list of jobs counts as so many requests, and as one more for each few jobs in it and for each
-// so many looked at.
+// A list of jobs or nodes counts as so many requests. A request counts as one more for each few
+// jobs or nodes in its answer, and for each so many jobs and holders looked at.
 const (
 	perList   = 20
 	jobsInOne = 25
@@ -61,7 +61,7 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 			if !ok || uid != a.Manager.Owner && !a.limit.Allow(uid, time.Now()) {
 				return // an answer would go to somebody else, or the user sends more than its limit
 			}
-			if strings.HasSuffix(m.Subject, ".jobs") {
+			if strings.HasSuffix(m.Subject, ".jobs") || strings.HasSuffix(m.Subject, ".nodes") {
 				a.limit.Charge(uid, time.Now(), perList-1)
 			}
 			a.request(ctx, m, uid)
@@ -257,7 +257,7 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	default:
 		var seen int
 		viewErr := a.View(ctx, func(m *joblife.Manager) { seen, err = a.read(m, by, verb, r, &answer) })
-		a.limit.Charge(by.UserID, time.Now(), len(answer.Jobs)/jobsInOne+seen/seenInOne)
+		a.limit.Charge(by.UserID, time.Now(), (len(answer.Jobs)+len(answer.Nodes))/jobsInOne+seen/seenInOne)
 		if answer.Status != nil {
 			answer.Status.Standbys = a.standbys(ctx)
 		}
@@ -296,7 +296,7 @@ func (a *manager) known(set *idset.Set) error {
 	return nil
 }
 
-// read answers with what there is, and returns how many jobs it looked at.
+// read answers with what there is, and returns how many jobs and holders it looked at.
 func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.Request, answer *wire.Answer) (seen int, err error) {
 	access := m.As(by)
 	switch verb {
@@ -309,9 +309,15 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 		if !by.Guest || by.UserID == v.UserID() {
 			info.Eventlog = string(v.Eventlog())
 		}
-		for h := range m.Holders() {
-			if h.Job == r.ID {
-				info.Holders = append(info.Holders, holder(h))
+		if v.State().In(jobstate.StateRunning | jobstate.StateInactive) {
+			stats := m.Stats() // Holders sorts all of these
+			seen = stats.States[jobstate.StateRun] + stats.States[jobstate.StateCleanup] + stats.Housekeeping
+			for h := range m.Holders() {
+				if h.Job > r.ID { // they come by job
+					break
+				} else if h.Job == r.ID {
+					info.Holders = append(info.Holders, holder(h))
+				}
 			}
 		}
 		answer.Jobs = []wire.JobInfo{info}
@@ -344,7 +350,7 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 			answer.Jobs = append(answer.Jobs, a.describe(v))
 		}
 	case "nodes":
-		answer.Nodes = a.describeNodes(m, access)
+		answer.Nodes, seen = a.describeNodes(m, access)
 	case "status":
 		answer.Status = a.status(m)
 	default:
@@ -397,9 +403,10 @@ func holder(h joblife.Holder) wire.Holder {
 	return wire.Holder{ID: h.Job, What: what, Since: h.Since, Ranks: h.Ranks}
 }
 
-// describeNodes tells of each node who holds it: jobs that run, and actions.
-func (a *manager) describeNodes(m *joblife.Manager, access joblife.Access) []wire.Node {
-	list := make([]wire.Node, 0, a.Nodes.Ranks().Len())
+// describeNodes tells of each node who holds it: jobs that run, and actions. It returns how many
+// holders it looked at.
+func (a *manager) describeNodes(m *joblife.Manager, access joblife.Access) (list []wire.Node, seen int) {
+	list = make([]wire.Node, 0, a.Nodes.Ranks().Len())
 	at := make(map[uint32]*wire.Node)
 	a.mu.Lock()
 	for rank := range a.Nodes.Ranks().All() {
@@ -415,6 +422,7 @@ func (a *manager) describeNodes(m *joblife.Manager, access joblife.Access) []wir
 		at[list[i].Rank] = &list[i]
 	}
 	for h := range m.Holders() {
+		seen++
 		if _, ok := access.Job(h.Job); !ok {
 			continue
 		}
@@ -426,7 +434,7 @@ func (a *manager) describeNodes(m *joblife.Manager, access joblife.Access) []wir
 			}
 		}
 	}
-	return list
+	return list, seen
 }
 
 // standbys returns the managers that stand by and answer at once.

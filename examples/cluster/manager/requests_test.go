@@ -1,15 +1,20 @@
 package manager
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset"
 )
 
 // A list describes no more of the jobs that are over than it shows, and counts those it looks at,
@@ -45,4 +50,53 @@ func TestAListDescribesWhatItShows(t *testing.T) {
 		}
 		require.InDelta(t, allocs[0], allocs[1], 10)
 	}
+}
+
+// A list of nodes counts by what is in it, and lists count before they are made.
+func TestAListOfNodesCountsAsManyRequests(t *testing.T) {
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	a := idle(t)
+	a.Engine, err = engine.Open(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Plain: true})
+	require.NoError(t, err)
+	defer a.Engine.Close()
+	a.Users, a.Manager.Owner, a.requests.list = a.Engine, 1, make(map[uint64]request)
+	a.Log = slog.New(slog.DiscardHandler)
+	a.Nodes, err = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 9999), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stop, err := a.listen(ctx)
+	require.NoError(t, err)
+	defer stop()
+	for _, verb := range []string{"jobs", "nodes"} {
+		before := len(a.requests.tags(func(request) bool { return true }))
+		uid := uint32(len(verb))
+		for range 2 * requestsPerSecond {
+			require.NoError(t, a.Engine.PublishRequest(a.Engine.Subject("req", uid, verb), wire.Inbox(uid)+".x", []byte(`{"protocol":1}`)))
+		}
+		require.NoError(t, a.Engine.Flush())
+		time.Sleep(200 * time.Millisecond)
+		served := len(a.requests.tags(func(request) bool { return true })) - before
+		require.InDelta(t, 2*requestsPerSecond/perList, served, 5, verb)
+	}
+
+	const uid = 7
+	require.True(t, a.limit.Allow(uid, time.Now()))
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.answer(ctx, joblife.Cred{UserID: uid, Guest: true}, "nodes", wire.Request{})
+		done <- err
+	}()
+	for ended := false; !ended; {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			ended = true
+		case <-time.After(time.Millisecond):
+			require.NoError(t, a.Advance(time.Unix(1_700_000_000, 0)))
+		}
+	}
+	require.False(t, a.limit.Allow(uid, time.Now()), "10 000 nodes count as 400 requests")
 }
