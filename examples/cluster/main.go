@@ -274,9 +274,9 @@ func (p *program) client() (*client.Client, error) {
 	return client.Open(p.URL, p.Instance, uid, options...)
 }
 
-// config is the Manager's.
+// config is the Manager's. MaxLog is what an answer has room for, the owner's twice as much too.
 func (p *program) config() joblife.Config {
-	return joblife.Config{Owner: p.Owner, Private: true, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: auth.UserMaxPayload - 4<<10}
+	return joblife.Config{Owner: p.Owner, Private: true, Epoch: time.Unix(1_700_000_000, 0), Actions: p.Actions, MaxJobspec: auth.UserMaxPayload - 4<<10, MaxLog: 1 << 20}
 }
 
 // alike returns nodes that are alike.

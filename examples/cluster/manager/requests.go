@@ -28,11 +28,13 @@ import (
 const requestsPerSecond = 200
 
 // A list of jobs or nodes counts as so many requests. A request counts as one more for each few
-// jobs or nodes in its answer, and for each so many jobs and holders looked at.
+// jobs or nodes in its answer, for each so many jobs and holders looked at, and for each so many
+// bytes of a job's log.
 const (
-	perList   = 20
-	jobsInOne = 25
-	seenInOne = 1000
+	perList    = 20
+	jobsInOne  = 25
+	seenInOne  = 1000
+	bytesInOne = 16 << 10
 )
 
 // waitTime is how long a request waits for a job.
@@ -257,7 +259,11 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	default:
 		var seen int
 		viewErr := a.View(ctx, func(m *joblife.Manager) { seen, err = a.read(m, by, verb, r, &answer) })
-		a.limit.Charge(by.UserID, time.Now(), (len(answer.Jobs)+len(answer.Nodes))/jobsInOne+seen/seenInOne)
+		more := (len(answer.Jobs)+len(answer.Nodes))/jobsInOne + seen/seenInOne
+		if verb == "job" && len(answer.Jobs) > 0 {
+			more += len(answer.Jobs[0].Eventlog) / bytesInOne
+		}
+		a.limit.Charge(by.UserID, time.Now(), more)
 		if answer.Status != nil {
 			answer.Status.Standbys = a.standbys(ctx)
 		}

@@ -22,6 +22,7 @@ const (
 	perSecond   = 50              // requests of a user that are served, but for the owner
 	jobsInOne   = 25              // jobs in an answer that count as one request more
 	seenInOne   = 1000            // jobs looked at, as well
+	bytesInOne  = 16 << 10        // bytes of an answer with a log, as well
 	readTime    = 2 * time.Second // for one job of the archive
 )
 
@@ -71,7 +72,9 @@ func (r *reader) request(ctx context.Context, m *nats.Msg, uid uint32) (more int
 			a.Jobs, seen, err = r.history(&q)
 			more = len(a.Jobs)/jobsInOne + seen/seenInOne
 		case wire.VerbArchived:
-			a, err = r.one(ctx, &q)
+			if a, err = r.one(ctx, &q); len(a.Jobs) > 0 {
+				more = len(a.Jobs[0]) / bytesInOne
+			}
 		default:
 			err = fmt.Errorf("a reader does not know the verb %q", verb)
 		}

@@ -2,9 +2,11 @@ package reader
 
 import (
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
@@ -41,5 +43,24 @@ func TestAHistoryCountsAsManyRequests(t *testing.T) {
 		n, _, err := answers.Pending()
 		require.NoError(t, err)
 		require.Equal(t, uid == 0, n >= 2*perSecond, "%d answers to %s", n, ask)
+	}
+}
+
+// The log of one job counts by its size.
+func TestALongLogCountsAsManyRequests(t *testing.T) {
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	e, err := engine.Make(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Name: "a"})
+	require.NoError(t, err)
+	defer e.Close()
+	r := &reader{Config: Config{Engine: e, Users: e, Log: slog.New(slog.DiscardHandler)}}
+	r.reset()
+	for _, size := range []int{100, 1 << 20} {
+		j := wire.Archived{JobInfo: wire.JobInfo{ID: 1, UserID: 7, Eventlog: strings.Repeat("x", size)}}
+		require.NoError(t, e.Archive(t.Context(), []wire.Archived{j}))
+		r.put(j)
+		m := &nats.Msg{Subject: "jl.main.req.7.reader.archived", Data: []byte(`{"protocol":1,"id":1}`)}
+		require.Equal(t, size/bytesInOne, r.request(t.Context(), m, 7))
 	}
 }
