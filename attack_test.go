@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -228,7 +229,9 @@ func (p *play) step(in joblife.Input) error {
 			p.Fail("I6: %T was refused with %v, and something changed:\n%s", in, err, diff(before, after))
 		}
 	}
-	switch in.(type) {
+	switch in := in.(type) {
+	case joblife.ForceFinish: // what may run is told to stop
+		maps.DeleteFunc(p.times, func(l launched, _ due) bool { return err == nil && l.job == in.Job && l.action == in.Key })
 	case joblife.SchedHello, joblife.SchedLost:
 		p.void.sched = p.void.sched || err == nil
 	case joblife.ExecHello, joblife.ExecLost:

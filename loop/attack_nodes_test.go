@@ -173,7 +173,7 @@ func (f *farm) begin(left int) {
 
 func (f *farm) refused(in joblife.Input, err error) {
 	switch in.(type) {
-	case joblife.Raise, joblife.SetExpiration, joblife.Rerun: // the last of a prolog of a job that ends
+	case joblife.Raise, joblife.SetExpiration, joblife.ForceFinish, joblife.Rerun: // the last of a prolog of a job that ends
 	default:
 		f.Fail("%T %v is refused: %v", in, in, err)
 	}
@@ -247,6 +247,9 @@ func (f *farm) obey(n *farmer) {
 			if lives(n.records[other]) && (other.Job != c.Task.Job || other.Action == c.Task.Action) && !f.lies {
 				f.Fail("I3: node %d starts %v, and runs %v", n.rank, c.Task, other)
 			}
+		}
+		if f.final[c.Task.Job] && !f.lies {
+			f.Fail("I3: node %d starts %v, and the job has nothing any more", n.rank, c.Task)
 		}
 		if n.began[c.Task] && !n.wiped && !f.lies {
 			f.Fail("I11: node %d starts %v twice", n.rank, c.Task)
@@ -371,6 +374,25 @@ func (f *farm) acts(n *farmer) {
 	}
 }
 
+// force has an operator end an action on a node that is gone, where nothing runs. It reports
+// whether the Loop has not crashed.
+func (f *farm) force(id jobid.ID, n *farmer) bool {
+	if n.up || slices.ContainsFunc(n.tasks(), func(task exec.Task) bool { return lives(n.records[task]) }) {
+		return true
+	}
+	f.Say("an operator ends the actions of %v on node %d", id, n.rank)
+	for _, key := range []jobstate.ActionKey{{Kind: jobstate.ActionProlog, Description: "job-manager.prolog"}, {Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}} {
+		a := joblife.Action{Job: id, Key: key, Ranks: idset.Of(n.rank)}
+		f.s.put(joblife.ForceFinish{Action: a, Status: 256, Operator: "root"})
+	}
+	for goes := f.advance(); ; goes = f.advance() {
+		if !goes || f.write == nil {
+			return goes
+		}
+		f.write()
+	}
+}
+
 // live is a life of the Loop.
 func (f *farm) live(left int) {
 	f.begin(left)
@@ -389,6 +411,10 @@ func (f *farm) live(left int) {
 			f.acts(f.nodes[f.N(len(f.nodes))])
 		case n == 15:
 			f.now = f.now.Add(time.Duration(f.N(9)) * time.Second)
+		case n == 16 && !f.lies && f.P(0.5):
+			if !f.force(id, f.nodes[f.N(len(f.nodes))]) {
+				return
+			}
 		case n == 17 && f.P(0.5):
 			f.s.put(joblife.Raise{ID: id, Type: "cancel"})
 		case n == 18 && f.P(0.5):

@@ -503,7 +503,7 @@ func (w *world) judgeTime(rec perilog.LogEntry, settled eventlog.Timestamp) {
 
 // judgeSignal judges that a process is told to stop for a reason.
 func (w *world) judgeSignal(s perilog.Signal, p *process) {
-	if _, fatal := w.job.State().Cause(); fatal || s.Signal != 15 {
+	if _, fatal := w.job.State().Cause(); fatal || s.Signal != 15 || s.Ranks.Intersects(w.forced) {
 		return
 	}
 	if over := p.launched + eventlog.Timestamp(p.timeout.Seconds()); p.timeout == 0 || w.now < over {

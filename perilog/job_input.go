@@ -196,7 +196,8 @@ const maxOperator = 64
 // operator. There the action may be running, lost, or waiting for the node; housekeeping
 // may also have failed. nil means all such ranks: to end only what [Job.Unresolved] lists,
 // pass its Ranks. If a single command is lost, the rank of its leader means all ranks.
-// ForceFinish sends no signal and drains nothing.
+// ForceFinish drains nothing. What may run there gets SIGTERM, or does not start when its node
+// comes back: the job may have left by then.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported
 // failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a whole.

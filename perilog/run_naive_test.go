@@ -321,6 +321,12 @@ func (n *naiveRun) endIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCa
 
 func (n *naiveRun) force(now eventlog.Timestamp, ranks *idset.Set, status int32) {
 	n.advance(now)
+	stop := func(rank uint32) {
+		if p := n.procs[rank]; p.stage == slotRunning || p.stage == slotLost {
+			n.signal(sigterm, p.attempt, rank)
+		}
+		n.procs[rank].stage = slotEnded
+	}
 	for rank, r := range n.ranks {
 		if r.ended || !ranks.Contains(rank) {
 			continue
@@ -328,11 +334,12 @@ func (n *naiveRun) force(now eventlog.Timestamp, ranks *idset.Set, status int32)
 		r.ended, r.cause, r.status = true, causeForced, status
 		n.ends[rank]++
 		if n.spec.PerRank {
-			n.procs[rank].stage = slotEnded
+			stop(rank)
 		}
 	}
 	if p := n.procs[n.spec.Leader.Value]; !n.spec.PerRank && n.open().IsEmpty() && p.stage != slotEnded {
-		p.stage, p.cause, p.status = slotEnded, causeForced, status
+		stop(n.spec.Leader.Value)
+		p.cause, p.status = causeForced, status
 	}
 }
 

@@ -288,16 +288,26 @@ func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, 
 }
 
 // Force ends ranks for an operator, with a wait status, whatever the command does
-// there. It signals and drains nothing. It ends a single command if no rank is left.
+// there. It drains nothing. It ends a single command if no rank is left. What may run gets SIGTERM,
+// or never starts: a node that comes back must not run it for a job that has left.
 func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
 	r.advance(now)
+	stop := func(rank uint32, p *slot) {
+		if p.stage == slotRunning || p.stage == slotLost {
+			r.signal(p.attempt, idset.Of(rank), sigterm)
+		}
+	}
 	r.eachOpen(ranks, func(rank uint32, s *slot) {
+		if r.spec.PerRank {
+			stop(rank, s)
+		}
 		r.endSlot(s, causeForced, status)
 		r.ended = append(r.ended, rankEnd{Rank: rank, Status: status, Forced: true})
 		r.detail(rank, causeForced, status, who)
 		r.fail(rank, causeForced, status, "by "+who, false)
 	})
 	if !r.spec.PerRank && r.open == 0 && r.lead.stage != slotEnded {
+		stop(r.spec.Leader.Value, &r.lead)
 		r.endLead(causeForced, status)
 	}
 	r.finish()

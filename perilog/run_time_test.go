@@ -1,6 +1,7 @@
 package perilog
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ func TestWhatIsFinishedByForceEndsAndIsRecorded(t *testing.T) {
 	require.Equal(t, "1", r.Outcome().Failed.String())
 	require.Equal(t, "rank 1 (fluke1): finished by force, status 256: \"alice\"\n"+
 		"rank 2 (fluke2): finished by force: \"alice\"\nrank 3 (fluke3): finished by force: \"alice\"\n", r.Outcome().Detail)
-	require.Empty(t, r.signals)
+	require.Equal(t, "15 to 1, 15 to 2-3", fmt.Sprintf("%d to %v, %d to %v", r.signals[0].Signal, r.signals[0].Ranks, r.signals[1].Signal, r.signals[1].Ranks))
 	require.Empty(t, r.drained())
 	require.Empty(t, r.launches)
 

@@ -96,7 +96,12 @@ func TestNothingIsGivenUpBeforeItsSignalWasTaken(t *testing.T) {
 	b.job.Signaled(b.now+5, todo.Signal[0])
 	at, _ = b.job.Deadline()
 	require.Equal(t, b.now+15, at, "it went out later")
-	b.now += 15
+	b.now += 7
+	require.NoError(t, b.job.ForceFinish(b.now, todo.Signal[0].Action, ranks("0"), 1, "me"))
+	require.Equal(t, "0", b.take().Signal[0].Ranks.String(), "it may run")
+	later, _ := b.job.Deadline()
+	require.Equal(t, at, later, "of the other rank")
+	b.now += 8
 	b.job.Tick(b.now)
 	require.Len(t, b.take().Results, 1)
 }

@@ -99,7 +99,6 @@ func (s *processes) endPartial() error {
 		}
 		s.quick.errorf("housekeeping: %s (rank %v) from %s will be terminated because"+
 			" scheduler does not support restart with partially released resources", hosts, h.Ranks, s.name(h.Job))
-		s.kill(int(syscall.SIGTERM), func(p *process) bool { return p.job == h.Job })
 		err := s.step(joblife.ForceFinish{
 			Action: joblife.Action{Job: h.Job, Key: perilog.Housekeeping()}, Status: int32(syscall.SIGTERM), Operator: "sched-hello",
 		})
