@@ -362,7 +362,7 @@ func TestAFloodHasALimit(t *testing.T) {
 		require.NoError(t, err)
 		defer sub.Unsubscribe()
 		for range 3000 {
-			require.NoError(t, conn.PublishRequest(fmt.Sprint("jl.main.req.", uid, ".nodes"), wire.Inbox(uid)+".x", fmt.Appendf(nil, `{"protocol":%d}`, protocol)))
+			require.NoError(t, conn.PublishRequest(fmt.Sprint("jl.main.req.", uid, ".job"), wire.Inbox(uid)+".x", fmt.Appendf(nil, `{"protocol":%d}`, protocol)))
 		}
 		for {
 			m, err := sub.NextMsg(time.Second)
