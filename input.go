@@ -461,7 +461,7 @@ const (
 	maxNote   = 4 << 10 // bytes of what a user, a peer or a hook says in words
 	lineFrame = 64      // of an event: more than what its line has beside name and context
 
-	besideUpdate = 512 // bytes of the log that an UpdateJobspec of the owner leaves: priority, set-flags, resource-update
+	besideUpdate = 512 // bytes of the log that an UpdateJobspec leaves: priority, set-flags, resource-update
 )
 
 // fits returns why data, beside more bytes, cannot be stored. Others find out if it is no JSON.

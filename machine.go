@@ -261,9 +261,7 @@ func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 			limit = math.MaxInt // a job can always be ended, if only once
 		}
 	case *jobstate.JobspecUpdateContext:
-		if !by.Guest {
-			limit -= besideUpdate
-		}
+		limit -= besideUpdate
 	}
 	return m.applyUpTo(limit, j, c)
 }
