@@ -42,7 +42,7 @@ func (k *keeper) Append(records []joblife.Record) error {
 	for len(records) > 0 {
 		r, n := records[0], 1
 		var events []byte
-		for r.Kind <= joblife.RecordR && n < len(records) && records[n].Kind == joblife.RecordEvent && records[n].Job == r.Job {
+		for r.Kind <= joblife.RecordJobspec && n < len(records) && records[n].Kind == joblife.RecordEvent && records[n].Job == r.Job {
 			events = append(events, records[n].Data...)
 			n++
 		}
@@ -51,7 +51,7 @@ func (k *keeper) Append(records []joblife.Record) error {
 		case joblife.RecordJobspec:
 			err = k.Add(dirstore.Stored{ID: r.Job, Jobspec: r.Data, Eventlog: events})
 		case joblife.RecordR:
-			err = errors.Join(k.PutR(r.Job, r.Data), k.Store.Append(r.Job, events))
+			err = k.PutR(r.Job, r.Data)
 		case joblife.RecordEvent:
 			err = k.Store.Append(r.Job, append(r.Data[:len(r.Data):len(r.Data)], events...))
 		default:
