@@ -225,7 +225,7 @@ func (j *Job) Take(now eventlog.Timestamp) Effects {
 // timeout counts from now.
 func (j *Job) Signaled(now eventlog.Timestamp, s Signal) {
 	j.advance(now)
-	if a := j.find(s.Action); a != nil && a.run != nil && s.Ranks.Intersects(a.run.Of(s.Attempt)) { // or all of it was forced
+	if a := j.find(s.Action); a != nil && a.run != nil && s.Ranks.Intersects(a.run.Of(s.Attempt)) { // else all were ended by force
 		a.run.Signaled(j.now, s.Attempt)
 	}
 }

@@ -269,8 +269,8 @@ func (b *broker) receive(f *flux.Message) {
 }
 
 // flagAgain is on a message that was told to a worker before: a response of an executor, a request
-// that is not answered, or what cancels it. Most that come twice say nothing new; of an exception the worker
-// looks into the log.
+// that is not answered, or what cancels it. Most that come twice say nothing new; of an exception
+// the worker looks into the log.
 const flagAgain = flux.FlagUser1
 
 const topicRaise = serviceName + ".raise"

@@ -302,7 +302,8 @@ func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 // Forget lets nodes delete the records of a job's tasks, now or when they have ended. Before
 // it, a crash of the manager would lose what the records say. Call it when the event clean
 // is durable, and with housekeeping when the final release in its log is: for what Ready.Over
-// names. What runs then, since its node was out of reach, is stopped.
+// names. What runs then, since its node was out of reach, is stopped, and what has not started
+// never does.
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 	if housekeeping {
 		delete(x.held, id)

@@ -101,6 +101,18 @@ func TestWhatFailedBeforeARestart(t *testing.T) {
 	b.update(0, runs(9, exec.TaskReleased))
 	b.says("forget ƒ2 housekeeping housekeeping 9 on 0; start ƒ2 housekeeping housekeeping 2 on 0")
 
+	// The node may give its task the number that a later attempt gets.
+	b = &bench{t: t, Executor: new(exec.Executor)}
+	require.NoError(t, b.Recover(1, perilog.Unresolved{Action: perilog.Housekeeping(), Reason: perilog.ReasonHeld, Ranks: idset.Of(0)}))
+	b.sessions[0] = b.hello(0, runs(2, exec.TaskRunning))
+	b.says("signal ƒ2 housekeeping housekeeping 2 on 0 15")
+	launch(2)
+	b.says("signal ƒ2 housekeeping housekeeping 2 on 0 9")
+	b.sessions[0] = b.hello(0, runs(2, exec.TaskRunning))
+	b.says("signal ƒ2 housekeeping housekeeping 2 on 0 9")
+	b.update(0, runs(2, exec.TaskReleased))
+	b.says("forget ƒ2 housekeeping housekeeping 2 on 0; start ƒ2 housekeeping housekeeping 2 on 0")
+
 	b = &bench{t: t, Executor: new(exec.Executor)}
 	require.NoError(t, b.Recover(1, perilog.Unresolved{Action: perilog.Housekeeping(), Reason: perilog.ReasonHeld, Ranks: idset.Of(0)}))
 	b.sessions[0] = b.hello(0, runs(1, exec.TaskRunning))

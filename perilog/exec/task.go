@@ -356,17 +356,16 @@ func (x *Executor) begin(g *group) {
 	x.send(g, send)
 }
 
-// blocked returns those of the ranks where an attempt waits for the end of another.
-func (x *Executor) blocked(g *group, ranks *idset.Set) *idset.Set {
-	found := new(idset.Set)
-	for _, other := range x.attempts(g.Task, ranks) {
+// blocked returns where an attempt waits for the end of another that is on some of these ranks.
+func (x *Executor) blocked(g *group, on *idset.Set) *idset.Set {
+	ranks := new(idset.Set)
+	for _, other := range x.attempts(g.Task, on) {
 		if other != g && !other.replaced.IsEmpty() {
-			found.UnionWith(idset.Intersect(&other.ranks, &other.replaced))
+			ranks.UnionWith(idset.Intersect(&other.ranks, &other.replaced))
 		}
 	}
-	found.IntersectWith(ranks)
-	found.SubtractWith(&g.replaced)
-	return found
+	ranks.SubtractWith(&g.replaced)
+	return ranks
 }
 
 // lacks notes that a node has no record of a task.
@@ -379,7 +378,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 		x.lost(g, rank, "the node does not have it")
 	case g.forgettable: // its job ended without it
 		x.move(g, rank, stateOver)
-	case !x.blocked(g, idset.Of(rank)).IsEmpty():
+	case x.blocked(g, idset.Of(rank)).Contains(rank):
 	case s == stateAsked && !g.isShell():
 		x.out.Missing = append(x.out.Missing, x.named(g, perilog.Report{Rank: rank}))
 		x.remove(g, idset.Of(rank))
@@ -441,8 +440,9 @@ func (x *Executor) report(g *group, r perilog.Report) {
 	}
 }
 
-// heard takes what a node says of a task, in its hello or later, and its group there, if it has one. A signal that the node or what
-// a task leaves may have missed is sent again.
+// heard takes what a node says of a task, in its hello or later. g is the group of the task there;
+// nil: nothing asked for it. A signal that the node or what a task leaves may have missed is sent
+// again.
 func (x *Executor) heard(rank uint32, g *group, st *TaskStatus, hello bool) {
 	if g == nil {
 		x.stray(rank, st)
