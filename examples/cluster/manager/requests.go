@@ -259,11 +259,7 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	default:
 		var seen int
 		viewErr := a.View(ctx, func(m *joblife.Manager) { seen, err = a.read(m, by, verb, r, &answer) })
-		more := (len(answer.Jobs)+len(answer.Nodes))/jobsInOne + seen/seenInOne
-		if verb == "job" && len(answer.Jobs) > 0 {
-			more += len(answer.Jobs[0].Eventlog) / bytesInOne
-		}
-		a.limit.Charge(by.UserID, time.Now(), more)
+		a.limit.Charge(by.UserID, time.Now(), beyond(&answer, seen))
 		if answer.Status != nil {
 			answer.Status.Standbys = a.standbys(ctx)
 		}
@@ -300,6 +296,15 @@ func (a *manager) known(set *idset.Set) error {
 		return fmt.Errorf("there is no node of rank %v: ranks are %v", other, a.Nodes.Ranks())
 	}
 	return nil
+}
+
+// beyond returns as how many more requests an answer counts, after a look at so much.
+func beyond(answer *wire.Answer, seen int) int {
+	more := (len(answer.Jobs)+len(answer.Nodes))/jobsInOne + seen/seenInOne
+	for i := range answer.Jobs {
+		more += len(answer.Jobs[i].Eventlog) / bytesInOne
+	}
+	return more
 }
 
 // read answers with what there is, and returns how many jobs and holders it looked at.

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +100,11 @@ func TestAListOfNodesCountsAsManyRequests(t *testing.T) {
 		}
 	}
 	require.False(t, a.limit.Allow(uid, time.Now()), "10 000 nodes count as 400 requests")
+}
+
+// What is in an answer counts, and what was looked at for it.
+func TestWhatAnAnswerCounts(t *testing.T) {
+	log := wire.JobInfo{Eventlog: strings.Repeat("x", 1<<20)}
+	require.Equal(t, 64, beyond(&wire.Answer{Jobs: []wire.JobInfo{log}}, 0))
+	require.Equal(t, 4+2+3, beyond(&wire.Answer{Jobs: make([]wire.JobInfo, 100), Nodes: make([]wire.Node, 50)}, 3*seenInOne))
 }
