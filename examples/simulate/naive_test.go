@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -297,22 +298,33 @@ func TestANaiveSimulatorStartsEachJobAtTheSameTime(t *testing.T) {
 	})
 }
 
-// A published workload, as it is and with epilogs, on nodes of a core and on shared ones.
+// A published workload, as it is and with epilogs, on nodes of a core and on shared ones, and
+// each other log that the data's folder happens to have, on the nodes of its header.
 func TestANaiveSimulatorAgreesOnAPublishedWorkload(t *testing.T) {
 	race.Skip(t)
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	name := refdata.Path(t, "traces/NASA-iPSC-1993-3.1-cln.swf.gz")
-	for _, policy := range []string{"fifo", "easy"} {
-		for _, epilog := range []string{"0", "30"} {
-			for _, machine := range [][]string{{"-nodes", "128", "-cores", "1"}, {"-nodes", "16", "-cores", "8", "-share"}} {
-				args := append([]string{"-swf", name, "-policy", policy, "-prolog", "0", "-epilog", epilog}, machine...)
-				o, err := parse(args, io.Discard)
-				require.NoError(t, err)
-				s := newStudy(o, io.Discard)
-				require.NoError(t, s.open())
-				requireNaive(t, s.work, args...)
+	const nasa = "NASA-iPSC-1993-3.1-cln.swf.gz"
+	first := refdata.Path(t, "traces/"+nasa)
+	names, err := filepath.Glob(filepath.Join(filepath.Dir(first), "*.swf*"))
+	require.NoError(t, err)
+	require.Contains(t, names, first)
+	for _, name := range names {
+		machines := [][]string{nil}
+		if name == first {
+			machines = [][]string{{"-nodes", "128", "-cores", "1"}, {"-nodes", "16", "-cores", "8", "-share"}}
+		}
+		for _, policy := range []string{"fifo", "easy"} {
+			for _, epilog := range []string{"0", "30"} {
+				for _, machine := range machines {
+					args := append([]string{"-swf", name, "-policy", policy, "-prolog", "0", "-epilog", epilog}, machine...)
+					o, err := parse(args, io.Discard)
+					require.NoError(t, err)
+					s := newStudy(o, io.Discard)
+					require.NoError(t, s.open())
+					requireNaive(t, s.work, append(args, "-nodes", fmt.Sprint(s.o.nodes), "-cores", fmt.Sprint(s.o.cores))...)
+				}
 			}
 		}
 	}
