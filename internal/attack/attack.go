@@ -99,8 +99,7 @@ func attempt(t *Tape, play func(*Tape)) (same *Tape) {
 	return t
 }
 
-// Soak plays fresh seeds for the time that soak says, or else for a second, a quarter of
-// it in short tests.
+// Soak plays fresh seeds for the time that soak says, or else for a quarter of a second.
 func Soak(t *testing.T, soak string, play func(*Tape)) {
 	t.Helper()
 	if text := os.Getenv("JOBLIFE_SEED"); text != "" {
@@ -111,11 +110,7 @@ func Soak(t *testing.T, soak string, play func(*Tape)) {
 		report(t, seed, play)
 		return
 	}
-	length := time.Second
-	if testing.Short() {
-		length /= 4
-	}
-	seed, err := rand.Uint64(), error(nil)
+	length, seed, err := time.Second/4, rand.Uint64(), error(nil)
 	if soak != "" {
 		if length, err = time.ParseDuration(soak); err != nil {
 			t.Fatal(err)
