@@ -20,7 +20,10 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-func TestMain(m *testing.M) { proctest.Main(m, main) }
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // others may not write a folder
+	proctest.Main(m, main)
+}
 
 // fails runs a command that exits with a status, and returns its output.
 func fails(t *testing.T, status int, args ...string) string {

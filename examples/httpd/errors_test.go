@@ -46,6 +46,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "no nodes", Args: "-nodes=0", Status: 2},
 			{When: "a folder that is in use", Args: "-dir=.", Prepare: open, Status: 1},
 			{When: "a folder that is a file", Args: "-dir=x", Prepare: func(t *testing.T) { require.NoError(t, os.WriteFile("x", nil, 0o600)) }, Status: 1},
+			{When: "a folder that others may write", Args: "-dir=.", Prepare: func(t *testing.T) { require.NoError(t, os.Chmod(".", 0o777)) }, Status: 1},
 			{When: "a folder with a long path", Args: "-dir=" + strings.Repeat("x", 100), Status: 1},
 			{When: "a file in the place of the socket", Args: "-dir=.", Prepare: func(t *testing.T) { require.NoError(t, os.WriteFile("http", nil, 0o600)) }, Status: 1},
 			{When: "a job without a jobspec", Args: "ask POST jobs", Status: 400},

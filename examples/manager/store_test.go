@@ -162,7 +162,7 @@ func TestADamagedJobKeepsItsNodes(t *testing.T) {
 
 // Nobody else can know what a job holds whose R is damaged (PR-10).
 func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "store")
 	arg := "-store=dir:" + dir
 	l := live(t, arg, "-now=1000")
 	answers := l.ask(schedHello, schedReady, submit(1, 16), "{"+gives(16, 0)+"}", eventlogOf(2, 16))
@@ -179,7 +179,7 @@ func TestAStartSaysThatItDoesNotKnowWhatADamagedJobHolds(t *testing.T) {
 
 // To put a job aside the store is read twice.
 func TestAStartWarnsOnce(t *testing.T) {
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "store")
 	arg := "-store=dir:" + dir
 	_, _, stderr := prog.Run(strings.NewReader(submit(1, 16)+submit(2, 17)), arg, "-now=1000")
 	require.Contains(t, stderr, "2 jobs submitted")
@@ -252,7 +252,7 @@ func TestWhatAFolderKeeps(t *testing.T) {
 		return joblife.Record{Time: 1, Kind: joblife.RecordQueue, Data: fmt.Appendf(nil, `{"name":"%s","n":%d}`, name, n)}
 	}
 	event := []byte(`{"timestamp":1.0,"name":"x"}` + "\n")
-	path := t.TempDir()
+	path := filepath.Join(t.TempDir(), "store")
 	open := func() *dirDisk {
 		d, err := openDir(path, t.Errorf)
 		require.NoError(t, err)

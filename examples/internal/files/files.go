@@ -27,7 +27,9 @@ func Write(name string, text []byte) (err error) {
 }
 
 // MakeDir makes a folder of mode 0700, if it is not there, and those above it. When it returns
-// their names are durable: otherwise a crash could take what is made durable in the folder.
+// their names are durable: otherwise a crash could take what is made durable in the folder. On
+// Unix it refuses a folder that is there if another user owns it or its link, or may write it:
+// what is in it may not be ours. MakeDir does not look at the folders above.
 func MakeDir(dir string) error {
 	dir = filepath.Clean(dir)
 	parent := filepath.Dir(dir)
@@ -42,7 +44,10 @@ func MakeDir(dir string) error {
 			err = nil // it was another user
 		}
 	}
-	if err != nil && !errors.Is(err, fs.ErrExist) {
+	if errors.Is(err, fs.ErrExist) {
+		err = private(dir)
+	}
+	if err != nil {
 		return err
 	}
 	return SyncDir(parent) // of another process, too, that was killed

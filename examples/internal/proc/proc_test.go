@@ -28,6 +28,7 @@ import (
 
 // TestMain runs a shim, or a program that starts a task, where a test asks for it.
 func TestMain(m *testing.M) {
+	syscall.Umask(0o022) // others may not write a folder
 	if at := os.Getenv("PROC_CRASH"); at != "" {
 		crash = func(point string) {
 			if point == at {
