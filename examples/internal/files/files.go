@@ -44,13 +44,16 @@ func MakeDir(dir string) error {
 			err = nil // it was another user
 		}
 	}
-	if errors.Is(err, fs.ErrExist) {
+	there := errors.Is(err, fs.ErrExist)
+	if there {
 		err = private(dir)
 	}
-	if err != nil {
-		return err
+	if err == nil { // another process may have made it, and was killed
+		if err = SyncDir(parent); there && errors.Is(err, fs.ErrPermission) {
+			err = nil // it was another user
+		}
 	}
-	return SyncDir(parent) // of another process, too, that was killed
+	return err
 }
 
 // SyncDir makes the names in a folder durable. On Windows, where no folder can be synced, it does

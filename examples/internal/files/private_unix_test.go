@@ -5,6 +5,7 @@ package files
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,4 +38,20 @@ func TestMakeDirRefusesAFolderOfOthers(t *testing.T) {
 	require.ErrorContains(t, MakeDir(dir), "belongs to user 65534")
 	require.ErrorContains(t, MakeDir(link), "belongs to user 65534")
 	require.NoError(t, MakeDir(filepath.Join(dir, "b", "c")), "those above are not looked at")
+}
+
+// A folder of ours may be in one that we may pass and not list, such as a /home of mode 0711.
+func TestMakeDirNeedsNotListWhatIsAbove(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives folders away")
+	}
+	dir, err := os.MkdirTemp("", "files") // others may not pass that of t.TempDir
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	require.NoError(t, os.Chmod(dir, 0o711))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "a"), 0o700))
+	require.NoError(t, os.Chown(filepath.Join(dir, "a"), 65534, 65534))
+	require.NoError(t, syscall.Seteuid(65534))
+	defer func() { require.NoError(t, syscall.Seteuid(0)) }()
+	require.NoError(t, MakeDir(filepath.Join(dir, "a")))
 }
