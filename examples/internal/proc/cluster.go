@@ -111,14 +111,18 @@ func (c *Cluster) connect() error {
 }
 
 // said passes on what a node says now: by this time the task may be forgotten, and another one
-// with its name may run. Before its session begins, its hello will say it.
+// with its name may run. Before its session begins, its hello will say it. It waits while the
+// inbox is full, since nobody says an end twice.
 func (c *Cluster) said(rank int, task exec.Task) {
-	err := c.Hear(func(x *exec.Executor) error {
-		if st, ok := c.nodes[rank].Last(task); ok {
-			return x.Update(c.sessions[rank], st)
-		}
-		return nil
-	})
+	err := loop.ErrFull
+	for ; errors.Is(err, loop.ErrFull); time.Sleep(10 * time.Millisecond) {
+		err = c.Hear(func(x *exec.Executor) error {
+			if st, ok := c.nodes[rank].Last(task); ok {
+				return x.Update(c.sessions[rank], st)
+			}
+			return nil
+		})
+	}
 	if !errors.Is(err, exec.ErrSession) && !errors.Is(err, loop.ErrEnded) {
 		c.warn(err)
 	}

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/sched"
@@ -228,6 +230,41 @@ func TestTheEnvironmentOfTasks(t *testing.T) {
 	ran, err := os.ReadFile(out)
 	require.NoError(t, err)
 	require.ElementsMatch(t, want, strings.Split(strings.TrimSpace(string(ran)), "\n"))
+}
+
+// A task ends while the inbox is full. The manager hears of it when there is room again.
+func TestAFullInboxDelaysAnEnd(t *testing.T) {
+	dir := t.TempDir()
+	live(t, dir, 1, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		end := filepath.Join(dir, "end")
+		id, err := submitTo(ctx, c, whole(1, "until test -e "+end+"; do sleep .01; done"))
+		if err != nil {
+			return err
+		}
+		is := func(state exec.TaskState) func() bool {
+			return func() bool { l := c.nodes[0].List(); return len(l) == 1 && l[0].State == state }
+		}
+		await(t, "it runs", is(exec.TaskRunning))
+		room := make(chan struct{})
+		if err := c.Do(func(*joblife.Manager) func() { <-room; return nil }); err != nil {
+			return err
+		}
+		for c.Put(joblife.Tick{}) == nil {
+		}
+		if err := os.WriteFile(end, nil, 0o600); err != nil {
+			return err
+		}
+		await(t, "it has ended", is(exec.TaskReleased))
+		time.Sleep(time.Second / 10) // it is told, or refused
+		close(room)
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err = status(ctx, c, id)
+		for errors.Is(err, loop.ErrFull) {
+			_, err = status(ctx, c, id)
+		}
+		return err
+	})
 }
 
 // Whatever ends the Loop, who serves hears of it.
