@@ -233,7 +233,7 @@ func (s server) follow(w http.ResponseWriter, r *http.Request) {
 		limit(w)
 		_, _ = w.Write(stored.Eventlog[sent:]) // Flush tells what goes wrong
 		sent = len(stored.Eventlog)
-		if http.NewResponseController(w).Flush() != nil || job.State() == jobstate.StateInactive {
+		if http.NewResponseController(w).Flush() != nil || job.State() == jobstate.StateInactive || r.Method == http.MethodHead {
 			return
 		}
 	}

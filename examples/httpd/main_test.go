@@ -314,6 +314,22 @@ func TestAStreamTakesAsLongAsItsJob(t *testing.T) {
 	require.Greater(t, time.Since(began), time.Second, "which is the timeout")
 }
 
+// HEAD has no body to wait for: the connection is free for the next request.
+func TestHeadOfALogEnds(t *testing.T) {
+	d := begin(t, "{}")
+	job := d.submit(1, "true"+d.until("end"))
+	conn, err := net.Dial("unix", filepath.Join(d.dir, "m", "http"))
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "HEAD %s/log HTTP/1.1\r\nHost: h\r\n\r\nGET /resources HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n", job)
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	text, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(string(text), "200 OK"), "%s", text)
+	d.touch("end")
+	d.log(job)
+}
+
 func TestACanceledJobEnds(t *testing.T) {
 	d := begin(t, `{"epilogs":[{"command":["true"],"per-rank":true}]}`)
 	job := d.submit(1, d.in("j")+"; sleep 60")
