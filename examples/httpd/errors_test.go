@@ -40,7 +40,10 @@ func TestErrorsAreLessons(t *testing.T) {
 			_ = cmd.Run() // the status says it
 			return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 		},
-		Elsewhere: map[string][]string{"TestBadRequestsChangeNothing": {"the jobspec is longer than %d bytes"}},
+		Elsewhere: map[string][]string{
+			"TestBadRequestsChangeNothing": {"the jobspec is longer than %d bytes"},
+			"TestReadersOfLogsAreBounded":  {"%d logs of jobs that are not over are being read: ask again later"},
+		},
 		Cases: []errpage.Case{
 			{When: "a command without its flag", Args: "jobs", Status: 2},
 			{When: "no nodes", Args: "-nodes=0", Status: 2},

@@ -14,8 +14,8 @@
 //
 // An answer is JSON, but for the log, which comes at most 0.1 seconds after the event. The
 // status is 404 for an unknown job, and 503 if the manager or its store cannot answer: it has
-// too much to do, ends, or found damage. All else that is refused has 400, with the reason as
-// text.
+// too much to do, ends, or found damage, or 64 clients follow logs. All else that is refused
+// has 400, with the reason as text.
 //
 // # Who may do what
 //
@@ -68,7 +68,12 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
-const maxBody = 1 << 20
+const (
+	maxBody      = 1 << 20
+	maxFollowers = 64 // who wait for the end of a job
+)
+
+var errFollowers = fmt.Errorf("%d logs of jobs that are not over are being read: ask again later", maxFollowers)
 
 // timeout is how long a client may take to send a request, and to read what was written.
 var timeout = 10 * time.Second
@@ -83,11 +88,14 @@ func main() {
 }
 
 // A server answers requests.
-type server struct{ *proc.Cluster }
+type server struct {
+	*proc.Cluster
+	followers chan struct{} // has one for each request that follows a log
+}
 
 // serve serves requests until ctx ends.
 func serve(ctx context.Context, c *proc.Cluster) error {
-	s := server{c}
+	s := server{c, make(chan struct{}, maxFollowers)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /jobs", answer(s.submit))
 	mux.HandleFunc("GET /jobs", answer(s.list))
@@ -137,7 +145,7 @@ func refuse(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, joblife.ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded), errors.Is(err, boltstore.ErrDamaged):
+	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, errFollowers):
 		status = http.StatusServiceUnavailable
 	}
 	http.Error(w, strings.TrimPrefix(err.Error(), "joblife: "), status)
@@ -219,21 +227,32 @@ func (s server) show(r *http.Request) (any, error) {
 	return describe(job, json.RawMessage(stored.R)), nil
 }
 
-// follow writes the log of a job until the job is over.
+// follow writes the log of a job until the job is over. The server does not see that a client has
+// gone which sent more after its request, so there is a bound on those who wait.
 func (s server) follow(w http.ResponseWriter, r *http.Request) {
 	for sent := 0; r.Context().Err() == nil; time.Sleep(time.Second / 10) {
 		stored, job, err := s.read(r)
+		over := err != nil || job.State() == jobstate.StateInactive || r.Method == http.MethodHead
 		switch {
 		case err != nil && sent > 0:
 			panic(http.ErrAbortHandler) // the client sees that this is not the end
 		case err != nil:
 			refuse(w, err)
 			return
+		case sent == 0 && !over:
+			select {
+			case s.followers <- struct{}{}:
+				defer func() { <-s.followers }()
+			default:
+				w.Header().Set("Retry-After", "1")
+				refuse(w, errFollowers)
+				return
+			}
 		}
 		limit(w)
 		_, _ = w.Write(stored.Eventlog[sent:]) // Flush tells what goes wrong
 		sent = len(stored.Eventlog)
-		if http.NewResponseController(w).Flush() != nil || job.State() == jobstate.StateInactive || r.Method == http.MethodHead {
+		if http.NewResponseController(w).Flush() != nil || over {
 			return
 		}
 	}

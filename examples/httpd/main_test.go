@@ -330,6 +330,32 @@ func TestHeadOfALogEnds(t *testing.T) {
 	d.log(job)
 }
 
+// The server does not see that a client is gone which sent more than a request. Such clients take
+// no files without end, and keep nobody from what needs no wait.
+func TestReadersOfLogsAreBounded(t *testing.T) {
+	d := begin(t, "{}")
+	over := d.submit(1, "true")
+	d.log(over)
+	job := d.submit(1, "true"+d.until("end"))
+	for range maxFollowers {
+		answer, err := d.Get("http://httpd" + job + "/log")
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		require.Equal(t, http.StatusOK, answer.StatusCode)
+	}
+	answer, err := d.Get("http://httpd" + job + "/log")
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+	require.Equal(t, "1", answer.Header.Get("Retry-After"))
+	d.log(over)
+	answer, err = d.Head("http://httpd" + job + "/log")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, answer.StatusCode)
+	d.touch("end")
+	require.Eventually(t, func() bool { status, _ := d.try("GET", job+"/log", ""); return status == http.StatusOK }, 10*time.Second, time.Millisecond)
+}
+
 func TestACanceledJobEnds(t *testing.T) {
 	d := begin(t, `{"epilogs":[{"command":["true"],"per-rank":true}]}`)
 	job := d.submit(1, d.in("j")+"; sleep 60")
