@@ -58,21 +58,33 @@ func New(name string) *Program {
 	return p
 }
 
-// ParseActions reads the value of -actions, in which no key is unknown.
+// ParseActions reads the value of -actions, in which no key is unknown. What it names replaces
+// what actions has of it; null and an empty tolerate name nothing. After an error actions is as
+// before.
 func ParseActions(text string, actions *perilog.Config) error {
+	next := perilog.Config{WholeJob: actions.WholeJob} // without the rest, whose fields would be kept
 	d := json.NewDecoder(strings.NewReader(text))
 	d.DisallowUnknownFields()
-	err := cmp.Or(d.Decode(actions), json.Unmarshal([]byte(text), actions)) // which takes no more than one value
+	err := cmp.Or(d.Decode(&next), json.Unmarshal([]byte(text), &next)) // which takes no more than one value
 	switch kind := (*json.UnmarshalTypeError)(nil); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		err = errors.New("the JSON ends too early")
 	case errors.As(err, &kind):
 		err = fmt.Errorf("%s must not be a JSON %s", cmp.Or(kind.Field, "it"), kind.Value)
 	}
-	if err = cmp.Or(err, actions.Check()); err != nil {
-		err = errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "perilog: invalid configuration: "))
+	if err = cmp.Or(err, next.Check()); err != nil {
+		return errors.New(strings.TrimPrefix(strings.TrimPrefix(err.Error(), "json: "), "perilog: invalid configuration: "))
 	}
-	return err
+	if next.Prologs == nil {
+		next.Prologs = actions.Prologs
+	}
+	if next.Epilogs == nil {
+		next.Epilogs = actions.Epilogs
+	}
+	next.Housekeeping = cmp.Or(next.Housekeeping, actions.Housekeeping)
+	next.Tolerate = cmp.Or(next.Tolerate, actions.Tolerate)
+	*actions = next
+	return nil
 }
 
 // Parse reads the command line. It does not return if that is wrong, or asks for help. Args are
