@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -48,6 +49,26 @@ func TestYear(t *testing.T) {
 	got, err := io.ReadAll(r)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(dump, got), "go test ./examples/tutorial -run Year -update")
+}
+
+// The jobs of a year take more than a time.Duration can have: 292 years.
+func TestTheLogsOfManyYears(t *testing.T) {
+	var text []byte
+	for id := range 2 {
+		log := `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":1,"name":"validate"}
+{"timestamp":1,"name":"depend"}
+{"timestamp":1,"name":"priority","context":{"priority":16}}
+{"timestamp":7000000001,"name":"exception","context":{"type":"cancel","severity":0}}
+{"timestamp":7000000001,"name":"clean"}
+`
+		text = fmt.Appendf(text, `{"id":%d,"eventlog":%q,"jobspec":{}}`+"\n", id, log)
+	}
+	name := filepath.Join(t.TempDir(), "dump.tar")
+	require.NoError(t, os.WriteFile(name, pack(t, text), 0o600))
+	out, err := exec.Command("go", "run", "./logs", name).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "SCHED: 1944444h26m40s on average")
 }
 
 // pack makes the dump of an instance from JSON lines.

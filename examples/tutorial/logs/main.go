@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	jobs  = make(map[string]int)                   // by result
-	spent = make(map[jobstate.State]time.Duration) // of all jobs
-	held  = make(map[string][]time.Duration)       // by holder, then by rank
+	jobs  = make(map[string]int)             // by result
+	spent = make(map[jobstate.State]float64) // seconds of all jobs
+	held  = make(map[string][]float64)       // hours by holder, then by rank
 )
 
 func main() {
@@ -41,11 +41,11 @@ func main() {
 		total += jobs[result]
 	}
 	for _, state := range slices.Sorted(maps.Keys(spent)) {
-		fmt.Printf("%v: %v on average\n", state, (spent[state] / time.Duration(total)).Round(time.Second))
+		fmt.Printf("%v: %v on average\n", state, time.Duration(spent[state]/float64(total)*1e9).Round(time.Second))
 	}
 	for _, holder := range slices.Sorted(maps.Keys(held)) {
 		most := slices.Max(held[holder])
-		fmt.Printf("%-26s at most %.1f h, on rank %d\n", holder, most.Hours(), slices.Index(held[holder], most))
+		fmt.Printf("%-26s at most %.1f h, on rank %d\n", holder, most, slices.Index(held[holder], most))
 	}
 }
 
@@ -70,7 +70,7 @@ func add(j archive.Job) error {
 				for len(held[name]) <= int(rank) {
 					held[name] = append(held[name], 0)
 				}
-				held[name][rank] += e.Timestamp.Time().Sub(job.Last().Time())
+				held[name][rank] += e.Timestamp.Time().Sub(job.Last().Time()).Hours()
 			}
 		}
 		if _, err := holds.Apply(e); err != nil {
@@ -78,7 +78,7 @@ func add(j archive.Job) error {
 		}
 	}
 	for _, state := range []jobstate.State{jobstate.StateDepend, jobstate.StateSched, jobstate.StateRun, jobstate.StateCleanup} {
-		spent[state] += job.Spent(state, job.Last())
+		spent[state] += job.Spent(state, job.Last()).Seconds()
 	}
 	result, _ := job.Result()
 	text := result.String()
