@@ -49,6 +49,27 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// A shell comes to its mkdir after the next hello of its node, which has the start sent again. A
+// second shell that came when the first job is forgotten would run it again.
+func TestTheManagerRunsAJobOnce(t *testing.T) {
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("it builds the program, and waits: set JOBLIFE_DEEP=1")
+	}
+	dir := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", dir, "./manager").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	sh := `#!/bin/sh
+case $3 in *job-1.0) if mkdir "$0.first" 2>&-; then sleep .2; else sleep 2; fi; esac
+exec /bin/sh "$@"
+`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "sh"), []byte(sh), 0o777))
+	cmd := exec.Command(filepath.Join(dir, "manager"), "echo ran >>trace", "sleep 4")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+	out, err = cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "ran\n", read(t, filepath.Join(dir, "trace")))
+}
+
 // check checks a page that shows the programs of some folders.
 func check(t *testing.T, page string, folders []string) {
 	require.NotEmpty(t, folders, "no program belongs to the page")

@@ -65,12 +65,15 @@ func main() {
 	try(l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive}))
 }
 
+var began = make(map[string]bool)
+
 func obey(commands []exec.Command) {
 	for _, c := range commands {
 		for rank := range c.Ranks.All() {
 			folder := fmt.Sprintf("node-%d/job-%d.%d", rank, c.Task.Job, c.Task.Attempt)
 			switch {
-			case c.Start != nil:
+			case c.Start != nil && !began[folder]:
+				began[folder] = true
 				run(folder, try(jobspec.Parse(c.Start.Jobspec)).Command())
 			case c.Launch != nil:
 				run(folder, c.Launch.Command)
