@@ -42,7 +42,7 @@ func main() {
 	p := proc.New("embed") // whose tasks may be this program again
 	n := flag.Int64("n", 1, "the `number` of nodes of each job")
 	p.Parse("COMMAND…")
-	jobs, err := submissions(*n, flag.Args())
+	jobs, err := submissions(p.User(), *n, flag.Args())
 	p.Exit(2, err)
 	p.Scheduler = shrinking{sched.New(sched.Config{})}
 	p.Journal = func(events []joblife.JournalEntry) {
@@ -65,7 +65,7 @@ func finish(ctx context.Context, c *proc.Cluster, jobs []joblife.Input) error {
 	var cancel []joblife.Input
 	err := c.View(context.Background(), func(m *joblife.Manager) {
 		for v := range m.Jobs(unfinished) {
-			cancel = append(cancel, joblife.Raise{ID: v.ID(), Type: "cancel"})
+			cancel = append(cancel, joblife.Raise{By: c.Program.User(), ID: v.ID(), Type: "cancel"})
 		}
 	})
 	if err = cmp.Or(err, c.Put(cancel...)); err == nil {
@@ -83,7 +83,7 @@ func (s shrinking) Drain(ranks *idset.Set) error {
 }
 
 // submissions are the inputs that submit shell commands as jobs.
-func submissions(n int64, commands []string) (jobs []joblife.Input, err error) {
+func submissions(by joblife.Cred, n int64, commands []string) (jobs []joblife.Input, err error) {
 	if n < 1 {
 		return nil, fmt.Errorf("-n %d: want 1 or more", n)
 	}
@@ -92,7 +92,7 @@ func submissions(n int64, commands []string) (jobs []joblife.Input, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("job %q: %w", command, err)
 		}
-		jobs = append(jobs, joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
+		jobs = append(jobs, joblife.Submit{By: by, Spec: spec, Urgency: jobstate.UrgencyDefault})
 	}
 	return jobs, nil
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,6 +137,7 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 	proctest.Await(t, out, " start\n", 1)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
+	proctest.Await(t, out, fmt.Sprintf(`"userid":%d`, os.Getuid()), 2) // of submit and cancel
 	proctest.Await(t, out, "swept\n", 1)
 	proctest.Await(t, out, " clean\n", 1)
 }

@@ -171,15 +171,14 @@ func (s server) submit(r *http.Request) (any, error) {
 	case len(text) == 0:
 		return nil, errors.New("there is no jobspec: send one in the body")
 	}
-	by := joblife.Cred{UserID: s.Program.Manager.Owner}
-	job, err := s.Call(r.Context(), joblife.Submit{By: by, Jobspec: text, Urgency: jobstate.UrgencyDefault})
+	job, err := s.Call(r.Context(), joblife.Submit{By: s.Program.User(), Jobspec: text, Urgency: jobstate.UrgencyDefault})
 	return object{"id": job.Job.String()}, err
 }
 
 func (s server) cancel(r *http.Request) (any, error) {
 	id, err := idOf(r)
 	if err == nil {
-		_, err = s.Call(r.Context(), joblife.Raise{ID: id, Type: "cancel"})
+		_, err = s.Call(r.Context(), joblife.Raise{By: s.Program.User(), ID: id, Type: "cancel"})
 	}
 	return object{"id": id.String()}, err
 }

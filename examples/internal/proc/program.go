@@ -58,6 +58,9 @@ func New(name string) *Program {
 	return p
 }
 
+// User says who asks: the user of the program, who owns the jobs. The zero Cred would be root.
+func (p *Program) User() joblife.Cred { return joblife.Cred{UserID: p.Manager.Owner} }
+
 // ParseActions reads the value of -actions, in which no key is unknown. What it names replaces
 // what actions has of it; null and an empty tolerate name nothing. After an error actions is as
 // before.
