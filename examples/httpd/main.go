@@ -213,7 +213,9 @@ func (s server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, 
 		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
 	}
 	if err == nil {
-		job, err = jobstate.Replay(id, stored.Eventlog)
+		if job, err = jobstate.Replay(id, stored.Eventlog); err != nil {
+			err = fmt.Errorf("%w: %w", boltstore.ErrDamaged, err)
+		}
 	}
 	return stored, job, err
 }

@@ -302,6 +302,8 @@ func TestAJobThatCannotBeReadHoldsItsNodes(t *testing.T) {
 	out, err := os.ReadFile(filepath.Join(d.dir, "out"))
 	require.NoError(t, err)
 	require.Contains(t, string(out), "cannot be read")
+	status, text := d.try("GET", job, "")
+	require.Equal(t, http.StatusServiceUnavailable, status, text)
 	d.touch("end")
 	proctest.Await(t, filepath.Join(d.dir, "trace"), "k\n", 1)
 }
