@@ -114,14 +114,17 @@ func (c *Cluster) connect() error {
 // with its name may run. Before its session begins, its hello will say it. It waits while the
 // inbox is full, since nobody says an end twice.
 func (c *Cluster) said(rank int, task exec.Task) {
-	err := loop.ErrFull
-	for ; errors.Is(err, loop.ErrFull); time.Sleep(10 * time.Millisecond) {
-		err = c.Hear(func(x *exec.Executor) error {
+	hear := func() error {
+		return c.Hear(func(x *exec.Executor) error {
 			if st, ok := c.nodes[rank].Last(task); ok {
 				return x.Update(c.sessions[rank], st)
 			}
 			return nil
 		})
+	}
+	err := hear()
+	for ; errors.Is(err, loop.ErrFull); err = hear() {
+		time.Sleep(10 * time.Millisecond)
 	}
 	if !errors.Is(err, exec.ErrSession) && !errors.Is(err, loop.ErrEnded) {
 		c.warn(err)
