@@ -192,7 +192,8 @@ func (p *constraintParser) terms(o *jsonobj.Reader, depth int) (terms []filter) 
 
 func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter {
 	var values []filter
-	hosts, ranks := new(hostlist.List), new(idset.Set)
+	hosts := new(hostlist.List)
+	var ranks []rankRun
 	read := func(e jsonobj.Value) {
 		if depth == maxConstraintDepth {
 			e.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
@@ -207,7 +208,11 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter 
 	case "hostlist":
 		read = func(e jsonobj.Value) { p.hostlist(hosts, e) }
 	case "ranks":
-		read = func(e jsonobj.Value) { ranks.UnionWith(readIDs(e, idset.MaxID)) }
+		read = func(e jsonobj.Value) {
+			for first, last := range readIDs(e, idset.MaxID).Ranges() {
+				ranks = append(ranks, rankRun{first, last})
+			}
+		}
 	default:
 		v.Fail(fmt.Errorf("unknown operator %s", guard.Quote(name)))
 		return nil
@@ -225,7 +230,8 @@ func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter 
 		hosts.Uniq() // a host that is named again would add all its ranks again
 		return func(set *idset.Set, p *Pool) { set.IntersectWith(p.hosts.ranks(hosts)) }
 	case "ranks":
-		return func(set *idset.Set, _ *Pool) { set.IntersectWith(ranks) }
+		allowed := setOf(ranks) // once: a union with each value would copy those before it
+		return func(set *idset.Set, _ *Pool) { set.IntersectWith(allowed) }
 	}
 	return all(values)
 }

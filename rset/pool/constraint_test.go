@@ -249,6 +249,25 @@ func TestAHostThatIsNamedOftenCostsAsOnce(t *testing.T) {
 	require.Less(t, cost(often), once+256*uint64(len(often)))
 }
 
+// Values of ranks cost as much as their text, whatever was in the values before.
+func TestManyValuesOfRanksCostAsTheirText(t *testing.T) {
+	cost := func(values int) uint64 {
+		odd := make([]string, 4*values)
+		for i := range odd {
+			odd[i] = fmt.Sprint(2*i + 1)
+		}
+		spec := specOf(t, shape("slot", "1", vertex("core", "1")),
+			`{"ranks":["`+strings.Join(odd, ",")+`,1000000-2147483640`+strings.Repeat(`","1,3,5,7,9,11,13,15,17,19`, values)+`"]}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := pool.NewRequest(spec)
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, cost(4096), 8*cost(1024))
+}
+
 func TestAMillionHostsAreFoundAsOneRange(t *testing.T) {
 	f := bigFake(1<<20, false)
 	list, err := hostlist.Parse("n[1000-999999],n[0-10],m[0-15000000]")
