@@ -275,6 +275,23 @@ func TestJobsOfAHello(t *testing.T) {
 	require.Contains(t, strings.Join(i.Log(), "\n"), "hello: id=f2 priority=16 userid=1 t_submit=1.5")
 }
 
+// What is asked during a hello is answered when it is known what jobs hold.
+func TestAStatusDuringTheHello(t *testing.T) {
+	i := newInstance(t, []string{helloOf(1, "")}, map[string]string{"job.0000.0000.0000.0001.R": fmt.Sprintf(rankR, 0)})
+	release := i.Hold("kvs.lookup")
+	i.run("-flux=" + i.URI())
+	i.next("resource.acquire")
+	i.next("job-manager.sched-hello")
+	said := make(chan flux.Message, 1)
+	_, err := i.conn.Start(flux.NewRequest("sched.resource-status", flux.Text("{}")), func(m flux.Message, _ error) { said <- m })
+	require.NoError(t, err)
+	_, err = i.call("feasibility.check", `{"jobspec":`+oneCore+`}`) // it comes behind
+	require.NoError(t, err)
+	require.Empty(t, said)
+	release()
+	require.Contains(t, string((<-said).Payload), `"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0"`)
+}
+
 // While nobody knows what a job holds, nothing starts, and it gets one exception.
 func TestAJobWhoseRIsNotThere(t *testing.T) {
 	i := startInstance(t, []string{helloOf(1, "")}, nil)

@@ -224,7 +224,7 @@ func (b *broker) early(q *flux.Message) bool {
 	case alloc.TopicFeasibility:
 		return b.s.Pool() == nil
 	case topicStatus, topicHolders:
-		return !b.s.Ready()
+		return !b.s.greeted || !b.s.Ready() // the pool of a new session is ready, and nothing is held
 	}
 	return false
 }
