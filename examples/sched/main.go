@@ -89,9 +89,10 @@
 //     starts: the manager gets an errnum, and after a wait the next session begins.
 //   - A session ends with its manager, too. The wait is 50 ms, and then twice as long each time, up
 //     to 5 s. Without resource.acquire the program ends, as sched-simple does.
-//   - A job that cannot have what the hello says, or whose R is not in the KVS, gets the fatal
-//     exception scheduler-restart. If it is not known what it holds, nothing starts before it has
-//     gone; sched-simple goes on, and may give its nodes to another.
+//   - A job gets the fatal exception scheduler-restart if it is not known what it holds: its R is
+//     not in the KVS, or the hello contradicts itself. Nothing starts before it has gone;
+//     sched-simple goes on, and may give its nodes to another. A job that holds what another
+//     holds, or what left the inventory, runs on, and the log has it.
 //   - Only the owner of the instance may ask, as with sched-simple. sched.holders wants a stream.
 //   - Bits 1 and 4 of flux module debug deny requests and expirations; 2 tells jobs their places.
 //

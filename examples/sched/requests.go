@@ -115,7 +115,9 @@ func (b *broker) hello() error {
 	return nil
 }
 
-// adopt takes over a job. If it cannot have what it holds it must not run on.
+// adopt takes over a job. If it is not known what the job holds, it must not run on. What the
+// pool reports of one that holds its resources is logged: the exception would take them back
+// (RFC 21), no sched.free would come, and the pool would keep them for ever.
 func (b *broker) adopt(h *hello) {
 	err := h.err
 	if h.ID == 0 && err != nil { // of which job is not known
@@ -127,7 +129,11 @@ func (b *broker) adopt(h *hello) {
 	if took := b.s.dispatch(h.line, h.HelloResponse, nil); err == nil {
 		err = took
 	}
-	if err == nil || b.raised[h.ID] {
+	switch _, held := b.s.Pool().Allocation(h.ID); {
+	case err == nil || b.raised[h.ID]:
+		return
+	case held && h.err == nil && !errors.Is(err, pool.ErrExists):
+		b.s.errorf("hello: job %v runs on: %s", h.ID, textOf(err))
 		return
 	}
 	b.raised[h.ID] = true
