@@ -21,7 +21,8 @@ import (
 // anyway, since its processes may be running there, and [Pool.Allocation] has it:
 //
 //   - Other jobs hold some of them too. A resource that several jobs hold is free when
-//     the last of them has freed it. The error names the first of these jobs, by id.
+//     the last of them has freed it. The error names the first of these jobs, by id, and
+//     counts up to 100.
 //   - Some are not in the inventory. They are in [Allocation].Gone, and Free accepts them.
 //     If their rank joins the inventory, the job holds them there.
 //   - r does not have all freed ranks. The others are ignored.
@@ -29,6 +30,9 @@ import (
 //
 // After any other error nothing has changed: the job has other resources (ErrExists), r is
 // empty, or Config.MaxJobs jobs have resources.
+//
+// It takes logarithmic time for each range of r, and copies what is known of the other jobs
+// on a node: n jobs that hold parts of one node take n² steps, of nanoseconds.
 func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if r.IsEmpty() {
 		return invalid("allocation: %w", errEmpty)
@@ -58,7 +62,10 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	var conflict, missing error
 	if n, other, both := p.conflicts(h); n > 0 {
 		more := ""
-		if n > 1 {
+		switch {
+		case n > maxConflicts:
+			more = fmt.Sprintf(", more than %d conflicts in all", maxConflicts)
+		case n > 1:
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
 		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, other, plain(both), more)
@@ -101,9 +108,12 @@ func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 // all returns what a job holds, in the inventory or gone.
 func (p *Pool) all(h *holder) *rset.R { return must(rset.UnionDisjoint(p.held(h), h.gone)) }
 
+const maxConflicts = 100 // that are counted
+
 // conflicts returns how many other jobs hold some of what a job holds, and what the first of
-// them by id holds too, without hosts. It takes time in proportion to the spans of the job, and
-// to the jobs that hold them, if there is any conflict in the pool, and else constant time.
+// them by id holds too, without hosts. More than maxConflicts may be any number. It takes time
+// in proportion to the spans of the job, and to the jobs on them up to that many conflicts, if
+// there is any conflict in the pool, and else constant time.
 func (p *Pool) conflicts(h *holder) (n int, first jobid.ID, both *rset.R) {
 	if p.clashes == 0 {
 		return 0, 0, nil
@@ -112,6 +122,9 @@ func (p *Pool) conflicts(h *holder) (n int, first jobid.ID, both *rset.R) {
 	var overlap parts // with the first so far
 	for _, pt := range p.pieces(h) {
 		for _, o := range p.at(pt.First).owners {
+			if len(others) > maxConflicts && o.job > first {
+				break // so are those behind it
+			}
 			common := o.what.Intersect(pt.What)
 			if o.job == h.id || common == nil {
 				continue

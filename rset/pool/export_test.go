@@ -38,6 +38,9 @@ func (p *Pool) Check() error {
 		if again.insert(sp); before != nil && before.last+1 == sp.first && before.state.equal(&sp.state) {
 			err = fmt.Errorf("ranks %d and %d are in one state and two spans", before.last, sp.first)
 		}
+		if sp.clash != sp.overlaps() {
+			err = fmt.Errorf("clash of rank %d is %v", sp.first, sp.clash)
+		}
 		before = sp
 	})
 	p.holders.Ascend(func(it jobItem[*holder]) bool {

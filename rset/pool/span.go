@@ -100,12 +100,13 @@ func (s *state) drop(job jobid.ID, k *children.Set) {
 		return
 	}
 	if s.clash {
-		for j, o := range s.owners {
+		dropped := k
+		for j := 0; j < len(s.owners) && k != nil; j++ {
 			if j != i || rest == nil {
-				k = k.Subtract(o.what)
+				k = k.Subtract(s.owners[j].what)
 			}
 		}
-		s.clash = s.overlaps()
+		s.clash = k == dropped || s.overlaps() // what no other job holds was no clash
 	}
 	s.free = s.free.Union(k)
 }
