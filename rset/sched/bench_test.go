@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/bomb"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -119,6 +120,51 @@ func TestEASYIsFastWithoutADepth(t *testing.T) {
 	}
 	few, many := cost(1000), cost(10_000)
 	require.LessOrEqual(t, many, 5*few, "10 000 jobs: %v, 1 000 jobs: %v", many, few)
+}
+
+// Jobs of one jobspec that wait for a partition, for gpus, or for enough cores together on a
+// node, cost EASY as one does, while there are idle nodes or cores.
+func TestManyJobsThatWaitForTheSameCostAsOne(t *testing.T) {
+	race.Skip(t)
+	const nodes = 64
+	all := idset.Range(0, nodes-1)
+	r, err := rset.New(rset.Config{
+		Entries:    []rset.Entry{{Ranks: all, Children: map[string]*idset.Set{"core": idset.Range(0, 7), "gpu": idset.Of(0)}}},
+		Properties: map[string]*idset.Set{"a": idset.Range(0, nodes/2-1), "b": idset.Range(nodes/2, nodes-1)},
+	})
+	require.NoError(t, err)
+	const a, b = `{"properties":["a"]}`, `{"properties":["b"]}`
+	for what, specs := range map[string][3][]byte{ // of a job that runs, of those that wait, and of one that comes and goes
+		"partition": {specOf(t, jobspec.Job{Nodes: nodes / 2, Exclusive: true}, a), specOf(t, jobspec.Job{Nodes: 1, Exclusive: true}, a), specOf(t, jobspec.Job{Nodes: 1, Exclusive: true}, b)},
+		"gpus":      {specOf(t, jobspec.Job{Nodes: nodes, Slots: 1, Cores: 1, GPUs: 1}), specOf(t, jobspec.Job{Slots: 1, Cores: 1, GPUs: 1}), specOf(t, jobspec.Job{Slots: 1, Cores: 1})},
+		"cores":     {specOf(t, jobspec.Job{Nodes: nodes, Slots: 1, Cores: 1}), specOf(t, jobspec.Job{Slots: 1, Cores: 8}), specOf(t, jobspec.Job{Slots: 1, Cores: 1})},
+	} {
+		cost := func(jobs int) time.Duration {
+			s := begun(t, sched.Config{Policy: sched.EASY{}}, r)
+			ask := func(id int, spec []byte) {
+				require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: jobid.ID(id), Priority: 16}, Jobspec: spec}))
+			}
+			ask(1, specs[0])
+			require.Len(t, s.Decide(1000), 1, what)
+			for id := range jobs {
+				ask(id+2, specs[1])
+			}
+			require.Empty(t, s.Decide(1000), what)
+			least := time.Duration(1 << 62)
+			for i := range 10 {
+				begin := bomb.ProcessorTime()
+				for k := range 20 {
+					ask(jobs+2+20*i+k, specs[2])
+					out := s.Decide(1001)
+					require.NoError(t, s.Handle(alloc.Free{ID: out[0].ID, R: out[0].R, Final: true}))
+				}
+				least = min(least, bomb.ProcessorTime()-begin)
+			}
+			return least
+		}
+		few, many := cost(1000), cost(16_000)
+		require.LessOrEqual(t, many, 5*few, "%s: 16 000 jobs: %v, 1 000 jobs: %v", what, many, few)
+	}
 }
 
 // BenchmarkBackfill is a cluster without lines: requests, frees and decisions alone. 64

@@ -41,9 +41,10 @@
 // One goroutine at a time may use a Scheduler. It retains an R, and copies all else that
 // it needs of a message. The same calls have the same results. A decision costs what
 // the jobs that start cost in package pool; it passes over jobs that need more than is
-// free, or more idle nodes than are not reserved, in chunks of 128. Where all nodes are alike,
-// and each job asks for some whole nodes, EASY counts nodes; else it uses Pool.Plan, with
-// the same result.
+// free, or more idle nodes than are not reserved, in chunks of 128, and EASY over those with
+// the jobspec of one that could not start. Each other job costs a search of the pool:
+// see Depth. Where all nodes are alike, and each job asks for some whole nodes, EASY counts
+// nodes; else it uses Pool.Plan, with the same result.
 //
 // [loop.Loop]: https://pkg.go.dev/github.com/joblife/joblife/loop#Loop
 package sched

@@ -123,6 +123,7 @@ func (s *Scheduler) release() {
 		s.reserved = append(s.reserved, kept)
 	}
 	s.until, s.head, s.looked, s.full = never, nil, nil, true
+	clear(s.busy)
 	s.before, s.told = append(s.before, s.told...), s.told[:0]
 }
 
@@ -141,7 +142,7 @@ func (s *Scheduler) sieve() sieve {
 	case s.byCount:
 		spare = nodes - s.kept
 	}
-	return sieve{nodes, cores, spare, s.now, s.until}
+	return sieve{nodes, cores, spare, s.now, s.until, s.busy}
 }
 
 // FIFO starts jobs in the order of the queue, and none before one that has to wait.
@@ -210,13 +211,18 @@ func (e EASY) covers(s *Scheduler, j *job) bool {
 	return e.Depth <= 0 || !s.queue.beyond(j.key(), e.Depth)
 }
 
-// backfill starts a job, if it does not delay the head.
+// backfill starts a job, if it does not delay the head. If it fails, no other job with the
+// request needs to be asked: until reservations begin anew the pool only loses room. A plan
+// that the first job kept from before was not in its own way.
 func (s *Scheduler) backfill(j *job) bool {
-	started := s.start(j)
-	if started && s.byCount && s.head != nil && s.now+j.takes <= s.until {
+	if !s.start(j) {
+		s.busy[j.Request] = true
+		return false
+	}
+	if s.byCount && s.head != nil && s.now+j.takes <= s.until {
 		s.kept = max(0, s.kept-j.nodes) // it gives them back in time
 	}
-	return started
+	return true
 }
 
 // lead makes a job the head, if it has an earliest time. Where nodes need only be counted,

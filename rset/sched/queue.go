@@ -8,6 +8,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/pool"
 )
 
 // A key is what the queue is sorted by: priority, greatest first, then id.
@@ -22,14 +23,18 @@ func (k key) compare(l key) int {
 
 // A need is the least that a job needs.
 type need struct {
-	nodes int64              // that are idle
-	cores int64              // that are free
-	takes eventlog.Timestamp // how long, in seconds; never: it has no limit
+	nodes   int64              // that are idle
+	cores   int64              // that are free
+	takes   eventlog.Timestamp // how long, in seconds; never: it has no limit
+	request *pool.Request      // nil: of several jobs that do not ask for the same
 }
 
 // least returns the least of two needs in each respect.
 func (n need) least(m need) need {
-	return need{min(n.nodes, m.nodes), min(n.cores, m.cores), min(n.takes, m.takes)}
+	if n.request != m.request {
+		n.request = nil
+	}
+	return need{min(n.nodes, m.nodes), min(n.cores, m.cores), min(n.takes, m.takes), n.request}
 }
 
 // never is after all times.
@@ -40,10 +45,11 @@ type sieve struct {
 	nodes, cores int64              // that there are
 	spare        int64              // nodes of these that are not reserved for the head
 	now, until   eventlog.Timestamp // a job that ends by then may have nodes that are reserved
+	busy         map[*pool.Request]bool
 }
 
 func (s *sieve) passes(n need) bool {
-	return n.nodes <= s.nodes && n.cores <= s.cores && (n.nodes <= s.spare || s.now+n.takes <= s.until)
+	return n.nodes <= s.nodes && n.cores <= s.cores && (n.nodes <= s.spare || s.now+n.takes <= s.until) && !s.busy[n.request]
 }
 
 // An entry is a job in the queue. It has what a scan looks at.
@@ -149,7 +155,7 @@ func (q *queue) remove(k key) {
 			return
 		}
 	}
-	if was.nodes == at.least.nodes || was.cores == at.least.cores || was.takes == at.least.takes {
+	if was.nodes == at.least.nodes || was.cores == at.least.cores || was.takes == at.least.takes || at.least.request == nil {
 		at.measure()
 	}
 }

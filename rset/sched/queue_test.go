@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset/alloc"
+	"github.com/joblife/joblife/rset/pool"
 )
 
 // A queue does as a sorted slice does.
@@ -22,6 +23,7 @@ func TestAQueueIsASortedSlice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q queue
 		var all []*job
+		requests := []*pool.Request{new(pool.Request), new(pool.Request)}
 		less := func(a, b *job) int {
 			return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID))
 		}
@@ -32,7 +34,7 @@ func TestAQueueIsASortedSlice(t *testing.T) {
 				if growing || len(all) == 0 {
 					next++
 					j := &job{Job: Job{JobInfo: alloc.JobInfo{ID: next*7919%4096 + 1, Priority: uint32(some(2))}}}
-					j.need = need{int64(some(9)), int64(some(9)), eventlog.Timestamp(some(9))}
+					j.need = need{int64(some(9)), int64(some(9)), eventlog.Timestamp(some(9)), requests[some(9)/8]}
 					if slices.ContainsFunc(all, func(k *job) bool { return k.ID == j.ID }) {
 						continue
 					}
@@ -48,14 +50,15 @@ func TestAQueueIsASortedSlice(t *testing.T) {
 			growing = some(1) == 1
 			chunks = max(chunks, len(q.chunks))
 			require.Equal(t, len(all), q.n)
-			f := &sieve{nodes: int64(some(9)), cores: int64(some(9)), spare: int64(some(9)), now: 100, until: 100 + eventlog.Timestamp(some(9))}
+			f := &sieve{nodes: int64(some(9)), cores: int64(some(9)), spare: int64(some(9)), now: 100, until: 100 + eventlog.Timestamp(some(9)),
+				busy: map[*pool.Request]bool{requests[some(1)]: some(1) == 1}}
 			for _, f := range []*sieve{nil, f} {
 				var got, want []*job
 				for j := q.first(f); j != nil; j = q.after(j.key(), f) {
 					got = append(got, j)
 				}
 				for i, j := range all {
-					if f == nil || j.nodes <= f.nodes && j.cores <= f.cores && (j.nodes <= f.spare || 100+j.takes <= f.until) {
+					if f == nil || j.nodes <= f.nodes && j.cores <= f.cores && (j.nodes <= f.spare || 100+j.takes <= f.until) && !f.busy[j.request] {
 						want = append(want, j)
 					}
 					for _, n := range []int{i - 1, i, i + 1} {

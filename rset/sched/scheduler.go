@@ -73,6 +73,8 @@ type Scheduler struct {
 	kept     int64              // byCount: how many of the idle nodes the head needs when it starts
 	shared   int                // jobs that wait for something else than a number of whole nodes
 	looked   *job               // how far Conservative has looked; nil: not at all
+
+	busy map[*pool.Request]bool // of EASY: they found no room since reservations began anew
 	estimates
 }
 
@@ -119,7 +121,7 @@ func New(cfg Config) *Scheduler {
 
 // reset makes a scheduler without an inventory of any scheduler.
 func (s *Scheduler) reset(cfg Config) {
-	*s = Scheduler{cfg: cfg, quiet: s.quiet, jobs: make(map[jobid.ID]*job)}
+	*s = Scheduler{cfg: cfg, quiet: s.quiet, jobs: make(map[jobid.ID]*job), busy: make(map[*pool.Request]bool)}
 	s.view.s = s
 	s.until = never
 	switch cfg.Policy.(type) {

@@ -45,7 +45,7 @@ func (j *job) shares() int {
 
 // needOf returns the least that a job needs.
 func needOf(q *pool.Request) need {
-	n := need{takes: never}
+	n := need{takes: never, request: q}
 	n.nodes, n.cores, _ = q.Least()
 	if d := q.Duration(); d > 0 {
 		n.takes = eventlog.Timestamp(d.Seconds())
