@@ -43,8 +43,9 @@
 // the jobs that start cost in package pool; it passes over jobs that need more than is
 // free, or more idle nodes than are not reserved, in chunks of 128, and EASY over those with
 // the jobspec of one that could not start. Each other job costs a search of the pool:
-// see Depth. Where all nodes are alike, and each job asks for some whole nodes, EASY counts
-// nodes; else it uses Pool.Plan, with the same result.
+// see Depth. Where all nodes are alike, and each job that waits asks for some whole nodes, EASY
+// counts nodes; else it uses Pool.Plan, with the same result. One job with constraints is
+// enough for that. Both also take time in proportion to the jobs that run.
 //
 // [loop.Loop]: https://pkg.go.dev/github.com/joblife/joblife/loop#Loop
 package sched
