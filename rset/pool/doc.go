@@ -39,7 +39,8 @@
 // # Ownership, cost and limits
 //
 // One goroutine at a time may use a pool, also to ask. Allocating or freeing a range of
-// ranks in the same state takes logarithmic time. With constraints, a request for several
-// kinds, or planned jobs, a search also visits the ranges that do not fit. [Config] limits
-// jobs and properties; package rset limits ranks, ids and bytes.
+// ranks in the same state takes logarithmic time; an allocation also takes a step for each
+// property of the inventory. With constraints, a request for several kinds, or planned jobs,
+// a search also visits the ranges that do not fit. [Config] limits jobs and properties;
+// package rset limits ranks, ids and bytes.
 package pool
