@@ -46,6 +46,23 @@ func TestAHelloOfManyTasks(t *testing.T) {
 	})
 }
 
+// A signal, and what a node says of a task, look at no other job of the node.
+func TestManyJobsOnOneNode(t *testing.T) {
+	requireLinear(t, 1000, func(n int) {
+		x := new(exec.Executor)
+		s, err := x.Hello(0, nil)
+		require.NoError(t, err)
+		for id := range jobid.ID(n) {
+			require.NoError(t, x.Launch(id, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Of(0), Command: []string{"x"}}))
+		}
+		for id := range jobid.ID(n) {
+			x.Signal(id, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(0), Signal: 15})
+			require.NoError(t, x.Update(s, exec.TaskStatus{Task: exec.Task{Job: id, Action: epilog, Attempt: 1}, State: exec.TaskReleased}))
+		}
+		require.Len(t, x.Take(1).Reports, n)
+	})
+}
+
 // requireLinear has 16 times as much take far less than 16² times as long.
 func requireLinear(t *testing.T, n int, work func(n int)) {
 	t.Helper()

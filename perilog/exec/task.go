@@ -215,7 +215,20 @@ func (x *Executor) admit(g *group, ranks *idset.Set) error {
 	return nil
 }
 
-// fewRanks is how many ranks are looked at one by one: a job may have a group for each rank.
+// near returns groups with all of a job on a rank among them: a job may have a group for each rank, and
+// a rank many jobs.
+func (x *Executor) near(id jobid.ID, rank uint32) []*group {
+	j, list := x.jobs[id], x.onRank[rank]
+	switch {
+	case j == nil:
+		return nil
+	case len(j.groups) < len(list):
+		return j.groups
+	}
+	return list
+}
+
+// fewRanks is how many ranks are looked at one by one.
 const fewRanks = 16
 
 // attempts returns the groups of an action that are on some of these ranks.
@@ -225,8 +238,8 @@ func (x *Executor) attempts(t Task, ranks *idset.Set) (list []*group) {
 	case j == nil:
 	case ranks.Len() <= fewRanks:
 		for rank := range ranks.All() {
-			for _, g := range x.onRank[rank] {
-				if g.Job == t.Job && g.Action == t.Action && !slices.Contains(list, g) {
+			for _, g := range x.near(t.Job, rank) {
+				if g.Job == t.Job && g.Action == t.Action && g.ranks.Contains(rank) && !slices.Contains(list, g) {
 					list = append(list, g)
 				}
 			}
@@ -243,8 +256,8 @@ func (x *Executor) attempts(t Task, ranks *idset.Set) (list []*group) {
 
 // on returns the group of a task on a rank, or nil.
 func (x *Executor) on(rank uint32, t Task) *group {
-	for _, g := range x.onRank[rank] {
-		if g.Task == t {
+	for _, g := range x.near(t.Job, rank) {
+		if g.Task == t && g.ranks.Contains(rank) {
 			return g
 		}
 	}
