@@ -63,6 +63,17 @@ func TestManyJobsOnOneNode(t *testing.T) {
 	})
 }
 
+// A signal to an action that each node got by a launch of its own looks at each launch a few times.
+func TestASignalToManyLaunches(t *testing.T) {
+	requireLinear(t, 300, func(n int) {
+		x := new(exec.Executor)
+		for rank := range uint32(n) {
+			require.NoError(t, x.Launch(1, perilog.Launch{Action: epilog, Attempt: 1, Ranks: idset.Of(rank), Command: []string{"x"}}))
+		}
+		x.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Range(0, uint32(n-1)), Signal: 15})
+	})
+}
+
 // requireLinear has 16 times as much take far less than 16² times as long.
 func requireLinear(t *testing.T, n int, work func(n int)) {
 	t.Helper()

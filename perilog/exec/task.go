@@ -549,8 +549,9 @@ func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
 
 // signal signals a task on ranks where it has not ended.
 func (x *Executor) signal(g *group, ranks *idset.Set, signal int) {
+	ranks = idset.Intersect(&g.ranks, ranks)
 	if signal == sigkill {
-		g.killed.UnionWith(idset.Intersect(&g.ranks, ranks))
+		g.killed.UnionWith(ranks)
 	}
 	unheard := idset.Difference(&g.sets[statePending], &x.heardOf)
 	unheard.UnionWith(idset.Intersect(&g.sets[statePending], x.blocked(g, ranks))) // it ends after the earlier attempt
