@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -418,8 +417,9 @@ func (x *Executor) Fail(rank uint32, note string) {
 
 // Expiring returns the jobs whose resources have expired at a time, so that Take stops them. If
 // the manager has extended one and its [Expiration] is still on its way, pass it on first.
+// The time counts as in Take.
 func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
-	if x.next() != nil {
+	if now = x.clamp(now); x.next() != nil {
 		x.timers.Ascend(func(j *job) bool {
 			if j.due > now {
 				return false
@@ -437,9 +437,7 @@ func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 // and those that ignored SIGTERM get SIGKILL. A time that steps back, or is no number or infinite,
 // counts as the last one.
 func (x *Executor) Take(now eventlog.Timestamp) Effects {
-	if now > x.now && !math.IsInf(float64(now), 0) {
-		x.now = now
-	}
+	x.now = x.clamp(now)
 	for j := x.next(); j != nil && j.due <= x.now; j = x.next() {
 		if x.setTimer(j, 0); j.stopping {
 			x.signal(j.shells, &j.shells.ranks, sigkill)
@@ -469,6 +467,14 @@ func (x *Executor) Take(now eventlog.Timestamp) Effects {
 	return out
 }
 
+// clamp returns what counts as a time.
+func (x *Executor) clamp(now eventlog.Timestamp) eventlog.Timestamp {
+	if !guard.IsTime(now) {
+		return x.now
+	}
+	return max(now, x.now)
+}
+
 // Deadline returns when Take is due if nothing else happens; false: never. A Take at that time
 // moves it on.
 func (x *Executor) Deadline() (eventlog.Timestamp, bool) {
@@ -487,12 +493,13 @@ func (x *Executor) next() *job {
 	return j
 }
 
-// setTimer replaces the timer of a job; 0 means never.
+// setTimer replaces the timer of a job; what is no time, such as 0, means never.
 func (x *Executor) setTimer(j *job, at eventlog.Timestamp) {
 	if j.due > 0 {
 		x.timers.Delete(j)
 	}
-	if j.due = at; at > 0 {
+	if j.due = 0; guard.IsTime(at) {
+		j.due = at
 		x.timers.ReplaceOrInsert(j)
 	}
 }

@@ -107,7 +107,14 @@ func TestTakeAtNoTime(t *testing.T) {
 		b := newBench(t)
 		b.start(exec.Start{R: onRanks(t, "0-1", 50)})
 		require.NotContains(t, said(b.Take(eventlog.Timestamp(now))), "expired")
+		require.Empty(t, b.Expiring(eventlog.Timestamp(now)), "as Take has it")
+		require.NoError(t, b.Handle(exec.Expiration{ID: 1, Expiration: eventlog.Timestamp(now)}))
+		_, ok := b.Deadline()
+		require.False(t, ok, "a Take at that time would not move it on")
+		require.NoError(t, b.Handle(exec.Expiration{ID: 1, Expiration: 50}))
 		require.Contains(t, said(b.Take(60)), "expired")
+		require.NoError(t, b.Handle(exec.Start{ID: 2, R: onRanks(t, "0", 55)}))
+		require.Equal(t, []jobid.ID{2}, b.Expiring(eventlog.Timestamp(now)), "60 is the last time")
 	}
 }
 
