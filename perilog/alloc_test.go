@@ -24,7 +24,7 @@ func step(job *perilog.Job, rank uint32) int {
 	return todo.Free.R.Ranks().Len()
 }
 
-// TestAllocations: a report, the event that follows and its fold allocate nothing.
+// TestAllocations: a report, the event that follows and its fold allocate nothing, nor does a signal.
 // The fragment that goes back is new: an R, and sets of a rank.
 func TestAllocations(t *testing.T) {
 	race.Skip(t)
@@ -36,6 +36,10 @@ func TestAllocations(t *testing.T) {
 		prologs.job.Take(100)
 		rank++
 	}), "a report of a prolog")
+
+	prologs.job.Tick(1000)
+	signal := prologs.job.Take(1000).Signal[0]
+	require.Zero(t, testing.AllocsPerRun(10, func() { prologs.job.Signaled(1000, signal) }), "a signal that goes out")
 
 	job := epilogOf(t, 4096)
 	rank = 0

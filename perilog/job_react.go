@@ -222,10 +222,11 @@ func (j *Job) Take(now eventlog.Timestamp) Effects {
 }
 
 // Signaled tells the Job that a signal of an earlier Take goes out only now: its kill
-// timeout counts from now.
+// timeout counts from now. Signaled looks at ranks of the signal until one runs, and allocates
+// nothing.
 func (j *Job) Signaled(now eventlog.Timestamp, s Signal) {
 	j.advance(now)
-	if a := j.find(s.Action); a != nil && a.run != nil && s.Ranks.Intersects(a.run.Of(s.Attempt)) { // else all were ended by force
+	if a := j.find(s.Action); a != nil && a.run != nil && a.run.runs(s.Attempt, s.Ranks) { // else all were ended by force
 		a.run.Signaled(j.now, s.Attempt)
 	}
 }

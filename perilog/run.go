@@ -3,7 +3,6 @@ package perilog
 import (
 	"iter"
 	"math"
-	"slices"
 	"sort"
 	"time"
 
@@ -256,7 +255,7 @@ func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	r.processes(ranks, func(_ uint32, s *slot) {
 		switch s.stage {
 		case slotLost:
-			r.launchOf(s).lost--
+			r.launchOf(s.attempt).lost--
 		case slotEnded:
 			if s.status == 0 || !r.spec.PerRank {
 				return
@@ -264,7 +263,7 @@ func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 			r.open++
 			r.end, s.cause = 0, 0
 		case slotRunning: // in a replay, which does not know of the restart between
-			r.launchOf(s).alive--
+			r.launchOf(s.attempt).alive--
 		}
 		r.enter(s, slotRunning)
 		*s = slot{attempt: attempt, stage: slotRunning, cause: s.cause, drained: s.drained} // what control lines said of it stands
@@ -324,18 +323,31 @@ func (r *run) each(ranks *idset.Set, f func(rank uint32, s *slot)) {
 	}
 }
 
-// launchOf returns the launch of a process that runs or is lost.
-func (r *run) launchOf(s *slot) *launch {
-	i := sort.Search(len(r.launches), func(i int) bool { return r.launches[i].attempt >= s.attempt })
+// launchOf returns the launch of an attempt, or nil if it is forgotten.
+func (r *run) launchOf(attempt uint32) *launch {
+	i := sort.Search(len(r.launches), func(i int) bool { return r.launches[i].attempt >= attempt })
+	if i == len(r.launches) || r.launches[i].attempt != attempt {
+		return nil
+	}
 	return &r.launches[i]
 }
 
 // alive returns how many processes of an attempt run.
 func (r *run) alive(attempt uint32) int {
-	if i := slices.IndexFunc(r.launches, func(l launch) bool { return l.attempt == attempt }); i >= 0 {
-		return r.launches[i].alive
+	if l := r.launchOf(attempt); l != nil {
+		return l.alive
 	}
 	return 0
+}
+
+// runs reports whether a process of an attempt runs on one of some ranks.
+func (r *run) runs(attempt uint32, ranks *idset.Set) bool {
+	for rank := range ranks.All() {
+		if p := r.process(rank); p != nil && p.stage == slotRunning && p.attempt == attempt {
+			return true
+		}
+	}
+	return false
 }
 
 // forget drops the first launches, as long as nothing of them runs or is lost.
@@ -370,7 +382,7 @@ func (r *run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
 	r.advance(now)
 	r.processes(ranks, func(rank uint32, s *slot) {
 		r.enter(s, slotRunning)
-		l := r.launchOf(s)
+		l := r.launchOf(s.attempt)
 		l.lost--
 		l.alive++
 		if r.canceled && l.phase == launchRunning {

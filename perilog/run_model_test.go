@@ -277,7 +277,7 @@ func (m *modelRun) checkLaunches() {
 	}
 	for rank, p := range m.naive.procs {
 		if p.stage == slotRunning || p.stage == slotLost {
-			require.Equal(m.t, p.attempt, r.launchOf(r.process(rank)).attempt)
+			require.Equal(m.t, p.attempt, r.launchOf(r.process(rank).attempt).attempt)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
 
 func (r *run) applyReport(rep Report, p *slot) Ack {
 	rep.Status = normal(rep.Status)
-	l := r.launchOf(p)
+	l := r.launchOf(p.attempt)
 	switch rep.Kind {
 	case ReportStarted:
 		if p.started {
@@ -101,9 +101,9 @@ func (r *run) processEnded(rank uint32, p *slot, cause endCause, status int32, d
 func (r *run) stopped(p *slot) {
 	switch p.stage {
 	case slotRunning:
-		r.launchOf(p).alive--
+		r.launchOf(p.attempt).alive--
 	case slotLost:
-		r.launchOf(p).lost--
+		r.launchOf(p.attempt).lost--
 	}
 	r.enter(p, slotEnded)
 	r.forget()

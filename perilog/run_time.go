@@ -56,10 +56,8 @@ func (r *run) terminate(l *launch, p launchPhase) {
 // Signaled begins the kill timeout of an attempt: its SIGTERM was handed out.
 func (r *run) Signaled(now eventlog.Timestamp, attempt uint32) {
 	r.advance(now)
-	for i := range r.launches {
-		if l := &r.launches[i]; l.attempt == attempt && l.phase != launchRunning {
-			l.deadline = r.after(r.now, r.spec.KillTimeout)
-		}
+	if l := r.launchOf(attempt); l != nil && l.phase != launchRunning {
+		l.deadline = r.after(r.now, r.spec.KillTimeout)
 	}
 }
 
