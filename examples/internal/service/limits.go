@@ -169,13 +169,14 @@ func (s *limits) expire(id jobid.ID, at eventlog.Timestamp) error {
 	return err
 }
 
-// dropKnown drops messages about expirations that the scheduler knows already.
+// dropKnown drops messages about expirations that the scheduler knows already. Where it hears an
+// earlier one first, since both became durable at once, it must hear the later one again.
 func (s *limits) dropKnown(list []alloc.Message) []alloc.Message {
 	kept := list[:0]
 	for _, m := range list {
 		if e, ok := m.(alloc.Expiration); ok {
-			if at, ok := s.known[e.ID]; ok && at == e.Expiration {
-				delete(s.known, e.ID)
+			at, ok := s.known[e.ID]
+			if delete(s.known, e.ID); ok && at == e.Expiration {
 				continue
 			}
 		}

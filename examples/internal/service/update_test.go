@@ -389,6 +389,31 @@ func TestExpireGoesOnPastAFullLog(t *testing.T) {
 	require.Empty(t, d.limits.known)
 }
 
+// The scheduler last hears what R says, though other changes come before one is durable.
+func TestTheLastExpirationIsTheLastThatTheSchedulerHears(t *testing.T) {
+	at := eventlog.FromTime(start)
+	for _, others := range []bool{false, true} {
+		d := newDesk(t, Config{})
+		d.goOnline()
+		require.Empty(t, d.submitted(16, 5, specOf(t, jobspec.Job{})))
+		d.runJob(16)
+		d.call(func() { require.NoError(t, d.Expire(at+7200)) })
+		d.collect()
+		d.call(func() {
+			if others {
+				require.NoError(t, d.Service.step(joblife.SetExpiration{ID: 16, Expiration: at + 7300}))
+			} else {
+				require.NoError(t, d.Expire(at+7300))
+			}
+			require.NoError(t, d.Expire(at+7400))
+		})
+		calls := d.collect().Calls
+		require.Equal(t, at+7400, d.view(16).R().Expiration())
+		require.JSONEq(t, `{"id":16,"expiration":1700007400}`, text(t, calls[len(calls)-1].Payload))
+		require.Empty(t, d.limits.known)
+	}
+}
+
 // An update that the log has no room for changes nothing: neither the flags nor R.
 func TestAnUpdateWithoutRoomChangesNothing(t *testing.T) {
 	for _, running := range []bool{false, true} {
