@@ -121,10 +121,15 @@ func (s *scheduler) emit(rd *joblife.Ready) {
 			call(&s.session, alloc.TopicPrioritize, 0, alloc.Append, m)
 		case alloc.Free:
 			call(&s.session, alloc.TopicFree, 0, alloc.Append, m)
-		case alloc.Expiration: // the one message with a response of its own
-			call(&s.session, alloc.TopicExpiration, s.expect(alloc.TopicExpiration, false, s.logFailure), alloc.Append, m)
+		case alloc.Expiration:
+			s.expire(m)
 		}
 	}
+}
+
+// expire sends the one message with a response of its own.
+func (s *scheduler) expire(m alloc.Message) {
+	call(&s.session, alloc.TopicExpiration, s.expect(alloc.TopicExpiration, false, s.logFailure), alloc.Append, m)
 }
 
 // reply answers the scheduler with a message, and returns its length.

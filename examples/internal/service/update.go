@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // The values of a jobspec that an update may change.
@@ -39,8 +40,9 @@ const flagImmutable = "immutable"
 type update struct {
 	r       *Request
 	id      jobid.ID
-	updates []jobstate.Update // as asked
-	size    int               // bytes that were sent to others
+	updates []jobstate.Update                     // as asked
+	size    int                                   // bytes that were sent to others
+	agreed  jobstate.Optional[eventlog.Timestamp] // the expiration that the scheduler has
 
 	// checkUpdate sets these.
 	all        []jobstate.Update // with what follows from those asked
@@ -83,6 +85,9 @@ func (s *Service) update(r *Request, p struct {
 			if a.Errnum != 0 && a.Errnum != errno.NoSys {
 				return fail(a.Errnum, "scheduler refused expiration update")
 			}
+			if a.Errnum == 0 {
+				u.agreed = u.expiration
+			}
 			return nil
 		})
 	}
@@ -116,6 +121,7 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 		if err == nil {
 			err = s.applyUpdate(u)
 		}
+		s.recall(u)
 		if err != nil {
 			s.quick.fail(u.r, err)
 		} else {
@@ -124,6 +130,18 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 		return nil
 	})
 	return errLater
+}
+
+// recall tells the scheduler the expiration of a job that has another than it agreed to: the update
+// was refused, or the job has ended.
+func (s *Service) recall(u *update) {
+	v, ok := s.m.Job(u.id)
+	if !ok || !u.agreed.Set || !v.State().In(jobstate.StateRunning) {
+		return
+	}
+	if r := v.R(); r != nil && r.Expiration() != u.agreed.Value {
+		s.sched.expire(alloc.Expiration{ID: u.id, Expiration: r.Expiration()})
+	}
 }
 
 func (s *Service) endUpdates() {

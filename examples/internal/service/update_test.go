@@ -320,7 +320,9 @@ func TestUpdateInCleanup(t *testing.T) {
 	v := s.view(runningJob)
 	require.Equal(t, jobstate.StateCleanup, v.State())
 	require.NoError(t, s.Respond(start, Response{Topic: "sched.expiration", Tag: out.Calls[0].Tag}))
-	ok(t, s.collect())
+	out = s.collect()
+	ok(t, out)
+	require.JSONEq(t, fmt.Sprintf(`{"id":17,"expiration":%.0f}`, v.R().Expiration()), text(t, out.Calls[0].Payload), "the scheduler hears so")
 }
 
 // TestExpire: a change of the instance's lifetime is one of the running jobs that have no
@@ -436,6 +438,9 @@ func TestAnUpdateWithoutRoomChangesNothing(t *testing.T) {
 			if out.Answers[0].Errnum != 0 {
 				require.Equal(t, errno.Again, out.Answers[0].Errnum)
 				require.Equal(t, size, len(d.records), "fill %d: %s", fill, out.Answers[0].Errstr)
+				if running { // the scheduler has agreed to another end
+					require.JSONEq(t, `{"id":16,"expiration":1700003600}`, text(t, out.Calls[0].Payload))
+				}
 				refused++
 			}
 		}
