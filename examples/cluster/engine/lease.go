@@ -122,7 +122,7 @@ func (h *Held) Fresh() bool {
 
 func (r *renewal) good() bool { return time.Since(r.at) < TTL }
 
-// Hold renews the lease from now on; call it once. The context ends with ErrLost when another
+// Hold renews the lease at once and from now on; call it once. The context ends with ErrLost when another
 // process has it, or when it was not renewed for the time TTL, and when ctx ends. It has ended
 // already if the lease is not Fresh any more: this process may have been stopped since Acquire.
 func (h *Held) Hold(ctx context.Context) context.Context {
@@ -140,14 +140,9 @@ func (h *Held) Hold(ctx context.Context) context.Context {
 func (h *Held) renew(ctx context.Context) error {
 	tick := time.NewTicker(TTL / 4)
 	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
+	for ctx.Err() == nil {
 		began := h.begin()
-		try, cancel := context.WithTimeout(ctx, TTL/4)
+		try, cancel := context.WithTimeout(ctx, min(TTL/4, TTL-time.Since(h.renewed.Load().at)))
 		revision, err := h.e.lease(try, h.e.name, h.revision)
 		if err == nil {
 			h.revision = revision
@@ -164,7 +159,12 @@ func (h *Held) renew(ctx context.Context) error {
 		if errors.Is(err, ErrLost) || !h.renewed.Load().good() {
 			return ErrLost
 		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
 	}
+	return context.Cause(ctx)
 }
 
 // Release gives the lease back, after the context of Hold has ended: the next one takes over at

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
@@ -207,6 +208,33 @@ func TestALeaseThatWasLostBeforeItIsHeld(t *testing.T) {
 	now, _, err := b.e.Active(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "life-2", now.Holder)
+}
+
+// A process that was stopped before it holds its lease, and that nobody has yet, renews it at once,
+// or has it no longer than TTL.
+func TestALeaseThatIsHeldLate(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		t.Run(fmt.Sprint("renewals fail: ", fails), func(t *testing.T) {
+			t.Parallel()
+			e := open(t, serve(t), "main", 1).e
+			began := time.Now()
+			h, err := e.Acquire(t.Context())
+			require.NoError(t, err)
+			time.Sleep(engine.TTL * 8 / 10)
+			if fails {
+				js, err := jetstream.New(e.Conn)
+				require.NoError(t, err)
+				require.NoError(t, js.DeleteKeyValue(t.Context(), e.Bucket()))
+			}
+			held := h.Hold(t.Context())
+			time.Sleep(engine.TTL*102/100 - time.Since(began))
+			require.Equal(t, !fails, h.Fresh())
+			if fails {
+				<-held.Done()
+				require.Less(t, time.Since(began), engine.TTL*5/4)
+			}
+		})
+	}
 }
 
 // A renewal that was written, though its answer was lost, does not end a lease; that of another
