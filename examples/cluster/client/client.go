@@ -72,7 +72,7 @@ func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Ans
 const tryTime = 5 * time.Second
 
 func (c *Client) request(ctx context.Context, subject string, repeat bool, r, answer any) error {
-	text, err := json.Marshal(r)
+	text, err := wire.Marshal(r)
 	if err != nil {
 		return err
 	}

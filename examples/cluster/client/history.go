@@ -47,7 +47,7 @@ func (c *Client) Archived(ctx context.Context, id jobid.ID) (wire.JobInfo, error
 // read asks a reader, and another one if the first does not answer.
 func (c *Client) read(ctx context.Context, verb string, r wire.Request) (answer wire.Answer, err error) {
 	r.Protocol = wire.Protocol
-	text, err := json.Marshal(r)
+	text, err := wire.Marshal(r)
 	if err != nil {
 		return answer, err
 	}

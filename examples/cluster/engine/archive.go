@@ -65,14 +65,14 @@ func (e *Engine) archiveSubject(uid uint32, id jobid.ID) string {
 // archived returns the text of a job, which is not longer than the server allows.
 func (e *Engine) archived(j wire.Archived) ([]byte, error) {
 	limit := int(e.MaxPayload()) - 4<<10 // for headers
-	text, err := json.Marshal(j)
+	text, err := wire.Marshal(j)
 	for keep := limit / 4; err == nil && len(text) > limit && keep > 0; keep /= 2 { // JSON needs more room than the text
 		j.Cut(keep)
-		text, err = json.Marshal(j)
+		text, err = wire.Marshal(j)
 	}
 	if err == nil && len(text) > limit { // the ranks are known without it
 		j.R = nil
-		text, err = json.Marshal(j)
+		text, err = wire.Marshal(j)
 	}
 	return text, err
 }

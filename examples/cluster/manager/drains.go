@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
 )
 
@@ -30,7 +31,8 @@ type Drained struct {
 
 const drainKey = "drain"
 
-// maxReason is how many bytes the reason of an operator has: those of all nodes are in one message.
+// maxReason is how many bytes the reason of an operator has: those of all nodes are in one message,
+// which has room for 14 000 of printable text.
 const maxReason = 256
 
 func (d drains) ranks() *idset.Set {
@@ -62,7 +64,7 @@ func (a *manager) openDrains(ctx context.Context) error {
 // store stores drains in place of those of their revision.
 func (a *manager) store(ctx context.Context, d drains) error {
 	d.Epoch = a.epoch
-	text, err := json.Marshal(d)
+	text, err := wire.Marshal(d)
 	if err == nil {
 		d.revision, err = a.keys.Update(ctx, drainKey, text, d.revision)
 	}

@@ -7,7 +7,6 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,7 +110,7 @@ func once(ctx context.Context, cfg Config) error {
 	var at atomic.Uint64
 	at.Store(seq)
 	ping, err := cfg.Engine.Subscribe(cfg.Engine.Subject("ping", "all"), func(m *nats.Msg) {
-		if text, err := json.Marshal(wire.Standby{Name: cfg.Engine.Name(), Seq: at.Load()}); err == nil {
+		if text, err := wire.Marshal(wire.Standby{Name: cfg.Engine.Name(), Seq: at.Load()}); err == nil {
 			_ = m.Respond(text)
 		}
 	})

@@ -127,7 +127,7 @@ func (a *manager) do(to any, d wire.Do) {
 		return
 	}
 	d.Epoch = a.epoch
-	text, err := json.Marshal(d)
+	text, err := wire.Marshal(d)
 	if err == nil {
 		err = a.Engine.Publish(a.Engine.Subject("do", to), text)
 	}
@@ -220,7 +220,7 @@ func (a *manager) lose(x *exec.Executor, rank uint32, l *link, session string, w
 func (a *manager) beat(ctx context.Context) {
 	tick := time.NewTicker(wire.BeatEvery)
 	defer tick.Stop()
-	text, _ := json.Marshal(wire.Beat{Epoch: a.epoch})
+	text, _ := wire.Marshal(wire.Beat{Epoch: a.epoch})
 	for {
 		if err := a.Engine.Publish(a.Engine.Subject("epoch"), text); err != nil {
 			a.Log.Warn("beat", "error", err)

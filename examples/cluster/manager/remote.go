@@ -153,7 +153,7 @@ func (r *remote) change(down *idset.Set) {
 }
 
 func (r *remote) acquire(what map[string]any) {
-	payload, err := json.Marshal(what)
+	payload, err := wire.Marshal(what)
 	if err != nil {
 		r.add(r.lines, err)
 		return

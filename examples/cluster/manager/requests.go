@@ -184,9 +184,9 @@ func (a *manager) respond(tag uint64, answer wire.Answer, err error) {
 	case err != nil:
 		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull) || errors.Is(err, errGoesOn)}
 	}
-	text, err := json.Marshal(answer)
+	text, err := wire.Marshal(answer)
 	if err == nil && int64(len(text)) > a.Users.MaxPayload() {
-		text, err = json.Marshal(wire.Answer{Error: fmt.Sprintf("the answer has %d bytes, more than a message may have", len(text))})
+		text, err = wire.Marshal(wire.Answer{Error: fmt.Sprintf("the answer has %d bytes, more than a message may have", len(text))})
 	}
 	if err == nil {
 		err = r.msg.Respond(text)

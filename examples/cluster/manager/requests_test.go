@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
@@ -107,4 +108,27 @@ func TestWhatAnAnswerCounts(t *testing.T) {
 	log := wire.JobInfo{Eventlog: strings.Repeat("x", 1<<20)}
 	require.Equal(t, 64, beyond(&wire.Answer{Jobs: []wire.JobInfo{log}}, 0))
 	require.Equal(t, 4+2+3, beyond(&wire.Answer{Jobs: make([]wire.JobInfo, 100), Nodes: make([]wire.Node, 50)}, 3*seenInOne))
+}
+
+// An answer has room for a log of 2 MiB, whatever its owner wrote.
+func TestAnAnswerHasRoomForALog(t *testing.T) {
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	a := idle(t)
+	a.Users, err = engine.Open(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Plain: true})
+	require.NoError(t, err)
+	defer a.Users.Close()
+	a.requests.list = make(map[uint64]request)
+	answers, err := a.Users.SubscribeSync("answers")
+	require.NoError(t, err)
+	for _, text := range []string{"<>&", "\\\"\n", "\u2028"} {
+		tag, ok := a.requests.add(request{msg: &nats.Msg{Sub: answers, Reply: "answers"}})
+		require.True(t, ok)
+		log := strings.Repeat(text, 2<<20/len(text))
+		a.respond(tag, wire.Answer{Jobs: []wire.JobInfo{{Eventlog: log}}}, nil)
+		m, err := answers.NextMsg(time.Minute)
+		require.NoError(t, err)
+		require.Greater(t, len(m.Data), len(log), "%.200s", m.Data)
+	}
 }

@@ -157,7 +157,7 @@ func (n *node) up(u wire.Up) {
 	if n.Says(&u); n.folder != nil {
 		u.Node = n.folder.id
 	}
-	text, err := json.Marshal(u)
+	text, err := wire.Marshal(u)
 	if err == nil {
 		err = n.Engine.Publish(n.Engine.Subject("up", n.Rank), text)
 	}
@@ -189,7 +189,7 @@ func (n *node) begin() {
 func split(tasks []exec.TaskStatus, size int) (parts [][]exec.TaskStatus) {
 	from, left := 0, size
 	for i := range tasks {
-		text, _ := json.Marshal(tasks[i])
+		text, _ := wire.Marshal(tasks[i])
 		if left -= len(text); left < 0 && i > from {
 			parts = append(parts, tasks[from:i])
 			from, left = i, size-len(text)
@@ -428,7 +428,7 @@ func (n *node) output(m *nats.Msg, uid uint32) {
 	if err != nil {
 		out.Error = err.Error()
 	}
-	text, err := json.Marshal(out)
+	text, err := wire.Marshal(out)
 	if err == nil {
 		err = m.Respond(text)
 	}

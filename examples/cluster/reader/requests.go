@@ -82,7 +82,7 @@ func (r *reader) request(ctx context.Context, m *nats.Msg, uid uint32) (more int
 	if err != nil {
 		a = answer{Error: err.Error()}
 	}
-	text, err := json.Marshal(a)
+	text, err := wire.Marshal(a)
 	if err == nil {
 		err = m.Respond(text)
 	}
@@ -99,7 +99,7 @@ func (r *reader) history(q *wire.Request) (list []json.RawMessage, seen int, err
 	}
 	seen = r.list(q, func(j *wire.JobInfo) bool {
 		var text []byte
-		if text, err = json.Marshal(j); err != nil || len(list) >= min(limit, maxJobs) || size+len(text) > maxAnswer {
+		if text, err = wire.Marshal(j); err != nil || len(list) >= min(limit, maxJobs) || size+len(text) > maxAnswer {
 			return false
 		}
 		list, size = append(list, text), size+len(text)
@@ -123,6 +123,6 @@ func (r *reader) one(ctx context.Context, q *wire.Request) (answer, error) {
 	} else if !errors.Is(err, engine.ErrNotArchived) {
 		return answer{}, err
 	}
-	text, err := json.Marshal(j.JobInfo)
+	text, err := wire.Marshal(j.JobInfo)
 	return answer{Jobs: []json.RawMessage{text}}, err
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog"
@@ -46,7 +45,7 @@ func TestAHistoryCountsAsManyRequests(t *testing.T) {
 	}
 }
 
-// The log of one job counts by its size.
+// The log of one job counts by its size. An answer has room for it whatever its owner wrote.
 func TestALongLogCountsAsManyRequests(t *testing.T) {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
 	require.NoError(t, err)
@@ -56,11 +55,20 @@ func TestALongLogCountsAsManyRequests(t *testing.T) {
 	defer e.Close()
 	r := &reader{Config: Config{Engine: e, Users: e, Log: slog.New(slog.DiscardHandler)}}
 	r.reset()
-	for _, size := range []int{100, 1 << 20} {
-		j := wire.Archived{JobInfo: wire.JobInfo{ID: 1, UserID: 7, Eventlog: strings.Repeat("x", size)}}
+	requests, err := e.SubscribeSync("jl.main.req.7.reader.archived")
+	require.NoError(t, err)
+	answers, err := e.SubscribeSync(wire.Inbox(7) + ".x")
+	require.NoError(t, err)
+	for _, size := range []int{100, 2 << 20} {
+		j := wire.Archived{JobInfo: wire.JobInfo{ID: 1, UserID: 7, Eventlog: strings.Repeat("<", size)}}
 		require.NoError(t, e.Archive(t.Context(), []wire.Archived{j}))
 		r.put(j)
-		m := &nats.Msg{Subject: "jl.main.req.7.reader.archived", Data: []byte(`{"protocol":1,"id":1}`)}
+		require.NoError(t, e.PublishRequest("jl.main.req.7.reader.archived", wire.Inbox(7)+".x", []byte(`{"protocol":1,"id":1}`)))
+		m, err := requests.NextMsg(time.Minute)
+		require.NoError(t, err)
 		require.Equal(t, size/bytesInOne, r.request(t.Context(), m, 7))
+		m, err = answers.NextMsg(time.Minute)
+		require.NoError(t, err)
+		require.Contains(t, string(m.Data), `"eventlog":"`+j.Eventlog+`"`)
 	}
 }

@@ -83,7 +83,7 @@ func (s *scheduler) deadline() (eventlog.Timestamp, bool) {
 func (s *scheduler) say(u wire.Up) {
 	u.Node = s.Engine.Name()
 	s.Says(&u)
-	text, err := json.Marshal(u)
+	text, err := wire.Marshal(u)
 	if err == nil {
 		err = s.Engine.Publish(s.Engine.Subject("up", "sched"), text)
 	}

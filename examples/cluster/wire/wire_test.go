@@ -24,6 +24,16 @@ func TestANameIsPrintable(t *testing.T) {
 	}
 }
 
+// A message has each byte of a text once, or twice where the text is of JSON.
+func TestAMessageIsAsLongAsItsText(t *testing.T) {
+	j := wire.JobInfo{Eventlog: "<>&{\"a\":\"\\\"\"}\n\u2028"}
+	text, err := wire.Marshal(wire.Archived{JobInfo: j, Jobspec: []byte(`{"a":"<"}`)})
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"eventlog":"<>&{\"a\":\"\\\"\"}\n\u2028","jobspec":{"a":"<"}}`)
+	_, err = wire.Marshal(make(chan int))
+	require.Error(t, err)
+}
+
 // What AppendEvent appends, Events returns, and whatever else comes it returns in order and whole.
 func FuzzEvents(f *testing.F) {
 	text, err := wire.AppendEvent(nil, 7, eventlog.Entry{Timestamp: 1, Name: "submit"})
