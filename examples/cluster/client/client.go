@@ -164,6 +164,10 @@ func (c *Client) output(ctx context.Context, rank uint32, over context.Context, 
 	return err
 }
 
+// perByte is how much later a job is asked for again for each byte of its log, since an answer counts
+// by that: one follower has about 20 answers a second, however long the log is.
+const perByte = 3 * time.Microsecond
+
 // Started waits until a job has started or has ended, and returns it.
 func (c *Client) Started(ctx context.Context, id jobid.ID) (wire.JobInfo, error) {
 	for {
@@ -174,7 +178,7 @@ func (c *Client) Started(ctx context.Context, id jobid.ID) (wire.JobInfo, error)
 		select {
 		case <-ctx.Done():
 			return job, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(50*time.Millisecond + time.Duration(len(job.Eventlog))*perByte):
 		}
 	}
 }
