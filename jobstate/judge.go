@@ -106,11 +106,24 @@ func (v *validator) judgeContext(k kind) {
 		v.over = v.over || v.ev.release.Final && v.job.State() == StateCleanup
 	case kDrained:
 		if ranks := v.ev.drained.Ranks; !v.failed.ContainsAll(ranks) {
-			v.add(LevelError, "ranks did not fail: %s", guard.Clip(idset.Difference(ranks, &v.failed).String()))
+			v.add(LevelError, "ranks did not fail: %s", clipRanks(idset.Difference(ranks, &v.failed)))
 		}
 	default:
 		v.judgeAction(k)
 	}
+}
+
+// clipRanks is guard.Clip of the text of a set, of which it writes no more than that.
+func clipRanks(set *idset.Set) string {
+	var head idset.Set
+	n := 0
+	for first, last := range set.Ranges() {
+		if n++; n > guard.MaxQuoted/len("0,")+1 {
+			break
+		}
+		head.InsertRange(first, last)
+	}
+	return guard.Clip(head.String())
 }
 
 func (v *validator) judgeAction(k kind) {
@@ -232,7 +245,7 @@ func (v *validator) judgeRelease() {
 		return
 	}
 	if v.released.Intersects(c.Ranks.Set) {
-		v.add(LevelError, "releases ranks a second time: %s", guard.Clip(idset.Intersect(&v.released, c.Ranks.Set).String()))
+		v.add(LevelError, "releases ranks a second time: %s", clipRanks(idset.Intersect(&v.released, c.Ranks.Set)))
 	}
 	v.released.UnionWith(c.Ranks.Set)
 }

@@ -2,6 +2,8 @@ package jobstate_test
 
 import (
 	"fmt"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -233,4 +235,33 @@ func TestValidateCostsInProportion(t *testing.T) {
 		return func() { require.Empty(t, jobstate.Validate(text)) }
 	}
 	require.Less(t, elapsed(validate(32_000)), 64*elapsed(validate(2_000)), "16 times as many")
+}
+
+// What a finding repeats of many ranks is cut, and the rest is not written.
+func TestAFindingOfManyRanksCostsLittle(t *testing.T) {
+	const n, times = 40_000, 100
+	var even strings.Builder
+	for i := range n {
+		fmt.Fprintf(&even, "%d,", 2*i)
+	}
+	ranks := even.String() + "100000"
+	begin := append(upTo(jobstate.StateRun), `exception {"type":"x","severity":1,"note":"","action":"keep","ranks":"`+ranks+`"}`, `release {"ranks":"`+ranks+`","final":false}`)
+	used := func(times int) uint64 {
+		lines := slices.Clone(begin)
+		for range times {
+			lines = append(lines, `drained {"ranks":"0-100000"}`, `release {"ranks":"0-100000","final":false}`)
+		}
+		text := []byte(logOf(lines...))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		found := jobstate.Validate(text)
+		runtime.ReadMemStats(&after)
+		require.Len(t, found, 2*times)
+		if times > 0 {
+			require.Equal(t, "ranks did not fail: 1,3,5,7,9,11,13,15,17,19,21,23,25,27,29,31,33,35,37,39,41,43,45,", found[0].Text)
+			require.Equal(t, "releases ranks a second time: 0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,", found[1].Text)
+		}
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, int(used(times)-used(0))/(2*times), n, "bytes for each line: a bit for each rank, some times over")
 }
