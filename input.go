@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -382,8 +383,8 @@ type Config struct {
 	// each id. With a zero Epoch each Submit names its ID.
 	Epoch     time.Time
 	Generator uint16
-	// Queues are the named queues, one of which each job has to name. Without them there
-	// is the anonymous queue "". A queue takes and starts jobs until EnableQueue or StartQueue stops that.
+	// Queues are the named queues, one of which each job has to name; a name is UTF-8, of at
+	// most 4 KiB. Without them there is the anonymous queue "". A queue takes and starts jobs until EnableQueue or StartQueue stops that.
 	// A queue that a Reload adds takes jobs but is stopped, as in flux-core, even if there
 	// was one of that name before.
 	Queues []string
@@ -442,8 +443,11 @@ func (c *Config) check() error {
 		return fmt.Errorf("joblife: %w", err)
 	}
 	for i, name := range c.Queues {
-		if name == "" || slices.Contains(c.Queues[:i], name) {
-			return fmt.Errorf("%w: queue %s: empty, or named twice", ErrInvalid, guard.Quote(name))
+		switch {
+		case len(name) > maxNote:
+			return fmt.Errorf("%w: a queue with a name of %d bytes, at most %d", ErrLimit, len(name), maxNote)
+		case name == "" || !utf8.ValidString(name) || slices.Contains(c.Queues[:i], name):
+			return fmt.Errorf("%w: queue %s: empty, no UTF-8, or named twice", ErrInvalid, guard.Quote(name))
 		}
 	}
 	return nil

@@ -160,6 +160,7 @@ func bad(t *testing.T, id jobid.ID) []joblife.Input {
 		joblife.Purge{By: guest}, joblife.Purge{Limits: purge.Limits{Batch: -5}}, joblife.Purge{Force: true, Limits: purge.Limits{MaxCount: jobstate.Some(-1)}},
 		joblife.PurgeIDs{By: guest, IDs: []jobid.ID{id}}, joblife.PurgeIDs{Force: true, IDs: []jobid.ID{id, id + 99}},
 		joblife.Reload{Config: joblife.Config{Queues: []string{""}}}, joblife.Reload{Config: joblife.Config{Queues: []string{"a", "a"}}},
+		joblife.Reload{Config: joblife.Config{Queues: []string{"a\xff"}}}, joblife.Reload{Config: joblife.Config{Queues: []string{strings.Repeat("a", 4097)}}},
 		joblife.Reload{Config: joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(-time.Second)}}},
 		joblife.Reload{Config: joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{Description: "\x00"}}}}},
 		joblife.SchedReady{}, joblife.SchedReady{Limit: -1},
