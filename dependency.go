@@ -158,7 +158,11 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 	v, live := e.Lookup(on)
 	live = live && v.State() != jobstate.StateInactive && v.ID() != w.id
 	rec, over := e.Ended(on)
-	switch user := e.Job.UserID(); {
+	user := e.Job.UserID()
+	by := Cred{UserID: user, Guest: user != e.m.cfg.Owner}
+	live = live && e.m.cfg.sees(by, v.UserID()) // else an answer would say whose the id is
+	over = over && e.m.cfg.sees(by, rec.UserID)
+	switch {
 	case !live && !over && e.Job.Job().HasDependency(w.description) && e.m.quarantine.has(on):
 		return nil // it waits until the records are repaired
 	case !live && !over:

@@ -235,3 +235,17 @@ func TestALongNameInLineCostsNoMore(t *testing.T) {
 	}
 	require.Less(t, cost(400_000), 10*cost(10)+50*time.Millisecond)
 }
+
+// Where jobs are private, a refusal does not tell which ids are those of others.
+func TestAPrivateJobIsNotFound(t *testing.T) {
+	s := newSite(t, joblife.Config{Owner: 9, Private: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["finish"] = true
+	active, over := s.add(needing("a")), s.add(needing("b"))
+	s.finish(over, 0)
+	for _, id := range []jobid.ID{active, over, 99} {
+		in := joblife.Submit{By: joblife.Cred{UserID: 5, Guest: true}, Jobspec: needing("c", "afterany", id.String())}
+		require.Equal(t, "dependency: afterany: id "+id.String()+": job not found", refusal(s.try(in)))
+		in.By = joblife.Cred{UserID: 9}
+		require.Equal(t, id != 99, strings.HasSuffix(refusal(s.try(in)), "afterany: Permission denied for job "+id.String()), "the owner sees all")
+	}
+}
