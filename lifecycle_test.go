@@ -556,6 +556,21 @@ func TestWhatWasPurgedDoesNotComeBack(t *testing.T) {
 	}
 }
 
+// A store could not remove a job, whose tombstone is recorded. It goes later, without one.
+func TestATombstoneOfAJobThatStaysDoesNotComeBack(t *testing.T) {
+	s := newSite(t, joblife.Config{TombstoneCount: jobstate.Some(1)}, 8)
+	s.hold["unlink"] = true
+	a, b := s.submit(jobspec.Job{Nodes: 1}), s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.PurgeIDs{IDs: []jobid.ID{a}, Force: true})
+	s.step(joblife.Unlinked{Failed: map[jobid.ID]error{a: errors.New("busy")}})
+	s.restart()
+	require.Zero(t, s.m.Stats().Purge.Tombstones.Total())
+	s.step(joblife.PurgeIDs{IDs: []jobid.ID{a, b}, Force: true})
+	s.step(joblife.Unlinked{IDs: []jobid.ID{a, b}})
+	s.restart()
+	require.Equal(t, 1, s.m.Stats().Purge.Tombstones.Total())
+}
+
 // Nobody was told of a job whose submission a crash cut short: it is submitted again.
 func TestASubmissionThatWasCutShortMayBeRepeated(t *testing.T) {
 	s := newSite(t, joblife.Config{}, 8)

@@ -148,6 +148,11 @@ func (p *purger) unlinked(in Unlinked, removed func(jobstate.Summary)) {
 	for _, id := range plan.Expired {
 		p.record(Record{Job: id, Kind: RecordTombstone})
 	}
+	for _, t := range plan.Tombstones {
+		if failed[t.ID] != nil { // the job stays, and may go without one later
+			p.record(Record{Job: t.ID, Kind: RecordTombstone})
+		}
+	}
 	for _, c := range plan.Jobs {
 		if err := failed[c.ID]; err != nil {
 			p.fault("", c.ID, err)

@@ -140,7 +140,7 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 		}
 		list = append(list, r)
 	}
-	list = slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] })
+	list = slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] && r.Kind != joblife.RecordHousekeeping })
 	for _, key := range slices.Sorted(maps.Keys(last)) {
 		list = append(list, last[key])
 	}
