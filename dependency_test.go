@@ -249,3 +249,69 @@ func TestAPrivateJobIsNotFound(t *testing.T) {
 		require.Equal(t, id != 99, strings.HasSuffix(refusal(s.try(in)), "afterany: Permission denied for job "+id.String()), "the owner sees all")
 	}
 }
+
+// I12: what a job waits for has to fit in its log, all or none of it.
+func TestDependenciesFitInTheLog(t *testing.T) {
+	for _, scheme := range []string{"begin-time", "after"} {
+		s := newSite(t, joblife.Config{MaxLog: 2000, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+		s.hold["sched"] = true
+		first := s.add(needing("a"))
+		submit := func(n int, guest bool) (jobid.ID, error) {
+			var deps []string
+			for i := range n {
+				value := map[string]string{"begin-time": fmt.Sprint(1_700_000_000 + i), "after": strings.Repeat("0", i) + first.Format(jobid.FormatDec)}[scheme]
+				deps = append(deps, scheme, value)
+			}
+			in := joblife.Submit{Tag: 7, By: joblife.Cred{Guest: guest}, Jobspec: needing("b", deps...), Urgency: 16}
+			if err := s.try(in); err != nil {
+				return 0, err
+			}
+			return s.last[len(s.last)-1].Job, nil
+		}
+		most := func(guest bool) (last jobid.ID, n int) {
+			for n = 1; n < 100; n++ {
+				id, err := submit(n, guest)
+				if err != nil {
+					require.ErrorIs(t, err, joblife.ErrLimit)
+					return last, n - 1
+				}
+				last = id
+			}
+			return last, n
+		}
+		few, n := most(true)
+		more, twice := most(false)
+		require.Greater(t, n, 3)
+		require.InDelta(t, 2*n, twice, 2)
+		for id, n := range map[jobid.ID]int{few: n, more: twice} {
+			v, _ := s.m.Job(id)
+			require.Equal(t, jobstate.StateDepend, v.State(), "no hook's post is refused: %s", v.Eventlog())
+			require.Len(t, v.Job().Dependencies(), n)
+		}
+	}
+}
+
+func TestDependencyAddKeepsToTheLimit(t *testing.T) {
+	later := joblife.Hooks{
+		Validate: func(*joblife.HookEvent) error { return joblife.ErrLater },
+		Event: func(e *joblife.HookEvent) {
+			if e.Entry.Name == jobstate.EventValidate {
+				e.Post(joblife.DependencyAdd{ID: e.Job.ID(), Description: "hook"})
+			}
+		},
+	}
+	s := newSite(t, joblife.Config{MaxLog: 1000, Hooks: []joblife.Hooks{later}}, 8)
+	id := s.add(needing("a"))
+	n := 0
+	for ; n < 100 && s.try(joblife.DependencyAdd{ID: id, Description: fmt.Sprint("d", n)}) == nil; n++ {
+		s.step(joblife.DependencyRemove{ID: id, Description: fmt.Sprint("d", n-1)})
+	}
+	require.Greater(t, n, 5)
+	s.step(joblife.DependencyAdd{ID: id, Description: fmt.Sprint("d", n-1)}) // which is there
+	require.ErrorIs(t, s.try(joblife.DependencyAdd{ID: id, Description: "x"}), joblife.ErrLimit)
+	s.step(joblife.DependencyRemove{ID: id, Description: fmt.Sprint("d", n-1)}) // else it waits for ever
+	v, _ := s.m.Job(id)
+	require.Less(t, len(v.Eventlog()), 2000+100)
+	s.step(joblife.Validated{ID: id})
+	require.Contains(t, s.events(id), "exception", "it does not go on without the dependency of the hook")
+}

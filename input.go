@@ -77,8 +77,9 @@ type (
 	}
 	// DependencyAdd makes a job wait until DependencyRemove with the same description.
 	// Adding one twice changes nothing. A dependency that was satisfied cannot be added again,
-	// which is ignored if a hook posts it, nor any to a job that has left DEPEND. It is for hooks
-	// and services of the instance: let no user send it, nor a DependencyRemove.
+	// which is ignored if a hook posts it, nor any to a job that has left DEPEND. If the log has no
+	// room (Config.MaxLog, for the owner), the error is ErrLimit, or the job ends if a hook posts
+	// it. It is for hooks and services of the instance: let no user send it, nor a DependencyRemove.
 	DependencyAdd struct {
 		ID          jobid.ID
 		Description string // such as "begin-time=1600000000"
@@ -408,9 +409,9 @@ type Config struct {
 	// what a line of a log takes, nearly 1 MiB.
 	MaxJobspec int
 	// MaxLog limits the bytes of a job's log: the Manager refuses a guest's request that
-	// would make it longer. The owner and hooks have room for twice as much. 0 means
-	// 8 MiB. What ends a job and what the Manager itself logs comes on top, about 1
-	// KiB for each node. The store needs room for that; dirstore has 64 MiB.
+	// would make it longer, and a Submit whose dependencies do not fit. The owner and hooks
+	// have room for twice as much. 0 means 8 MiB. What satisfies a dependency, what ends a job and
+	// what the Manager itself logs comes on top, about 1 KiB for each node. The store needs room for that; dirstore has 64 MiB.
 	MaxLog int
 	// Distinct gives no two events of a job the same time: see [perilog.JobConfig]. Without
 	// it, events have the time of their Step.

@@ -268,11 +268,14 @@ func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 
 // fitsLog keeps users from making a log so long that the store fails.
 func fitsLog(limit int, j *job, e eventlog.Entry) error {
-	if n := int(j.size) + len(e.Name) + len(e.Context) + lineFrame; n > limit {
+	if n := int(j.size) + lineSize(e); n > limit {
 		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d by MaxLog", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
 	}
 	return nil
 }
+
+// lineSize is how long the line of an event may be.
+func lineSize(e eventlog.Entry) int { return len(e.Name) + len(e.Context) + lineFrame }
 
 func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 	if err := fitsEntry(e); err != nil {

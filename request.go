@@ -25,10 +25,13 @@ func (in DependencyAdd) dispatch(m *machine) error {
 		return nil
 	case !j.state.In(jobstate.StateNew | jobstate.StateDepend):
 		return fmt.Errorf("%w: %v does not wait for dependencies any more", ErrInvalid, in.ID)
-	}
-	err = m.apply(j, &jobstate.DependencyAddContext{Description: in.Description})
-	if m.inbox.posting && errors.Is(err, jobstate.ErrTransition) {
+	case m.inbox.posting && j.job().HasDependency(in.Description):
 		return nil // after a restart, hooks may add again what was satisfied
+	}
+	err = m.applyUpTo(m.cfg.maxLog(Cred{}), j, &jobstate.DependencyAddContext{Description: in.Description})
+	if m.inbox.posting && errors.Is(err, ErrLimit) { // the job must not go on without it
+		m.doom(j, Raise{ID: j.id, Type: "dependency", Note: sanitizeNote(err.Error())})
+		return nil
 	}
 	return err
 }
@@ -95,6 +98,9 @@ func (in Submit) dispatch(m *machine) error {
 	if err == nil {
 		err = m.dependencies(j)
 	}
+	if err == nil {
+		err = m.fitPosts(in.By, j, lineSize(e), m.posts.list[m.posts.head+posts:])
+	}
 	if err != nil {
 		m.posts.cut(posts)
 		m.inbox.staged = m.inbox.staged[:0]
@@ -111,6 +117,33 @@ func (in Submit) dispatch(m *machine) error {
 	m.log(j)
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
+	return nil
+}
+
+// fitPosts returns an error if the log of a job that is submitted, of size bytes, has no room
+// for what the job waits for, as hooks have posted it.
+func (m *machine) fitPosts(by Cred, j *job, size int, posts []post) error {
+	defer func() { j.size = 0 }()
+	j.size = uint32(size)
+	for _, p := range posts {
+		var c jobstate.Context
+		switch in := p.in.(type) {
+		case DependencyAdd:
+			c = &jobstate.DependencyAddContext{Description: in.Description}
+		case Raise:
+			c = &jobstate.ExceptionContext{Type: in.Type, Note: sanitizeNote(in.Note), UserID: jobstate.Some(m.cfg.Owner)}
+		default:
+			continue
+		}
+		e, err := m.entry(m.now, c)
+		if err != nil {
+			continue // its dispatch tells
+		}
+		if err := fitsLog(m.cfg.maxLog(by), j, e); err != nil {
+			return err
+		}
+		j.size += uint32(lineSize(e))
+	}
 	return nil
 }
 
