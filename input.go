@@ -103,8 +103,9 @@ type (
 		ID       jobid.ID
 		Priority uint32
 	}
-	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none. It leaves
-	// room in the log for a SetFlags and a SetExpiration that belong to it.
+	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none. It takes
+	// time in proportion to the jobspec, which keeps to Config.MaxJobspec. It leaves room in the
+	// log for a SetFlags and a SetExpiration that belong to it.
 	UpdateJobspec struct {
 		Tag     uint64
 		By      Cred
@@ -405,8 +406,8 @@ type Config struct {
 	// MaxActive limits at a Submit the jobs that are active, or have housekeeping or a canceled
 	// request without a response; 0 means 2^22.
 	MaxActive int
-	// MaxJobspec limits the bytes of a jobspec at a Submit, for a store that takes less. 0 means
-	// what a line of a log takes, nearly 1 MiB.
+	// MaxJobspec limits the bytes of a jobspec at a Submit and with its updates, for a store that
+	// takes less. 0 means what a line of a log takes, nearly 1 MiB.
 	MaxJobspec int
 	// MaxLog limits the bytes of a job's log: the Manager refuses a guest's request that
 	// would make it longer, and a Submit whose dependencies do not fit. The owner and hooks

@@ -318,7 +318,14 @@ func (m *machine) starts(name string) bool {
 	return q != nil && q.start.open && !m.shutdown.begun
 }
 
+// updated returns the jobspec with more updates. It stays within MaxJobspec, so that the time of
+// an update has a limit too.
 func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Spec, error) {
+	for _, u := range c.Updates {
+		if err := fitsIn(m.cfg.maxJobspec(), "jobspec", u.Value, 0); err != nil {
+			return nil, err
+		}
+	}
 	spec, err := m.specs.of(j).UpdateAll(func(yield func(string, json.RawMessage) bool) {
 		for _, u := range c.Updates {
 			if !yield(u.Path, u.Value) {
@@ -326,6 +333,9 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Sp
 			}
 		}
 	})
+	if err == nil {
+		err = fitsIn(m.cfg.maxJobspec(), "jobspec", spec.Text(), 0)
+	}
 	if err == nil && spec.Queue() != j.queue {
 		err = m.queues.admits(spec.Queue())
 	}

@@ -588,3 +588,22 @@ func TestAWaitForNothingIsRefused(t *testing.T) {
 	}
 	require.Zero(t, s.m.Stats().Waits)
 }
+
+// I12: the jobspec with its updates is no longer than one that is submitted, and an update that
+// makes it longer costs no more than to find that out.
+func TestUpdatesKeepToTheLimitOfAJobspec(t *testing.T) {
+	s := silent(t, joblife.Config{MaxJobspec: 4000})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	update := func(n int, path string) error {
+		return s.try(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.user." + path, Value: fmt.Appendf(nil, `"%0*d"`, n, 0)}}})
+	}
+	require.NoError(t, update(1500, "a"))
+	require.NoError(t, update(1500, "b"))
+	require.ErrorIs(t, update(1500, "c"), joblife.ErrLimit)
+	require.ErrorIs(t, update(4500, "a"), joblife.ErrLimit)
+	require.NoError(t, update(10, "a"))
+	require.NoError(t, update(1500, "c"))
+	s.restart()
+	v, _ := s.m.Job(id)
+	require.InDelta(t, 3500, len(v.Jobspec().Text()), 400)
+}
