@@ -404,28 +404,6 @@ func TestAllocHasNoContextIfThereAreNoAnnotations(t *testing.T) {
 	require.Empty(t, context)
 }
 
-// I12: memos may be as long as a log. They do not harm the scheduler, and the job starts.
-func TestLongMemosLeaveNoRoomForAnnotations(t *testing.T) {
-	s := silent(t, joblife.Config{})
-	id := s.submit(jobspec.Job{Nodes: 1})
-	s.step(annotate(id, `{"sched":{"t_estimate":4}}`))
-	long := `"` + strings.Repeat("x", 300<<10) + `"`
-	for _, key := range []string{"a", "b", "c", "d", "e"} {
-		s.step(joblife.Memo{ID: id, Values: json.RawMessage(`{"` + key + `":` + long + `}`)})
-	}
-	require.ErrorIs(t, s.try(joblife.Memo{ID: id, Values: json.RawMessage(`{"v":1}`), Volatile: true}), joblife.ErrLimit)
-	s.jour = nil
-	s.step(annotate(id, `{"sched":{"t_estimate":5}}`))
-	require.NotContains(t, s.notes(id), "sched")
-	require.Contains(t, s.notes(id), `"e":"xxx`)
-	resp := success(t, id, 0).(joblife.SchedResponse)
-	resp.Annotations = json.RawMessage(`{"sched":{"resource_summary":"rank0"}}`)
-	s.step(resp)
-	_, context := s.told("alloc")
-	require.Equal(t, `{"annotations":{"sched":{"resource_summary":"rank0"}}}`, context)
-	require.Equal(t, jobstate.StateRun, s.state(id))
-}
-
 // needing is a jobspec with dependencies, each a scheme and a value.
 func needing(name string, deps ...string) []byte {
 	j := jobspec1{Nodes: 1, Name: name}

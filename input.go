@@ -121,7 +121,8 @@ type (
 		Expiration eventlog.Timestamp
 	}
 	// Memo merges values into the annotations of a job, under the key user. A volatile one
-	// is in no log, unless the event alloc follows, which has all annotations.
+	// is in no log, unless the event alloc follows, which has all annotations. Those are at most
+	// nearly 1 MiB, volatile ones included: beyond that, the error is ErrLimit.
 	Memo struct {
 		Tag      uint64
 		By       Cred

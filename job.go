@@ -32,6 +32,7 @@ type job struct {
 
 	pos       int32          // in the list of its state
 	size      uint32         // bytes of its log, durable or not
+	noted     uint32         // bytes of its annotations, or more, for fitMemo
 	computed  uint32         // the priority that a hook gave
 	state     jobstate.State // of the list that has it
 	start     start
@@ -360,24 +361,37 @@ func (j *job) merged(patch []byte) (json.RawMessage, error) {
 	return notes, err
 }
 
+// fitMemo returns an error if a memo makes the annotations too long. It merges them only if it
+// has to, so that many memos of a job do not take the time of each other.
+func (j *job) fitMemo(values []byte) error {
+	patch := userNotes(values)
+	size := int(j.noted) + len(patch)
+	if err := fits("annotations", patch, int(j.noted)+len(`{"annotations":}`)); err != nil || j.rareCopy().notes != nil {
+		notes, err := j.merged(patch)
+		if err != nil {
+			return err
+		}
+		size = len(notes)
+	}
+	j.noted = uint32(size)
+	return nil
+}
+
 // setNotes sets annotations that are not in the log.
 func (j *job) setNotes(notes json.RawMessage) {
 	if notes == nil {
 		notes = json.RawMessage{}
 	}
-	j.ensureRare().notes = notes
+	j.ensureRare().notes, j.noted = notes, uint32(len(notes))
 }
 
-// memoed merges a memo of the log. If it leaves no room for other annotations, they go.
+// memoed merges a memo of the log, which fits.
 func (j *job) memoed(values []byte) {
 	if j.rareCopy().notes == nil {
 		return
 	}
 	notes, err := j.merged(userNotes(values))
-	if err != nil {
-		j.rare.notes = nil
-		return
-	}
+	must(err)
 	j.setNotes(notes)
 }
 

@@ -289,6 +289,8 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 	switch c := m.decoded.Context().(type) {
 	case *jobstate.JobspecUpdateContext:
 		spec, err = m.updated(j, c)
+	case *jobstate.MemoContext:
+		err = j.fitMemo(e.Context)
 	case *jobstate.SetFlagsContext:
 		// The scheduler that gave the resources would not get them back.
 		if j.r != nil && !j.job().HasFlag(flagBypass) && slices.Contains(c.Flags, flagBypass) {

@@ -115,7 +115,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	if err != nil {
 		return err
 	}
-	j.r = plain
+	j.r, j.noted = plain, maxData // a memo counts what there is now
 	if j.hidden = j.job().HasFlag(flagBypass); !j.hidden {
 		m.allocations.add(j.id, plain)
 	}

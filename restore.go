@@ -208,7 +208,7 @@ func (m *machine) revive(id jobid.ID, s *stored) (*job, *jobstate.Summary, error
 	if s.damaged != nil || len(s.log) == 0 { // without a log the submission was cut short: nobody knows of it
 		return nil, nil, s.damaged
 	}
-	j := &job{id: id, text: s.spec, queue: s.queue, log: s.log, size: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
+	j := &job{id: id, text: s.spec, queue: s.queue, log: s.log, size: uint32(len(s.log)), noted: uint32(len(s.log)), housekept: len(s.keep) > 0, public: true}
 	if j.housekept {
 		j.ensureRare().keep = s.keep
 	}

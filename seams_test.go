@@ -1,6 +1,7 @@
 package joblife_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"slices"
@@ -283,4 +284,55 @@ func TestAnAnnotationThatChangesNothingIsNotTold(t *testing.T) {
 		}
 		require.Equal(t, s.notes(id) != before, told, notes)
 	}
+}
+
+// I12: annotations have one limit, whoever sets them. Memos that reach it do not harm the
+// scheduler, and the job starts.
+func TestLongMemosLeaveNoRoomForAnnotations(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	memo := func(key string, n int, volatile bool) error {
+		return s.try(joblife.Memo{ID: id, Values: fmt.Appendf(nil, `{"%s":"%0*d"}`, key, n, 0), Volatile: volatile})
+	}
+	s.step(annotate(id, `{"sched":{"t_estimate":4}}`))
+	for i, key := range []string{"a", "b", "c"} {
+		require.NoError(t, memo(key, 300<<10, i == 1))
+	}
+	for _, volatile := range []bool{false, true} {
+		require.ErrorIs(t, memo("d", 300<<10, volatile), joblife.ErrLimit)
+	}
+	require.ErrorIs(t, s.try(joblife.Post{ID: id, Name: "memo", Context: fmt.Appendf(nil, `{"d":"%0*d"}`, 300<<10, 0)}), joblife.ErrLimit)
+	require.NoError(t, memo("c", 300<<10+100, false), "a value replaces another")
+	n := 100 << 10
+	for step := n; step > 0; step /= 2 { // as much as there is room for
+		for memo("d", n+step, true) == nil {
+			n += step
+		}
+	}
+	s.jour = nil
+	s.step(annotate(id, `{"sched":{"t_estimate":555555}}`))
+	require.Contains(t, s.notes(id), `"t_estimate":4`, "the session goes on")
+	resp := success(t, id, 0).(joblife.SchedResponse)
+	resp.Annotations = json.RawMessage(`{"sched":{"resource_summary":"rank0"}}`)
+	s.step(resp)
+	_, context := s.told("alloc")
+	require.Equal(t, `{"annotations":{"sched":{"resource_summary":"rank0"}}}`, context)
+	require.Equal(t, jobstate.StateRun, s.state(id))
+}
+
+// Short memos of a job that has many do not take the time of all of them.
+func TestManyMemosCostInProportion(t *testing.T) {
+	s := silent(t, joblife.Config{Volatile: true})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	used := func(n int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for i := range n {
+			require.NoError(t, s.m.Step(s.now, joblife.Memo{ID: id, Values: fmt.Appendf(nil, `{"k%d-%d":1}`, n, i)}))
+			s.act()
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, used(4000), 8*used(1000), "4 times as many")
 }
