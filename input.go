@@ -310,10 +310,12 @@ type (
 	// Reports are several at once, in List. The Manager decides once for all of them, so that
 	// nodes that end together are one event and one fragment. Each Tag has its Answer.
 	Reports struct{ List []Report }
-	// Drained confirms that ranks are drained. It ignores ranks that no job waits for.
+	// Drained confirms that ranks are drained. It ignores ranks that no job waits for. It takes
+	// time for the jobs that hold some of the ranks.
 	Drained struct{ Ranks *idset.Set }
 	// Offline replaces the set of the ranks that are offline; nil is the empty set. It is
-	// retained, and must not change.
+	// retained, and must not change. It takes time for the jobs that hold ranks that come or go;
+	// for all that run, if a command runs there for other ranks ([perilog.ActionConfig], Leader).
 	Offline struct{ Ranks *idset.Set }
 	// Reattach reports that an action still runs: see [perilog.Job.Reattach].
 	Reattach struct{ Action }

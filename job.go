@@ -39,7 +39,6 @@ type job struct {
 	ranked    bool // there is a computed priority
 	dirty     bool
 	acting    bool // an action of it runs
-	drains    bool // m.drains has it
 	housekept bool // it has housekeeping
 	public    bool // its submit was handed out and done, or comes from a restart
 	later     bool // a hook validates it later

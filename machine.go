@@ -38,10 +38,11 @@ type machine struct {
 	sched  scheduler
 	exec   executor
 	purger purger
-	drains []*job // those that wait for drains
-	acting int    // how many jobs are acting
+	acting int // how many jobs are acting
 
 	allocations allocations
+	outside     map[jobid.ID]*job // jobs whose nodes are perhaps not among those
+	leaders     idset.Set         // ranks that run commands for jobs that need not hold them
 	quarantine  quarantine
 
 	scratch *perilog.Scratch
@@ -88,6 +89,11 @@ func (m *machine) configure(cfg Config) error {
 	m.queues = list
 	actions := cfg.Actions
 	m.actions = &actions
+	for _, a := range slices.Concat(actions.Prologs, actions.Epilogs) {
+		if !a.PerRank {
+			m.leaders.Insert(a.Leader) // and those before, which actions that have begun keep
+		}
+	}
 	m.purger.limits, m.cfg.Private = cfg.Limits, cfg.Private
 	return nil
 }
@@ -526,9 +532,6 @@ func (m *machine) emit(j *job) {
 	}
 	for _, d := range todo.Drain {
 		m.out.Drain = append(m.out.Drain, Drain{j.id, d})
-		if !j.drains {
-			j.drains, m.drains = true, append(m.drains, j)
-		}
 	}
 	for _, o := range todo.Results {
 		m.out.Results = append(m.out.Results, ActionResult{j.id, o})
@@ -558,10 +561,8 @@ func (m *machine) emit(j *job) {
 	}
 	m.move(j, 0)
 	delete(m.jobs, j.id)
+	delete(m.outside, j.id)
 	m.out.Over = append(m.out.Over, j.id)
-	if j.drains { // what it held was revoked
-		m.drains = slices.DeleteFunc(m.drains, func(other *job) bool { return other == j })
-	}
 	if j.housekept {
 		_, _ = m.index.Unpin(j.id, purge.Pin{Kind: purge.PinHousekeeping})
 	}

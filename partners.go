@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
@@ -116,7 +117,9 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 		return err
 	}
 	j.r, j.noted = plain, maxData // a memo counts what there is now
-	if j.hidden = j.job().HasFlag(flagBypass); !j.hidden {
+	if j.hidden = j.job().HasFlag(flagBypass); j.hidden {
+		m.outside = put(m.outside, j.id, j)
+	} else {
 		m.allocations.add(j.id, plain)
 	}
 	volatile := j.rare != nil && j.rare.notes != nil
@@ -275,22 +278,39 @@ func (in Reports) dispatch(m *machine) error {
 }
 
 func (in Drained) dispatch(m *machine) error {
-	m.drains = slices.DeleteFunc(m.drains, func(j *job) bool {
-		j.life.Drained(m.now, in.Ranks)
-		m.touch(j)
-		j.drains = j.life.Draining()
-		return !j.drains
-	})
+	for _, j := range m.on(in.Ranks) {
+		if j.life.Draining() {
+			j.life.Drained(m.now, in.Ranks)
+			m.touch(j)
+		}
+	}
 	return nil
 }
 
 func (in Offline) dispatch(m *machine) error {
-	m.offline = in.Ranks
-	for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) { // the others learn it with alloc
+	changed := idset.Union(idset.Difference(in.Ranks, m.offline), idset.Difference(m.offline, in.Ranks))
+	list := m.on(changed)
+	if changed.Intersects(&m.leaders) {
+		list = m.sorted(jobstate.StateRunning | jobstate.StateInactive)
+	}
+	m.offline = in.Ranks // others learn it with alloc
+	for _, j := range list {
 		j.life.Offline(m.now, in.Ranks)
 		m.touch(j)
 	}
 	return nil
+}
+
+// on returns the jobs that hold some of a set of ranks, by id, and those of which it does not know.
+func (m *machine) on(ranks *idset.Set) []*job {
+	list := slices.Collect(maps.Values(m.outside))
+	for _, id := range m.allocations.on(ranks) {
+		if j := m.jobs[id]; j != nil { // else it is quarantined
+			list = append(list, j)
+		}
+	}
+	slices.SortFunc(list, byID)
+	return list
 }
 
 func (in Reattach) dispatch(m *machine) error {

@@ -433,6 +433,7 @@ func (in Reload) dispatch(m *machine) error {
 			panic("joblife: a configuration that was checked: " + err.Error())
 		}
 		if !j.state.In(jobstate.StateNew | jobstate.StatePending) {
+			j.life.Offline(m.now, m.offline) // a new leader may be a node that did not matter
 			m.touch(j)
 		}
 	}

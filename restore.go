@@ -300,6 +300,9 @@ func (j *job) respecify() (err error) {
 func (m *machine) resume(j *job, out *Recovered) {
 	m.touch(j)
 	s := j.job()
+	if _, known := j.holding(); j.r != nil && !known || len(slices.Collect(s.Actions())) > 0 { // those may have other leaders
+		m.outside = put(m.outside, j.id, j)
+	}
 	if s.State() == jobstate.StateInactive {
 		_, _ = m.index.Pin(j.id, purge.Pin{Kind: purge.PinHousekeeping}) // it was just added
 		return

@@ -336,3 +336,86 @@ func TestManyMemosCostInProportion(t *testing.T) {
 	}
 	require.Less(t, used(4000), 8*used(1000), "4 times as many")
 }
+
+// To confirm a drain, or to say which nodes are offline, takes time for the jobs on those nodes.
+func TestANodeIsTheMatterOfItsJobs(t *testing.T) {
+	const n = 1000
+	m, err := joblife.New(joblife.Config{Volatile: true, Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}})
+	require.NoError(t, err)
+	now := time.Unix(1_600_000_000, 0)
+	var rd joblife.Ready
+	drains := 0
+	step := func(list ...joblife.Input) {
+		for _, in := range list {
+			require.NoError(t, m.Step(now, in))
+		}
+		for m.Ready(&rd) {
+			for _, l := range rd.Launch {
+				list = append(list, joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: uint32(l.Job), Status: 256}})
+			}
+			drains += len(rd.Drain)
+			require.NoError(t, m.Done(rd.Seq))
+			for _, in := range list[len(list)-len(rd.Launch):] {
+				require.NoError(t, m.Step(now, in))
+			}
+		}
+	}
+	step(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
+	for id := jobid.ID(1); id <= n; id++ {
+		step(joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{}), Urgency: 16})
+		step(success(t, id, uint32(id)))
+		step(said(id, exec.ResponseStart), said(id, exec.ResponseFinish), said(id, exec.ResponseRelease))
+	}
+	require.Equal(t, n, drains)
+	some, other := idset.Of(n+1), idset.Of(n+2)
+	require.Less(t, testing.AllocsPerRun(10, func() {
+		step(joblife.Offline{Ranks: some}, joblife.Drained{Ranks: some}, joblife.Offline{Ranks: other})
+	}), float64(n/10))
+	for id := jobid.ID(1); id <= n; id++ {
+		step(joblife.Drained{Ranks: idset.Of(uint32(id))})
+	}
+	require.Equal(t, n, m.Stats().States[jobstate.StateInactive])
+}
+
+// A drain ends, and a node comes back, also for a job that no scheduler knows of, and for one that
+// does not hold the node: there a command runs for it, as it was configured when it began.
+func TestANodeIsTheMatterOfJobsOutsideToo(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["sched"], s.hold["pool"], s.hold["action"], s.hold["drain"] = true, true, true, true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.step(joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}})
+	s.step(joblife.Alloc{ID: id, R: success(t, id, 3).(joblife.SchedResponse).R})
+	s.restart()
+	l := s.runs[len(s.runs)-1]
+	s.step(joblife.Rerun{Action: joblife.Action{Job: id, Key: l.Action}})
+	l = s.runs[len(s.runs)-1]
+	s.step(joblife.Report{Job: id, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: 3, Status: 256}})
+	require.Equal(t, jobstate.StateCleanup, s.state(id))
+	s.step(joblife.Drained{Ranks: idset.Of(3)})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+
+	s = silent(t, joblife.Config{Offline: idset.Of(7)})
+	s.hold["action"] = true
+	id = s.submit(jobspec.Job{Nodes: 1})
+	s.step(success(t, id, 0))
+	s.step(joblife.Offline{}) // of a node that does not matter
+	s.step(joblife.Reload{Config: joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 7}}}}})
+	s.finish(id, 0)
+	require.Len(t, s.runs, 1, "it matters now")
+
+	for _, restart := range []bool{false, true} {
+		s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 7}}}}, 8)
+		s.hold["action"] = true
+		s.step(joblife.Offline{Ranks: idset.Of(7)})
+		id := s.submit(jobspec.Job{Nodes: 1})
+		require.Equal(t, jobstate.StateCleanup, s.state(id))
+		require.Empty(t, s.runs)
+		if restart {
+			s.cfg.Offline = idset.Of(7)
+			s.cfg.Actions.Epilogs = []perilog.ActionConfig{{Leader: 6}}
+			s.restart()
+		}
+		s.step(joblife.Offline{})
+		require.Len(t, s.runs, 1, "restarted: %v", restart)
+	}
+}
