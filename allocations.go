@@ -166,17 +166,55 @@ func (b *allocations) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	return out
 }
 
+// conflict returns an error if another job holds some of some resources. It takes no time for the
+// others that do too: there may be thousands in damaged records.
 func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
-	both := b.overlaps(id, r)
+	var other jobid.ID
+	var both []children.Part
+	more := ""
+	for p := range r.Parts() {
+		for _, s := range b.within(p.First, p.Last) {
+			for h := s.held; h != nil; h = h.next {
+				switch {
+				case h.job == id || more != "" && h.job != other || !h.what.Intersects(p.What):
+				case both != nil && h.job != other:
+					more = "; others hold some of it too"
+				default:
+					other = h.job
+					both = append(both, children.Part{First: max(p.First, s.first), Last: min(p.Last, s.last), What: h.what.Intersect(p.What)})
+				}
+			}
+		}
+	}
 	if both == nil {
 		return nil
 	}
-	others := slices.Sorted(maps.Keys(both))
-	more := ""
-	if n := len(others) - 1; n > 0 {
-		more = fmt.Sprintf("; others that hold some of it: %d", n)
+	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, other, (*rset.R)(nil).Cut(both, 0, 0, 0), more)
+}
+
+// drop removes all that some jobs hold, in one pass.
+func (b *allocations) drop(gone func(jobid.ID) bool) {
+	var changed []stretch
+	b.tree.Ascend(func(s stretch) bool {
+		left, kept, all := (*share)(nil), 0, 0
+		for h := s.held; h != nil; h = h.next {
+			if all++; !gone(h.job) {
+				left = &share{h.job, h.what, left}
+				kept++
+			}
+		}
+		if kept < all {
+			changed = append(changed, stretch{s.first, s.last, left})
+		}
+		return true
+	})
+	for _, s := range changed {
+		if s.held == nil {
+			b.tree.Delete(s)
+		} else {
+			b.tree.ReplaceOrInsert(s)
+		}
 	}
-	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, others[0], both[others[0]], more)
 }
 
 // rest returns the resources without what other jobs hold of them.

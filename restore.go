@@ -423,7 +423,7 @@ func (j *job) snapshot() []Record {
 // jobs that hold the same resources: when one of them ended, those of the other would be
 // free.
 func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
-	for _, j := range live {
+	for _, j := range slices.Backward(live) { // so that of several the first is named
 		if h, ok := j.holding(); ok {
 			m.allocations.add(j.id, heldOf(h))
 		}
@@ -442,10 +442,10 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 			}
 		}
 	}
+	m.allocations.drop(func(id jobid.ID) bool { return faults[id] != nil })
 	live = slices.DeleteFunc(live, func(j *job) bool {
 		err := faults[j.id]
 		if err != nil {
-			m.allocations.removeR(j.id, j.r)
 			m.move(j, 0)
 			delete(f.over, j.id)
 			m.setAside(j.id, f, err, out)
@@ -457,7 +457,7 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
 	for i := range out.Quarantined {
 		q := &out.Quarantined[i]
-		if n := slices.IndexFunc(m.quarantine.holdings, func(h alloc.HelloResponse) bool { return h.ID == q.Job }); n >= 0 {
+		if n, ok := slices.BinarySearchFunc(m.quarantine.holdings, q.Job, func(h alloc.HelloResponse, id jobid.ID) int { return cmp.Compare(h.ID, id) }); ok {
 			q.R = m.quarantine.holdings[n].R
 		}
 	}

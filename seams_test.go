@@ -419,3 +419,31 @@ func TestANodeIsTheMatterOfJobsOutsideToo(t *testing.T) {
 		require.Len(t, s.runs, 1, "restarted: %v", restart)
 	}
 }
+
+// Records may say of any number of jobs that they hold the same: to tell so takes time for each job.
+func TestJobsThatHoldTheSameCostInProportion(t *testing.T) {
+	spec := text(t, jobspec.Job{})
+	used := func(n int) uint64 {
+		var list []joblife.Record
+		for id := jobid.ID(1); id <= jobid.ID(n); id++ {
+			add := func(kind joblife.RecordKind, data string) {
+				list = append(list, joblife.Record{Job: id, Kind: kind, Data: []byte(data)})
+			}
+			add(joblife.RecordJobspec, string(spec))
+			add(joblife.RecordR, `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}],"starttime":1,"expiration":0}}`)
+			for _, e := range []string{`"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}`, `"validate"`, `"depend"`, `"priority","context":{"priority":16}`, `"alloc"`} {
+				add(joblife.RecordEvent, `{"timestamp":1600000000,"name":`+e+"}\n")
+			}
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, out, err := joblife.Restore(time.Unix(1_600_000_100, 0), joblife.Config{}, all(list))
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		require.Len(t, out.Quarantined, n)
+		require.Equal(t, "rank0/core[0-3]", out.Quarantined[0].R.String())
+		require.Empty(t, out.Quarantined[n-1].R)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, used(1200), 8*used(300), "4 times as many")
+}
