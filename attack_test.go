@@ -231,7 +231,9 @@ func (p *play) step(in joblife.Input) error {
 	}
 	switch in := in.(type) {
 	case joblife.ForceFinish: // what may run is told to stop
-		maps.DeleteFunc(p.times, func(l launched, _ due) bool { return err == nil && l.job == in.Job && l.action == in.Key })
+		p.mayStop(in.Action, err)
+	case joblife.Rerun: // so is what may run on nodes that the job has dropped
+		p.mayStop(in.Action, err)
 	case joblife.SchedHello, joblife.SchedLost:
 		p.void.sched = p.void.sched || err == nil
 	case joblife.ExecHello, joblife.ExecLost:
@@ -355,6 +357,11 @@ func (p *play) forget(id jobid.ID) {
 type due struct {
 	at      eventlog.Timestamp
 	timeout time.Duration
+}
+
+// mayStop notes that a request may stop what was launched of an action.
+func (p *play) mayStop(a joblife.Action, err error) {
+	maps.DeleteFunc(p.times, func(l launched, _ due) bool { return err == nil && l.job == a.Job && l.action == a.Key })
 }
 
 // judgeReady judges where and when actions are launched, and told to stop.
