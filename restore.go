@@ -464,17 +464,29 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 	return live
 }
 
-// holding returns what a job with damaged records may hold, as far as they can be read.
+// holding returns what a job with damaged records may hold, as far as they can be read: all
+// of R until the job, or its housekeeping, has freed all.
 func (s *stored) holding(id jobid.ID) (h alloc.HelloResponse, ok bool) {
 	r, err := rset.Parse(s.r)
 	j, _ := jobstate.Replay(id, s.log) // up to the fault
-	last := bytes.TrimSuffix(s.log, []byte("\n"))
-	e, _ := eventlog.Parse(last[bytes.LastIndexByte(last, '\n')+1:])
-	over := j.HasFlag(flagBypass) || j.Closed() || j.WasAllocated() && !j.HasResources() || e.Name == jobstate.EventClean
-	if err != nil || r.IsEmpty() || over {
+	freed := j.Closed() || j.WasAllocated() && !j.HasResources() || last(s.log).Name == jobstate.EventClean
+	if freed && len(s.keep) > 0 {
+		var e jobstate.Event // without a context if it cannot be read
+		_ = e.Decode(last(s.keep))
+		release, ok := e.Context().(*jobstate.ReleaseContext)
+		freed = ok && release.Final
+	}
+	if err != nil || r.IsEmpty() || freed || j.HasFlag(flagBypass) {
 		return h, false
 	}
 	return alloc.HelloResponse{JobInfo: infoOf(j), R: r.WithoutLocal()}, true
+}
+
+// last returns the last event of a log, the zero one if it cannot be read.
+func last(log []byte) eventlog.Entry {
+	log = bytes.TrimSuffix(log, []byte("\n"))
+	e, _ := eventlog.Parse(log[bytes.LastIndexByte(log, '\n')+1:])
+	return e
 }
 
 // addAside adds what quarantined jobs hold, without what other jobs hold.

@@ -251,6 +251,31 @@ func TestAJobWhoseHousekeepingComesTooLateIsQuarantined(t *testing.T) {
 	require.Equal(t, 1, m.Stats().Housekeeping)
 }
 
+// I1: the log of a job has free and clean while housekeeping runs on its nodes, which no other job
+// gets, whatever of the records is damaged.
+func TestAQuarantinedJobHoldsItsNodesUntilHousekeepingEnds(t *testing.T) {
+	for _, part := range []string{"jobspec", `"clean"`, "housekeeping-start", "key"} {
+		for _, ended := range []bool{false, true} {
+			s := newSite(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}}, 8)
+			s.hold["action"] = !ended
+			id := s.submit(jobspec.Job{Nodes: 2})
+			require.Equal(t, jobstate.StateInactive, s.state(id))
+			records := slices.Clone(s.store)
+			switch part {
+			case "key":
+				records = slices.Insert(records, 0, joblife.Record{Job: id, Kind: joblife.RecordKey, Data: []byte("{}")})
+			case "jobspec":
+				records[slices.IndexFunc(records, func(r joblife.Record) bool { return r.Kind == joblife.RecordJobspec })].Data = []byte("{}")
+			default:
+				records[slices.IndexFunc(records, func(r joblife.Record) bool { return bytes.Contains(r.Data, []byte(part)) })].Data = []byte("?\n")
+			}
+			s.restore(records)
+			require.True(t, ended || len(s.rec.Quarantined) == 1, part)
+			require.Equal(t, ended, len(told(s)) == 0, "%s, ended: %v", part, ended)
+		}
+	}
+}
+
 func TestRecoveredNamesNoJobThatRestoreHasEnded(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
 	s.submit(jobspec.Job{Nodes: 1})
