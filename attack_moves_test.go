@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -131,9 +132,7 @@ func (p *play) someJob() jobid.ID {
 // submit submits a job.
 func (p *play) submit() {
 	j := jobspec1{Nodes: p.N(4), Slots: 1 + p.N(2), Name: []string{"a", "b", "later", "never", "ranked", "boom"}[p.N(6)]}
-	if j.Nodes > 0 {
-		j.Exclusive = p.P(0.3)
-	}
+	j.Exclusive = j.Nodes > 0 && p.P(0.3)
 	if n := len(p.cfg.Queues); n > 0 && !p.P(0.03) {
 		j.Queue = p.cfg.Queues[p.N(n)]
 	}
@@ -153,7 +152,7 @@ func (p *play) submit() {
 		in.Flags = jobstate.Flags(p.N(8))
 	}
 	if p.P(0.1) {
-		in.ID = p.someJob() + jobid.ID(p.N(5)) - 2
+		in.ID = p.someJob() + jobid.ID([]int64{-2, -1, 0, 1, 2, 50_000 << 24}[p.N(6)]) // perhaps 50 seconds later
 	}
 	if p.P(0.1) {
 		in.Time = eventlog.FromTime(p.now) + eventlog.Timestamp(p.N(100)-90)
@@ -162,8 +161,9 @@ func (p *play) submit() {
 		in.Key = []string{"a", "b", "\"\n"}[p.N(3)]
 	}
 	in.Tag = p.newTag(in)
-	if p.ask(in.Tag, in) == nil && in.ID != 0 && in.Key == "" && p.known[in.ID] {
-		p.Fail("I9: the id %v is given again", in.ID)
+	err := p.ask(in.Tag, in)
+	if err == nil && in.ID != 0 && in.Key == "" && p.known[in.ID] || err != nil && strings.Contains(err.Error(), "jobid: ") {
+		p.Fail("I9: the id %v is given again, or there is none: %v", in.ID, err)
 	}
 }
 

@@ -55,7 +55,7 @@ type (
 	Submit struct {
 		Tag     uint64
 		By      Cred
-		ID      jobid.ID      // 0: the Manager makes one, if Config has an Epoch
+		ID      jobid.ID      // 0: the Manager makes one greater than all before it, if Config has an Epoch
 		Jobspec []byte        // RFC 25 in JSON; retained, and must not change
 		Spec    *jobspec.Spec // the same as a value, which costs less: set one of the two
 		Urgency int           // 0 holds the job; jobstate.UrgencyDefault is 16, and a guest's most

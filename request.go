@@ -196,15 +196,7 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 // when the job is accepted.
 func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
 	if id == 0 {
-		if m.cfg.Epoch.IsZero() {
-			return 0, fmt.Errorf("%w: a Submit without an ID needs Config.Epoch", ErrInvalid)
-		}
-		ids, err := jobid.NewGenerator(m.cfg.Generator, m.cfg.Epoch)
-		if err != nil {
-			return 0, err
-		}
-		ids.After(m.index.Watermark())
-		return ids.Next(m.now.Time())
+		return m.generateID()
 	}
 	if id > math.MaxInt64 { // RFC 27's messages carry no greater one
 		return 0, fmt.Errorf("%w: id %v is too large", ErrInvalid, id)
@@ -216,6 +208,28 @@ func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	}
 	return id, nil
+}
+
+// generateID makes an id greater than all before it. Those may be of a time to come, if the clock
+// of another host is ahead, or if a millisecond had more than its share: then it goes on from there.
+func (m *machine) generateID() (jobid.ID, error) {
+	epoch, at, last := m.cfg.Epoch, m.now.Time(), m.index.Watermark()
+	if epoch.IsZero() {
+		return 0, fmt.Errorf("%w: a Submit without an ID needs Config.Epoch", ErrInvalid)
+	}
+	ids, err := jobid.NewGenerator(m.cfg.Generator, epoch)
+	if err != nil {
+		return 0, err
+	}
+	if t := last.Time(epoch); t.After(at) && at.After(epoch) { // else the epoch is wrong
+		at = t
+	}
+	ids.After(last)
+	id, err := ids.Next(at)
+	if err != nil { // all ids of that millisecond are used
+		id, err = ids.Next(at.Add(time.Millisecond))
+	}
+	return id, err
 }
 
 func (in Validated) dispatch(m *machine) error {

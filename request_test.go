@@ -607,3 +607,32 @@ func TestUpdatesKeepToTheLimitOfAJobspec(t *testing.T) {
 	v, _ := s.m.Job(id)
 	require.InDelta(t, 3500, len(v.Jobspec().Text()), 400)
 }
+
+// I9: an id that a user named may be of a time to come, and others still get theirs, each greater
+// than all before it.
+func TestAnIDOfATimeToComeBlocksNoOther(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	spec := text(t, jobspec.Job{})
+	last := jobid.ID(0)
+	for range 3 {
+		const end = 1<<24 - 1 // the last id of a millisecond
+		id := jobid.ID(s.now.Add(time.Minute).Sub(s.cfg.Epoch).Milliseconds()<<24) | end
+		require.NoError(t, s.m.Step(s.now, joblife.Submit{Tag: 1, By: joblife.Cred{UserID: 6, Guest: true}, ID: id, Jobspec: spec, Urgency: 16}))
+		for range 1100 { // a millisecond has 1024
+			require.NoError(t, s.m.Step(s.now, joblife.Submit{Tag: 1, Jobspec: spec, Urgency: 16}))
+		}
+		s.act()
+		require.Len(t, s.last, 1101)
+		for _, a := range s.last {
+			require.Greater(t, a.Job, last)
+			last = a.Job
+		}
+		require.Less(t, last.Time(s.cfg.Epoch).Sub(s.now), time.Minute+5*time.Millisecond)
+		s.now = s.now.Add(time.Second)
+		s.restart()
+	}
+	// The jobs are gone, and the clock has gone back.
+	s.now = s.now.Add(-time.Minute)
+	s.restore([]joblife.Record{{Time: 1, Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, last)}})
+	require.Greater(t, s.submit(jobspec.Job{}), last)
+}
