@@ -98,5 +98,5 @@ func ExampleRestore() {
 	// jobs [ƒuZZybuNNy ƒuZZybuNNz] running [ƒuZZybuNNz] inactive 1
 	// ƒuZZybuNP1 jobstate: job ƒuZZybuNP1: line 5: offset 260: "clean" in SCHED: event is not legal in this state
 	// something to do before a hello: false
-	// joblife: invalid request: id ƒuZZybuNQN was given before
+	// joblife: invalid request: id ƒuZZybuNQN may have been given before: ids up to ƒuZZybuNQP are not given again
 }

@@ -219,6 +219,9 @@ func TestTheIDOfAnInvalidJobDoesNotComeBack(t *testing.T) {
 			again := joblife.Submit{ID: id, Jobspec: text(t, jobspec.Job{Nodes: 1})}
 			s.feed(joblife.Validated{ID: id, Err: errors.New("no")})
 			require.ErrorIs(t, s.m.Step(s.now, again), joblife.ErrInvalid)
+			again.ID-- // which no job had
+			require.ErrorContains(t, s.m.Step(s.now, again), "may have been given before: ids up to "+id.String()+" are not")
+			again.ID++
 			s.act()
 			left := slices.DeleteFunc(slices.Clone(s.store), func(r joblife.Record) bool { return r.Job == id })
 			for range 2 {

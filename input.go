@@ -51,7 +51,8 @@ type Input interface {
 
 // Requests of users and operators.
 type (
-	// Submit submits a job. The Answer has its id.
+	// Submit submits a job. The Answer has its id. An ID is refused if it was given before, or
+	// is lower than that of a job that was purged or invalidated: then nobody knows.
 	Submit struct {
 		Tag     uint64
 		By      Cred

@@ -204,8 +204,13 @@ func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
 	if !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	}
-	if id <= m.index.Watermark() && m.wasGiven(id) {
+	switch {
+	case id > m.index.Watermark():
+		return id, nil
+	case m.wasGiven(id):
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
+	case id <= m.purger.idFloor:
+		return 0, fmt.Errorf("%w: id %v may have been given before: ids up to %v are not given again", ErrInvalid, id, m.purger.idFloor)
 	}
 	return id, nil
 }
