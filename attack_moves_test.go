@@ -402,15 +402,15 @@ func (p *play) resolve(u joblife.Unresolved, rank uint32) {
 
 // scheduler is a scheduler with a pool, which says hello when it feels like it.
 type scheduler struct {
-	p       *play
-	pool    *pool.Pool
-	phase   int // 0: no session; 1: said hello; 2: was responded to; 3: said ready
-	asked   []alloc.Request
-	inbox   []joblife.Input // on their way to the Manager
-	recalls map[jobid.ID]bool
-	late    []joblife.SchedResponse // of sessions that are over
-	old     *pool.Pool              // what it believed once
-	stale   bool                    // it believes that again, whatever the hello tells
+	p      *play
+	pool   *pool.Pool
+	phase  int // 0: no session; 1: said hello; 2: was responded to; 3: said ready
+	asked  []alloc.Request
+	inbox  []joblife.Input            // on their way to the Manager
+	limits map[jobid.ID]time.Duration // of the jobspec of the last request that it decided about
+	late   []joblife.SchedResponse    // of sessions that are over
+	old    *pool.Pool                 // what it believed once
+	stale  bool                       // it believes that again, whatever the hello tells
 }
 
 // lost ends the session: all that is on its way is lost.
@@ -420,7 +420,7 @@ func (s *scheduler) lost() {
 			s.late = append(s.late, r)
 		}
 	}
-	s.phase, s.asked, s.inbox, s.recalls = 0, nil, nil, nil
+	s.phase, s.asked, s.inbox, s.limits = 0, nil, nil, make(map[jobid.ID]time.Duration)
 }
 
 // refused ends the session, as an answer that is refused does.
@@ -428,43 +428,6 @@ func (s *scheduler) refused() {
 	if s.lost(); s.p.P(0.5) {
 		s.p.Must(s.p.step(joblife.SchedLost{}))
 	}
-}
-
-// bookTwice gives a job what another one holds: PR-10.
-func (s *scheduler) bookTwice(id jobid.ID) {
-	for other, r := range s.p.m.Allocated() {
-		if other == id || s.p.P(0.5) {
-			continue
-		}
-		s.p.Say("book %v of %v for %v too", r.Ranks(), other, id)
-		if err := s.p.step(joblife.SchedResponse{ID: id, R: r}); !errors.Is(err, joblife.ErrConflict) && !s.p.stops {
-			s.p.Fail("PR-10: %v gets %v, which %v holds: %v", id, r, other, err)
-		}
-		s.refused()
-		return
-	}
-}
-
-// answerLate says again what a session that is over did not pass on. It may fit: then only
-// the next hello tells the scheduler.
-func (s *scheduler) answerLate() {
-	if !joblife.Idle(s.p.m) {
-		return // the Manager knows of a free that the world does not
-	}
-	r := s.late[0]
-	s.late = s.late[1:]
-	given := func(in joblife.Input) bool {
-		r, ok := in.(joblife.SchedResponse)
-		return ok && r.Type == alloc.ResponseSuccess
-	}
-	if s.index(r.ID) < 0 || slices.ContainsFunc(s.inbox, given) {
-		return // it was not asked for again, or the world has newer ones
-	}
-	err := s.p.step(r)
-	if s.p.Say("a late answer for %v: %v", r.ID, err); err == nil && r.Type == alloc.ResponseSuccess {
-		s.p.w.Allocated(r.ID, r.R)
-	}
-	s.refused()
 }
 
 // hello takes the response to a hello.
@@ -567,7 +530,7 @@ func (s *scheduler) work() {
 	if len(s.inbox) > 0 && (p.honest || p.P(0.6)) {
 		in := s.inbox[0]
 		s.inbox = s.inbox[1:]
-		if err := p.step(in); err != nil && !p.stops {
+		if err := s.answer(in.(joblife.SchedResponse)); err != nil && !p.stops {
 			p.Fail("the scheduler's response %+v: %v", in, err)
 		}
 		return
@@ -584,6 +547,9 @@ func (s *scheduler) decide(i int) {
 		return // the Manager knows of a free that the world does not
 	}
 	gone := func() { s.asked = slices.Delete(s.asked, i, i+1) }
+	spec, err := jobspec.Parse(req.Jobspec)
+	p.Must(err)
+	s.limits[req.ID] = spec.Duration()
 	switch {
 	case p.rare(0.02):
 		gone()
@@ -600,8 +566,6 @@ func (s *scheduler) decide(i int) {
 		s.say(alloc.Response{ID: req.ID, Type: alloc.ResponseAnnotate, Annotations: []byte(`{"sched":{"t_estimate":5}}`)})
 		return
 	}
-	spec, err := jobspec.Parse(req.Jobspec)
-	p.Must(err)
 	q, err := pool.NewRequest(spec)
 	p.Must(err)
 	r, err := s.pool.Alloc(req.ID, q, eventlog.FromTime(p.now))

@@ -105,7 +105,7 @@ func newPlay(t *attack.Tape) *play {
 		standby: new(joblife.Follower), removed: make(map[jobid.ID]bool),
 	}
 	t.Clock = func() string { return p.now.Format("05.000") }
-	p.sched, p.exec = &scheduler{p: p}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
+	p.sched, p.exec = &scheduler{p: p, limits: make(map[jobid.ID]time.Duration)}, &executor{p: p, jobs: make(map[jobid.ID]*running)}
 	return p
 }
 

@@ -253,6 +253,10 @@ func (r *reality) step(at eventlog.Timestamp, in joblife.Input) error {
 	r.pass(at)
 	err := r.m.Step(r.now, in)
 	r.act()
+	for _, c := range sent[alloc.Cancel](r.site) { // the recording does not have the responses
+		require.NoError(r.t, r.m.Step(r.now, joblife.SchedResponse{ID: c.ID, Type: alloc.ResponseCancel}))
+		r.act()
+	}
 	return err
 }
 

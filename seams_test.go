@@ -19,6 +19,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // An executor may run what it was handed, also if it comes and goes before the next Ready: the
@@ -446,4 +447,67 @@ func TestJobsThatHoldTheSameCostInProportion(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	require.Less(t, used(1200), 8*used(300), "4 times as many")
+}
+
+// A response may cross the Cancel that an update of the jobspec brings. What it gives or denies was
+// asked for by the jobspec of before.
+func TestAResponseOfBeforeAnUpdateDoesNotCount(t *testing.T) {
+	update := func(s *site, id jobid.ID, duration string) {
+		s.step(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.system.duration", Value: []byte(duration)}}})
+	}
+	between := map[string]struct{ do, undo func(*site, jobid.ID) }{
+		"nothing":    {},
+		"once more":  {func(s *site, id jobid.ID) { update(s, id, "60") }, nil},
+		"a priority": {func(s *site, id jobid.ID) { s.step(joblife.SetUrgency{ID: id, Urgency: 20}) }, nil},
+		"a hold": {
+			func(s *site, id jobid.ID) { s.step(joblife.SetUrgency{ID: id, Urgency: 0}) },
+			func(s *site, id jobid.ID) { s.step(joblife.SetUrgency{ID: id, Urgency: 16}) },
+		},
+		"a stop": {
+			func(s *site, _ jobid.ID) { s.step(joblife.StartQueue{Queue: "a"}) },
+			func(s *site, _ jobid.ID) { s.step(joblife.StartQueue{Queue: "a", Start: true}) },
+		},
+	}
+	for name, b := range between {
+		for _, first := range []alloc.ResponseType{alloc.ResponseSuccess, alloc.ResponseDeny, alloc.ResponseCancel} {
+			for _, early := range []bool{false, true} { // whether what is between ends before the response
+				name := fmt.Sprint(name, " ", first, " ", early)
+				s := silent(t, joblife.Config{Queues: []string{"a"}})
+				id := s.submit(jobspec.Job{Queue: "a"})
+				require.Len(t, sent[alloc.Request](s), 1, name)
+				update(s, id, "60")
+				if b.do != nil {
+					b.do(s, id)
+				}
+				if early && b.undo != nil {
+					b.undo(s, id)
+				}
+				response := success(t, id, 0).(joblife.SchedResponse)
+				if response.Type = first; first != alloc.ResponseSuccess {
+					response.R = nil
+				}
+				require.Empty(t, sent[alloc.Request](s), name)
+				s.step(response)
+				if !early && b.undo != nil {
+					require.Empty(t, sent[alloc.Request](s), name)
+					b.undo(s, id)
+				}
+				require.Equal(t, jobstate.StateSched, s.state(id), name)
+				requests := sent[alloc.Request](s)
+				require.Len(t, requests, 1, name)
+				require.Contains(t, string(requests[0].Jobspec), `"duration":60`, name)
+				require.Len(t, sent[alloc.Cancel](s), 1, name)
+				require.Equal(t, first == alloc.ResponseSuccess, len(sent[alloc.Free](s)) == 1, name)
+				s.step(success(t, id, 1))
+				require.Equal(t, jobstate.StateRun, s.state(id), name)
+			}
+		}
+	}
+	// Another session knows only the jobspec of now.
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{})
+	update(s, id, "60")
+	s.hello()
+	s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: "no"})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
 }

@@ -215,8 +215,9 @@ func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
 
 // Stop blocks jobs whatever their priority, for example because their named queue is
 // stopped, and recalls their requests. It changes nothing for a stopped job. After a
-// change of the jobspec, Stop and then Start renew the request. A job that
-// the queue does not have is an error.
+// change of the jobspec, Stop and then Start renew the request; whether a response is
+// to the jobspec of before is for the caller to know. A job that the queue does not have
+// is an error.
 func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
