@@ -184,7 +184,7 @@ func (m *machine) signaled() {
 // visible returns a job that by may know of.
 func (m *machine) visible(by Cred, id jobid.ID) (View, bool) {
 	v, ok := m.view(id)
-	if !ok || v.j != nil && !v.j.public || !m.cfg.sees(by, v.UserID()) {
+	if !ok || !m.isPublic(id) || !m.cfg.sees(by, v.UserID()) {
 		return View{}, false
 	}
 	return v, true
@@ -192,7 +192,7 @@ func (m *machine) visible(by Cred, id jobid.ID) (View, bool) {
 
 // active returns a job that by may change: a durable one (EL-6), unless a hook asks.
 func (m *machine) active(by Cred, id jobid.ID) (*job, error) {
-	if j := m.jobs[id]; j != nil && !j.public && !m.inbox.posting {
+	if !m.inbox.posting && !m.isPublic(id) {
 		return nil, fmt.Errorf("%w: %v", ErrUnknown, id)
 	}
 	return m.live(by, id)

@@ -231,7 +231,7 @@ func (a Access) Jobs(mask jobstate.State) iter.Seq[View] {
 			return
 		}
 		for rec := range a.m.index.All() {
-			if a.m.cfg.sees(a.by, rec.UserID) && !yield(View{rec: rec}) {
+			if a.m.isPublic(rec.ID) && a.m.cfg.sees(a.by, rec.UserID) && !yield(View{rec: rec}) {
 				return
 			}
 		}

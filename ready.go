@@ -2,6 +2,7 @@ package joblife
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -220,6 +221,15 @@ func (o *outbox) leave(j *job) {
 		o.out.ended = make(map[jobid.ID]*job)
 	}
 	o.out.ended[j.id] = j
+}
+
+// isPublic returns false for a job whose submission is not durable, even if it has ended.
+func (c *core) isPublic(id jobid.ID) bool {
+	if len(c.out.submitted)+len(c.sent.submitted) == 0 {
+		return true
+	}
+	j := cmp.Or(c.jobs[id], c.out.ended[id], c.sent.ended[id])
+	return j == nil || j.public
 }
 
 // saved appends records that are durable now to the logs of jobs that go on.

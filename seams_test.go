@@ -511,3 +511,33 @@ func TestAResponseOfBeforeAnUpdateDoesNotCount(t *testing.T) {
 	s.step(joblife.SchedResponse{ID: id, Type: alloc.ResponseDeny, Note: "no"})
 	require.Equal(t, jobstate.StateInactive, s.state(id))
 }
+
+// EL-6: a hook may end a job in the Step of its submission, and until that is durable nobody knows
+// of the job, neither in the Ready that is outstanding nor in the next.
+func TestAJobThatEndsAtOnceIsNotSeenBeforeItIsDurable(t *testing.T) {
+	m, err := joblife.New(joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
+		if e.Entry.Name == jobstate.EventSubmit {
+			e.Post(joblife.Raise{ID: e.Job.ID(), Type: "cancel"})
+		}
+	}}}})
+	require.NoError(t, err)
+	s := &site{t: t, m: m, now: newSite(t, joblife.Config{}, 1).now}
+	seen := func(id jobid.ID) bool {
+		_, one := m.Job(id)
+		listed := slices.ContainsFunc(slices.Collect(m.Jobs(jobstate.StateInactive)), func(v joblife.View) bool { return v.ID() == id })
+		err := m.Step(s.now, joblife.Memo{ID: id, Values: []byte("{}")})
+		require.ErrorIs(t, err, map[bool]error{true: joblife.ErrInactive, false: joblife.ErrUnknown}[one])
+		require.Equal(t, one, listed)
+		return one
+	}
+	s.feed(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{}), Urgency: 16})
+	require.False(t, seen(5))
+	require.True(t, m.Ready(&s.rd))
+	s.feed(joblife.Submit{ID: 6, Jobspec: text(t, jobspec.Job{}), Urgency: 16})
+	require.False(t, seen(5) || seen(6))
+	require.NoError(t, m.Done(s.rd.Seq))
+	require.True(t, seen(5))
+	require.False(t, seen(6))
+	s.act()
+	require.True(t, seen(6))
+}
