@@ -24,8 +24,8 @@ type Hooks struct {
 	Restored func(*HookEvent)
 	// Validate is called at a submission, before anything else. An error refuses the job:
 	// Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in
-	// NEW until the input [Validated]. After a restart Validate is called again for a job
-	// in NEW; an error then invalidates it.
+	// NEW until the input [Validated]; of a second hook it is an error. After a restart
+	// Validate is called again for a job in NEW; an error then invalidates it.
 	Validate func(*HookEvent) error
 	// Dependency is called for each dependency of a jobspec at a submission, and again after a
 	// restart while the job is in NEW or DEPEND, even if the dependency is satisfied: the Job
@@ -193,6 +193,8 @@ func (m *machine) validate(j *job) error {
 		}
 		err := m.ask(h, j, h.Validate)
 		switch {
+		case err == ErrLater && j.later:
+			return fmt.Errorf("%w: the hook %s validates later, as one before it does: a Validated would be for both", ErrRefused, guard.Quote(h.Name))
 		case err == ErrLater:
 			j.later = true
 		case err != nil:

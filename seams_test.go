@@ -541,3 +541,11 @@ func TestAJobThatEndsAtOnceIsNotSeenBeforeItIsDurable(t *testing.T) {
 	s.act()
 	require.True(t, seen(6))
 }
+
+// One Validated would let a job go on that the other hook has not validated yet.
+func TestASecondHookThatValidatesLaterIsRefused(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later(), later()}}, 8)
+	err := s.try(joblife.Submit{ID: 7, Jobspec: text(t, jobspec.Job{}), Urgency: 16})
+	require.ErrorIs(t, err, joblife.ErrRefused)
+	require.ErrorContains(t, err, `hook "later" validates later, as one before it does`)
+}
