@@ -25,7 +25,8 @@ type Hooks struct {
 	// Validate is called at a submission, before anything else. An error refuses the job:
 	// Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in
 	// NEW until the input [Validated]; of a second hook it is an error. After a restart
-	// Validate is called again for a job in NEW; an error then invalidates it.
+	// Validate is called again for a job in NEW; an error then invalidates it. It is not asked
+	// of an [UpdateJobspec], after which an Event may raise an exception.
 	Validate func(*HookEvent) error
 	// Dependency is called for each dependency of a jobspec at a submission, and again after a
 	// restart while the job is in NEW or DEPEND, even if the dependency is satisfied: the Job

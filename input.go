@@ -106,7 +106,8 @@ type (
 	}
 	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none. It takes
 	// time in proportion to the jobspec, which keeps to Config.MaxJobspec. It leaves room in the
-	// log for a SetFlags and a SetExpiration that belong to it.
+	// log for a SetFlags and a SetExpiration that belong to it. No [Hooks.Validate] is asked of
+	// it; an Event of a hook may raise an exception.
 	UpdateJobspec struct {
 		Tag     uint64
 		By      Cred
