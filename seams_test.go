@@ -338,13 +338,16 @@ func TestManyMemosCostInProportion(t *testing.T) {
 	require.Less(t, used(4000), 8*used(1000), "4 times as many")
 }
 
-// To confirm a drain, or to say which nodes are offline, takes time for the jobs on those nodes.
+// To confirm a drain, or to say which nodes are offline, takes time for the jobs on those nodes, also
+// after a restart.
 func TestANodeIsTheMatterOfItsJobs(t *testing.T) {
 	const n = 1000
-	m, err := joblife.New(joblife.Config{Volatile: true, Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}})
+	cfg := joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}
+	m, err := joblife.New(cfg)
 	require.NoError(t, err)
 	now := time.Unix(1_600_000_000, 0)
 	var rd joblife.Ready
+	var failures []joblife.Input
 	drains := 0
 	step := func(list ...joblife.Input) {
 		for _, in := range list {
@@ -352,14 +355,17 @@ func TestANodeIsTheMatterOfItsJobs(t *testing.T) {
 		}
 		for m.Ready(&rd) {
 			for _, l := range rd.Launch {
-				list = append(list, joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: uint32(l.Job), Status: 256}})
+				failures = append(failures, joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: uint32(l.Job), Status: 256}})
 			}
 			drains += len(rd.Drain)
 			require.NoError(t, m.Done(rd.Seq))
-			for _, in := range list[len(list)-len(rd.Launch):] {
-				require.NoError(t, m.Step(now, in))
-			}
 		}
+	}
+	some, other := idset.Of(n+1), idset.Of(n+2)
+	cheap := func() {
+		require.Less(t, testing.AllocsPerRun(10, func() {
+			step(joblife.Offline{Ranks: some}, joblife.Drained{Ranks: some}, joblife.Offline{Ranks: other})
+		}), float64(n/10))
 	}
 	step(joblife.SchedHello{PartialOK: true}, joblife.SchedReady{}, joblife.ExecHello{})
 	for id := jobid.ID(1); id <= n; id++ {
@@ -367,11 +373,16 @@ func TestANodeIsTheMatterOfItsJobs(t *testing.T) {
 		step(success(t, id, uint32(id)))
 		step(said(id, exec.ResponseStart), said(id, exec.ResponseFinish), said(id, exec.ResponseRelease))
 	}
+	cheap()
+	first := m
+	m, _, err = joblife.Restore(now, cfg, all(slices.Collect(m.Snapshot())))
+	require.NoError(t, err)
+	step()
+	cheap()
+	m = first
+	step(failures...)
 	require.Equal(t, n, drains)
-	some, other := idset.Of(n+1), idset.Of(n+2)
-	require.Less(t, testing.AllocsPerRun(10, func() {
-		step(joblife.Offline{Ranks: some}, joblife.Drained{Ranks: some}, joblife.Offline{Ranks: other})
-	}), float64(n/10))
+	cheap()
 	for id := jobid.ID(1); id <= n; id++ {
 		step(joblife.Drained{Ranks: idset.Of(uint32(id))})
 	}
