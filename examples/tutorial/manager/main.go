@@ -24,9 +24,11 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
+const epilog = "wipe"
+
 func main() {
 	store := try(boltstore.Open("jobs.db"))
-	epilogs := []perilog.ActionConfig{{Command: []string{"sleep 1"}, PerRank: true}}
+	epilogs := []perilog.ActionConfig{{Description: epilog, Command: []string{"sleep 1"}, PerRank: true}}
 	m, left, err := joblife.Restore(time.Now(), joblife.Config{Actions: perilog.Config{Epilogs: epilogs}}, store.Records())
 	check(err)
 	fmt.Println("jobs left:", len(left.Jobs))
@@ -46,13 +48,12 @@ func main() {
 		Effects:   func(*joblife.Manager, *joblife.Ready) {},
 		Refused:   func(_ joblife.Input, err error) { log.Println(err) },
 	}))
-	ctx := context.Background()
-	go func() { check(l.Run(ctx)) }()
+	go func() { check(l.Run(context.Background())) }()
 	go func() {
-		for rank := uint32(0); ; rank = (rank + 1) % 4 {
+		for rank := uint32(0); ; rank++ {
 			check(l.Hear(func(x *exec.Executor) error {
-				_, err := x.Hello(rank, tasks(rank))
-				return err
+				try(x.Hello(rank%4, tasks(rank%4)))
+				return nil
 			}))
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -60,9 +61,9 @@ func main() {
 	for _, script := range os.Args[1:] {
 		id++
 		job := try(jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{script}}))
-		try(l.Call(ctx, joblife.Submit{ID: id, Spec: job, Urgency: jobstate.UrgencyDefault}))
+		try(l.Call(context.Background(), joblife.Submit{ID: id, Spec: job, Urgency: jobstate.UrgencyDefault}))
 	}
-	try(l.Call(ctx, joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive}))
+	try(l.Call(context.Background(), joblife.WaitEmpty{States: jobstate.StateNew | jobstate.StateActive}))
 }
 
 var began = make(map[string]bool)
@@ -78,7 +79,7 @@ func obey(commands []exec.Command) {
 			case c.Launch != nil:
 				run(folder, c.Launch.Command)
 			case c.Kind == exec.CommandForget:
-				fmt.Printf("%s ended with status %s", folder, try(os.ReadFile(folder+"/status")))
+				fmt.Printf("forget %s: status %s", folder, try(os.ReadFile(folder+"/status")))
 				check(os.RemoveAll(folder))
 			}
 		}
@@ -99,11 +100,11 @@ func tasks(rank uint32) (list []exec.TaskStatus) {
 		st := exec.TaskStatus{State: exec.TaskRunning}
 		try(fmt.Sscanf(folder.Name(), "job-%d.%d", &st.Task.Job, &st.Task.Attempt))
 		if st.Task.Attempt > 0 {
-			st.Task.Action = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+			st.Task.Action = jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: epilog}
 		}
 		if text, err := os.ReadFile(node + folder.Name() + "/status"); err == nil {
 			try(fmt.Sscan(string(text), &st.Status))
-			st.State, st.Status = exec.TaskReleased, st.Status<<8 // as wait(2) has it
+			st.State, st.Status = exec.TaskReleased, st.Status<<8 // a wait status
 		}
 		list = append(list, st)
 	}
