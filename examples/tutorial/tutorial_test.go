@@ -99,11 +99,10 @@ func check(t *testing.T, page string, folders []string) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, names[i]), []byte(programs[i]), 0o666))
 			follow(t, dir, text)
 		case "sh":
-			require.Regexp(t, `^go mod init \w+\ngo mod tidy\n$`, text) // the second of which module has done
-			mod := filepath.Join(dir, "go.mod")
-			_, requires, _ := strings.Cut(read(t, mod), "\n")
-			init, _, _ := strings.Cut(text, "\n")
-			require.NoError(t, os.WriteFile(mod, []byte(strings.Replace(init, "go mod init", "module", 1)+"\n"+requires), 0o666))
+			require.Regexp(t, `^go mod init \w+\ngo mod edit .+\ngo mod tidy\n$`, text)
+			edit := strings.ReplaceAll(strings.TrimSuffix(text, "go mod tidy\n"), "/path/to/clone", root(t)) // module has tidied
+			out, err := inFolder(dir, strings.Replace(edit, "go mod init", "go mod edit -module", 1)).CombinedOutput()
+			require.NoError(t, err, "%s", out)
 		default:
 			t.Errorf("a block is %q", fence[1])
 		}
@@ -124,14 +123,21 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// module returns a new folder with a module that uses this checkout.
+// module returns a new folder with a module that requires joblife, and does not say where it is.
 func module(t *testing.T) string {
 	dir := t.TempDir()
 	for _, name := range []string{"go.mod", "go.sum"} {
-		text := strings.ReplaceAll(read(t, "../"+name), "=> ../", "=> "+root(t)+"/")
+		text, _, _ := strings.Cut(read(t, "../"+name), "\nreplace (")
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	return dir
+}
+
+// inFolder returns a command line for the shell, which uses the module of the folder.
+func inFolder(dir, line string) *exec.Cmd {
+	cmd := exec.Command("bash", "-c", line)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off")
+	return cmd
 }
 
 // follow gives the commands of a block to a shell, and wants what the block says that they
@@ -140,8 +146,7 @@ func follow(t *testing.T, dir, block string) {
 	commands, output := prompt.FindAllStringSubmatch(block, -1), prompt.Split(block, -1)
 	require.Empty(t, output[0])
 	for i, command := range commands {
-		cmd := exec.Command("bash", "-c", `curl() { cp "$ROOT/${2#https://github.com/joblife/joblife/raw/HEAD/}" .; }`+"\n"+command[1])
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "ROOT="+root(t))
+		cmd := inFolder(dir, `curl() { cp "`+root(t)+`/${2#https://github.com/joblife/joblife/raw/HEAD/}" .; }`+"\n"+command[1])
 		out, err := os.Create(filepath.Join(dir, "out")) // no pipe: what the command leaves may run on
 		require.NoError(t, err)
 		cmd.Stdout, cmd.Stderr = out, out
