@@ -150,12 +150,13 @@ type (
 		ID  jobid.ID
 		R   *rset.R
 	}
-	// Raise raises an exception. Severity 0 ends the job; 1 to 7 do not. Type must not be
-	// empty; if it ends the job, "cancel" makes the result CANCELED and "timeout" TIMEOUT. A fatal
-	// "scheduler-restart" takes back what the job has, at once: only the owner may raise it, for a
-	// scheduler that has given the resources to nobody, or knows that nothing runs there.
-	// A long Note is cut. Set WaitStatus only for the type exec, if the exit of a task caused it:
-	// it is the status of that task, and an executor finishes the job with it.
+	// Raise raises an exception: Raise{By: user, ID: id, Type: "cancel"} cancels a job. Severity 0
+	// ends the job; 1 to 7 do not. Type must not be empty; if it ends the job, "cancel" makes the
+	// result CANCELED and "timeout" TIMEOUT. A fatal "scheduler-restart" takes back what the job
+	// has, at once: only the owner may raise it, for a scheduler that has given the resources to
+	// nobody, or knows that nothing runs there. A long Note is cut. Set WaitStatus only for the
+	// type exec, if the exit of a task caused it: it is the status of that task, and an executor
+	// finishes the job with it.
 	Raise struct {
 		Tag        uint64
 		By         Cred

@@ -36,7 +36,8 @@ type Ready struct {
 	// later ones is for the scheduler that asked, and for none before it.
 	Hello *alloc.Announcement
 	// Sched has messages for the scheduler (RFC 27): ReadyResponse, Request, Cancel,
-	// Prioritize, Free, which says which ranks of a job are free, Expiration.
+	// Prioritize, Free, which says which ranks of a job are free, Expiration. After Restore no
+	// Free comes for what is free already: [Manager.Allocated] has what is not.
 	Sched []alloc.Message
 	// Exec has messages for the executor (RFC 32): Start, Expiration.
 	Exec []exec.Message

@@ -159,7 +159,8 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 }
 
 // View calls f with the Manager, after the inputs that were put before and between two
-// others. f must not change the Manager nor keep it, and inputs wait while it runs. It sees
+// others. f must not change the Manager nor keep it, and inputs wait while it runs. To act on
+// what f saw before it changes, use [Loop.Do] with [Loop.Step] instead. f sees
 // what is not durable yet, so View returns only when all that f saw is durable. After an
 // error tell nobody what f saw, if it was called at all: ErrFull, ErrEnded, or that of ctx.
 func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {

@@ -318,7 +318,8 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 // Hello begins a session of a node, which ends its earlier one. The tasks are all of which
 // it has a record, at most 65536, in any order. A task that the node lacks is lost if the node
 // had it, or if the log of its job has the event start; an action from before a restart is in
-// Effects.Missing; else it starts. So records must outlive the manager: a node without them runs
+// Effects.Missing; else it starts. A node that reports an action by another Description than
+// it was told lacks the action. Records must outlive the manager: a node without them runs
 // again what began just before a crash. A running task that nothing asked for is killed.
 func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
