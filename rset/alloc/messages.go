@@ -16,7 +16,7 @@ type JobInfo struct {
 	ID       jobid.ID           // at most 2^63-1 in messages
 	Priority uint32             // 0: a Queue does not ask for resources until this changes; to a scheduler it is the least
 	UserID   uint32             // the owner
-	Submit   eventlog.Timestamp // the time of submission; 0: not known, and not sent
+	Submit   eventlog.Timestamp // the time of submission, as a joblife.Manager always gives it; 0: another did not, and it is not sent
 }
 
 // Hello asks which jobs hold resources. It begins a session. The responses are a

@@ -13,7 +13,9 @@ import (
 // start waits.
 type Policy interface {
 	// Schedule starts jobs. It is called in Decide if a job came or something else changed,
-	// and not because time has passed. What it does must follow from the Pass alone, or the
+	// and not because time has passed. An order that changes with the age of jobs needs no more. A
+	// policy that holds back a job that fits needs a timer of yours, which calls
+	// Acquire(pool.Acquire{}) of the Scheduler. What it does must follow from the Pass alone, or the
 	// same input no longer has the same output. It must not keep the Pass. Acquire, Handle,
 	// EndHello and Decide of the Scheduler panic.
 	//
@@ -21,8 +23,9 @@ type Policy interface {
 	Schedule(p *Pass)
 }
 
-// A Pass is what a [Policy] sees and does: the jobs that wait and those that run, and the pool. It panics if it
-// is used outside of Policy.Schedule.
+// A Pass is what a [Policy] sees and does: Jobs that wait, and those Running, of which some have
+// the Request nil, from before this session; Start starts a job, Reserve plans one, and the Pool
+// has the rest. It panics if it is used outside of Policy.Schedule.
 type Pass struct{ s *Scheduler }
 
 func (p *Pass) scheduler() *Scheduler {

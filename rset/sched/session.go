@@ -18,7 +18,8 @@ const maxScheduling = rset.MaxBytes / 2
 // Acquire takes a response to resource.acquire: first the inventory, then changes of it.
 // Jobs that the inventory can never meet any more are denied. The error is ErrExists for a
 // second inventory, ErrNotReady for a change without one, ErrLimit for an inventory whose key
-// scheduling has more than 32 MiB, or what pool.New and pool.Pool.Update return. After an error nothing has changed.
+// scheduling has more than 32 MiB, or what pool.New and pool.Pool.Update return. After an error
+// nothing has changed. Also after a change of nothing the next Decide asks the policy.
 func (s *Scheduler) Acquire(a pool.Acquire) error {
 	s.enter()
 	p, c := s.pool, a.Change

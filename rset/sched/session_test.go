@@ -609,6 +609,24 @@ func TestAPolicyWithALimitForEachUser(t *testing.T) {
 	require.Equal(t, []jobid.ID{2}, starts(t, s, 1001))
 }
 
+// A policy that holds back a job that fits is called again at an Acquire, and not by time.
+func TestAPolicyWithATimer(t *testing.T) {
+	s := begun(t, sched.Config{Policy: code(func(p *sched.Pass) {
+		for j := range p.Jobs() {
+			if p.Now() >= j.Submit+60 {
+				p.Start(j.ID)
+			}
+		}
+	})}, machine(t, 1, 1))
+	q := ask(t, 1, 1)
+	q.Submit = 1000
+	require.NoError(t, s.Handle(q))
+	require.Empty(t, starts(t, s, 1000))
+	require.Empty(t, starts(t, s, 1060))
+	require.NoError(t, s.Acquire(pool.Acquire{}))
+	require.Equal(t, []jobid.ID{1}, starts(t, s, 1060))
+}
+
 // A job is not before its own reservation, nor before one that is over.
 func TestAJobStartsBeforeAReservationOfAnother(t *testing.T) {
 	policy := code(func(p *sched.Pass) {
