@@ -156,14 +156,24 @@ func (r *runner) insist(d time.Duration, do func() error) {
 	})
 }
 
-// play plays a workload to its end. Its error has what happened before.
+// play plays a workload to its end. Its error has what happened before, and so has the log of t
+// if what it calls panics or fails t.
 func (r *runner) play(jobs []Arrival) error {
+	failed := true
+	defer func() {
+		if failed {
+			r.t.Log(r.story())
+		}
+	}()
 	err := r.run(jobs)
-	if err == nil {
+	if failed = err == nil && r.t.Failed(); err == nil {
 		return nil
 	}
-	story := strings.Join(r.notes[max(0, len(r.notes)-maxNotes):], "\n")
-	return fmt.Errorf("%w\nthe nodes are %v\n%s", err, r.judge.nodes, story)
+	return fmt.Errorf("%w\n%s", err, r.story())
+}
+
+func (r *runner) story() string {
+	return fmt.Sprintf("the nodes are %v\n%s", r.judge.nodes, strings.Join(r.notes[max(0, len(r.notes)-maxNotes):], "\n"))
 }
 
 func (r *runner) run(jobs []Arrival) error {

@@ -48,8 +48,8 @@ type SchedulerConfig struct {
 	// first job: see RunScheduler.
 	AnyOrder bool
 	// MayWait is for a scheduler that holds back jobs although they fit, such as by a limit for
-	// each user. Any job may wait, even for ever, so a scheduler that starts none passes. What is
-	// started, denied or canceled is judged as ever, but for the order.
+	// each user. Any job may wait, even for ever, so a scheduler that starts none passes: neither
+	// order nor waiting is judged. What is started, denied or canceled is judged as ever.
 	MayWait bool
 }
 
@@ -94,8 +94,10 @@ func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Ch
 //   - lets no other job delay the first, if all end when they expire.
 //
 // With AnyOrder, a job has to start only when each job that waits fits, and may delay
-// others. With MayWait, it never has to. Annotations are not judged. RunScheduler fails t
-// with what was wrong and all that happened before.
+// others. With MayWait, it never has to, and neither order nor delay is judged: let a policy that
+// wraps yours judge your own rule, by Pass.Running after Schedule. Annotations are not judged.
+// RunScheduler fails t with what was wrong and all that happened before. That it also logs when
+// the scheduler panics or fails t.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) {
 	must(t, runScheduler(t, newScheduler, cfg))
 }

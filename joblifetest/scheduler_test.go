@@ -1,10 +1,14 @@
 package joblifetest
 
 import (
+	"flag"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife/eventlog"
@@ -78,4 +82,49 @@ func TestASchedulerLearnsTheTimeBeforeWhatHappensThen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		RunScheduler(t, func(nodes *rset.R) Scheduler { return &slow{Scheduler: NewScheduler(sched.Config{})(nodes)} }, SchedulerConfig{})
 	})
+}
+
+// failing is a test that fails, and keeps what it prints.
+type failing struct {
+	testing.TB
+	failed bool
+	out    strings.Builder
+}
+
+func (f *failing) Log(args ...any)                 { fmt.Fprintln(&f.out, args...) }
+func (f *failing) Logf(format string, args ...any) { fmt.Fprintf(&f.out, format+"\n", args...) }
+func (f *failing) Errorf(format string, args ...any) {
+	f.failed = true
+	f.Logf(format, args...)
+}
+func (f *failing) Failed() bool { return f.failed }
+func (f *failing) FailNow()     { f.failed = true }
+
+// What happened before is printed if a policy panics, or finds itself that the test fails.
+func TestWhatHappenedBeforeAPolicyFailsIsPrinted(t *testing.T) {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "1s", "rapid.seed": "1"} {
+		old := flag.Lookup(name).Value.String()
+		require.NoError(t, flag.Set(name, value))
+		defer func() { require.NoError(t, flag.Set(name, old)) }()
+	}
+	for name, fail := range map[string]func(*rapid.T){
+		"panic": func(*rapid.T) { panic("too many jobs") },
+		"Fatal": func(t *rapid.T) { t.Fatal("too many jobs") },
+		"Error": func(t *rapid.T) { t.Error("too many jobs") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &failing{TB: t}
+			rapid.Check(f, func(t *rapid.T) {
+				RunScheduler(t, NewScheduler(sched.Config{Policy: policy(func(p *sched.Pass) {
+					for job := range p.Jobs() {
+						if !p.Start(job.ID) {
+							fail(t)
+						}
+					}
+				})}), SchedulerConfig{MayWait: true})
+			})
+			_, out, _ := strings.Cut(f.out.String(), "Failed test output:")
+			require.Regexp(t, "(?s)the nodes are rank.* submit .* as .*sched: request ", out)
+		})
+	}
 }
