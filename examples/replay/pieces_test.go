@@ -108,7 +108,7 @@ func TestAnArchivePrintsWhatItsLinesDo(t *testing.T) {
 	for _, mode := range []string{"-json", "-validate"} {
 		_, want, _ := replay(t, &lines, mode, "-")
 		stdout, stderr := fails(t, bytes.NewReader(b.Bytes()), mode, "-")
-		require.Equal(t, "replay: standard input: archive: \"job/0000/0100/0000/00c7\": no jobspec\n", stderr)
+		require.Equal(t, "replay: standard input: archive: job ƒVtB5Vb4: \"job/0000/0100/0000/00c7\": no jobspec\n", stderr)
 		require.True(t, mode != "-json" || want == stdout)
 		require.NotEmpty(t, stdout)
 	}

@@ -63,7 +63,7 @@ func TestATruncatedArchiveGivesTheGoodJobsThenTheError(t *testing.T) {
 		requireGood(t, a, []jobid.ID{1, 2, 3}[:max(open-1, 0)]...)
 		var want []string
 		if open >= 1 && open <= 3 {
-			want = []string{fmt.Sprintf(`archive: "job/0000/0000/0000/%04d": reading stopped within this job`, open)}
+			want = []string{fmt.Sprintf(`archive: job %v: "job/0000/0000/0000/%04d": reading stopped within this job`, jobid.ID(open), open)}
 			require.ErrorIs(t, a.Failures[0], archive.ErrIncomplete)
 		}
 		require.Equal(t, want, texts(a), n)

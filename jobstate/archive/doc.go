@@ -5,7 +5,7 @@
 //		return load(j.ID, j.Eventlog, j.Jobspec, j.R)
 //	})
 //	for _, f := range a.Failures {
-//		fmt.Println(f) // archive: "job/0000/0001/ce00/0000": no jobspec
+//		fmt.Println(f) // archive: job ƒCowHCK: "job/0000/0001/ce00/0000": no jobspec
 //	}
 //	return err // the jobs before the damage were loaded
 //

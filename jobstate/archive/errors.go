@@ -62,8 +62,14 @@ type Failure struct {
 	Err error
 }
 
-// Error returns one line.
-func (f *Failure) Error() string { return "archive: " + strconv.Quote(f.Path) + f.detail() }
+// Error returns one line, with ID as other texts have it, and Path.
+func (f *Failure) Error() string {
+	job := ""
+	if f.ID != 0 {
+		job = fmt.Sprintf("job %v: ", f.ID)
+	}
+	return "archive: " + job + strconv.Quote(f.Path) + f.detail()
+}
 
 // detail returns the text after the path.
 func (f *Failure) detail() string {

@@ -41,7 +41,7 @@ func Example() {
 	fmt.Println(uint64(id), err)
 	// Output:
 	// 8069840896: 92 bytes of log, jobspec {"version":1}, allocated false, ran false
-	// archive: "job/0000/0001/ce00/0000": no jobspec
+	// archive: job ƒCowHCK: "job/0000/0001/ce00/0000": no jobspec
 	// ƒCowHCK job/0000/0001/ce00/0000 0 no jobspec
 	// 8069840896 <nil>
 }

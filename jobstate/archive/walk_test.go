@@ -41,9 +41,9 @@ func TestTheJobsComeInTheOrderOfTheArchive(t *testing.T) {
 		}
 		requireGood(t, a, order...)
 		require.Equal(rt, []string{
-			`archive: "job/0000/0000/0000/0005": no jobspec`,
-			`archive: "job/0000/0000/0000/0006": key is not a plain file`,
-			`archive: "job/0000/0000/0000/0009": job was never validated`,
+			`archive: job ƒ6: "job/0000/0000/0000/0005": no jobspec`,
+			`archive: job ƒ7: "job/0000/0000/0000/0006": key is not a plain file`,
+			`archive: job ƒA: "job/0000/0000/0000/0009": job was never validated`,
 			`archive: "job/x/y/eventlog": not a job id: path is not four groups of four hexadecimal digits and a key`,
 		}, texts(a))
 		id, _ := a.MaxID()
@@ -60,7 +60,7 @@ func TestAJobWhoseKeysAreApartIsAFailure(t *testing.T) {
 	for _, late := range []entry{one[1], one[2], one[3], one[5], {path: dir(1) + "R", to: "x"}, {path: strings.TrimSuffix(dir(1), "/"), value: "x"}} {
 		a := read(t, pack(t, join(one, job(2), []entry{late, late}, job(3), []entry{late})...))
 		requireGood(t, a, 1, 2, 3)
-		require.Equal(t, []string{`archive: "job/0000/0000/0000/0001": keys of the job are not together`}, texts(a))
+		require.Equal(t, []string{`archive: job ƒ2: "job/0000/0000/0000/0001": keys of the job are not together`}, texts(a))
 	}
 	// What is not kept may be anywhere.
 	for _, late := range []entry{one[0], one[4], {path: dir(1)}, {path: dir(1) + "guest/"}} {
@@ -69,7 +69,7 @@ func TestAJobWhoseKeysAreApartIsAFailure(t *testing.T) {
 	// A job that failed has failed once.
 	a := read(t, pack(t, join(one[:5], job(2), one)...))
 	requireGood(t, a, 2)
-	require.Equal(t, []string{`archive: "job/0000/0000/0000/0001": no jobspec`}, texts(a))
+	require.Equal(t, []string{`archive: job ƒ2: "job/0000/0000/0000/0001": no jobspec`}, texts(a))
 }
 
 func TestAnErrorOfTheFunctionEndsAWalk(t *testing.T) {
@@ -181,7 +181,7 @@ func TestEachBadJobIsOneFailure(t *testing.T) {
 			a, err := walk(bytes.NewReader(pack(t, join(job(4), test.entries, job(6))...)), archive.Limits{FileBytes: 4095})
 			require.NoError(t, err)
 			requireGood(t, a, 4, 6)
-			require.Equal(t, []string{`archive: "job/0000/0000/0000/0005": ` + test.text}, texts(a))
+			require.Equal(t, []string{`archive: job ƒ6: "job/0000/0000/0000/0005": ` + test.text}, texts(a))
 			f := a.Failures[0]
 			require.ErrorIs(t, f, test.is)
 			require.EqualValues(t, 5, f.ID)
