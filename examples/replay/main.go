@@ -79,7 +79,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags.Usage = func() {}
 	asJSON := flags.Bool("json", false, "print one JSON object for each job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
-	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21")
+	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21, and how much could not be read")
 	waits := flags.Bool("waits", false, "print how long each job was in each state")
 	var at jobstate.Optional[eventlog.Timestamp]
 	flags.Func("at", "print who held which node at the `time`: 2026-11-21 15:04 (UTC), RFC 3339, or seconds since 1970", func(s string) (err error) {
@@ -152,6 +152,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		s.only = (*job).failed
 	}
 	s.readAll(flags.Args(), stdin)
+	text.unreadable = s.faults
 	if err := errors.Join(s.failed, p.close(), out.Flush()); err != nil {
 		return fail(err)
 	}

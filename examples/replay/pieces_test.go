@@ -28,6 +28,9 @@ func plainly(name string, text []byte, p printer, stderr io.Writer) {
 		s.replayLine(src, line, n, &out)
 		s.take(out)
 	}
+	if ok {
+		printed.unreadable = s.faults
+	}
 }
 
 // manyLines returns the jobs of the sample under new ids, and a few bad lines.
@@ -109,6 +112,7 @@ func TestAnArchivePrintsWhatItsLinesDo(t *testing.T) {
 		_, want, _ := replay(t, &lines, mode, "-")
 		stdout, stderr := fails(t, bytes.NewReader(b.Bytes()), mode, "-")
 		require.Equal(t, "replay: standard input: archive: job ƒVtB5Vb4: \"job/0000/0100/0000/00c7\": no jobspec\n", stderr)
+		require.Equal(t, mode == "-validate", strings.HasSuffix(stdout, ", unreadable 1\n"))
 		require.True(t, mode != "-json" || want == stdout)
 		require.NotEmpty(t, stdout)
 	}

@@ -26,13 +26,14 @@ type plain struct {
 	make                func(*job) rendered
 	counts              bool // prints how many there were of these:
 	jobs, errors, notes int
+	unreadable          int // jobs, parts of jobs and inputs
 }
 
 func (p *plain) render(j *job) rendered { return p.make(j) }
 
 func (p *plain) close() (err error) {
 	if p.counts {
-		_, err = fmt.Fprintf(p.w, "jobs %d, errors %d, notes %d\n", p.jobs, p.errors, p.notes)
+		_, err = fmt.Fprintf(p.w, "jobs %d, errors %d, notes %d, unreadable %d\n", p.jobs, p.errors, p.notes, p.unreadable)
 	}
 	return err
 }
