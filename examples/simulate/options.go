@@ -89,7 +89,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.number("restarts", "end the manager and the scheduler `N` times, and restart them from the log", &o.restarts, 0, 1000)
 	f.number("seeds", "simulate with `N` seeds", &o.seeds, 1, maxSeeds)
 	f.Uint64Var(&o.seed, "seed", o.seed, "the first `seed`")
-	f.StringVar(&o.log, "log", "", "write the eventlogs of the first seed into the `folder`")
+	f.StringVar(&o.log, "log", "", "write the jobs of the first seed into the `folder`, as JSON lines (id, eventlog, R, jobspec) in whole.jsonl and partial.jsonl")
 	f.StringVar(&o.html, "html", o.html, `write plots to the `+"`file`"+`; "": none`)
 	f.StringVar(&o.svg, "svg", "", "write each plot as an image into the `folder`")
 	f.StringVar(&o.csv, "csv", "", "write a row for each job of all runs to the `file`")
