@@ -71,6 +71,25 @@ func TestTheLogsOfManyYears(t *testing.T) {
 	require.Contains(t, string(out), "SCHED: 1944444h26m40s on average")
 }
 
+// A node was held for no time if the clock was set back meanwhile.
+func TestTheLogOfAClockThatWasSetBack(t *testing.T) {
+	log := `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":1,"name":"validate"}
+{"timestamp":1,"name":"depend"}
+{"timestamp":1,"name":"priority","context":{"priority":16}}
+{"timestamp":7200,"name":"alloc"}
+{"timestamp":1,"name":"exception","context":{"type":"cancel","severity":0}}
+{"timestamp":1,"name":"free"}
+{"timestamp":1,"name":"clean"}
+`
+	r := `{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0"}}],"starttime":0,"expiration":0,"nodelist":["a"]}}`
+	name := filepath.Join(t.TempDir(), "dump.tar")
+	require.NoError(t, os.WriteFile(name, pack(t, fmt.Appendf(nil, `{"id":0,"eventlog":%q,"R":%s,"jobspec":{}}`+"\n", log, r)), 0o600))
+	out, err := exec.Command("go", "run", "./logs", name).CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Regexp(t, "job +at most 0.0 h, on rank 0", string(out))
+}
+
 // pack makes the dump of an instance from JSON lines.
 func pack(t *testing.T, text []byte) []byte {
 	var b bytes.Buffer

@@ -51,7 +51,7 @@ func main() {
 
 // add adds a job.
 func add(j archive.Job) error {
-	var r *rset.R // a job that never had nodes has none
+	var r *rset.R
 	if j.R != nil {
 		var err error
 		if r, err = rset.Parse(j.R); err != nil {
@@ -70,7 +70,7 @@ func add(j archive.Job) error {
 				for len(held[name]) <= int(rank) {
 					held[name] = append(held[name], 0)
 				}
-				held[name][rank] += e.Timestamp.Time().Sub(job.Last().Time()).Hours()
+				held[name][rank] += max(0, e.Timestamp.Time().Sub(job.Last().Time()).Hours())
 			}
 		}
 		if _, err := holds.Apply(e); err != nil {
