@@ -149,8 +149,8 @@ func (j *Job) onHold() bool {
 // Entered returns when the job first entered s, a single state: at submit for
 // NEW, at validate for DEPEND (at submit in a log without a version), at the
 // first depend for PRIORITY, and so on. RUN begins at alloc: prologs may run before
-// the event start. A listing shows these times. It returns false for a state that
-// was not entered, and for a mask.
+// the event start, which is when the shells start. A listing shows these times. It returns false
+// for a state that was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	if !s.single() {
 		return 0, false

@@ -50,7 +50,9 @@ func (f Finding) String() string {
 // that are not entries; keys that are missing, of the wrong type or out of range;
 // events out of order; resources given back while a prolog or epilog is active;
 // epilogs that start too late; anything after clean. Findings come in the order of
-// the lines. A log is valid if no finding has LevelError. A log may end before clean.
+// the lines. A log is valid if no finding has LevelError. A log may end before clean. An entry
+// that is older than the one before it is a note: a clock was set back. Validate does not see R,
+// so it does not find a release of ranks that the job never had.
 //
 // After a bad line, Validate goes on as if the line were legal, as far as it can be
 // read. It returns at most 1000 findings; the last one then says that there are more,

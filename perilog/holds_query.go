@@ -99,9 +99,9 @@ func (h *Holds) names(left bool) []string {
 func (h *Holds) allNames() []string { return append(h.names(false), h.names(true)...) }
 
 // Held returns a new set of the ranks that have a holder, each once. A rank can be neither
-// held nor have left: it then waits for the event free, and no other job gets it, so count
-// it as busy. For the time that a node was busy at all, merge the spans of jobs that shared
-// it; [rset.R.Host] names it.
+// held nor have left: it then waits for the event free, and no other job gets it. So busy for
+// the job are, from alloc on, the ranks of R that are not in Released().Ranks. For the time
+// that a node was busy at all, merge the spans of jobs that shared it; [rset.R.Host] names it.
 func (h *Holds) Held() *idset.Set {
 	held := new(idset.Set)
 	for x := range h.Holders() {
