@@ -388,12 +388,13 @@ type Config struct {
 	Owner uint32
 	// Private hides the jobs of other users from guests: see [Manager.As].
 	Private bool
-	// Epoch is the time at which ids begin; Generator is the number of the generator in
-	// each id. With a zero Epoch each Submit names its ID.
+	// Epoch is the time at which ids begin, which messages carry for 17 years from it; Generator is
+	// the number of the generator in each id. With a zero Epoch each Submit names its ID.
 	Epoch     time.Time
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name; a name is UTF-8, of at
-	// most 4 KiB. Without them there is the anonymous queue "". A queue takes and starts jobs until EnableQueue or StartQueue stops that.
+	// most 4 KiB. Without them there is the anonymous queue "". A queue takes and starts jobs until
+	// EnableQueue or StartQueue stops that.
 	// A queue that a Reload adds takes jobs but is stopped, as in flux-core, even if there
 	// was one of that name before.
 	Queues []string

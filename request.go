@@ -194,19 +194,22 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 
 // newID returns the id for a job, which was never given before (I9). It counts as given only
 // when the job is accepted.
-func (m *machine) newID(id jobid.ID) (jobid.ID, error) {
-	if id == 0 {
-		return m.generateID()
-	}
-	if id > math.MaxInt64 { // RFC 27's messages carry no greater one
-		return 0, fmt.Errorf("%w: id %v is too large", ErrInvalid, id)
-	}
-	if !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute {
-		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
+func (m *machine) newID(id jobid.ID) (_ jobid.ID, err error) {
+	made := id == 0
+	if made {
+		if id, err = m.generateID(); err != nil {
+			return 0, err
+		}
 	}
 	switch {
+	case id > math.MaxInt64 && made: // RFC 27's messages carry no greater one
+		return 0, fmt.Errorf("%w: id %v is too large: they last for 17 years from Config.Epoch", ErrInvalid, id)
+	case id > math.MaxInt64:
+		return 0, fmt.Errorf("%w: id %v is too large", ErrInvalid, id)
+	case made:
+	case !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute:
+		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	case id > m.index.Watermark():
-		return id, nil
 	case m.wasGiven(id):
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	case id <= m.purger.idFloor:

@@ -636,3 +636,14 @@ func TestAnIDOfATimeToComeBlocksNoOther(t *testing.T) {
 	s.restore([]joblife.Record{{Time: 1, Kind: joblife.RecordWatermark, Data: purge.AppendWatermark(nil, last)}})
 	require.Greater(t, s.submit(jobspec.Job{}), last)
 }
+
+// RFC 27 carries no id above MaxInt64: none is made either, after seventeen years or past a damaged
+// record.
+func TestAnIDThatNoMessageCarriesIsNotMade(t *testing.T) {
+	now := time.Unix(1_600_000_000, 0)
+	for years, records := range map[int][]joblife.Record{18: nil, 1: {{Job: 1<<63 + 5, Kind: joblife.RecordEvent, Data: []byte("?\n"), Time: 1}}} {
+		m, _, err := joblife.Restore(now, joblife.Config{Epoch: now.AddDate(-years, 0, 0)}, all(records))
+		require.NoError(t, err)
+		require.ErrorIs(t, m.Step(now, joblife.Submit{Tag: 1, Jobspec: text(t, jobspec.Job{}), Urgency: 16}), joblife.ErrInvalid)
+	}
+}

@@ -686,7 +686,9 @@ func TestNewNamesWhatIsMissing(t *testing.T) {
 func TestNoGoroutineIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	for range 20 {
-		s := newSite(t, time.Now(), new(disk), config(), 0)
+		cfg := config()
+		cfg.Epoch = time.Unix(1_700_000_000, 0)
+		s := newSite(t, time.Now(), new(disk), cfg, 0)
 		stop := s.run(context.Background())
 		s.put(hello...)
 		for range 10 {
