@@ -565,6 +565,8 @@ func TestATombstoneOfAJobThatStaysDoesNotComeBack(t *testing.T) {
 	s.step(joblife.Unlinked{Failed: map[jobid.ID]error{a: errors.New("busy")}})
 	s.restart()
 	require.Zero(t, s.m.Stats().Purge.Tombstones.Total())
+	s.step(joblife.PurgeIDs{IDs: []jobid.ID{a}, Force: true})
+	s.restart() // before the store could remove it
 	s.step(joblife.PurgeIDs{IDs: []jobid.ID{a, b}, Force: true})
 	s.step(joblife.Unlinked{IDs: []jobid.ID{a, b}})
 	s.restart()

@@ -153,9 +153,11 @@ func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 		out.Time = max(out.Time, second(rec.Inactive))
 		ev.Jobs = append(ev.Jobs, rec)
 	}
-	for id, rec := range f.tombs {
-		if _, over := f.over[id]; !over {
-			ev.Tombstones = append(ev.Tombstones, rec)
+	for _, id := range slices.Sorted(maps.Keys(f.tombs)) {
+		if _, over := f.over[id]; over { // its removal was cut short, and the next may leave none
+			m.purger.record(Record{Job: id, Kind: RecordTombstone})
+		} else {
+			ev.Tombstones = append(ev.Tombstones, f.tombs[id])
 		}
 	}
 	m.now = max(m.now, out.Time)
