@@ -470,9 +470,9 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 // of R until the job, or its housekeeping, has freed all.
 func (s *stored) holding(id jobid.ID) (h alloc.HelloResponse, ok bool) {
 	r, err := rset.Parse(s.r)
-	j, _ := jobstate.Replay(id, s.log) // up to the fault
+	j, revoked := s.upToFault(id)
 	freed := j.Closed() || j.WasAllocated() && !j.HasResources() || last(s.log).Name == jobstate.EventClean
-	if freed && len(s.keep) > 0 {
+	if freed && len(s.keep) > 0 && !revoked {
 		var e jobstate.Event // without a context if it cannot be read
 		_ = e.Decode(last(s.keep))
 		release, ok := e.Context().(*jobstate.ReleaseContext)
@@ -482,6 +482,24 @@ func (s *stored) holding(id jobid.ID) (h alloc.HelloResponse, ok bool) {
 		return h, false
 	}
 	return alloc.HelloResponse{JobInfo: infoOf(j), R: r.WithoutLocal()}, true
+}
+
+// upToFault returns a job with damaged records as far as its log can be read, and whether a new
+// scheduler did not take over what it held: no event says that this is free.
+func (s *stored) upToFault(id jobid.ID) (j *jobstate.Job, revoked bool) {
+	j = jobstate.NewJob(id)
+	for line := range bytes.Lines(s.log) {
+		e, err := eventlog.Parse(bytes.TrimSuffix(line, []byte("\n")))
+		had := j.HasResources()
+		if err == nil {
+			_, err = j.Apply(e)
+		}
+		if err != nil {
+			break
+		}
+		revoked = revoked || had && !j.HasResources() && e.Name == jobstate.EventException
+	}
+	return j, revoked
 }
 
 // last returns the last event of a log, the zero one if it cannot be read.

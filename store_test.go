@@ -276,6 +276,19 @@ func TestAQuarantinedJobHoldsItsNodesUntilHousekeepingEnds(t *testing.T) {
 	}
 }
 
+// A job whose resources were revoked holds none, whatever is damaged: no event says that they are free.
+func TestAQuarantinedJobThatWasRevokedHoldsNothing(t *testing.T) {
+	s := silent(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}})
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 2})
+	s.step(success(t, id, 0, 1))
+	s.step(joblife.Raise{ID: id, Type: "scheduler-restart"})
+	require.Empty(t, told(s))
+	s.restore(append(s.store, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: []byte("?\n")}))
+	require.Len(t, s.rec.Quarantined, 1)
+	require.Empty(t, told(s))
+}
+
 func TestRecoveredNamesNoJobThatRestoreHasEnded(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
 	s.submit(jobspec.Job{Nodes: 1})
