@@ -215,9 +215,6 @@ type Answer struct {
 
 // leave keeps a job in History until the Ready with its last event is done.
 func (o *outbox) leave(j *job) {
-	if o.volatile {
-		return
-	}
 	if o.out.ended == nil {
 		o.out.ended = make(map[jobid.ID]*job)
 	}

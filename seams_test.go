@@ -526,7 +526,12 @@ func TestAResponseOfBeforeAnUpdateDoesNotCount(t *testing.T) {
 // EL-6: a hook may end a job in the Step of its submission, and until that is durable nobody knows
 // of the job, neither in the Ready that is outstanding nor in the next.
 func TestAJobThatEndsAtOnceIsNotSeenBeforeItIsDurable(t *testing.T) {
-	m, err := joblife.New(joblife.Config{Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
+	t.Run("with records", func(t *testing.T) { endsAtOnce(t, false) })
+	t.Run("volatile", func(t *testing.T) { endsAtOnce(t, true) })
+}
+
+func endsAtOnce(t *testing.T, volatile bool) {
+	m, err := joblife.New(joblife.Config{Volatile: volatile, Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
 		if e.Entry.Name == jobstate.EventSubmit {
 			e.Post(joblife.Raise{ID: e.Job.ID(), Type: "cancel"})
 		}
