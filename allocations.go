@@ -166,19 +166,21 @@ func (b *allocations) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
 	return out
 }
 
-// conflict returns an error if another job holds some of some resources. It takes no time for the
-// others that do too: there may be thousands in damaged records.
+// conflict returns an error if another job holds some of some resources. It looks no further than
+// to the second one: there may be thousands in damaged records.
 func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
 	var other jobid.ID
 	var both []children.Part
-	more := ""
+	clash := func(more string) error {
+		return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, other, (*rset.R)(nil).Cut(both, 0, 0, 0), more)
+	}
 	for p := range r.Parts() {
 		for _, s := range b.within(p.First, p.Last) {
 			for h := s.held; h != nil; h = h.next {
 				switch {
-				case h.job == id || more != "" && h.job != other || !h.what.Intersects(p.What):
+				case h.job == id || !h.what.Intersects(p.What):
 				case both != nil && h.job != other:
-					more = "; others hold some of it too"
+					return clash("; others hold some of it too")
 				default:
 					other = h.job
 					both = append(both, children.Part{First: max(p.First, s.first), Last: min(p.Last, s.last), What: h.what.Intersect(p.What)})
@@ -189,7 +191,7 @@ func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
 	if both == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, other, (*rset.R)(nil).Cut(both, 0, 0, 0), more)
+	return clash("")
 }
 
 // drop removes all that some jobs hold, in one pass.
