@@ -484,6 +484,7 @@ func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
 		if j.r != nil && j.life.Freed().Len() == j.r.Len() { // it was revoked
 			m.allocations.removeR(j.id, j.r) // now, since a hook may give it to another job
+			m.outside = put(m.outside, j.id, j)
 		}
 	case jobstate.EventStart:
 		j.start = startSent // perhaps posted by an operator

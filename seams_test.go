@@ -565,3 +565,41 @@ func TestASecondHookThatValidatesLaterIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, joblife.ErrRefused)
 	require.ErrorContains(t, err, `hook "later" validates later, as one before it does`)
 }
+
+// A scheduler that has restarted does not know what a job holds. The job still waits for its nodes.
+func TestARevokedJobWaitsForItsNodes(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		for name, ends := range map[string]func(s *site, l joblife.Launch){
+			"a drain": func(s *site, l joblife.Launch) {
+				for rank := range uint32(2) {
+					s.step(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: rank, Kind: perilog.ReportUnreachable}})
+				}
+				s.step(joblife.Drained{Ranks: idset.Of(0, 1)})
+			},
+			"an offline node": func(s *site, l joblife.Launch) {
+				s.step(joblife.Report{Job: l.Job, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Rank: 0, Kind: perilog.ReportExited}})
+				s.hold["action"] = false
+				s.step(joblife.Offline{})
+			},
+		} {
+			s := silent(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true, WaitOffline: true}}}})
+			s.hold["action"], s.hold["drain"], s.hold["finish"] = true, true, true
+			id := s.submit(jobspec.Job{Nodes: 2})
+			s.step(success(t, id, 0, 1))
+			if name != "a drain" {
+				s.cfg.Offline = idset.Of(1)
+				s.step(joblife.Offline{Ranks: s.cfg.Offline})
+			}
+			s.step(joblife.Raise{ID: id, Type: "scheduler-restart"})
+			s.step(joblife.ExecResponse{ID: id, Type: exec.ResponseFinish})
+			s.step(said(id, exec.ResponseRelease))
+			require.Equal(t, jobstate.StateCleanup, s.state(id))
+			if restart {
+				s.restore(s.store)
+				s.step(joblife.Rerun{Action: joblife.Action{Job: id, Key: s.runs[0].Action}})
+			}
+			ends(s, s.runs[len(s.runs)-1])
+			require.Equal(t, jobstate.StateInactive, s.state(id), "%s, restart: %v", name, restart)
+		}
+	}
+}
