@@ -479,16 +479,18 @@ const (
 )
 
 // fits returns why data, beside more bytes, cannot be stored. Others find out if it is no JSON.
-func fits(what string, data []byte, more int) error { return fitsIn(maxData, what, data, more) }
+func fits(what string, data []byte, more int) error {
+	return fitsIn(maxData, maxDepth, what, data, more)
+}
 
-func fitsIn(most int, what string, data []byte, more int) error {
+func fitsIn(most, depth int, what string, data []byte, more int) error {
 	if n := len(data) + more; n > most {
 		return fmt.Errorf("%w: %s of %d bytes, at most %d are stored", ErrLimit, what, n, most)
 	}
-	if len(data) <= maxDepth || bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= maxDepth {
+	if len(data) <= depth || bytes.Count(data, []byte("{"))+bytes.Count(data, []byte("[")) <= depth {
 		return nil
 	}
-	if err := jsonobj.Check(data, maxDepth); err != nil {
+	if err := jsonobj.Check(data, depth); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrLimit, what, err)
 	}
 	return nil

@@ -32,7 +32,7 @@ type job struct {
 
 	pos       int32          // in the list of its state
 	size      uint32         // bytes of its log, durable or not
-	noted     uint32         // bytes of its annotations, or more, for fitMemo
+	noted     uint32         // bytes of the annotations of its log, or more, for fitMemo
 	computed  uint32         // the priority that a hook gave
 	state     jobstate.State // of the list that has it
 	start     start
@@ -362,28 +362,44 @@ func (j *job) annotations() json.RawMessage {
 }
 
 // merged returns the annotations after an update by a valid object, or that they are too long.
-func (j *job) merged(patch []byte) (json.RawMessage, error) {
-	notes, err := jobstate.MergeAnnotations(j.annotations(), patch)
+func (j *job) merged(patch []byte) (json.RawMessage, error) { return merge(j.annotations(), patch) }
+
+// merge returns annotations after an update by a valid object, or that they are too long. What is
+// too long already may not get longer.
+func merge(notes json.RawMessage, patch []byte) (json.RawMessage, error) {
+	most := max(maxData, len(notes)+aroundNotes)
+	notes, err := jobstate.MergeAnnotations(notes, patch)
 	if err == nil {
-		err = fits("annotations", notes, len(`{"annotations":}`))
+		err = fitNotes(most, notes, 0)
 	}
 	return notes, err
 }
 
-// fitMemo returns an error if a memo makes the annotations too long. It merges them only if it
-// has to, so that many memos of a job do not take the time of each other.
+const aroundNotes = len(`{"annotations":}`) // of an event that has them
+
+func fitNotes(most int, notes []byte, more int) error {
+	return fitsIn(most, maxDepth-1, "annotations", notes, more+aroundNotes)
+}
+
+// fitMemo returns an error if a memo makes the annotations too long, those of the log or those with
+// volatile ones. It merges them only if it has to, so that many memos of a job do not take the
+// time of each other.
 func (j *job) fitMemo(values []byte) error {
 	patch := userNotes(values)
-	size := int(j.noted) + len(patch)
-	if err := fits("annotations", patch, int(j.noted)+len(`{"annotations":}`)); err != nil || j.rareCopy().notes != nil {
-		notes, err := j.merged(patch)
-		if err != nil {
+	if j.rareCopy().notes != nil {
+		if _, err := j.merged(patch); err != nil {
 			return err
 		}
-		size = len(notes)
 	}
-	j.noted = uint32(size)
-	return nil
+	if fitNotes(maxData, patch, int(j.noted)) == nil {
+		j.noted += uint32(len(patch))
+		return nil
+	}
+	notes, err := merge(j.job().Annotations(), patch)
+	if err == nil {
+		j.noted = uint32(len(notes))
+	}
+	return err
 }
 
 // setNotes sets annotations that are not in the log.
@@ -391,7 +407,7 @@ func (j *job) setNotes(notes json.RawMessage) {
 	if notes == nil {
 		notes = json.RawMessage{}
 	}
-	j.ensureRare().notes, j.noted = notes, uint32(len(notes))
+	j.ensureRare().notes = notes
 }
 
 // memoed merges a memo of the log, which fits.

@@ -330,7 +330,7 @@ func (m *machine) starts(name string) bool {
 // an update has a limit too.
 func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Spec, error) {
 	for _, u := range c.Updates {
-		if err := fitsIn(m.cfg.maxJobspec(), "jobspec", u.Value, 0); err != nil {
+		if err := fitsIn(m.cfg.maxJobspec(), maxDepth, "jobspec", u.Value, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -342,7 +342,7 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Sp
 		}
 	})
 	if err == nil {
-		err = fitsIn(m.cfg.maxJobspec(), "jobspec", spec.Text(), 0)
+		err = fitsIn(m.cfg.maxJobspec(), maxDepth, "jobspec", spec.Text(), 0)
 	}
 	if err == nil && spec.Queue() != j.queue {
 		err = m.queues.admits(spec.Queue())

@@ -55,7 +55,7 @@ func (in Submit) dispatch(m *machine) error {
 	if err != nil {
 		return err
 	}
-	if err := fitsIn(m.cfg.maxJobspec(), "jobspec", text, 0); err != nil {
+	if err := fitsIn(m.cfg.maxJobspec(), maxDepth, "jobspec", text, 0); err != nil {
 		return err
 	}
 	spec := in.Spec

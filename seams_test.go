@@ -603,3 +603,28 @@ func TestARevokedJobWaitsForItsNodes(t *testing.T) {
 		}
 	}
 }
+
+// Memos that volatile ones hide stay in the log, where a restart finds them: they count. A memo has
+// room in the event alloc, which has it one level deeper.
+func TestWhatVolatileMemosHideCounts(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	memo := func(values string, volatile bool) error {
+		return s.try(joblife.Memo{ID: id, Values: []byte(values), Volatile: volatile})
+	}
+	require.NoError(t, memo(fmt.Sprintf(`{"a":"%0*d"}`, 900<<10, 0), false))
+	require.NoError(t, memo(`{"a":null}`, true))
+	require.ErrorIs(t, memo(fmt.Sprintf(`{"b":"%0*d"}`, 900<<10, 0), false), joblife.ErrLimit)
+	require.NoError(t, memo(`{"b":1}`, false))
+	s.restart()
+	require.NoError(t, memo(`{"a":null}`, false))
+	require.Equal(t, `{"user":{"b":1}}`, string(must(s.m.Job(id)).Annotations()))
+
+	depth := 2000
+	for memo(`{"d":`+strings.Repeat("[", depth+1)+strings.Repeat("]", depth+1)+`}`, false) == nil {
+		depth++
+	}
+	require.Greater(t, depth, 2001)
+	s.step(success(t, id, 0))
+	require.Equal(t, jobstate.StateRun, s.state(id))
+}
