@@ -10,9 +10,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 )
 
 // allocated returns how many bytes f allocates in all.
@@ -192,6 +194,41 @@ func TestLargeAnswersAreBounded(t *testing.T) {
 		d.commit(o)
 		require.Len(t, d.collect().Answers, 101-refused)
 		require.NotContains(t, d.ask(8, topic, payload), "errnum")
+		require.Zero(t, d.answers.used)
+	}
+}
+
+// The text of resources counts too, of a job that runs or is over, and in statistics.
+func TestAnswersWithResourcesAreBounded(t *testing.T) {
+	d := newDesk(t, Config{Manager: joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{Command: []string{"hk"}}}}})
+	d.online()
+	d.answers.size = 1 << 20
+	d.submit(0, 1, 2)
+	for id := range jobid.ID(2) { // on ranks and hosts that have no short form
+		var ranks, hosts []string
+		for i := range 1000 {
+			ranks, hosts = append(ranks, fmt.Sprint(4*i+int(id))), append(hosts, fmt.Sprintf(`"h%d"`, 7919*(4*i+int(id))%100_003))
+		}
+		d.respond("sched.alloc", strings.NewReplacer(`"rank":"1"`, `"rank":"`+strings.Join(ranks, ",")+`"`, `"n1"`, strings.Join(hosts, ",")).Replace(success(id+1, 1)))
+		d.respond("job-exec.start", fmt.Sprintf(`{"id":%d,"type":"start","data":{}}`, id+1))
+	}
+	d.finish(1, 0) // its housekeeping goes on
+	for _, c := range [][2]string{{"getattr", `{"id":1,"attrs":["R"]}`}, {"getattr", `{"id":2,"attrs":["R"]}`}, {"stats-get", `{}`}} {
+		size := len(d.ask(8, c[0], c[1]))
+		d.send("a", 9, "memo", `{"id":2,"memo":{"m":1}}`)
+		o := d.storing()
+		const n = 300
+		for i := range uint32(n) {
+			d.send("a", i+10, c[0], c[1])
+		}
+		refused := 0
+		for ; len(d.next) > 0; d.next = d.next[1:] {
+			require.Equal(t, errno.Again, d.next[0].Answers[0].Errnum)
+			refused++
+		}
+		require.InEpsilon(t, 1<<20, (n-refused)*size, 0.1, c)
+		d.commit(o)
+		require.Len(t, d.collect().Answers, n+1-refused)
 		require.Zero(t, d.answers.used)
 	}
 }

@@ -96,7 +96,7 @@ func (a *attributes) get(name string) (any, error) {
 		text, err := a.spec.MarshalJSON()
 		return redactSpec(text), err
 	case name == attrR && a.r != nil:
-		return a.r, nil
+		return json.RawMessage(a.r.AppendJSON(nil)), nil // as text, so that its length counts
 	}
 	return nil, fail(errno.NoEntry, "%s is NULL", name)
 }

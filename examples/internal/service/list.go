@@ -59,7 +59,11 @@ func (s *Service) stats(r *Request) (any, error) {
 	out.Journal.Listeners, out.Journal.Events = len(s.journal.list), m.Events
 	out.Active, out.Inactive, out.Max = s.activeJobs(), m.States[jobstate.StateInactive], m.MaxID
 	out.Housekeeping = s.processes.stats()
-	return out, s.hold(&s.answers, jobSize*len(out.Housekeeping.Running))
+	text, err := json.Marshal(out)
+	if err != nil {
+		return nil, err
+	}
+	return json.RawMessage(text), s.hold(&s.answers, len(text))
 }
 
 // list lists the active jobs: those that wait for resources, in the order in which they get
