@@ -20,6 +20,7 @@ import (
 type limits struct {
 	*core
 	jobs       map[uint32]int                        // how many a user has
+	restored   bool                                  // there was a process before
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
 	known      map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
 }
@@ -120,22 +121,28 @@ func (s *limits) outlives(d time.Duration) error {
 }
 
 // expireAll notes when the instance's own resources expire. After a change, running jobs
-// without a duration expire with them.
+// without a duration expire with them. The process before may have ended with a change that was not
+// stored: after a restart, those that expire at another time do so as well. One that never
+// expires stays so then, since that is no harm, and the owner may have wanted it.
 func (s *limits) expireAll(at eventlog.Timestamp) error {
 	old := s.expiration
 	s.expiration = jobstate.Some(at)
 	if old.Value != at {
 		s.quick.infof("duration-validator: updated expiration to %.2f", at)
 	}
-	if !old.Set || old.Value == at {
+	if old.Set && old.Value == at || !old.Set && !s.restored {
 		return nil
 	}
-	if n := s.m.Stats().States; n[jobstate.StateRun]+n[jobstate.StateCleanup] > 0 {
+	if n := s.m.Stats().States; old.Set && n[jobstate.StateRun]+n[jobstate.StateCleanup] > 0 {
 		s.quick.infof("resource expiration updated %s", change(old.Value, at))
 	}
 	var list []jobid.ID
 	for v := range s.m.Jobs(jobstate.StateRun) {
-		if r := v.R(); r != nil && v.Jobspec().Duration() == 0 && (at == 0 || at > r.Start()) {
+		r := v.R()
+		switch {
+		case r == nil, v.Jobspec().Duration() != 0, at != 0 && at <= r.Start():
+		case !old.Set && (r.Expiration() == 0 || r.Expiration() == at):
+		default:
 			list = append(list, v.ID())
 			s.quick.infof("updated expiration of %s %s", s.name(v.ID()), change(r.Expiration(), at))
 		}

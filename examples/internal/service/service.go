@@ -88,10 +88,9 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 	if err := cfg.Lost.check(); err != nil {
 		return s, joblife.Recovered{}, err
 	}
-	before := false
 	m, recovered, err := joblife.Restore(now, s.manager(cfg), func(yield func(joblife.Record, error) bool) {
 		for r, err := range records {
-			before = true
+			s.limits.restored = true
 			if !yield(r, err) {
 				return
 			}
@@ -101,7 +100,7 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 	if err == nil {
 		err = s.processes.resolve(recovered.Unresolved)
 	}
-	if err == nil && before && cfg.StopQueues {
+	if err == nil && s.limits.restored && cfg.StopQueues {
 		err = s.stopQueues()
 	}
 	if err == nil {

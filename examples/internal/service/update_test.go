@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -366,6 +367,30 @@ func TestExpire(t *testing.T) {
 
 	// What others set, the scheduler is told.
 	require.Equal(t, "sched.expiration", topics(s.do(joblife.SetExpiration{ID: 16, Expiration: at + 7201})))
+}
+
+// A process may end with a change that is not stored. The next one makes up for it, once.
+func TestExpireAfterARestart(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.goOnline()
+	for id, duration := range []time.Duration{0, time.Minute, 0} {
+		require.Empty(t, d.submitted(jobid.ID(16+id), 5, specOf(t, jobspec.Job{Duration: duration})))
+		d.runJob(jobid.ID(16 + id))
+	}
+	d.do(joblife.SetExpiration{ID: 18}) // it never expires
+	at := eventlog.FromTime(start)
+	d.call(func() { require.NoError(t, d.Expire(at+3600)) })
+	d.call(func() { require.NoError(t, d.Expire(at+7200)) })
+	for _, want := range []string{`resource-update {"expiration":1700007200.0}`, ``} {
+		d.restart()
+		d.call(func() { require.NoError(t, d.Expire(at+7200)) })
+		out := d.collect()
+		require.Equal(t, want, strings.Join(logged(t, out), "\n"))
+		require.Equal(t, want != "", slices.Contains(texts(out.Log), "updated expiration of ƒH from 1700003600.00 to 1700007200.00 (+3600)"))
+		require.Equal(t, at+7200, d.view(16).R().Expiration())
+		require.Equal(t, at+3600, d.view(17).R().Expiration())
+		require.Zero(t, d.view(18).R().Expiration())
+	}
 }
 
 // A job whose log is full keeps its expiration, and the others get the new one.
