@@ -123,7 +123,9 @@ func newService(now time.Time, cfg Config) *Service {
 	c.warn(cfg.Warnings)
 	c.flush, c.later = s.flush, func(f func()) { _ = s.Do(f) }
 	s.journal.core, s.empties.core, s.purges.core = c, c, c
-	s.waits = waits{core: c, one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie)}
+	s.waits = waits{
+		core: c, active: make(map[jobid.ID]struct{}), one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie),
+	}
 	s.processes = processes{core: c, running: make(map[place]*process)}
 	s.sched = scheduler{core: c, processes: &s.processes}
 	s.exec = executor{core: c, starts: make(map[jobid.ID]bool)}

@@ -15,7 +15,7 @@ import (
 // for yet. Each end is told once. A restart forgets them.
 type waits struct {
 	*core
-	active int                   // jobs that may be waited for, and are not over
+	active map[jobid.ID]struct{} // jobs that may be waited for, and are not over
 	one    map[jobid.ID]*Request // who waits for a job
 	any    []*Request            // who waits for any job, in their order
 	ended  map[jobid.ID]zombie
@@ -37,12 +37,20 @@ type zombie struct {
 
 func (w *waits) hooks() joblife.Hooks {
 	waitable := func(e *joblife.HookEvent) bool { return e.Job.Job().HasFlag("waitable") }
-	h := counting("service waits", func(e *joblife.HookEvent, n int) {
-		if waitable(e) {
-			w.active += n
+	count := func(e *joblife.HookEvent, n int) {
+		if n < 0 {
+			delete(w.active, e.Job.ID())
+		} else if waitable(e) {
+			w.active[e.Job.ID()] = struct{}{}
 		}
-	})
-	over := h.Inactive
+	}
+	h := counting("service waits", count)
+	event, over := h.Event, h.Inactive
+	h.Event = func(e *joblife.HookEvent) {
+		if event(e); e.Entry.Name == jobstate.EventSetFlags {
+			count(e, 1)
+		}
+	}
 	h.Inactive = func(e *joblife.HookEvent) {
 		if over(e); waitable(e) {
 			w.waited(zombie{resultOf(e.Job.Job()), listJob(e.Job)})
@@ -100,7 +108,7 @@ func (w *waits) wait(r *Request, p struct {
 
 // refuse refuses the last request that waits for any job, if more wait than jobs will end.
 func (w *waits) refuse() {
-	if n := len(w.any); n > 0 && n+len(w.one) > w.active {
+	if n := len(w.any); n > 0 && n+len(w.one) > len(w.active) {
 		w.quick.fail(w.any[n-1], fail(errno.NoChild, "there are no more waitable jobs"))
 		w.any = slices.Delete(w.any, n-1, n)
 	}

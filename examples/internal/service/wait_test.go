@@ -89,6 +89,26 @@ func TestWaitTellsHowAJobEnded(t *testing.T) {
 	require.Contains(t, d.ask(2, "wait", `{"id":2}`), `"errstr":"task(s) exited with exit code 1"`)
 }
 
+// A job may become one to wait for after its submission, and twice; it counts once.
+func TestWaitForAJobThatWasFlaggedLater(t *testing.T) {
+	const flag = `{"id":1,"name":"set-flags","context":{"flags":["waitable"]}}`
+	for _, restarts := range []bool{false, true} {
+		d := newDesk(t, Config{})
+		d.submit(0, 1)
+		require.Equal(t, "wait a2: errnum 10 there are no more waitable jobs", d.ask(2, "wait", `{"id":-1}`))
+		for range 2 {
+			require.Equal(t, "post-event.post a3: -", d.ask(3, "post-event.post", flag))
+		}
+		if restarts {
+			d.restart()
+		}
+		require.Len(t, d.waits.active, 1)
+		require.Empty(t, d.ask(4, "wait", `{"id":-1}`))
+		require.Contains(t, d.cancel(1), `wait a4: {"id":1,`)
+		require.Empty(t, d.waits.active)
+	}
+}
+
 // A restart forgets the ends, and knows the jobs that go on.
 func TestWaitAfterRestart(t *testing.T) {
 	d := newDesk(t, Config{})
@@ -123,8 +143,8 @@ func TestWaitsAgreeWithANaiveCount(t *testing.T) {
 			for line := range strings.Lines(grep(out, `"success"`)) {
 				told[strings.SplitN(line, ": ", 2)[1]]++
 			}
-			require.LessOrEqual(t, len(d.waits.any)+len(d.waits.one), d.waits.active, "seed %d", seed)
-			require.Equal(t, n-ended, d.waits.active)
+			require.LessOrEqual(t, len(d.waits.any)+len(d.waits.one), len(d.waits.active), "seed %d", seed)
+			require.Len(t, d.waits.active, n-ended)
 			require.LessOrEqual(t, len(d.waits.order), 17+2*len(d.waits.ended))
 		}
 		require.Zero(t, len(d.waits.any)+len(d.waits.one), "seed %d", seed)
@@ -218,7 +238,9 @@ func TestManyWaitersAreNotQuadratic(t *testing.T) {
 		return testing.AllocsPerRun(1, func() {
 			s := newDesk(t, Config{Manager: joblife.Config{Owner: ownUser}})
 			w := &s.waits
-			w.active = n
+			for i := range n {
+				w.active[jobid.ID(i)] = struct{}{}
+			}
 			for i := range n {
 				r := owner("wait", `{"id":-1}`)
 				r.Matchtag = uint32(i + 1)
@@ -226,7 +248,7 @@ func TestManyWaitersAreNotQuadratic(t *testing.T) {
 			}
 			require.Len(t, w.any, n)
 			for i := range n {
-				w.active--
+				delete(w.active, jobid.ID(i))
 				w.waited(zombie{end: waitResult{ID: jobid.ID(i)}})
 			}
 			require.Empty(t, w.any)
