@@ -182,6 +182,18 @@ func (s *purges) end(in *purging, n int, err error) {
 	s.open.answer(in.Request, purged(n))
 }
 
+// stop fails the requests that wait, but not one whose jobs the store may be removing.
+func (s *purges) stop() {
+	begun := 0
+	if s.busy && s.list[0].ids != nil {
+		begun = 1
+	}
+	for _, in := range s.list[begun:] {
+		s.quick.fail(in.Request, errUnloading)
+	}
+	s.list = s.list[:begun]
+}
+
 // hooks note which jobs are purged, for an event.
 func (s *purges) hooks() joblife.Hooks {
 	return joblife.Hooks{Name: "purged", Removed: func(e *joblife.HookEvent) { s.gone = append(s.gone, e.Job.ID()) }}

@@ -175,6 +175,31 @@ func TestPurgesThatWaitAreLimited(t *testing.T) {
 	require.Len(t, w.collect().Answers, maxPurges)
 }
 
+// At the end a purge that has begun goes on, and the others purge nothing.
+func TestStopAnswersPurges(t *testing.T) {
+	const unloading = "job-manager is unloading"
+	count, one, two := owner("purge", limitsOf(0, 50, true)), owner("purge-id", `{"id":1,"force":1}`), owner("purge-id", `{"id":2,"force":1}`)
+	for _, tt := range []struct {
+		requests []Request
+		want     []string
+		left     int
+	}{
+		{[]Request{one, two, count}, []string{unloading, unloading, `{"count":1}`}, 2},
+		{[]Request{count, one}, []string{unloading, unloading}, 3},
+	} {
+		w := graveyard(t, joblife.Config{}, 3)
+		w.together(func() {
+			for _, r := range tt.requests {
+				w.Request(start, r)
+			}
+			w.Stop(start)
+		})
+		require.Equal(t, tt.want, outcomes(t, w.collect().Answers))
+		require.Equal(t, tt.left, w.m.Stats().States[jobstate.StateInactive])
+		require.Empty(t, w.purges.list)
+	}
+}
+
 func TestAPurgeThatTheStoreRefuses(t *testing.T) {
 	w := graveyard(t, joblife.Config{}, 2)
 	w.Request(start, owner("purge", limitsOf(0, 50, true)))

@@ -326,7 +326,8 @@ func (s *Service) Leave(is func(sender string) bool) error {
 	return nil
 }
 
-// Stop answers everyone who waits, before the process ends; the next process has its jobs.
+// Stop answers everyone who waits, before the process ends; the next process has its jobs. A purge
+// that has begun is answered only if the Loop ends it.
 func (s *Service) Stop() {
 	all := func(*Request) bool { return true }
 	for _, w := range append(s.empties.remove(all), s.waits.remove(all)...) {
@@ -335,6 +336,7 @@ func (s *Service) Stop() {
 	for _, l := range s.journal.remove(all) {
 		s.quick.fail(l, errNoData)
 	}
+	s.purges.stop()
 	s.endUpdates()
 }
 
