@@ -2,7 +2,6 @@ package service
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/joblife/joblife"
@@ -136,11 +135,16 @@ func (w *waits) reap(id jobid.ID) waitResult {
 
 // remove removes requests, and returns them in their order, those for one job first.
 func (w *waits) remove(which func(*Request) bool) (out []*Request) {
-	for _, id := range slices.Sorted(maps.Keys(w.one)) {
-		if r := w.one[id]; which(r) {
-			out = append(out, r)
-			delete(w.one, id)
+	var ids []jobid.ID
+	for id, r := range w.one {
+		if which(r) {
+			ids = append(ids, id)
 		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		out = append(out, w.one[id])
+		delete(w.one, id)
 	}
 	return append(out, takeOut(&w.any, which)...)
 }

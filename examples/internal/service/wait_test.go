@@ -1,9 +1,11 @@
 package service
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,6 +155,22 @@ func TestWaitsAgreeWithANaiveCount(t *testing.T) {
 		}
 		require.Len(t, told, n, "seed %d", seed)
 	}
+}
+
+// A sender that is gone costs no sort of what others wait for. The order is that of the ids.
+func TestWaitsOfOthersCostNoSort(t *testing.T) {
+	d := newDesk(t, Config{})
+	for id := range jobid.ID(1000) {
+		d.waits.one[id] = &Request{Sender: fmt.Sprint(uint64(id % 10)), Matchtag: uint32(id)}
+	}
+	gone := func(sender string) []*Request {
+		return d.waits.remove(func(r *Request) bool { return r.Sender == sender })
+	}
+	require.Zero(t, testing.AllocsPerRun(10, func() { gone("x") }))
+	list := gone("7")
+	require.Len(t, list, 100)
+	require.True(t, slices.IsSortedFunc(list, func(a, b *Request) int { return cmp.Compare(a.Matchtag, b.Matchtag) }))
+	require.Len(t, d.waits.one, 900)
 }
 
 func TestDrainAndIdle(t *testing.T) {
