@@ -134,9 +134,9 @@ func (s *processes) stats() (out housekeepingStats) {
 			out.Running[h.Job] = houseStats{Start: h.Since, Pending: idset.Of(), Allocated: h.Ranks}
 		}
 	}
-	for _, p := range s.housekeepers() {
+	for at, p := range s.running {
 		h, ok := out.Running[p.job]
-		if !ok || !h.Allocated.Contains(p.rank) {
+		if !ok || at.action.Kind != jobstate.ActionHousekeeping || !h.Allocated.Contains(p.rank) {
 			continue
 		}
 		if h.Pending.IsEmpty() || p.at < h.Start {
