@@ -12,6 +12,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
@@ -167,6 +168,18 @@ func TestRequestsAboutManyJobsAreBounded(t *testing.T) {
 	}
 	d.send("b", 4, "raiseall", raise)
 	require.Empty(t, d.next[0].Answers, "others go on after them")
+}
+
+// A guest without jobs costs nothing in proportion to the jobs of others.
+func TestAUserWithoutJobsCostsNothing(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.submit(0, idsTo(100)...)
+	active := jobstate.StateNew | jobstate.StateActive
+	require.Zero(t, testing.AllocsPerRun(10, func() { require.Nil(t, d.ofUser(ownGuest, active)) }))
+	d.restart()
+	require.Zero(t, testing.AllocsPerRun(10, func() { require.Nil(t, d.ofUser(ownGuest, active)) }))
+	require.Len(t, d.ofUser(ownUser, active), 100)
+	require.Len(t, d.ofUser(anyUser, active), 100)
 }
 
 // I12: while the store works, the answers that wait for it take no memory out of proportion.

@@ -28,7 +28,11 @@ func (s *Service) activeJob(r *Request, id jobid.ID, errnum int, unknown, denied
 	return v, nil
 }
 
+// ofUser returns the active jobs of a user in the states of a mask. One without any costs nothing.
 func (s *Service) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
+	if user != anyUser && s.limits.jobs[uint32(user)] == 0 {
+		return nil
+	}
 	for v := range s.m.Jobs(mask) {
 		if user == anyUser || v.UserID() == uint32(user) {
 			ids = append(ids, v.ID())
