@@ -22,7 +22,7 @@ type limits struct {
 	jobs       map[uint32]int                        // how many a user has
 	restored   bool                                  // there was a process before
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
-	known      map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler knows
+	known      map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler of this session knows
 }
 
 // hooks refuse a job beyond the limits.

@@ -11,6 +11,7 @@ import (
 type scheduler struct {
 	*core
 	processes *processes
+	limits    *limits
 	session
 	phase        alloc.Phase // 0: there is no scheduler
 	hello, ready *Request    // not answered yet
@@ -62,7 +63,8 @@ func (s *scheduler) end() {
 		s.quick.fail(s.ready, errProtocol)
 	}
 	online := s.phase != 0
-	if *s = (scheduler{core: s.core, processes: s.processes}); online {
+	clear(s.limits.known) // no message of this session comes any more
+	if *s = (scheduler{core: s.core, processes: s.processes, limits: s.limits}); online {
 		s.void("sched.")
 		s.void("feasibility.")
 	}

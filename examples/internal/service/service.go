@@ -127,7 +127,7 @@ func newService(now time.Time, cfg Config) *Service {
 		core: c, active: make(map[jobid.ID]struct{}), one: make(map[jobid.ID]*Request), ended: make(map[jobid.ID]zombie),
 	}
 	s.processes = processes{core: c, running: make(map[place]*process)}
-	s.sched = scheduler{core: c, processes: &s.processes}
+	s.sched = scheduler{core: c, processes: &s.processes, limits: &s.limits}
 	s.exec = executor{core: c, starts: make(map[jobid.ID]bool)}
 	s.limits = limits{core: c, jobs: make(map[uint32]int), known: make(map[jobid.ID]eventlog.Timestamp)}
 	s.handlers = s.table()

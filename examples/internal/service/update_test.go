@@ -326,6 +326,24 @@ func TestUpdateInCleanup(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"id":17,"expiration":%.0f}`, v.R().Expiration()), text(t, out.Calls[0].Payload), "the scheduler hears so")
 }
 
+// A change without a scheduler does not count as known to the next one.
+func TestAnExpirationWithoutASchedulerIsForgotten(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.goOnline()
+	require.Empty(t, d.submitted(16, 5, specOf(t, jobspec.Job{})))
+	d.runJob(16)
+	at := eventlog.FromTime(start)
+	d.send("s", 1, "disconnect", ``)
+	for _, x := range []eventlog.Timestamp{7200, 7300} {
+		d.call(func() { require.NoError(t, d.Expire(at+x)) })
+	}
+	d.flush()
+	d.greet("s")
+	d.flush()
+	require.Empty(t, d.limits.known)
+	require.Contains(t, topics(d.do(joblife.SetExpiration{ID: 16, Expiration: at + 7300})), "sched.expiration")
+}
+
 // TestExpire: a change of the instance's lifetime is one of the running jobs that have no
 // duration of their own. The lines are those of flux-core.
 func TestExpire(t *testing.T) {
