@@ -289,7 +289,7 @@ type core struct {
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64
-	answers room // bytes of answers with logs or lists
+	answers room // bytes of answers with logs, resources or lists
 	touched room // jobs of requests about many, since a short one may concern all of a user
 }
 
