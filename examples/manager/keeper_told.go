@@ -36,9 +36,7 @@ func (g greeted) tell(text []byte) []byte {
 
 func (g greeted) again(payload []byte) []byte { return payload }
 
-// journalled is how far a stream of events is. The events of all jobs come in the order of their
-// times, but for a submit, which has that of a client: so what is older than the last event was
-// told, and of those of the same time so many of each job.
+// journalled is how far a stream of events is: see progress.
 type journalled struct {
 	progress
 	begun bool // the end of the history was told
@@ -49,18 +47,27 @@ type journalled struct {
 }
 
 func newJournalled(now eventlog.Timestamp) *journalled {
-	return &journalled{
-		progress: progress{time: now}, events: make(map[jobid.ID]int),
-		next: &progress{now, make(map[jobid.ID]int), make(map[jobid.ID]bool)},
-	}
+	return &journalled{progress: *newProgress(now), next: newProgress(now), events: make(map[jobid.ID]int)}
 }
 
-// A progress is a point in a stream of events.
+// A progress is a point in a stream of events. No two events of a job have one time, so the time
+// of the last one says which were told. Those of all jobs come nearly in the order of their times:
+// one may be older than what was told of another job, but not by maxAhead. So it has nothing of a
+// job that was silent for longer: events before time were told, or came before the request.
 type progress struct {
-	time  eventlog.Timestamp // of the last event, or of the request
-	last  map[jobid.ID]int   // how many events of that time were told
-	alone map[jobid.ID]bool  // the submit was told, and nothing that followed it
+	time         eventlog.Timestamp
+	since        eventlog.Timestamp // when last began
+	last, before map[jobid.ID]eventlog.Timestamp
+	alone        map[jobid.ID]bool // the submit was told, and nothing that followed it
 }
+
+func newProgress(now eventlog.Timestamp) *progress {
+	return &progress{now, now, make(map[jobid.ID]eventlog.Timestamp), nil, make(map[jobid.ID]bool)}
+}
+
+// maxAhead is how many seconds an event may be ahead of the clock, which begins in the same second
+// as the last event in the logs. Those of one Step are a microsecond apart.
+const maxAhead = 4
 
 // maxAlone is how many jobs may be alone; beyond that their submits may come twice.
 const maxAlone = 1 << 16
@@ -68,40 +75,36 @@ const maxAlone = 1 << 16
 // advance takes events that are told.
 func (p *progress) advance(id jobid.ID, times []eventlog.Timestamp) {
 	for _, t := range times {
-		n := 1
-		switch {
-		case t == notLogged:
+		switch t {
+		case notLogged:
 			continue
-		case t == submitAlone:
+		case submitAlone:
 			if len(p.alone) >= maxAlone {
 				clear(p.alone)
 			}
 			p.alone[id] = true
 			continue
-		case p.alone[id]:
-			delete(p.alone, id)
-			n = 2
 		}
-		if t > p.time {
-			p.time = t
-			clear(p.last)
+		delete(p.alone, id)
+		if t >= p.since+maxAhead {
+			p.time, p.since, p.before, p.last = p.since, t, p.last, make(map[jobid.ID]eventlog.Timestamp)
 		}
-		if t == p.time {
-			p.last[id] += n
+		if t >= p.time {
+			p.last[id] = max(t, p.last[id])
 		}
 	}
 }
 
 // told returns how many of the first events of a job were told.
-func (p *progress) told(id jobid.ID, times []eventlog.Timestamp) int {
+func (p *progress) told(id jobid.ID, times []eventlog.Timestamp) (n int) {
 	if p.alone[id] {
 		return min(1, len(times))
 	}
-	n := 0
-	for n < len(times) && times[n] < p.time && times[n] != submitAlone {
+	last := max(p.last[id], p.before[id])
+	for n < len(times) && (times[n] < p.time || times[n] <= last) && times[n] != submitAlone {
 		n++
 	}
-	return min(n+p.last[id], len(times))
+	return n
 }
 
 // A journal is an answer to a request for events.
@@ -133,7 +136,8 @@ func parseJournal(text []byte) (a journal) {
 
 func (s *journalled) again(payload []byte) []byte {
 	if s.next == nil {
-		s.next = &progress{s.time, maps.Clone(s.last), maps.Clone(s.alone)}
+		next := s.progress // nobody changes its before
+		next.last, next.alone, s.next = maps.Clone(s.last), maps.Clone(s.alone), &next
 		s.events = make(map[jobid.ID]int)
 	}
 	if !s.begun && len(s.events) == 0 {

@@ -23,7 +23,7 @@ func events(id int, list ...string) []byte {
 	var words []string
 	for _, e := range list {
 		name, time, _ := strings.Cut(e, "@")
-		words = append(words, fmt.Sprintf(`{"timestamp":%s.0,"name":%q}`, time, name))
+		words = append(words, fmt.Sprintf(`{"timestamp":%s,"name":%q}`, time, name))
 	}
 	return fmt.Appendf(nil, `{"id":%d,"events":[%s]}`, id, strings.Join(words, ","))
 }
@@ -67,7 +67,7 @@ func TestAStreamOfEventsGoesOn(t *testing.T) {
 	require.Equal(t, "-1:", toldOf(t, s, []byte(historyEnd)))
 	all(2, "submit@20")
 	all(2, "validate@101")
-	all(2, "depend@101")
+	all(2, "depend@101.5")
 	all(1, "annotations@101")
 	all(3, "submit@30")
 	all(1, "clean@102")
@@ -77,22 +77,22 @@ func TestAStreamOfEventsGoesOn(t *testing.T) {
 	// Two workers are killed, the first one before it has told all.
 	require.JSONEq(t, `{"allow":{"x":1},"full":true}`, strings.TrimSuffix(string(s.again(flux.Text(`{"allow":{"x":1}}`))), "\x00"))
 	nothing(9, "submit@5", "clean@50") // over before the request
-	rest("priority@103", 2, "submit@20", "validate@101", "depend@101", "priority@103")
+	rest("priority@103", 2, "submit@20", "validate@101", "depend@101.5", "priority@103")
 	s.again(flux.Text(`{}`))
 	nothing(9, "submit@5", "clean@50")
 	nothing(1, "submit@10", "validate@90", "alloc@95", "clean@102")
-	nothing(2, "submit@20", "validate@101", "depend@101", "priority@103")
-	rest("validate@102 depend@102", 3, "submit@30", "validate@102", "depend@102")
-	rest("depend@102 clean@104", 4, "submit@40", "validate@102", "depend@102", "clean@104")
-	all(5, "submit@50", "validate@102", "depend@102") // nothing of it was told, though others of that time were
+	nothing(2, "submit@20", "validate@101", "depend@101.5", "priority@103")
+	rest("validate@102 depend@102.5", 3, "submit@30", "validate@102", "depend@102.5")
+	rest("depend@102.5 clean@104", 4, "submit@40", "validate@102", "depend@102.5", "clean@104")
+	all(5, "submit@50", "validate@102", "depend@102.5") // nothing of it was told, though later events of others were
 	all(6, "submit@60", "validate@103", "clean@103")
 	require.Empty(t, toldOf(t, s, []byte(historyEnd)))
 	all(2, "alloc@105")
 
 	s.again(flux.Text(`{}`))
 	nothing(6, "submit@60", "validate@103", "clean@103")
-	nothing(4, "submit@40", "validate@102", "depend@102", "clean@104")
-	rest("start@106", 2, "submit@20", "validate@101", "depend@101", "priority@103", "alloc@105", "start@106")
+	nothing(4, "submit@40", "validate@102", "depend@102.5", "clean@104")
+	rest("start@106", 2, "submit@20", "validate@101", "depend@101.5", "priority@103", "alloc@105", "start@106")
 }
 
 // A worker is killed in the middle of the first history.
@@ -106,6 +106,26 @@ func TestAHistoryInParts(t *testing.T) {
 	require.Equal(t, "-1:", toldOf(t, s, []byte(historyEnd)))
 }
 
+// Two jobs of one request are submitted. What the first one has is told, and is ahead of the clock.
+func TestAStreamLosesNoEventsOfAnotherJob(t *testing.T) {
+	s := newJournalled(100)
+	s.tell([]byte(historyEnd))
+	require.NotEmpty(t, toldOf(t, s, events(1, "submit@99", "validate@101", "depend@101.000001", "priority@101.000002")))
+	s.again(flux.Text(`{}`))
+	require.Empty(t, toldOf(t, s, events(1, "submit@99", "validate@101", "depend@101.000001", "priority@101.000002")))
+	require.Contains(t, toldOf(t, s, events(2, "submit@99", "validate@101", "depend@101.000001", "priority@101.000002")), "2: submit@99 ")
+}
+
+// A memo that is in no log hides no event.
+func TestAVolatileMemoHidesNothing(t *testing.T) {
+	s := newJournalled(100)
+	s.tell([]byte(historyEnd))
+	s.tell(events(1, "submit@99", "validate@101"))
+	s.tell(events(1, "memo@102"))
+	s.again(flux.Text(`{}`))
+	require.Equal(t, "1: depend@103", toldOf(t, s, events(1, "submit@99", "validate@101", "depend@103")))
+}
+
 // A stream that leaves events out keeps nothing of jobs that are over.
 func TestAStreamOfEventsKeepsLittle(t *testing.T) {
 	s := newJournalled(0)
@@ -113,7 +133,7 @@ func TestAStreamOfEventsKeepsLittle(t *testing.T) {
 	for id := range 10000 {
 		s.tell(events(id+1, fmt.Sprint("start@", id+1)))
 	}
-	require.Less(t, len(s.last)+len(s.alone)+len(s.events), 10)
+	require.Less(t, len(s.last)+len(s.before)+len(s.alone)+len(s.events), 10)
 }
 
 // What cancels a stream comes again, too: among raises that come again it is no news.
