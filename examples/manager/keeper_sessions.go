@@ -116,12 +116,14 @@ func (k *keeper) notice(a asked, m *flux.Message) {
 	}
 }
 
-// cancel notes that a stream is to end, which the next worker has to hear again.
+// cancel notes that a stream is to end, which the next worker has to hear again. It keeps nothing
+// else of what the sender wrote.
 func (k *keeper) cancel(sender string, m flux.Message) {
 	var p struct{ Matchtag uint32 }
 	if text, err := m.JSON(); err == nil && json.Unmarshal(text, &p) == nil {
-		if q := k.open[asked{sender, p.Matchtag}]; q != nil {
+		if q := k.open[asked{sender, p.Matchtag}]; q != nil && q.Topic == topicJournal {
 			m.Flags |= flagAgain
+			m.Payload = flux.Text(fmt.Sprintf(`{"matchtag":%d}`, p.Matchtag))
 			q.cancel = &m
 		}
 	}

@@ -137,11 +137,16 @@ func TestAStreamOfEventsKeepsLittle(t *testing.T) {
 }
 
 // What cancels a stream comes again, too: among raises that come again it is no news.
+// Nothing is kept beside the matchtag, nor for a request that is no stream.
 func TestACancelIsToldAgain(t *testing.T) {
-	q := new(request)
-	k := &keeper{open: map[asked]*request{{"s", 7}: q}}
-	k.cancel("s", flux.NewRequest(topicJournal+"-cancel", flux.Text(`{"matchtag":7}`)))
+	q, other := &request{Message: flux.NewRequest(topicJournal, nil)}, &request{Message: flux.NewRequest(serviceName+".drain", nil)}
+	k := &keeper{open: map[asked]*request{{"s", 7}: q, {"s", 8}: other}}
+	for tag := range k.open {
+		k.cancel("s", flux.NewRequest(topicJournal+"-cancel", flux.Text(fmt.Sprintf(`{"matchtag":%d,"x":"%01000d"}`, tag.matchtag, 0))))
+	}
 	require.True(t, q.cancel.Flags.Has(flagAgain))
+	require.Equal(t, `{"matchtag":7}`, string(textOf(q.cancel)))
+	require.Nil(t, other.cancel)
 }
 
 func TestAHelloIsToldAgain(t *testing.T) {
