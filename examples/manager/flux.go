@@ -423,7 +423,7 @@ func (b *broker) send(o output) {
 		}
 		m = to.Respond(payload)
 		m.UserID, m.Rolemask = to.UserID, to.Rolemask // for senderOf
-		if o.Errnum != 0 || !to.Flags.Has(flux.FlagStreaming) {
+		if o.Errnum != 0 || !isStream(to.Topic) {
 			delete(b.routes, a)
 		}
 		if o.Errnum != 0 {

@@ -477,7 +477,7 @@ func (k *keeper) answer(m flux.Message) {
 		m.Payload = flux.Text(text)
 	}
 	k.heeds(a, q, &m)
-	if m.Errnum != 0 || !q.Flags.Has(flux.FlagStreaming) {
+	if m.Errnum != 0 || !isStream(q.Topic) {
 		k.drop(a)
 	}
 	k.respond(a.sender, m)

@@ -26,7 +26,6 @@ const (
 	topicCancel     = "sched.cancel"
 	topicFree       = "sched.free"
 	topicSchedReady = "job-manager.sched-ready"
-	topicJournal    = "job-manager.events-journal"
 	topicShutdown   = "job-manager.shutdown"
 	topicReload     = "job-manager.config-reload"
 	topicQueueStart = "job-manager.queue-start"

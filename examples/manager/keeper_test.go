@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"fmt"
 	"hash/maphash"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -380,6 +382,32 @@ func TestARaiseIsMadeOnce(t *testing.T) {
 	require.NoError(t, next(t, done))
 	require.Regexp(t, " start exception exception$", in.log(slow))
 	require.Equal(t, 1, strings.Count(in.key(jobid.ID(slow).KVSPath()+keyEventlog), "hello"))
+}
+
+// A request that has one answer is over with it, though its sender wants a stream: the next worker
+// does not carry it out again.
+func TestOneAnswerEndsARequest(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.submits(slow)
+	require.Contains(t, next(t, in.stream(in.conn, "urgency", fmt.Sprintf(`{"id":%d,"urgency":5}`, slow))), `"old_urgency":16`)
+	require.Contains(t, in.ask("urgency", fmt.Sprintf(`{"id":%d,"urgency":9}`, slow)), `"old_urgency":5`)
+	in.kill()
+	require.Contains(t, in.ask("list", `{"max_entries":0}`), `"urgency":9`)
+
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	go io.Copy(io.Discard, theirs)
+	b := &broker{conn: flux.New(ours, flux.Config{}), routes: make(map[asked]*flux.Message)}
+	defer b.conn.Close()
+	for tag, topic := range []string{serviceName + ".urgency", topicJournal} {
+		m := flux.NewRequest(topic, nil)
+		m.Flags |= flux.FlagStreaming
+		b.routes[asked{"s", uint32(tag)}] = &m
+		sender := "s"
+		b.send(output{Topic: topic, Sender: &sender, Matchtag: uint32(tag)})
+	}
+	require.Len(t, b.routes, 1)
 }
 
 // A countedStore counts what is looked up.

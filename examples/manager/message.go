@@ -28,6 +28,13 @@ const (
 	topicExecHello  = "job-manager.exec-hello"
 )
 
+// topicJournal asks for the events of all jobs.
+const topicJournal = "job-manager.events-journal"
+
+// isStream reports whether a request has many answers, the last one with an error. All others have
+// one, whatever their sender believes.
+func isStream(topic string) bool { return topic == topicJournal || topic == topicSchedHello }
+
 // untagged is the matchtag of a request that has no key for it. Its answers have
 // none either.
 const untagged = 1<<32 - 1
