@@ -56,7 +56,9 @@ type kvs struct {
 	peer      *client // who has the KVS, to the end
 	watermark jobid.ID
 	queues    map[string]json.RawMessage // states, by name
-	tombs     []byte                     // replaces what the KVS has of tombstones; nil: it is good
+	tombs     []byte                     // what the KVS has of tombstones
+	replace   bool                       // or what the next commit replaces it with
+	most      int                        // bytes of it, before those that have expired are left out
 	aside     []jobid.ID                 // moved since the KVS was read
 	over      bool                       // nobody will answer
 }
@@ -183,9 +185,14 @@ const maxCommit = 8 << 20
 // the KVS, and what is on the way to it, takes.
 func (s *kvs) commits(rd *joblife.Ready) (list [][]op, err error) {
 	var c batch
-	if s.tombs != nil {
+	if len(s.tombs) > s.most {
+		if _, err := s.tombstones(s.tombs); err != nil {
+			return nil, err
+		}
+	}
+	if s.replace {
 		c.ops = append(c.ops, op{Key: keyTombstones, Dirent: value(s.tombs)})
-		s.tombs = nil
+		s.replace = false
 	}
 	given := make(map[jobid.ID][]byte)
 	for _, r := range rd.Append {
@@ -210,6 +217,7 @@ func (s *kvs) commits(rd *joblife.Ready) (list [][]op, err error) {
 				return nil, err
 			}
 			c.add(keyTombstones, text)
+			s.tombs = append(s.tombs, text...)
 		case joblife.RecordWatermark:
 			id, err := purge.ParseWatermark(r.Data)
 			if err != nil {
@@ -527,7 +535,12 @@ func (l *kvsLoader) all(yield func(joblife.Record, error) bool) {
 	}
 }
 
+// minTombstones is how many bytes of tombstones are no reason to look for those that have expired.
+const minTombstones = 64 << 10
+
 // tombstones returns those that have not expired. If some have, the next commit leaves them out.
+// It is called again when there are twice as many, so that the KVS has few that have expired, and
+// each tombstone costs the same in the mean.
 func (s *kvs) tombstones(text []byte) (list []joblife.Record, err error) {
 	expired := make(map[jobid.ID]bool)
 	for r, err := range joblife.ReadRecords(bytes.NewReader(text)) {
@@ -540,7 +553,9 @@ func (s *kvs) tombstones(text []byte) (list []joblife.Record, err error) {
 	n := len(list)
 	list = slices.DeleteFunc(list, func(r joblife.Record) bool { return expired[r.Job] })
 	if len(list) < n {
-		s.tombs, err = joblife.AppendRecords([]byte{}, list)
+		s.replace = true
+		text, err = joblife.AppendRecords([]byte{}, list)
 	}
+	s.tombs, s.most = text, max(minTombstones, 2*len(text))
 	return list, err
 }

@@ -232,6 +232,40 @@ func TestTheKeysOfTheKVS(t *testing.T) {
 	require.Empty(t, k.keys[keyTombstones])
 }
 
+// The KVS has few tombstones that have expired, however long the manager lives.
+func TestTheKVSForgetsTombstones(t *testing.T) {
+	s := &kvs{memory: make(memory), queues: make(map[string]json.RawMessage)}
+	const alive, all = 1000, 20_000
+	var key []byte
+	size := 0
+	for n := 1; n <= all; n++ {
+		rd := &joblife.Ready{Append: []joblife.Record{{Time: 1, Job: jobid.ID(n), Kind: joblife.RecordTombstone, Data: []byte("x")}}}
+		if n > alive {
+			rd.Append = append(rd.Append, joblife.Record{Time: 1, Job: jobid.ID(n - alive), Kind: joblife.RecordTombstone})
+		}
+		list, err := s.commits(rd)
+		require.NoError(t, err)
+		for _, o := range slices.Concat(list...) {
+			var object treeObj
+			require.NoError(t, json.Unmarshal(o.Dirent, &object))
+			text, err := object.text()
+			require.NoError(t, err)
+			if o.Flags != kvsAppend {
+				key = nil
+			}
+			key = append(key, text...)
+		}
+		if n == alive {
+			size = len(key)
+		}
+		require.Less(t, len(key), 3*size+(128<<10))
+	}
+	list, err := s.tombstones(key)
+	require.NoError(t, err)
+	require.Len(t, list, alive)
+	require.EqualValues(t, all-alive+1, list[0].Job)
+}
+
 // No scheduler puts R there of a job that brings its own: see alloc-bypass.
 func TestTheKVSGetsAnRThatNoSchedulerGave(t *testing.T) {
 	k := newPeer(t)
