@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -186,4 +187,30 @@ func TestWhatNoWorkerGivesBack(t *testing.T) {
 	require.Regexp(t, `"id":2,.*"rank":"2",.*"final":false`, got[0])
 	require.Regexp(t, `"id":3,.*"rank":"0,2-3".*"final":true`, got[1])
 	require.Len(t, k.sched.has, 2)
+}
+
+// What is free of a job may be parts of nodes, and come in any order. It is not copied
+// for each of them.
+func TestWhatAJobHolds(t *testing.T) {
+	part := func(ranks, cores string) json.RawMessage {
+		return fmt.Appendf(nil, `{"version":1,"execution":{"R_lite":[{"rank":%q,"children":{"core":%q}}],"starttime":1.0,"expiration":0.0,"nodelist":["n[%[1]s]"]}}`, ranks, cores)
+	}
+	g := &given{r: part("0-5", "0-3"), ranks: "5", freed: []json.RawMessage{part("3", "0-3"), part("1", "2"), part("0", "0-3"), part("1", "0"), part("3", "1")}}
+	r, err := g.left()
+	require.NoError(t, err)
+	require.Equal(t, "rank1/core[1,3] rank[2,4]/core[0-3]", r.String())
+
+	bytes := func(n int) uint64 {
+		g := &given{r: part(fmt.Sprint("0-", n-1), "0-3")}
+		for k := 0; k < n; k += 2 {
+			g.freed = append(g.freed, part(fmt.Sprint(k), "0-3"))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := g.left()
+		runtime.ReadMemStats(&after)
+		require.NoError(t, err)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, bytes(4000), 8*bytes(1000))
 }
