@@ -37,7 +37,8 @@ type keeper struct {
 	closing bool                   // the broker shuts down
 	left    bool                   // no worker comes any more
 	conf    []byte                 // with which workers begin, the last that one has accepted; nil: that of -config
-	starts  []queueStart           // what has changed queues in the workers alone, and what followed
+	starts  []change               // what has changed queues in the workers alone, and what followed
+	plugins []change               // what has loaded and removed plugins
 	open    map[asked]*request     // requests that are not answered to their end
 	last    uint64                 // the number of the last of them
 	size    int                    // of all of them
@@ -489,8 +490,8 @@ func (k *keeper) welcome(w *worker) error {
 	if k.closing {
 		k.tell("broker-shutdown", nil)
 	}
-	for _, q := range k.starts {
-		k.tell("queue-start", q.text)
+	for _, c := range slices.Concat(k.starts, k.plugins) {
+		k.tell(c.method, c.text)
 	}
 	if !k.begun {
 		if err := k.begin(); err != nil {

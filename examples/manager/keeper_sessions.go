@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ const (
 	topicShutdown   = "job-manager.shutdown"
 	topicReload     = "job-manager.config-reload"
 	topicQueueStart = "job-manager.queue-start"
+	topicJobtap     = "job-manager.jobtap"
 )
 
 // A schedSession is what a scheduler was asked, and what it has given.
@@ -149,13 +151,16 @@ func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 		k.conf = textOf(&q.Message)
 	case q.Topic == topicQueueStart && ok:
 		k.startsQueue(textOf(&q.Message))
+	case q.Topic == topicJobtap && ok:
+		k.loads(textOf(&q.Message))
 	}
 }
 
-// A queueStart is a request that started or stopped a queue.
-type queueStart struct {
-	text []byte
-	name string // "": all
+// A change is a request that changed a worker alone, and that the next one is told.
+type change struct {
+	method string
+	name   string // of a queue or a plugin, or a pattern; "": all queues
+	text   []byte
 }
 
 // startsQueue notes what the next worker does not find in the store: a queue that was stopped
@@ -166,9 +171,44 @@ func (k *keeper) startsQueue(text []byte) {
 		NoCheckpoint bool
 	}
 	_ = json.Unmarshal(text, &p) // a worker has accepted it
-	k.starts = slices.DeleteFunc(k.starts, func(q queueStart) bool { return p.Name == "" || p.Name == q.name })
+	k.starts = slices.DeleteFunc(k.starts, func(c change) bool { return p.Name == "" || p.Name == c.name })
 	if p.NoCheckpoint || len(k.starts) > 0 { // of one that was stopped with all others it is news, too
-		k.starts = append(k.starts, queueStart{text, p.Name})
+		k.starts = append(k.starts, change{"queue-start", p.Name, text})
+	}
+}
+
+// maxPlugins is how many changes of plugins are kept, the last ones. All plugins are fewer: only
+// patterns may be more.
+const maxPlugins = 64
+
+// loads notes what was loaded and removed: the last of each plugin.
+func (k *keeper) loads(text []byte) {
+	var p struct {
+		Load, Remove string
+		Conf         json.RawMessage
+		Query        bool `json:"query_only"`
+	}
+	if json.Unmarshal(text, &p) != nil || p.Query {
+		return
+	}
+	add := func(name string, over func(string) bool, request map[string]any) {
+		k.plugins = slices.DeleteFunc(k.plugins, func(c change) bool { return over(c.name) })
+		text, _ := json.Marshal(request) // of JSON
+		k.plugins = append(k.plugins, change{"jobtap", name, text})
+		k.plugins = k.plugins[max(0, len(k.plugins)-maxPlugins):]
+	}
+	if p.Remove != "" {
+		add(p.Remove, func(name string) bool {
+			match, _ := path.Match(p.Remove, name)
+			return (match || p.Remove == "all") && strings.HasPrefix(name, ".") == strings.HasPrefix(p.Remove, ".") // as the service has it
+		}, map[string]any{"remove": p.Remove})
+	}
+	if name := path.Base(p.Load); p.Load != "" {
+		request := map[string]any{"load": p.Load}
+		if p.Conf != nil {
+			request["conf"] = p.Conf
+		}
+		add(name, func(other string) bool { return other == name }, request)
 	}
 }
 

@@ -458,6 +458,31 @@ func TestAConfigurationAndStopsOutliveAWorker(t *testing.T) {
 	require.Equal(t, `{"enable":true,"start":true}`, in.ask("queue-status", `{"name":"b"}`))
 }
 
+// Plugins that were loaded and removed are so in the next worker.
+func TestPluginsOutliveAWorker(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	for _, payload := range []string{
+		`{"load":"/lib/perilog.so"}`, `{"remove":"p*"}`, `{"load":"perilog.so"}`, `{"load":"alloc-bypass.so"}`, `{"remove":".update-queue"}`,
+		`{"remove":".history"}`, `{"load":".history"}`, `{"load":".update-duration","conf":{"owner-allow-any":0}}`, `{"remove":"alloc*"}`,
+	} {
+		require.Empty(t, in.ask("jobtap", payload))
+	}
+	plugins, query := in.ask("jobtap", `{"query_only":true}`), in.ask("jobtap-query", `{"name":".update-duration"}`)
+	require.Contains(t, plugins, "perilog.so")
+	in.kill()
+	require.Equal(t, plugins, in.ask("jobtap", `{"query_only":true}`))
+	require.Equal(t, query, in.ask("jobtap-query", `{"name":".update-duration"}`))
+
+	k := new(keeper)
+	for i := range 2 * maxPlugins {
+		k.loads(fmt.Appendf(nil, `{"remove":"p%d*","load":"perilog.so"}`, i))
+	}
+	require.Len(t, k.plugins, maxPlugins)
+	k.loads([]byte(`{"remove":"all","load":"perilog.so"}`))
+	require.Len(t, k.plugins, 2)
+}
+
 // A configuration that a worker refuses ends no worker, now or later, though the broker has it. One
 // that changes in the gap is loaded.
 func TestARefusedConfigurationChangesNothing(t *testing.T) {
