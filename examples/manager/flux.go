@@ -37,9 +37,9 @@ type broker struct {
 	routes map[asked]*flux.Message // requests that are not answered to their end
 	awaits atomic.Bool             // that the keeper reads
 
-	// logged has how often the log of a job has an exception, by its hash, but for those that its
-	// executor said again. It is read once for the messages that come again together.
-	logged map[jobid.ID]map[uint64]int
+	// logged has when the log of a job has an exception, by its hash, but for those that came
+	// again. It is read once for the messages that come again together.
+	logged map[jobid.ID]map[uint64][]eventlog.Timestamp
 	seed   maphash.Seed
 }
 
@@ -230,6 +230,11 @@ func (b *broker) receive(f *flux.Message) {
 		b.logged = nil
 	}
 	m := message{Topic: f.Topic}
+	raisedAgain := f.Type == flux.TypeRequest && f.Topic == topicRaise && f.Flags.Has(flagAgain)
+	var came eventlog.Timestamp
+	if raisedAgain {
+		came, f.Payload = undated(f.Payload)
+	}
 	if f.Payload != nil {
 		text, err := f.JSON()
 		switch {
@@ -247,7 +252,7 @@ func (b *broker) receive(f *flux.Message) {
 			_ = b.reply(f, f.Pong())
 			return
 		}
-		if f.Flags.Has(flagAgain) && f.Topic == topicRaise && b.isRaised(f, m.Payload) {
+		if raisedAgain && b.isRaised(f, m.Payload, came) {
 			_ = b.reply(f, f.Respond(nil))
 			return
 		}
@@ -275,6 +280,21 @@ const flagAgain = flux.FlagUser1
 
 const topicRaise = serviceName + ".raise"
 
+// dated returns the payload of a raise that comes again: it begins with the time when it came first.
+func dated(came eventlog.Timestamp, payload []byte) []byte {
+	return append(append(strconv.AppendFloat(nil, float64(came), 'g', -1, 64), ' '), payload...)
+}
+
+// undated takes the time off, which a keeper wrote. It aliases the payload; nil is none.
+func undated(text []byte) (came eventlog.Timestamp, payload []byte) {
+	date, payload, _ := bytes.Cut(text, []byte(" "))
+	t, _ := strconv.ParseFloat(string(date), 64)
+	if len(payload) == 0 {
+		payload = nil
+	}
+	return eventlog.Timestamp(t), payload
+}
+
 // An exception is what the log has of one.
 type exception struct {
 	Type     string
@@ -293,8 +313,8 @@ func (b *broker) hash(x exception) uint64 {
 	return maphash.Comparable(b.seed, x)
 }
 
-// exceptions returns those in the log of a job. Their hashes need less than half of the log's memory.
-func (b *broker) exceptions(id jobid.ID) map[uint64]int {
+// exceptions returns those in the log of a job, which need less memory than the log.
+func (b *broker) exceptions(id jobid.ID) map[uint64][]eventlog.Timestamp {
 	if list, ok := b.logged[id]; ok {
 		return list
 	}
@@ -302,22 +322,24 @@ func (b *broker) exceptions(id jobid.ID) map[uint64]int {
 	if err != nil {
 		b.p.warnf("job %v: %v", id, err)
 	}
-	list := make(map[uint64]int)
+	list := make(map[uint64][]eventlog.Timestamp)
 	for line := range bytes.Lines(stored.Eventlog) {
 		var x exception
 		if e, err := eventlog.Parse(line); err == nil && e.Name == jobstate.EventException && json.Unmarshal(e.Context, &x) == nil {
-			list[b.hash(x)]++
+			hash := b.hash(x)
+			list[hash] = append(list[hash], e.Timestamp)
 		}
 	}
 	if b.logged == nil {
-		b.logged = make(map[jobid.ID]map[uint64]int)
+		b.logged = make(map[jobid.ID]map[uint64][]eventlog.Timestamp)
 	}
 	b.logged[id] = list
 	return list
 }
 
-// isRaised reports whether the log has what a request raises, in the same words of the same user.
-func (b *broker) isRaised(f *flux.Message, payload []byte) bool {
+// isRaised reports whether the log has what a request raises, in the same words of the same user,
+// and not from before the request came. One exception in the log is that of one request.
+func (b *broker) isRaised(f *flux.Message, payload []byte, came eventlog.Timestamp) bool {
 	var r struct {
 		ID jobid.ID
 		exception
@@ -326,8 +348,13 @@ func (b *broker) isRaised(f *flux.Message, payload []byte) bool {
 		return false
 	}
 	r.UserID = f.UserID
-	_, ok := b.exceptions(r.ID)[b.hash(r.exception)]
-	return ok
+	logged, x := b.exceptions(r.ID), b.hash(r.exception)
+	n := len(logged[x])
+	if n == 0 || logged[x][n-1] < came {
+		return false
+	}
+	logged[x] = logged[x][:n-1]
+	return true
 }
 
 // isLogged reports whether a response of an executor is an exception that is in the log of its
@@ -343,10 +370,10 @@ func (b *broker) isLogged(payload []byte) bool {
 	}
 	r.Data.UserID = b.p.o.owner // as in the log
 	logged, x := b.exceptions(r.ID), b.hash(r.Data)
-	if logged[x] == 0 {
+	if len(logged[x]) == 0 {
 		return false
 	}
-	logged[x]--
+	logged[x] = logged[x][1:] // the newest ones may be those of requests
 	return true
 }
 

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -56,6 +57,7 @@ type keeper struct {
 type request struct {
 	flux.Message
 	number uint64
+	came   eventlog.Timestamp
 	sent   bool          // to a worker
 	cancel *flux.Message // that ends it
 }
@@ -354,7 +356,7 @@ func (k *keeper) forward(m flux.Message) {
 	case !m.Flags.Has(flux.FlagNoResponse) && m.Matchtag != 0:
 		k.last++
 		k.drop(a) // it gave the matchtag out twice
-		k.open[a] = &request{Message: m, number: k.last, sent: k.serving()}
+		k.open[a] = &request{Message: m, number: k.last, came: eventlog.FromTime(time.Now()), sent: k.serving()}
 		k.size += sizeOf(&m)
 		k.notice(a, &m)
 	case m.Topic == topicJournal+"-cancel":
@@ -510,6 +512,9 @@ func (k *keeper) welcome(w *worker) error {
 		}
 		if q.sent {
 			m.Flags |= flagAgain
+			if m.Topic == topicRaise {
+				m.Payload = dated(q.came, m.Payload)
+			}
 		}
 		q.sent = true
 		if s := k.told[asked{senderOf(&m), m.Matchtag}]; s != nil {

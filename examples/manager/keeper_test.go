@@ -421,21 +421,43 @@ func (s *countedStore) lookup(id jobid.ID) (service.Stored, error) {
 	return s.memory.lookup(id)
 }
 
-// Raises that come again have the log of each job read once, whatever order they are in.
+// Raises that come again have the log of each job read once, whatever order they are in. Each is
+// that of one exception, and of none that was there before it came.
 func TestALogIsReadOnceForAllThatComesAgain(t *testing.T) {
-	const log = `{"timestamp":1.0,"name":"exception","context":{"type":"t","severity":7,"note":"n","userid":%d}}` + "\n"
-	s := &countedStore{memory: memory{1: {Eventlog: fmt.Appendf(nil, log, 1)}, 2: {Eventlog: fmt.Appendf(nil, log, 2)}}}
+	const log = `{"timestamp":%d.0,"name":"exception","context":{"type":"t","severity":7,"note":"n","userid":%d}}` + "\n"
+	s := &countedStore{memory: memory{1: new(service.Stored), 2: new(service.Stored)}}
+	for id, j := range s.memory {
+		for at := range 5 {
+			j.Eventlog = fmt.Appendf(j.Eventlog, log, at+1, uint64(id))
+		}
+	}
 	b := &broker{p: begin(t).p, seed: maphash.MakeSeed()}
 	b.p.store = s
 	for n := range 10 {
 		id := uint32(n%2 + 1)
 		payload := fmt.Appendf(nil, `{"id":%d,"severity":7,"type":"t","note":"n"}`, id)
-		require.True(t, b.isRaised(&flux.Message{UserID: id}, payload))
-		require.False(t, b.isRaised(&flux.Message{UserID: 3}, payload))
+		require.Equal(t, n < 6, b.isRaised(&flux.Message{UserID: id}, payload, 3))
+		require.False(t, b.isRaised(&flux.Message{UserID: 3}, payload, 0))
 	}
 	require.Equal(t, 2, s.lookups)
 	b.receive(&flux.Message{Type: flux.TypeResponse})
 	require.Empty(t, b.logged, "nothing comes again any more")
+}
+
+// An exception in the words of an earlier one is not lost with a worker that did not store it.
+func TestASecondExceptionIsRaised(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.submits(slow)
+	raise := fmt.Sprintf(`{"id":%d,"severity":7,"type":"gpu","note":"ecc"}`, slow)
+	require.Empty(t, in.ask("raise", raise))
+	var answer <-chan string
+	in.stopped(func() {
+		answer = in.stream(in.conn, "raise", raise)
+		time.Sleep(20 * time.Millisecond)
+	})
+	require.Empty(t, next(t, answer))
+	require.Equal(t, 2, strings.Count(in.log(slow), "exception"), in.log(slow))
 }
 
 // What changed in a worker alone is so in the next one.
