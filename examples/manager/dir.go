@@ -118,8 +118,10 @@ func (d *dirDisk) useful(name string) (list []joblife.Record, err error) {
 		}
 		switch r.Kind {
 		case joblife.RecordHousekeeping:
-			if _, err := os.Lstat(filepath.Join(d.path, jobsName, r.Job.KVSPath())); err != nil {
+			if _, err := os.Lstat(filepath.Join(d.path, jobsName, r.Job.KVSPath())); errors.Is(err, fs.ErrNotExist) {
 				continue
+			} else if err != nil {
+				return nil, err
 			}
 		case joblife.RecordQueue:
 			var queue struct {

@@ -279,6 +279,10 @@ func TestWhatAFolderKeeps(t *testing.T) {
 	require.Equal(t, []string{
 		"3 y", "4 " + string(event), `0 {"name":"a","n":2}`, `0 {"name":"b","n":3}`, "0 " + string(mark(1<<40).Data), "4 {}", "4 " + string(event),
 	}, kept)
+
+	d.path = "\x00" // of which nobody can say what is in it
+	_, err := d.useful(filepath.Join(path, logName))
+	require.Error(t, err, "the jobs may be there")
 }
 
 func TestAManagerFindsWhatAFolderKeeps(t *testing.T) {
