@@ -110,7 +110,7 @@ func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	plain := r.WithoutLocal()
 	notes, err := j.merged(c.Annotations)
-	noted := err == nil
+	noted := err == nil && fitNotes(maxData, notes, 0) == nil
 	if noted { // else the log has only memos
 		c.Annotations = notes
 	}

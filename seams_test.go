@@ -628,3 +628,20 @@ func TestWhatVolatileMemosHideCounts(t *testing.T) {
 	s.step(success(t, id, 0))
 	require.Equal(t, jobstate.StateRun, s.state(id))
 }
+
+// Memos of another manager, or of an older version, may be longer than the limit. The job runs, and
+// the log has the scheduler's annotations alone.
+func TestAJobWithTooLongMemosRuns(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	at := must(s.m.Job(id)).Job().Last()
+	for _, key := range []string{"a", "b"} {
+		at += 0.001
+		line := fmt.Sprintf(`{"timestamp":%f,"name":"memo","context":{"%s":"%0*d"}}`+"\n", float64(at), key, 700<<10, 0)
+		s.store = append(s.store, joblife.Record{Job: id, Kind: joblife.RecordEvent, Data: []byte(line)})
+	}
+	s.restart()
+	s.step(success(t, id, 0))
+	require.Equal(t, jobstate.StateRun, s.state(id))
+	require.Greater(t, len(must(s.m.Job(id)).Annotations()), 1<<20)
+}
