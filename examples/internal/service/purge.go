@@ -185,7 +185,7 @@ func (s *purges) end(in *purging, n int, err error) {
 // stop fails the requests that wait, but not one whose jobs the store may be removing.
 func (s *purges) stop() {
 	begun := 0
-	if s.busy && s.list[0].ids != nil {
+	if s.busy && len(s.list) > 0 && s.list[0].ids != nil {
 		begun = 1
 	}
 	for _, in := range s.list[begun:] {

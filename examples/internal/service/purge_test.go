@@ -193,6 +193,7 @@ func TestStopAnswersPurges(t *testing.T) {
 				w.Request(start, r)
 			}
 			w.Stop(start)
+			w.Stop(start) // a signal, and the end of the input
 		})
 		require.Equal(t, tt.want, outcomes(t, w.collect().Answers))
 		require.Equal(t, tt.left, w.m.Stats().States[jobstate.StateInactive])
