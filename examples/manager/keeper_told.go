@@ -87,7 +87,7 @@ func (p *progress) advance(id jobid.ID, times []eventlog.Timestamp) {
 		}
 		delete(p.alone, id)
 		if t >= p.since+maxAhead {
-			p.time, p.since, p.before, p.last = p.since, t, p.last, make(map[jobid.ID]eventlog.Timestamp)
+			p.time, p.since, p.before, p.last = t-maxAhead, t, p.last, make(map[jobid.ID]eventlog.Timestamp)
 		}
 		if t >= p.time {
 			p.last[id] = max(t, p.last[id])

@@ -117,6 +117,15 @@ func TestAStreamLosesNoEventsOfAnotherJob(t *testing.T) {
 	require.Contains(t, toldOf(t, s, events(2, "submit@99", "validate@101", "depend@101.000001", "priority@101.000002")), "2: submit@99 ")
 }
 
+// The clock was set back before the request, and the manager's was not.
+func TestAStreamBeginsWithTheRequestWhateverTheClock(t *testing.T) {
+	s := newJournalled(1000)
+	s.tell([]byte(historyEnd))
+	s.tell(events(1, "start@5000"))
+	s.again(flux.Text(`{}`))
+	require.Empty(t, toldOf(t, s, events(2, "finish@2000", "clean@2001")))
+}
+
 // A memo that is in no log hides no event.
 func TestAVolatileMemoHidesNothing(t *testing.T) {
 	s := newJournalled(100)
