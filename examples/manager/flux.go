@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -349,11 +350,11 @@ func (b *broker) isRaised(f *flux.Message, payload []byte, came eventlog.Timesta
 	}
 	r.UserID = f.UserID
 	logged, x := b.exceptions(r.ID), b.hash(r.exception)
-	n := len(logged[x])
-	if n == 0 || logged[x][n-1] < came {
+	i := slices.IndexFunc(logged[x], func(at eventlog.Timestamp) bool { return at >= came })
+	if i < 0 {
 		return false
 	}
-	logged[x] = logged[x][:n-1]
+	logged[x] = slices.Delete(logged[x], i, i+1)
 	return true
 }
 
