@@ -35,6 +35,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/jobstate"
@@ -47,6 +48,7 @@ import (
 const (
 	maxText     = 1 << 20
 	maxQueues   = 1 << 10
+	maxName     = 4 << 10 // of a queue, as the Manager has it
 	maxPatterns = 64
 	maxPattern  = 1 << 10
 	maxProgram  = 1 << 16
@@ -161,8 +163,13 @@ func (f *fault) queues(value json.RawMessage) map[string]service.Queue {
 		if f.err != nil {
 			break
 		}
-		if name == "" {
+		switch {
+		case name == "":
 			t.fail("a queue has no name")
+		case !utf8.ValidString(name):
+			t.fail("the name of the queue %q is no UTF-8", name)
+		case len(name) > maxName:
+			t.fail("a queue has a name of %d bytes, at most %d", len(name), maxName)
 		}
 		queues[name] = f.queue("queues."+name, list[name])
 	}

@@ -146,6 +146,8 @@ func TestRefuse(t *testing.T) {
 
 		{`{"queues":1}`, "error parsing [queues] config table: not a table"},
 		{`{"queues":{"":{}}}`, "error parsing [queues] config table: a queue has no name"},
+		{"{\"queues\":{\"\x9b\":{}}}", `error parsing [queues] config table: the name of the queue "\x9b" is no UTF-8`},
+		{`{"queues":{"` + strings.Repeat("a", 4097) + `":{}}}`, "error parsing [queues] config table: a queue has a name of 4097 bytes, at most 4096"},
 		{`{"queues":{"x":1}}`, "error parsing [queues.x] config table: Expected object, got integer"},
 		{`{"queues":{"5%d":1}}`, "error parsing [queues.5%d] config table: Expected object, got integer"},
 		{`{"queues":{"x":{"foo":1}}}`, "error parsing [queues.x] config table: 1 object item(s) left unpacked: foo"},
@@ -199,6 +201,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"job-manager":{"prolog":{"command":["a"],"kill-timeout":1e300}}}`))
 	f.Add([]byte(`{"policy":{"limits":{"job-size":{"max":{"nnodes":-0}}}}}`))
 	f.Add([]byte(`{"queues":{"\u0000":{"requires":[""]}}}`))
+	f.Add([]byte("{\"queues\":{\"\x9b\":{\"requires\":[\"\"]}}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		old := service.Config{MaxActive: 7}
 		cfg, err := Parse(old, text)
