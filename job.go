@@ -36,7 +36,6 @@ type job struct {
 	computed  uint32         // the priority that a hook gave
 	state     jobstate.State // of the list that has it
 	start     start
-	asked     asked
 	ranked    bool // there is a computed priority
 	dirty     bool
 	acting    bool // an action of it runs
@@ -84,15 +83,6 @@ const (
 	startWanted       // to be sent when the executor says hello
 	startSent         // sent, perhaps before a restart
 	startAsk          // perhaps sent before a restart: the executor has to say, and must not start it now
-)
-
-// asked is whether the scheduler has a request for a job.
-type asked uint8
-
-const (
-	askedNone   asked = iota
-	askedNow          // with the jobspec of now
-	askedBefore       // with that of before an update
 )
 
 // job returns the job as its log says.

@@ -48,20 +48,14 @@ func (in SchedResponse) dispatch(m *machine) error {
 	case outcome == alloc.OutcomeAllocated:
 		m.allocated(m.jobs[r.ID], r)
 	case outcome == alloc.OutcomeDenied:
-		if j := m.jobs[r.ID]; m.sched.answered(j) {
-			m.end(j, "alloc", r.Note)
-		} else {
-			m.sched.enqueue(j, !m.starts(j.queue))
-		}
+		m.end(m.jobs[r.ID], "alloc", r.Note)
 	}
 	return nil
 }
 
-// allocated gives a job its resources, or frees them at once if the job went back to PRIORITY, or
-// if they are for a jobspec that was updated since: then it waits again.
+// allocated gives a job its resources, or frees them at once if the job went back to PRIORITY.
 func (m *machine) allocated(j *job, r alloc.Response) {
-	current := m.sched.answered(j)
-	waits := current && j.job().State() == jobstate.StateSched
+	waits := j.job().State() == jobstate.StateSched
 	var err error
 	if waits {
 		if err = m.give(j, r.R, jobstate.AllocContext{Annotations: r.Annotations}); err == nil {
@@ -70,11 +64,8 @@ func (m *machine) allocated(j *job, r alloc.Response) {
 	}
 	m.sched.unannotate(j)
 	m.sched.free(j.id, r.R, true)
-	switch {
-	case waits:
+	if waits {
 		m.end(j, "alloc", err.Error())
-	case !current:
-		m.sched.enqueue(j, !m.starts(j.queue))
 	}
 }
 

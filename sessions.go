@@ -43,7 +43,7 @@ func (s *scheduler) send(sends []alloc.Send, err error) {
 		var jobspec json.RawMessage
 		if msg.Topic == alloc.TopicAlloc {
 			j := s.jobs[msg.Job.ID]
-			jobspec, j.asked = j.request(), askedNow
+			jobspec = j.request()
 			s.debug(j, eventAllocRequest)
 		}
 		s.out.Sched = append(s.out.Sched, msg.Message(jobspec))
@@ -85,16 +85,15 @@ func (s *scheduler) enqueue(j *job, stopped bool) {
 	j.queued = true
 }
 
-// renew replaces a request whose jobspec has changed. The response to it may be on its way.
+// renew replaces a request whose jobspec has changed.
 func (s *scheduler) renew(j *job, stopped bool) {
 	if !j.queued {
 		return
 	}
-	if j.asked == askedNow {
-		j.asked = askedBefore
-	}
-	s.send(s.queue.Stop(s.sends, j.id))
-	if !stopped {
+	s.send(s.queue.Renew(s.sends, j.id))
+	if stopped {
+		s.send(s.queue.Stop(s.sends, j.id))
+	} else {
 		s.send(s.queue.Start(s.sends, j.id))
 	}
 }
@@ -102,7 +101,6 @@ func (s *scheduler) renew(j *job, stopped bool) {
 func (s *scheduler) dequeue(j *job) {
 	if j.queued {
 		s.forget(j)
-		j.asked = askedNone
 		s.send(s.queue.Cancel(s.sends, j.id))
 	}
 }
@@ -146,7 +144,6 @@ func (s *scheduler) ready(in alloc.Ready) error {
 // lost ends the session: requests are void, and what was not handed out yet.
 func (s *scheduler) lost() {
 	for _, id := range s.queue.Lost(nil) {
-		s.jobs[id].asked = askedNone
 		s.unannotate(s.jobs[id])
 	}
 	s.later, s.out.Hello, s.out.Sched = nil, nil, s.out.Sched[:0]
@@ -159,12 +156,8 @@ func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
 	if err != nil {
 		return 0, err
 	}
-	j := s.jobs[r.ID]
-	if outcome == alloc.OutcomeRequeued {
-		j.asked = askedNone // before the next request is sent
-	}
 	s.send(sends, nil)
-	switch outcome {
+	switch j := s.jobs[r.ID]; outcome {
 	case alloc.OutcomeAllocated:
 		j.queued = false
 	case alloc.OutcomeAnnotated:
@@ -178,14 +171,6 @@ func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
 		s.unannotate(j)
 	}
 	return outcome, nil
-}
-
-// answered reports whether what a job is given or denied is for its jobspec, and not for that of
-// before an update. Else it has to wait again.
-func (s *scheduler) answered(j *job) bool {
-	current := j.asked == askedNow
-	j.asked = askedNone
-	return current
 }
 
 // free gives resources back.

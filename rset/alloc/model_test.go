@@ -19,6 +19,7 @@ import (
 type modelJob struct {
 	alloc.JobInfo
 	stopped bool
+	stale   bool        // renewed since it was sent
 	state   alloc.State // Pending and Blocked are one here: see blocked
 }
 
@@ -192,6 +193,19 @@ func (m *model) stop(ids []jobid.ID, stopped bool) (out []string, err error) {
 	return append(out, m.settle()...), nil
 }
 
+func (m *model) renew(id jobid.ID) (out []string, err error) {
+	j := m.live(id)
+	if j == nil {
+		return nil, errors.New(unknownJob)
+	}
+	if j.state == alloc.StateSent {
+		j.state = alloc.StateRecalled
+		out = append(out, fmt.Sprintf("cancel %d", id))
+	}
+	j.stale = j.state == alloc.StateRecalled
+	return append(out, m.settle()...), nil
+}
+
 func (m *model) answer(typ alloc.ResponseType, id jobid.ID) (out []string, o alloc.Outcome, err error) {
 	j := m.find(id)
 	if j == nil || j.state == alloc.StatePending {
@@ -203,14 +217,18 @@ func (m *model) answer(typ alloc.ResponseType, id jobid.ID) (out []string, o all
 		return nil, alloc.OutcomeDropped, nil
 	case typ == alloc.ResponseAnnotate:
 		return nil, alloc.OutcomeAnnotated, nil
-	case typ == alloc.ResponseCancel && !canceled:
-		j.state = alloc.StatePending
-		return m.settle(), alloc.OutcomeRequeued, nil
+	}
+	if typ == alloc.ResponseSuccess && (canceled || j.stale) {
+		out = append(out, fmt.Sprintf("free %d rank[0-3]/core[0-7]", id))
+	}
+	if !canceled && (typ == alloc.ResponseCancel || j.stale) {
+		j.state, j.stale = alloc.StatePending, false
+		return append(out, m.settle()...), alloc.OutcomeRequeued, nil
 	}
 	m.drop(j)
 	switch {
 	case canceled && typ == alloc.ResponseSuccess:
-		out, o = append(out, fmt.Sprintf("free %d rank[0-3]/core[0-7]", id)), alloc.OutcomeReturned
+		o = alloc.OutcomeReturned
 	case canceled:
 		o = alloc.OutcomeDropped
 	case typ == alloc.ResponseSuccess:
@@ -228,7 +246,7 @@ func (m *model) lost() (back []jobid.ID) {
 	m.in(0) // sorts
 	for _, j := range m.jobs {
 		if j.state != alloc.StatePending {
-			j.state = alloc.StatePending
+			j.state, j.stale = alloc.StatePending, false
 			back = append(back, j.ID)
 		}
 	}
@@ -354,6 +372,13 @@ func opCancel(x *machine, t require.TestingT, c choose) {
 	x.did(t, sends, err, want, wantErr)
 }
 
+func opRenew(x *machine, t require.TestingT, c choose) {
+	id := c.id()
+	sends, err := x.q.Renew(nil, id)
+	want, wantErr := x.m.renew(id)
+	x.did(t, sends, err, want, wantErr)
+}
+
 func opPrioritize(x *machine, t require.TestingT, c choose) {
 	jobs := make([]alloc.Priority, c(4))
 	for i := range jobs {
@@ -412,7 +437,7 @@ func opReady(x *machine, t require.TestingT, c choose) {
 
 // operations are all there are; what is in it twice comes twice as often.
 func operations() []operation {
-	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opSetStopped(true), opSetStopped(false), opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize}
+	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opSetStopped(true), opSetStopped(false), opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize, opRenew}
 }
 
 // run does what bytes say to both, each byte one number: first one of the operations, then

@@ -49,6 +49,7 @@ type job struct {
 	JobInfo
 	state   state
 	stopped bool
+	stale   bool   // its request is recalled, and has the jobspec of before Renew
 	mark    uint64 // the last Prioritize that named it
 }
 
@@ -62,7 +63,7 @@ func NewQueue(c Config) *Queue { return &Queue{cfg: c} }
 type Send struct {
 	Topic string     // TopicAlloc, TopicCancel, TopicPrioritize or TopicFree
 	Job   JobInfo    // zero for TopicPrioritize
-	R     *rset.R    // for TopicFree, of a canceled job that got resources: all of them
+	R     *rset.R    // for TopicFree: all that a response gave to a canceled or a renewed job
 	jobs  []Priority // for TopicPrioritize; the caller may keep the message
 }
 
@@ -214,10 +215,8 @@ func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
 }
 
 // Stop blocks jobs whatever their priority, for example because their named queue is
-// stopped, and recalls their requests. It changes nothing for a stopped job. After a
-// change of the jobspec, Stop and then Start renew the request; whether a response is
-// to the jobspec of before is for the caller to know. A job that the queue does not have
-// is an error.
+// stopped, and recalls their requests. It changes nothing for a stopped job. A job that the
+// queue does not have is an error.
 func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
@@ -226,6 +225,22 @@ func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 // request after the response to the first. A job that the queue does not have is an error.
 func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, false)
+}
+
+// Renew replaces the request of a job whose jobspec has changed, if it has one. The response to
+// that may be on its way: what it gives is freed, and it denies nothing. A job that the queue does
+// not have is an error.
+func (q *Queue) Renew(dst []Send, id jobid.ID) ([]Send, error) {
+	j, err := q.get(id)
+	if err != nil {
+		return dst, err
+	}
+	if j.state == stateSent {
+		q.move(j, stateRecalled)
+		dst = append(dst, Send{Topic: TopicCancel, Job: j.JobInfo})
+	}
+	j.stale = j.state == stateRecalled
+	return q.update(dst), nil
 }
 
 func (q *Queue) setStopped(dst []Send, ids []jobid.ID, stopped bool) ([]Send, error) {
@@ -257,7 +272,7 @@ const (
 	OutcomeAllocated Outcome = iota + 1 // the job has its resources and left the queue
 	OutcomeAnnotated                    // the job has new annotations and stays
 	OutcomeDenied                       // the job can never run and left the queue
-	OutcomeRequeued                     // the request is canceled; the job waits again, its annotations are void
+	OutcomeRequeued                     // the request is canceled or renewed; the job waits again, its annotations are void
 	OutcomeReturned                     // the job was canceled and got resources: a Free returns them
 	OutcomeDropped                      // nothing to do: the job was canceled
 )
@@ -283,22 +298,25 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 		return dst, 0, fmt.Errorf("%w: %v response for job %v, which has no request", errProtocol, a.Type, a.ID)
 	}
 	canceled, out := j.state == stateCanceled, OutcomeDropped
+	if a.Type == ResponseSuccess && (canceled || j.stale) {
+		out = OutcomeReturned
+		r, _ := a.R.Restrict(a.R.Ranks()) // drops the key scheduling
+		dst = append(dst, Send{Topic: TopicFree, Job: j.JobInfo, R: r})
+	}
 	switch {
 	case a.Type == ResponseAnnotate && canceled:
 		return dst, OutcomeDropped, nil
 	case a.Type == ResponseAnnotate:
 		return dst, OutcomeAnnotated, nil
-	case a.Type == ResponseCancel && !canceled:
+	case canceled:
+	case a.Type == ResponseCancel || j.stale:
 		q.in[j.state].remove(j)
+		j.stale = false
 		q.enter(j)
 		return q.update(dst), OutcomeRequeued, nil
-	case a.Type == ResponseSuccess && canceled:
-		out = OutcomeReturned
-		r, _ := a.R.Restrict(a.R.Ranks()) // drops the key scheduling
-		dst = append(dst, Send{Topic: TopicFree, Job: j.JobInfo, R: r})
 	case a.Type == ResponseSuccess:
 		out = OutcomeAllocated
-	case !canceled:
+	default:
 		out = OutcomeDenied
 	}
 	q.drop(j)
@@ -351,6 +369,7 @@ func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 	q.in[stateCanceled].clear()
 	slices.SortFunc(back, func(a, b *job) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range back {
+		j.stale = false
 		q.enter(j)
 		dst = append(dst, j.ID)
 	}
