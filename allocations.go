@@ -3,6 +3,7 @@ package joblife
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -138,60 +139,41 @@ func (b *allocations) replace(s stretch, first, last uint32, held *share) {
 	}
 }
 
-// overlaps returns what other jobs hold of some resources, by job; nil if nothing.
-func (b *allocations) overlaps(id jobid.ID, r *rset.R) map[jobid.ID]*rset.R {
-	var parts map[jobid.ID][]children.Part
-	for p := range r.Parts() {
-		for _, s := range b.within(p.First, p.Last) {
-			for h := s.held; h != nil; h = h.next {
-				if h.job == id || !h.what.Intersects(p.What) {
-					continue
+// others yields what other jobs hold of some resources, part by part.
+func (b *allocations) others(id jobid.ID, r *rset.R) iter.Seq2[jobid.ID, children.Part] {
+	return func(yield func(jobid.ID, children.Part) bool) {
+		for p := range r.Parts() {
+			for _, s := range b.within(p.First, p.Last) {
+				for h := s.held; h != nil; h = h.next {
+					if h.job == id || !h.what.Intersects(p.What) {
+						continue
+					}
+					if !yield(h.job, children.Part{First: max(p.First, s.first), Last: min(p.Last, s.last), What: h.what.Intersect(p.What)}) {
+						return
+					}
 				}
-				if parts == nil {
-					parts = make(map[jobid.ID][]children.Part)
-				}
-				parts[h.job] = append(parts[h.job], children.Part{
-					First: max(p.First, s.first), Last: min(p.Last, s.last), What: h.what.Intersect(p.What),
-				})
 			}
 		}
 	}
-	if parts == nil {
-		return nil
-	}
-	out := make(map[jobid.ID]*rset.R, len(parts))
-	for other, list := range parts {
-		out[other] = (*rset.R)(nil).Cut(list, 0, 0, 0)
-	}
-	return out
 }
 
 // conflict returns an error if another job holds some of some resources. It looks no further than
 // to the second one: there may be thousands in damaged records.
 func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
-	var other jobid.ID
+	var first jobid.ID
 	var both []children.Part
-	clash := func(more string) error {
-		return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, other, (*rset.R)(nil).Cut(both, 0, 0, 0), more)
-	}
-	for p := range r.Parts() {
-		for _, s := range b.within(p.First, p.Last) {
-			for h := s.held; h != nil; h = h.next {
-				switch {
-				case h.job == id || !h.what.Intersects(p.What):
-				case both != nil && h.job != other:
-					return clash("; others hold some of it too")
-				default:
-					other = h.job
-					both = append(both, children.Part{First: max(p.First, s.first), Last: min(p.Last, s.last), What: h.what.Intersect(p.What)})
-				}
-			}
+	more := ""
+	for other, part := range b.others(id, r) {
+		if both != nil && other != first {
+			more = "; others hold some of it too"
+			break
 		}
+		first, both = other, append(both, part)
 	}
 	if both == nil {
 		return nil
 	}
-	return clash("")
+	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, first, (*rset.R)(nil).Cut(both, 0, 0, 0), more)
 }
 
 // drop removes all that some jobs hold, in one pass.
@@ -221,9 +203,12 @@ func (b *allocations) drop(gone func(jobid.ID) bool) {
 
 // rest returns the resources without what other jobs hold of them.
 func (b *allocations) rest(id jobid.ID, r *rset.R) *rset.R {
-	both := b.overlaps(id, r)
-	for _, other := range slices.Sorted(maps.Keys(both)) {
-		r, _, _ = rset.Subtract(r, both[other]) // fails only on hosts, and there are none
+	parts := make(map[jobid.ID][]children.Part)
+	for other, part := range b.others(id, r) {
+		parts[other] = append(parts[other], part)
+	}
+	for _, other := range slices.Sorted(maps.Keys(parts)) {
+		r, _, _ = rset.Subtract(r, (*rset.R)(nil).Cut(parts[other], 0, 0, 0)) // fails only on hosts, and there are none
 	}
 	return r
 }
