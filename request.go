@@ -202,10 +202,8 @@ func (m *machine) newID(id jobid.ID) (_ jobid.ID, err error) {
 		}
 	}
 	switch {
-	case id > math.MaxInt64 && made: // RFC 27's messages carry no greater one
-		return 0, fmt.Errorf("%w: id %v is too large: they last for 17 years from Config.Epoch", ErrInvalid, id)
-	case id > math.MaxInt64:
-		return 0, fmt.Errorf("%w: id %v is too large", ErrInvalid, id)
+	case id > math.MaxInt64: // RFC 27's messages carry no greater one
+		return 0, fmt.Errorf("%w: id %v is too large: ids last for 17 years from Config.Epoch", ErrInvalid, id)
 	case made:
 	case !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute:
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
