@@ -325,15 +325,15 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
 		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
 	}
-	has := make(map[Task]*group, len(tasks)) // nil: nothing asked for it
+	has := make(map[Task]bool, len(tasks))
 	for i := range tasks {
 		if err := tasks[i].check(); err != nil {
 			return Session{}, fmt.Errorf("exec: rank %d: %w", rank, err)
 		}
-		if _, twice := has[tasks[i].Task]; twice {
+		if has[tasks[i].Task] {
 			return Session{}, fmt.Errorf("exec: rank %d names %v twice", rank, tasks[i].Task)
 		}
-		has[tasks[i].Task] = nil
+		has[tasks[i].Task] = true
 	}
 	if x.sessions == nil {
 		x.sessions = make(map[uint32]uint64)
@@ -344,21 +344,15 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	x.online.Insert(rank)
 	x.heardOf.Insert(rank)
 	for _, g := range x.onRank[rank] {
-		if first, ok := has[g.Task]; ok {
-			has[g.Task] = cmp.Or(first, g)
-		} else if g.sets[stateSent].Contains(rank) {
+		if !has[g.Task] && g.sets[stateSent].Contains(rank) {
 			x.move(g, rank, statePending) // its start did not arrive
 		}
 	}
 	for i := range tasks {
-		g := has[tasks[i].Task]
-		if g != nil && !g.ranks.Contains(rank) { // the end of another attempt ended it
-			g = x.on(rank, g.Task)
-		}
-		x.heard(rank, g, &tasks[i], true)
+		x.heard(rank, &tasks[i], true)
 	}
 	for _, g := range slices.Clone(x.onRank[rank]) {
-		if _, ok := has[g.Task]; !ok {
+		if !has[g.Task] {
 			x.lacks(g, rank)
 		}
 	}
@@ -377,7 +371,7 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	if err := st.check(); err != nil {
 		return fmt.Errorf("exec: rank %d: %w", s.rank, err)
 	}
-	x.heard(s.rank, x.on(s.rank, st.Task), &st, false)
+	x.heard(s.rank, &st, false)
 	return nil
 }
 

@@ -453,10 +453,10 @@ func (x *Executor) report(g *group, r perilog.Report) {
 	}
 }
 
-// heard takes what a node says of a task, in its hello or later. g is the group of the task there;
-// nil: nothing asked for it. A signal that the node or what a task leaves may have missed is sent
-// again.
-func (x *Executor) heard(rank uint32, g *group, st *TaskStatus, hello bool) {
+// heard takes what a node says of a task, in its hello or later. A signal that the node or what
+// a task leaves may have missed is sent again.
+func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
+	g := x.on(rank, st.Task)
 	if g == nil {
 		x.stray(rank, st)
 		return
