@@ -218,18 +218,15 @@ func (x *Executor) admit(g *group, ranks *idset.Set) error {
 // near returns groups with all of a job on a rank among them: a job may have a group for each rank, and
 // a rank many jobs.
 func (x *Executor) near(id jobid.ID, rank uint32) []*group {
-	j, list := x.jobs[id], x.onRank[rank]
-	switch {
-	case j == nil:
-		return nil
-	case len(j.groups) < len(list):
+	list := x.onRank[rank]
+	if j := x.jobs[id]; j != nil && len(j.groups) < len(list) {
 		return j.groups
 	}
 	return list
 }
 
 // fewRanks is how many ranks are looked at one by one.
-const fewRanks = 16
+const fewRanks = 2
 
 // attempts returns the groups of an action that are on some of these ranks.
 func (x *Executor) attempts(t Task, ranks *idset.Set) (list []*group) {
