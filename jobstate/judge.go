@@ -118,7 +118,7 @@ func clipRanks(set *idset.Set) string {
 	var head idset.Set
 	n := 0
 	for first, last := range set.Ranges() {
-		if n++; n > guard.MaxQuoted/len("0,")+1 {
+		if n++; n > guard.MaxQuoted { // a range has two bytes or more
 			break
 		}
 		head.InsertRange(first, last)
