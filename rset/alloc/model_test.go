@@ -437,7 +437,7 @@ func opReady(x *machine, t require.TestingT, c choose) {
 
 // operations are all there are; what is in it twice comes twice as often.
 func operations() []operation {
-	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opSetStopped(true), opSetStopped(false), opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize, opRenew}
+	return []operation{opAdd, opAnswer, opCancel, opPrioritize, opSetStopped(true), opSetStopped(false), opSession, opReady, opAdd, opAddStopped, opAnswer, opPrioritize, opRenew, opRenew, opAnswer}
 }
 
 // run does what bytes say to both, each byte one number: first one of the operations, then

@@ -311,7 +311,6 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	case canceled:
 	case a.Type == ResponseCancel || j.stale:
 		q.in[j.state].remove(j)
-		j.stale = false
 		q.enter(j)
 		return q.update(dst), OutcomeRequeued, nil
 	case a.Type == ResponseSuccess:
@@ -369,7 +368,6 @@ func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 	q.in[stateCanceled].clear()
 	slices.SortFunc(back, func(a, b *job) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) })
 	for _, j := range back {
-		j.stale = false
 		q.enter(j)
 		dst = append(dst, j.ID)
 	}

@@ -150,6 +150,29 @@ func TestResourcesForACancelledJobAreGivenBackAtOnce(t *testing.T) {
 	require.Equal(t, alloc.Stats{}, d.Stats())
 }
 
+// A response to the request of before Renew gives nothing and denies nothing. The next one counts.
+func TestTheResponseToARenewedRequestDoesNotCount(t *testing.T) {
+	const free = "free 1 rank[0-3]/core[0-7], "
+	for typ, freed := range map[alloc.ResponseType]string{alloc.ResponseSuccess: free, alloc.ResponseDeny: "", alloc.ResponseCancel: ""} {
+		for _, lost := range []bool{false, true} {
+			d := online(t, 0)
+			d.add(1, 16, "alloc 1@16")
+			for _, want := range []string{"cancel 1", ""} { // the second update finds it recalled
+				sends, err := d.Renew(nil, 1)
+				d.did(want, sends, err)
+			}
+			if lost {
+				require.Equal(t, []jobid.ID{1}, d.Hello(nil))
+				d.ready(0, "alloc 1@16", 1)
+			} else {
+				d.answer(typ, 1, alloc.OutcomeRequeued, freed+"alloc 1@16")
+			}
+			d.answer(alloc.ResponseSuccess, 1, alloc.OutcomeAllocated, "")
+			require.Equal(t, alloc.Stats{}, d.Stats())
+		}
+	}
+}
+
 // What a queue refuses is named, and changes nothing. Jobs 1 to 4 are sent, pending,
 // blocked and canceled.
 func TestARefusedCallIsNamedAndChangesNothing(t *testing.T) {

@@ -92,7 +92,7 @@ func (q *Queue) move(j *job, to state) {
 // enter makes a job without a request pending or blocked, and puts it into that list. It
 // is in no list before. Claims are out of balance until update.
 func (q *Queue) enter(j *job) {
-	j.state = statePending
+	j.state, j.stale = statePending, false
 	if j.blocked() {
 		j.state = stateBlocked
 	}
