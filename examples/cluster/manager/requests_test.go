@@ -54,17 +54,24 @@ func TestAListDescribesWhatItShows(t *testing.T) {
 	}
 }
 
-// A list of nodes counts by what is in it, and lists count before they are made.
-func TestAListOfNodesCountsAsManyRequests(t *testing.T) {
+// opened opens the engine of a server that is alone.
+func opened(t *testing.T) *engine.Engine {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
 	require.NoError(t, err)
-	defer s.Shutdown()
-	a := idle(t)
-	a.Engine, err = engine.Open(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Plain: true})
+	t.Cleanup(s.Shutdown)
+	e, err := engine.Open(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Plain: true})
 	require.NoError(t, err)
-	defer a.Engine.Close()
+	t.Cleanup(e.Close)
+	return e
+}
+
+// A list of nodes counts by what is in it, and lists count before they are made.
+func TestAListOfNodesCountsAsManyRequests(t *testing.T) {
+	a := idle(t)
+	a.Engine = opened(t)
 	a.Users, a.Manager.Owner, a.requests.list = a.Engine, 1, make(map[uint64]request)
 	a.Log = slog.New(slog.DiscardHandler)
+	var err error
 	a.Nodes, err = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 9999), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -112,13 +119,8 @@ func TestWhatAnAnswerCounts(t *testing.T) {
 
 // An answer has room for a log of 2 MiB, whatever its owner wrote.
 func TestAnAnswerHasRoomForALog(t *testing.T) {
-	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
-	require.NoError(t, err)
-	defer s.Shutdown()
 	a := idle(t)
-	a.Users, err = engine.Open(t.Context(), engine.Config{URL: s.ClientURL(), Instance: "main", Plain: true})
-	require.NoError(t, err)
-	defer a.Users.Close()
+	a.Users = opened(t)
 	a.requests.list = make(map[uint64]request)
 	answers, err := a.Users.SubscribeSync("answers")
 	require.NoError(t, err)
