@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/btree"
 
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -56,20 +55,6 @@ func (b *allocations) within(first, last uint32) []stretch {
 	})
 	slices.Reverse(b.found)
 	return b.found
-}
-
-// on returns the jobs that hold some of a set of ranks, by id.
-func (b *allocations) on(ranks *idset.Set) []jobid.ID {
-	var list []jobid.ID
-	for first, last := range ranks.Ranges() {
-		for _, s := range b.within(first, last) {
-			for h := s.held; h != nil; h = h.next {
-				list = append(list, h.job)
-			}
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
 }
 
 // without returns the shares without that of a job, and whether there was one.

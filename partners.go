@@ -304,13 +304,17 @@ func (in Offline) dispatch(m *machine) error {
 // on returns the jobs that hold some of a set of ranks, by id, and those of which it does not know.
 func (m *machine) on(ranks *idset.Set) []*job {
 	list := slices.Collect(maps.Values(m.outside))
-	for _, id := range m.allocations.on(ranks) {
-		if j := m.jobs[id]; j != nil { // else it is quarantined
-			list = append(list, j)
+	for first, last := range ranks.Ranges() {
+		for _, s := range m.allocations.within(first, last) {
+			for h := s.held; h != nil; h = h.next {
+				if j := m.jobs[h.job]; j != nil { // else it is quarantined
+					list = append(list, j)
+				}
+			}
 		}
 	}
 	slices.SortFunc(list, byID)
-	return list
+	return slices.Compact(list)
 }
 
 func (in Reattach) dispatch(m *machine) error {
