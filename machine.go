@@ -243,7 +243,7 @@ func (m *machine) apply(j *job, c jobstate.Context) error { return m.applyUpTo(m
 func (m *machine) applyUpTo(limit int, j *job, c jobstate.Context) error {
 	e, err := m.entry(m.now, c)
 	if err == nil {
-		err = fitsLog(limit, j, e)
+		err = fitsLog(limit, j.id, int(j.size), e)
 	}
 	if err != nil {
 		return err
@@ -273,9 +273,9 @@ func (m *machine) request(by Cred, j *job, c jobstate.Context) error {
 }
 
 // fitsLog keeps users from making a log so long that the store fails.
-func fitsLog(limit int, j *job, e eventlog.Entry) error {
-	if n := int(j.size) + lineSize(e); n > limit {
-		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d by MaxLog", ErrLimit, j.id, guard.Quote(e.Name), n, limit)
+func fitsLog(limit int, id jobid.ID, size int, e eventlog.Entry) error {
+	if n := size + lineSize(e); n > limit {
+		return fmt.Errorf("%w: the log of %v has no room for the event %s: %d bytes, at most %d by MaxLog", ErrLimit, id, guard.Quote(e.Name), n, limit)
 	}
 	return nil
 }

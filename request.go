@@ -99,7 +99,7 @@ func (in Submit) dispatch(m *machine) error {
 		err = m.dependencies(j)
 	}
 	if err == nil {
-		err = m.fitPosts(in.By, j, lineSize(e), m.posts.list[m.posts.head+posts:])
+		err = m.fitPosts(in.By, j.id, lineSize(e), m.posts.list[m.posts.head+posts:])
 	}
 	if err != nil {
 		m.posts.cut(posts)
@@ -122,9 +122,7 @@ func (in Submit) dispatch(m *machine) error {
 
 // fitPosts returns an error if the log of a job that is submitted, of size bytes, has no room
 // for what the job waits for, as hooks have posted it.
-func (m *machine) fitPosts(by Cred, j *job, size int, posts []post) error {
-	defer func() { j.size = 0 }()
-	j.size = uint32(size)
+func (m *machine) fitPosts(by Cred, id jobid.ID, size int, posts []post) error {
 	for _, p := range posts {
 		var c jobstate.Context
 		switch in := p.in.(type) {
@@ -139,10 +137,10 @@ func (m *machine) fitPosts(by Cred, j *job, size int, posts []post) error {
 		if err != nil {
 			continue // its dispatch tells
 		}
-		if err := fitsLog(m.cfg.maxLog(by), j, e); err != nil {
+		if err := fitsLog(m.cfg.maxLog(by), id, size, e); err != nil {
 			return err
 		}
-		j.size += uint32(lineSize(e))
+		size += lineSize(e)
 	}
 	return nil
 }
@@ -362,7 +360,7 @@ func (in Post) dispatch(m *machine) error {
 	}
 	e := eventlog.Entry{Timestamp: m.now, Name: in.Name, Context: in.Context}
 	size := j.size
-	if err = fitsLog(m.cfg.maxLog(in.By), j, e); err == nil {
+	if err = fitsLog(m.cfg.maxLog(in.By), j.id, int(j.size), e); err == nil {
 		err = m.applyEntry(j, e)
 	}
 	if starts := in.Name == jobstate.EventPrologStart || in.Name == jobstate.EventEpilogStart; err == nil && starts && j.size == size { // two holds would be one
