@@ -161,31 +161,6 @@ func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
 	return fmt.Errorf("%w: %v and %v both have %v%s", ErrConflict, id, first, (*rset.R)(nil).Cut(both, 0, 0, 0), more)
 }
 
-// drop removes all that some jobs hold, in one pass.
-func (b *allocations) drop(gone func(jobid.ID) bool) {
-	var changed []stretch
-	b.tree.Ascend(func(s stretch) bool {
-		left, kept, all := (*share)(nil), 0, 0
-		for h := s.held; h != nil; h = h.next {
-			if all++; !gone(h.job) {
-				left = &share{h.job, h.what, left}
-				kept++
-			}
-		}
-		if kept < all {
-			changed = append(changed, stretch{s.first, s.last, left})
-		}
-		return true
-	})
-	for _, s := range changed {
-		if s.held == nil {
-			b.tree.Delete(s)
-		} else {
-			b.tree.ReplaceOrInsert(s)
-		}
-	}
-}
-
 // rest returns the resources without what other jobs hold of them.
 func (b *allocations) rest(id jobid.ID, r *rset.R) *rset.R {
 	parts := make(map[jobid.ID][]children.Part)

@@ -425,11 +425,15 @@ func (j *job) snapshot() []Record {
 // jobs that hold the same resources: when one of them ended, those of the other would be
 // free.
 func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
-	for _, j := range slices.Backward(live) { // so that of several the first is named
-		if h, ok := j.holding(); ok {
-			m.allocations.add(j.id, heldOf(h))
+	book := func() {
+		m.allocations = newAllocations()
+		for _, j := range slices.Backward(live) { // so that of several the first is named
+			if h, ok := j.holding(); ok {
+				m.allocations.add(j.id, heldOf(h))
+			}
 		}
 	}
+	book()
 	var held []alloc.HelloResponse
 	for _, q := range out.Quarantined {
 		if h, ok := f.jobs[q.Job].holding(q.Job); ok {
@@ -439,12 +443,11 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 	faults := make(map[jobid.ID]error)
 	for _, j := range live {
 		if h, ok := j.holding(); ok {
-			if faults[j.id] = m.allocations.conflict(j.id, heldOf(h)); faults[j.id] != nil {
-				held = append(held, h)
+			if err := m.allocations.conflict(j.id, heldOf(h)); err != nil {
+				faults[j.id], held = err, append(held, h)
 			}
 		}
 	}
-	m.allocations.drop(func(id jobid.ID) bool { return faults[id] != nil })
 	live = slices.DeleteFunc(live, func(j *job) bool {
 		err := faults[j.id]
 		if err != nil {
@@ -454,6 +457,9 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 		}
 		return err != nil
 	})
+	if len(faults) > 0 {
+		book()
+	}
 	m.addAside(held)
 	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
