@@ -108,35 +108,28 @@ func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 	}
 	m.purger.idFloor = f.floor
 	greatest := f.floor
-	type entry struct {
-		id jobid.ID
-		*stored
-	}
-	list := make([]entry, 0, len(f.jobs))
-	for id, s := range f.jobs {
+	live := make([]*job, 0, len(f.jobs))
+	for _, id := range slices.Sorted(maps.Keys(f.jobs)) {
+		s := f.jobs[id]
 		if len(s.log) > 0 || s.damaged != nil { // else the id was given to no job
 			greatest = max(greatest, id)
 		}
-		if s.damaged != nil || !s.unlinked {
-			list = append(list, entry{id, s})
+		if s.damaged == nil && s.unlinked {
+			continue
 		}
-	}
-	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.id, b.id) })
-	live := make([]*job, 0, len(list))
-	for _, e := range list {
-		j, rec, err := m.revive(e.id, e.stored)
-		if _, dead := f.tombs[e.id]; err == nil && rec == nil && j != nil && dead {
+		j, rec, err := m.revive(id, s)
+		if _, dead := f.tombs[id]; err == nil && rec == nil && j != nil && dead {
 			m.move(j, 0)
-			err = fmt.Errorf("%w: a tombstone of job %v, which has not ended", ErrInvalid, e.id)
+			err = fmt.Errorf("%w: a tombstone of job %v, which has not ended", ErrInvalid, id)
 		}
 		switch {
 		case err != nil:
-			m.setAside(e.id, f, err, out)
+			m.setAside(id, f, err, out)
 		case j != nil:
 			live = append(live, j)
 		}
 		if rec != nil {
-			f.over = put(f.over, e.id, *rec)
+			f.over = put(f.over, id, *rec)
 		}
 	}
 	live = m.separate(live, f, out)
