@@ -240,17 +240,13 @@ func (m *machine) recover(j *job, s *stored) error {
 	} else if err := m.fold(j, s, config); err != nil {
 		return err
 	}
-	if j.spec == nil && isEmpty(j.job().Updates()) {
-		return nil
+	if j.spec != nil {
+		return j.respecify()
 	}
-	return j.respecify()
-}
-
-func isEmpty[K, V any](list iter.Seq2[K, V]) bool {
-	for range list {
-		return false
+	for range j.job().Updates() { // there are some
+		return j.respecify()
 	}
-	return true
+	return nil
 }
 
 // fold folds the logs of a job, and once more if there is an R but the alloc was not logged.
