@@ -393,10 +393,7 @@ func (f *Follower) Snapshot() iter.Seq[Record] {
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(f.over)) {
-			if !give(true, Record{Job: id, Kind: RecordInactive, Data: textOf(f.over[id])}) {
-				return
-			}
-			if r, ok := f.keys.record(id); ok && !give(true, r) {
+			if !give(true, f.keys.inactive(f.over[id])...) {
 				return
 			}
 		}

@@ -51,14 +51,17 @@ func (k *keys) drop(id jobid.ID) {
 	}
 }
 
-// record returns the record of the key of a job, and false if it has none.
-func (k *keys) record(id jobid.ID) (Record, bool) {
-	key, ok := k.of[id]
-	b, err := json.Marshal(key)
-	if err != nil {
-		panic("joblife: a key that cannot be written: " + err.Error())
+// inactive returns the records of an inactive job, as snapshots have them.
+func (k *keys) inactive(rec jobstate.Summary) []Record {
+	list := []Record{{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}}
+	if key, ok := k.of[rec.ID]; ok {
+		b, err := json.Marshal(key)
+		if err != nil {
+			panic("joblife: a key that cannot be written: " + err.Error())
+		}
+		list = append(list, Record{Job: rec.ID, Kind: RecordKey, Data: b})
 	}
-	return Record{Job: id, Kind: RecordKey, Data: b}, ok
+	return list
 }
 
 // repeated answers a submission that repeats an earlier one, and reports whether it does.

@@ -55,11 +55,8 @@ type Quarantined struct {
 func (m *machine) setAside(id jobid.ID, f *Follower, err error, out *Recovered) {
 	var list []Record
 	if rec, ok := f.over[id]; ok {
-		list = append(list, Record{Job: id, Kind: RecordInactive, Data: textOf(rec)})
+		list = f.keys.inactive(rec)
 		delete(f.over, id)
-		if key, ok := f.keys.record(id); ok { // else the log has it
-			list = append(list, key)
-		}
 	}
 	if rec, ok := f.tombs[id]; ok {
 		list = append(list, Record{Job: id, Kind: RecordTombstone, Data: textOf(rec)})
@@ -341,13 +338,7 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 			return
 		}
 		for rec := range m.index.All() {
-			if m.jobs[rec.ID] != nil {
-				continue
-			}
-			if !give(true, Record{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}) {
-				return
-			}
-			if r, ok := m.keys.record(rec.ID); ok && !give(true, r) {
+			if m.jobs[rec.ID] == nil && !give(true, m.keys.inactive(rec)...) {
 				return
 			}
 		}
