@@ -460,7 +460,7 @@ func (m *machine) logged(j *job, r *perilog.LogEntry) {
 	if r.State != prev {
 		m.move(j, r.State)
 	}
-	m.journal(j, &r.Entry, context)
+	m.journal(j, r.Entry.Timestamp, r.Entry.Name, context, false)
 	m.follow(j, r, prev)
 	m.waits.event(&m.outbox, j.id, r.Entry.Name, j.state)
 	m.event(j, r.Entry, prev)

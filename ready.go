@@ -338,16 +338,12 @@ func (f *frame) line(dst []byte, e *eventlog.Entry) (text []byte, same bool, err
 	return append(dst, "}\n"...), true, nil
 }
 
-func (o *outbox) journal(j *job, e *eventlog.Entry, context json.RawMessage) {
-	o.events++
+func (o *outbox) journal(j *job, at eventlog.Timestamp, name string, context json.RawMessage, volatile bool) {
+	if !volatile {
+		o.events++
+	}
 	o.out.Journal = append(o.out.Journal, JournalEntry{
-		Job: j.id, UserID: j.job().UserID(), Entry: eventlog.Entry{Timestamp: e.Timestamp, Name: e.Name, Context: context},
-	})
-}
-
-func (o *outbox) journalVolatile(j *job, name string, context json.RawMessage) {
-	o.out.Journal = append(o.out.Journal, JournalEntry{
-		Job: j.id, UserID: j.job().UserID(), Entry: eventlog.Entry{Timestamp: o.now, Name: name, Context: context}, Volatile: true,
+		Job: j.id, UserID: j.job().UserID(), Entry: eventlog.Entry{Timestamp: at, Name: name, Context: context}, Volatile: volatile,
 	})
 }
 

@@ -315,7 +315,7 @@ func (in Memo) dispatch(m *machine) error {
 		return err
 	}
 	j.setNotes(notes)
-	m.journalVolatile(j, jobstate.EventMemo, m.out.keep(e.Context))
+	m.journal(j, m.now, jobstate.EventMemo, m.out.keep(e.Context), true)
 	m.answer(Answer{Tag: in.Tag, Job: j.id})
 	return nil
 }

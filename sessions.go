@@ -215,7 +215,7 @@ func (s *scheduler) setNotes(j *job, notes []byte) {
 	if len(notes) == 0 {
 		notes = []byte("null")
 	}
-	s.journalVolatile(j, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")))
+	s.journal(j, s.now, eventAnnotations, slices.Concat([]byte(`{"annotations":`), notes, []byte("}")), true)
 }
 
 // An executor is the session of one (RFC 32).
