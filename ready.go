@@ -214,12 +214,7 @@ type Answer struct {
 }
 
 // leave keeps a job in History until the Ready with its last event is done.
-func (o *outbox) leave(j *job) {
-	if o.out.ended == nil {
-		o.out.ended = make(map[jobid.ID]*job)
-	}
-	o.out.ended[j.id] = j
-}
+func (o *outbox) leave(j *job) { o.out.ended = put(o.out.ended, j.id, j) }
 
 // isPublic returns false for a job whose submission is not durable, even if it has ended.
 func (c *core) isPublic(id jobid.ID) bool {
@@ -252,13 +247,7 @@ func (c *core) logOf(id jobid.ID, kind RecordKind) *[]byte {
 	if kind != RecordEvent && kind != RecordHousekeeping {
 		return nil
 	}
-	j := c.jobs[id]
-	if j == nil {
-		j = c.invalid[id]
-	}
-	if j == nil {
-		j = c.out.ended[id]
-	}
+	j := cmp.Or(c.jobs[id], c.invalid[id], c.out.ended[id])
 	switch {
 	case j == nil:
 		return nil

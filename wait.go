@@ -94,25 +94,19 @@ func (w *waits) full() error {
 }
 
 func (w *waits) add(in Wait) {
-	if w.jobs == nil {
-		w.jobs = make(map[jobid.ID]waitList)
-	}
 	l := w.jobs[in.ID]
 	l.add(w.begin(in))
-	w.jobs[in.ID] = l
+	w.jobs = put(w.jobs, in.ID, l)
 }
 
 func (w *waits) begin(in Wait) wait {
-	if w.tags == nil {
-		w.tags = make(map[uint64]tagged)
-	}
 	w.last++
 	w.n++
 	t := w.tags[in.Tag]
 	if t.n++; t.n == 1 {
 		t.first = w.last
 	}
-	w.tags[in.Tag] = t
+	w.tags = put(w.tags, in.Tag, t)
 	return wait{in, w.last}
 }
 
