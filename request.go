@@ -382,7 +382,7 @@ func (in SetFlags) dispatch(m *machine) error {
 }
 
 func (in Wait) dispatch(m *machine) error {
-	if err := m.waits.check(in); err != nil {
+	if err := m.waits.check("Wait", in.Tag, in.States); err != nil {
 		return err
 	}
 	v, ok := m.visible(in.By, in.ID)
@@ -399,7 +399,13 @@ func (in Wait) dispatch(m *machine) error {
 	return nil
 }
 
-func (in WaitEmpty) dispatch(m *machine) error { return m.waits.addEmpty(in) }
+func (in WaitEmpty) dispatch(m *machine) error {
+	if err := m.waits.check("WaitEmpty", in.Tag, in.States); err != nil {
+		return err
+	}
+	m.waits.empty.add(m.waits.begin(Wait{Tag: in.Tag, States: in.States}))
+	return nil
+}
 
 func (in WaitCancel) dispatch(m *machine) error {
 	m.waits.cancel(in.Tag)

@@ -79,15 +79,11 @@ type tagged struct {
 }
 
 // check refuses a wait that nothing can answer, or that would be one too many.
-func (w *waits) check(in Wait) error {
-	if in.Tag == 0 || in.States == 0 || !isMask(in.States) {
-		return fmt.Errorf("%w: a Wait needs a Tag and States", ErrInvalid)
-	}
-	return w.full()
-}
-
-func (w *waits) full() error {
-	if w.n >= maxWaits {
+func (w *waits) check(kind string, tag uint64, states jobstate.State) error {
+	switch {
+	case tag == 0 || states == 0 || states&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) != 0:
+		return fmt.Errorf("%w: a %s needs a Tag and States", ErrInvalid, kind)
+	case w.n >= maxWaits:
 		return fmt.Errorf("%w: %d waits", ErrLimit, w.n)
 	}
 	return nil
@@ -129,21 +125,6 @@ func (w *waits) canceled(in wait) bool {
 	}
 	w.stale--
 	return true
-}
-
-func (w *waits) addEmpty(in WaitEmpty) error {
-	if in.Tag == 0 || in.States == 0 || !isMask(in.States) {
-		return fmt.Errorf("%w: a WaitEmpty needs a Tag and States", ErrInvalid)
-	}
-	if err := w.full(); err != nil {
-		return err
-	}
-	w.empty.add(w.begin(Wait{Tag: in.Tag, States: in.States}))
-	return nil
-}
-
-func isMask(mask jobstate.State) bool {
-	return mask&^(jobstate.StateNew|jobstate.StateActive|jobstate.StateInactive) == 0
 }
 
 // event answers waits for the state that an event led to.
