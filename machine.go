@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/purge"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // A machine decides what follows from an input. Files below it have its parts, each with a
@@ -52,10 +53,14 @@ type machine struct {
 
 // begin makes a machine of the zero one. Its parts refer to it, so it must not be copied.
 func (m *machine) begin(cfg Config) (err error) {
-	m.core = newCore(cfg.Volatile)
+	m.core = core{
+		outbox:   outbox{volatile: cfg.Volatile, out: new(batch), sent: new(batch)},
+		jobTable: jobTable{jobs: make(map[jobid.ID]*job), invalid: make(map[jobid.ID]*job)},
+	}
 	m.cfg, m.offline = cfg, cfg.Offline
 	m.timers, m.allocations, m.scratch = newTimers(), newAllocations(), new(perilog.Scratch)
-	m.sched, m.exec.core, m.purger.core = newScheduler(&m.core), &m.core, &m.core
+	m.sched.core, m.exec.core, m.purger.core = &m.core, &m.core, &m.core
+	m.sched.queue = alloc.NewQueue(alloc.Config{MaxJobs: math.MaxInt}) // Submit limits them
 	if err := m.configure(cfg); err != nil {
 		return err
 	}

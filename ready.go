@@ -97,13 +97,6 @@ type core struct {
 	jobTable
 }
 
-func newCore(volatile bool) core {
-	return core{
-		outbox:   outbox{volatile: volatile, out: new(batch), sent: new(batch)},
-		jobTable: jobTable{jobs: make(map[jobid.ID]*job), invalid: make(map[jobid.ID]*job)},
-	}
-}
-
 // A batch is a Ready and what belongs to it.
 type batch struct {
 	Ready

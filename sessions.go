@@ -3,7 +3,6 @@ package joblife
 import (
 	"bytes"
 	"encoding/json"
-	"math"
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
@@ -28,10 +27,6 @@ type scheduler struct {
 	queue *alloc.Queue
 	later []alloc.Message // between hello and ready
 	sends []alloc.Send    // scratch of send
-}
-
-func newScheduler(c *core) scheduler {
-	return scheduler{core: c, queue: alloc.NewQueue(alloc.Config{MaxJobs: math.MaxInt})} // Submit limits them
 }
 
 // send hands out what the queue wants sent. Only a bug in this package makes the queue fail.
