@@ -113,7 +113,7 @@ func (m *machine) removed(rec jobstate.Summary) {
 }
 
 func (m *machine) call(h *Hooks, j *job, f func(*HookEvent)) {
-	m.callEvent(h, &HookEvent{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}, f)
+	m.callEvent(h, &HookEvent{Job: View{table: &m.jobTable, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
 
 func (m *machine) callEvent(h *Hooks, e *HookEvent, f func(*HookEvent)) {
@@ -124,7 +124,7 @@ func (m *machine) callEvent(h *Hooks, e *HookEvent, f func(*HookEvent)) {
 
 // ask calls a hook that may refuse a job, which a panic does too.
 func (m *machine) ask(h *Hooks, j *job, f func(*HookEvent) error) (err error) {
-	e := &HookEvent{Job: View{specs: &m.specs, j: j}, m: m, hook: h, Prev: j.state}
+	e := &HookEvent{Job: View{table: &m.jobTable, j: j}, m: m, hook: h, Prev: j.state}
 	if p := m.try(h, e, func(e *HookEvent) { err = f(e) }); p != nil {
 		err = fmt.Errorf("hook %q panicked: %v", h.Name, p)
 	}
@@ -154,7 +154,7 @@ func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 		if h.Event == nil && (h.Inactive == nil || !over) {
 			continue
 		}
-		*e = HookEvent{Job: View{specs: &m.specs, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
+		*e = HookEvent{Job: View{table: &m.jobTable, j: j}, Entry: entry, Prev: prev, m: m, hook: h}
 		if h.Event != nil {
 			m.callEvent(h, e, h.Event)
 		}
@@ -167,7 +167,7 @@ func (m *machine) event(j *job, entry eventlog.Entry, prev jobstate.State) {
 }
 
 func (m *machine) dependencies(j *job) error {
-	for d := range m.specs.of(j).Dependencies() {
+	for d := range m.spec(j).Dependencies() {
 		known := false
 		for i := 0; i < len(m.cfg.Hooks) && !known; i++ {
 			h := &m.cfg.Hooks[i]

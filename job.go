@@ -116,7 +116,7 @@ type jobTable struct {
 	lists   [8][]*job         // the same by the bit of their state
 	invalid map[jobid.ID]*job // those that were invalidated and are in the store
 	index   *purge.Index      // the inactive ones; its watermark is the greatest id that was given
-	specs   specs
+	parsed  []jobid.ID        // those whose jobspec was read from its text, in this order, perhaps more than once
 
 	posts fifo[post] // inputs to dispatch
 	dirty fifo[*job] // then, jobs for which to decide
@@ -125,7 +125,7 @@ type jobTable struct {
 // view returns a job, durable or not.
 func (t *jobTable) view(id jobid.ID) (View, bool) {
 	if j := t.jobs[id]; j != nil && j.state != jobstate.StateInactive {
-		return View{specs: &t.specs, j: j}, true
+		return View{table: t, j: j}, true
 	}
 	rec, ok := t.index.Lookup(id)
 	return View{rec: rec}, ok
@@ -138,38 +138,36 @@ func (t *jobTable) debug(j *job, name string) {
 	}
 }
 
-// specs are the jobs whose jobspec was read from its text, in this order, perhaps more than once.
-// When a Ready is done, all but the last are dropped, so that a job that waits is small.
-type specs struct{ parsed []jobid.ID }
-
 // maxParsed is how many jobspecs are kept, or up to twice as many. A job that neither waits nor
 // runs for long is read once.
 const maxParsed = 1 << 10
 
-func (s *specs) of(j *job) *jobspec.Spec {
+// spec returns the jobspec of a job, with its updates.
+func (t *jobTable) spec(j *job) *jobspec.Spec {
 	if j.spec == nil {
 		spec, err := jobspec.Parse(j.text)
 		if err != nil {
 			panic("joblife: a jobspec that was checked: " + err.Error())
 		}
 		j.spec = spec
-		s.parsed = append(s.parsed, j.id)
+		t.parsed = append(t.parsed, j.id)
 	}
 	return j.spec
 }
 
-// forgetSpecs drops jobspecs that the text of the job has.
+// forgetSpecs drops jobspecs that the text of the job has, when a Ready is done: all but the last,
+// so that a job that waits is small.
 func (t *jobTable) forgetSpecs() {
-	n := len(t.specs.parsed) - maxParsed
+	n := len(t.parsed) - maxParsed
 	if n < maxParsed {
 		return // to move the rest takes time
 	}
-	for _, id := range t.specs.parsed[:n] {
+	for _, id := range t.parsed[:n] {
 		if j := t.jobs[id]; j != nil {
 			j.forgetSpec()
 		}
 	}
-	t.specs.parsed = slices.Delete(t.specs.parsed, 0, n)
+	t.parsed = slices.Delete(t.parsed, 0, n)
 }
 
 // forgetSpec drops the jobspec if the text has it.
@@ -427,7 +425,7 @@ func (j *job) request() []byte {
 // not be changed. Of an inactive job the Manager keeps what a jobstate.Summary does; the store
 // has the rest.
 type View struct {
-	specs *specs
+	table *jobTable
 	j     *job             // nil: the job is inactive
 	rec   jobstate.Summary // of an inactive job
 }
@@ -490,7 +488,7 @@ func (v View) Jobspec() *jobspec.Spec {
 	if v.j == nil {
 		return nil
 	}
-	return v.specs.of(v.j)
+	return v.table.spec(v.j)
 }
 
 // R returns the allocation, without dropped ranks and with the present expiration; nil if

@@ -339,7 +339,7 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Sp
 			return nil, err
 		}
 	}
-	spec, err := m.specs.of(j).UpdateAll(func(yield func(string, json.RawMessage) bool) {
+	spec, err := m.spec(j).UpdateAll(func(yield func(string, json.RawMessage) bool) {
 		for _, u := range c.Updates {
 			if !yield(u.Path, u.Value) {
 				return
@@ -353,7 +353,7 @@ func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Sp
 		err = m.queues.admits(spec.Queue())
 	}
 	same := func(a, b jobspec.Dependency) bool { return bytes.Equal(a.JSON, b.JSON) }
-	if err == nil && !slices.EqualFunc(slices.Collect(m.specs.of(j).Dependencies()), slices.Collect(spec.Dependencies()), same) {
+	if err == nil && !slices.EqualFunc(slices.Collect(m.spec(j).Dependencies()), slices.Collect(spec.Dependencies()), same) {
 		err = fmt.Errorf("%w: the dependencies of %v are those of its submission, of which each can be removed", ErrInvalid, j.id) // a restart asks for them again
 	}
 	return spec, err

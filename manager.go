@@ -195,7 +195,7 @@ func (m *Manager) Job(id jobid.ID) (View, bool) { return m.As(Cred{}).Job(id) }
 // before the Ready is done.
 func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 	if j := m.jobs[id]; j != nil {
-		return m.specs.of(j), true
+		return m.spec(j), true
 	}
 	return nil, false
 }
@@ -222,7 +222,7 @@ func (a Access) Job(id jobid.ID) (View, bool) { return a.m.visible(a.by, id) }
 func (a Access) Jobs(mask jobstate.State) iter.Seq[View] {
 	return func(yield func(View) bool) {
 		for _, j := range a.m.sorted(mask &^ jobstate.StateInactive) {
-			v := View{specs: &a.m.specs, j: j}
+			v := View{table: &a.m.jobTable, j: j}
 			if j.public && a.m.cfg.sees(a.by, v.UserID()) && !yield(v) {
 				return
 			}

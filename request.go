@@ -113,7 +113,7 @@ func (in Submit) dispatch(m *machine) error {
 	m.index.RaiseWatermark(id)
 	m.record(Record{Job: id, Kind: RecordJobspec, Data: j.text})
 	m.out.submitted = append(m.out.submitted, j)
-	m.specs.parsed = append(m.specs.parsed, id)
+	m.parsed = append(m.parsed, id)
 	m.log(j)
 	m.touch(j)
 	m.answer(Answer{Tag: in.Tag, Job: id})
