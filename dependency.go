@@ -91,22 +91,6 @@ const (
 	afterExcept scheme = "after-except"
 )
 
-func schemeOf(name string) scheme {
-	switch name {
-	case "after", "afterstart":
-		return afterStart
-	case "afterany":
-		return afterAny
-	case "afterok":
-		return afterOK
-	case "afternotok":
-		return afterNotOK
-	case "afterexcept":
-		return afterExcept
-	}
-	return ""
-}
-
 func (d *dependencies) dependency(e *HookEvent, dep jobspec.Dependency) (bool, error) {
 	switch dep.Scheme {
 	case "begin-time":
@@ -114,8 +98,11 @@ func (d *dependencies) dependency(e *HookEvent, dep jobspec.Dependency) (bool, e
 	case "singleton":
 		return true, d.singleton(e)
 	}
-	s := schemeOf(dep.Scheme)
-	if s == "" {
+	s, ok := map[string]scheme{
+		"after": afterStart, "afterstart": afterStart, "afterany": afterAny,
+		"afterok": afterOK, "afternotok": afterNotOK, "afterexcept": afterExcept,
+	}[dep.Scheme]
+	if !ok {
 		return false, nil
 	}
 	return true, d.afterJob(e, s, dep)
