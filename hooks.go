@@ -91,7 +91,9 @@ func (e *HookEvent) PostAt(at eventlog.Timestamp, in Input) {
 	if at != at {
 		return
 	}
-	e.m.inbox.staged = append(e.m.inbox.staged, e.m.timers.alarm(at, post{in: in, hook: e.hook.Name, job: e.Job.ID()}))
+	e.m.timers.serial++
+	t := timer{at: at, serial: e.m.timers.serial, post: post{in: in, hook: e.hook.Name, job: e.Job.ID()}}
+	e.m.inbox.staged = append(e.m.inbox.staged, t)
 }
 
 // An inbox has what hooks ask for, beside the posts.

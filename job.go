@@ -244,10 +244,7 @@ type timer struct {
 }
 
 func (a timer) less(b timer) bool {
-	if a.at != b.at {
-		return a.at < b.at
-	}
-	return a.serial < b.serial
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.serial, b.serial)) < 0
 }
 
 // due is the place of a timer of a job among all.
@@ -260,12 +257,6 @@ type post struct {
 	in   Input
 	hook string // its name; "": the Manager's own
 	job  jobid.ID
-}
-
-// alarm returns a timer for a post, without adding it.
-func (t *timers) alarm(at eventlog.Timestamp, p post) timer {
-	t.serial++
-	return timer{at: at, serial: t.serial, post: p}
 }
 
 // add adds an alarm of a job. Those that came stay in its list until that is full: to look for
