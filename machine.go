@@ -548,7 +548,7 @@ func (m *machine) emit(j *job) {
 	if f := todo.Free; !f.IsEmpty() {
 		m.allocations.removeR(j.id, f.R)
 		if !j.hidden {
-			m.sched.free(j.id, f.R, f.Final)
+			m.sched.inform(alloc.Free{ID: j.id, R: f.R, Final: f.Final})
 		}
 	}
 	m.timers.schedule(j)

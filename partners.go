@@ -63,7 +63,7 @@ func (m *machine) allocated(j *job, r alloc.Response) {
 		}
 	}
 	m.sched.unannotate(j)
-	m.sched.free(j.id, r.R, true)
+	m.sched.inform(alloc.Free{ID: j.id, R: r.R, Final: true})
 	if waits {
 		m.end(j, "alloc", err.Error())
 	}
@@ -252,7 +252,7 @@ func (in SetExpiration) dispatch(m *machine) error {
 		return err
 	}
 	if !j.hidden {
-		m.sched.expire(j.id, in.Expiration)
+		m.sched.inform(alloc.Expiration{ID: j.id, Expiration: in.Expiration})
 	}
 	m.exec.expire(j, in.Expiration)
 	return nil

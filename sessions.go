@@ -10,7 +10,6 @@ import (
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog/exec"
-	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -166,15 +165,6 @@ func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
 		s.unannotate(j)
 	}
 	return outcome, nil
-}
-
-// free gives resources back.
-func (s *scheduler) free(id jobid.ID, r *rset.R, final bool) {
-	s.inform(alloc.Free{ID: id, R: r, Final: final})
-}
-
-func (s *scheduler) expire(id jobid.ID, at eventlog.Timestamp) {
-	s.inform(alloc.Expiration{ID: id, Expiration: at})
 }
 
 // inform sends what is about resources of the scheduler. Between hello and ready it waits;
