@@ -41,14 +41,25 @@ func (in SchedResponse) dispatch(m *machine) error {
 			return err
 		}
 	}
-	outcome, err := m.sched.respond(r)
-	switch {
-	case err != nil:
+	sends, outcome, err := m.sched.queue.Response(m.sched.sends, r)
+	if err != nil {
 		return err
-	case outcome == alloc.OutcomeAllocated:
-		m.allocated(m.jobs[r.ID], r)
-	case outcome == alloc.OutcomeDenied:
-		m.end(m.jobs[r.ID], "alloc", r.Note)
+	}
+	m.sched.send(sends, nil)
+	switch j := m.jobs[r.ID]; outcome {
+	case alloc.OutcomeAllocated:
+		j.queued = false
+		m.allocated(j, r)
+	case alloc.OutcomeAnnotated:
+		notes, err := j.merged(r.Annotations) // else long memos leave no room, and the session goes on
+		if err == nil && !bytes.Equal(notes, j.annotations()) {
+			m.sched.setNotes(j, notes)
+		}
+	case alloc.OutcomeDenied:
+		m.sched.forget(j)
+		m.end(j, "alloc", r.Note)
+	case alloc.OutcomeRequeued:
+		m.sched.unannotate(j)
 	}
 	return nil
 }

@@ -143,30 +143,6 @@ func (s *scheduler) lost() {
 	s.later, s.out.Hello, s.out.Sched = nil, nil, s.out.Sched[:0]
 }
 
-// respond takes a response. It leaves to the caller to give the job what is allocated, or to
-// end one that is denied.
-func (s *scheduler) respond(r alloc.Response) (alloc.Outcome, error) {
-	sends, outcome, err := s.queue.Response(s.sends, r)
-	if err != nil {
-		return 0, err
-	}
-	s.send(sends, nil)
-	switch j := s.jobs[r.ID]; outcome {
-	case alloc.OutcomeAllocated:
-		j.queued = false
-	case alloc.OutcomeAnnotated:
-		notes, err := j.merged(r.Annotations) // else long memos leave no room, and the session goes on
-		if err == nil && !bytes.Equal(notes, j.annotations()) {
-			s.setNotes(j, notes)
-		}
-	case alloc.OutcomeDenied:
-		s.forget(j)
-	case alloc.OutcomeRequeued:
-		s.unannotate(j)
-	}
-	return outcome, nil
-}
-
 // inform sends what is about resources of the scheduler. Between hello and ready it waits;
 // without a scheduler, the next hello tells of it.
 func (s *scheduler) inform(msg alloc.Message) {
