@@ -140,7 +140,8 @@ func (m *machine) run() {
 				m.fault(p.hook, p.job, err)
 			}
 		case m.dirty.len() > 0:
-			if j := m.dirty.first(); !m.proceed(j) {
+			if j := m.dirty.first(); !m.log(j) && !m.decide(j) {
+				m.emit(j)
 				m.dirty.pop()
 				j.dirty = false
 			}
@@ -165,15 +166,6 @@ func (m *machine) dispatchPost(in Input) error {
 	m.inbox.posting = true
 	defer func() { m.inbox.posting = false }()
 	return m.dispatch(in)
-}
-
-// due returns when the next Tick has something to do; it may be infinite.
-func (m *machine) due() eventlog.Timestamp {
-	at := m.purger.due()
-	if t, ok := m.timers.tree.Min(); ok {
-		at = min(at, t.at)
-	}
-	return at
 }
 
 // signaled lets kill timeouts count from when the signals are handed out.
@@ -377,15 +369,6 @@ func must(err error) {
 	if err != nil {
 		panic("joblife: a decision that is not legal: " + err.Error())
 	}
-}
-
-// proceed takes the next decisions for a job, and reports whether there may be more.
-func (m *machine) proceed(j *job) bool {
-	if m.log(j) || m.decide(j) {
-		return true
-	}
-	m.emit(j)
-	return false
 }
 
 // decide posts the event that takes a job to its next state, if it is due.

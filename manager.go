@@ -85,7 +85,10 @@ func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.shutdown.over(m.now) {
 		return time.Time{}, false
 	}
-	at := m.due()
+	at := m.purger.due()
+	if t, ok := m.timers.tree.Min(); ok {
+		at = min(at, t.at)
+	}
 	switch {
 	case at > never:
 		return time.Time{}, false

@@ -54,14 +54,6 @@ func (p *purger) config(c *Config) purge.Config {
 	}
 }
 
-func (p *purger) acceptClock() error {
-	if err := p.index.AcceptClock(p.now); err != nil {
-		return err
-	}
-	p.rest, p.clockSuspectUntil = 0, 0
-	return nil
-}
-
 // due returns when byLimits has something to do; it may be infinite.
 func (p *purger) due() eventlog.Timestamp {
 	at := eventlog.Timestamp(math.Inf(1))

@@ -507,7 +507,13 @@ func (Tick) dispatch(m *machine) error {
 	return nil
 }
 
-func (AcceptClock) dispatch(m *machine) error { return m.purger.acceptClock() }
+func (AcceptClock) dispatch(m *machine) error {
+	if err := m.index.AcceptClock(m.now); err != nil {
+		return err
+	}
+	m.purger.rest, m.purger.clockSuspectUntil = 0, 0
+	return nil
+}
 
 func (in Purge) dispatch(m *machine) error { return m.purger.ask(in) }
 
