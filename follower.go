@@ -348,25 +348,16 @@ func (f *Follower) load(now time.Time, cfg Config) (m *Manager, live []*job, out
 // A job that cannot be read stops no other: see [Recovered.Quarantined]. The error is one
 // of New, or the one with which the records ended.
 func Restore(now time.Time, cfg Config, records iter.Seq2[Record, error]) (*Manager, Recovered, error) {
-	f, err := follow(records)
-	if err != nil {
-		return nil, Recovered{}, err
-	}
-	return f.Restore(now, cfg)
-}
-
-// follow adds records to a new Follower.
-func follow(records iter.Seq2[Record, error]) (*Follower, error) {
 	f := new(Follower)
 	for r, err := range records {
 		if err == nil {
 			err = f.Add(r)
 		}
 		if err != nil {
-			return nil, err
+			return nil, Recovered{}, err
 		}
 	}
-	return f, nil
+	return f.Restore(now, cfg)
 }
 
 // Snapshot yields records that replace all that were added, as [Manager.Snapshot] does: it may
