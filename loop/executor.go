@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,7 @@ func (l *Loop) Hear(f func(x *exec.Executor) error) error {
 	if l.cfg.Executor == nil {
 		panic("loop: Hear without Config.Executor")
 	}
-	if err := l.until(l.hailed); err != nil {
+	if err := l.until(context.Background(), l.hailed); err != nil {
 		return err
 	}
 	var said error
@@ -33,17 +34,19 @@ func (l *Loop) Hear(f func(x *exec.Executor) error) error {
 	if err := l.admit(1, request{hear: func() { said = f(l.cfg.Executor); close(done) }}); err != nil {
 		return err
 	}
-	if err := l.until(done); err != nil {
+	if err := l.until(context.Background(), done); err != nil {
 		return err
 	}
 	return said
 }
 
-// until waits for done, or for the end of the Loop.
-func (l *Loop) until(done <-chan struct{}) error {
+// until waits for done, or for the end of ctx or of the Loop.
+func (l *Loop) until(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	case <-l.ended:
 	}
 	select {

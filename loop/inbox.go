@@ -168,12 +168,8 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 	if err := l.admit(2, request{call: c}); err != nil {
 		return err
 	}
-	select {
-	case <-c.view:
-	case <-c.gone:
-		return context.Cause(ctx)
-	case <-l.ended:
-		return l.endError()
+	if err := l.until(ctx, c.view); err != nil {
+		return err
 	}
 	func() {
 		defer close(c.back) // even if f panics
@@ -249,28 +245,17 @@ func (l *Loop) signal() {
 
 // await waits for the answer to a call.
 func (l *Loop) await(ctx context.Context, c *call) (joblife.Answer, error) {
-	select {
-	case <-c.done:
+	err := l.until(ctx, c.done)
+	if err == nil {
 		return c.answer, c.err
-	case <-c.gone:
-		if c.tag != 0 {
-			l.leave(c)
-		}
-		return joblife.Answer{}, context.Cause(ctx)
-	case <-l.ended:
 	}
-	if err := l.until(c.done); err != nil {
-		return joblife.Answer{}, err
+	if c.tag != 0 && ctx.Err() != nil { // nobody waits for it any more
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.left = append(l.left, c)
+		l.signal()
 	}
-	return c.answer, c.err
-}
-
-// leave forgets a call that nobody waits for any more.
-func (l *Loop) leave(c *call) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.left = append(l.left, c)
-	l.signal()
+	return joblife.Answer{}, err
 }
 
 // endError returns ErrEnded with its cause.
