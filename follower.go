@@ -68,6 +68,7 @@ const (
 // error, but quarantines that job at the takeover. An error is about a record that is of no
 // job, and then nothing has changed.
 func (f *Follower) Add(r Record) error {
+	_, over := f.over[r.Job]
 	switch r.Kind {
 	case RecordWatermark:
 		id, err := purge.ParseWatermark(r.Data)
@@ -81,10 +82,36 @@ func (f *Follower) Add(r Record) error {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
 		f.queues = put(f.queues, q.Name, bytes.Clone(r.Data))
-	case RecordEvent, RecordJobspec, RecordR, RecordHousekeeping, RecordInactive, RecordTombstone, RecordUnlinked, RecordKey:
-		f.add(r)
+	case RecordInactive, RecordTombstone:
+		f.addSummary(r)
+	case RecordUnlinked:
+		f.unlinked(r.Job)
+	case RecordKey:
+		var key submitKey
+		if err := cmp.Or(json.Unmarshal(r.Data, &key), key.check()); err != nil {
+			s := f.job(r.Job)
+			s.damaged, s.bad = err, append(s.bad, r.Clone())
+		}
+		f.keys.put(r.Job, key)
+	case RecordHousekeeping:
+		s := f.job(r.Job)
+		s.keep = append(s.keep, r.Data...)
+		s.unsound = s.unsound || !r.sound
+		s.cool()
+		s.final = s.final || bytes.Contains(r.Data, []byte(`"final":true`))
+		if over {
+			s.damaged = fmt.Errorf("%w: a record of housekeeping after the end of job %v: those of housekeeping come first", ErrInvalid, r.Job)
+		}
+		f.close(s, r.Job)
+	case RecordEvent, RecordJobspec, RecordR:
+		if !over {
+			f.addText(f.job(r.Job), r)
+		}
 	default:
 		return fmt.Errorf("%w: record of kind %v", ErrInvalid, r.Kind)
+	}
+	if r.Job == 0 && r.Kind != RecordWatermark && r.Kind != RecordQueue {
+		f.job(0).damaged = fmt.Errorf("%w: a record of kind %v that names no job", ErrInvalid, r.Kind)
 	}
 	f.time = max(f.time, timeOf(r.Time))
 	return nil
@@ -106,39 +133,6 @@ func (f *Follower) job(id jobid.ID) *stored {
 		f.jobs = put(f.jobs, id, s)
 	}
 	return s
-}
-
-func (f *Follower) add(r Record) {
-	switch r.Kind {
-	case RecordInactive, RecordTombstone:
-		f.addSummary(r)
-	case RecordUnlinked:
-		f.unlinked(r.Job)
-	case RecordKey:
-		var key submitKey
-		if err := cmp.Or(json.Unmarshal(r.Data, &key), key.check()); err != nil {
-			s := f.job(r.Job)
-			s.damaged, s.bad = err, append(s.bad, r.Clone())
-		}
-		f.keys.put(r.Job, key)
-	case RecordHousekeeping:
-		s := f.job(r.Job)
-		s.keep = append(s.keep, r.Data...)
-		s.unsound = s.unsound || !r.sound
-		s.cool()
-		s.final = s.final || bytes.Contains(r.Data, []byte(`"final":true`))
-		if _, over := f.over[r.Job]; over {
-			s.damaged = fmt.Errorf("%w: a record of housekeeping after the end of job %v: those of housekeeping come first", ErrInvalid, r.Job)
-		}
-		f.close(s, r.Job)
-	default:
-		if _, over := f.over[r.Job]; !over {
-			f.addText(f.job(r.Job), r)
-		}
-	}
-	if r.Job == 0 {
-		f.job(0).damaged = fmt.Errorf("%w: a record of kind %v that names no job", ErrInvalid, r.Kind)
-	}
 }
 
 // addText adds a record of a job that is not over.
