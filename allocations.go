@@ -93,18 +93,14 @@ func (b *allocations) add(id jobid.ID, r *rset.R) {
 	}
 }
 
-// remove removes the share of a job from a range of ranks, where it has one.
-func (b *allocations) remove(id jobid.ID, first, last uint32) {
-	for _, s := range b.within(first, last) {
-		if rest, ok := s.held.without(id); ok {
-			b.replace(s, first, last, rest)
-		}
-	}
-}
-
-func (b *allocations) removeR(id jobid.ID, r *rset.R) {
+// remove removes the share of a job from the ranks of r, where it has one.
+func (b *allocations) remove(id jobid.ID, r *rset.R) {
 	for p := range r.Parts() {
-		b.remove(id, p.First, p.Last)
+		for _, s := range b.within(p.First, p.Last) {
+			if rest, ok := s.held.without(id); ok {
+				b.replace(s, p.First, p.Last, rest)
+			}
+		}
 	}
 }
 

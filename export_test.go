@@ -247,9 +247,9 @@ func (m *Manager) auditAllocations(bad func(format string, args ...any)) {
 // NewAllocations returns an index of who holds what, for tests of it alone.
 func NewAllocations() *allocations { b := newAllocations(); return &b }
 
-func (b *allocations) Add(id jobid.ID, r *rset.R)             { b.add(id, r) }
-func (b *allocations) Remove(id jobid.ID, first, last uint32) { b.remove(id, first, last) }
-func (b *allocations) Conflict(id jobid.ID, r *rset.R) error  { return b.conflict(id, r) }
+func (b *allocations) Add(id jobid.ID, r *rset.R)            { b.add(id, r) }
+func (b *allocations) Remove(id jobid.ID, r *rset.R)         { b.remove(id, r) }
+func (b *allocations) Conflict(id jobid.ID, r *rset.R) error { return b.conflict(id, r) }
 
 // Each calls f with all that is booked.
 func (b *allocations) Each(f func(job jobid.ID, rank uint32, kind string, id uint32)) {

@@ -471,7 +471,7 @@ func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 	case jobstate.EventException:
 		m.out.Raised = append(m.out.Raised, Raised{j.id, *r.Exception})
 		if j.r != nil && j.life.Freed().Len() == j.r.Len() { // it was revoked
-			m.allocations.removeR(j.id, j.r) // now, since a hook may give it to another job
+			m.allocations.remove(j.id, j.r) // now, since a hook may give it to another job
 			m.outside = put(m.outside, j.id, j)
 		}
 	case jobstate.EventStart:
@@ -529,7 +529,7 @@ func (m *machine) emit(j *job) {
 		m.exec.start(j)
 	}
 	if f := todo.Free; !f.IsEmpty() {
-		m.allocations.removeR(j.id, f.R)
+		m.allocations.remove(j.id, f.R)
 		if !j.hidden {
 			m.sched.inform(alloc.Free{ID: j.id, R: f.R, Final: f.Final})
 		}

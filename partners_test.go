@@ -299,12 +299,10 @@ func TestBookingsAreWhatJobsHold(t *testing.T) {
 				holds[id] = mine
 			},
 			"free": func(t *rapid.T) {
-				id, ranks := jobid.ID(rapid.IntRange(1, 6).Draw(t, "job")), some(12)
-				for first, last := range ranks.Ranges() {
-					b.Remove(id, first, last)
-				}
+				id, r := jobid.ID(rapid.IntRange(1, 6).Draw(t, "job")), draw()
+				b.Remove(id, r)
 				for p := range holds[id] {
-					if ranks.Contains(p.rank) {
+					if r.Ranks().Contains(p.rank) {
 						delete(holds[id], p)
 					}
 				}
