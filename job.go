@@ -146,9 +146,7 @@ const maxParsed = 1 << 10
 func (t *jobTable) spec(j *job) *jobspec.Spec {
 	if j.spec == nil {
 		spec, err := jobspec.Parse(j.text)
-		if err != nil {
-			panic("joblife: a jobspec that was checked: " + err.Error())
-		}
+		must("a jobspec that was checked", err)
 		j.spec = spec
 		t.parsed = append(t.parsed, j.id)
 	}
@@ -395,7 +393,7 @@ func (j *job) memoed(values []byte) {
 		return
 	}
 	notes, err := j.merged(userNotes(values))
-	must(err)
+	must(notLegal, err)
 	j.setNotes(notes)
 }
 

@@ -56,9 +56,7 @@ func (k *keys) inactive(rec jobstate.Summary) []Record {
 	list := []Record{{Job: rec.ID, Kind: RecordInactive, Data: textOf(rec)}}
 	if key, ok := k.of[rec.ID]; ok {
 		b, err := json.Marshal(key)
-		if err != nil {
-			panic("joblife: a key that cannot be written: " + err.Error())
-		}
+		must("a key that cannot be written", err)
 		list = append(list, Record{Job: rec.ID, Kind: RecordKey, Data: b})
 	}
 	return list

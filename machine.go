@@ -362,12 +362,15 @@ func (m *machine) log(j *job) bool {
 
 // decided applies an event without a context, which the state of the job allows.
 func (m *machine) decided(j *job, name string) {
-	must(m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
+	must(notLegal, m.applyEntry(j, eventlog.Entry{Timestamp: m.now, Name: name}))
 }
 
-func must(err error) {
+const notLegal = "a decision that is not legal"
+
+// must panics for an error that only a bug in this package brings.
+func must(bug string, err error) {
 	if err != nil {
-		panic("joblife: a decision that is not legal: " + err.Error())
+		panic("joblife: " + bug + ": " + err.Error())
 	}
 }
 
@@ -397,7 +400,7 @@ func (m *machine) decide(j *job) bool {
 		if !ok {
 			return false
 		}
-		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
+		must(notLegal, m.apply(j, &jobstate.PriorityContext{Priority: p}))
 		return true
 	case jobstate.StateSched:
 		return j.reranks && m.rerank(j)
@@ -415,7 +418,7 @@ func (m *machine) rerank(j *job) bool {
 	case !ok:
 		m.decided(j, jobstate.EventFluxRestart)
 	case p != last:
-		must(m.apply(j, &jobstate.PriorityContext{Priority: p}))
+		must(notLegal, m.apply(j, &jobstate.PriorityContext{Priority: p}))
 	default:
 		m.sched.enqueue(j, !m.starts(j.queue))
 		return false
@@ -559,5 +562,5 @@ func (m *machine) emit(j *job) {
 
 // end ends a job with a fatal exception that the Manager raises.
 func (m *machine) end(j *job, kind, note string) {
-	must(m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
+	must(notLegal, m.apply(j, &jobstate.ExceptionContext{Type: kind, Note: sanitizeNote(note), UserID: jobstate.Some(m.cfg.Owner)}))
 }

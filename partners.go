@@ -139,7 +139,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	}
 	m.record(Record{Job: j.id, Kind: RecordR, Data: record})
 	j.life.Offline(m.now, m.offline)
-	must(m.applyEntry(j, e))
+	must(notLegal, m.applyEntry(j, e))
 	if volatile && noted && !bytes.Equal(j.annotations(), notes) { // but for what was removed: it cannot say that
 		j.setNotes(notes)
 	}

@@ -87,9 +87,7 @@ type queueState struct {
 func (q queues) record(name string) Record {
 	found := q[name]
 	b, err := json.Marshal(queueState{name, QueueStatus{found.enable.open, found.kept.open, found.enable.reason, found.kept.reason}})
-	if err != nil {
-		panic("joblife: a queue that cannot be written: " + err.Error())
-	}
+	must("a queue that cannot be written", err)
 	return Record{Kind: RecordQueue, Data: b}
 }
 

@@ -275,9 +275,7 @@ func (o *outbox) line(id jobid.ID, r *perilog.LogEntry) (int, json.RawMessage) {
 	}
 	n := len(o.out.text)
 	text, same, err := o.frame.line(o.out.text, &r.Entry)
-	if err != nil {
-		panic("joblife: an event that cannot be written: " + err.Error())
-	}
+	must("an event that cannot be written", err)
 	kind := RecordEvent
 	if r.Log == perilog.LogHousekeeping {
 		kind = RecordHousekeeping

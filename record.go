@@ -221,8 +221,6 @@ func (r *Record) read(e eventlog.Entry) error {
 
 func textOf(rec jobstate.Summary) []byte {
 	b, err := rec.MarshalText()
-	if err != nil {
-		panic("joblife: a record that cannot be written: " + err.Error())
-	}
+	must("a record that cannot be written", err)
 	return b
 }

@@ -454,9 +454,7 @@ func (in Reload) dispatch(m *machine) error {
 		_ = m.purger.passTime() // which Step has checked
 	}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
-		if err := j.life.SetConfig(m.actions); err != nil {
-			panic("joblife: a configuration that was checked: " + err.Error())
-		}
+		must("a configuration that was checked", j.life.SetConfig(m.actions))
 		if !j.state.In(jobstate.StateNew | jobstate.StatePending) {
 			j.life.Offline(m.now, m.offline) // a new leader may be a node that did not matter
 			m.touch(j)

@@ -30,9 +30,7 @@ type scheduler struct {
 
 // send hands out what the queue wants sent. Only a bug in this package makes the queue fail.
 func (s *scheduler) send(sends []alloc.Send, err error) {
-	if err != nil {
-		panic("joblife: the queue and the jobs disagree: " + err.Error())
-	}
+	must("the queue and the jobs disagree", err)
 	for _, msg := range sends {
 		var jobspec json.RawMessage
 		if msg.Topic == alloc.TopicAlloc {
