@@ -403,11 +403,10 @@ func userNotes(values []byte) []byte {
 }
 
 func (j *job) request() []byte {
-	if j.spec == nil || j.spec.Original() == j.spec {
+	if j.spec == nil {
 		return j.text
 	}
-	b, _ := j.spec.MarshalJSON() // which never fails
-	return b
+	return j.spec.Text()
 }
 
 // A View shows a job until the next Step; the zero View is invalid. What it returns must
