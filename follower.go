@@ -364,30 +364,28 @@ func (f *Follower) Snapshot() iter.Seq[Record] {
 			return
 		}
 		give := giving(yield, cmp.Or(f.time, 1)) // a line needs some time
-		if !give(true, Record{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, f.floor)}) {
-			return
-		}
+		list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, f.floor)}}
 		for _, name := range slices.Sorted(maps.Keys(f.queues)) {
-			if !give(false, Record{Kind: RecordQueue, Data: f.queues[name]}) {
-				return
-			}
+			list = append(list, Record{Kind: RecordQueue, Data: f.queues[name]})
 		}
 		for _, id := range slices.Sorted(maps.Keys(f.tombs)) {
-			if !give(true, Record{Job: id, Kind: RecordTombstone, Data: textOf(f.tombs[id])}) {
-				return
-			}
+			list = append(list, Record{Job: id, Kind: RecordTombstone, Data: textOf(f.tombs[id])})
+		}
+		if !give(list...) {
+			return
 		}
 		for _, id := range slices.Sorted(maps.Keys(f.over)) {
-			if !give(true, f.keys.inactive(f.over[id])...) {
+			if !give(f.keys.inactive(f.over[id])...) {
 				return
 			}
 		}
 		for _, id := range slices.Sorted(maps.Keys(f.jobs)) {
 			s := f.jobs[id]
-			if s.unlinked && !give(true, Record{Job: id, Kind: RecordUnlinked}) {
-				return
+			list := append(recordsOf(id, !s.unsound, s.spec, s.r, s.keep, s.log), s.bad...)
+			if s.unlinked {
+				list = slices.Insert(list, 0, Record{Job: id, Kind: RecordUnlinked})
 			}
-			if !give(!s.unsound, append(recordsOf(id, s.spec, s.r, s.keep, s.log), s.bad...)...) {
+			if !give(list...) {
 				return
 			}
 		}

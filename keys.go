@@ -57,7 +57,7 @@ func (k *keys) inactive(rec jobstate.Summary) []Record {
 	if key, ok := k.of[rec.ID]; ok {
 		b, err := json.Marshal(key)
 		must("a key that cannot be written", err)
-		list = append(list, Record{Job: rec.ID, Kind: RecordKey, Data: b})
+		list = append(list, Record{Job: rec.ID, Kind: RecordKey, sound: true, Data: b})
 	}
 	return list
 }

@@ -88,7 +88,7 @@ func (q queues) record(name string) Record {
 	found := q[name]
 	b, err := json.Marshal(queueState{name, QueueStatus{found.enable.open, found.kept.open, found.enable.reason, found.kept.reason}})
 	must("a queue that cannot be written", err)
-	return Record{Kind: RecordQueue, Data: b}
+	return Record{Kind: RecordQueue, sound: true, Data: b}
 }
 
 // restore reads a record of a queue that the configuration has.

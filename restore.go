@@ -63,7 +63,7 @@ func (m *machine) setAside(id jobid.ID, f *Follower, err error, out *Recovered) 
 		delete(f.tombs, id)
 	}
 	s := f.jobs[id]
-	list = append(append(list, recordsOf(id, s.spec, s.r, s.keep, s.log)...), s.bad...)
+	list = append(append(list, recordsOf(id, false, s.spec, s.r, s.keep, s.log)...), s.bad...)
 	if !m.quarantine.add(id, list) {
 		m.purger.idFloor = max(m.purger.idFloor, id)
 		err = fmt.Errorf("%w; %w: a Snapshot will lack its records: more than %d bytes of such jobs", err, ErrLimit, maxQuarantine)
@@ -71,12 +71,12 @@ func (m *machine) setAside(id jobid.ID, f *Follower, err error, out *Recovered) 
 	out.Quarantined = append(out.Quarantined, Quarantined{Job: id, Err: err})
 }
 
-// recordsOf returns the records of a job; what is nil has none.
-func recordsOf(id jobid.ID, spec, r, housekeeping, log []byte) []Record {
+// recordsOf returns the records of a job, sound if they were checked; what is nil has none.
+func recordsOf(id jobid.ID, sound bool, spec, r, housekeeping, log []byte) []Record {
 	var list []Record
 	add := func(kind RecordKind, data []byte) {
 		if data != nil {
-			list = append(list, Record{Job: id, Kind: kind, Data: data})
+			list = append(list, Record{Job: id, Kind: kind, sound: sound, Data: data})
 		}
 	}
 	add(RecordJobspec, spec)
@@ -334,11 +334,11 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 			return
 		}
 		give := giving(yield, m.now)
-		if !give(true, m.common()...) {
+		if !give(m.common()...) {
 			return
 		}
 		for rec := range m.index.All() {
-			if m.jobs[rec.ID] == nil && !give(true, m.keys.inactive(rec)...) {
+			if m.jobs[rec.ID] == nil && !give(m.keys.inactive(rec)...) {
 				return
 			}
 		}
@@ -347,24 +347,24 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 			jobs = append(jobs, m.invalid[id])
 		}
 		for _, j := range jobs {
-			if !give(true, j.snapshot()...) {
+			if !give(j.snapshot()...) {
 				return
 			}
 		}
 		for _, q := range m.quarantine.jobs {
-			if !give(false, q.records...) {
+			if !give(q.records...) {
 				return
 			}
 		}
 	}
 }
 
-// giving returns a function that yields records of a time, sound if their data was checked. It
-// returns false when no more are wanted.
-func giving(yield func(Record) bool, at eventlog.Timestamp) func(sound bool, list ...Record) bool {
-	return func(sound bool, list ...Record) bool {
+// giving returns a function that yields records of a time. It returns false when no more are wanted.
+func giving(yield func(Record) bool, at eventlog.Timestamp) func(list ...Record) bool {
+	return func(list ...Record) bool {
 		for _, r := range list {
-			if r.Time, r.sound = at, sound; !yield(r) {
+			r.Time, r.sound = at, r.sound || !r.Kind.holdsJSON()
+			if !yield(r) {
 				return false
 			}
 		}
@@ -380,7 +380,7 @@ func (m *machine) common() []Record {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.absent)) {
 		if m.queues[name] == nil {
-			list = append(list, Record{Kind: RecordQueue, Data: m.absent[name]})
+			list = append(list, Record{Kind: RecordQueue, sound: true, Data: m.absent[name]})
 		}
 	}
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
@@ -398,7 +398,7 @@ func (j *job) snapshot() []Record {
 	if j.r != nil {
 		r = j.r.AppendJSON(nil)
 	}
-	return recordsOf(j.id, j.text, r, j.rareCopy().keep, j.log)
+	return recordsOf(j.id, true, j.text, r, j.rareCopy().keep, j.log)
 }
 
 // separate adds what jobs hold by their records, and returns those jobs. It quarantines
