@@ -443,11 +443,9 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 	m.addAside(held)
 	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
-	for i := range out.Quarantined {
-		q := &out.Quarantined[i]
-		if n, ok := slices.BinarySearchFunc(m.quarantine.holdings, q.Job, func(h alloc.HelloResponse, id jobid.ID) int { return cmp.Compare(h.ID, id) }); ok {
-			q.R = m.quarantine.holdings[n].R
-		}
+	for _, h := range m.quarantine.holdings {
+		n, _ := slices.BinarySearchFunc(out.Quarantined, h.ID, func(q Quarantined, id jobid.ID) int { return cmp.Compare(q.Job, id) })
+		out.Quarantined[n].R = h.R
 	}
 	return live
 }
