@@ -24,8 +24,7 @@ type allocations struct {
 	found []stretch              // scratch of within
 }
 
-// A stretch is a range of ranks on which the same jobs hold the same. It is small, since a
-// search compares many.
+// A stretch is a range of ranks on which the same jobs hold the same. A search compares many.
 type stretch struct {
 	first, last uint32
 	held        *share
@@ -42,8 +41,7 @@ func newAllocations() allocations {
 	return allocations{tree: btree.NewG(16, func(a, b stretch) bool { return a.first < b.first })}
 }
 
-// within returns the stretches that have some of a range of ranks, in order. The result is
-// valid until the next call.
+// within returns the stretches that have some of a range of ranks, in order, until the next call.
 func (b *allocations) within(first, last uint32) []stretch {
 	b.found = b.found[:0]
 	b.tree.DescendLessOrEqual(stretch{first: last}, func(s stretch) bool {
@@ -138,8 +136,8 @@ func (b *allocations) others(id jobid.ID, r *rset.R) iter.Seq2[jobid.ID, childre
 	}
 }
 
-// conflict returns an error if another job holds some of some resources. It looks no further than
-// to the second one: there may be thousands in damaged records.
+// conflict returns an error if another job holds some of r. It stops at the second: there may be
+// thousands in damaged records.
 func (b *allocations) conflict(id jobid.ID, r *rset.R) error {
 	var first jobid.ID
 	var both []children.Part
@@ -204,8 +202,7 @@ func (q *quarantine) has(id jobid.ID) bool {
 	return ok
 }
 
-// holding returns what a scheduler has to know of a job, and false if it holds nothing that a
-// scheduler gave.
+// holding returns what a scheduler has to know of a job, and false if it holds nothing of one.
 func (j *job) holding() (h alloc.HelloResponse, ok bool) {
 	if j.r == nil || j.job().HasFlag(flagBypass) {
 		return h, false

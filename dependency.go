@@ -41,8 +41,7 @@ func Dependencies() Hooks {
 	}
 }
 
-// dependencies are the jobs that wait. They follow from the jobspecs and the logs, so a restart
-// makes them again.
+// dependencies are the jobs that wait. A restart makes them again of the jobspecs and the logs.
 type dependencies struct {
 	after  map[jobid.ID]dependents      // by the job that they wait for
 	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for
@@ -270,15 +269,13 @@ func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, not
 	d.keep(id, left)
 }
 
-// keep keeps those that still wait for a job.
 func (d *dependencies) keep(on jobid.ID, list []dependent) {
 	if d.after[on] = (dependents{list: list}); len(list) == 0 {
 		delete(d.after, on)
 	}
 }
 
-// waits reports whether the job still waits so: an operator may have let it go. The event
-// dependency-add may be to come.
+// waits reports whether the job still waits so. The event dependency-add may be to come.
 func (w dependent) waits(e *HookEvent) bool {
 	v, ok := e.Lookup(w.id)
 	return ok && v.State().In(jobstate.StateNew|jobstate.StateDepend) && !satisfied(v.Job(), w.description)
@@ -312,7 +309,6 @@ func key(v View) string {
 	return strconv.Itoa(int(v.UserID())) + ":" + string(digest[:])
 }
 
-// A member is a job in line.
 type member struct {
 	key string
 	at  eventlog.Timestamp // of its submission

@@ -304,8 +304,7 @@ func (f *Follower) Restore(now time.Time, cfg Config) (*Manager, Recovered, erro
 	return m, out, nil
 }
 
-// load makes a Manager. It decides nothing yet, and returns the jobs for which something is
-// left to do.
+// load makes a Manager that has decided nothing. It returns the jobs with something left to do.
 func (f *Follower) load(now time.Time, cfg Config) (m *Manager, live []*job, out Recovered, err error) {
 	if cfg.Volatile {
 		return nil, nil, out, fmt.Errorf("%w: a volatile Manager has no records", ErrInvalid)

@@ -85,7 +85,6 @@ const (
 	startAsk          // perhaps sent before a restart: the executor has to say, and must not start it now
 )
 
-// job returns the job as its log says.
 func (j *job) job() *jobstate.Job { return j.life.State() }
 
 // current returns the allocation without dropped ranks, as the last update extends it; nil: none.
@@ -138,8 +137,7 @@ func (t *jobTable) debug(j *job, name string) {
 	}
 }
 
-// maxParsed is how many jobspecs are kept, or up to twice as many. A job that neither waits nor
-// runs for long is read once.
+// maxParsed is how many jobspecs are kept, or up to twice as many: a job that is short is read once.
 const maxParsed = 1 << 10
 
 // spec returns the jobspec of a job, with its updates.
@@ -341,8 +339,7 @@ func (j *job) annotations() json.RawMessage {
 // merged returns the annotations after an update by a valid object, or that they are too long.
 func (j *job) merged(patch []byte) (json.RawMessage, error) { return merge(j.annotations(), patch) }
 
-// merge returns annotations after an update by a valid object, or that they are too long. What is
-// too long already may not get longer.
+// merge is merged for any annotations. What is too long already may not get longer.
 func merge(notes json.RawMessage, patch []byte) (json.RawMessage, error) {
 	most := max(maxData, len(notes)+aroundNotes)
 	notes, err := jobstate.MergeAnnotations(notes, patch)
@@ -358,9 +355,8 @@ func fitNotes(most int, notes []byte, more int) error {
 	return fitsIn(most, maxDepth-1, "annotations", notes, more+aroundNotes)
 }
 
-// fitMemo returns an error if a memo makes the annotations too long, those of the log or those with
-// volatile ones. It merges them only if it has to, so that many memos of a job do not take the
-// time of each other.
+// fitMemo returns an error if a memo makes the annotations too long, with or without volatile ones.
+// It merges only if it has to, so that many memos of a job do not take the time of each other.
 func (j *job) fitMemo(values []byte) error {
 	patch := userNotes(values)
 	if j.rareCopy().notes != nil {

@@ -323,8 +323,7 @@ func (m *machine) starts(name string) bool {
 	return q != nil && q.start.open && !m.shutdown.begun
 }
 
-// updated returns the jobspec with more updates. It stays within MaxJobspec, so that the time of
-// an update has a limit too.
+// updated returns the jobspec with more updates, within MaxJobspec, which limits their time too.
 func (m *machine) updated(j *job, c *jobstate.JobspecUpdateContext) (*jobspec.Spec, error) {
 	for _, u := range c.Updates {
 		if err := fitsIn(m.cfg.maxJobspec(), maxDepth, "jobspec", u.Value, 0); err != nil {

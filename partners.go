@@ -95,8 +95,7 @@ func (in Alloc) dispatch(m *machine) error {
 	return nil
 }
 
-// recordR returns the record of an R. It has the key scheduling, for an instance that runs in
-// the job, if there is room.
+// recordR returns the record of an R, with the key scheduling, for an instance in the job, if it fits.
 func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 	n := len(m.out.text)
 	text := r.AppendJSON(m.out.text)

@@ -124,8 +124,7 @@ func (p *purger) raiseFloor(id jobid.ID) {
 	}
 }
 
-// unlinked takes an outcome, which ends the batch when it is whole. It calls removed with each
-// job that is gone.
+// unlinked ends the batch when its outcome is whole. It calls removed with each job that is gone.
 func (p *purger) unlinked(in Unlinked, removed func(jobstate.Summary)) {
 	invalid := slices.AppendSeq(slices.Clone(in.IDs), maps.Keys(in.Failed))
 	invalid = slices.DeleteFunc(invalid, func(id jobid.ID) bool { return p.invalid[id] == nil })

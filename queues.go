@@ -27,9 +27,8 @@ func (g *gate) set(open bool, reason string) {
 	}
 }
 
-// named returns the queues of a configuration. Those that exist keep their state; started
-// says whether new ones begin started. Without names it returns the anonymous queue, which
-// begins started in any case.
+// named returns the queues of a configuration. Those that exist keep their state; new ones begin
+// started if started is set. Without names that is the anonymous queue, which always does.
 func (q queues) named(names []string, started bool) (list queues, added []string) {
 	list = make(queues)
 	if len(names) == 0 {

@@ -46,8 +46,7 @@ type Record struct {
 	Time eventlog.Timestamp // of the Step that made it
 	Job  jobid.ID           // 0 for the instance
 	Kind RecordKind
-	// sound is set if Data was checked, since a Manager made it or it was read: appendText
-	// need not check it again.
+	// sound is set if Data was checked, since a Manager made it or it was read.
 	sound bool
 	Data  []byte
 }
@@ -67,7 +66,6 @@ func (k RecordKind) holdsJSON() bool {
 	return false
 }
 
-// appendText appends the record as AppendRecords does.
 func (r Record) appendText(dst []byte, f *frame) ([]byte, error) {
 	e := eventlog.Entry{Timestamp: r.Time, Name: r.Kind.String()}
 	out, _, err := f.line(dst, &e)

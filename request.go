@@ -145,7 +145,6 @@ func (m *machine) fitPosts(by Cred, id jobid.ID, size int, posts []post) error {
 	return nil
 }
 
-// text returns the jobspec in JSON.
 func (in Submit) text() ([]byte, error) {
 	switch {
 	case in.Spec != nil && len(in.Jobspec) > 0:
@@ -190,8 +189,7 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 	return min(m.now, in.Time), nil // the clock of another host may be ahead
 }
 
-// newID returns the id for a job, which was never given before (I9). It counts as given only
-// when the job is accepted.
+// newID returns an id that was never given (I9). It counts as given when the job is accepted.
 func (m *machine) newID(id jobid.ID) (_ jobid.ID, err error) {
 	made := id == 0
 	if made {

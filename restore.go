@@ -90,8 +90,7 @@ func recordsOf(id jobid.ID, sound bool, spec, r, housekeeping, log []byte) []Rec
 	return list
 }
 
-// restore fills a machine with what a Follower has, and returns the jobs for which something is
-// left to do.
+// restore fills a machine with what a Follower has. It returns the jobs with something left to do.
 func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 	if f.scratch != nil {
 		m.scratch = f.scratch
@@ -173,8 +172,7 @@ func timeOf(t eventlog.Timestamp) eventlog.Timestamp {
 	return t
 }
 
-// second returns the time of an event without the part of a second: [Config.Distinct] makes some
-// later than their Step.
+// second cuts the time of an event to seconds: [Config.Distinct] makes some later than their Step.
 func second(t eventlog.Timestamp) eventlog.Timestamp {
 	return eventlog.Timestamp(math.Floor(float64(timeOf(t))))
 }
@@ -401,9 +399,8 @@ func (j *job) snapshot() []Record {
 	return recordsOf(j.id, true, j.text, r, j.rareCopy().keep, j.log)
 }
 
-// separate adds what jobs hold by their records, and returns those jobs. It quarantines
-// jobs that hold the same resources: when one of them ended, those of the other would be
-// free.
+// separate adds what jobs hold by their records, and returns those jobs. It quarantines jobs that
+// hold the same: when one ended, the resources of the other would be free.
 func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 	book := func() {
 		m.allocations = newAllocations()

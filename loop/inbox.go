@@ -243,7 +243,6 @@ func (l *Loop) signal() {
 	}
 }
 
-// await waits for the answer to a call.
 func (l *Loop) await(ctx context.Context, c *call) (joblife.Answer, error) {
 	err := l.until(ctx, c.done)
 	if err == nil {

@@ -58,8 +58,7 @@ func (l *Loop) instruct(rd *joblife.Ready) {
 	}
 }
 
-// decides returns when the Scheduler has to decide. While the store works it does not: it
-// will when that is done.
+// decides returns when the Scheduler has to decide, which it never has while the store works.
 func (l *Loop) decides() (at eventlog.Timestamp, ok bool) {
 	if l.cfg.Scheduler == nil || l.void || l.writing || l.broken != nil {
 		return 0, false

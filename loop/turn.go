@@ -185,7 +185,6 @@ func (l *Loop) step(in joblife.Input) error {
 	return err
 }
 
-// fail ends the Loop.
 func (l *Loop) fail(err error) { l.broken = cmp.Or(l.broken, fmt.Errorf("loop: %w", err)) }
 
 // send passes what the Manager has to the store, and reports whether there was anything. If
@@ -224,7 +223,6 @@ func (l *Loop) send() bool {
 	return true
 }
 
-// storeApart stores in a goroutine.
 func (l *Loop) storeApart() {
 	o := outcome{err: errors.New("it ended its goroutine")}
 	began := time.Now()
@@ -247,7 +245,6 @@ type outcome struct {
 	took   time.Duration
 }
 
-// store stores what the Ready has.
 func (l *Loop) store() (o outcome) {
 	if len(l.rd.Append) > 0 {
 		if o.err = l.cfg.Store.Append(l.rd.Append); o.err != nil {
@@ -331,7 +328,6 @@ func done(list []*call) (any bool) {
 	return any
 }
 
-// answer answers calls.
 func answer(list *[]*call) {
 	for _, c := range *list {
 		if c.done != nil {
@@ -378,7 +374,6 @@ func (l *Loop) functions() {
 	}
 }
 
-// wait waits until there is something to do.
 func (l *Loop) wait() {
 	var due <-chan time.Time // nil: never
 	at, ok := l.m.Deadline() // a Shutdown's is among them while actions run
