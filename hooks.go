@@ -10,17 +10,15 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// Hooks are functions that a Manager calls as jobs go on. Each may be nil. The Manager
-// calls them in the order of Config.Hooks, after the event that they hear of and before any
-// decision that follows from it. A hook changes the Manager only by [HookEvent.Post]. A panic
-// in Validate or Dependency counts as its error; another one becomes a [Fault], and the job
-// goes on.
+// Hooks are functions that a Manager calls as jobs go on. Each may be nil. They are called in the
+// order of Config.Hooks, after the event and before any decision that follows from it. A hook
+// changes the Manager only by [HookEvent.Post]. A panic in Validate or Dependency counts as its
+// error; another one becomes a [Fault], and the job goes on.
 type Hooks struct {
 	// Name is for faults.
 	Name string
 
-	// Restored is called after a restart for each job that is not over, in the order
-	// of ids, before anything else.
+	// Restored is called first after a restart, for each job that is not over, in the order of ids.
 	Restored func(*HookEvent)
 	// Validate is called at a submission, before anything else. An error refuses the job:
 	// Step returns it, and what hooks have posted is forgotten. ErrLater keeps the job in
@@ -41,11 +39,9 @@ type Hooks struct {
 
 	// Event is called after each event of a job.
 	Event func(*HookEvent)
-	// Inactive is called when a job becomes inactive, and Removed when it is purged: each
-	// at least once for a job, and at most once between two restarts. After a restart they
-	// are called again if the crash came before the record was durable; the other jobs are
-	// in [Manager.Jobs]. A crash may lose what the hook had posted; Restored can post it
-	// again.
+	// Inactive is called when a job becomes inactive, and Removed when it is purged: once, and
+	// again after a restart if the crash came before the record was durable. The other jobs are
+	// in [Manager.Jobs]. A crash may lose what the hook posted; Restored can post it again.
 	Inactive func(*HookEvent)
 	Removed  func(*HookEvent)
 }

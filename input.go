@@ -66,8 +66,7 @@ type (
 		// or inactive, the Answer has the id of that job, and no other is made, whatever the rest
 		// of the Submit says. The event submit has the Key. "": none.
 		Key string
-		// Time is when the user submitted the job, for the event submit. 0, and a time
-		// after now, mean now.
+		// Time is when the user submitted the job. 0, and a time after now, mean now.
 		Time eventlog.Timestamp
 	}
 	// Validated ends a validation that a hook put off with ErrLater. An error invalidates
@@ -114,8 +113,7 @@ type (
 		ID      jobid.ID
 		Updates []jobstate.Update
 	}
-	// SetExpiration sets when the resources of a running job expire; 0 is never. Only the
-	// owner may do so.
+	// SetExpiration sets when the R of a running job expires; 0 is never. Only the owner may do so.
 	SetExpiration struct {
 		Tag        uint64
 		By         Cred
@@ -141,9 +139,8 @@ type (
 		ID    jobid.ID
 		Flags []string
 	}
-	// Alloc gives resources to a job in SCHED that has the flag alloc-bypass. R is
-	// retained. No scheduler learns that R is used or freed, so other jobs may have the same.
-	// Only the owner may do so.
+	// Alloc gives resources to a job in SCHED with the flag alloc-bypass. It retains R. No scheduler
+	// learns of R, so other jobs may have the same. Only the owner may do so.
 	Alloc struct {
 		Tag uint64
 		By  Cred
@@ -176,17 +173,15 @@ type (
 		Name    string
 		Context json.RawMessage
 	}
-	// Wait is answered when the job is in one of States, or enters one. If that cannot happen
-	// any more, the Answer has an error: ErrInactive, or ErrUnknown for a job that is purged,
-	// unknown, or not durable yet.
+	// Wait is answered when the job is in one of States, or enters one. If it cannot any more, the
+	// Answer has ErrInactive, or ErrUnknown for a job that is purged, unknown, or not durable yet.
 	Wait struct {
 		Tag    uint64
 		By     Cred
 		ID     jobid.ID
 		States jobstate.State
 	}
-	// WaitEmpty is answered when no job is in States. INACTIVE counts only jobs whose
-	// housekeeping still runs.
+	// WaitEmpty is answered when no job is in States. INACTIVE counts only jobs in housekeeping.
 	WaitEmpty struct {
 		Tag    uint64
 		States jobstate.State
@@ -215,18 +210,16 @@ type (
 		Reason   string
 		Volatile bool
 	}
-	// Purge purges inactive jobs by limits, batch by batch. The Answer comes after the last
-	// batch and has their number. Without Force it only counts them. Only the owner may do
-	// so.
+	// Purge purges inactive jobs by limits, batch by batch. The Answer comes after the last, with
+	// their number. Without Force it only counts them. Only the owner may do so.
 	Purge struct {
 		Tag    uint64
 		By     Cred
 		Limits purge.Limits
 		Force  bool
 	}
-	// PurgeIDs purges inactive jobs by id, at most purge.MaxBatch, all or none; without
-	// Force it only counts them. The error is ErrLimit while other jobs are being purged:
-	// ask again. Only the owner may do so.
+	// PurgeIDs is Purge by id, for the owner too: at most purge.MaxBatch jobs, all or none, with Force
+	// as there. The error is ErrLimit while others are being purged: ask again.
 	PurgeIDs struct {
 		Tag   uint64
 		By    Cred
@@ -239,9 +232,8 @@ type (
 		IDs    []jobid.ID // those that are gone
 		Failed map[jobid.ID]error
 	}
-	// Reload replaces Actions, Queues, Limits and Private of the configuration; other
-	// fields of Config are ignored. An action that has not begun follows the new ones: see
-	// [perilog.Job.SetConfig].
+	// Reload replaces Actions, Queues, Limits and Private, and ignores the rest of Config. An action
+	// that has not begun follows the new ones: see [perilog.Job.SetConfig].
 	Reload struct{ Config Config }
 	// AcceptClock confirms the time after a jump. Until then the limits purge nothing, and a
 	// Purge is refused. A Manager without limits does not mind the clock.
@@ -304,8 +296,7 @@ type (
 
 // What nodes, and those who watch them, say.
 type (
-	// Report reports what an action did on a rank. The Answer says what became of the
-	// report.
+	// Report reports what an action did on a rank. The Answer says what became of that.
 	Report struct {
 		Tag uint64
 		Job jobid.ID
@@ -345,24 +336,21 @@ type Action struct {
 // a job's state does not allow is an error of package jobstate or perilog; what the
 // scheduler may not say is one of package alloc.
 var (
-	// ErrClock is returned for a time that no event can have, or one before the
-	// last.
+	// ErrClock is returned for a time that no event can have, or one before the last.
 	ErrClock = errors.New("joblife: clock stepped")
 	// ErrUnknown is returned for a job that the Manager does not have, that a guest may
 	// not see, or whose submission is not durable yet.
 	ErrUnknown = errors.New("joblife: unknown job")
 	// ErrInactive is returned for a change of a job that is over.
 	ErrInactive = errors.New("joblife: job is inactive")
-	// ErrDenied is returned when a guest asks for what only the job's user or the
-	// instance's owner may do.
+	// ErrDenied is returned when a guest asks for what only the job's user or the owner may do.
 	ErrDenied = errors.New("joblife: permission denied")
 	// ErrInvalid is returned for an input that is wrong in itself. The text says why.
 	ErrInvalid = errors.New("joblife: invalid request")
 	// ErrLimit is returned for a request beyond a limit of Config, or a fixed one: 2^20
 	// waits, 1024 purges that wait for the store, and 64 MiB of quarantined jobs.
 	ErrLimit = errors.New("joblife: limit reached")
-	// ErrConflict is returned for resources that a scheduler gave to another job. The text has
-	// both jobs and what they share.
+	// ErrConflict is returned for resources that another job has. The text has both, and what they share.
 	ErrConflict = errors.New("joblife: double booking")
 	// ErrRefused is returned when a hook refuses a job. The text is the hook's.
 	ErrRefused = errors.New("joblife: job refused")
@@ -383,8 +371,7 @@ const (
 // A Config configures a [Manager]. The zero Config is valid: one queue, no actions, no
 // hooks, no purge, and each [Submit] names its ID.
 type Config struct {
-	// Owner is the user id of the instance; 0 is root. The Manager raises exceptions in
-	// its name.
+	// Owner is the user id of the instance, which raises the Manager's exceptions; 0 is root.
 	Owner uint32
 	// Private hides the jobs of other users from guests: see [Manager.As].
 	Private bool
@@ -394,9 +381,7 @@ type Config struct {
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name; a name is UTF-8, of at
 	// most 4 KiB. Without them there is the anonymous queue "". A queue takes and starts jobs until
-	// EnableQueue or StartQueue stops that.
-	// A queue that a Reload adds takes jobs but is stopped, as in flux-core, even if there
-	// was one of that name before.
+	// EnableQueue or StartQueue stops that. A Reload adds one stopped, even one that was there before.
 	Queues []string
 	// QueuesStopped says that a named queue without a record begins stopped, as in flux-core.
 	QueuesStopped bool

@@ -405,9 +405,8 @@ func (j *job) request() []byte {
 	return j.spec.Text()
 }
 
-// A View shows a job until the next Step; the zero View is invalid. What it returns must
-// not be changed. Of an inactive job the Manager keeps what a jobstate.Summary does; the store
-// has the rest.
+// A View shows a job until the next Step; the zero View is invalid. What it returns must not be
+// changed. Of an inactive job it has what a jobstate.Summary has; the store has the rest.
 type View struct {
 	table *jobTable
 	j     *job             // nil: the job is inactive
@@ -449,8 +448,7 @@ func (v View) Result() (jobstate.Result, bool) {
 	return v.j.job().Result()
 }
 
-// Job returns the job as its log says, never nil. For an inactive job it knows only what a
-// jobstate.Summary has.
+// Job returns the job as its log says, never nil.
 func (v View) Job() *jobstate.Job {
 	if v.j == nil {
 		return v.rec.Job()
@@ -484,9 +482,8 @@ func (v View) R() *rset.R {
 	return v.j.current()
 }
 
-// Annotations returns all annotations as RFC 27 merges them: those of the log, what the
-// scheduler says of a job that waits, and volatile memos; nil if there are none, and for
-// an inactive job.
+// Annotations returns all annotations as RFC 27 merges them: of the log, of the scheduler while the
+// job waits, and volatile memos; nil if there are none, and for an inactive job.
 func (v View) Annotations() json.RawMessage {
 	if v.j == nil {
 		return nil
@@ -494,8 +491,7 @@ func (v View) Annotations() json.RawMessage {
 	return v.j.annotations()
 }
 
-// Eventlog returns the job's log as far as it is durable; nil for an inactive job and in a
-// volatile Manager.
+// Eventlog returns the job's durable log; nil for an inactive job and in a volatile Manager.
 func (v View) Eventlog() []byte {
 	if v.j == nil {
 		return nil

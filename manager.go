@@ -22,8 +22,8 @@ import (
 // [Ready]. It does no I/O, starts no goroutine and reads no clock. The package documentation
 // shows the loop and its duties.
 //
-// New and Restore make a Manager; the zero Manager is invalid. One goroutine at a time
-// uses it. It must not be copied.
+// New and Restore make a Manager; the zero Manager is invalid. One goroutine at a time uses it. It
+// must not be copied, nor change while an iterator of it runs.
 type Manager struct {
 	_ guard.NoCopy
 	machine
@@ -78,9 +78,8 @@ func (m *Manager) Step(now time.Time, in Input) error {
 	return nil
 }
 
-// Deadline returns the time at which to call Step with a [Tick], and false if there is
-// none, as after Abandon and after the deadline of a Shutdown. The time of the last Step
-// means at once.
+// Deadline returns when to call Step with a [Tick], and false if never, as after Abandon and after
+// the deadline of a Shutdown. The time of the last Step means at once.
 func (m *Manager) Deadline() (time.Time, bool) {
 	if m.dead || m.shutdown.over(m.now) {
 		return time.Time{}, false
@@ -111,9 +110,8 @@ func notBefore(at eventlog.Timestamp) time.Time {
 // later than what its caller said: see [Recovered.Time]. After New it is zero.
 func (m *Manager) Now() time.Time { return m.clock }
 
-// Ready fills rd with what to store and to do since the last Ready, and reports whether there
-// is anything. It returns false while a Ready is outstanding: many Steps then share the next
-// one.
+// Ready fills rd with what to store and to do since the last Ready, and reports whether there is
+// anything. It returns false while one is outstanding: many Steps then share the next.
 func (m *Manager) Ready(rd *Ready) bool {
 	if m.busy || m.dead || m.out.isEmpty() {
 		return false
@@ -144,9 +142,8 @@ func (m *Manager) Done(seq uint64) error {
 	return nil
 }
 
-// Abandon says that the records of a Ready could not be made durable. Do nothing of that
-// Ready, and drop the Manager: [Restore] makes another from what is durable. The error is
-// that of Done.
+// Abandon says that the records of a Ready could not be made durable. Do nothing of that Ready, and
+// drop the Manager: [Restore] makes another from what is durable. The errors are those of Done.
 func (m *Manager) Abandon(seq uint64) error {
 	if err := m.outstanding(seq); err != nil {
 		return err
@@ -155,8 +152,7 @@ func (m *Manager) Abandon(seq uint64) error {
 	return nil
 }
 
-// Stopped reports whether a [Shutdown] is complete: no action runs any more, or its deadline
-// has passed.
+// Stopped reports whether a [Shutdown] is complete: no action runs, or its deadline has passed.
 func (m *Manager) Stopped() bool {
 	return m.shutdown.begun && (m.shutdown.over(m.now) || m.acting == 0)
 }
@@ -171,11 +167,10 @@ func (m *Manager) outstanding(seq uint64) error {
 	return nil
 }
 
-// History yields the eventlog of each job that has one in memory, in the order of
-// ids, as far as the last Ready that was done: of jobs that are not inactive, and of those
-// that have ended since. A reader that reads it between Done and the next Ready, and then
-// the Journals from that Ready on, sees each event once; the end of the iteration is the
-// end of history. The logs must not be changed. A volatile Manager has none.
+// History yields the eventlog of each job that has one in memory, in the order of ids, as far as
+// the last Ready that was done: of jobs that are not inactive, and of those that have ended
+// since. A reader that reads it between Done and the next Ready, and then the Journals from that
+// Ready on, sees each event once. The logs must not be changed. A volatile Manager has none.
 func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
 	return func(yield func(jobid.ID, []byte) bool) {
 		list := m.sorted(jobstate.StateNew | jobstate.StateActive)
@@ -189,13 +184,11 @@ func (m *Manager) History() iter.Seq2[jobid.ID, []byte] {
 	}
 }
 
-// Job returns an active or inactive job, and false for one that is purged, unknown, or
-// not durable yet.
+// Job returns an active or inactive job, and false if it is purged, unknown, or not durable yet.
 func (m *Manager) Job(id jobid.ID) (View, bool) { return m.As(Cred{}).Job(id) }
 
-// Jobspec returns the jobspec of an active job with its updates, and false if there is
-// none. A scheduler in the same process asks for it when it gets an alloc.Request,
-// before the Ready is done.
+// Jobspec returns the jobspec of an active job with its updates, and false if there is none. A
+// scheduler in the same process may ask for it before the Ready with the alloc.Request is done.
 func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 	if j := m.jobs[id]; j != nil {
 		return m.spec(j), true
@@ -203,9 +196,8 @@ func (m *Manager) Jobspec(id jobid.ID) (*jobspec.Spec, bool) {
 	return nil, false
 }
 
-// Jobs yields the jobs in the states of a mask, in the order of ids; inactive ones
-// follow, oldest first. It leaves out jobs whose submission is not durable; a mask of 0
-// yields nothing. The Manager must not change meanwhile.
+// Jobs yields the jobs in the states of a mask, in the order of ids; inactive ones follow, oldest
+// first. It leaves out jobs whose submission is not durable; a mask of 0 yields nothing.
 func (m *Manager) Jobs(mask jobstate.State) iter.Seq[View] { return m.As(Cred{}).Jobs(mask) }
 
 // An Access shows what somebody may see of a Manager.
@@ -247,8 +239,7 @@ type Holder struct {
 	perilog.Holder
 }
 
-// Holders yields what is held, by job: its resources, and whose they are. The Manager must
-// not change meanwhile.
+// Holders yields what is held, by job: its resources, and whose they are.
 func (m *Manager) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
@@ -267,8 +258,8 @@ type Unresolved struct {
 	perilog.Unresolved
 }
 
-// Unresolved yields the actions that hold ranks and that nothing known will end, by
-// job: see [perilog.Job.Unresolved]. The Manager must not change meanwhile.
+// Unresolved yields the actions that hold ranks and that nothing known will end, by job: see
+// [perilog.Job.Unresolved].
 func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 	return func(yield func(Unresolved) bool) {
 		for _, j := range m.sorted(jobstate.StateRunning | jobstate.StateInactive) {
@@ -281,9 +272,8 @@ func (m *Manager) Unresolved() iter.Seq[Unresolved] {
 	}
 }
 
-// Allocated yields what each job holds of the scheduler's resources, by id: its R without
-// the ranks that were freed. Inactive jobs whose housekeeping goes on are among them, and
-// quarantined ones of which R is known. The Manager must not change meanwhile.
+// Allocated yields what each job holds of the scheduler's resources, by id: its R without the ranks
+// that were freed. It has jobs whose housekeeping goes on, and quarantined ones whose R is known.
 func (m *Manager) Allocated() iter.Seq2[jobid.ID, *rset.R] {
 	return func(yield func(jobid.ID, *rset.R) bool) {
 		for _, h := range m.quarantine.allHoldings(&m.jobTable) {
@@ -312,17 +302,16 @@ func (m *Manager) Queue(name string) (QueueStatus, bool) {
 	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
 }
 
-// Stats are counts. They follow from sets, so they cannot drift. Waits is the number of
-// inputs Wait and WaitEmpty without an answer, Faults that of all [Fault] values.
+// Stats are counts.
 type Stats struct {
 	States       map[jobstate.State]int // of each state that a job is in; INACTIVE are those of Purge
 	Housekeeping int                    // inactive jobs whose housekeeping goes on
 	Actions      int                    // jobs of which an action runs
 	Queue        alloc.Stats            // of the queue for the scheduler
-	Waits        int
-	Quarantined  int // jobs that Restore could not read
-	Faults       uint64
-	Events       uint64 // journal entries since the Manager was made
+	Waits        int                    // inputs Wait and WaitEmpty without an answer
+	Quarantined  int                    // jobs that Restore could not read
+	Faults       uint64                 // all of them
+	Events       uint64                 // journal entries since the Manager was made
 	Purge        purge.Stats
 	MaxID        jobid.ID // the greatest id that was given; 0: none
 }

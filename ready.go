@@ -46,14 +46,12 @@ type Ready struct {
 	// executor stops a job at one of severity 0.
 	Raised []Raised
 
-	// Launch, Signal and Drain are of prologs, epilogs and housekeeping: see
-	// [perilog.Effects].
+	// Launch, Signal and Drain are of prologs, epilogs and housekeeping: see [perilog.Effects].
 	Launch []Launch
 	Signal []Signal
 	Drain  []Drain
 
-	// Over names jobs of which nothing goes on any more, housekeeping neither. An executor lets
-	// nodes forget their tasks.
+	// Over names jobs of which nothing goes on, housekeeping neither: nodes may forget their tasks.
 	Over []jobid.ID
 
 	// Unlink names jobs to remove from the store: see [purge.Store]. Step takes the
@@ -67,8 +65,7 @@ type Ready struct {
 	Journal []JournalEntry
 	// Answers are to inputs with a Tag.
 	Answers []Answer
-	// Results say how actions ended, and Faults what went wrong, for an administrator's
-	// log.
+	// Results say how actions ended, and Faults what went wrong, for an administrator's log.
 	Results []ActionResult
 	Faults  []Fault
 }
@@ -194,8 +191,7 @@ func (f Fault) Error() string {
 	return text + strings.TrimPrefix(f.Err.Error(), "joblife: ")
 }
 
-// An Answer answers an input with a Tag. The fields other than Tag and Err depend on the
-// input.
+// An Answer answers an input with a Tag.
 type Answer struct {
 	Tag    uint64
 	Err    error

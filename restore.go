@@ -29,10 +29,9 @@ type Recovered struct {
 	Running []jobid.ID
 	// Unresolved are actions without an owner: see [perilog.Job.Unresolved].
 	Unresolved []Unresolved
-	// Quarantined are the jobs whose records cannot be read, or that hold the same resources
-	// by their records: when one of those ended, the nodes of the other would be free. The
-	// Manager does not have them, and their ids do not come back. Snapshots have their
-	// records as they are, up to 64 MiB in all. Repair the records, and restore again.
+	// Quarantined are the jobs whose records cannot be read, or that hold the same resources by
+	// their records. The Manager does not have them, and their ids do not come back. Snapshots have
+	// their records as they are, up to 64 MiB in all. Repair the records, and restore again.
 	Quarantined []Quarantined
 	// Time is the greatest time of the records, or of events, to the second, since some stores
 	// keep only those; 0 without any. If now is before it, one of the clocks was wrong: the
