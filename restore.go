@@ -320,11 +320,10 @@ func (m *machine) resume(j *job, out *Recovered) {
 	}
 }
 
-// Snapshot yields records that replace all earlier ones for [Restore]. Take it when no
-// Ready is outstanding and Ready has nothing. An inactive job is one short record: its
-// jobspec, R and log are the store's to keep until Ready.Unlink names it. The key scheduling
-// of an R is in no snapshot. The Manager must not change meanwhile. A volatile Manager yields
-// nothing, nor does one that New made before its first Step, which brings the first time.
+// Snapshot yields records that replace all earlier ones for [Restore]. Take it when no Ready is
+// outstanding and Ready has nothing. An inactive job is one short record: its jobspec, R and log
+// are the store's to keep until Ready.Unlink names it. The key scheduling of an R is in no
+// snapshot. A volatile Manager yields nothing, nor does one that New made before its first Step.
 func (m *Manager) Snapshot() iter.Seq[Record] {
 	return func(yield func(Record) bool) {
 		if m.volatile || m.now == 0 {

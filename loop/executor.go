@@ -17,11 +17,10 @@ import (
 
 // Hear calls f with the Executor of [Config], after the inputs that were put before, and returns
 // what f does. f says what became of a node: Hello, Update, Close or Fail. What follows is not
-// delayed by the store. Hear waits until f has returned, so that each goroutine that reads from
-// nodes has one message in the Loop. It waits, too, until the Executor knows what ran before a
-// restart, so a node may connect at any time. f may Put, Do and Step; a Hear inside it is a
-// deadlock. Beside the error of f there are ErrFull and ErrEnded: then f is never called. It
-// panics without an Executor.
+// delayed by the store. Hear waits for f, so each goroutine that reads from nodes has one message
+// in the Loop, and until the Executor knows what ran before a restart, so a node may connect at
+// any time. f may Put, Do and Step; a Hear inside it is a deadlock. Beside the error of f there are
+// ErrFull and ErrEnded: then f is never called. Hear panics without an Executor.
 func (l *Loop) Hear(f func(x *exec.Executor) error) error {
 	if l.cfg.Executor == nil {
 		panic("loop: Hear without Config.Executor")

@@ -158,11 +158,10 @@ func (l *Loop) Call(ctx context.Context, in joblife.Input) (joblife.Answer, erro
 	return l.await(ctx, c)
 }
 
-// View calls f with the Manager, after the inputs that were put before and between two
-// others. f must not change the Manager nor keep it, and inputs wait while it runs. To act on
-// what f saw before it changes, use [Loop.Do] with [Loop.Step] instead. f sees
-// what is not durable yet, so View returns only when all that f saw is durable. After an
-// error tell nobody what f saw, if it was called at all: ErrFull, ErrEnded, or that of ctx.
+// View calls f with the Manager, after the inputs that were put before. f must not change the
+// Manager nor keep it, and inputs wait while it runs. To act on what f sees, use [Loop.Do] with
+// [Loop.Step]. View returns when all that f saw is durable. After an error tell nobody what f saw,
+// if it was called at all: ErrFull, ErrEnded, or that of ctx.
 func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 	c := &call{gone: ctx.Done(), done: make(chan struct{}), view: make(chan struct{}), back: make(chan struct{})}
 	if err := l.admit(2, request{call: c}); err != nil {
@@ -179,13 +178,12 @@ func (l *Loop) View(ctx context.Context, f func(m *joblife.Manager)) error {
 	return err
 }
 
-// Do has f called after the inputs that were put before, with the Manager to itself, so
-// that f may choose inputs and [Loop.Step] them, change the inventory of the Scheduler, or use the Executor.
+// Do has f called after the inputs that were put before, with the Manager to itself, so that f may
+// choose inputs and [Loop.Step] them, change the inventory of the Scheduler, or use the Executor.
 // Inputs wait until f returns. When what f saw and did is durable, the function that f returns
 // is called, and then Effects; if nothing had to be stored it gets a Ready with Seq 0, unless f
 // returned nil and there is no Scheduler. Do never waits, and any goroutine may call it, Effects
-// and f included. The error is ErrFull or ErrEnded. At the end of the Loop functions that wait
-// are lost, as inputs are.
+// and f included. The error is ErrFull or ErrEnded. The end of the Loop loses functions that wait.
 func (l *Loop) Do(f func(m *joblife.Manager) (durable func())) error {
 	return l.admit(1, request{do: f})
 }

@@ -18,12 +18,11 @@ import (
 type Config struct {
 	// Store keeps the records. It may be nil if the Manager is volatile.
 	Store Store
-	// Begin, in place of Store, is for a store that works by messages. It begins to store
-	// Append and Unlink of rd, which is valid until done, and returns. Any goroutine then
-	// calls done, with what the Store's methods would return. What Begin waits for may come
-	// by Do, even after ctx has ended. So the next commit takes all that comes meanwhile: the
-	// caller has to limit it, and at the end to Step no more. After a panic or another error
-	// Run returns without done.
+	// Begin, in place of Store, is for a store that works by messages. It begins to store Append and
+	// Unlink of rd, which is valid until done, and returns. Any goroutine then calls done, with what
+	// the Store's methods would return. What Begin waits for may come by Do, even after ctx has
+	// ended. So the next commit takes all that comes meanwhile: the caller has to limit it, and at
+	// the end to Step no more. After a panic or another error Run returns without done.
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
 	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal, Answers,
 	// Results and Faults. The Scheduler's and the Executor's part is done: it may look, such as for
@@ -56,9 +55,8 @@ type Config struct {
 	Commands func([]exec.Command)
 	// Recovered is what joblife.Restore left, for the Executor. The zero Recovered has nothing.
 	Recovered joblife.Recovered
-	// Refused is called with each input of Put, Scheduler and Executor that the
-	// Manager refuses: nothing has changed. It comes before what the error is about is durable, so no user may be told. It
-	// must not change the Manager.
+	// Refused is called with each input of Put, Scheduler and Executor that the Manager refuses. What
+	// the error is about may not be durable yet: tell no user. It must not change the Manager.
 	Refused func(in joblife.Input, err error)
 	// MaxInputs is how many inputs may wait; 0 means 2^18. Call and View may use half.
 	MaxInputs int
@@ -67,8 +65,7 @@ type Config struct {
 // A Store keeps records. One call goes on at a time, and each call may take its time. It
 // keeps no slice. An error ends the Loop. joblifetest.CheckStore tests a Store.
 type Store interface {
-	// Append makes records durable, in order. If it fails it may have stored some of them:
-	// the first ones.
+	// Append makes records durable, in order. If it fails it may have stored the first of them.
 	Append(records []joblife.Record) error
 	// Unlink removes what is stored of jobs: see [purge.Store]. A store without anything to
 	// remove, such as a log of all records, returns nil. Jobs in failed are tried again later.

@@ -20,15 +20,13 @@ type Scheduler interface {
 	// or ReadyResponse. What it refers to is valid until Handle returns, an R excepted. After an
 	// error it is not repeated: a job whose Request is refused waits for the next session.
 	Handle(alloc.Message) error
-	// Drain takes ranks out of service, in any session: no more jobs start there. Those that it
-	// does not have are no error.
+	// Drain lets no more jobs start on ranks, in any session. Unknown ranks are no error.
 	Drain(ranks *idset.Set) error
 	// Decide returns responses, in order, and is called after each Effects and at the Deadline.
 	// An alloc.ResponseCancel answers a Cancel: without one the same request comes again. Annotate
 	// only what has changed: each change is told in a Ready, after which Decide is called again.
 	Decide(now eventlog.Timestamp) []alloc.Response
-	// Deadline returns when to call Decide even if nothing happens; false: never. A Decide at
-	// that time has to move it on.
+	// Deadline returns when to call Decide if nothing happens; false: never. That Decide moves it on.
 	Deadline() (eventlog.Timestamp, bool)
 }
 
