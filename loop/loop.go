@@ -215,7 +215,11 @@ func (l *Loop) Advance(now time.Time) error {
 	if err := l.begin(nil); err != nil {
 		return err
 	}
+	over, cause := false, errPanic
 	defer func() {
+		if over {
+			l.end(cause)
+		}
 		l.mu.Lock()
 		l.runs = false
 		l.mu.Unlock()
@@ -223,12 +227,7 @@ func (l *Loop) Advance(now time.Time) error {
 	if now.Before(l.now) {
 		return fmt.Errorf("loop: %w: %v is before %v", joblife.ErrClock, now, l.now)
 	}
-	over, cause := true, errPanic
-	defer func() {
-		if over {
-			l.end(cause)
-		}
-	}()
+	over = true // in a panic
 	l.now, l.inline, l.ticked, l.decided = now, true, false, false
 	for busy := true; busy && l.broken == nil; {
 		busy = l.turn()
