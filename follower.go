@@ -35,7 +35,6 @@ type Follower struct {
 	time    eventlog.Timestamp
 	scratch *perilog.Scratch // of each stored.life
 	none    perilog.Config   // without actions: never changed
-	logs    [][]byte         // memory of logs that were closed
 }
 
 // stored is what the records have of a job.
@@ -59,7 +58,6 @@ type stored struct {
 
 const (
 	usualLog  = 320 // bytes
-	maxLogs   = 1024
 	maxCloses = 4
 )
 
@@ -145,10 +143,6 @@ func (f *Follower) addText(s *stored, r Record) {
 	case RecordEvent:
 		if s.log == nil {
 			f.keys.readKey(r.Job, r.Data)
-		}
-		if n := len(f.logs); s.log == nil && n > 0 {
-			s.log, f.logs = f.logs[n-1], f.logs[:n-1]
-		} else if s.log == nil {
 			s.log = make([]byte, 0, usualLog)
 		}
 		s.log = append(room(s.log, len(r.Data)), r.Data...)
@@ -281,9 +275,6 @@ func (f *Follower) close(s *stored, id jobid.ID) {
 		}
 	}
 	if rec, ok := job.Summary(); ok {
-		if cap(s.log) <= 4*usualLog && len(f.logs) < maxLogs {
-			f.logs = append(f.logs, s.log[:0])
-		}
 		f.over = put(f.over, id, rec)
 		delete(f.jobs, id)
 	}
