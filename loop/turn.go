@@ -53,16 +53,13 @@ func (l *Loop) turn() (busy bool) {
 	return busy
 }
 
-// hasRoom reports whether more inputs may share the next commit.
-func (l *Loop) hasRoom() bool { return l.cfg.Begin != nil || l.steps < maxSteps && l.size < maxBytes }
-
 // take takes inputs out of the inbox, and forgets the calls that nobody waits for.
 func (l *Loop) take() {
 	l.batch = l.batch[:0]
 	l.mu.Lock()
 	left := l.left
 	l.left = nil
-	if l.hasRoom() {
+	if l.cfg.Begin != nil || l.steps < maxSteps && l.size < maxBytes { // else they wait for the next commit
 		l.batch = append(l.batch, l.inbox[l.head:min(len(l.inbox), l.head+maxBatch)]...)
 		clear(l.inbox[l.head : l.head+len(l.batch)])
 		l.head += len(l.batch)
