@@ -20,10 +20,10 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A Follower folds records as another Manager makes them durable. So a standby can take over
-// at once, and a process that decides nothing can make a snapshot. A Follower decides nothing
-// itself. It keeps the text of each job that is not over, and a summary of each inactive one.
-// The zero Follower is ready for use. One goroutine at a time uses it. It must not be copied.
+// A Follower folds records as another Manager makes them durable, and decides nothing. So a standby
+// can take over at once, and another process can make a snapshot. It keeps the text of each job
+// that is not over, and a summary of each inactive one. The zero Follower is ready for use. One
+// goroutine at a time uses it. It must not be copied.
 type Follower struct {
 	_       guard.NoCopy
 	jobs    map[jobid.ID]*stored          // those that are not over, or whose records cannot be read
@@ -61,10 +61,9 @@ const (
 	maxCloses = 4
 )
 
-// Add adds the next record, of which it keeps nothing. Records are as for [Restore]: all of an
-// earlier Manager, or a snapshot and those after it. A record of a job that cannot be read is no
-// error, but quarantines that job at the takeover. An error is about a record that is of no
-// job, and then nothing has changed.
+// Add adds the next record, as for [Restore], and keeps nothing of it. A record of a job that cannot
+// be read is no error, but quarantines that job at the takeover. An error is about a record that
+// is of no job, and then nothing has changed.
 func (f *Follower) Add(r Record) error {
 	_, over := f.over[r.Job]
 	switch r.Kind {

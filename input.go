@@ -261,11 +261,10 @@ type (
 	SchedHello alloc.Hello
 	// SchedReady lets requests be sent. The ReadyResponse is the first of Ready.Sched.
 	SchedReady alloc.Ready
-	// SchedResponse responds to a Request. The error is ErrConflict if another job holds some
-	// of the resources: whatever the scheduler believes, nothing is allocated twice. If a
-	// response is refused, end the session: pass SchedLost, and have the scheduler say hello
-	// again, which gets what is held. A response to a request with the jobspec of before an
-	// UpdateJobspec does not count: what it gives is freed, and the job is asked for again.
+	// SchedResponse responds to a Request. The error is ErrConflict if another job holds some of the
+	// resources. If a response is refused, end the session: pass SchedLost, and have the scheduler
+	// say hello again, which gets what is held. A response to a request with the jobspec of before
+	// an UpdateJobspec does not count: what it gives is freed, and the job is asked for again.
 	SchedResponse alloc.Response
 	// SchedLost ends the session.
 	SchedLost struct{}

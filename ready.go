@@ -16,19 +16,17 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// A Ready says what to store and to do. Make Append durable BEFORE anything else, and do
-// the rest AFTER it, in the order of the fields. Each effect is idempotent, since it may
-// come again after a crash. The slices, and what they refer to, are valid until
-// [Manager.Done].
+// A Ready says what to store and to do. Make Append durable BEFORE anything else, and do the rest
+// AFTER it, in the order of the fields. Each effect is idempotent: it may come again after a
+// crash. The slices, and what they refer to, are valid until [Manager.Done].
 type Ready struct {
 	// Seq is for Done and Abandon. It grows by one.
 	Seq uint64
 
-	// Append has the records to make durable, in order: no record may be durable before
-	// those before it. If that fails, call Abandon. It has the records of all Steps since the
-	// last Ready. A store that limits what it appends at once may append them in parts, cut
-	// between any two records: the first n of them are a log that [Restore] reads, whatever n
-	// is. What else the Ready has comes after the last part.
+	// Append has the records to make durable, in order: no record may be durable before those
+	// before it. If that fails, call Abandon. A store that limits what it appends at once may
+	// append them in parts, cut between any two records: the first n are a log that [Restore]
+	// reads, whatever n is. What else the Ready has comes after the last part.
 	Append []Record
 
 	// Hello responds to the hello of a scheduler: its Responses, then the failure
