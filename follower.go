@@ -286,7 +286,18 @@ func (f *Follower) Restore(now time.Time, cfg Config) (*Manager, Recovered, erro
 	if err != nil {
 		return nil, Recovered{}, err
 	}
-	m.resumeAll(live, &out)
+	for i := range m.cfg.Hooks {
+		if h := &m.cfg.Hooks[i]; h.Restored != nil {
+			for _, j := range live {
+				if j.state != jobstate.StateInactive {
+					m.call(h, j, h.Restored)
+				}
+			}
+		}
+	}
+	for _, j := range live {
+		m.resume(j, &out)
+	}
 	m.run()
 	over := func(id jobid.ID) bool { j := m.jobs[id]; return j == nil || j.job().Closed() }
 	out.Jobs = slices.DeleteFunc(out.Jobs, over) // a hook may have invalidated some

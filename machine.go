@@ -203,12 +203,6 @@ func (m *machine) activeOf(by Cred, id jobid.ID) (*job, error) {
 	return m.active(by, id)
 }
 
-// wasGiven reports whether an id is known to be that of a job (I9). Those up to the floor may be too.
-func (m *machine) wasGiven(id jobid.ID) bool {
-	_, ended := m.index.Ended(id)
-	return m.jobs[id] != nil || ended || m.quarantine.has(id)
-}
-
 // live is active for what hooks bring about: they know of jobs that are not durable.
 func (m *machine) live(by Cred, id jobid.ID) (*job, error) {
 	j := m.jobs[id]

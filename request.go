@@ -197,6 +197,7 @@ func (m *machine) newID(id jobid.ID) (_ jobid.ID, err error) {
 			return 0, err
 		}
 	}
+	_, ended := m.index.Ended(id)
 	switch {
 	case id > math.MaxInt64: // RFC 27's messages carry no greater one
 		return 0, fmt.Errorf("%w: id %v is too large: ids last for 17 years from Config.Epoch", ErrInvalid, id)
@@ -204,7 +205,7 @@ func (m *machine) newID(id jobid.ID) (_ jobid.ID, err error) {
 	case !m.cfg.Epoch.IsZero() && id.Time(m.cfg.Epoch).Sub(m.now.Time()) > time.Minute:
 		return 0, fmt.Errorf("%w: id %v is of a time to come", ErrInvalid, id)
 	case id > m.index.Watermark():
-	case m.wasGiven(id):
+	case ended || m.jobs[id] != nil || m.quarantine.has(id):
 		return 0, fmt.Errorf("%w: id %v was given before", ErrInvalid, id)
 	case id <= m.purger.idFloor:
 		return 0, fmt.Errorf("%w: id %v may have been given before: ids up to %v are not given again", ErrInvalid, id, m.purger.idFloor)

@@ -176,21 +176,6 @@ func second(t eventlog.Timestamp) eventlog.Timestamp {
 	return eventlog.Timestamp(math.Floor(float64(timeOf(t))))
 }
 
-func (m *machine) resumeAll(live []*job, out *Recovered) {
-	for i := range m.cfg.Hooks {
-		if h := &m.cfg.Hooks[i]; h.Restored != nil {
-			for _, j := range live {
-				if j.state != jobstate.StateInactive {
-					m.call(h, j, h.Restored)
-				}
-			}
-		}
-	}
-	for _, j := range live {
-		m.resume(j, out)
-	}
-}
-
 // revive folds the log of a job, as far as its Follower did not. It returns the job if
 // something is left to do for it, and the record of an inactive job.
 func (m *machine) revive(id jobid.ID, s *stored) (*job, *jobstate.Summary, error) {
