@@ -105,8 +105,7 @@ type (
 	}
 	// UpdateJobspec sets values of the jobspec by dotted paths, all of Updates or none. It takes
 	// time in proportion to the jobspec, which keeps to Config.MaxJobspec. It leaves room in the
-	// log for a SetFlags and a SetExpiration that belong to it. No [Hooks.Validate] is asked of
-	// it; an Event of a hook may raise an exception.
+	// log for a SetFlags and a SetExpiration that belong to it. [Hooks.Validate] is not asked.
 	UpdateJobspec struct {
 		Tag     uint64
 		By      Cred
@@ -130,9 +129,8 @@ type (
 		Values   json.RawMessage // an object; a null removes a key
 		Volatile bool
 	}
-	// SetFlags sets flags by name, such as "debug". A job with the flag "alloc-bypass"
-	// waits for Alloc, and the scheduler never hears of it; a job that has resources
-	// cannot get that flag. Only the owner may set flags.
+	// SetFlags sets flags by name, such as "debug". A job with "alloc-bypass" waits for Alloc, not for
+	// the scheduler; one that has resources cannot get that flag. Only the owner may set flags.
 	SetFlags struct {
 		Tag   uint64
 		By    Cred
@@ -152,8 +150,7 @@ type (
 	// result CANCELED and "timeout" TIMEOUT. A fatal "scheduler-restart" takes back what the job
 	// has, at once: only the owner may raise it, for a scheduler that has given the resources to
 	// nobody, or knows that nothing runs there. A long Note is cut. Set WaitStatus only for the
-	// type exec, if the exit of a task caused it: it is the status of that task, and an executor
-	// finishes the job with it.
+	// type exec, if the exit of a task caused it: to its status, with which an executor ends the job.
 	Raise struct {
 		Tag        uint64
 		By         Cred
@@ -188,26 +185,25 @@ type (
 	}
 	// WaitCancel ends all waits with a tag, without an answer. There may be none.
 	WaitCancel struct{ Tag uint64 }
-	// EnableQueue lets a queue take jobs, or not. The Queue "" is the anonymous one. Reason is
-	// for people. Only the owner may do so.
+	// EnableQueue lets a queue, "" the anonymous one, take jobs, or not. Only the owner may do so.
 	EnableQueue struct {
 		Tag    uint64
 		By     Cred
 		Queue  string
 		Enable bool
-		Reason string
+		Reason string // for people
 	}
-	// StartQueue lets a queue send its jobs to the scheduler, or stops that; requests that
-	// have no response are recalled. The Queue "" is the anonymous one. All names all queues, so
-	// that the priority of their jobs counts, and not the order of the queues. Reason is for people. A
-	// Volatile start or stop is in no record, so a restart undoes it. Only the owner may do so.
+	// StartQueue lets a queue, "" the anonymous one, send its jobs to the scheduler, or stops that;
+	// requests that have no response are recalled. All names all queues, so that the priority of
+	// their jobs counts, and not the order of the queues. A Volatile start or stop is in no record,
+	// so a restart undoes it. Only the owner may do so.
 	StartQueue struct {
 		Tag      uint64
 		By       Cred
 		Queue    string
 		All      bool
 		Start    bool
-		Reason   string
+		Reason   string // for people
 		Volatile bool
 	}
 	// Purge purges inactive jobs by limits, batch by batch. The Answer comes after the last, with
@@ -246,7 +242,7 @@ type (
 		Tag uint64
 		In  Input
 	}
-	// Tick passes the time. Call it at Deadline.
+	// Tick passes the time. Step it at [Manager.Deadline].
 	Tick struct{}
 	// Shutdown forbids further launches and starts. Running actions may end until the deadline,
 	// 0 for none: see [Manager.Stopped]. After the deadline Step refuses all inputs. A

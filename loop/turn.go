@@ -135,8 +135,7 @@ func (l *Loop) Now() time.Time {
 	return l.now
 }
 
-// A systemClock is the system's clock, which steps back when somebody sets it back. Then
-// its time goes on, so that what waits does not wait longer.
+// A systemClock goes on when the system's is set back, so that what waits does not wait longer.
 type systemClock struct {
 	read     func() time.Time
 	last, at time.Time
