@@ -1,6 +1,7 @@
 package joblife
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -153,12 +154,10 @@ func (in Submit) text() ([]byte, error) {
 		return nil, fmt.Errorf("%w: a Submit has no jobspec: set Jobspec or Spec", ErrInvalid)
 	case in.Spec == nil:
 		return in.Jobspec, nil
-	}
-	text := in.Spec.Text()
-	if text == nil {
+	case in.Spec.Text() == nil:
 		return nil, fmt.Errorf("%w: Spec is zero: use jobspec.New or Parse", ErrInvalid)
 	}
-	return text, nil
+	return in.Spec.Text(), nil
 }
 
 // checkUrgency returns an error if by may not ask for an urgency: a guest gets at most most.
@@ -183,10 +182,7 @@ func (m *machine) submitTime(in Submit) (eventlog.Timestamp, error) {
 	if n := len(m.jobs) + m.sched.queue.Stats().Canceled; n >= m.cfg.maxActive() {
 		return 0, fmt.Errorf("%w: %d jobs are active, or have housekeeping or a canceled request without a response; MaxActive is %d", ErrLimit, n, m.cfg.maxActive())
 	}
-	if in.Time == 0 {
-		return m.now, nil
-	}
-	return min(m.now, in.Time), nil // the clock of another host may be ahead
+	return min(m.now, cmp.Or(in.Time, m.now)), nil // the clock of another host may be ahead
 }
 
 // newID returns an id that was never given (I9). It counts as given when the job is accepted.
