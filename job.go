@@ -336,10 +336,8 @@ func (j *job) annotations() json.RawMessage {
 	return nil
 }
 
-// merged returns the annotations after an update by a valid object, or that they are too long.
-func (j *job) merged(patch []byte) (json.RawMessage, error) { return merge(j.annotations(), patch) }
-
-// merge is merged for any annotations. What is too long already may not get longer.
+// merge returns annotations after an update by a valid object, or that they are too long. What is
+// too long already may not get longer.
 func merge(notes json.RawMessage, patch []byte) (json.RawMessage, error) {
 	most := max(maxData, len(notes)+aroundNotes)
 	notes, err := jobstate.MergeAnnotations(notes, patch)
@@ -360,7 +358,7 @@ func fitNotes(most int, notes []byte, more int) error {
 func (j *job) fitMemo(values []byte) error {
 	patch := userNotes(values)
 	if j.rareCopy().notes != nil {
-		if _, err := j.merged(patch); err != nil {
+		if _, err := merge(j.annotations(), patch); err != nil {
 			return err
 		}
 	}
@@ -388,7 +386,7 @@ func (j *job) memoed(values []byte) {
 	if j.rareCopy().notes == nil {
 		return
 	}
-	notes, err := j.merged(userNotes(values))
+	notes, err := merge(j.annotations(), userNotes(values))
 	must(notLegal, err)
 	j.setNotes(notes)
 }

@@ -51,7 +51,7 @@ func (in SchedResponse) dispatch(m *machine) error {
 		j.queued = false
 		m.allocated(j, r)
 	case alloc.OutcomeAnnotated:
-		notes, err := j.merged(r.Annotations) // else long memos leave no room, and the session goes on
+		notes, err := merge(j.annotations(), r.Annotations) // else long memos leave no room, and the session goes on
 		if err == nil && !bytes.Equal(notes, j.annotations()) {
 			m.sched.setNotes(j, notes)
 		}
@@ -110,7 +110,7 @@ func (m *machine) recordR(r *rset.R, scheduling []byte) ([]byte, error) {
 // give gives a job its R, without the properties that only the scheduler's instance uses.
 func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 	plain := r.WithoutLocal()
-	notes, err := j.merged(c.Annotations)
+	notes, err := merge(j.annotations(), c.Annotations)
 	noted := err == nil && fitNotes(maxData, notes, 0) == nil
 	if noted { // else the log has only memos
 		c.Annotations = notes

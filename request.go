@@ -305,7 +305,7 @@ func (in Memo) dispatch(m *machine) error {
 	if err != nil {
 		return err
 	}
-	notes, err := j.merged(userNotes(e.Context))
+	notes, err := merge(j.annotations(), userNotes(e.Context))
 	if err != nil {
 		return err
 	}
