@@ -125,7 +125,12 @@ var inputPath = reflect.TypeFor[Tick]().PkgPath()
 func (m *machine) run() {
 	limit := maxPosts + m.posts.len() + maxPostsPerJob*len(m.jobs)
 	for done := 0; ; {
-		m.stage()
+		for _, t := range m.inbox.staged { // timers that hooks asked for, once the input is accepted (I6)
+			if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
+				m.timers.add(j, t)
+			}
+		}
+		m.inbox.staged = m.inbox.staged[:0]
 		switch {
 		case m.posts.len() > 0:
 			p := m.posts.pop()
@@ -150,16 +155,6 @@ func (m *machine) run() {
 			return
 		}
 	}
-}
-
-// stage schedules the timers that hooks asked for. It comes after the input is accepted (I6).
-func (m *machine) stage() {
-	for _, t := range m.inbox.staged {
-		if j := m.jobs[t.post.job]; j != nil && !j.job().Closed() {
-			m.timers.add(j, t)
-		}
-	}
-	m.inbox.staged = m.inbox.staged[:0]
 }
 
 func (m *machine) dispatchPost(in Input) error {
