@@ -26,11 +26,12 @@ type Config struct {
 	Begin func(rd *joblife.Ready, done func(failed map[jobid.ID]error, err error))
 	// Effects does what a Ready wants done, from Hello to Drain, and passes on Journal, Answers,
 	// Results and Faults. The Scheduler's and the Executor's part is done: it may look, such as for
-	// an alloc.Free in Sched, which says that ranks are free, as the event release does not. Its
-	// records are durable, and the Store has removed the jobs in Unlink. It is called once for each
-	// Ready, in order, and after functions of [Loop.Do]. The Ready is valid until it returns. The
-	// answers to Calls are not in it. A Ready that the Store had when a hello came has messages of
-	// the session before: for the scheduler, drop them until Hello comes.
+	// an alloc.Free in Sched, which says that ranks are free, as the event release does not. A crash
+	// may lose it, and none comes after Restore for what is free already: Manager.Allocated has what
+	// is not. Its records are durable, and the Store has removed the jobs in Unlink. It is called
+	// once for each Ready, in order, and after functions of [Loop.Do]. The Ready is valid until it
+	// returns. The answers to Calls are not in it. A Ready that the Store had when a hello came has
+	// messages of the session before: for the scheduler, drop them until Hello comes.
 	Effects func(m *joblife.Manager, rd *joblife.Ready)
 	// Scheduler is a scheduler in the same program. New puts the hello. The Scheduler gets
 	// Hello, Sched and Drain of a Ready before Effects, and its errors join Faults. The Loop
