@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -150,6 +151,30 @@ func TestJobsThatAllComeAtOnceAreNoLoad(t *testing.T) {
 	require.Contains(t, out, "40 jobs on 128 nodes, load 0.80, easy")
 }
 
+// Of a cluster no more is held idle than all, however few jobs come and however fast.
+func TestWhatIsHeldIdleIsAPartOfTheCluster(t *testing.T) {
+	args := []string{"-seeds", "1", "-html", ""}
+	for _, apart := range []int{0, 1} {
+		var b strings.Builder
+		b.WriteString("; MaxNodes: 4\n; MaxProcs: 4\n")
+		for i := range 100 {
+			fmt.Fprintf(&b, "%d %d 0 %d %d\n", i+1, apart*i/5, 600+i, 1+i%4)
+		}
+		name := filepath.Join(t.TempDir(), "x.swf")
+		require.NoError(t, os.WriteFile(name, []byte(b.String()), 0o666))
+		out := strings.Join(strings.Fields(good(t, append(args, "-swf", name, "-straggle", "0.5")...)), " ")
+		if apart == 0 {
+			require.Regexp(t, `utilization [1-9]\d\.\d\d %`, out)
+			require.Regexp(t, `In a week, \d+ node-hours \(\d\d\.\d % of the cluster\) were held`, out)
+		} else {
+			require.Contains(t, out, "the node-hours held idle are those of the jobs that come in a week")
+			require.Regexp(t, `The jobs that come in a week held \d+ node-hours while nothing ran there; partial`, out)
+		}
+	}
+	out := good(t, append(args, "-jobs", "1", "-nodes", "1", "-runtime", "1", "-straggle", "1")...)
+	require.Regexp(t, `In a week, [\d.]+ node-hours \(\d\d?\.\d % of the cluster\)`, out, "the only epilog ends far behind the only job")
+}
+
 func TestPartialReleaseIsNotPraisedWhereItDoesNotHelp(t *testing.T) {
 	out := good(t, "-jobs", "50", "-max-size", "1", "-html", "", "-seeds", "2")
 	require.Contains(t, out, "jobs start no earlier")
@@ -163,6 +188,8 @@ func TestTrimLeavesOutBothEnds(t *testing.T) {
 	require.Equal(t, []seconds{10, 90}, []seconds{c.lo, c.hi})
 	c.limit(work[:2], 0.1)
 	require.True(t, c.counts(work[0].submit) && c.counts(work[1].submit), "else nothing would count")
+	c.limit(work[:1], 0.1)
+	require.Greater(t, c.hi, seconds(0), "all jobs come at once, and the time in which they count is that until they are over")
 
 	all := good(t, "-jobs", "300", "-seeds", "1", "-html", "", "-trim", "0")
 	part := good(t, "-jobs", "300", "-seeds", "1", "-html", "")

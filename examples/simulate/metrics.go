@@ -70,19 +70,19 @@ func (c *metrics) pass(now seconds) {
 func (c *metrics) nodesOf(units int) float64 { return float64(units) / float64(c.units) }
 
 // limit sets which jobs count: those that came after the first and before the last part of
-// the time, or all, if that is none.
+// the time, or all, if that is none, or if all come at once.
 func (c *metrics) limit(work []arrival, part float64) {
 	span := float64(work[len(work)-1].submit)
 	c.lo, c.hi = seconds(math.Ceil(part*span)), seconds((1-part)*span)
-	if part == 0 || !slices.ContainsFunc(work, func(a arrival) bool { return c.counts(a.submit) }) {
+	if part == 0 || span == 0 || !slices.ContainsFunc(work, func(a arrival) bool { return c.counts(a.submit) }) {
 		c.lo, c.hi = 0, math.MaxInt64
 	}
 }
 
 func (c *metrics) counts(submit seconds) bool { return c.lo <= submit && submit <= c.hi }
 
-// window returns how long the time is in which jobs count.
-func (c *metrics) window() float64 { return float64(max(1, min(c.hi, c.over)-c.lo)) }
+// window returns how long the time is in which jobs count. If all do, it lasts until end.
+func (c *metrics) window(end seconds) float64 { return float64(max(1, min(c.hi, end)-c.lo)) }
 
 // latencyMean returns the mean of the latencies, 0 of none.
 func (c *metrics) latencyMean() float64 {

@@ -90,6 +90,6 @@ func requireRows(t *testing.T, share string) {
 	c := s.runs[0][wholeJob]
 	jobs := c.counted(1, maxNodes)
 	require.InDelta(t, worth[0].of(c, jobs), waits/float64(len(jobs)), 1e-6)
-	require.InDelta(t, worth[2].of(c, jobs), idle/c.window()*hoursAWeek, 1e-6)
+	require.InDelta(t, worth[2].of(c, jobs), idle/c.window(c.last)*hoursAWeek, 1e-6)
 	require.Contains(t, string(text), `"result": "FAILED"`)
 }

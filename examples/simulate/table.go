@@ -39,7 +39,7 @@ var worth = []measure{
 		for _, j := range jobs {
 			sum += float64(j.idle)
 		}
-		return sum / float64(c.units) / c.window() * hoursAWeek
+		return sum / float64(c.units) / c.window(c.last) * hoursAWeek
 	}, hours},
 }
 
@@ -49,7 +49,9 @@ func (s *study) measures() []measure {
 		measure{"bounded slowdown, mean", func(_ *cluster, jobs []*job) float64 { return mean(each(jobs, (*job).slowdown)) }, func(x float64) string { return fmt.Sprintf("%.2f", x) }},
 		measure{"node free after its job, mean", func(c *cluster, _ []*job) float64 { return c.latencyMean() }, short},
 		measure{"node free after its job, 99th p.", func(c *cluster, _ []*job) float64 { return float64(c.latencyQuantile(0.99)) }, short},
-		measure{"utilization", func(c *cluster, _ []*job) float64 { return 100 * c.ran / float64(len(c.nodes)*c.units) / c.window() }, percent},
+		measure{"utilization", func(c *cluster, _ []*job) float64 {
+			return 100 * c.ran / float64(len(c.nodes)*c.units) / c.window(c.over)
+		}, percent},
 		measure{"makespan", func(c *cluster, _ []*job) float64 { return float64(c.over) }, short},
 	)
 	for _, r := range []jobstate.Result{

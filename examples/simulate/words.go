@@ -48,6 +48,14 @@ func (s *study) held(w way) float64 {
 	return mean(loads)
 }
 
+// load returns the greatest load there is, 0 where all jobs come at once.
+func (s *study) load() float64 {
+	if s.offered == 0 {
+		return 0
+	}
+	return max(s.offered, s.held(wholeJob)) // that of gpus may be more
+}
+
 // outside says in lines what was made up beside the workload.
 func (s *study) outside() []string {
 	o := s.o
@@ -60,8 +68,8 @@ func (s *study) outside() []string {
 	}
 	if whole, partial := s.held(wholeJob), s.held(partialRelease); s.offered > 0 && !s.uneven() {
 		list = append(list, fmt.Sprintf("load with prologs and epilogs: %.2f with whole-job release, %.2f with partial", whole, partial))
-		if most := max(whole, s.offered); most > steady { // that of gpus may be more
-			list = append(list, fmt.Sprintf("Warning: %.2f is above %.2f. The queue grows while jobs come, so the waits say how long the workload is.", most, steady))
+		if most := s.load(); most > steady {
+			list = append(list, fmt.Sprintf("Warning: %.2f is above %.2f. The queue grows while jobs come, so the waits say how long the workload is, and the node-hours held idle are those of the jobs that come in a week.", most, steady))
 		}
 	}
 	if o.mtbf > 0 {
@@ -109,8 +117,11 @@ func (s *study) headline() string {
 	default:
 		gain = fmt.Sprintf("jobs start %s later on average", short(wait.diff))
 	}
-	return fmt.Sprintf("In a week, %s node-hours (%.1f %% of the cluster) were held while nothing ran there; partial release gives back %s of them, and %s.",
-		hours(idle.Whole), 100*idle.Whole/hoursAWeek/float64(s.o.nodes), hours(idle.Whole-idle.Partial), gain)
+	held := fmt.Sprintf("In a week, %s node-hours (%.1f %% of the cluster) were held", hours(idle.Whole), 100*idle.Whole/hoursAWeek/float64(s.o.nodes))
+	if s.load() > steady || idle.Whole > hoursAWeek*float64(s.o.nodes) { // they hold them in more than a week
+		held = fmt.Sprintf("The jobs that come in a week held %s node-hours", hours(idle.Whole))
+	}
+	return fmt.Sprintf("%s while nothing ran there; partial release gives back %s of them, and %s.", held, hours(idle.Whole-idle.Partial), gain)
 }
 
 // note says what the table holds.
