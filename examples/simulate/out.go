@@ -163,7 +163,8 @@ func (s *study) writeJSON(w io.Writer) error {
 }
 
 // writeSWF writes what became of the jobs of a run as a log in the Standard Workload Format,
-// which -swf reads. Processors are cores.
+// which -swf reads. Processors are cores. The runtime and the status of a job that is not
+// over are unknown.
 func (s *study) writeSWF(w io.Writer, c *cluster) error {
 	_, err := fmt.Fprintf(w, "; Version: 2.2\n; Note: %s\n; MaxJobs: %d\n; MaxNodes: %d\n; MaxProcs: %d\n; UnixStartTime: 0\n",
 		lines.Escape(s.title()), len(c.jobs)-1, len(c.nodes), len(c.nodes)*s.o.cores)
@@ -171,9 +172,14 @@ func (s *study) writeSWF(w io.Writer, c *cluster) error {
 		j := &c.jobs[i+1]
 		wait, run, status := seconds(-1), seconds(-1), 0
 		if j.ran {
-			wait, run = j.began-j.submit, j.ended-j.began
+			wait = j.began - j.submit
+			if j.result != 0 {
+				run = j.ended - j.began
+			}
 		}
 		switch j.result {
+		case 0:
+			status = -1
 		case jobstate.ResultCompleted:
 			status = 1
 		case jobstate.ResultCanceled:
