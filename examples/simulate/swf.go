@@ -173,6 +173,8 @@ func parseArrival(line string) (arrival, error) {
 		size = f[fieldProcs]
 	}
 	switch {
+	case 2 <= f[fieldStatus] && f[fieldStatus] <= 4: // such lines follow that of the whole job
+		return arrival{}, fmt.Errorf("status %g: a part of a job that has a line of its own", f[fieldStatus])
 	case f[fieldSubmit] < 0 || f[fieldSubmit] > maxSeconds:
 		return arrival{}, fmt.Errorf("submitted at %g seconds, not 0 to 100 years", f[fieldSubmit])
 	case f[fieldRun] < 0:

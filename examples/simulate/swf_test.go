@@ -64,6 +64,9 @@ func TestBadLinesAreNamedAndSkipped(t *testing.T) {
 		"1 20 -1 5 2 0 0 0 -5 0 0":   "field 9 is negative: -5",
 		"1 5 -1 5 2":                 "submitted at 5, before the job above it at 10",
 		"1 20 -1 5 2 0 0 0 1e11 0 0": "a runtime of 5 seconds, of 1e+11",
+		"1 20 -1 5 2 -1 -1 2 9 -1 2": "status 2: a part of a job",
+		"1 -1 50 5 2 0 0 2 9 -1 3":   "status 3: a part of a job",
+		"1 -1 50 5 2 0 0 2 9 -1 4":   "status 4: a part of a job",
 	} {
 		got, err := readTrace(strings.NewReader(good + line + "\n" + good))
 		require.NoError(t, err)
