@@ -141,9 +141,10 @@ func (c *cluster) spent(rank uint32, t *tenant, kind int) {
 	}
 	if c.draws && t.since < c.last {
 		for row := range c.rows(rank, t.what) {
-			if len(c.segments) < maxSegments {
-				c.segments = append(c.segments, segment{row, kind, t.job, t.since, c.last})
+			if len(c.segments) == maxSegments {
+				break
 			}
+			c.segments = append(c.segments, segment{row, kind, t.job, t.since, c.last})
 		}
 	}
 	t.since = c.last

@@ -4,16 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/rset/children"
 )
 
 // Where a node has one core, to share nodes is to have them.
@@ -158,4 +162,27 @@ func TestTheRowsOfSharedNodesAreCores(t *testing.T) {
 		}
 		require.Equal(t, idle, jobs)
 	}
+}
+
+// What a job does on a node costs the same for any number of cores once no more is kept.
+func TestNoCoreIsVisitedForAFullChart(t *testing.T) {
+	took := func(cores int) time.Duration {
+		o, err := parse([]string{"-share", "-cores", strconv.Itoa(cores)}, io.Discard)
+		require.NoError(t, err)
+		c := &cluster{o: o, jobs: make([]job, 2)}
+		c.metrics = metrics{units: cores, draws: true, segments: make([]segment, maxSegments), last: 1}
+		what := children.Of([]children.Kind{{Name: "core", IDs: o.kinds()["core"], N: cores}})
+		at := tenant{job: 1, what: what, units: cores}
+		least := time.Duration(math.MaxInt64)
+		for range 3 {
+			begin := time.Now()
+			for range 100 {
+				at.since = 0
+				c.spent(0, &at, spentJob)
+			}
+			least = min(least, time.Since(begin))
+		}
+		return least
+	}
+	require.Less(t, took(1<<16), 8*took(1<<10)+time.Millisecond)
 }
