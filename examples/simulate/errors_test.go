@@ -67,6 +67,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a trace with lines that are no jobs", Args: "-html= -seeds 1 -nodes 4 -swf LOG", Prepare: file("LOG", badLines)},
 			{When: "a trace with parts of a job", Args: "-html= -seeds 1 -nodes 4 -swf LOG", Prepare: file("LOG", "1 9 0 60 1 -1 -1 1 90 -1 1\n1 9 0 60 1 -1 -1 1 90 -1 3\n")},
 			{When: "a trace of a larger machine", Args: "-nodes 1 -cores 1 -swf LOG", Prepare: file("LOG", "1 0 0 60 4\n"), Status: 1},
+			{When: "a trace of nodes with more cores than an R can have", Args: "-swf LOG", Prepare: file("LOG", "; MaxNodes: 3\n; MaxProcs: 4194302\n1 0 0 60 4\n"), Status: 1},
 			{When: "a page in a folder that is not there", Args: "-html none/x.html", Status: 1},
 			{When: "a folder in the place of a file", Args: "-csv .", Status: 1},
 			{When: "a file in the place of a folder", Args: "-log x", Prepare: file("x", ""), Status: 1},

@@ -153,6 +153,9 @@ func (s *study) open() (err error) {
 	}
 	if !o.set["cores"] {
 		o.cores = max(1, (s.trace.procs+o.nodes-1)/o.nodes) // else the widest job may not fit
+		if o.cores > maxCores {
+			return fmt.Errorf("%s: %d processors on %s are more than %d each: give more with -nodes, or fewer with -cores", o.swf, s.trace.procs, lines.Count(o.nodes, "node"), maxCores)
+		}
 	}
 	if !o.set["load"] {
 		o.load = 0

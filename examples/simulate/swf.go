@@ -21,6 +21,7 @@ const (
 	maxLine    = 1 << 16
 	maxSeconds = 100 * 365 * 86400
 	maxProcs   = 1 << 24
+	maxCores   = 1 << 20 // of a node: an R has no greater ids
 	maxJobs    = 1 << 22
 )
 
