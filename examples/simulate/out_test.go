@@ -71,7 +71,7 @@ func requireRows(t *testing.T, share string) {
 	require.NoError(t, decoder.Decode(&objects))
 	require.Len(t, objects, 2*2*100)
 
-	var waits, idle float64
+	var waits, idle, slowdowns float64
 	for i, o := range objects {
 		for k, name := range columns {
 			if o[name] == nil {
@@ -85,11 +85,14 @@ func requireRows(t *testing.T, share string) {
 		}
 		waits += number("start") - number("submit")
 		idle += number("idle_node_seconds")
+		run := number("end") - number("start")
+		slowdowns += max(1, (number("start")-number("submit")+run)/max(run, 10))
 		require.LessOrEqual(t, number("end"), number("free"))
 	}
 	c := s.runs[0][wholeJob]
 	jobs := c.counted(1, maxNodes)
 	require.InDelta(t, worth[0].of(c, jobs), waits/float64(len(jobs)), 1e-6)
 	require.InDelta(t, worth[2].of(c, jobs), idle/c.window(c.last)*hoursAWeek, 1e-6)
+	require.InDelta(t, mean(each(jobs, (*job).slowdown)), slowdowns/float64(len(jobs)), 1e-6)
 	require.Contains(t, string(text), `"result": "FAILED"`)
 }

@@ -31,3 +31,12 @@ func TestLatencyQuantile(t *testing.T) {
 	require.InDelta(t, 1.73, c.latencyMean(), 1e-9)
 	require.Zero(t, (&metrics{}).latencyQuantile(0.5))
 }
+
+func TestTheSlowdownIsThatOfWhatAJobRan(t *testing.T) {
+	j := job{arrival: &arrival{run: 200}, began: 100, running: true}
+	require.Equal(t, 1.5, j.slowdown(), "it still runs")
+	j.running, j.ended = false, 150
+	require.Equal(t, 3.0, j.slowdown(), "its node failed")
+	j.ended = 100
+	require.Equal(t, 10.0, j.slowdown(), "of less than 10 seconds it is that of 10")
+}
