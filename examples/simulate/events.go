@@ -101,9 +101,14 @@ func (c *cluster) nodeFailed(id jobid.ID, rank uint32) {
 	c.put(joblife.Raise{ID: id, Type: "node-failure", Note: fmt.Sprintf("node %d is down", rank)})
 }
 
-// repair has a node repaired.
+// repair has a node repaired. If a drained node has failed meanwhile, only the repair of the
+// failure counts, which ends later.
 func (c *cluster) repair(rank uint32) {
+	failed := c.offline.Contains(rank)
 	c.after(c.o.repair, func() {
+		if !failed && c.offline.Contains(rank) {
+			return
+		}
 		up := idset.Of(rank)
 		c.offline.SubtractWith(up)
 		c.drained.SubtractWith(up)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -24,4 +25,18 @@ func TestAJobDoesNotRunOnANodeThatFailedSinceItsProlog(t *testing.T) {
 	require.NoError(t, c.play(context.Background(), func(int) {}))
 	require.Equal(t, jobstate.ResultFailed, c.jobs[1].result)
 	require.Equal(t, c.jobs[1].began, c.jobs[1].ended)
+}
+
+// A node fails while it is out of service: its repair begins anew.
+func TestTheRepairOfANodeThatFailsWhileItIsDrained(t *testing.T) {
+	o, err := parse(strings.Fields("-nodes 4 -max-size 1 -repair 1000 -mtbf 36500d -html="), io.Discard)
+	require.NoError(t, err)
+	c, err := newCluster(o, []arrival{{run: 5000, limit: 5000, size: 1}}, wholeJob, 1)
+	require.NoError(t, err)
+	c.drain(idset.Of(2, 3))
+	c.after(900, func() { c.failed(3) })
+	for now, down := range map[seconds]string{999: "2-3", 1000: "3", 1899: "3", 1900: ""} {
+		c.after(now, func() { c.after(0, func() { require.Equal(t, down, idset.Union(c.offline, c.drained).String(), now) }) })
+	}
+	require.NoError(t, c.play(context.Background(), func(int) {}))
 }
