@@ -30,6 +30,9 @@ var (
 	kindClasses = []string{"job", "prolog", "epilog", "idle"} // by kind
 )
 
+// figureNames are the names of all plots that there can be.
+var figureNames = []string{"nodes", "time", "free", "waits", "sizes", "slow"}
+
 // figures returns the plots: of the first seed, but for the curves.
 func (s *study) figures() (list []figure) {
 	if id := s.around(); id != 0 {

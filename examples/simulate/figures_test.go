@@ -27,6 +27,7 @@ func TestFiguresAreWhole(t *testing.T) {
 		s, _ := page(t, append([]string{"-seeds", "1"}, strings.Fields(args)...)...)
 		names := make(map[string]bool)
 		for _, f := range s.figures() {
+			require.Contains(t, figureNames, f.Name)
 			names[f.Name] = true
 			for _, width := range []float64{wide, narrow} {
 				whole(t, f.svg(width, false), width)

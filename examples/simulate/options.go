@@ -129,7 +129,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	return o, o.combined()
 }
 
-// combined returns which flags have no effect beside others, or write to one file.
+// combined returns which flags have no effect beside others, write to one file, or write to
+// that of -swf.
 func (o *options) combined() error {
 	if o.swf != "" {
 		for _, name := range []string{"max-size", "arrival", "runtime", "max-runtime", "fail"} {
@@ -138,15 +139,42 @@ func (o *options) combined() error {
 			}
 		}
 	}
+	trace, err := filepath.Abs(o.swf)
+	if err != nil {
+		return err
+	}
 	written := make(map[string]bool)
-	for _, f := range (&study{o: o}).outputs() {
-		name := filepath.Clean(f.name)
-		if written[name] {
-			return fmt.Errorf("two outputs would be written to %s: give each a name of its own", f.name)
+	for _, file := range o.files() {
+		name, err := filepath.Abs(file)
+		switch {
+		case err != nil:
+			return err
+		case o.swf != "" && name == trace:
+			return fmt.Errorf("an output would be written over the trace %s: give it a name of its own", file)
+		case written[name]:
+			return fmt.Errorf("two outputs would be written to %s: give each a name of its own", file)
 		}
 		written[name] = true
 	}
 	return nil
+}
+
+// files returns the names of all files that may be written.
+func (o *options) files() (names []string) {
+	for _, f := range (&study{o: o}).outputs() {
+		names = append(names, f.name)
+	}
+	if o.log != "" {
+		for _, w := range []way{wholeJob, partialRelease} {
+			names = append(names, filepath.Join(o.log, w.file()+".jsonl"))
+		}
+	}
+	if o.svg != "" {
+		for _, name := range figureNames {
+			names = append(names, filepath.Join(o.svg, name+".svg"))
+		}
+	}
+	return names
 }
 
 // units returns how many parts a node has of which jobs take a number: as many as it has cores
