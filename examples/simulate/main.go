@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, flag.ErrHelp):
 		return exitOK
 	case err != nil:
-		fmt.Fprintf(stderr, "simulate: %v\nRun simulate -h for the flags.\n", err)
+		fmt.Fprintf(stderr, "simulate: %s\nRun simulate -h for the flags.\n", lines.Escape(err.Error()))
 		return exitUsage
 	}
 	return newStudy(o, stderr).run(ctx, stdout, stderr)
@@ -83,7 +83,7 @@ func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
 		} else if e := s.save(); e != nil {
 			err = e
 		} else if s.o.html != "" {
-			fmt.Fprintf(stdout, "\nThe plots are in %s.\n", s.o.html)
+			fmt.Fprintf(stdout, "\nThe plots are in %s.\n", lines.Escape(s.o.html))
 		}
 	}
 	switch {
@@ -91,7 +91,7 @@ func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "simulate: interrupted")
 		return exitInterrupted
 	case err != nil:
-		fmt.Fprintln(stderr, "simulate:", err)
+		fmt.Fprintln(stderr, "simulate:", lines.Escape(err.Error()))
 		return exitFault
 	}
 	return exitOK
@@ -170,14 +170,15 @@ func (s *study) open() (err error) {
 	if err := rescale(s.work, o); err != nil {
 		return err
 	}
+	name := lines.Escape(o.swf)
 	for _, line := range s.trace.skipped {
-		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", o.swf, line)
+		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", name, line)
 	}
 	if n := s.trace.bad; n > 0 {
-		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", o.swf, n, len(s.work))
+		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", name, n, len(s.work))
 	}
 	if n := s.trace.raised; n > 0 {
-		fmt.Fprintf(s.stderr, "simulate: %s: %s longer than asked for; the runtime is the limit\n", o.swf, lines.Count(n, "job")+" ran")
+		fmt.Fprintf(s.stderr, "simulate: %s: %s longer than asked for; the runtime is the limit\n", name, lines.Count(n, "job")+" ran")
 	}
 	return nil
 }

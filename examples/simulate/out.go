@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 )
 
@@ -167,7 +166,7 @@ func (s *study) writeJSON(w io.Writer) error {
 // over are unknown.
 func (s *study) writeSWF(w io.Writer, c *cluster) error {
 	_, err := fmt.Fprintf(w, "; Version: 2.2\n; Note: %s\n; MaxJobs: %d\n; MaxNodes: %d\n; MaxProcs: %d\n; UnixStartTime: 0\n",
-		lines.Escape(s.title()), len(c.jobs)-1, len(c.nodes), len(c.nodes)*s.o.cores)
+		s.title(), len(c.jobs)-1, len(c.nodes), len(c.nodes)*s.o.cores)
 	for i := range c.jobs[1:] {
 		j := &c.jobs[i+1]
 		wait, run, status := seconds(-1), seconds(-1), 0

@@ -102,6 +102,23 @@ func TestSkippedLinesAreTold(t *testing.T) {
 	}
 }
 
+// The terminal obeys no name of a file, and no flag.
+func TestNoEscapeSequenceIsPrinted(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "x\x1b[2J")
+	require.NoError(t, os.WriteFile(name+".swf", []byte(sampleTrace+"bad\n"), 0o666))
+	args := []string{"-seeds", "1", "-swf", name + ".swf", "-html", name + ".html"}
+	status, out, errs := command(t, args...)
+	require.Zero(t, status, errs)
+	require.Contains(t, out, `x\x1b[2J.swf: 4 jobs`)
+	require.Contains(t, out, `x\x1b[2J.html`)
+	require.Contains(t, errs, `x\x1b[2J.swf: line 9`)
+	for _, args := range [][]string{args, {"-swf", name}, {"-\x1b[2J"}, append(args, "-nodes", "1", "-cores", "1")} {
+		_, out, errs := command(t, args...)
+		require.NotContains(t, out+errs, "\x1b")
+	}
+}
+
 // The machine has room for all processors that the trace says, also on -nodes of its own.
 func TestATraceWithoutMaxNodes(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log.swf")

@@ -14,7 +14,7 @@ func (s *study) title() string {
 	o := s.o
 	what := "a made-up workload"
 	if s.trace != nil {
-		what = filepath.Base(o.swf)
+		what = lines.Escape(filepath.Base(o.swf))
 	}
 	jobs := len(s.runs[0][wholeJob].jobs) - 1
 	load := "all submitted at once"
