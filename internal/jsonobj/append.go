@@ -1,6 +1,7 @@
 package jsonobj
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"unicode/utf8"
@@ -68,42 +69,17 @@ func AppendFloat(dst []byte, f float64) []byte {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		panic("jsonobj: AppendFloat of a number that is not finite")
 	}
-	// One digit, the point, 16 digits, 'e', the sign, two or three digits.
-	var buf [32]byte
-	sci := strconv.AppendFloat(buf[:0], f, 'e', 16, 64)
-	if sci[0] == '-' {
-		dst = append(dst, '-')
-		sci = sci[1:]
-	}
-	exp := 0
-	for _, c := range sci[20:] {
-		exp = exp*10 + int(c-'0')
-	}
-	if sci[19] == '-' {
-		exp = -exp
-	}
-	sci[1] = sci[0] // the digits in a row
-	digits := sci[1:18]
-	for len(digits) > 1 && digits[len(digits)-1] == '0' {
-		digits = digits[:len(digits)-1]
-	}
-	const zeros = "0000000000000000"
+	from := len(dst)
+	dst = strconv.AppendFloat(dst, f, 'g', 17, 64)
+	exp := bytes.IndexByte(dst[from:], 'e') + 1
 	switch {
-	case exp < -4 || exp >= 17:
-		dst = append(dst, digits[0])
-		if len(digits) > 1 {
-			dst = append(append(dst, '.'), digits[1:]...)
-		}
-		return strconv.AppendInt(append(dst, 'e'), int64(exp), 10)
-	case exp < 0:
-		dst = append(append(dst, "0."...), zeros[:-exp-1]...)
-		return append(dst, digits...)
-	case len(digits) <= exp+1:
-		dst = append(append(dst, digits...), zeros[:exp+1-len(digits)]...)
+	case exp > 0: // it has a sign, and two digits at least
+		n, _ := strconv.Atoi(string(dst[from+exp:]))
+		return strconv.AppendInt(dst[:from+exp], int64(n), 10)
+	case bytes.IndexByte(dst[from:], '.') < 0:
 		return append(dst, ".0"...)
 	}
-	dst = append(append(dst, digits[:exp+1]...), '.')
-	return append(dst, digits[exp+1:]...)
+	return dst
 }
 
 // AppendCompact appends raw without the white space outside its strings. raw is JSON that
