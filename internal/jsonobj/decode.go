@@ -42,6 +42,17 @@ func appendUnescaped(dst, raw []byte) (content []byte, ok bool) {
 	return dst, true
 }
 
+// unescaped returns the content of the string that begins at b[i] and was scanned before:
+// a part of b, or, where there are escapes, appended to dst.
+func unescaped(dst, b []byte, i int) []byte {
+	end, escaped := skipString(b, i)
+	if escaped {
+		dst, _ = appendUnescaped(dst, b[i:end])
+		return dst
+	}
+	return b[i+1 : end-1 : end-1]
+}
+
 // appendEscape appends the character that the escape at b[i], which was scanned
 // before, stands for, and returns the offset after the escape.
 func appendEscape(dst, b []byte, i int) ([]byte, int) {

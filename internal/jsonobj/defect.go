@@ -52,9 +52,7 @@ func (f defect) cause(b []byte, i int) error {
 	case defectDepth:
 		return ErrDepth
 	case defectDuplicate:
-		end, _, _ := scanString(b, i)
-		key, _ := appendUnescaped(nil, b[i:end])
-		return fmt.Errorf("duplicate key %q", guard.Clip(key))
+		return fmt.Errorf("duplicate key %q", guard.Clip(unescaped(nil, b, i)))
 	case defectNUL:
 		return errors.New("U+0000 in a key")
 	case defectTrailing:

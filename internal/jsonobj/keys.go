@@ -93,8 +93,7 @@ func fingerprint(s []byte) uint64 {
 // escapedPrint is the fingerprint of a key with escapes, given with its quotes.
 func escapedPrint(raw []byte) uint64 {
 	var buf [guard.MaxQuoted]byte
-	s, _ := appendUnescaped(buf[:0], raw)
-	return fingerprint(s) | hasEscapes
+	return fingerprint(unescaped(buf[:0], raw, 0)) | hasEscapes
 }
 
 func contains(b []byte, keys []key, k key) bool {
@@ -134,22 +133,6 @@ func findDuplicate(b []byte, keys []key) int {
 // compareKeys compares two keys of b, which were scanned before, by their bytes when
 // unescaped.
 func compareKeys(b []byte, x, y key) int {
-	if (x.print|y.print)&hasEscapes == 0 {
-		return bytes.Compare(plainKey(b, x.off), plainKey(b, y.off))
-	}
 	var room [2][guard.MaxQuoted]byte
-	return bytes.Compare(unescapedKey(room[0][:0], b, x.off), unescapedKey(room[1][:0], b, y.off))
-}
-
-// plainKey returns the content of the key that begins at b[i] and has no escapes.
-func plainKey(b []byte, i int) []byte {
-	end, _, _ := scanString(b, i)
-	return b[i+1 : end-1]
-}
-
-// unescapedKey appends the content of the key that begins at b[i].
-func unescapedKey(dst, b []byte, i int) []byte {
-	end, _ := skipString(b, i)
-	dst, _ = appendUnescaped(dst, b[i:end])
-	return dst
+	return bytes.Compare(unescaped(room[0][:0], b, x.off), unescaped(room[1][:0], b, y.off))
 }

@@ -148,8 +148,7 @@ func (r *Reader) Text() string { return r.Value().Text() }
 func (r *Reader) Key() []byte {
 	b := r.self.doc.text
 	if r.escaped {
-		content, _ := appendUnescaped(nil, b[r.key-1:r.keyEnd+1])
-		return content
+		return unescaped(nil, b, int(r.key)-1)
 	}
 	return b[r.key:r.keyEnd:r.keyEnd]
 }

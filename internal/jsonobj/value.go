@@ -1,7 +1,6 @@
 package jsonobj
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -124,12 +123,7 @@ func (v Value) TextBytes() []byte {
 		v.Fail(errString)
 		return nil
 	}
-	raw := v.Raw()
-	if bytes.IndexByte(raw, '\\') >= 0 {
-		b, _ := appendUnescaped(nil, raw)
-		return b
-	}
-	return raw[1 : len(raw)-1 : len(raw)-1]
+	return unescaped(nil, v.Raw(), 0)
 }
 
 // Parse reads a string by a function, such as idset.Parse. The function's error
