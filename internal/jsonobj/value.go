@@ -1,6 +1,7 @@
 package jsonobj
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -30,11 +31,13 @@ func (v Value) Raw() []byte {
 	return v.doc.text[v.span.from:v.span.to:v.span.to]
 }
 
-func (v Value) first() byte {
-	if v.Absent() {
-		return 0
+// begins reports whether the value begins with a byte. That another one does is a fault.
+func (v Value) begins(with byte, cause error) bool {
+	if !v.Absent() && v.doc.text[v.span.from] == with {
+		return true
 	}
-	return v.doc.text[v.span.from]
+	v.Fail(cause) // nothing, if there is no value
+	return false
 }
 
 // Offset returns where in the text the value is, in bytes from 0.
@@ -115,15 +118,14 @@ func (v Value) Text() string { return string(v.TextBytes()) }
 // TextBytes reads a string and returns its content, which aliases the text
 // unless there are escapes in it.
 func (v Value) TextBytes() []byte {
-	switch v.first() {
-	case 0:
-		return nil
-	case '"':
-	default:
-		v.Fail(errString)
+	if !v.begins('"', errString) {
 		return nil
 	}
-	return unescaped(nil, v.Raw(), 0)
+	raw := v.Raw()
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return raw[1 : len(raw)-1 : len(raw)-1]
+	}
+	return unescaped(nil, raw, 0)
 }
 
 // Parse reads a string by a function, such as idset.Parse. The function's error
@@ -153,10 +155,7 @@ func (v Value) Object() Reader {
 // Array returns a Reader of the elements of an array, one without elements and
 // a fault if v is no array.
 func (v Value) Array() Reader {
-	if first := v.first(); first != '[' {
-		if first != 0 {
-			v.Fail(errArray)
-		}
+	if !v.begins('[', errArray) {
 		return Reader{}
 	}
 	return v.reader()
@@ -164,22 +163,13 @@ func (v Value) Array() Reader {
 
 // IsObject reports whether v is an object, which is a fault if it is not, and
 // does not look into it.
-func (v Value) IsObject() bool {
-	if first := v.first(); first != '{' {
-		if first != 0 {
-			v.Fail(errObject)
-		}
-		return false
-	}
-	return true
-}
+func (v Value) IsObject() bool { return v.begins('{', errObject) }
 
 // Member returns the value of a key of an object, and an absent one if v is no
 // object or has no such key.
 func (v Value) Member(key string) Value {
-	if v.first() == '{' {
-		o := v.Object()
-		for o.Next() {
+	if v.Kind() == KindObject {
+		for o := v.Object(); o.Next(); {
 			if string(o.Key()) == key {
 				return o.Value()
 			}
