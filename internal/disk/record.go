@@ -115,23 +115,6 @@ func (d *Disk) Do(c Call) error {
 	return nil
 }
 
-// Load puts the files of a folder on an empty disk, where they are durable.
-func (d *Disk) Load(dir string) error {
-	return filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
-		if err != nil || name == dir {
-			return err
-		}
-		inside, _ := filepath.Rel(dir, name)
-		if e.IsDir() {
-			d.PutDir(inside)
-			return nil
-		}
-		text, err := os.ReadFile(name)
-		d.Put(inside, string(text))
-		return err
-	})
-}
-
 // Save writes the files of a disk to a folder, which is empty or not there.
 func (d *Disk) Save(dir string) error { return d.root.save(dir) }
 
