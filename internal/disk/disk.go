@@ -343,16 +343,15 @@ func (d *Disk) SyncDir(name string) error {
 			delete(touched, place{})
 		}
 	}
-	left := 0
-	for i := range d.moves {
-		if m := &d.moves[i]; done[i] {
+	var left []move
+	for i, m := range d.moves {
+		if done[i] {
 			m.apply(kept)
 		} else {
-			d.moves[left] = *m
-			left++
+			left = append(left, m)
 		}
 	}
-	d.moves = slices.Delete(d.moves, left, len(d.moves))
+	d.moves = left
 	return nil
 }
 
