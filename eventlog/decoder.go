@@ -2,6 +2,7 @@ package eventlog
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"iter"
@@ -34,13 +35,8 @@ type DecoderOptions struct {
 
 // inForce returns the limits that o means: MaxLine and MaxDepth are set.
 func (o DecoderOptions) inForce() DecoderOptions {
-	if o.MaxLine <= 0 {
-		o.MaxLine = DefaultMaxLine
-	}
-	if o.MaxDepth <= 0 {
-		o.MaxDepth = DefaultMaxDepth
-	}
-	o.MaxDepth = max(o.MaxDepth, 2)
+	o.MaxLine = cmp.Or(max(o.MaxLine, 0), DefaultMaxLine)
+	o.MaxDepth = max(cmp.Or(max(o.MaxDepth, 0), DefaultMaxDepth), 2)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package logfile
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -54,10 +55,7 @@ func Create(name string, o Options) (*Log, error) {
 }
 
 func open(op, name string, o Options, flag int) (*Log, error) {
-	l := &Log{fs: orOS(o.FS), name: name, maxBatch: o.MaxBatch}
-	if l.maxBatch <= 0 {
-		l.maxBatch = defaultMaxBatch
-	}
+	l := &Log{fs: orOS(o.FS), name: name, maxBatch: cmp.Or(max(o.MaxBatch, 0), defaultMaxBatch)}
 	var err error
 	if l.file, err = openFile(l.fs, name, flag); err != nil {
 		return nil, newError(op, name, 0, nil, err)

@@ -1,18 +1,16 @@
 package jsonobj
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // DefaultDepth is how deep values may be nested where nothing else is said: as
 // deep as the JSON library of Flux lets them.
 const DefaultDepth = 2048
 
 // levels returns the depth in force where 0 and less mean DefaultDepth.
-func levels(depth int) int {
-	if depth <= 0 {
-		return DefaultDepth
-	}
-	return depth
-}
+func levels(depth int) int { return cmp.Or(max(depth, 0), DefaultDepth) }
 
 // Check returns nil if b is exactly one JSON value of at most depth levels, white
 // space around it allowed. One level is a number, a string or an empty object, two an

@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -39,19 +40,12 @@ func (l *Limits) backed(input int64) int64 {
 }
 
 func (l Limits) withDefaults() Limits {
-	l.Bytes = positive(l.Bytes, 4<<30)
-	l.HeldBytes = positive(l.HeldBytes, 1<<30)
-	l.FileBytes = positive(l.FileBytes, 64<<20)
-	l.Entries = positive(l.Entries, 1<<20)
-	l.Ratio = positive(l.Ratio, 64)
+	l.Bytes = cmp.Or(max(l.Bytes, 0), 4<<30)
+	l.HeldBytes = cmp.Or(max(l.HeldBytes, 0), 1<<30)
+	l.FileBytes = cmp.Or(max(l.FileBytes, 0), 64<<20)
+	l.Entries = cmp.Or(max(l.Entries, 0), 1<<20)
+	l.Ratio = cmp.Or(max(l.Ratio, 0), 64)
 	return l
-}
-
-func positive[T int | int64](n, fallback T) T {
-	if n <= 0 {
-		return fallback
-	}
-	return n
 }
 
 // Job is one job of an archive. The slices belong to the caller.
