@@ -1,6 +1,7 @@
 package fsd
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -59,7 +60,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // AppendText does not allocate if dst has room for 25 bytes.
 func (d Duration) AppendText(dst []byte) ([]byte, error) {
 	if d < 0 {
-		return dst, errNegative(d)
+		return dst, fmt.Errorf("fsd: %s: %v is negative", outOfRange, d)
 	}
 	return d.appendText(dst), nil
 }
@@ -67,12 +68,7 @@ func (d Duration) AppendText(dst []byte) ([]byte, error) {
 // MarshalText returns the canonical text of d, see [Duration.AppendText]. Inside
 // JSON it is a string, as RFC 23 has it; a jobspec has a number of seconds instead.
 // A negative d is an error.
-func (d Duration) MarshalText() ([]byte, error) {
-	if d < 0 {
-		return nil, errNegative(d)
-	}
-	return d.appendText(make([]byte, 0, maxText)), nil
-}
+func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
 // String returns the canonical text of d, see [Duration.AppendText]. A negative d
 // prints with a minus, which Parse refuses.

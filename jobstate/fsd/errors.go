@@ -17,6 +17,3 @@ const (
 func refuse(category, s string, offset int, reason string) error {
 	return fmt.Errorf("fsd: %s: offset %d: %s in %s", category, offset, reason, guard.Quote(s))
 }
-
-// errNegative returns the error of a Duration that has no text.
-func errNegative(d Duration) error { return fmt.Errorf("fsd: %s: %v is negative", outOfRange, d) }

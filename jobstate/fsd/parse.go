@@ -92,16 +92,10 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // infinityLen returns the length of the word for infinity that s begins with, 0 if it does not.
 func infinityLen(s string) int {
-	const word = "infinity"
-	n := 0
-	for n < len(s) && n < len(word) && s[n]|0x20 == word[n] {
-		n++
-	}
-	switch {
-	case n == len(word):
-		return n
-	case n >= len("inf"):
-		return len("inf")
+	for _, word := range [...]string{"infinity", "inf"} {
+		if len(s) >= len(word) && strings.EqualFold(s[:len(word)], word) {
+			return len(word)
+		}
 	}
 	return 0
 }
@@ -109,16 +103,11 @@ func infinityLen(s string) int {
 // numberEnd returns where the decimal number that begins at s[i], without a sign, ends.
 func numberEnd(s string, i int) (int, error) {
 	whole := i
-	for i < len(s) && isDigit(s[i]) {
-		i++
-	}
+	i = digitsEnd(s, i)
 	n := i - whole
 	if i < len(s) && s[i] == '.' {
-		i++
-		fraction := i
-		for i < len(s) && isDigit(s[i]) {
-			i++
-		}
+		fraction := i + 1
+		i = digitsEnd(s, fraction)
 		n += i - fraction
 	}
 	if n == 0 {
@@ -130,11 +119,18 @@ func numberEnd(s string, i int) (int, error) {
 		if j < len(s) && (s[j] == '+' || s[j] == '-') {
 			j++
 		}
-		for ; j < len(s) && isDigit(s[j]); j++ {
-			i = j + 1
+		if end := digitsEnd(s, j); end > j {
+			i = end
 		}
 	}
 	return i, nil
+}
+
+func digitsEnd(s string, i int) int {
+	for i < len(s) && isDigit(s[i]) {
+		i++
+	}
+	return i
 }
 
 // unitLength returns the seconds of a unit, and false if there is no such unit.
