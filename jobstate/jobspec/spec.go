@@ -1,6 +1,8 @@
 package jobspec
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"iter"
 	"math"
@@ -48,7 +50,7 @@ func Parse(b []byte) (*Spec, error) {
 	if fault := tooLong(b); fault != nil {
 		return nil, refuse(fault)
 	}
-	s := newSpec(append([]byte(nil), b...))
+	s := newSpec(bytes.Clone(b))
 	if fault := s.read(); fault != nil {
 		return nil, refuse(fault)
 	}
@@ -151,14 +153,6 @@ func (s *Spec) readSystem(v jsonobj.Value) {
 	o.Require("duration")
 }
 
-// basename returns what follows the last slash of a path, the path itself if that is nothing.
-func basename(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i+1 < len(path) {
-		return path[i+1:]
-	}
-	return path
-}
-
 // Text returns the text, updates applied: as Parse read it, or the canonical form. It is nil for
 // the zero Spec. It takes constant time, and the caller must not change the text.
 func (s *Spec) Text() json.RawMessage { return s.raw }
@@ -169,10 +163,7 @@ func (s *Spec) GoString() string { return string(s.raw) }
 // Original returns the Spec before the updates that led to this one. If there
 // were none, it returns the Spec itself.
 func (s *Spec) Original() *Spec {
-	if s.original == nil {
-		return s
-	}
-	return s.original
+	return cmp.Or(s.original, s)
 }
 
 // Duration returns the time limit, 0 for none: a site's default is for you to put into the
@@ -188,7 +179,11 @@ func (s *Spec) Name() string {
 	d := jsonobj.NewDoc(s.tasks[0].command)
 	a := d.Array()
 	a.Next()
-	return basename(a.Text())
+	path := a.Text()
+	if i := strings.LastIndexByte(path, '/') + 1; i < len(path) {
+		return path[i:]
+	}
+	return path
 }
 
 // Cwd returns the working directory, empty if there is none.
@@ -205,7 +200,7 @@ func (s *Spec) Project() string { return s.project }
 
 // Constraints returns a copy of the job's constraints (RFC 31), a JSON object;
 // nil if there are none.
-func (s *Spec) Constraints() json.RawMessage { return clone(s.constraints) }
+func (s *Spec) Constraints() json.RawMessage { return bytes.Clone(s.constraints) }
 
 // Lookup returns a copy of the value at a dotted path from the root, such as
 // "attributes.system.shell.options.verbose", and whether there is one. Paths lead
@@ -218,15 +213,7 @@ func (s *Spec) Lookup(path string) (json.RawMessage, bool) {
 			return nil, false
 		}
 	}
-	return clone(v.Raw()), true
-}
-
-// clone returns a copy of a value, nil if it is absent.
-func clone(raw []byte) json.RawMessage {
-	if raw == nil {
-		return nil
-	}
-	return append(json.RawMessage{}, raw...)
+	return bytes.Clone(v.Raw()), true
 }
 
 // Dependency is what must happen before the job may run (RFC 26).
@@ -247,7 +234,7 @@ func (s *Spec) Dependencies() iter.Seq[Dependency] {
 		a := doc.Array()
 		for a.Next() {
 			d := readDependency(a.Value()) // which Parse has read before
-			d.JSON = clone(a.Value().Raw())
+			d.JSON = bytes.Clone(a.Value().Raw())
 			if !yield(d) {
 				return
 			}
