@@ -57,18 +57,22 @@ func (p *parser) syntax(offset int, reason string) error {
 
 func (p *parser) id(i int) (ID, error) {
 	text := p.all[i:p.end]
-	if v, ok := f58Value(text); ok { // the main form; what it reads has no other
-		return ID(v), nil
+	digits, f58 := strings.CutPrefix(text, prefixF58)
+	if !f58 {
+		digits, f58 = strings.CutPrefix(text, prefixPlain)
+	}
+	if f58 {
+		if v, ok := base58Value(digits); ok { // the main form; what it reads has no other
+			return ID(v), nil
+		}
 	}
 	switch {
 	case strings.Contains(text, "."):
 		return p.dotHex(i)
 	case strings.Contains(text, "-"):
 		return 0, p.words(i)
-	case strings.HasPrefix(text, prefixF58):
-		return p.base58(i + len(prefixF58))
-	case strings.HasPrefix(text, prefixPlain):
-		return p.base58(i + len(prefixPlain))
+	case f58:
+		return p.base58(p.end - len(digits))
 	case strings.HasPrefix(text, "\xf0\x9f"):
 		return 0, refuse(errUnsupported, p.all, i, "an id as emoji")
 	case strings.HasPrefix(text, prefixHex):
@@ -118,7 +122,7 @@ func (p *parser) dotHex(i int) (ID, error) {
 	return ID(v<<16 | group), nil
 }
 
-// base58 tells what is wrong with the digits from i on, which f58Value does not read.
+// base58 tells what is wrong with the digits from i on, which base58Value does not read.
 func (p *parser) base58(i int) (ID, error) {
 	if i == p.end {
 		return 0, p.syntax(i, "no digits")
@@ -131,7 +135,7 @@ func (p *parser) base58(i int) (ID, error) {
 			return 0, p.syntax(j, "more than 12 base 58 digits")
 		}
 	}
-	return p.result(i, 0, true)
+	return 0, p.tooLarge(i)
 }
 
 // number reads the digits of a base, 10 or 16.
@@ -145,22 +149,14 @@ func (p *parser) number(i, base int) (ID, error) {
 		}
 	}
 	v, err := strconv.ParseUint(p.all[i:p.end], base, 64)
-	return p.result(i, v, err != nil)
-}
-
-// shift returns v times base plus d, and whether that is beyond 64 bits.
-func shift(v, base, d uint64) (uint64, bool) {
-	hi, lo := bits.Mul64(v, base)
-	sum, carry := bits.Add64(lo, d, 0)
-	return sum, hi != 0 || carry != 0
-}
-
-// result returns the id of a number that begins at i.
-func (p *parser) result(i int, v uint64, over bool) (ID, error) {
-	if over {
-		return 0, refuse(errRange, p.all, i, "a number beyond 64 bits")
+	if err != nil {
+		return 0, p.tooLarge(i)
 	}
 	return ID(v), nil
+}
+
+func (p *parser) tooLarge(i int) error {
+	return refuse(errRange, p.all, i, "a number beyond 64 bits")
 }
 
 // hexDigit returns the value of a hexadecimal digit of either case.
@@ -189,17 +185,8 @@ var base58Digits = [256]uint8{
 	'x': 56, 'y': 57, 'z': 58,
 }
 
-// f58Value returns the number of a text in base 58 with its prefix, or false if there
-// is anything wrong with it.
-func f58Value(text string) (uint64, bool) {
-	switch {
-	case strings.HasPrefix(text, prefixF58):
-		text = text[len(prefixF58):]
-	case strings.HasPrefix(text, prefixPlain):
-		text = text[len(prefixPlain):]
-	default:
-		return 0, false
-	}
+// base58Value returns the number of a text in base 58, or false if anything is wrong with it.
+func base58Value(text string) (uint64, bool) {
 	if text == "" || len(text) > maxBase58 {
 		return 0, false
 	}
@@ -214,11 +201,12 @@ func f58Value(text string) (uint64, bool) {
 	}
 	for i := safe; i < len(text); i++ {
 		d := uint64(base58Digits[text[i]])
-		next, over := shift(v, 58, d-1)
-		if d == 0 || over {
+		hi, lo := bits.Mul64(v, 58)
+		sum, carry := bits.Add64(lo, d-1, 0)
+		if d == 0 || hi != 0 || carry != 0 {
 			return 0, false
 		}
-		v = next
+		v = sum
 	}
 	return v, true
 }
