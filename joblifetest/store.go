@@ -164,17 +164,13 @@ func (k *keeper) compare(list []joblife.Record) error {
 		return fmt.Errorf("a restart refuses what is stored: %w", err)
 	}
 	expected, err := k.snapshot(k.want)
-	for i := range max(len(found), len(expected)) {
-		a, b := "nothing", "nothing"
-		if i < len(found) {
-			a = found[i]
-		}
-		if i < len(expected) {
-			b = expected[i]
-		}
-		if a != b {
-			return fmt.Errorf("a restart finds\n\t%.300s\nand should find\n\t%.300s\nso such a record is missing, too old, or there although another replaced it", a, b)
-		}
+	found, expected = append(found, "nothing"), append(expected, "nothing")
+	i := 0
+	for i < min(len(found), len(expected))-1 && found[i] == expected[i] {
+		i++
+	}
+	if found[i] != expected[i] {
+		return fmt.Errorf("a restart finds\n\t%.300s\nand should find\n\t%.300s\nso such a record is missing, too old, or there although another replaced it", found[i], expected[i])
 	}
 	return err
 }
