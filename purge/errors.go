@@ -3,6 +3,7 @@ package purge
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -42,14 +43,13 @@ func jobError(id jobid.ID, category error, detail string) error {
 
 // pinnedError names the first pins.
 func pinnedError(id jobid.ID, pins []Pin) error {
-	text, sep := "", " by "
-	for i, p := range pins {
-		if i == 3 {
-			text += fmt.Sprintf(" and %d more", len(pins)-i)
-			break
-		}
-		text += sep + p.String()
-		sep = ", "
+	var names []string
+	for _, p := range pins[:min(3, len(pins))] {
+		names = append(names, p.String())
+	}
+	text := " by " + strings.Join(names, ", ")
+	if more := len(pins) - len(names); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	return jobError(id, ErrPinned, text)
 }

@@ -22,20 +22,15 @@ const (
 	ReasonID                       // its id was given
 )
 
-var reasonNames = [...]string{"age", "count", "id"}
-
 // String returns the reasons, such as "age,count".
 func (r Reason) String() string {
-	var b strings.Builder
-	for i, name := range reasonNames {
+	var names []string
+	for i, name := range [...]string{"age", "count", "id"} {
 		if r>>i&1 != 0 {
-			if b.Len() > 0 {
-				b.WriteByte(',')
-			}
-			b.WriteString(name)
+			names = append(names, name)
 		}
 	}
-	return b.String()
+	return strings.Join(names, ",")
 }
 
 // A Candidate is a job that a plan removes.
