@@ -8,11 +8,8 @@ import (
 
 const jobRoot = "job/"
 
-// idGroups and groupLen are the form of a job id as a path: 0000/0001/ce00/0000.
-const (
-	idGroups = 4
-	groupLen = 4
-)
+// idGroups is how many groups a job id has as a path: 0000/0001/ce00/0000.
+const idGroups = 4
 
 // place is what a path names: a key of a job, a job itself (an empty key), or,
 // where dir is empty, a key that is not a job's.
@@ -33,44 +30,25 @@ func locate(path string, isDir bool) (p place) {
 	if !isJob {
 		return place{key: path}
 	}
-	end := 0
-	for range idGroups {
-		i := strings.IndexByte(rest[end:], '/')
-		if i < 0 {
-			end = len(rest) + 1
-			break
-		}
-		end += i + 1
-	}
-	// Without its last slash, rest[:end] is the id, if there are as many groups.
-	end--
-	groups := 1 + strings.Count(rest[:end], "/")
-	if isDir && groups < idGroups {
+	elements := strings.SplitN(rest, "/", idGroups+1)
+	if isDir && len(elements) < idGroups {
 		return place{}
 	}
-	p.dir = path[:len(jobRoot)+end]
-	if end < len(rest) {
-		p.key = rest[end+1:]
+	p.dir = path
+	if len(elements) > idGroups {
+		p.key = elements[idGroups]
+		p.dir = path[:len(path)-len("/")-len(p.key)]
 	}
-	p.id, p.err = parseID(rest[:end])
+	p.id, p.err = parseID(p.dir[len(jobRoot):])
 	return p
 }
 
 // parseID reads a job id in the one form of a path: another would name the same job again.
 func parseID(path string) (jobid.ID, error) {
-	if len(path) != idGroups*(groupLen+1)-1 {
+	dotted := strings.ReplaceAll(path, "/", ".")
+	id, err := jobid.Parse(dotted)
+	if err != nil || id.Format(jobid.FormatDotHex) != dotted || strings.Contains(path, ".") {
 		return 0, errLayout
 	}
-	for i := range len(path) {
-		c := path[i]
-		fits := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
-		if i%(groupLen+1) == groupLen {
-			fits = c == '/'
-		}
-		if !fits {
-			return 0, errLayout
-		}
-	}
-	// Sixteen digits in four groups are an id whatever they are.
-	return jobid.Parse(strings.ReplaceAll(path, "/", "."))
+	return id, nil
 }
