@@ -21,39 +21,32 @@ type handle struct {
 	locks   bool
 }
 
-// call notes a call. The error is of a handle that cannot be used.
-func (h *handle) call(op string) (f Fault, faulty bool, err error) {
+// call notes a call, unless the handle cannot be used, which is a fault.
+func (h *handle) call(op string) (f Fault, faulty bool) {
 	switch {
 	case h.closed:
-		return Fault{}, true, fs.ErrClosed
+		return Fault{Err: fs.ErrClosed}, true
 	case h.epoch != h.d.epoch:
-		return Fault{}, true, ErrDown
+		return Fault{Err: ErrDown}, true
 	}
-	f, faulty = h.d.call(op, h.name)
-	return f, faulty, nil
+	return h.d.call(op, h.name)
 }
 
 func (h *handle) ReadAt(p []byte, off int64) (int, error) {
-	f, faulty, err := h.call("read")
-	if err != nil {
-		return 0, err
-	}
+	f, faulty := h.call("read")
 	text := h.n.cache[min(off, int64(len(h.n.cache))):]
 	if faulty {
 		return copy(p[:min(max(f.N, 0), len(p))], text) + f.Lie, f.Err
 	}
 	n := copy(p, text)
 	if n < len(p) {
-		err = io.EOF
+		return n, io.EOF
 	}
-	return n, err
+	return n, nil
 }
 
 func (h *handle) Write(p []byte) (int, error) {
-	f, faulty, err := h.call("write")
-	if err != nil {
-		return 0, err
-	}
+	f, faulty := h.call("write")
 	n := len(p)
 	switch {
 	case faulty && f.N < 0:
@@ -94,16 +87,13 @@ func (n *node) sync() {
 // never will be, and whoever reads still sees all of it. The size of a file is the file
 // system's own business: a truncation is not forgotten.
 func (h *handle) Sync() error {
-	f, _, err := h.call("sync")
-	switch {
-	case err != nil:
-		return err
-	case f.Err == ErrDown:
-		return f.Err
-	}
-	if f.Err == nil {
+	f, _ := h.call("sync")
+	switch f.Err {
+	case nil:
 		h.n.sync()
 		return nil
+	case fs.ErrClosed, ErrDown:
+		return f.Err
 	}
 	var left []change
 	for _, c := range h.n.pending {
@@ -118,8 +108,8 @@ func (h *handle) Sync() error {
 }
 
 func (h *handle) Truncate(size int64) error {
-	if f, _, err := h.call("truncate"); err != nil || f.Err != nil {
-		return cmp.Or(err, f.Err)
+	if f, _ := h.call("truncate"); f.Err != nil {
+		return f.Err
 	}
 	if size > int64(len(h.n.cache)) {
 		panic("a truncation that makes a file grow")
@@ -134,8 +124,8 @@ func (n *node) truncate(size int) {
 }
 
 func (h *handle) Stat() (fs.FileInfo, error) {
-	if f, _, err := h.call("stat"); err != nil || f.Err != nil {
-		return nil, cmp.Or(err, f.Err)
+	if f, _ := h.call("stat"); f.Err != nil {
+		return nil, f.Err
 	}
 	return h.n.info(path.Base(h.name)), nil
 }
