@@ -17,12 +17,10 @@ import (
 // unknown ones included. A timestamp that was read as an integer is written as one, unless
 // the caller set it. So a line that Flux wrote comes out with the same bytes.
 //
-// It refuses what [Parse] would refuse, and then returns dst as it was. The error
-// wraps [ErrEntry] for a timestamp that is not finite and greater than zero, for a
-// name that is empty, has U+0000 or is not UTF-8, and for a Context that is not one
-// JSON object. It wraps [ErrLimit] for a line longer than [DefaultMaxLine] or
-// nested deeper than [DefaultMaxDepth]. AppendEntry allocates only to grow dst, and
-// for unusual lines as Parse does. It retains nothing of e.
+// It refuses what [Parse] would refuse, and then returns dst as it was. The error wraps
+// [ErrEntry], or [ErrLimit] for a line longer than [DefaultMaxLine] or nested deeper than
+// [DefaultMaxDepth]. AppendEntry allocates only to grow dst, and for unusual lines as
+// Parse does. It retains nothing of e.
 func AppendEntry(dst []byte, e Entry) ([]byte, error) {
 	if err := e.check(); err != nil {
 		return dst, err
@@ -78,7 +76,7 @@ func (e *Entry) checkContext() error {
 	return nil
 }
 
-// appendTimestamp appends the timestamp: an integer if it was read as one.
+// appendTimestamp appends an integer if the timestamp was read as one.
 func (e *Entry) appendTimestamp(dst []byte) []byte {
 	if e.integer != 0 && Timestamp(e.integer) == e.Timestamp {
 		return strconv.AppendInt(dst, e.integer, 10)
@@ -105,9 +103,8 @@ func (e *Entry) appendContext(dst []byte) []byte {
 	return append(dst, raw...)
 }
 
-// appendAsRead appends e with the keys of e.line, in their order: the values
-// that RFC 18 knows from the fields, the others as they were read. A context
-// that was not read comes last; one that was removed is left out.
+// appendAsRead appends e with the keys of e.line, in their order. A context that was not
+// read comes last.
 func (e *Entry) appendAsRead(dst []byte) ([]byte, error) {
 	separator := byte('{')
 	wrote := 0

@@ -19,21 +19,18 @@ const (
 
 // DecoderOptions are the limits of a Decoder. The zero value is the default.
 type DecoderOptions struct {
-	// MaxLine is the maximum number of bytes in a line, without its newline. 0
-	// or less means DefaultMaxLine. It bounds the memory of the Decoder.
+	// MaxLine is as DefaultMaxLine, which 0 or less means. It bounds the memory.
 	MaxLine int
-	// MaxDepth is the maximum number of levels in an entry. 0 or less means
-	// DefaultMaxDepth; 1 means 2, since every event has two levels.
+	// MaxDepth is as DefaultMaxDepth, which 0 or less means; 1 means 2.
 	MaxDepth int
-	// MaxEvents is the maximum number of entries that the Decoder returns; one
-	// more line is [ErrLimit]. 0 or less means no limit.
+	// MaxEvents is the maximum number of entries. 0 or less means no limit.
 	MaxEvents int
 	// StrictKeys refuses keys that RFC 18 does not name ([ErrEntry]). By default
 	// an Entry keeps such a key, and AppendEntry writes it again.
 	StrictKeys bool
 }
 
-// inForce returns the limits that o means: MaxLine and MaxDepth are set.
+// inForce returns the limits that o means.
 func (o DecoderOptions) inForce() DecoderOptions {
 	o.MaxLine = cmp.Or(max(o.MaxLine, 0), DefaultMaxLine)
 	o.MaxDepth = max(cmp.Or(max(o.MaxDepth, 0), DefaultMaxDepth), 2)
@@ -73,20 +70,17 @@ func (d *Decoder) Line() int { return d.line }
 func (d *Decoder) Offset() int64 { return d.offset }
 
 // All returns an iterator over the entries that are left. It ends with the log or after the
-// first error, which comes with a zero Entry. The error is a *[SyntaxError] for a line that
-// [Parse] would refuse, for [ErrTorn] and for [ErrLimit]. If the reader failed, the error
-// wraps the reader's error and names the line and the offset. No line is skipped: nothing
-// after an invalid line is read. After a break, another loop over All continues where the
-// first one stopped. After an error it yields that error again.
+// first error, which comes with a zero Entry. The error is a *[SyntaxError], or wraps the
+// error of the reader and names the line and the offset. After a break, another loop over
+// All continues where the first one stopped. After an error it yields that error again.
 //
 // An Entry is valid until the next step of the iterator. Its Name stays valid;
-// [Entry.Clone] keeps the rest. A step allocates as Parse does, except for recent
-// names. The buffer grows to the longest line, and to 64 KiB on a log of that size.
+// [Entry.Clone] keeps the rest. A step allocates as Parse does, except for recent names.
 func (d *Decoder) All() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { d.all(yield) }
 }
 
-// all is the body of All, a function of its own so that All can be inlined.
+// all is the body of All, which so can be inlined.
 func (d *Decoder) all(yield func(Entry, error) bool) {
 	for {
 		var e Entry
@@ -152,8 +146,8 @@ func (d *Decoder) nextLine() ([]byte, error) {
 	}
 }
 
-// The buffer begins with smallBuffer bytes and doubles when the reader fills it,
-// up to largeBuffer; it grows beyond only for a line that needs it.
+// The buffer doubles when the reader fills it; beyond largeBuffer only a line that needs it
+// makes it grow.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 64 << 10

@@ -5,16 +5,14 @@ import (
 	"iter"
 )
 
-// Entries returns an iterator over the entries of a whole log. An empty log has
-// no entries, which is legal. The iterator ends after the first error, which
-// comes with a zero Entry and is a *[SyntaxError]: for a line that [Parse] would
-// refuse, or [ErrTorn] for text after the last newline. All entries before it
-// come out first. The limits are the defaults of [DecoderOptions].
+// Entries returns an iterator over the entries of a whole log, which may be empty. The
+// iterator ends after the first error, which comes with a zero Entry and is a
+// *[SyntaxError]: for a line that [Parse] would refuse, or [ErrTorn] for text after the
+// last newline. The limits are the defaults of [DecoderOptions].
 //
 // The entries alias log, their names do not. Do not change log while you use them.
-// Each loop starts again at the first entry. The iterator remembers recent names, so
-// that a name that is not in RFC 21 does not allocate each time. Otherwise an entry
-// allocates as in Parse.
+// Each loop starts again at the first entry. An entry allocates as in Parse, but for a
+// recent name.
 func Entries(log []byte) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) { entries(log, yield) }
 }

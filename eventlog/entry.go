@@ -9,8 +9,7 @@ import (
 //
 // An Entry that was read also remembers what AppendEntry needs to write the same
 // bytes: a timestamp without a fraction, an unusual order of keys, and keys that RFC
-// 18 does not name. A field that the caller sets is written as set, and the rest is
-// kept. An Entry built from the three fields remembers nothing.
+// 18 does not name. A field that the caller sets is written as set.
 type Entry struct {
 	// Timestamp is when the event was created; finite and greater than zero.
 	Timestamp Timestamp
@@ -22,14 +21,12 @@ type Entry struct {
 
 	// integer is the timestamp as read, if it was read as an integer.
 	integer int64
-	// line is the object as read, if its keys are not timestamp, name and
-	// perhaps context, in this order. It aliases the input.
+	// line is the object as read, if its keys are not the usual ones in their order.
 	line []byte
 }
 
-// Clone returns a copy of e that shares no memory with the input. Use it to keep
-// an Entry beyond the next step of a Decoder. It allocates once for a Context,
-// and once for an unusual line.
+// Clone returns a copy of e that shares no memory with the input. It allocates once for a
+// Context, and once for an unusual line.
 func (e Entry) Clone() Entry {
 	e.Context = bytes.Clone(e.Context)
 	e.line = bytes.Clone(e.line)

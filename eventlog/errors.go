@@ -44,8 +44,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("eventlog: line %d: offset %d: %v", e.Line, e.Offset, e.Err)
 }
 
-// Unwrap returns Err. It wraps one of [ErrSyntax], [ErrEntry], [ErrTorn] and
-// [ErrLimit], and the cause.
+// Unwrap returns Err.
 func (e *SyntaxError) Unwrap() error { return e.Err }
 
 // The causes without a value in their text. That in a field follows the field's name.
@@ -101,8 +100,7 @@ func jsonCategory(err, other error) error {
 	return other
 }
 
-// refuse returns the error of an Entry that cannot be written, such as
-// `eventlog: name: must not be empty`. The field is "entry" for the whole.
+// refuse returns the error of an Entry that cannot be written; the field is "entry" for all.
 func refuse(category error, field string, err error) error {
 	return fmt.Errorf("eventlog: %s: %w", field, guard.Wrap(category, err))
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/joblife/joblife/internal/logline"
 )
 
-// Parse returns the entry of one line. The newline at its end may be missing. A
-// line is one JSON object as RFC 18 describes it, in any order of keys. White
-// space may be between its tokens, except newlines and a carriage return at the
-// end. The Entry keeps keys that RFC 18 does not name, and [AppendEntry] writes
-// them again. The limits are the defaults of [DecoderOptions].
+// Parse returns the entry of one line. The newline at its end may be missing. A line is
+// one JSON object as RFC 18 describes it, in any order of keys. White space may be between
+// its tokens, except newlines and a carriage return at the end. The limits are the defaults
+// of [DecoderOptions].
 //
 // The Entry aliases line; its Name does not. The error is a *[SyntaxError] with
 // Line 1, for an empty line too. Parse allocates for an error, for a name that
@@ -49,7 +48,7 @@ func (p *parser) line(line []byte, e *Entry) *SyntaxError {
 }
 
 // usual is the fast path for the form in which every writer puts a line. It reports
-// false for any other line, valid or not, without a reason: unusual has the last word.
+// false for any other line, valid or not.
 func (p *parser) usual(line []byte, e *Entry) bool {
 	l, ok := logline.Cut(line)
 	if !ok || !guard.IsTime(l.Time) {

@@ -14,8 +14,7 @@ import (
 // The timestamp of an event is finite and greater than zero. Zero means no time.
 // Near the present the resolution is 0.24 µs.
 //
-// Its text is what the JSON library of Flux prints: 17 significant digits without
-// trailing zeros, as C's %.17g, and ".0" after an integral number.
+// Its text is what the JSON library of Flux prints: C's %.17g, and ".0" after an integral number.
 type Timestamp float64
 
 // maxSeconds is as far from the epoch as Time goes.
@@ -37,7 +36,7 @@ func (t Timestamp) Time() time.Time {
 	return time.Unix(int64(sec), int64(math.Round(frac*1e9))).UTC()
 }
 
-// check returns why t cannot be the time of an event, nil if it can.
+// check returns why t cannot be the time of an event.
 func (t Timestamp) check() error {
 	switch {
 	case guard.IsTime(t):
