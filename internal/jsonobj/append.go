@@ -60,11 +60,9 @@ func appendString(dst []byte, s string) (out []byte, valid bool) {
 	return append(append(dst, s[plain:]...), '"'), valid
 }
 
-// AppendFloat appends f as a real token, as the JSON library of Flux prints it: 17
-// significant digits without trailing zeros, as C's %.17g, ".0" after an integral number,
-// an exponent without plus sign and leading zeros. It is not the shortest form that reads
-// back as f, but one that does. It allocates only to grow dst. Panics if f is infinite or
-// not a number: JSON has no form for those.
+// AppendFloat appends f as a real token, as the JSON library of Flux prints it: C's %.17g,
+// ".0" after an integral number, an exponent without plus sign and leading zeros. It
+// allocates only to grow dst. Panics if f is infinite or not a number.
 func AppendFloat(dst []byte, f float64) []byte {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		panic("jsonobj: AppendFloat of a number that is not finite")

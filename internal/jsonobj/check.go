@@ -43,9 +43,7 @@ func check(b []byte, depth int, t *tape) (span, *Fault) {
 }
 
 // ValueEnd returns the offset after the value of at most depth levels that begins at
-// b[i] and reports whether there is one: the text around it is the caller's to check,
-// and i is in b. It is for callers who know what they expect and turn to Check for the
-// error when they do not find it.
+// b[i], and reports whether there is one. The text around it is the caller's to check.
 func ValueEnd(b []byte, i, depth int) (end int, ok bool) {
 	end, f := scanValue(b, i, levels(depth), nil)
 	return end, f == noDefect
@@ -66,7 +64,7 @@ const (
 )
 
 // KindOf returns the kind of the value that raw begins with, as its first byte that is no
-// white space tells: what follows may be invalid all the same. No value is KindInvalid.
+// white space tells.
 func KindOf(raw []byte) Kind {
 	i := skipSpace(raw, 0)
 	if i == len(raw) {

@@ -15,8 +15,7 @@ func String(raw []byte) (value string, ok bool) {
 }
 
 // appendUnescaped appends the content of a string token. For any other raw it
-// returns dst as it was and false. It allocates only to grow dst, to at most
-// the length of raw beyond its content.
+// returns dst as it was and false.
 func appendUnescaped(dst, raw []byte) (content []byte, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return dst, false

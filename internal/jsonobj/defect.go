@@ -7,8 +7,8 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// A defect is the reason why a scan stopped; the offset it comes with says where.
-// Scans return defects, not errors, so that nothing is built while all is well.
+// A defect is the reason why a scan stopped. Scans return defects, not errors, so that
+// nothing is built while all is well.
 type defect uint8
 
 const (

@@ -10,10 +10,9 @@ import (
 // NoOffset is the Offset of a Fault that is about no text.
 const NoOffset = -1
 
-// The causes of faults. The text of each says what would be right.
+// The causes of faults.
 var (
-	// ErrSyntax is wrapped by the fault of a text that is not one JSON value as this
-	// package reads it.
+	// ErrSyntax is wrapped by the fault of a text that is not one JSON value.
 	ErrSyntax = errors.New("invalid JSON")
 	// ErrDepth is the cause where values are nested deeper than the limit.
 	ErrDepth = errors.New("nested too deep")
@@ -27,7 +26,6 @@ var (
 	ErrUTF8 = errors.New("text is not valid UTF-8")
 )
 
-// Causes that say which kind of value must be there, and which number.
 var (
 	errObject  = guard.Cause(ErrKind, "must be an object")
 	errArray   = guard.Cause(ErrKind, "must be an array")
@@ -43,10 +41,9 @@ func outside(lo, hi string) error { return guard.Cause(ErrRange, "must be from "
 
 // Fault says what is wrong in a text, and where.
 type Fault struct {
-	// Path is the dotted path of the value from the root, such as
+	// Path is the dotted path of the value or the missing key from the root, such as
 	// resources[0].with[1].count, cut at 128 bytes; "" for the root, and where
-	// the text is no JSON. It ends in the key where that is missing. A key that
-	// is not a plain word is quoted.
+	// the text is no JSON. A key that is not a plain word is quoted.
 	Path string
 	// Offset is where the value is, or the object that lacks the key, in bytes
 	// from the start of the text, from 0; NoOffset where there is no text.

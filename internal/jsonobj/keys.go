@@ -73,9 +73,8 @@ func readKey(b []byte, i int) (key, int, defect) {
 // shortPrint is the fingerprint of n bytes, at most seven, in w.
 func shortPrint(w uint64, n int) uint64 { return w | uint64(n+1)<<56 }
 
-// fingerprint returns a number other than zero that depends on the length and
-// the outermost 16 bytes of s. Keys made to have
-// one fingerprint do no harm: at most linearKeys of them are compared one by one.
+// fingerprint returns a number other than zero that depends on the length and the
+// outermost 16 bytes of s. Of keys made to have one, at most linearKeys are compared one by one.
 func fingerprint(s []byte) uint64 {
 	n := len(s)
 	if n >= 8 {
@@ -106,8 +105,7 @@ func contains(b []byte, keys []key, k key) bool {
 }
 
 // findDuplicate returns the offset of the first key that occurred before among all keys of
-// an object, -1 if there is none. It reorders keys. It is for objects of more than
-// linearKeys keys; those of others were compared when they were read.
+// an object, which it reorders; -1 if there is none.
 func findDuplicate(b []byte, keys []key) int {
 	compare := func(x, y key) int {
 		if p, q := x.print&^hasEscapes, y.print&^hasEscapes; p != q {
@@ -130,8 +128,7 @@ func findDuplicate(b []byte, keys []key) int {
 	return first
 }
 
-// compareKeys compares two keys of b, which were scanned before, by their bytes when
-// unescaped.
+// compareKeys compares two keys of b by their bytes when unescaped.
 func compareKeys(b []byte, x, y key) int {
 	var room [2][guard.MaxQuoted]byte
 	return bytes.Compare(unescaped(room[0][:0], b, x.off), unescaped(room[1][:0], b, y.off))

@@ -78,7 +78,7 @@ func (p *Protocol) EndPayload(w *Writer, name string) ([]byte, error) {
 	return out, nil
 }
 
-// Object appends a value that is the text of an object, without its white space.
+// Object is Raw for the text of an object.
 func (w *Writer) Object(key string, raw json.RawMessage) {
 	if KindOf(raw) != KindObject {
 		w.Fail(key, errObject)

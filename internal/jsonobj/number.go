@@ -120,10 +120,9 @@ func readDigits(b []byte, i int, u uint64) (value uint64, end int, ok bool) {
 // maxExact is up to how many digits a number is held by a uint64.
 const maxExact = 19
 
-// FloatAt reads the number token that begins at b[i] and returns its value as
-// Float64 does, the offset after it, and whether it is an integer: a number
-// without fraction and exponent. ok is false where no finite number is. What
-// follows the token is the caller's to check.
+// FloatAt reads the number token that begins at b[i] and returns its value as Float64
+// does, whether it is an integer, and the offset after it. ok is false where no finite
+// number is. What follows the token is the caller's to check.
 //
 // It is fastest on times: one to nineteen digits, some of them after a point,
 // and eight more bytes behind.
@@ -180,8 +179,8 @@ func IsInteger(raw []byte) bool {
 	return len(raw) > 0 && digits(raw, 0) == len(raw) && (raw[0] != '0' || len(raw) == 1)
 }
 
-// Int64 returns the value of an integer token: a number without fraction and
-// exponent. ok is false for any other raw and out of range. -0 is 0.
+// Int64 returns the value of an integer token. ok is false for any other raw and out of
+// range. -0 is 0.
 func Int64(raw []byte) (value int64, ok bool) {
 	if len(raw) > len("-9223372036854775808") || !IsInteger(raw) {
 		return 0, false

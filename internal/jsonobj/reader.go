@@ -5,8 +5,7 @@ import (
 	"math"
 )
 
-// Doc is a JSON text that is read, and the first fault in it. NewDoc makes one,
-// which must not be copied once it was used.
+// Doc is a JSON text and the first fault in it. It must not be copied once it was used.
 type Doc struct {
 	// Depth is how many levels the text may have; 0 is DefaultDepth.
 	Depth int
@@ -22,8 +21,7 @@ const maxText = math.MaxUint32
 // NewDoc returns the Doc of a text, white space around it allowed. Nothing is checked yet.
 func NewDoc(text []byte) Doc { return Doc{text: text} }
 
-// Root checks the text and returns the value that it is, of any kind. An absent Value
-// comes with the fault.
+// Root checks the text and returns the value that it is, an absent one with the fault.
 func (d *Doc) Root() Value {
 	if uint64(len(d.text)) > maxText {
 		d.Fail(errText)
@@ -63,8 +61,7 @@ func (d *Doc) Err() error {
 	return d.fault
 }
 
-// Reader walks the members of an object or the elements of an array. It looks at the
-// keys and tokens of that level once more, and checks nothing.
+// Reader walks the members of an object or the elements of an array.
 type Reader struct {
 	self     Value
 	at       uint32 // what Next looks at
@@ -165,8 +162,8 @@ func (r *Reader) Keep(kept json.RawMessage) json.RawMessage {
 	return append(AppendCompact(kept, r.Value().Raw()), '}')
 }
 
-// Need returns the value of a key, wherever Next is. If the object lacks the key, the value
-// is absent and there is a fault. It walks the object: it is for few keys, or one before the others.
+// Need returns the value of a key, wherever Next is. If the object lacks the key, there is
+// a fault. It walks the object.
 func (r *Reader) Need(key string) Value {
 	v := r.self.Member(key)
 	if v.Absent() {
@@ -187,8 +184,7 @@ func (r *Reader) Require(keys ...string) {
 	}
 }
 
-// missing returns the index of the first of some keys that the object lacks, over
-// which r came to the end, -1 if it has all.
+// missing returns the index of the first of some keys that the object lacks, -1 if it has all.
 func (r *Reader) missing(keys []string) int {
 	for i, key := range keys {
 		if r.noted(key) < 0 && (!r.more || r.self.Member(key).Absent()) {

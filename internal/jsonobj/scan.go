@@ -6,11 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// A scan takes a text and an offset and returns the offset after what it
-// scanned, or, with a defect, the offset of that.
+// A scan returns the offset after what it scanned, or, with a defect, the offset of that.
 
-// skipSpace returns the offset of the first byte from i on that is not white
-// space, len(b) if there is none.
+// skipSpace returns the offset of the first byte from i on that is not white space.
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
@@ -79,8 +77,7 @@ func scanString(b []byte, i int) (int, strFlags, defect) {
 	}
 }
 
-// scanEscape scans the escape whose backslash is at b[i]. A pair of surrogates
-// is one escape.
+// scanEscape scans the escape, or the pair of surrogates, whose backslash is at b[i].
 func scanEscape(b []byte, i int) (int, strFlags, defect) {
 	if i+1 == len(b) {
 		return len(b), 0, defectEnd
@@ -109,8 +106,7 @@ func scanEscape(b []byte, i int) (int, strFlags, defect) {
 	return i + 12, flagEscape, noDefect
 }
 
-// lowSurrogate returns the second half of a pair whose escape begins at b[i],
-// -1 if there is none.
+// lowSurrogate returns the second half of a pair whose escape begins at b[i], or -1.
 func lowSurrogate(b []byte, i int) rune {
 	if i+6 > len(b) || b[i] != '\\' || b[i+1] != 'u' {
 		return -1
@@ -121,8 +117,7 @@ func lowSurrogate(b []byte, i int) rune {
 	return -1
 }
 
-// hex4 returns the value of the four hexadecimal digits from b[i] on, -1 if
-// they are not there.
+// hex4 returns the value of the four hexadecimal digits from b[i] on, or -1.
 func hex4(b []byte, i int) rune {
 	if len(b)-i < 4 {
 		return -1

@@ -9,9 +9,8 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// Value is a JSON value of a Doc. Its methods read it; where that fails they
-// return zero and the Doc has the fault. An absent Value, such as the zero
-// Value, reads as zero, without a fault.
+// Value is a JSON value of a Doc. Where its methods fail they return zero and the Doc has
+// the fault. An absent Value, such as the zero Value, reads as zero, without a fault.
 type Value struct {
 	doc  *Doc
 	span span // of no bytes: absent
@@ -128,8 +127,7 @@ func (v Value) TextBytes() []byte {
 	return unescaped(nil, raw, 0)
 }
 
-// Parse reads a string by a function, such as idset.Parse. The function's error
-// is the cause of the fault, and its result is not used then.
+// Parse reads a string by a function, such as idset.Parse, whose error is the cause of the fault.
 func Parse[T any](v Value, parse func(string) (T, error)) (result T) {
 	s := v.Text()
 	if v.Absent() || v.doc.fault != nil {
@@ -143,8 +141,7 @@ func Parse[T any](v Value, parse func(string) (T, error)) (result T) {
 	return parsed
 }
 
-// Object returns a Reader of the members of an object, one without members and
-// a fault if v is no object.
+// Object returns a Reader of an object, one without members and a fault if v is none.
 func (v Value) Object() Reader {
 	if !v.IsObject() {
 		return Reader{}
@@ -152,8 +149,7 @@ func (v Value) Object() Reader {
 	return v.reader()
 }
 
-// Array returns a Reader of the elements of an array, one without elements and
-// a fault if v is no array.
+// Array is Object for an array.
 func (v Value) Array() Reader {
 	if !v.begins('[', errArray) {
 		return Reader{}
@@ -161,12 +157,10 @@ func (v Value) Array() Reader {
 	return v.reader()
 }
 
-// IsObject reports whether v is an object, which is a fault if it is not, and
-// does not look into it.
+// IsObject reports whether v is an object, which is a fault if it is not.
 func (v Value) IsObject() bool { return v.begins('{', errObject) }
 
-// Member returns the value of a key of an object, and an absent one if v is no
-// object or has no such key.
+// Member returns the value of a key, absent if v is no object or has no such key.
 func (v Value) Member(key string) Value {
 	if v.Kind() == KindObject {
 		for o := v.Object(); o.Next(); {

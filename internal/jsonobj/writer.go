@@ -6,8 +6,7 @@ import (
 	"strconv"
 )
 
-// Writer appends one object, member by member, without white space. The first
-// fault stays, and End returns it. Write makes one.
+// Writer appends one object, member by member. The first fault stays, and End returns it.
 type Writer struct {
 	// Out is what was there before and the object so far. A value that the
 	// methods do not write may be appended after Key.
@@ -143,8 +142,7 @@ func (w *Writer) Keep(kept json.RawMessage) {
 	}
 }
 
-// End closes the object and returns it behind what was there before, or what was there
-// before and the fault.
+// End closes the object and returns it behind what was there before, or that and the fault.
 func (w *Writer) End() ([]byte, error) {
 	if w.fault != nil {
 		return w.Out[:w.start], w.fault
