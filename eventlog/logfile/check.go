@@ -9,7 +9,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// inspect reads a file of size bytes as a log. The error is a *[DamageError], or the file system's.
+// inspect reads a file as a log. The error is a *[DamageError], or the file system's.
 func inspect(name string, file io.ReaderAt, size int64) error {
 	d := eventlog.NewDecoder(io.NewSectionReader(file, 0, size), eventlog.DecoderOptions{})
 	for _, err := range d.All() {

@@ -11,20 +11,18 @@ import (
 // system, such as fs.ErrNotExist, fs.ErrExist or fs.ErrClosed: then nothing has changed.
 var (
 	// ErrDamaged is returned for a log with an invalid line, or with text after its
-	// last newline (then it wraps eventlog.ErrTorn too). The error is a
-	// *DamageError. After Repair, Open accepts the log.
+	// last newline (then it wraps eventlog.ErrTorn too). The error is a *DamageError.
 	ErrDamaged = errors.New("log is damaged")
 	// ErrChanged is returned when a log shrank, was replaced, removed or
 	// overwritten while it was open.
 	ErrChanged = errors.New("log was changed by others")
 	// ErrFailed is returned when a Log cannot be used after a failed write or sync, and by
-	// each later call: open the log again. Only the call that failed returns the cause.
+	// each later call. Only the call that failed returns the cause.
 	ErrFailed = errors.New("log has failed before: open it again")
 	// ErrBatch is returned for a batch that is too large, or does not consist of
 	// whole lines of valid events. Nothing was written.
 	ErrBatch = errors.New("invalid batch")
-	// ErrLocked is returned when the log is open for appending, or is being
-	// repaired, in another process or in this one.
+	// ErrLocked is returned when the log is open for appending, or is being repaired.
 	ErrLocked = errors.New("in use")
 	// ErrEndOfHistory is returned by a Reader once: after the last entry that was there at the start.
 	ErrEndOfHistory = errors.New("logfile: end of history")
@@ -55,13 +53,12 @@ func (e *opError) Unwrap() []error {
 type DamageError struct {
 	// Name is the name of the log.
 	Name string
-	// Offset is where the first invalid line begins: up to there the log is complete.
+	// Offset is where the first invalid line begins.
 	Offset int64
 	// Size is the number of bytes in the log. It is 0 from a Reader, which does not look ahead.
 	Size int64
-	// Entries is the number of entries after that line. After a crash of the
-	// process it is 0. More can follow from a crash of the machine before a
-	// sync, or from a damaged disk. It is 0 from a Reader.
+	// Entries is the number of entries after that line: 0 after a crash of the process,
+	// and from a Reader.
 	Entries int
 	// Err is the *eventlog.SyntaxError of that line: ErrTorn for text after the last newline.
 	Err error

@@ -8,8 +8,8 @@ import (
 	"github.com/joblife/joblife/internal/syncdir"
 )
 
-// FS is what this package needs of a file system. The default is the file system of
-// the operating system; a test can pass one that fails or loses data.
+// FS is what this package needs of a file system. A test can pass one that fails or loses
+// data.
 type FS interface {
 	// OpenFile is os.OpenFile.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)

@@ -22,8 +22,7 @@ type Options struct {
 	MaxBatch int
 }
 
-// A Log is a log that is open for appending. No other Log of the same file may be open, in
-// this process or another. The zero Log behaves as a closed one.
+// A Log is a log that is open for appending. The zero Log behaves as a closed one.
 type Log struct {
 	_        guard.NoCopy
 	fs       FS
@@ -39,17 +38,15 @@ type Log struct {
 // the whole log. The error is a *[DamageError] if the log is damaged: call [Repair] first.
 // It is [ErrLocked] if the log is in use, and fs.ErrNotExist if there is no log.
 //
-// Open makes the log and its name durable. A process that was killed may have left them
-// in the operating system's memory, and a crash must not remove an entry that a reader
-// acted on.
+// Open makes the log and its name durable: a process that was killed may have left them
+// in the operating system's memory.
 func Open(name string, o Options) (*Log, error) {
 	return open("open", name, o, os.O_RDWR|os.O_APPEND)
 }
 
 // Create creates an empty log, which only its owner can read, opens it and makes its name
 // durable. The directory must exist. The error is fs.ErrExist if there is a file of that
-// name. After any other error there may be an empty log, which Open accepts: another process
-// may have opened it meanwhile, so Create does not remove it.
+// name. After any other error there may be an empty log, which Open accepts.
 func Create(name string, o Options) (*Log, error) {
 	return open("create", name, o, os.O_RDWR|os.O_APPEND|os.O_CREATE|os.O_EXCL)
 }
@@ -99,16 +96,14 @@ func (l *Log) Size() int64 { return l.size }
 // Append appends a batch, lines as [eventlog.AppendEntry] makes them, with one write and
 // one fsync. An empty batch does nothing. When Append returns nil the batch is durable.
 //
-// The error is ErrBatch if a line is not a valid event, the last newline is missing or the
-// batch is too large; then nothing was written. If the write fails, Append cuts off what it
+// The error is ErrBatch if the batch is invalid. If the write fails, Append cuts off what it
 // wrote: the log is as before and accepts further batches, for example when the disk has
 // space again. If that is not possible, the error is ErrFailed.
 //
 // If fsync fails, the batch may or may not be on the disk, and the operating system may
-// report the next fsync as a success. So Append cuts the batch off. The error is ErrFailed,
-// and every later call returns it without the cause. Open the log again to continue. If
-// cutting off fails too, the error says so: then do not trust bytes beyond Size until the
-// machine has restarted.
+// report the next fsync as a success. So Append cuts the batch off, and the error is
+// ErrFailed. If cutting off fails too, the error says so: then do not trust bytes beyond
+// Size until the machine has restarted.
 //
 // After fsync, Append looks at the file. The error is ErrFailed and ErrChanged if the log's
 // name denotes another file or no file, or if another process changed the size; it is
@@ -194,8 +189,7 @@ func (l *Log) fail(most int64, err error) error {
 	return newError("append", l.name, l.size, ErrFailed, err)
 }
 
-// cut makes the file end where the log does, and reports whether it did not. It leaves
-// alone a file that has less, or more than is the log's own.
+// cut makes the file end where the log does, and reports whether it did not.
 func (l *Log) cut(most int64) (bool, error) {
 	info, err := l.file.Stat()
 	switch {

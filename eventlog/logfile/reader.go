@@ -18,9 +18,9 @@ const End int64 = -1
 type ReaderOptions struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Offset is where to begin: 0 is the start of the log, Reader.Offset of an earlier
-	// Reader is where that one was. It must be where a line begins: otherwise Next returns
-	// ErrChanged. End, or any value below 0, means after the last complete line.
+	// Offset is where to begin, such as Reader.Offset of an earlier Reader. It must be where
+	// a line begins: otherwise Next returns ErrChanged. End, or any value below 0, means
+	// after the last complete line.
 	Offset int64
 }
 
@@ -44,9 +44,8 @@ type Reader struct {
 	twice   bool
 	err     error // that reading ended with
 
-	// buf[last:next] is the line before, or as much of it as is known: what
-	// is in the file right before offset. buf[next:fed] is lines that the
-	// Decoder has or can read, buf[fed:end] is not looked at yet.
+	// buf[last:next] is the line before, or as much of it as is known. buf[next:fed]
+	// is lines that the Decoder has or can read, buf[fed:end] is not looked at yet.
 	buf                  []byte
 	last, next, fed, end int
 	again                []byte // room for another read
@@ -123,16 +122,16 @@ func lastLine(file io.ReaderAt, size int64) (int64, error) {
 	return 0, nil
 }
 
-// Next returns the next entry: each one once, in order. It does not wait: the error is
-// io.EOF if there is no entry now, and a later call looks again. The error is
-// [ErrEndOfHistory] once, after the entries that were complete when the Reader was opened.
+// Next returns the next entry. It does not wait: the error is io.EOF if there is no entry
+// now, and a later call looks again. The error is [ErrEndOfHistory] once, after the entries
+// that were complete when the Reader was opened.
 //
 // The entry is valid until the next call, except its Name; Clone keeps it.
 //
-// A *[DamageError] is an invalid line; its Size and Entries are 0. ErrChanged means that
-// the log shrank or was overwritten, or, after all entries of the file, that the name
-// denotes another file or no file. Both end the Reader: later calls return them again.
-// After any other error, which comes from the file system, Next can be called again.
+// A *[DamageError] is an invalid line. ErrChanged means that the log shrank or was
+// overwritten, or, after all entries of the file, that the name denotes another file or no
+// file. Both end the Reader: later calls return them again. After any other error, which
+// comes from the file system, Next can be called again.
 //
 // To notice an overwritten log, Next compares the last line that it returned with the
 // file, each time it looks.
@@ -204,7 +203,7 @@ func (r *Reader) more() error {
 }
 
 // look finds complete lines, or so much of one that it is too long. The error is
-// io.EOF if there are none, and ErrEndOfHistory if there are but of no history.
+// ErrEndOfHistory if there are lines but of no history.
 func (r *Reader) look() error {
 	looked, moved := false, false
 	for more := true; ; {
@@ -243,8 +242,7 @@ func (r *Reader) look() error {
 	}
 }
 
-// The buffer begins with smallBuffer bytes and doubles when the file fills it,
-// up to largeBuffer; it grows beyond only for a line that needs it.
+// The buffer grows as that of an eventlog.Decoder.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 64 << 10

@@ -41,9 +41,8 @@ const maxSides = 1000
 // Repair returns. A crash in between loses nothing, but can leave a side file with
 // bytes that are still in the log.
 //
-// The error is a *[DamageError] if the log is damaged otherwise and Cut is not set;
-// [ErrLocked] if the log is in use; or what the file system said. Unless it came
-// from the last fsync, the log is unchanged.
+// The error is a *[DamageError] if the log is damaged otherwise and Cut is not set, or
+// [ErrLocked]. Unless it came from the last fsync, the log is unchanged.
 func Repair(name string, o RepairOptions) (Repaired, error) {
 	fsys := orOS(o.FS)
 	file, err := openFile(fsys, name, os.O_RDWR)

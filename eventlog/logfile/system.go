@@ -2,10 +2,8 @@ package logfile
 
 import "os"
 
-// Lock locks an open file of the operating system until it is closed, against every other
-// open file of that name in this process and others. Lock does not wait: the error is
-// [ErrLocked]. On Linux it names the process that holds the lock. The lock ends when the
-// process ends, even by kill -9. Lock uses flock, and LockFileEx on Windows; on other
+// Lock locks an open file of the operating system as [FS] says. On Linux the error names
+// the process that holds the lock. Lock uses flock, and LockFileEx on Windows; on other
 // systems it does nothing.
 func Lock(f File) error {
 	file, ok := f.(*os.File)
