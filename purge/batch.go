@@ -21,9 +21,8 @@ type batch struct {
 }
 
 // Claim plans a batch as Plan does, and reserves its jobs, which cannot be pinned until
-// Unlinked has all of their outcomes. Call it BEFORE the store removes them. If no job is
-// due, nothing is claimed. The index keeps the slices of the plan: do not change them.
-// Claim takes O(log n) for each job.
+// Unlinked has all of their outcomes. Call it BEFORE the store removes them. The index
+// keeps the slices of the plan: do not change them. Claim takes O(log n) for each job.
 //
 // It returns an error if limits make no sense or another batch is claimed; or of category
 // ErrClock.
@@ -81,8 +80,7 @@ func (x *Index) claim(p Plan, slots []slot, now eventlog.Timestamp) Plan {
 	return b.Plan
 }
 
-// addTombstones says which tombstones come with the batch and which end: the oldest
-// of more than TombstoneCount, and those older than TombstoneAge. If the limits
+// addTombstones says which tombstones come with the batch and which end. If the limits
 // were lowered, the rest ends with later batches.
 func (x *Index) addTombstones(b *batch) {
 	count := defaultTombstones
@@ -117,7 +115,7 @@ func (x *Index) leaving() int {
 	return len(x.batch.slots)
 }
 
-// Claimed returns the plan that is claimed, and false if none is. It does not allocate.
+// Claimed returns the plan that is claimed, and false if none is.
 func (x *Index) Claimed() (Plan, bool) {
 	if x.batch == nil {
 		return Plan{}, false
@@ -202,8 +200,7 @@ func (x *Index) bury(at slot, tombstone bool) {
 	x.buried.add(r.Result, 1)
 }
 
-// abort gives up the batch after the store failed as a whole. Its jobs can be planned
-// again at once, even those that are gone already. Without a batch it does nothing.
+// abort gives up the batch, if there is one. Its jobs can be planned again at once.
 func (x *Index) abort() {
 	if x.batch == nil {
 		return

@@ -26,8 +26,8 @@ func (x *Index) Observe(now eventlog.Timestamp) error {
 	return nil
 }
 
-// AcceptClock sets the time, whatever it was before. Call it when an operator has
-// corrected a wrong clock. The error has category ErrClock: now is not a valid time.
+// AcceptClock sets the time, whatever it was before, when an operator has corrected a
+// clock. The error has category ErrClock: now is not a valid time.
 func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 	if !guard.IsTime(now) {
 		return clockError(now, x.clock)
@@ -37,7 +37,7 @@ func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 	return nil
 }
 
-// checkClock returns an error unless now can be the time. The first time is believed.
+// checkClock is the check of Observe. The first time is believed.
 func (x *Index) checkClock(now eventlog.Timestamp) error {
 	if !guard.IsTime(now) || x.clock > 0 && (now < x.clock || older(now, x.clock, maxJump)) {
 		return clockError(now, x.clock)

@@ -18,8 +18,7 @@ const defaultTombstones = 10_000
 // Config configures an [Index]. The zero Config is valid.
 type Config struct {
 	// Active returns the state of a job that is not inactive, and false if there
-	// is no such job. With it, the error for an active job is ErrActive instead
-	// of ErrUnknown. nil means that no job is active.
+	// is no such job. nil means that no job is active.
 	Active func(id jobid.ID) (jobstate.State, bool)
 	// TombstoneCount is how many tombstones are kept; the oldest expire first.
 	// Unset means 10,000, since dependencies name recent jobs.
@@ -66,8 +65,8 @@ type Stats struct {
 	Tombstones ResultCounts
 }
 
-// An Index holds the inactive jobs in the order in which they became inactive.
-// The zero Index is empty, has the zero Config and is ready for use. It must not be copied.
+// An Index holds the inactive jobs in the order in which they became inactive. The zero
+// Index is empty and ready for use. It must not be copied.
 type Index struct {
 	_   guard.NoCopy
 	cfg Config
@@ -145,9 +144,8 @@ func Recover(cfg Config, ev Snapshot) (*Index, error) {
 	return x, nil
 }
 
-// fill puts records into the table and an order, which is empty. It sorts them
-// first, so that neighbors in time are neighbors in memory and the tree grows at its
-// end, and counts them. The tombstone of a resident job is left out.
+// fill puts records into the table and an order, which is empty, sorted: so neighbors in
+// time are neighbors in memory. The tombstone of a resident job is left out.
 func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobstate.Summary) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
@@ -199,9 +197,8 @@ func (x *Index) Tombstones() iter.Seq[jobstate.Summary] {
 	}
 }
 
-// All yields the resident jobs, oldest first, including those that are pinned,
-// leaving or stuck. The index must not change meanwhile. All takes memory for
-// the jobs that cannot be purged now.
+// All yields the resident jobs, oldest first. The index must not change meanwhile. All
+// takes memory for the jobs that cannot be purged now.
 func (x *Index) All() iter.Seq[jobstate.Summary] {
 	return func(yield func(jobstate.Summary) bool) { x.all(yield) }
 }
@@ -243,8 +240,7 @@ func (x *Index) Lookup(id jobid.ID) (jobstate.Summary, bool) {
 	return x.jobs.record(at), true
 }
 
-// Ended returns the record of a job that is resident or has a tombstone, as for a dependency
-// on it. It returns false for other ids.
+// Ended is Lookup for a job that is resident or has a tombstone, as for a dependency.
 func (x *Index) Ended(id jobid.ID) (jobstate.Summary, bool) {
 	at, ok := x.jobs.byID[id]
 	if !ok {
@@ -269,8 +265,7 @@ func (x *Index) find(id jobid.ID) (slot, error) {
 	return 0, jobError(id, ErrUnknown, "")
 }
 
-// RaiseWatermark raises the watermark to an id that was handed out. Add does so
-// itself. A smaller id changes nothing.
+// RaiseWatermark raises the watermark to an id that was handed out; Add does so itself.
 func (x *Index) RaiseWatermark(id jobid.ID) { x.high = max(x.high, id) }
 
 // Watermark returns the greatest id that the index knows of; 0 if there is none. Hand out

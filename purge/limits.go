@@ -13,15 +13,14 @@ const (
 	DefaultBatch = 100
 	// MaxBatch is the greatest Limits.Batch.
 	MaxBatch = 1000
-	// NoBatch, as Limits.Batch, puts every job that the limits select into one plan. Use it
-	// for dry runs only: such a plan would keep a store busy for a long time.
+	// NoBatch, as Limits.Batch, puts every job that the limits select into one plan, of a
+	// dry run: a store would be busy for a long time.
 	NoBatch = -1
 )
 
-// Limits say which inactive jobs may stay. A job is purged if it is older than
-// MaxAge, or if it is the oldest of more than MaxCount jobs; in both cases only if
-// it is at least MinAge old. If neither MaxAge nor MaxCount is set, no job is
-// purged. A limit of 0 is not the same as an unset limit.
+// Limits say which inactive jobs may stay. A job is purged if it is older than MaxAge, or
+// if it is the oldest of more than MaxCount jobs. If neither is set, no job is purged. A
+// limit of 0 is not the same as an unset limit.
 type Limits struct {
 	// MaxAge purges jobs that are strictly older.
 	MaxAge jobstate.Optional[time.Duration]

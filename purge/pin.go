@@ -29,8 +29,7 @@ func (k PinKind) String() string {
 	return guard.Name("PinKind", k, "housekeeping", "waiter", "dependency")
 }
 
-// A Pin keeps a job from being purged. A job may have up to 1000 different pins; it
-// can be purged when the last one is taken off.
+// A Pin keeps a job from being purged. A job may have up to 1000 different pins.
 type Pin struct {
 	Kind PinKind
 	By   string // its owner, at most 256 bytes; may be empty
@@ -118,6 +117,5 @@ func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	return true, nil
 }
 
-// Pins returns the pins of a job, sorted by kind and owner. It returns nil for a
-// job that has none or is not resident.
+// Pins returns the pins of a job, sorted by kind and owner; nil for other ids too.
 func (x *Index) Pins(id jobid.ID) []Pin { return slices.Clone(x.pins[id]) }

@@ -45,8 +45,7 @@ type Pinned struct {
 	Pins []Pin // in their order
 }
 
-// A Plan says which jobs to purge. It is a value and refers to nothing in the
-// index. A plan that is not claimed is a dry run.
+// A Plan says which jobs to purge. It is a value and refers to nothing in the index.
 type Plan struct {
 	// Jobs are the jobs to purge, oldest first.
 	Jobs []Candidate
@@ -203,7 +202,7 @@ func (x *Index) Due(l Limits) eventlog.Timestamp {
 // PlanIDs returns a plan of the jobs with the given ids, whatever the limits. An id that
 // appears twice counts once. The error is about the first job that cannot be purged, of
 // category ErrUnknown, ErrActive, ErrPurged, ErrPinned or ErrLeaving, or for more than
-// MaxBatch ids. It takes O(1) for each id, and sorts them.
+// MaxBatch ids. It takes O(n log n) for n ids.
 func (x *Index) PlanIDs(ids ...jobid.ID) (Plan, error) {
 	if len(ids) > MaxBatch {
 		return Plan{}, excess("ids", len(ids), MaxBatch)

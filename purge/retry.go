@@ -10,8 +10,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A job that the store could not remove is tried again after retryFirst, and then
-// after twice as long each time, up to retryMost.
+// When a job that the store could not remove is tried again, as Index.Unlinked says.
 const (
 	retryFirst = time.Minute
 	retryMost  = time.Hour

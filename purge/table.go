@@ -101,9 +101,8 @@ func (t *table) drop(at slot) {
 	t.empties++
 }
 
-// shrink moves all records into new memory if they need less than an eighth of what
-// there is. The orders are all that know slots of the table. Each removal pays for the
-// move of a seventh of a record at most.
+// shrink moves all records into new memory if they need less than an eighth of what there
+// is: so each removal pays for a seventh of a move. The orders are all that know slots.
 func (t *table) shrink(orders ...*order) {
 	if t.used <= 8*chunkSize || t.len() >= t.used/8 {
 		return
@@ -157,9 +156,9 @@ func (t *table) less(a, b slot) bool {
 // its end, as these do, has nodes that are half full.
 const degree = 64
 
-// An order is some slots of a table in the order of their records. The zero order
-// is empty. It is a tree since jobs do not end in the order of their ids: with up to an hour
-// between neighbors, a sorted slice of 100,000 jobs took more than twenty times as long.
+// An order is some slots of a table in the order of their records. It is a tree since jobs
+// do not end in the order of their ids: with up to an hour between neighbors, a sorted slice
+// of 100,000 jobs took more than twenty times as long.
 type order struct {
 	tree *btree.BTreeG[slot]
 }

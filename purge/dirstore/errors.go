@@ -9,9 +9,8 @@ import (
 )
 
 // The categories of errors. Compare with errors.Is. Other errors come from the file
-// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed. If a store or log is
-// open elsewhere, the error is [logfile.ErrLocked]. Every error names the operation
-// and the file.
+// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed, or from package logfile.
+// Every error names the operation and the file.
 var (
 	// ErrNotStore is returned when a directory is not a store: it has no lock.
 	ErrNotStore = errors.New("not a store")

@@ -96,8 +96,7 @@ func readFile(fsys folder, name string, limit int64) (data []byte, err error) {
 	return data, nil
 }
 
-// writeNew writes a file that does not exist and makes its content durable, but
-// not its name. After an error there is no such file, as far as that can be.
+// writeNew writes a file that does not exist and makes its content durable, not its name.
 func writeNew(fsys folder, name string, data []byte) error {
 	f, err := fsys.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, fileMode)
 	if err != nil {
@@ -121,8 +120,8 @@ func finish(f logfile.File, data []byte, durable bool) error {
 	return cmp.Or(err, f.Close())
 }
 
-// replace writes a file whole: whatever happens, its name denotes what it did before, or all
-// of data. When it returns nil the latter is durable. The file keeps its permissions.
+// replace writes a file, durably: whatever happens, its name denotes what it did before, or
+// all of data. The file keeps its permissions.
 func replace(fsys folder, dir, name string, data []byte) error {
 	temp := filepath.Join(dir, name+tempSuffix)
 	mode := fileMode

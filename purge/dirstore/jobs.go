@@ -225,10 +225,9 @@ func (s *Store) openLog(dir, name string) (*logfile.Log, sums, error) {
 }
 
 // Read returns what is stored of a job. The error is a *[JobError]: fs.ErrNotExist if there
-// is no such job, [ErrDamaged] if it has no eventlog, its eventlog has an invalid line or check
-// digits do not match, or that a file has more than 64 MiB; or fs.ErrClosed if the store is
-// closed. With a *JobError come those of Eventlog, Jobspec and R that are whole: the
-// job may still hold its R. The slices belong to the caller.
+// is no such job, [ErrDamaged], or that a file has more than 64 MiB; or fs.ErrClosed. With a
+// *JobError come those of Eventlog, Jobspec and R that are whole: the job may still hold its
+// R. The slices belong to the caller.
 func (s *Store) Read(id jobid.ID) (Stored, error) {
 	if err := s.check("read"); err != nil {
 		return Stored{}, err
@@ -240,7 +239,7 @@ func (s *Store) Read(id jobid.ID) (Stored, error) {
 	return j, err
 }
 
-// read reads a job, and before it its check digits. With an error comes what is whole.
+// read reads a job, and before it its check digits.
 func (s *Store) read(id jobid.ID) (j Stored, err error) {
 	j.ID = id
 	if err := s.isDir(id.KVSPath()); err != nil {
@@ -278,11 +277,9 @@ func (s *Store) read(id jobid.ID) (j Stored, err error) {
 	return j, err
 }
 
-// Jobs yields all jobs by id. For a job that cannot be read it yields a *[JobError]
-// with what is whole, as Read does, and continues with the others. If the store itself
-// cannot be read, Jobs yields one error and ends. The slices belong to the caller. Jobs
-// that are unlinked or added meanwhile may be yielded or not. One job at a time is in
-// memory, and the ids of all jobs.
+// Jobs yields what Read returns of all jobs, by id, and continues after a *[JobError]. If
+// the store itself cannot be read, Jobs yields one error and ends. Jobs that are unlinked or
+// added meanwhile may be yielded or not. One job at a time is in memory, and the ids of all.
 func (s *Store) Jobs() iter.Seq2[Stored, error] {
 	return func(yield func(Stored, error) bool) {
 		if err := s.check("list"); err != nil {

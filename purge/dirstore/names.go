@@ -17,9 +17,8 @@ const (
 
 const nameLen = len("job.0000.0000.0000.0000")
 
-// maxAgain is how many directories of one job there may be in the trash. There
-// is more than one only if a job was unlinked that had foreign files, and
-// something else of its name came and went.
+// maxAgain is how many directories of one job there may be in the trash: more than one only
+// if something of the name of a job with foreign files came and went.
 const maxAgain = 100
 
 // againMark separates the name of a job from the number of a further directory in the trash.

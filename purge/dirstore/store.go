@@ -186,8 +186,8 @@ func (s *Store) fill() error {
 	return s.fs.SyncDir(".")
 }
 
-// look reads the names in the store. A file is no job, whatever its name. A missing
-// trash or new is made again: a backup may drop empty directories.
+// look reads the names in the store. A missing trash or new is made again: a backup may
+// drop empty directories.
 func (s *Store) look() error {
 	for _, dir := range []string{".", trashName, newName} {
 		info, err := s.fs.Lstat(dir)
@@ -225,8 +225,7 @@ func (s *Store) look() error {
 	return nil
 }
 
-// Close closes the store and releases its lock. All earlier changes are already
-// durable. Closing a closed store is fs.ErrClosed.
+// Close closes the store and releases its lock. Closing a closed store is fs.ErrClosed.
 func (s *Store) Close() error {
 	if s.fs == nil {
 		return fail("close", s.dir, fs.ErrClosed)

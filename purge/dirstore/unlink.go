@@ -15,12 +15,9 @@ import (
 // their ids. It moves the jobs into the trash and makes that durable with one fsync: from
 // then on they are gone, also after a crash. Then it removes their files.
 //
-// A job that cannot be moved is in failed, and the others are still removed. A file that
-// the store did not make stays in the folder trash, and no symbolic link is followed. What
-// cannot be removed from the trash is no error: the next Unlink and the next Open try
-// again.
-//
-// Unlink works on a full disk. On Windows no file of the jobs may be open.
+// A job that cannot be moved is in failed. A file that the store did not make stays in the
+// folder trash. What cannot be removed from there is no error: the next Unlink and the next
+// Open try again. On Windows no file of the jobs may be open.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
 	if err := s.check(op); err != nil {
@@ -105,9 +102,8 @@ func (s *Store) clean() {
 	s.left = kept
 }
 
-// removeJob removes the files of a job, and its directory if it has no others. It
-// does not look into directories, and follows no link. It reports whether there is
-// something that the store did not make.
+// removeJob removes the files of a job, and its directory if it has no others, and reports
+// whether it has some that the store did not make.
 func removeJob(parent folder, name string) (foreign bool, err error) {
 	dir, err := parent.Sub(name)
 	if errors.Is(err, fs.ErrNotExist) {
