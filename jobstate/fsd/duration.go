@@ -23,11 +23,10 @@ const Forever Duration = math.MaxInt64
 //
 // The result is rounded to a nanosecond; a number above zero gives at least one
 // nanosecond. A number of seconds without an exponent and with at most nine
-// decimals is exact; other numbers above 48 days are exact to a microsecond. A
-// longer duration than Forever gives Forever.
+// decimals is exact; other numbers above 48 days are exact to a microsecond.
 //
-// An empty s, a negative number and one too large for a float64 are errors. The error names
-// the offset in bytes. Parse takes time linear in s and allocates only for an error.
+// An empty s, a negative number and one too large for a float64 are errors, which name the
+// offset in bytes.
 func Parse(s string) (Duration, error) {
 	n, err := parse(s)
 	if err != nil {
@@ -49,12 +48,9 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// AppendText appends the canonical text of d to dst and returns the extended slice.
-// [Parse] reads the text as d.
-//
-// The text is the one that Flux prints, with six digits, if Parse reads it as d,
-// such as "1.5h"; otherwise it is the number of seconds, such as "3601s", which
-// Flux rounds to "1.00028h". [Forever] is "infinity".
+// AppendText appends the canonical text of d, which [Parse] reads as d. It is the text that
+// Flux prints, with six digits, if Parse reads that as d, such as "1.5h"; otherwise the
+// number of seconds, such as "3601s", which Flux rounds to "1.00028h".
 //
 // A negative d is an error, and dst is returned as it was.
 // AppendText does not allocate if dst has room for 25 bytes.
@@ -65,9 +61,8 @@ func (d Duration) AppendText(dst []byte) ([]byte, error) {
 	return d.appendText(dst), nil
 }
 
-// MarshalText returns the canonical text of d, see [Duration.AppendText]. Inside
-// JSON it is a string, as RFC 23 has it; a jobspec has a number of seconds instead.
-// A negative d is an error.
+// MarshalText is AppendText to a new slice. Inside JSON the text is a string, as RFC 23 has
+// it; a jobspec has a number of seconds instead.
 func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
 // String returns the canonical text of d, see [Duration.AppendText]. A negative d

@@ -7,9 +7,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// The categories of errors: a text is not an id in any form; a number is beyond 64 bits;
-// RFC 19 has the form, but this package does not read it. And what a caller of a generator
-// can wait out: a millisecond has no more ids, or the time is before the last one's.
+// The categories of errors. The caller of a generator can wait out the last two.
 var (
 	errSyntax      = errors.New("jobid: syntax error")
 	errRange       = errors.New("jobid: out of range")

@@ -53,8 +53,8 @@ func (id ID) AppendFormat(dst []byte, f Format) []byte {
 	panic("jobid: unknown Format(" + strconv.Itoa(int(f)) + ")")
 }
 
-// appendBase58 appends the digits of id without leading zeros; 0 is "1". The digits of
-// each half do not wait for those of the other.
+// appendBase58 appends the digits of id; 0 is "1". The digits of each half do not wait for
+// those of the other.
 func (id ID) appendBase58(dst []byte) []byte {
 	const half = 58 * 58 * 58 * 58 * 58
 	var digits [11]byte // 58^11 > 2^64

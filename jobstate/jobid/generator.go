@@ -11,8 +11,7 @@ import (
 // the calls. Two generators with different ids never make the same id. The zero
 // Generator is not valid: Next returns an error.
 //
-// It reads no clock and never waits. One goroutine at a time may use it. It must
-// not be copied: the copy would make the same ids again.
+// It must not be copied: the copy would make the same ids again.
 type Generator struct {
 	_ guard.NoCopy
 
@@ -24,8 +23,6 @@ type Generator struct {
 // NewGenerator returns the generator with the given id, at most 16383. Its ids count
 // milliseconds from epoch, which must be the same for all generators of an instance, and
 // after a restart. An id that is too large and the zero time are errors.
-//
-// After a restart, call [Generator.After] with the watermark before the first Next.
 func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 	if id > maxGenerator {
 		return nil, fmt.Errorf("%w: generator %d, at most %d", errRange, id, maxGenerator)
@@ -36,12 +33,9 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 	return &Generator{id: id, epoch: epoch.Round(0)}, nil
 }
 
-// After makes every later id of g greater than id, which may come from any
-// generator. An id that is not greater than Last changes nothing. So ids never come
-// back: store the watermark durably before you remove the record that proves an
-// id used, and pass the watermark here after a restart.
-//
-// If the time of id is in the future, [Generator.Next] returns an error until that time.
+// After makes every later id of g greater than id, which may come from any generator. Call
+// it with the watermark after a restart. If the time of id is in the future, [Generator.Next]
+// returns an error until that time.
 func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 
 // Last returns the watermark to store: the greatest id that g made or that was
@@ -51,10 +45,9 @@ func (g *Generator) Last() ID { return g.last }
 // Next returns a new id for the time now, greater than all before it. Only the wall clock
 // of now counts, truncated to the millisecond. The id 0 is never made.
 //
-// After an error g is unchanged. It is an error if the 1024 ids of this millisecond are
-// used, or an id given to After leaves none in it: a later millisecond has ids again. So
-// is a now before the epoch or before the last id's millisecond, and one 2^40 milliseconds
-// after the epoch or later. Next takes constant time and allocates only for an error.
+// After an error g is unchanged. It is an error if no id of this millisecond is left, or if
+// now is before the epoch, before the last id's millisecond, or 2^40 milliseconds after the
+// epoch or later. Next takes constant time and allocates only for an error.
 func (g *Generator) Next(now time.Time) (ID, error) {
 	since := now.Sub(g.epoch) // cut at 292 years, which is outside the range either way
 	ms := uint64(since / time.Millisecond)

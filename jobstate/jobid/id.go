@@ -19,9 +19,8 @@ const (
 // ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older one. That
 // is exact if one generator made both, and otherwise true to the millisecond.
 //
-// Every value is an id. The zero value prints as ƒ1. A [Generator] never makes
-// it, so that it can mean "none". The largest value is an id too, but means "any
-// job" in Flux's own interfaces.
+// Every value is an id. A [Generator] never makes the zero value, ƒ1, so that it can mean
+// "none". The largest value means "any job" in Flux's own interfaces.
 //
 // The verb %d of package fmt prints an id as a decimal, %v and %s as F58.
 type ID uint64

@@ -44,8 +44,7 @@ func Parse(s string) (ID, error) {
 // isSpace reports whether C's isspace holds for c in the C locale.
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
-// A parser reads all[:end]. Its methods take an offset into it, so that errors
-// know where they are.
+// A parser reads all[:end]. Its methods take an offset into it.
 type parser struct {
 	all string
 	end int
@@ -172,9 +171,8 @@ func hexDigit(c byte) (uint64, bool) {
 	return 0, false
 }
 
-// base58Digits has one more than the place of each digit in the alphabet, and 0 for
-// other bytes. Comparisons instead would cost several times as much, since nobody can
-// predict the next digit.
+// base58Digits has one more than the place of each digit in the alphabet, and 0 for other
+// bytes. Comparisons would cost several times as much: nobody can predict the next digit.
 var base58Digits = [256]uint8{
 	'1': 1, '2': 2, '3': 3, '4': 4, '5': 5, '6': 6, '7': 7, '8': 8, '9': 9,
 	'A': 10, 'B': 11, 'C': 12, 'D': 13, 'E': 14, 'F': 15, 'G': 16, 'H': 17,

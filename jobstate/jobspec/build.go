@@ -23,9 +23,8 @@ type Job struct {
 	Cwd       string        // working directory; "": none
 }
 
-// New returns the jobspec of a job. [Spec.MarshalJSON] prints it. It is an
-// error if a count or the duration is negative or too large, the command is empty, or a
-// text is not valid UTF-8.
+// New returns the jobspec of a job. It is an error if a count or the duration is negative
+// or too large, the command is empty, or a text is not valid UTF-8.
 func New(j Job) (*Spec, error) {
 	raw, err := j.append(nil)
 	if err != nil {

@@ -78,8 +78,7 @@ func (s *Spec) allTasks(r *Resources) Quantity {
 	return n
 }
 
-// perResourceBase returns how many resources the shell's option per-resource speaks of, and
-// whether it speaks of any that count.
+// perResourceBase returns how many resources the option per-resource speaks of, if any.
 func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
 	nodes, hasNodes, _ := s.sum("node", 0, len(s.vertices))
 	switch s.perResource.kind {

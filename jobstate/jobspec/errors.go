@@ -7,10 +7,8 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// What is wrong with a jobspec. The text of an error has the dotted path of the value at
-// fault, cut at 128 bytes, and its offset in bytes from 0: "jobspec: resources[0].count:
-// offset 40: must be an integer of at least 1". An error about a text that the package
-// made itself, as in New and Update, has no offset.
+// What is wrong with a jobspec. An error is "jobspec: resources[0].count: offset 40: must be
+// an integer of at least 1"; about a text that the package made itself it has no offset.
 var (
 	errUnknown  = errors.New("key is not allowed here")
 	errEmpty    = errors.New("must not be empty")

@@ -119,8 +119,7 @@ func (s *Spec) readVertex(v jsonobj.Value, parent, depth int) {
 	s.vertices[index].end = int32(len(s.vertices))
 }
 
-// placeVertex checks a vertex against those before it, and works out how many of
-// it there are in all.
+// placeVertex checks a vertex against those before it, and sets its total.
 func (s *Spec) placeVertex(x *Vertex, v jsonobj.Value) {
 	if x.label {
 		for i := range s.vertices {
@@ -150,8 +149,8 @@ func (s *Spec) inSlot(i int) bool {
 	return false
 }
 
-// sum adds up how many of a type the vertices from one index to before another
-// ask for, and tells whether there is any. It is not ok beyond MaxQuantity.
+// sum adds up how many of a type some vertices ask for, and tells whether there is any. It
+// is not ok beyond MaxQuantity.
 func (s *Spec) sum(kind string, from, to int) (sum Quantity, found, ok bool) {
 	sum = Known(0)
 	for i := from; i < to; i++ {

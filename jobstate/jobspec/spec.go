@@ -23,8 +23,7 @@ const (
 	maxWord     = 256 // bytes of a type or a label
 )
 
-// Spec is a jobspec. It is immutable: an update returns another Spec. The zero
-// Spec is not valid; [Parse] and [New] make one.
+// Spec is a jobspec. It is immutable. The zero Spec is not valid.
 type Spec struct {
 	raw      []byte // the text
 	original *Spec  // the one without updates, nil if this is it
@@ -157,11 +156,10 @@ func (s *Spec) readSystem(v jsonobj.Value) {
 // the zero Spec. It takes constant time, and the caller must not change the text.
 func (s *Spec) Text() json.RawMessage { return s.raw }
 
-// GoString returns the text of Text, for %#v, with which tests print what failed.
+// GoString returns the text, for %#v, with which tests print what failed.
 func (s *Spec) GoString() string { return string(s.raw) }
 
-// Original returns the Spec before the updates that led to this one. If there
-// were none, it returns the Spec itself.
+// Original returns the Spec before the updates that led to this one, or the Spec itself.
 func (s *Spec) Original() *Spec {
 	return cmp.Or(s.original, s)
 }
@@ -198,8 +196,7 @@ func (s *Spec) Bank() string { return s.bank }
 // Project returns the name of the accounting project, empty if there is none.
 func (s *Spec) Project() string { return s.project }
 
-// Constraints returns a copy of the job's constraints (RFC 31), a JSON object;
-// nil if there are none.
+// Constraints returns a copy of the constraints (RFC 31), a JSON object, or nil.
 func (s *Spec) Constraints() json.RawMessage { return bytes.Clone(s.constraints) }
 
 // Lookup returns a copy of the value at a dotted path from the root, such as

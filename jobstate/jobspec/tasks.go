@@ -2,10 +2,9 @@ package jobspec
 
 import "github.com/joblife/joblife/internal/jsonobj"
 
-// taskRule says what task.count refers to. The zero taskRule is invalid.
+// taskRule says what task.count refers to (RFC 14). The zero taskRule is invalid.
 type taskRule uint8
 
-// The rules of RFC 14.
 const (
 	tasksPerSlot     taskRule = 1 + iota // tasks in each slot
 	tasksPerResource                     // tasks for each resource of a type in the slot
@@ -22,9 +21,8 @@ type task struct {
 	resource string // the type that tasksPerResource counts
 }
 
-// Command returns the program of the first task and its arguments, at least one. It decodes
-// them at each call, and the caller owns them. Few jobs have more tasks: see [Spec.Lookup]
-// of "tasks".
+// Command returns the program of the first task and its arguments, decoded anew at each
+// call. Few jobs have more tasks: see [Spec.Lookup] of "tasks".
 func (s *Spec) Command() []string {
 	var out []string
 	d := jsonobj.NewDoc(s.tasks[0].command) // which readTask has read before

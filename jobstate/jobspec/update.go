@@ -17,9 +17,8 @@ import (
 // a null like any other value, and checks the result as [Parse] does. The Spec itself
 // does not change. [Spec.Original] of both is the same.
 //
-// It is an error if the path is malformed, does not begin with attributes, resources or
-// tasks, or leads through a value that is not an object; if the value is not JSON; and
-// what Parse returns for the result.
+// It is an error if the path is another or leads through a value that is not an object; if
+// the value is not JSON; and what Parse returns for the result.
 func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	return s.UpdateAll(func(yield func(string, json.RawMessage) bool) { yield(path, v) })
 }
