@@ -13,18 +13,16 @@ type Limits struct {
 	// It bounds the time that reading takes.
 	Bytes int64
 	// HeldBytes is the maximum size of what is kept: the keys of one job, the paths of
-	// failures, and 256 bytes for each of these, 1 GiB by default. It bounds the memory.
-	// Checkpoints of the job manager count as if all were kept.
+	// failures, and 256 bytes for each of these, 1 GiB by default. Checkpoints of the job
+	// manager count as if all were kept.
 	HeldBytes int64
-	// FileBytes is the maximum size of one key that is kept, 64 MiB by default. A
-	// larger key is a Failure.
+	// FileBytes is the maximum size of one key, 64 MiB by default. A larger one is a Failure.
 	FileBytes int64
 	// Entries is the maximum number of jobs, and of failures that name no job,
 	// together, 2^20 by default.
 	Entries int
 	// Ratio is the maximum number of uncompressed bytes for each byte of the input,
-	// 64 by default, beyond the first 8 MiB. Half as many may be kept. So a small
-	// file that unpacks to a large one takes little time and memory.
+	// 64 by default, beyond the first 8 MiB. Half as many may be kept.
 	Ratio int64
 }
 

@@ -9,7 +9,7 @@ import (
 
 var errNoName = errors.New("event has no name")
 
-// event is what is looked at of an entry of an eventlog.
+// event is what counts of an entry of an eventlog.
 type event struct {
 	name      string
 	versioned bool // its context has a version: after submit, the job is to be validated

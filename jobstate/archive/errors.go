@@ -15,15 +15,12 @@ var (
 	errLimit     = errors.New("limit exceeded")
 )
 
-// The failures of jobs that are not damaged. The log of a job that was submitted and never
-// validated is legal, but no listing ever showed the job.
+// The causes. The log of a job that was submitted and never validated is legal,
+// but no listing ever showed the job.
 var (
 	errNotValidated = errors.New("job was never validated")
 	errIncomplete   = errors.New("reading stopped within this job")
-)
 
-// The causes of other failures.
-var (
 	errBadID      = errors.New("not a job id")
 	errNoEventlog = errors.New("no eventlog")
 	errNoJobspec  = errors.New("no jobspec")
@@ -34,10 +31,7 @@ var (
 	errApart      = errors.New("keys of the job are not together")
 	errCheckpoint = errors.New("malformed checkpoint")
 	errFile       = fmt.Errorf("%w: value has too many bytes", errLimit)
-)
 
-// The causes that carry no facts of their own.
-var (
 	errLayout   = errors.New("path is not four groups of four hexadecimal digits and a key")
 	errBytes    = errors.New("too many bytes for Limits.Bytes or Ratio")
 	errHeld     = errors.New("too many bytes to keep for Limits.HeldBytes")

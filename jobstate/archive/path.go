@@ -43,7 +43,7 @@ func locate(path string, isDir bool) (p place) {
 	return p
 }
 
-// parseID reads a job id in the one form of a path: another would name the same job again.
+// parseID reads a job id in the one form of a path.
 func parseID(path string) (jobid.ID, error) {
 	dotted := strings.ReplaceAll(path, "/", ".")
 	id, err := jobid.Parse(dotted)

@@ -39,8 +39,7 @@ func (w *walker) readAll(m *meter) (err error) {
 	return drain(m)
 }
 
-// endMark is how many zeros end an archive at least: half of what the format
-// says, for which others settle too.
+// endMark is how many zeros end an archive at least: half of what the format says.
 const endMark = 512
 
 // drain reads what is behind the end mark, which is zeros.
@@ -126,8 +125,7 @@ func (w *walker) checkpoint(h *tar.Header, t *tar.Reader) error {
 	return w.noteCheckpoint(text)
 }
 
-// room returns an error unless there is room for one more job or failure, with so many
-// bytes of its own.
+// room returns an error unless there is room for one more job or failure.
 func (w *walker) room(n int) error {
 	if len(w.rising)+len(w.back)+len(w.broken) >= w.limits.Entries {
 		return errEntries

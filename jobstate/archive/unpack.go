@@ -8,15 +8,14 @@ import (
 	"io"
 )
 
-// input is the caller's reader. It remembers the reader's error, which readers on
-// top of it may hide, and counts.
+// input is the caller's reader. It counts, and remembers the reader's error.
 type input struct {
 	r     io.Reader
 	err   error
 	count int64
 }
 
-// Read reads from the caller's reader.
+// Read is of an io.Reader.
 func (s *input) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.count += int64(n)
@@ -26,7 +25,7 @@ func (s *input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// meter counts what is read, up to a limit, and the zeros at the end of it.
+// meter counts what is read, and the zeros at the end of it.
 type meter struct {
 	r        io.Reader
 	src      *input

@@ -16,9 +16,9 @@ import (
 
 // Walk reads a dump archive of a Flux instance to its end: a tar archive, plain or
 // compressed with bzip2 or gzip, which Walk detects. It passes each job that can be used to
-// a function, in the order of the archive, and does not keep it: memory grows by the id of
-// each job, and not with its size. The keys of a job must be together, as Flux writes
-// them: a job that was given and then has another key is a Failure too.
+// a function, in the order of the archive, and does not keep it. The keys of a job must be
+// together, as Flux writes them: a job that was given and then has another key is a Failure
+// too.
 //
 // An error of the function ends reading, and Walk returns it as it is. Any other error
 // names the entry and its position in uncompressed bytes: the input is no archive, ends
@@ -47,7 +47,7 @@ type walker struct {
 	held   int64
 
 	job    *draft            // whose key was last, nil if no job's
-	rising []jobid.ID        // jobs that were left, each above those before it: most, eight bytes each
+	rising []jobid.ID        // jobs that were left, each above those before it: most
 	back   map[jobid.ID]bool // those that were not above
 	failed map[jobid.ID]bool // those in Failures
 	broken map[string]bool   // paths in Failures that name no job
