@@ -262,7 +262,6 @@ func seal(key, data []byte) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(out, sum(data)), sum(key))
 }
 
-// errKey says that it is not known what a value is of.
 var errKey = fmt.Errorf("%w: the check digits of the key do not match", ErrDamaged)
 
 // unseal returns what seal was given. It aliases the value.

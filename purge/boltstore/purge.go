@@ -16,9 +16,8 @@ import (
 	"github.com/joblife/joblife/purge"
 )
 
-// bbolt writes each change to new pages, so a purge needs room before it frees any. The
-// ballast is a file that keeps some. When the disk is full it is removed, and it is
-// written again after a purge.
+// bbolt writes each change to new pages, so a purge needs room before it frees any. When the
+// disk is full the ballast is removed, and it is written again after a purge.
 const ballastSize = 1 << 20
 
 // fillBallast writes the ballast if it is not there, or not all of it, and there is room.

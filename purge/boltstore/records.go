@@ -111,10 +111,9 @@ func putRecord(tx *bolt.Tx, r joblife.Record) error {
 	return errors.New("no Ready has such a record")
 }
 
-// Records yields what Append has stored, as [joblife.Restore] needs it: the records of the
-// instance, then those of each job. A job that is damaged has a record of kind RecordInactive
-// that says so, and which makes Restore quarantine it with what else there is. No transaction
-// is open while the caller has a record.
+// Records yields what Append has stored, as [joblife.Restore] needs it. A job that is damaged
+// has a record of kind RecordInactive that says so, and which makes Restore quarantine it. No
+// transaction is open while the caller has a record.
 func (s *Store) Records() iter.Seq2[joblife.Record, error] {
 	return func(yield func(joblife.Record, error) bool) {
 		list, err := s.instance()
@@ -141,8 +140,7 @@ func (s *Store) Records() iter.Seq2[joblife.Record, error] {
 	}
 }
 
-// instance returns the records that are of no job that is stored. The watermark is that
-// of jobs that are gone.
+// instance returns the records that are of no job that is stored.
 func (s *Store) instance() (list []joblife.Record, err error) {
 	err = s.view(func(tx *bolt.Tx) error {
 		id, ok, err := watermark(tx)
