@@ -80,7 +80,7 @@ func (a Arrival) GoString() string {
 	return s + ": " + asked(a.Submit) + "}"
 }
 
-// asked returns in words what a job asks for; if there are none, its jobspec.
+// asked returns in words what a job asks for, or its jobspec.
 func asked(in joblife.Submit) string {
 	spec, err := in.Spec, error(nil)
 	if spec == nil {

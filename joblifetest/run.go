@@ -25,12 +25,10 @@ import (
 // epoch returns when the ids of generated jobs begin.
 func epoch() time.Time { return time.Unix(1_600_000_000, 0).UTC() }
 
-// maxNotes is how many notes are printed, maxLives how many lives an embedder has in a
-// run, and maxTicks how often the time may be asked for.
 const (
-	maxNotes = 200
-	maxLives = 8
-	maxTicks = 10_000
+	maxNotes = 200    // that are printed
+	maxLives = 8      // of an embedder in a run
+	maxTicks = 10_000 // how often the time may be asked for
 )
 
 var (
@@ -156,8 +154,8 @@ func (r *runner) insist(d time.Duration, do func() error) {
 	})
 }
 
-// play plays a workload to its end. Its error has what happened before, and so has the log of t
-// if what it calls panics or fails t.
+// play plays a workload to its end. Its error, or the log of t if what it calls panics or
+// fails t, has what happened before.
 func (r *runner) play(jobs []Arrival) error {
 	failed := true
 	defer func() {

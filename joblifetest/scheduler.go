@@ -48,8 +48,7 @@ type SchedulerConfig struct {
 	// first job: see RunScheduler.
 	AnyOrder bool
 	// MayWait is for a scheduler that holds back jobs although they fit, such as by a limit for
-	// each user. Any job may wait, even for ever, so a scheduler that starts none passes: neither
-	// order nor waiting is judged. What is started, denied or canceled is judged as ever.
+	// each user. Any job may wait, even for ever, so a scheduler that starts none passes.
 	MayWait bool
 }
 
@@ -96,8 +95,8 @@ func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Ch
 // With AnyOrder, a job has to start only when each job that waits fits, and may delay
 // others. With MayWait, it never has to, and neither order nor delay is judged: let a policy that
 // wraps yours judge your own rule, by Pass.Running after Schedule. Annotations are not judged.
-// RunScheduler fails t with what was wrong and all that happened before. That it also logs when
-// the scheduler panics or fails t.
+// RunScheduler fails t with what was wrong and all that happened before, which it also logs
+// when the scheduler panics or fails t.
 func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) {
 	must(t, runScheduler(t, newScheduler, cfg))
 }
@@ -156,8 +155,7 @@ func (a *Arrival) scale(by time.Duration) error {
 	return err
 }
 
-// A judge knows what a scheduler was told in a session. It is as naive as the World, which
-// knows what is held.
+// A judge knows what a scheduler was told in a session.
 type judge struct {
 	w      *World
 	nodes  *rset.R
@@ -260,8 +258,7 @@ func (a *ask) slotsOn(list []core) map[uint32]int {
 	return slots
 }
 
-// fits reports whether a job has room on the nodes, but for ranks that are off and for
-// what is taken.
+// fits reports whether a job has room beside ranks that are off and what is taken.
 func (j *judge) fits(a *ask, off *idset.Set, taken func(core) bool) bool {
 	var free []core
 	for rank := range idset.Difference(a.allowed, off).All() {

@@ -175,8 +175,7 @@ func (k *keeper) compare(list []joblife.Record) error {
 	return err
 }
 
-// read opens the store again and returns its records, which may be read more than once, and in
-// part.
+// read opens the store again and returns its records.
 func (k *keeper) read() (list []joblife.Record, err error) {
 	if k.store != nil {
 		if err := k.store.Close(); err != nil {
@@ -199,8 +198,7 @@ func (k *keeper) read() (list []joblife.Record, err error) {
 	return list, nil
 }
 
-// partsOf returns what a store keeps of each job that is not unlinked: its logs, and its latest
-// jobspec and R.
+// partsOf returns what a store keeps of each job that is not unlinked.
 func partsOf(list []joblife.Record) map[jobid.ID]map[joblife.RecordKind][]byte {
 	all := make(map[jobid.ID]map[joblife.RecordKind][]byte)
 	for _, r := range list {
@@ -312,8 +310,7 @@ func (k *keeper) unlink(ids ...jobid.ID) error {
 	return k.half(ids)
 }
 
-// half compares after Unlink of some jobs, before the records that say so. A job is there, or
-// nothing of it is.
+// half compares after Unlink of some jobs, before the records that say so.
 func (k *keeper) half(ids []jobid.ID) error {
 	list, err := k.read()
 	if err != nil {
@@ -362,8 +359,7 @@ func submit(id jobid.ID, arg string) joblife.Input {
 	return joblife.Submit{ID: id, Jobspec: fmt.Appendf(nil, spec, arg), Urgency: jobstate.UrgencyDefault, Key: fmt.Sprint(id)}
 }
 
-// purges has five jobs, some of which are canceled and purged, and queues. Their ids differ in the
-// last bits of 63.
+// purges has queues and five jobs, whose ids differ in the last bits of 63.
 func (k *keeper) purges() error {
 	const a, b, c, d, e jobid.ID = 1<<62 + 1, 1<<62 + 2, 1<<62 + 3, 1<<62 + 4, 1<<62 + 5
 	k.cfg.TombstoneCount = jobstate.Some(1)
@@ -398,8 +394,7 @@ func (k *keeper) live(inputs ...joblife.Input) error {
 	return k.reopen()
 }
 
-// greatest stores a jobspec, an R and events as large as the Manager takes, with all bytes that a
-// text may have.
+// greatest stores records as large as the Manager takes, with all bytes that a text may have.
 func (k *keeper) greatest() error {
 	var all strings.Builder
 	for c := rune(' '); c <= utf8.MaxRune; c += 1 + c/0x800 {
@@ -442,8 +437,7 @@ func (k *keeper) greatest() error {
 	return k.reopen()
 }
 
-// many purges as many jobs at once as the Manager does, and stores 100,000 records at once, five of
-// each job.
+// many purges as many jobs at once as the Manager does, and stores 100,000 records at once.
 func (k *keeper) many() error {
 	var purged, canceled, rest []joblife.Input
 	var ids []jobid.ID

@@ -329,8 +329,7 @@ func (w *World) start(id jobid.ID, r *rset.R) {
 	}
 }
 
-// due returns the actions on a rank that all configurations have: prologs, or what
-// follows the job.
+// due returns the prologs, or what follows the job, on a rank by all configurations.
 func (j *worldJob) due(rank uint32, kind jobstate.ActionKind) (keys []jobstate.ActionKey) {
 	for i, c := range j.actions {
 		var has []jobstate.ActionKey
@@ -487,8 +486,7 @@ func (w *World) give(j *worldJob, rank uint32) {
 	}
 }
 
-// gaveUp reports whether a process that was told to end may be left behind without a
-// drain of the rank.
+// gaveUp reports whether a process may be left behind without a drain of the rank.
 func (j *worldJob) gaveUp(p *process) bool {
 	lets := func(c *perilog.Config) bool { return c.Housekeeping != nil && c.Housekeeping.OnFailure == "release" }
 	return p.Action == perilog.Housekeeping() && (p.Signal || slices.ContainsFunc(j.actions, lets)) || p.Signal && p.single
