@@ -14,11 +14,10 @@ import (
 	"github.com/joblife/joblife/internal/race"
 )
 
-// Size is how long a bomb is, and the other two are what it may take.
 const (
-	Size   = 1 << 20
-	Memory = 64 << 20
-	Time   = time.Second
+	Size   = 1 << 20     // how long a bomb is
+	Memory = 64 << 20    // how much it may take, at a time
+	Time   = time.Second // and how long
 )
 
 // A Bomb is a hostile text of about [Size] bytes.

@@ -328,8 +328,7 @@ func (d *Disk) move(m move) {
 	d.moves = append(d.moves, m)
 }
 
-// SyncDir makes the names in a directory durable, and the moves of the same names before
-// that: they reach the disk in their order.
+// SyncDir makes the names in a directory durable, and the moves of the same names before that.
 func (d *Disk) SyncDir(name string) error {
 	n, err := d.lookDir("syncdir", name)
 	if err != nil {
@@ -496,8 +495,7 @@ func (d *Disk) Lock(f logfile.File) error {
 	return nil
 }
 
-// The rest is what others do and see: it notes no call, and a crash undoes none of it but
-// what Write wrote.
+// The rest notes no call, and a crash undoes none of it but what Write wrote.
 
 // Put makes a new file, and the directory that it is in. One of that name is replaced.
 func (d *Disk) Put(name, text string) {

@@ -83,9 +83,8 @@ func (n *node) sync() {
 	n.pending = nil
 }
 
-// Sync that fails forgets: some of what was written is on the disk, the rest is not and
-// never will be, and whoever reads still sees all of it. The size of a file is the file
-// system's own business: a truncation is not forgotten.
+// Sync that fails forgets: some of what was written is on the disk, the rest never will be,
+// and readers still see all of it. A truncation is not forgotten.
 func (h *handle) Sync() error {
 	f, _ := h.call("sync")
 	switch f.Err {

@@ -37,9 +37,9 @@ const (
 const childName = "JOBLIFE_RECORDED"
 
 // Record runs f in a process of its own, in a folder with the files of the disk, and returns
-// what that did to them, each call that the system got of it, and what it said. The disk
-// stays as it is. Where processes cannot be traced it skips the test. A test may call Record
-// with one function only: in the process that is recorded, Record calls it and ends.
+// its calls that changed them, and what it said. Where processes cannot be traced it skips
+// the test. A test may call Record with one function only: in the process that is recorded,
+// Record calls it and ends.
 func (d *Disk) Record(t *testing.T, arg string, f func(dir, arg string, say func(text string)) error) (list []Call) {
 	if text, ok := os.LookupEnv(childName); ok {
 		dir, arg, _ := strings.Cut(text, "\n")
