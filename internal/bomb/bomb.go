@@ -64,11 +64,6 @@ func Nest(name, head, left, middle, right, tail string) Bomb {
 	}}
 }
 
-// Late returns a bomb that is made when it is thrown.
-func Late(name string, make func() Bomb) Bomb {
-	return Bomb{name, func(size int) []byte { return make().Text(size) }}
-}
-
 // Gzip returns the bomb that is a text again and again, compressed.
 func Gzip(name, unit string) Bomb {
 	return Bomb{name, func(size int) []byte {

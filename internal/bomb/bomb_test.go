@@ -280,7 +280,7 @@ func records() []bomb.Bomb {
 
 func archives() []bomb.Bomb {
 	zipped := func(name, format, value string, kind byte) bomb.Bomb {
-		return bomb.Late(name, func() bomb.Bomb { return bomb.Gzip(name, tars(format, value, kind)) })
+		return bomb.Bomb{Name: name, Text: func(size int) []byte { return bomb.Gzip(name, tars(format, value, kind)).Text(size) }}
 	}
 	return append([]bomb.Bomb{
 		bomb.Gzip("zipped zeros", "\x00"),

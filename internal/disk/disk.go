@@ -528,13 +528,6 @@ func (d *Disk) Set(name, text string) {
 	n.cache, n.stable, n.pending = []byte(text), []byte(text), nil
 }
 
-// Flip changes a bit of a file.
-func (d *Disk) Flip(name string, bit int) {
-	text := []byte(d.Read(name))
-	text[bit/8] ^= 1 << (bit % 8)
-	d.Set(name, string(text))
-}
-
 // Write writes to a file at an offset as a process does that does not sync.
 func (d *Disk) Write(name string, at int, text string) {
 	_, _, n := d.find(name)
