@@ -148,7 +148,11 @@ func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, sta
 		return Plan{}, nil, false
 	}
 	x.batch = nil
-	x.expire(b)
+	for _, at := range b.ends {
+		x.ended.remove(at)
+		x.buried.add(x.jobs.record(at).Result, -1)
+		x.jobs.drop(at)
+	}
 	for i, c := range b.Jobs {
 		if b.failed[c.ID] != nil {
 			x.putOff(b.slots[i], b.now)
@@ -174,14 +178,6 @@ func (x *Index) note(id jobid.ID, cause error) {
 			b.failed = make(map[jobid.ID]error)
 		}
 		b.failed[id] = cause
-	}
-}
-
-func (x *Index) expire(b *batch) {
-	for _, at := range b.ends {
-		x.ended.remove(at)
-		x.buried.add(x.jobs.record(at).Result, -1)
-		x.jobs.drop(at)
 	}
 }
 

@@ -4,9 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"io"
 	"slices"
+	"strconv"
+
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // readAll reads all entries and what is behind them.
@@ -112,17 +116,31 @@ func plainFile(h *tar.Header) bool {
 	return h.Typeflag == tar.TypeReg || h.Typeflag == tar.TypeGNUSparse
 }
 
-// checkpoint takes in a key that is no job's: the checkpoint, for nobody asks for another.
+// checkpointKey is where the job manager stores what is in no job's log.
+const checkpointKey = "checkpoint/job-manager"
+
+// checkpoint takes a checkpoint into account for MaxID.
 func (w *walker) checkpoint(h *tar.Header, t *tar.Reader) error {
 	if h.Size > w.limits.FileBytes {
 		return w.reject(checkpointKey, errFile)
 	}
-	text, err := w.value(h, t)
+	text, err := w.value(h, t) // it stays among what is held: that bounds the time that many take
 	if err != nil {
 		return err
 	}
-	// It stays among what is held: that bounds the time that many take.
-	return w.noteCheckpoint(text)
+	var checkpoint struct {
+		MaxID json.RawMessage `json:"max_jobid"`
+	}
+	err = json.Unmarshal(text, &checkpoint)
+	id, idErr := strconv.ParseUint(string(checkpoint.MaxID), 10, 64)
+	if err == nil && idErr != nil {
+		err = errNoMaxID
+	}
+	if err != nil {
+		return w.reject(checkpointKey, because(errCheckpoint, err))
+	}
+	w.note(jobid.ID(id))
+	return nil
 }
 
 // room returns an error unless there is room for one more job or failure.

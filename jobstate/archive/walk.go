@@ -2,12 +2,10 @@ package archive
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/joblife/joblife/internal/guard"
@@ -155,17 +153,9 @@ func (w *walker) leave() error {
 	return w.stop
 }
 
-func (w *walker) wasLeft(id jobid.ID) bool {
-	if len(w.rising) == 0 || id > w.rising[len(w.rising)-1] {
-		return false
-	}
-	_, found := slices.BinarySearch(w.rising, id)
-	return found || w.back[id]
-}
-
 // comesBack reports whether a key is of a job that was left, which fails if the key is one to keep.
 func (w *walker) comesBack(p place, isDir bool) bool {
-	if !w.wasLeft(p.id) {
+	if _, found := slices.BinarySearch(w.rising, p.id); !found && !w.back[p.id] {
 		return false
 	}
 	d := draft{Job: Job{ID: p.id}}
@@ -191,25 +181,5 @@ func (w *walker) reject(path string, cause error) error {
 	}
 	w.broken[path] = true
 	w.Failures = append(w.Failures, &Failure{Path: guard.Clip(path), Err: cause})
-	return nil
-}
-
-// checkpointKey is where the job manager stores what is in no job's log.
-const checkpointKey = "checkpoint/job-manager"
-
-// noteCheckpoint takes a checkpoint into account for MaxID.
-func (w *walker) noteCheckpoint(text []byte) error {
-	var checkpoint struct {
-		MaxID json.RawMessage `json:"max_jobid"`
-	}
-	err := json.Unmarshal(text, &checkpoint)
-	id, idErr := strconv.ParseUint(string(checkpoint.MaxID), 10, 64)
-	if err == nil && idErr != nil {
-		err = errNoMaxID
-	}
-	if err != nil {
-		return w.reject(checkpointKey, because(errCheckpoint, err))
-	}
-	w.note(jobid.ID(id))
 	return nil
 }

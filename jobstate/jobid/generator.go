@@ -59,7 +59,7 @@ func (g *Generator) Next(now time.Time) (ID, error) {
 	case ms < g.last.millis():
 		return 0, g.refuse(since, errClock)
 	}
-	id := compose(ms, g.id, 0)
+	id := ID(ms<<timestampShift | uint64(g.id)<<generatorShift)
 	if id <= g.last {
 		// It is the millisecond of the last id. The sequence goes on if that id is
 		// ours. After another generator's id, ours would be the smaller one.

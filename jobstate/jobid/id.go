@@ -25,11 +25,6 @@ const (
 // The verb %d of package fmt prints an id as a decimal, %v and %s as F58.
 type ID uint64
 
-// compose returns the id with these fields, each within its bits.
-func compose(ms uint64, generator, sequence uint16) ID {
-	return ID(ms<<timestampShift | uint64(generator)<<generatorShift | uint64(sequence))
-}
-
 // millis returns when id was made, in milliseconds since the instance's epoch.
 func (id ID) millis() uint64 { return uint64(id) >> timestampShift }
 

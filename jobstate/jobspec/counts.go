@@ -35,7 +35,7 @@ func (s *Spec) Counts() Counts {
 		c.Nodes = Quantity{}
 	}
 	c.Slots, _, _ = s.sum("slot", 0, n)
-	if !s.wholeNodes() {
+	if !slices.ContainsFunc(s.vertices, func(x Vertex) bool { return x.Type == "node" && x.Exclusive }) {
 		if c.Cores, found, _ = s.sum("core", 0, n); !found {
 			c.Cores = Quantity{}
 		}
@@ -54,11 +54,6 @@ func (s *Spec) CountsOn(r Resources) Counts {
 	c.Slots = c.Slots.or(r.of("slot"))
 	c.Tasks = s.allTasks(&r)
 	return c
-}
-
-// wholeNodes reports whether the job gets nodes with all that is in them.
-func (s *Spec) wholeNodes() bool {
-	return slices.ContainsFunc(s.vertices, func(x Vertex) bool { return x.Type == "node" && x.Exclusive })
 }
 
 // allTasks returns the number of tasks, on r or, if r is nil, by what the job asks for.

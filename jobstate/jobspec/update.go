@@ -30,7 +30,7 @@ func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, err
 	var root map[string]any
 	for path, v := range updates {
 		if root == nil {
-			root = s.tree()
+			root = decode(s.raw).(map[string]any)
 		}
 		d := jsonobj.NewDoc(v)
 		d.Root()
@@ -100,9 +100,6 @@ func (s *Spec) updated(root map[string]any) (*Spec, error) {
 	return next, nil
 }
 
-// tree returns the text of s as decode does.
-func (s *Spec) tree() map[string]any { return decode(s.raw).(map[string]any) }
-
 // decode returns one value as package encoding/json decodes it, numbers as their
 // text. The value was checked, so that there is no error.
 func decode(b []byte) (v any) {
@@ -131,5 +128,5 @@ func (s *Spec) MarshalJSON() ([]byte, error) {
 	if s.raw == nil {
 		return nil, errors.New("jobspec: the zero Spec is no jobspec: use New or Parse")
 	}
-	return encode(s.tree()), nil
+	return encode(decode(s.raw)), nil
 }
