@@ -53,24 +53,15 @@ func (id ID) AppendFormat(dst []byte, f Format) []byte {
 	panic("jobid: unknown Format(" + strconv.Itoa(int(f)) + ")")
 }
 
-// appendBase58 appends the digits of id; 0 is "1". The digits of each half do not wait for
-// those of the other.
+// appendBase58 appends the digits of id; 0 is "1".
 func (id ID) appendBase58(dst []byte) []byte {
-	const half = 58 * 58 * 58 * 58 * 58
 	var digits [11]byte // 58^11 > 2^64
-	high := uint64(id) / half
-	low := uint32(uint64(id) - high*half)
-	top := high / half
-	mid := uint32(high - top*half)
-	digits[0] = alphabet[top]
-	for i := 5; i > 0; i-- {
-		digits[i], digits[i+5] = alphabet[mid%58], alphabet[low%58]
-		mid, low = mid/58, low/58
+	i := len(digits) - 1
+	for ; id >= 58; id /= 58 {
+		digits[i] = alphabet[id%58]
+		i--
 	}
-	i := 0
-	for i < len(digits)-1 && digits[i] == alphabet[0] {
-		i++
-	}
+	digits[i] = alphabet[id]
 	return append(dst, digits[i:]...)
 }
 
