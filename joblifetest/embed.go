@@ -201,12 +201,11 @@ func (l *loop) Handle(now time.Time, connection int, in joblife.Input) error {
 }
 
 // RunEmbedder plays random workloads with prologs, epilogs and housekeeping on an embedder
-// from newEmbedder, and injects the faults that the package documentation lists.
-// NewEmbedder is called at each start and restores what is durable; without records that
-// is an empty Manager. RunEmbedder fails t if the embedder acts before records are durable
-// or loses one, if an input has no effect, if it takes what is too late or was not said,
-// if it confirms what nobody did, forgets Done, or goes on after its store has failed, and
-// if the [World] or [Check] finds a fault.
+// from newEmbedder, which restores what is durable at each start, and injects the faults
+// that the package documentation lists. RunEmbedder fails t if the embedder acts before
+// records are durable or loses one, if an input has no effect, if it takes what is too late
+// or was not said, if it confirms what nobody did, forgets Done, or goes on after its store
+// has failed, and if the [World] or [Check] finds a fault.
 func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
 	must(t, runEmbedder(t, newEmbedder))
 }

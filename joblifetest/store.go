@@ -39,10 +39,9 @@ type Store interface {
 
 // CheckStore returns the first promise that a store does not keep, and what to do about it. What
 // Append has stored is there when the store is opened again, in order and to the byte, also the
-// greatest records of a Manager and 100,000 at once. Unlink removes jobs for good, 1000 at once, and
-// no others.
-// A store either keeps all records, or those of jobs that are not unlinked: what Restore makes of
-// them is what it makes of all.
+// greatest records of a Manager and 100,000 at once. Unlink removes jobs for good, 1000 at once.
+// A store keeps all records, or those of jobs that are not unlinked: what Restore makes of them
+// is what it makes of all.
 //
 // Open opens the store of a name, such as a file, a table or a stream; a new one is empty.
 // CheckStore closes a store before it opens it again, and asks for 10 names. It takes some

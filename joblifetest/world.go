@@ -72,8 +72,7 @@ type process struct {
 	bad    idset.Set // ranks that it said have failed
 }
 
-// NewWorld returns a world without jobs. The actions are those that the Manager is
-// configured with.
+// NewWorld returns a world without jobs. The actions are those of the Manager's Config.
 func NewWorld(actions perilog.Config) *World {
 	return &World{actions: &actions, booked: make(map[core]jobid.ID), jobs: make(map[jobid.ID]*worldJob)}
 }
@@ -255,8 +254,8 @@ func (w *World) Failed(p Process, ranks *idset.Set) {
 	}
 }
 
-// Excuse reports that ranks were drained, or that an operator ended an action there by
-// force: what is left there is no violation. A job of 0 is all jobs, nil is all ranks.
+// Excuse reports that ranks were drained, or an action ended there by force: what is left
+// there is no violation. A job of 0 is all jobs, nil is all ranks.
 func (w *World) Excuse(id jobid.ID, ranks *idset.Set) {
 	for _, j := range w.jobs {
 		if id == 0 || j.id == id {
@@ -276,8 +275,7 @@ func (w *World) Processes() []Process {
 	return list
 }
 
-// End returns the first violation. Call it when all jobs should be over: a job that still
-// holds something is one.
+// End is Err when all jobs should be over: a job that still holds something is a violation.
 func (w *World) End() error {
 	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
 		j := w.jobs[id]

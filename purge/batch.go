@@ -131,8 +131,7 @@ func (x *Index) Claimed() (Plan, bool) {
 // those out for a minute, then for twice as long each time, at most for an hour. See
 // [Index.Observe] and Stats.Stuck.
 //
-// Unlinked takes O(log n) for each job. When an eighth of the jobs is left, those move to
-// new memory.
+// Unlinked takes O(log n) for each job.
 func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, stay map[jobid.ID]error, done bool) {
 	b := x.batch
 	if b == nil {

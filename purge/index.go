@@ -165,9 +165,8 @@ func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobst
 	return nil
 }
 
-// Add takes a job that became inactive, and raises the watermark to its id. If its time is
-// ahead of the clock, the job delays no other, age does not purge it before that time, and
-// PlanIDs does. Add costs O(log n).
+// Add takes a job that became inactive, and raises the watermark to its id. A job whose time
+// is ahead of the clock delays no other. Add costs O(log n).
 //
 // It returns an error if the record is not valid or the job is resident, of category
 // ErrPurged if it has a tombstone.

@@ -58,8 +58,8 @@ type Plan struct {
 	// The rest is of a claimed plan.
 
 	// Make Watermark, the greatest id of Jobs, durable BEFORE you remove a job from the
-	// store: ids up to it do not come back. It is no greater, since ids of other generators
-	// may be lower than the greatest id that is known, and still on their way here.
+	// store: ids up to it do not come back. Lower ids than the greatest that is known may
+	// still be on their way here.
 	Watermark jobid.ID
 	// Make Tombstones durable BEFORE you remove the jobs from the store. Expired are the
 	// older tombstones that expire with this plan. Both are oldest first.
@@ -166,9 +166,8 @@ func (x *Index) addPinned(p *Plan, r rule) {
 }
 
 // Due returns when to look at the limits again: when they purge the next job, a job that
-// failed is tried again, or the index must be told the time so as not to take a rest for a
-// clock that jumped. -Inf means now, because of MaxCount. It is +Inf without MaxAge and
-// MaxCount. It takes O(log n).
+// failed is tried again, or the index must be told the time. -Inf means now, because of
+// MaxCount. It is +Inf without MaxAge and MaxCount. It takes O(log n).
 func (x *Index) Due(l Limits) eventlog.Timestamp {
 	at := eventlog.Timestamp(math.Inf(1))
 	if !l.MaxAge.Set && !l.MaxCount.Set {

@@ -13,16 +13,14 @@ import (
 // Repeating a call, also after a crash, has no further effect. joblifetest.CheckStore
 // tests a store that keeps the records of a Manager.
 //
-// A store need not look at ctx: CarryOut does so before every call. A call may return the
-// error of a ctx that is done, whether or not it made its change.
+// A store need not look at ctx. A call may return its error, whether or not it made its change.
 type Store interface {
 	// Prepare stores what is to remain of the jobs of a plan. Its watermark goes first:
 	// otherwise an id could come back after a crash. Prepare never lowers the stored
 	// watermark.
 	//
-	// It stores Tombstones, one for each id; a later record of an id replaces the earlier
-	// one. Those in Expired the store may remove now, later or never, and may not have. No
-	// id is in both.
+	// It stores Tombstones; a later one of an id replaces the earlier one. Those in Expired
+	// the store may remove now, later or never, and may not have. No id is in both.
 	//
 	// If it fails, it may have done any part of that, and no other tombstone is harmed. It
 	// keeps none of the slices.
@@ -32,9 +30,8 @@ type Store interface {
 	// tombstones. A job of which nothing is stored is no error.
 	//
 	// A job that cannot be removed does not stop the others: it is in failed, with the
-	// cause. failed is nil or empty if all are gone. If err is not nil, the store failed as
-	// a whole: failed means nothing, and any of these jobs may be gone, complete or in
-	// part. No other job is harmed.
+	// cause. If err is not nil, the store failed as a whole: failed means nothing, and any
+	// of these jobs may be gone, complete or in part. No other job is harmed.
 	//
 	// After a restart, a job of which only a part is left must not be listed; its id comes
 	// again in a later Unlink, or the store cleans up. Unlink does not keep the slice.
@@ -57,7 +54,7 @@ func CarryOut(ctx context.Context, x *Index, s Store) (Plan, error) {
 		return Plan{}, err
 	}
 	// The tombstones go before the jobs: otherwise a dependency would have no answer for a
-	// moment. They do no harm if nothing follows.
+	// moment.
 	if err := s.Prepare(ctx, p); err != nil {
 		return Plan{}, fmt.Errorf("purge: store failed: prepare: %w", err)
 	}

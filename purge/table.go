@@ -152,8 +152,7 @@ func (t *table) less(a, b slot) bool {
 	return ra.time < rb.time || ra.time == rb.time && ra.id < rb.id
 }
 
-// degree is how large the nodes of the trees are: up to 127 slots. A tree that grows at
-// its end, as these do, has nodes that are half full.
+// degree has the nodes of the trees hold up to 127 slots.
 const degree = 64
 
 // An order is some slots of a table in the order of their records. It is a tree since jobs

@@ -100,8 +100,7 @@ func (s *Spec) updated(root map[string]any) (*Spec, error) {
 	return next, nil
 }
 
-// decode returns one value as package encoding/json decodes it, numbers as their
-// text. The value was checked, so that there is no error.
+// decode returns a value that was checked as encoding/json decodes it, numbers as their text.
 func decode(b []byte) (v any) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -111,8 +110,7 @@ func decode(b []byte) (v any) {
 	return v
 }
 
-// encode prints what decode returns: keys sorted, no white space, numbers and
-// strings as they were.
+// encode prints what decode returns in canonical form.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -121,9 +119,9 @@ func encode(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// MarshalJSON returns the jobspec, updates applied, in canonical form: every key, the keys
-// of each object sorted by their bytes, no white space, numbers as they were written. Equal
-// Specs give equal bytes, unless a number is written in two ways. The zero Spec is an error.
+// MarshalJSON returns the jobspec, updates applied, in canonical form: the keys of each
+// object sorted by their bytes, no white space, numbers as they were written. The zero Spec
+// is an error.
 func (s *Spec) MarshalJSON() ([]byte, error) {
 	if s.raw == nil {
 		return nil, errors.New("jobspec: the zero Spec is no jobspec: use New or Parse")

@@ -26,16 +26,15 @@
 // A power cut amid a change leaves all of it or nothing, as long as the disk writes sectors of 512
 // bytes whole: if it tears a meta page, that is damage.
 //
-// Each call looks whether the file is still there. If it was removed, replaced or cut, the
-// error is logfile.ErrChanged: what the call has written is in a file without a name.
+// If the file was removed, replaced or cut, the error of a call is logfile.ErrChanged.
 //
 // Not covered are pages that change while the store is open, apart from the values in
 // them, and a whole file that is older than it should be.
 //
-// bbolt locks the file: a second Open returns logfile.ErrLocked until the first store
-// is closed or its process ends. A child that the process was just starting may hold the lock
-// for some milliseconds longer: after a restart, try again for a moment. On Linux the error
-// names that process. Any goroutine may use a Store; changes happen one after the other.
+// A second Open returns logfile.ErrLocked until the first store is closed or its process
+// ends. A child that the process was just starting may hold the lock for some milliseconds
+// longer: after a restart, try again for a moment. Any goroutine may use a Store; changes
+// happen one after the other.
 package boltstore
 
 import (

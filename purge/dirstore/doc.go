@@ -49,8 +49,8 @@
 // [logfile.ErrLocked] until the first Store is closed or its process ends.
 //
 // Adding a job takes four or five fsyncs, replacing its R two or three, unlinking a batch
-// one, opening the store one or three. A listing has one job at a time in memory. On Windows a crash of the machine may
-// undo the last renames.
+// one, opening the store one or three. On Windows a crash of the machine may undo the last
+// renames.
 //
 // [boltstore]: https://pkg.go.dev/github.com/joblife/joblife/purge/boltstore
 package dirstore

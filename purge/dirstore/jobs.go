@@ -111,9 +111,8 @@ func (s *Store) stage(dir string, j Stored) error {
 	return err
 }
 
-// PutR replaces the R of a job: after a crash the job has either the old or the new
-// one, whole. The error is fs.ErrNotExist if there is no such job. After an error the
-// job has the old one, or the new one if only the last fsync failed.
+// PutR replaces the R of a job. The error is fs.ErrNotExist if there is no such job. After
+// an error or a crash the job has the old one or the new one, whole.
 func (s *Store) PutR(id jobid.ID, data []byte) error {
 	if err := s.check("put"); err != nil {
 		return err
@@ -155,10 +154,10 @@ func (s *Store) isDir(name string) error {
 }
 
 // Append appends lines to the eventlog of a job, durably. It opens and reads the log each
-// time, locks it, and repairs a torn last line. The error is fs.ErrNotExist if there is no
-// such job, [ErrDamaged] if the eventlog is damaged otherwise, logfile.ErrLocked if it is open
-// elsewhere, or logfile.ErrBatch if the lines are not events. A log that would have more than 64
-// MiB is an error too. After an error the log is as before, or has all of the lines.
+// time, and repairs a torn last line. The error is fs.ErrNotExist if there is no such job,
+// [ErrDamaged], logfile.ErrLocked, or logfile.ErrBatch if the lines are not events. A log that
+// would have more than 64 MiB is an error too. After an error the log is as before, or has all
+// of the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) error {
 	if err := s.check("append"); err != nil {
 		return err

@@ -43,8 +43,8 @@ func (s *Store) fillBallast() {
 	}
 }
 
-// withRoom does what needs space. If the disk is full it empties the trash and tries
-// again, and then after removing each file of the ballast.
+// withRoom does what needs space. On a full disk it tries again after it has emptied the
+// trash, and after each file of the ballast that it removes.
 func (s *Store) withRoom(do func() error) error {
 	err := do()
 	if err == nil || !logfile.IsFull(err) {

@@ -123,8 +123,7 @@ func (s *Store) note(job string) {
 
 // settle makes durable what a process that was killed may have left in the operating system's
 // memory: names of jobs, and a part of the one that it changed last. Otherwise a crash could
-// take what is read and acted on, a job with all that is appended to it, or bring back one that
-// was moved into the trash, without what clean removes.
+// take what is read, or bring back a job from the trash without what clean removes.
 func (s *Store) settle() error {
 	err := s.fs.SyncDir(".")
 	noted, _ := readFile(s.fs, lockName, int64(nameLen))
