@@ -3,6 +3,7 @@ package jsonobj
 import (
 	"errors"
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/internal/guard"
 )
@@ -99,34 +100,25 @@ const (
 
 // pathTo returns the path of the value at an offset of the text, "" without a Doc.
 // The Doc has checked all before that value.
-func pathTo(d *Doc, offset int) string {
-	var path string
+func pathTo(d *Doc, offset int) (path string) {
 	if d == nil {
-		return path
+		return ""
 	}
 	at := span{from: uint32(skipSpace(d.text, 0))}
-down:
-	for int(at.from) < offset {
-		array := d.text[at.from] == '['
-		if !array && d.text[at.from] != '{' {
-			break
+	for int(at.from) < offset && (d.text[at.from] == '{' || d.text[at.from] == '[') {
+		r, i := Value{d, at}.reader(), 0
+		for r.Next() && int(r.value.to) <= offset {
+			i++
 		}
-		r := Value{d, at}.reader()
-		for i := 0; r.Next(); i++ {
-			at = r.value
-			switch {
-			case offset >= int(at.to):
-				continue
-			case offset < int(at.from):
-				break down
-			case array:
-				path = join(path, "["+strconv.Itoa(i)+"]")
-			default:
-				path = join(path, Name(r.Key()))
-			}
-			continue down
+		at = r.value
+		switch {
+		case at.to == 0, offset < int(at.from): // behind the last, or before one
+			return path
+		case r.isObject:
+			path = join(path, Name(r.Key()))
+		default:
+			path = join(path, "["+strconv.Itoa(i)+"]")
 		}
-		break
 	}
 	return path
 }
@@ -152,15 +144,11 @@ func Name[T string | []byte](key T) string {
 		return Name(key[:maxKey]) + "..."
 	}
 	s := string(key)
-	for i := range len(s) {
-		switch c := s[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_', c == '-', c == '.':
-		default:
-			return strconv.Quote(s)
-		}
+	special := func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '-' || c == '.')
 	}
-	if s == "" {
-		return `""`
+	if s == "" || strings.ContainsFunc(s, special) {
+		return strconv.Quote(s)
 	}
 	return s
 }
