@@ -31,15 +31,15 @@ func (s *Spec) Counts() Counts {
 	n := len(s.vertices)
 	// The sums are within bounds, readResources and readTasks saw to that.
 	var found bool
-	if c.Nodes, found, _ = s.sum("node", 0, n); !found {
+	if c.Nodes, found = s.sum("node", 0, n); !found {
 		c.Nodes = Quantity{}
 	}
-	c.Slots, _, _ = s.sum("slot", 0, n)
+	c.Slots, _ = s.sum("slot", 0, n)
 	if !slices.ContainsFunc(s.vertices, func(x Vertex) bool { return x.Type == "node" && x.Exclusive }) {
-		if c.Cores, found, _ = s.sum("core", 0, n); !found {
+		if c.Cores, found = s.sum("core", 0, n); !found {
 			c.Cores = Quantity{}
 		}
-		c.GPUs, _, _ = s.sum("gpu", 0, n)
+		c.GPUs, _ = s.sum("gpu", 0, n)
 	}
 	c.Tasks = s.allTasks(nil)
 	return c
@@ -58,24 +58,22 @@ func (s *Spec) CountsOn(r Resources) Counts {
 
 // allTasks returns the number of tasks, on r or, if r is nil, by what the job asks for.
 func (s *Spec) allTasks(r *Resources) Quantity {
-	switch s.perResource.state {
-	case optionInvalid:
+	if s.perResource.state == optionInvalid {
 		return Quantity{}
-	case optionGiven:
-		if base, applies := s.perResourceBase(r); applies {
-			// The option is the shell's, so that no product is an error.
-			n, _ := base.times(Known(s.perResource.count))
-			return n
-		}
 	}
-	// Beyond MaxQuantity, which resources alone can lead to, it is not known.
-	n, _ := s.taskSum(r)
+	n := s.taskSum(r)
+	if base, applies := s.perResourceBase(r); s.perResource.state == optionGiven && applies {
+		n = base.times(Known(s.perResource.count))
+	}
+	if n.huge { // by the resources, or by the option, which is the shell's
+		return Quantity{}
+	}
 	return n
 }
 
 // perResourceBase returns how many resources the option per-resource speaks of, if any.
 func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
-	nodes, hasNodes, _ := s.sum("node", 0, len(s.vertices))
+	nodes, hasNodes := s.sum("node", 0, len(s.vertices))
 	switch s.perResource.kind {
 	case "node":
 		if hasNodes {
@@ -83,7 +81,7 @@ func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
 		}
 	case "core":
 		if !hasNodes {
-			base, _, _ = s.sum("core", 0, len(s.vertices))
+			base, _ = s.sum("core", 0, len(s.vertices))
 		}
 	default:
 		return Quantity{}, false
@@ -94,37 +92,28 @@ func (s *Spec) perResourceBase(r *Resources) (base Quantity, applies bool) {
 	return base, true
 }
 
-// taskSum adds up the tasks' own counts. It is not ok beyond MaxQuantity.
-func (s *Spec) taskSum(r *Resources) (sum Quantity, ok bool) {
-	sum = Known(0)
+// taskSum adds up the tasks' own counts.
+func (s *Spec) taskSum(r *Resources) Quantity {
+	sum := Known(0)
 	for i := range s.tasks {
-		q, ok := s.taskCount(&s.tasks[i], r)
-		if !ok {
-			return Quantity{}, false
-		}
-		if sum, ok = sum.plus(q); !ok {
-			return Quantity{}, false
-		}
+		sum = sum.plus(s.taskCount(&s.tasks[i], r))
 	}
-	return sum, true
+	return sum
 }
 
-func (s *Spec) taskCount(t *task, r *Resources) (Quantity, bool) {
+func (s *Spec) taskCount(t *task, r *Resources) Quantity {
 	slot := &s.vertices[t.slot]
 	var base Quantity
 	switch t.rule {
 	case tasksTotal:
-		return Known(t.count), true
+		return Known(t.count)
 	case tasksPerSlot:
 		base = slot.total
 		if r != nil && s.onlySlot() {
 			base = base.or(r.of("slot"))
 		}
 	case tasksPerResource:
-		var ok bool
-		if base, _, ok = s.sum(t.resource, t.slot+1, int(slot.end)); !ok {
-			return Quantity{}, false
-		}
+		base, _ = s.sum(t.resource, t.slot+1, int(slot.end))
 		if r != nil && s.onlySlot() {
 			base = base.or(r.of(t.resource))
 		}

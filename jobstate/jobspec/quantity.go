@@ -11,8 +11,8 @@ const MaxQuantity = 1<<53 - 1
 // Quantity is a number that may not be known yet, such as the cores of a job that
 // asks for whole nodes. The zero Quantity is not known.
 type Quantity struct {
-	n     int64
-	known bool
+	n           int64
+	known, huge bool // huge: it is beyond MaxQuantity, which no Quantity is that a caller gets
 }
 
 // Known returns the Quantity with the number n. If n is negative or above
@@ -21,7 +21,7 @@ func Known(n int64) Quantity {
 	if n < 0 || n > MaxQuantity {
 		return Quantity{}
 	}
-	return Quantity{n, true}
+	return Quantity{n: n, known: true}
 }
 
 // Value returns the number, and whether it is known; 0 and false if it is not.
@@ -43,26 +43,24 @@ func (q Quantity) or(other Quantity) Quantity {
 	return other
 }
 
-// times returns the product, known if both factors are, and whether it is within MaxQuantity.
-func (q Quantity) times(r Quantity) (Quantity, bool) {
-	if !q.known || !r.known {
-		return Quantity{}, true
-	}
+// times returns the product, known if both factors are.
+func (q Quantity) times(r Quantity) Quantity {
 	hi, lo := bits.Mul64(uint64(q.n), uint64(r.n))
-	if hi != 0 || lo > MaxQuantity {
-		return Quantity{}, false
-	}
-	return Quantity{int64(lo), true}, true
+	return q.with(r, hi == 0 && lo <= MaxQuantity, int64(lo))
 }
 
-// plus returns the sum, by the rules of times.
-func (q Quantity) plus(r Quantity) (Quantity, bool) {
-	if !q.known || !r.known {
-		return Quantity{}, true
+// plus returns the sum, known if both summands are.
+func (q Quantity) plus(r Quantity) Quantity { return q.with(r, q.n+r.n <= MaxQuantity, q.n+r.n) }
+
+// with returns what n is if it comes from two quantities.
+func (q Quantity) with(r Quantity, fits bool, n int64) Quantity {
+	switch {
+	case q.huge || r.huge:
+		return Quantity{huge: true}
+	case !q.known || !r.known:
+		return Quantity{}
+	case !fits:
+		return Quantity{huge: true}
 	}
-	sum := q.n + r.n
-	if sum > MaxQuantity {
-		return Quantity{}, false
-	}
-	return Quantity{sum, true}, true
+	return Quantity{n: n, known: true}
 }

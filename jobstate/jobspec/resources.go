@@ -45,7 +45,7 @@ func (s *Spec) readResources(v jsonobj.Value) {
 		v.Fail(errEmpty)
 	}
 	for _, kind := range [...]string{"node", "slot", "core", "gpu"} {
-		if _, _, ok := s.sum(kind, 0, len(s.vertices)); !ok {
+		if sum, _ := s.sum(kind, 0, len(s.vertices)); sum.huge {
 			v.Fail(errHuge)
 		}
 	}
@@ -129,13 +129,12 @@ func (s *Spec) placeVertex(x *Vertex, v jsonobj.Value) {
 		}
 	}
 	n, known := x.Count.Fixed()
-	x.total = Quantity{n, known || x.Count.IsZero()}
+	x.total = Quantity{n: n, known: known || x.Count.IsZero()}
 	if x.Parent >= 0 {
-		total, ok := s.vertices[x.Parent].total.times(x.total)
-		if !ok {
-			v.FailKey("count", errHuge)
-		}
-		x.total = total
+		x.total = s.vertices[x.Parent].total.times(x.total)
+	}
+	if x.total.huge {
+		v.FailKey("count", errHuge)
 	}
 }
 
@@ -149,20 +148,15 @@ func (s *Spec) inSlot(i int) bool {
 	return false
 }
 
-// sum adds up how many of a type some vertices ask for, and tells whether there is any. It
-// is not ok beyond MaxQuantity.
-func (s *Spec) sum(kind string, from, to int) (sum Quantity, found, ok bool) {
+// sum adds up how many of a type some vertices ask for, and tells whether there is any.
+func (s *Spec) sum(kind string, from, to int) (sum Quantity, found bool) {
 	sum = Known(0)
 	for i := from; i < to; i++ {
-		if s.vertices[i].Type != kind {
-			continue
-		}
-		found = true
-		if sum, ok = sum.plus(s.vertices[i].total); !ok {
-			return Quantity{}, true, false
+		if s.vertices[i].Type == kind {
+			sum, found = sum.plus(s.vertices[i].total), true
 		}
 	}
-	return sum, found, true
+	return sum, found
 }
 
 // kindOf reads a type of resource.

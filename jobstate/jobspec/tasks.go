@@ -47,7 +47,7 @@ func (s *Spec) readTasks(v jsonobj.Value) {
 	if len(s.tasks) == 0 {
 		v.Fail(errEmpty)
 	}
-	if _, ok := s.taskSum(nil); !ok {
+	if s.taskSum(nil).huge {
 		v.Fail(errHuge)
 	}
 }
@@ -78,7 +78,7 @@ func (s *Spec) readTask(v jsonobj.Value) {
 		return
 	}
 	if t.rule == tasksPerResource {
-		if _, found, _ := s.sum(t.resource, t.slot+1, int(s.vertices[t.slot].end)); !found {
+		if _, found := s.sum(t.resource, t.slot+1, int(s.vertices[t.slot].end)); !found {
 			number.Member("per_resource").Member("type").Fail(errInSlot)
 			return
 		}
