@@ -130,9 +130,9 @@ func Workloads(jobs, nodes int) *rapid.Generator[[]Arrival] {
 	}), 1, jobs)
 }
 
-// Reports generates what the nodes of a launch may report until it has ended on each of
-// its ranks. Ranks report in any order, and some reports come again later. Most commands
-// succeed; others fail, cannot be launched, or run on a node that is out of reach.
+// Reports generates what the nodes of a launch may report until it has ended on each of its
+// ranks, in any order; some reports come again later. Most commands succeed; others fail,
+// cannot be launched, or run on a node that is out of reach.
 func Reports(l joblife.Launch) *rapid.Generator[[]joblife.Report] {
 	return rapid.Custom(func(t *rapid.T) []joblife.Report {
 		var reports []joblife.Report

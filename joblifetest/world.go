@@ -91,8 +91,7 @@ func (w *World) fail(id jobid.ID, format string, args ...any) {
 }
 
 // Configure reports other actions, by a [joblife.Reload] or a Restore. A job that has
-// resources is then judged by the actions that all configurations have since it got them,
-// whenever those began.
+// resources is then judged by the actions that all configurations have since it got them.
 func (w *World) Configure(actions perilog.Config) {
 	w.actions = &actions
 	for _, j := range w.jobs {

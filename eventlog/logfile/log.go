@@ -35,11 +35,9 @@ type Log struct {
 }
 
 // Open locks a log that exists and opens it for appending; an empty file is a log. It reads
-// the whole log. The error is a *[DamageError] if the log is damaged: call [Repair] first.
-// It is [ErrLocked] if the log is in use, and fs.ErrNotExist if there is no log.
-//
-// Open makes the log and its name durable: a process that was killed may have left them
-// in the operating system's memory.
+// the whole log, and makes it durable: a process that was killed may have left it in the
+// operating system's memory. The error is a *[DamageError] if the log is damaged: call
+// [Repair] first. It is [ErrLocked] if the log is in use, fs.ErrNotExist if there is none.
 func Open(name string, o Options) (*Log, error) {
 	return open("open", name, o, os.O_RDWR|os.O_APPEND)
 }

@@ -32,9 +32,8 @@ const hexDigits = "0123456789abcdef"
 // maxText is the length of the longest text, that of KVSPath.
 const maxText = len(prefixKVS) + 16 + 3
 
-// AppendFormat appends id in the form f to dst and returns the extended slice.
-// It does not allocate if dst has room for 23 bytes. Panics if f is not one of
-// the constants of this package.
+// AppendFormat appends id in the form f to dst. It does not allocate if dst has room for
+// 23 bytes. Panics if f is not one of the constants of this package.
 func (id ID) AppendFormat(dst []byte, f Format) []byte {
 	switch f {
 	case FormatF58:

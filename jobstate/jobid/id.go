@@ -16,8 +16,8 @@ const (
 	maxSequence  = 1<<sequenceBits - 1
 )
 
-// ID is a job id, a FLUID. Ids compare as numbers: the smaller one is the older one. That
-// is exact if one generator made both, and otherwise true to the millisecond.
+// ID is a job id, a FLUID. The smaller one is the older one: exactly if one generator made
+// both, and otherwise to the millisecond.
 //
 // Every value is an id. A [Generator] never makes the zero value, ƒ1, so that it can mean
 // "none". The largest value means "any job" in Flux's own interfaces.

@@ -22,10 +22,9 @@ const maxBase58 = 12
 //   - after 0x: hexadecimal digits of either case
 //   - otherwise decimal digits
 //
-// Parse skips a "job." before any of these, as flux-core does. Leading zeros are ignored.
-//
-// An empty s is an error, and a number of 2^64 or more. The error names the offset in
-// bytes. Parse takes time linear in s and allocates only for an error.
+// Parse skips a "job." before any of these, as flux-core does. Leading zeros are ignored. An
+// empty s is an error, and a number of 2^64 or more. The error names the offset in bytes.
+// Parse takes time linear in s.
 func Parse(s string) (ID, error) {
 	first, last := 0, len(s)
 	for first < last && isSpace(s[first]) {
@@ -223,8 +222,8 @@ func (id *ID) UnmarshalText(text []byte) error {
 // Flux writes ids. A string is read as [Parse] reads it; package encoding/json passes the
 // keys of a map this way. Null is refused: an id is never optional on the wire.
 //
-// It returns the errors of Parse. After an error id is unchanged. Offsets count from
-// the start of the number, or of the string without its quotes and escapes.
+// After an error id is unchanged. Offsets count from the start of the number, or of the
+// string without its quotes and escapes.
 func (id *ID) UnmarshalJSON(b []byte) error {
 	v, err := parseJSON(b)
 	if err != nil {

@@ -27,10 +27,10 @@ type Stored struct {
 	Torn int
 }
 
-// Add stores a new job whole, with its Eventlog, Jobspec and R, or not at all, also after a
-// crash. It ignores Torn. The error is fs.ErrExist if there is such a job, damaged or not,
-// logfile.ErrBatch if Eventlog is not whole lines of events, or that a file has more than
-// 64 MiB. If only the last step fails, which makes the job durable, the job may be stored.
+// Add stores a new job whole, or not at all. It ignores Torn. The error is fs.ErrExist if
+// there is such a job, damaged or not, logfile.ErrBatch if Eventlog is not whole lines of
+// events, or that a file has more than 64 MiB. If only the last step fails, which makes the
+// job durable, the job may be stored.
 func (s *Store) Add(j Stored) error {
 	if err := s.check("add"); err != nil {
 		return err
