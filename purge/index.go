@@ -166,7 +166,7 @@ func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobst
 }
 
 // Add takes a job that became inactive, and raises the watermark to its id. A job whose time
-// is ahead of the clock delays no other. Add costs O(log n).
+// is ahead of the clock delays no other; age purges it after that time. Add costs O(log n).
 //
 // It returns an error if the record is not valid or the job is resident, of category
 // ErrPurged if it has a tombstone.
@@ -196,8 +196,8 @@ func (x *Index) Tombstones() iter.Seq[jobstate.Summary] {
 	}
 }
 
-// All yields the resident jobs, oldest first. The index must not change meanwhile. All
-// takes memory for the jobs that cannot be purged now.
+// All yields the resident jobs, oldest first, also those that are pinned, leaving or stuck.
+// The index must not change meanwhile. All takes memory for the jobs that cannot be purged now.
 func (x *Index) All() iter.Seq[jobstate.Summary] {
 	return func(yield func(jobstate.Summary) bool) { x.all(yield) }
 }

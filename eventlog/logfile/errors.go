@@ -22,7 +22,8 @@ var (
 	// ErrBatch is returned for a batch that is too large, or does not consist of
 	// whole lines of valid events. Nothing was written.
 	ErrBatch = errors.New("invalid batch")
-	// ErrLocked is returned when the log is open for appending, or is being repaired.
+	// ErrLocked is returned when the log is open for appending, or is being repaired, in
+	// another process or in this one.
 	ErrLocked = errors.New("in use")
 	// ErrEndOfHistory is returned by a Reader once: after the last entry that was there at the start.
 	ErrEndOfHistory = errors.New("logfile: end of history")

@@ -23,7 +23,8 @@ const Forever Duration = math.MaxInt64
 //
 // The result is rounded to a nanosecond; a number above zero gives at least one
 // nanosecond. A number of seconds without an exponent and with at most nine
-// decimals is exact; other numbers above 48 days are exact to a microsecond.
+// decimals is exact; other numbers above 48 days are exact to a microsecond. What is longer
+// than Forever gives Forever.
 //
 // An empty s, a negative number and one too large for a float64 are errors, which name the
 // offset in bytes.

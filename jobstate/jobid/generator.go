@@ -11,7 +11,8 @@ import (
 // the calls. Two generators with different ids never make the same id. The zero
 // Generator is not valid: Next returns an error.
 //
-// It must not be copied: the copy would make the same ids again.
+// One goroutine at a time may use it. It must not be copied: the copy would make the same ids
+// again.
 type Generator struct {
 	_ guard.NoCopy
 
@@ -34,8 +35,9 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 }
 
 // After makes every later id of g greater than id, which may come from any generator. Call
-// it with the watermark after a restart. If the time of id is in the future, [Generator.Next]
-// returns an error until that time.
+// it with the watermark after a restart, and store the watermark durably before you remove the
+// record that proves an id used: so ids never come back. If the time of id is in the future,
+// [Generator.Next] returns an error until that time.
 func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 
 // Last returns the watermark to store: the greatest id that g made or that was

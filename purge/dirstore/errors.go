@@ -9,7 +9,7 @@ import (
 )
 
 // The categories of errors. Compare with errors.Is. Other errors come from the file
-// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed, or from package logfile.
+// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed, or is [logfile.ErrLocked].
 // Every error names the operation and the file.
 var (
 	// ErrNotStore is returned when a directory is not a store: it has no lock.

@@ -16,8 +16,9 @@ import (
 // then on they are gone, also after a crash. Then it removes their files.
 //
 // A job that cannot be moved is in failed. A file that the store did not make stays in the
-// folder trash. What cannot be removed from there is no error: the next Unlink and the next
-// Open try again. On Windows no file of the jobs may be open.
+// folder trash, and no symbolic link is followed. What cannot be removed from there is no
+// error: the next Unlink and the next Open try again. Unlink works on a full disk. On Windows
+// no file of the jobs may be open.
 func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID]error, err error) {
 	const op = "unlink"
 	if err := s.check(op); err != nil {
