@@ -8,9 +8,9 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors. Compare with errors.Is. Other errors come from the file
-// system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed, or is [logfile.ErrLocked].
-// Every error names the operation and the file.
+// The categories of errors. Compare with errors.Is. Other errors are [logfile.ErrLocked], or
+// come from the file system, such as fs.ErrExist, fs.ErrNotExist and fs.ErrClosed. Every error
+// names the operation and the file.
 var (
 	// ErrNotStore is returned when a directory is not a store: it has no lock.
 	ErrNotStore = errors.New("not a store")
