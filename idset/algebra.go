@@ -228,52 +228,26 @@ func (s *Set) Equal(t *Set) bool {
 		return true
 	case sb != nil && tb != nil:
 		return sb.Equals(tb)
-	case sb != nil:
-		return equalBits(t.list(), sb)
-	case tb != nil:
-		return equalBits(s.list(), tb)
+	case sb == nil && tb == nil:
+		return slices.Equal(s.list(), t.list())
 	}
-	return slices.Equal(s.list(), t.list())
-}
-
-func equalBits(rs []run, bits *roaring.Bitmap) bool {
-	for first, end := range bits.Ranges() {
-		if len(rs) == 0 || rs[0] != (run{first, uint32(end - 1)}) {
-			return false
-		}
-		rs = rs[1:]
-	}
-	return len(rs) == 0
+	return s.count() == t.count() && s.ContainsAll(t)
 }
 
 // Intersects reports whether the sets share an id; an empty set shares none. It
 // allocates nothing.
 func (s *Set) Intersects(t *Set) bool {
-	if s.IsEmpty() || t.IsEmpty() {
-		return false
-	}
-	sb, tb := s.bits(), t.bits()
-	switch {
-	case sb != nil && tb != nil:
+	if sb, tb := s.bits(), t.bits(); sb != nil && tb != nil {
 		return sb.AndCardinality(tb) > 0
-	case sb != nil:
-		return intersectBits(t.list(), sb)
-	case tb != nil:
-		return intersectBits(s.list(), tb)
 	}
-	return intersect(s.list(), t.list())
-}
-
-func intersectBits(rs []run, bits *roaring.Bitmap) bool {
-	for len(rs) > 0 {
-		id, ok := nextBit(bits, rs[0].first)
-		if !ok {
-			return false
+	// Each side leaps over what lies before the other.
+	id, ok := s.Min()
+	for ok {
+		next, found := t.from(id)
+		if !found || next == id {
+			return found
 		}
-		rs = rs[search(rs, id):]
-		if len(rs) > 0 && rs[0].first <= id {
-			return true
-		}
+		id, ok = s.from(next)
 	}
 	return false
 }
@@ -283,27 +257,24 @@ func intersectBits(rs []run, bits *roaring.Bitmap) bool {
 func (s *Set) ContainsAll(t *Set) bool {
 	sb, tb := s.bits(), t.bits()
 	switch {
-	case sb != nil && tb != nil:
-		return sb.AndCardinality(tb) == tb.GetCardinality()
+	case tb == nil:
+		return !slices.ContainsFunc(t.list(), func(r run) bool { return !s.containsRun(r) })
 	case sb != nil:
-		for _, r := range t.list() {
-			if bitsIn(sb, r) != r.len() {
-				return false
-			}
-		}
-		return true
-	case tb != nil:
-		for first, end := range tb.Ranges() {
-			if !containsRun(s.list(), run{first, uint32(end - 1)}) {
-				return false
-			}
-		}
-		return true
+		return sb.AndCardinality(tb) == tb.GetCardinality()
 	}
-	for _, r := range t.list() {
-		if !containsRun(s.list(), r) {
+	for first, last := range t.Ranges() {
+		if !s.containsRun(run{first, last}) {
 			return false
 		}
 	}
 	return true
+}
+
+func (s *Set) containsRun(r run) bool {
+	if bits := s.bits(); bits != nil {
+		return bitsIn(bits, r) == r.len()
+	}
+	rs := s.list()
+	i := search(rs, r.first)
+	return i < len(rs) && rs[i].first <= r.first && r.last <= rs[i].last
 }

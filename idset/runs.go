@@ -153,27 +153,6 @@ func appendDifference(dst, a, b []run) []run {
 	return dst
 }
 
-// intersect reports whether a and b share an id. Each side leaps over what lies
-// before the other.
-func intersect(a, b []run) bool {
-	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].last < b[0].first:
-			a = a[search(a, b[0].first):]
-		case b[0].last < a[0].first:
-			b = b[search(b, a[0].first):]
-		default:
-			return true
-		}
-	}
-	return false
-}
-
-func containsRun(rs []run, r run) bool {
-	i := search(rs, r.first)
-	return i < len(rs) && rs[i].first <= r.first && r.last <= rs[i].last
-}
-
 func count(rs []run) uint64 {
 	n := uint64(0)
 	for _, r := range rs {
