@@ -72,7 +72,7 @@ func (s *Set) Insert(id uint32) bool {
 		s.changed(1)
 		return true
 	}
-	return s.insertListed(run{id, id})
+	return s.edited(insertRun(s.list(), run{id, id}))
 }
 
 // InsertRange adds the ids from first to last, both included, and reports
@@ -89,7 +89,7 @@ func (s *Set) InsertRange(first, last uint32) bool {
 	r := run{first, last}
 	bits := s.bits()
 	if bits == nil {
-		return s.insertListed(r)
+		return s.edited(insertRun(s.list(), r))
 	}
 	if bitsIn(bits, r) == r.len() {
 		return false
@@ -98,20 +98,20 @@ func (s *Set) InsertRange(first, last uint32) bool {
 	if cost > s.big.budget+rangeSpend {
 		// A bitmap of so many containers may be out of proportion.
 		s.toList()
-		return s.insertListed(r)
+		return s.edited(insertRun(s.list(), r))
 	}
 	bits.AddRange(uint64(first), uint64(last)+1)
 	s.changed(rangeSpend + cost)
 	return true
 }
 
-func (s *Set) insertListed(r run) bool {
-	rs, ok := insertRun(s.list(), r)
-	if ok {
+// edited stores a run list that was edited in place, if the edit changed anything.
+func (s *Set) edited(rs []run, changed bool) bool {
+	if changed {
 		s.store(rs)
 		s.changed(1)
 	}
-	return ok
+	return changed
 }
 
 // Remove removes an id and reports whether it was present.
@@ -123,7 +123,7 @@ func (s *Set) Remove(id uint32) bool {
 		s.changedBits(1)
 		return true
 	}
-	return s.removeListed(run{id, id})
+	return s.edited(removeRun(s.list(), run{id, id}))
 }
 
 // RemoveRange removes the ids from first to last, both included, and reports
@@ -139,7 +139,7 @@ func (s *Set) RemoveRange(first, last uint32) bool {
 	r := run{first, last}
 	bits := s.bits()
 	if bits == nil {
-		return s.removeListed(r)
+		return s.edited(removeRun(s.list(), r))
 	}
 	if bitsIn(bits, r) == 0 {
 		return false
@@ -155,15 +155,6 @@ func (s *Set) changedBits(cost int) {
 		cost = s.big.budget
 	}
 	s.changed(cost)
-}
-
-func (s *Set) removeListed(r run) bool {
-	rs, ok := removeRun(s.list(), r)
-	if ok {
-		s.store(rs)
-		s.changed(1)
-	}
-	return ok
 }
 
 // Contains reports whether an id is in the set.
