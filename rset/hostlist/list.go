@@ -100,12 +100,8 @@ func (l *List) IsEmpty() bool { return len(l.list()) == 0 }
 // Nth returns the host at an index from 0, or false if there is none. With r
 // ranges it takes log r steps, and it allocates the string.
 func (l *List) Nth(i int) (string, bool) {
-	items := l.list()
-	if uint64(i) >= count(items) { // so does a negative i
-		return "", false
-	}
-	r := &items[itemAt(items, uint64(i))]
-	return r.name(r.first + uint64(i) - r.start), true
+	r, ok := l.RangeAt(i)
+	return r.name(r.First), ok
 }
 
 // itemAt returns where the item is that has the host at an index of the list.
@@ -113,12 +109,12 @@ func itemAt(items []item, i uint64) int {
 	return sort.Search(len(items), func(at int) bool { return items[at].start+items[at].len() > i })
 }
 
-func (r *item) name(id uint64) string {
-	if r.width == 0 {
-		return r.prefix
+func (r Range) name(id uint64) string {
+	if r.Width == 0 {
+		return r.Prefix
 	}
 	var room [64]byte
-	return string(appendHost(room[:0], r.prefix, id, r.width))
+	return string(appendHost(room[:0], r.Prefix, id, uint8(r.Width)))
 }
 
 // Find returns the index of the first host with that name, or false. "a1" is not
@@ -147,9 +143,8 @@ func (l *List) All() iter.Seq[string] {
 
 func (l *List) walk(yield func(string) bool) {
 	for r := range l.Ranges() {
-		part := item{prefix: r.Prefix, width: uint8(r.Width)}
 		for id := r.First; id <= r.Last; id++ {
-			if !yield(part.name(id)) {
+			if !yield(r.name(id)) {
 				return
 			}
 		}
