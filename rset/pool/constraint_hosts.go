@@ -87,21 +87,12 @@ func (x *hostIndex) ranks(list *hostlist.List) *idset.Set {
 	return setOf(found)
 }
 
-// setOf returns a new set of runs, which it sorts: a set takes ascending ids faster, and
-// one id faster than a range.
+// setOf returns a new set of runs, which it sorts: a set takes ascending ids faster.
 func setOf(runs []rankRun) *idset.Set {
 	slices.SortFunc(runs, func(a, b rankRun) int { return cmp.Compare(a.first, b.first) })
 	set := new(idset.Set)
-	for len(runs) > 0 {
-		first, last := runs[0].first, runs[0].last
-		for runs = runs[1:]; len(runs) > 0 && runs[0].first <= last+1; runs = runs[1:] {
-			last = max(last, runs[0].last)
-		}
-		if first == last {
-			set.Insert(first)
-		} else {
-			set.InsertRange(first, last)
-		}
+	for _, r := range runs {
+		set.InsertRange(r.first, r.last)
 	}
 	return set
 }
