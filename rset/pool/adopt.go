@@ -40,7 +40,7 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	ranks := r.Ranks()
 	var unknown error
 	if !ranks.ContainsAll(freed) {
-		unknown = ranksError("freed", idset.Difference(freed, ranks), notOfThis)
+		unknown = ranksError("freed", idset.Difference(freed, ranks), "are not in the allocation")
 	}
 	ranks.SubtractWith(freed)
 	held := must(r.Restrict(ranks))

@@ -65,14 +65,6 @@ func tooMany(what string, got, limit int) error {
 
 func plain(r *rset.R) string { return guard.Clip(r.String()) }
 
-// What is wrong with ranks.
-const (
-	notThere  = "are not in the inventory"
-	isThere   = "are in the inventory already"
-	bothWays  = "are named both ways"
-	notOfThis = "are not in the allocation"
-)
-
 // Causes that package jsonobj does not have.
 var (
 	errNoSpec       = errors.New("the jobspec is nil")

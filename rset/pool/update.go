@@ -105,7 +105,7 @@ func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 		inventory = inventory.Cut(slices.Collect(left.Parts()), 0, 0, 0)
 	}
 	if !c.Grow.IsEmpty() {
-		if err := disjoint("grow", c.Grow.Ranks(), ranks, isThere); err != nil {
+		if err := disjoint("grow", c.Grow.Ranks(), ranks, "are in the inventory already"); err != nil {
 			return nil, nil, err
 		}
 		grown, err := rset.UnionDisjoint(inventory, c.Grow)
@@ -122,7 +122,7 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	if err := among("up", c.Up, ranks); err != nil {
 		return err
 	}
-	if err := disjoint("up and down", c.Up, c.Down, bothWays); err != nil {
+	if err := disjoint("up and down", c.Up, c.Down, "are named both ways"); err != nil {
 		return err
 	}
 	// A rank in Shrink may be in Down too, since it goes down as it leaves.
@@ -138,7 +138,7 @@ func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, in
 		if err := among(what, idset.Difference(gone, c.Shrink), ranks); err != nil {
 			return nil, 0, err
 		}
-		if err := disjoint(what, gone, c.AddProperties[name], bothWays); err != nil {
+		if err := disjoint(what, gone, c.AddProperties[name], "are named both ways"); err != nil {
 			return nil, 0, err
 		}
 		if have := r.Property(name); have.Intersects(gone) {
@@ -184,7 +184,7 @@ func among(what string, set, ranks *idset.Set) error {
 	if ranks.ContainsAll(set) {
 		return nil
 	}
-	return ranksError(what, idset.Difference(set, ranks), notThere)
+	return ranksError(what, idset.Difference(set, ranks), "are not in the inventory")
 }
 
 // disjoint returns an error if two sets have ranks in common.
