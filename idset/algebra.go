@@ -14,8 +14,7 @@ const (
 	difference
 )
 
-// UnionWith adds the ids of t and reports whether any was absent. A nil t is
-// empty, and t may be s. Its time depends on the ranges, not on the ids.
+// UnionWith adds the ids of t, which may be nil or s, and reports whether any was absent.
 func (s *Set) UnionWith(t *Set) bool {
 	if s == t || t.IsEmpty() {
 		return false
@@ -27,8 +26,8 @@ func (s *Set) UnionWith(t *Set) bool {
 	return s.combine(union, t)
 }
 
-// IntersectWith removes the ids that are not in t and reports whether there were any. A nil
-// t is empty, and t may be s. Its time depends on the ranges, not on the ids.
+// IntersectWith removes the ids that are not in t, which may be nil or s, and reports
+// whether there were any.
 func (s *Set) IntersectWith(t *Set) bool {
 	if s == t || s.IsEmpty() {
 		return false
@@ -40,8 +39,8 @@ func (s *Set) IntersectWith(t *Set) bool {
 	return s.combine(intersection, t)
 }
 
-// SubtractWith removes the ids of t and reports whether any was present. A nil t is empty;
-// s.SubtractWith(s) empties s. Its time depends on the ranges, not on the ids.
+// SubtractWith removes the ids of t, which may be nil or s, and reports whether any was
+// present.
 func (s *Set) SubtractWith(t *Set) bool {
 	if s.IsEmpty() || t.IsEmpty() {
 		return false
@@ -53,16 +52,14 @@ func (s *Set) SubtractWith(t *Set) bool {
 	return s.combine(difference, t)
 }
 
-// Union returns a new set of the ids that are in a or in b. A nil *Set is
-// empty. The result shares nothing with them.
+// Union returns a new set of the ids that are in a or in b. Either may be nil.
 func Union(a, b *Set) *Set {
 	s := a.Clone()
 	s.UnionWith(b)
 	return s
 }
 
-// Intersect returns a new set of the ids that are in both a and b. A nil *Set
-// is empty. The result shares nothing with them.
+// Intersect returns a new set of the ids that are in both a and b. Either may be nil.
 func Intersect(a, b *Set) *Set {
 	if a.weight() > b.weight() {
 		a, b = b, a // the result is no larger than the smaller one
@@ -72,8 +69,7 @@ func Intersect(a, b *Set) *Set {
 	return s
 }
 
-// Difference returns a new set of the ids that are in a and not in b. A nil
-// *Set is empty. The result shares nothing with them.
+// Difference returns a new set of the ids that are in a and not in b. Either may be nil.
 func Difference(a, b *Set) *Set {
 	s := a.Clone()
 	s.SubtractWith(b)
@@ -112,8 +108,7 @@ func (s *Set) combine(op operation, t *Set) bool {
 	return s.count() != before
 }
 
-// combineFew is combine with a handful of runs, whose cost follows them and not
-// the size of s, as far as possible.
+// combineFew is combine with a handful of runs. Its cost follows them, not the size of s.
 func (s *Set) combineFew(op operation, rs []run) bool {
 	changed := false
 	if op == intersection {

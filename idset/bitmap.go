@@ -53,8 +53,7 @@ func containersOf(rs []run, clip run, f func(window run, in []run)) {
 	}
 }
 
-// countWithin returns how many ids runs that overlap a window have in it, or as many
-// as a container has if the window is larger.
+// countWithin returns how many ids runs have in a window, or as many as fill a container.
 func countWithin(window run, in []run) int {
 	ids := 0
 	for _, r := range in {

@@ -7,18 +7,15 @@ import (
 	"github.com/RoaringBitmap/roaring/v2"
 )
 
-// All returns an iterator over the ids in ascending order. If the set changes
-// meanwhile, the iteration goes on with the smallest id that is then in the set
-// above the one last yielded. A loop over it does not allocate.
+// All returns an iterator over the ids in ascending order. After a change of the set it
+// goes on with the next id that is then in it. A loop over it does not allocate.
 func (s *Set) All() iter.Seq[uint32] {
 	return func(yield func(uint32) bool) { s.all(yield) }
 }
 
-// Ranges returns an iterator over the maximal ranges of consecutive ids, both
-// ends included, in ascending order. Its time depends on the ranges, not on the
-// ids. If the set changes meanwhile, the iteration continues with what is then in
-// the set above the range last yielded; the next range may be the rest of a
-// longer one. A loop over it does not allocate.
+// Ranges returns an iterator over the maximal ranges of consecutive ids, both ends
+// included, in ascending order. After a change of the set it goes on with what is then
+// above the last range, perhaps the rest of a longer one. A loop over it does not allocate.
 func (s *Set) Ranges() iter.Seq2[uint32, uint32] {
 	return func(yield func(first, last uint32) bool) { s.ranges(yield) }
 }

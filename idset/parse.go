@@ -18,8 +18,8 @@ const maxText = 4 << 20 // bytes
 // The error names the offset in bytes from 0. It wraps [ErrRange] for an id above
 // [MaxID], and [ErrLimit] for a text of more than 4 MiB.
 //
-// The time of Parse depends on the length of the text, not on the ids. The set takes at
-// most 128 bytes for each byte of text. A set of up to eight ranges is one allocation.
+// Its time depends on the length of the text, and the set takes at most 128 bytes for each
+// byte of it. A set of up to eight ranges is one allocation.
 func Parse(s string) (*Set, error) { return ParseLimit(s, MaxID) }
 
 // ParseLimit is [Parse] with a smaller largest id: an id above maxID is an

@@ -10,22 +10,15 @@ import (
 //
 //   - run list: the runs of a list ascend, neighbours have an absent id between
 //     them, and no id is above MaxID.
-//   - one representation: a set is few runs, a list or a bitmap, and not two of
-//     them. A bitmap is never empty, and a list on the heap has more than four
-//     runs.
+//   - one representation: a set is few runs in the Set itself, a run list on the heap, or
+//     a roaring bitmap. A list has more than four runs, and a bitmap is never empty.
 //   - no sharing: two sets share no storage, whatever made them.
 //   - spare places: those of a run list are zero.
 //   - proportion: a set takes memory in proportion to its runs: after an
 //     operation over the whole set at most 128 bytes a run and 16 KiB, and never
 //     more than what its changes since then could add.
 
-// A set is kept in one of three ways:
-//
-//   - few: up to maxFew runs in the Set itself, without further storage;
-//   - a run list on the heap;
-//   - a roaring bitmap.
-//
-// A bitmap is the faster one for many runs close together: an operation on 65536 ids takes
+// A bitmap is faster than a list for many runs close together: an operation on 65536 ids takes
 // 1024 words, whatever their pattern. It is the wrong one for long ranges, which it stores
 // in pieces of 65536 ids (0-2147483647 is 4 MB), and for runs with wide gaps. So the choice
 // follows the estimated size: a set is turned into a bitmap if it has more than maxShort
@@ -37,21 +30,14 @@ import (
 // done after such operations, and otherwise once a budget is spent that was
 // set, the last time, in proportion to that cost.
 const (
-	// maxFew is the number of runs in the Set itself. Nearly all sets of ranks
-	// and cores have fewer.
-	maxFew = 8
+	maxFew    = 8          // runs in the Set itself. Nearly all sets of ranks and cores have fewer.
+	minListed = maxFew / 2 // runs at which a list moves back into the Set
 
-	// minListed is the number of runs at which a run list moves back into the Set.
-	minListed = maxFew / 2
-
-	// maxShort is the number of runs up to which a run list is never turned
-	// into a bitmap. Measured, an insertion into a list is as fast as one into
-	// a bitmap up to 500 runs, a union up to 50.
+	// Measured, an insertion into a list is as fast as one into a bitmap up to 500 runs, a
+	// union up to 50.
 	maxShort = 256
 
-	// minBits is the number of runs at which a bitmap is turned back.
-	minBits = 64
-
+	minBits    = 64
 	enterBytes = 64
 	leaveBytes = 128
 
@@ -63,8 +49,7 @@ const (
 	containerSpend = 4
 )
 
-// big is the storage of a set that does not fit into the Set itself: a run
-// list, or a bitmap that is not empty.
+// big is the storage of a set that does not fit into the Set itself.
 type big struct {
 	list   []run           // spare capacity is zero
 	bits   *roaring.Bitmap // nil: list is used
@@ -76,9 +61,8 @@ func (r run) containers() int {
 	return int(r.last>>containerBits-r.first>>containerBits) + 1
 }
 
-// store makes rs the run list of a set that had none or another. rs may have
-// come from s.list() by changes in place. Whether a bitmap were better is for
-// changed or represent to say.
+// store makes rs, which may be s.list() after changes in place, the run list of a set.
+// Whether a bitmap were better is for changed or represent to say.
 func (s *Set) store(rs []run) {
 	switch {
 	case s.big != nil:

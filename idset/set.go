@@ -14,11 +14,8 @@ import (
 const MaxID = 1<<31 - 1
 
 // A Set is a set of ids from 0 to MaxID. The zero value is the empty set, ready to use. A
-// nil *Set reads as the empty set; methods that change a set panic on it.
-//
-// Do not copy a Set: copies share storage, and go vet reports them. [Set.Clone]
-// makes an independent one. For concurrent use, and changes during an
-// iteration, see the package documentation.
+// nil *Set reads as the empty set; methods that change a set panic on it. Do not copy a
+// Set: go vet reports copies. The package documentation says more on that.
 type Set struct {
 	_ guard.NoCopy
 
@@ -75,9 +72,8 @@ func (s *Set) Insert(id uint32) bool {
 	return s.edited(insertRun(s.list(), run{id, id}))
 }
 
-// InsertRange adds the ids from first to last, both included, and reports
-// whether any was absent. It adds nothing if last is below first. Its time
-// depends on the ranges, not on the ids. Panics if last is above MaxID.
+// InsertRange adds the ids from first to last, both included, and reports whether any was
+// absent. It adds nothing if last is below first. Panics if last is above MaxID.
 func (s *Set) InsertRange(first, last uint32) bool {
 	checkID(last)
 	switch {
@@ -126,9 +122,8 @@ func (s *Set) Remove(id uint32) bool {
 	return s.edited(removeRun(s.list(), run{id, id}))
 }
 
-// RemoveRange removes the ids from first to last, both included, and reports
-// whether any was present. It removes nothing if last is below first. Its time
-// depends on the ranges, not on the ids.
+// RemoveRange removes the ids from first to last, both included, and reports whether any
+// was present. It removes nothing if last is below first.
 func (s *Set) RemoveRange(first, last uint32) bool {
 	switch {
 	case last < first:
@@ -196,8 +191,7 @@ func (s *Set) Max() (uint32, bool) {
 	return rs[len(rs)-1].last, true
 }
 
-// Next returns the smallest id above the given one, which need not be in the
-// set, or false if there is none.
+// Next returns the smallest id above the given one, in the set or not; false if none is.
 func (s *Set) Next(id uint32) (uint32, bool) {
 	if id >= MaxID {
 		return 0, false
@@ -217,8 +211,7 @@ func (s *Set) from(id uint32) (uint32, bool) {
 	return 0, false
 }
 
-// Clone returns a deep copy: it shares nothing with the set, and making it does
-// not write to the set. The clone of a nil *Set is a new empty set.
+// Clone returns a deep copy, and only reads the set. That of a nil *Set is a new empty set.
 func (s *Set) Clone() *Set {
 	c := new(Set)
 	if s != nil {
