@@ -27,8 +27,8 @@ const (
 	longID      = "digits of an id"
 )
 
-// syntaxError returns the error for a text that is not a hostlist string of RFC 29, or a
-// name that is not a host name. The token is the text from the start of the expression.
+// syntaxError returns an error about a text or a name. The token is the text from the start
+// of the expression.
 func syntaxError(offset int, cause, token string) error {
 	return fmt.Errorf("hostlist: syntax error: offset %d: %s in %s", offset, cause, guard.Quote(token))
 }

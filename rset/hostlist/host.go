@@ -74,10 +74,9 @@ func appendID(dst []byte, id uint64, width uint8) []byte {
 	return strconv.AppendUint(dst, id, 10)
 }
 
-// An item is the hosts of one prefix whose ids are consecutive, printed with
-// zeros up to width digits. Items are canonical: width is the length of the
-// first id, and the prefix ends in a digit only if width is maxDigits. A name
-// without an id is an item of width 0 and ids 0.
+// An item is the hosts of one prefix whose ids are consecutive, with zeros up to width digits.
+// Items are canonical: width is the length of the first id, and the prefix ends in a digit only
+// if width is maxDigits. A name without an id is an item of width 0 and ids 0.
 type item struct {
 	prefix      string
 	first, last uint64
@@ -102,8 +101,7 @@ func (r *item) length(id uint64) uint8 {
 	return max(r.width, digits(id))
 }
 
-// joins reports whether the hosts of next go on where the hosts of r end, so
-// that one item can hold both.
+// joins reports whether the hosts of next go on where those of r end.
 func (r *item) joins(next *item) bool {
 	return r.width > 0 && next.width > 0 && r.last+1 == next.first &&
 		r.length(next.first) == next.width && r.prefix == next.prefix
@@ -119,8 +117,7 @@ func push(items []item, next item) []item {
 	return append(items, next)
 }
 
-// pushRange appends the hosts prefix+first to prefix+last, with zeros up to
-// width digits, where prefix may end in digits. width is the length of first.
+// pushRange is push of an item whose prefix may end in digits. width is the length of first.
 func pushRange(items []item, prefix string, first, last uint64, width uint8) []item {
 	if prefix == "" || !isDigit(prefix[len(prefix)-1]) {
 		return push(items, item{prefix: prefix, first: first, last: last, width: width})
@@ -160,8 +157,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// isName reports whether a name may hold a byte: printable ASCII, no white
-// space, bracket or comma.
 func isName(c byte) bool {
 	return '!' <= c && c <= '~' && c != ',' && c != '[' && c != ']'
 }

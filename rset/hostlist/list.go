@@ -9,12 +9,9 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// A List is an ordered list of host names, which may repeat. The zero value is
-// the empty list, ready to use. A nil *List reads as the empty list; methods that
-// change a list panic on it.
-//
-// Do not copy a List: copies share storage, and go vet reports them. [List.Clone]
-// makes an independent one.
+// A List is an ordered list of host names, which may repeat. The zero value is the empty
+// list, ready to use. A nil *List reads as the empty list; methods that change a list panic
+// on it. Do not copy a List, which go vet reports: use [List.Clone].
 type List struct {
 	_     guard.NoCopy
 	items []item
@@ -30,11 +27,10 @@ func Of(hosts ...string) *List {
 	return l
 }
 
-// Append adds plain host names (no brackets) at the end, in their order. A name has
-// 1 to 255 bytes of printable ASCII, without white space, comma and brackets. Any other
-// name is an error that names the offset in it, [ErrLimit] if it is too long, and then
-// the list does not change. Append copies what it keeps. A name that continues the last
-// range takes no memory.
+// Append adds plain host names (no brackets) at the end, in their order. What is no name,
+// see the package documentation, is an error that tells the offset in it, [ErrLimit] if it
+// is too long; then the list does not change. Append copies what it keeps. A name that
+// continues the last range takes no memory.
 func (l *List) Append(hosts ...string) error {
 	for _, name := range hosts {
 		if err := checkName(name); err != nil {
@@ -60,9 +56,8 @@ func (l *List) AppendList(m *List) {
 	}
 }
 
-// AppendPart adds the hosts of m, another list, with the indexes from up to to, without
-// to. It panics if m has not that many. With r ranges in m it takes log r steps, and one
-// for each range that it adds.
+// AppendPart adds m[from:to], where m is another list. It panics if m has not that many
+// hosts. With r ranges in m it takes log r steps, and one for each range that it adds.
 func (l *List) AppendPart(m *List, from, to int) {
 	for at := itemAt(m.items, uint64(from)); from < to; at++ {
 		r := m.items[at]
@@ -97,8 +92,8 @@ func (l *List) Len() int { return saturate(count(l.list())) }
 // IsEmpty reports whether the list has no host.
 func (l *List) IsEmpty() bool { return len(l.list()) == 0 }
 
-// Nth returns the host at an index from 0, or false if there is none. With r
-// ranges it takes log r steps, and it allocates the string.
+// Nth returns the host at an index from 0, or false if there is none. It is [List.RangeAt],
+// and allocates the string.
 func (l *List) Nth(i int) (string, bool) {
 	r, ok := l.RangeAt(i)
 	return r.name(r.First), ok

@@ -64,8 +64,8 @@ func (p Parser) Parse(s string) (*List, error) {
 type parser struct {
 	text    string
 	pos     int
-	start   int    // of the expression that is read
-	most    Parser // the limits in force
+	start   int // of the expression that is read
+	most    Parser
 	spelled int
 	items   []item
 	ranges  []idRange // of the brackets that are read; their room is used again
@@ -80,8 +80,7 @@ type idRange struct {
 	offset      int
 }
 
-// scan reads all expressions. Names are substrings of a copy of the text: a
-// list keeps as many bytes as the text has, and no more.
+// scan reads all expressions. Names are substrings of one copy of the text.
 func (p *parser) scan() error {
 	if strings.Trim(p.text, ",") != "" {
 		p.text = strings.Clone(p.text)
@@ -252,8 +251,7 @@ func (p *parser) room(offset int, n uint64) error {
 }
 
 // grow makes room in a full list for what is still to come, if the text goes on as it
-// began: at most three times what there is. To append without it copies a long list
-// about five times.
+// began, but at most three times what there is: append would copy a long list five times.
 func (p *parser) grow() {
 	const few = 16
 	n := len(p.items)
@@ -273,8 +271,8 @@ func (p *parser) add(r idRange, prefix string) error {
 	return nil
 }
 
-// spell puts the hosts of a range with a suffix at the end of the list, each by
-// itself: their id is at the end of the whole name.
+// spell appends the hosts of a range with a suffix, each by itself: their id is at the end
+// of the whole name.
 func (p *parser) spell(r idRange, prefix, suffix string) error {
 	n := r.last - r.first + 1
 	if err := p.room(r.offset, n); err != nil {
