@@ -104,10 +104,7 @@ func (p *parser) expression() error {
 		if err := p.stop(); err != nil || prefix == "" {
 			return err
 		}
-		if err := p.fits(p.start, len(prefix)); err != nil {
-			return err
-		}
-		if err := p.room(p.start, 1); err != nil {
+		if err := p.fits(p.start, len(prefix), 1); err != nil {
 			return err
 		}
 		p.grow()
@@ -136,17 +133,14 @@ func (p *parser) expression() error {
 		return err
 	}
 	for _, r := range p.ranges {
-		longest := max(r.width, digits(r.last))
-		if err := p.fits(r.offset, len(prefix)+len(r.lead)+int(longest)+len(suffix)); err != nil {
+		longest := len(prefix) + len(r.lead) + int(max(r.width, digits(r.last))) + len(suffix)
+		if err := p.fits(r.offset, longest, r.last-r.first+1); err != nil {
 			return err
 		}
-		if suffix != "" {
-			if err := p.spell(r, prefix, suffix); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := p.add(r, prefix); err != nil {
+		if suffix == "" {
+			p.grow()
+			p.items = pushRange(p.items, prefix+r.lead, r.first, r.last, r.width)
+		} else if err := p.spell(r, prefix, suffix, longest); err != nil {
 			return err
 		}
 	}
@@ -236,14 +230,11 @@ func tail(digits string) (lead, low string) {
 	return digits[:n], digits[n:]
 }
 
-func (p *parser) fits(offset, bytes int) error {
+// fits returns an error unless there is room for n names of at most so many bytes.
+func (p *parser) fits(offset, bytes int, n uint64) error {
 	if bytes > maxName {
 		return limitError(offset, longName, bytes, maxName)
 	}
-	return nil
-}
-
-func (p *parser) room(offset int, n uint64) error {
 	if n += count(p.items); n > uint64(p.most.MaxHosts) {
 		return limitError(offset, manyHosts, saturate(n), p.most.MaxHosts)
 	}
@@ -262,27 +253,14 @@ func (p *parser) grow() {
 	p.items = slices.Grow(p.items, int(min(rest, 3*uint64(n)))+1)
 }
 
-func (p *parser) add(r idRange, prefix string) error {
-	if err := p.room(r.offset, r.last-r.first+1); err != nil {
-		return err
-	}
-	p.grow()
-	p.items = pushRange(p.items, prefix+r.lead, r.first, r.last, r.width)
-	return nil
-}
-
 // spell appends the hosts of a range with a suffix, each by itself: their id is at the end
 // of the whole name.
-func (p *parser) spell(r idRange, prefix, suffix string) error {
+func (p *parser) spell(r idRange, prefix, suffix string, longest int) error {
 	n := r.last - r.first + 1
-	if err := p.room(r.offset, n); err != nil {
-		return err
-	}
 	if n > uint64(p.most.MaxSpelled-p.spelled) {
 		return limitError(r.offset, manySpelled, saturate(uint64(p.spelled)+n), p.most.MaxSpelled)
 	}
 	p.spelled += int(n)
-	longest := len(prefix) + len(r.lead) + int(max(r.width, digits(r.last))) + len(suffix)
 	names := make([]byte, 0, int(n)*longest)
 	for id := r.first; id <= r.last; id++ {
 		names = append(append(names, prefix...), r.lead...)
