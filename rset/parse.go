@@ -239,19 +239,11 @@ func (k *knownKind) read(name []byte, v jsonobj.Value, most int) {
 	if k.Name == string(name) && bytes.Equal(k.text, v.Raw()) {
 		return
 	}
-	k.Name = nameOf(name)
+	if k.Name != string(name) {
+		k.Name = string(name)
+	}
 	k.text, k.IDs = v.Raw(), parseIDs(v, most)
 	k.N = k.IDs.Len()
-}
-
-// nameOf returns the name of a kind, without memory of its own for a common one.
-func nameOf(name []byte) string {
-	for _, common := range [...]string{"core", "gpu"} {
-		if string(name) == common {
-			return common
-		}
-	}
-	return string(name)
 }
 
 func parseIDs(v jsonobj.Value, most int) *idset.Set {
