@@ -11,7 +11,7 @@ import (
 // Union returns the resources that are in a or in b. It takes times, slots and unknown keys
 // from a, or from b where a has none, and properties from both. It drops the scheduling
 // keys. It is an error if a rank has different hosts in a and b, or if only some ranks of
-// the result have a host. It takes time in proportion to ranges of ranks.
+// the result have a host.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, (*children.Set).Union)
 	if err != nil {
@@ -30,8 +30,8 @@ func UnionDisjoint(a, b *R) (*R, error) {
 	return Union(a, b)
 }
 
-// Intersect returns the resources that are in both a and b, a fragment of a. It
-// is an error if a rank has different hosts in a and b.
+// Intersect returns the resources that are in both a and b, a fragment of a. The error is
+// that of Union.
 func Intersect(a, b *R) (*R, error) {
 	r, err := combine(a, b, (*children.Set).Intersect)
 	if err != nil {
@@ -40,9 +40,8 @@ func Intersect(a, b *R) (*R, error) {
 	return r.cutMeta(a.orEmpty()), nil
 }
 
-// Subtract returns two sets: the resources that are in a and not in b, a fragment of
-// a, and those that are in b and not in a, without hosts. It is an error if a
-// rank has different hosts in a and b.
+// Subtract returns the resources that are in a and not in b, a fragment of a, and those
+// that are in b and not in a, without hosts. The error is that of Union.
 func Subtract(a, b *R) (rest, excess *R, err error) {
 	if rest, err = combine(a, b, (*children.Set).Subtract); err != nil {
 		return nil, nil, err
@@ -182,8 +181,7 @@ func (r *R) whole() *R {
 	return &out
 }
 
-// cutMeta gives r, which has no more ranks than its parent, what a fragment
-// keeps beside resources and hosts. It returns r.
+// cutMeta gives r what a fragment keeps beside resources and hosts. It returns r.
 func (r *R) cutMeta(parent *R) *R {
 	r.start, r.end, r.slots = parent.start, parent.end, parent.slots
 	r.execution, r.top = parent.execution, parent.top
@@ -220,8 +218,7 @@ func (r *R) joinMeta(a, b *R) {
 	})
 }
 
-// join returns what is in a or in b, both of which are in order. Both makes one of two
-// that have the same label.
+// join returns what is in a or in b, which are in order. Both makes one of two with one label.
 func join[T interface{ label() string }](a, b []T, both func(x, y T) T) []T {
 	var out []T
 	for len(a) > 0 && len(b) > 0 {

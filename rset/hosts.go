@@ -7,7 +7,7 @@ import (
 )
 
 // hosts are the hosts of an R in rank order, as parts of lists that are never changed: a
-// fragment shares the list of its parent. Names are made only where they are needed.
+// fragment shares the list of its parent.
 type hosts []hostPart
 
 // A hostPart is n hosts of a list.
@@ -71,8 +71,8 @@ func (h hosts) list() *hostlist.List {
 	return out
 }
 
-// differ returns the first rank of a range that is on two hosts, or false if none is
-// or if a side has no hosts. The range is in the spans i of a and j of b.
+// differ returns the first rank of a range, in the spans i of a and j of b, that is on two
+// hosts, or false if none is.
 func differ(a, b *R, first, last uint32, i, j int) (uint32, bool) {
 	if len(a.hosts) == 0 || len(b.hosts) == 0 {
 		return 0, false

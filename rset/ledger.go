@@ -41,8 +41,7 @@ func NewLedger(r *R, named ...string) *Ledger {
 	return l
 }
 
-// Released is the part of an allocation that has been freed. A log keeps it,
-// and [Rebuild] makes a [Ledger] from it.
+// Released is the part of an allocation that has been freed, as a log keeps it.
 type Released struct {
 	Ranks *idset.Set // nil: none
 	Named []string   // the named resources
@@ -70,8 +69,8 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 // Free frees ranks and named resources. It is an error if not all of them are held, or
 // after the final fragment; then nothing changes. Free of no ranks (nil or empty) and no
 // names returns an empty fragment, which is final if nothing is held. It takes time in
-// proportion to the ranges of ranks, and, with names, to all names. A caller whose reports may come twice or late frees
-// idset.Intersect(ranks, l.Held()).
+// proportion to the ranges of ranks, and, with names, to all names. If reports may come
+// twice or late, free idset.Intersect(ranks, l.Held()).
 func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
 	named = inOrder(named)
 	if err := l.check(ranks, named); err != nil {
@@ -80,9 +79,8 @@ func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
 	return l.debit(ranks, named), nil
 }
 
-// FreePart is Free, but its fragment is never final, even if nothing is held after it:
-// FreeRest gives the final one. Use it where something else ends an allocation, such as
-// the event free in a log.
+// FreePart is Free for where something else ends an allocation, such as the event free in a
+// log: its fragment is never final, even if nothing is held after it. FreeRest gives that.
 func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
 	f, err := l.Free(ranks, named...)
 	if err == nil {

@@ -67,8 +67,7 @@ type decoder struct {
 	known []knownKind // of the node before, in the order of the text
 }
 
-// A knownKind is what a node has of a kind. Most nodes have much of what the node
-// before has.
+// A knownKind is what a node has of a kind. The next node often has the same.
 type knownKind struct {
 	children.Kind
 	text []byte // of the ids, nil at first

@@ -35,9 +35,9 @@ func newBuilder() (*R, builder) {
 	return &room.R, builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
 }
 
-// Cut returns parts, which are in ascending order and each on other ranks, with the hosts
-// and properties that r has there, its scheduling key, and the times and slots given: nothing
-// else. It is the way back from Parts. It retains the children, and shares the key. Panics if parts overlap, are out of order or
+// Cut is the way back from Parts. It returns parts, in ascending order, with the hosts and
+// properties that r has there, its scheduling key, which is shared, and the times and slots
+// given: nothing else. It retains the children. Panics if parts overlap, are out of order or
 // have no children, and if r has hosts but does not have all their ranks.
 func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
 	r = r.orEmpty()

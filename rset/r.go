@@ -22,9 +22,8 @@ const (
 	maxHosts   = 1 << 24 // hosts
 )
 
-// R is a set of resources (RFC 20): cores, gpus and other children of ranks, their hosts,
-// and the time they are valid. It is immutable: operations return a new R, and any number
-// of goroutines may use one. The zero value and a nil *R are the empty set.
+// R is a set of resources (RFC 20). It is immutable: operations return a new R, and any
+// number of goroutines may use one. The zero value and a nil *R are the empty set.
 type R struct {
 	spans      []span          // ascending, disjoint; neighbours that touch have different nodes
 	nodes      []*children.Set // distinct, in the order of their first rank
@@ -128,12 +127,10 @@ func (r *R) Start() eventlog.Timestamp { return r.orEmpty().start }
 // Expiration returns the time at which the resources expire; 0 means never.
 func (r *R) Expiration() eventlog.Timestamp { return r.orEmpty().end }
 
-// Slots returns the number of slots of the allocation, also in its fragments; 0
-// means that it is not known.
+// Slots returns the number of slots of the allocation, also in its fragments; 0: not known.
 func (r *R) Slots() int64 { return r.orEmpty().slots }
 
-// Scheduling returns a copy of the value of the key scheduling, which only the
-// scheduler understands; nil if there is none.
+// Scheduling returns a copy of the key scheduling, which only a scheduler understands, or nil.
 func (r *R) Scheduling() json.RawMessage {
 	return append(json.RawMessage(nil), r.orEmpty().scheduling...)
 }
@@ -144,8 +141,7 @@ type Entry struct {
 	Children map[string]*idset.Set // ids by kind, such as "core"
 }
 
-// Entries returns an iterator over the groups of ranks with equal children, in
-// the order of their first ranks. Entries are copies.
+// Entries returns an iterator over the groups, copies, in the order of their first ranks.
 func (r *R) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		r := r.orEmpty()
@@ -170,8 +166,7 @@ func (r *R) groups() []idset.Set {
 	return out
 }
 
-// Properties returns an iterator over the properties, sorted by name, and their
-// ranks. The sets are copies.
+// Properties returns an iterator over the properties, by name, and copies of their ranks.
 func (r *R) Properties() iter.Seq2[string, *idset.Set] {
 	return func(yield func(string, *idset.Set) bool) {
 		for _, p := range r.orEmpty().properties {
@@ -196,14 +191,12 @@ func findProperty(list []property, name string) (int, bool) {
 	return slices.BinarySearchFunc(list, name, func(p property, name string) int { return cmp.Compare(p.name, name) })
 }
 
-// Equal reports whether a and b have equal encodings: resources, hosts, times and
-// all else. It encodes both.
+// Equal reports whether a and b have equal encodings. It encodes both.
 func Equal(a, b *R) bool {
 	return string(a.AppendJSON(nil)) == string(b.AppendJSON(nil))
 }
 
-// SameResources reports whether a and b have the same ranks with the same
-// children. Hosts, times and all else may differ.
+// SameResources reports whether a and b have the same ranks with the same children.
 func SameResources(a, b *R) bool {
 	a, b = a.orEmpty(), b.orEmpty()
 	same := len(a.spans) == len(b.spans)

@@ -11,7 +11,8 @@ import (
 )
 
 // AssignHosts returns r with other hosts, in rank order. It is an error unless there are as
-// many hosts as ranks, and [ErrLimit] if they are more than 2^24. It drops the scheduling key. It copies the list.
+// many hosts as ranks, and [ErrLimit] if they are more than 2^24. It drops the scheduling
+// key, and copies the list.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	if err := r.checkHosts(list); err != nil {
 		return nil, categorize(err)
