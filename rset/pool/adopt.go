@@ -31,8 +31,8 @@ import (
 // After any other error nothing has changed: the job has other resources (ErrExists), r is
 // empty, or Config.MaxJobs jobs have resources.
 //
-// It takes logarithmic time for each range of r, and copies what is known of the other jobs
-// on a node: n jobs that hold parts of one node take n² steps, of nanoseconds.
+// It takes logarithmic time for each range of r. For n jobs that hold parts of one node, all
+// Adopts take n² steps, of nanoseconds.
 func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if r.IsEmpty() {
 		return invalid("allocation: %w", errEmpty)
@@ -111,9 +111,9 @@ func (p *Pool) all(h *holder) *rset.R { return must(rset.UnionDisjoint(p.held(h)
 const maxConflicts = 100 // that are counted
 
 // conflicts returns how many other jobs hold some of what a job holds, and what the first of
-// them by id holds too, without hosts. More than maxConflicts may be any number. It takes time
-// in proportion to the spans of the job, and to the jobs on them up to that many conflicts, if
-// there is any conflict in the pool, and else constant time.
+// them by id holds too, without hosts. More than maxConflicts may be any number. Without a
+// conflict in the pool it takes constant time; else, a step for each span of the job, and for
+// each job on these up to that many conflicts.
 func (p *Pool) conflicts(h *holder) (n int, first jobid.ID, both *rset.R) {
 	if p.clashes == 0 {
 		return 0, 0, nil

@@ -53,11 +53,11 @@ func (s *search) feasible() error {
 
 // Alloc gives a job what a request asks for, from the resources that are up and free.
 // The R has hosts, the number of slots, properties, except those that begin with "+", and
-// the scheduling key of the inventory, which all share. It starts now and expires after the request's duration, or with the pool if that
-// is earlier or the request has no duration.
+// the scheduling key of the inventory, which all share. It starts now and expires after the
+// request's duration, or with the pool if that is earlier or the request has no duration.
 //
-// The choice follows from the request and the state of the pool alone: see the package
-// documentation. No planned job is delayed. If the job itself is planned, that ends.
+// The package documentation says which resources it gets. No planned job is delayed. If the
+// job itself is planned, that ends.
 //
 // The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
 // ErrExists if the job has resources, ErrExpired if the pool has expired, or ErrRequest

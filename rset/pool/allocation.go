@@ -69,8 +69,8 @@ func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
 	return &c
 }
 
-// Allocation returns a job that has resources, or false if the job has none. A job is a
-// holder until a final Free, even if it holds nothing.
+// Allocation returns a job that has resources, perhaps none any more, until its final Free.
+// It returns false for another job.
 func (p *Pool) Allocation(id jobid.ID) (Allocation, bool) {
 	h, ok := p.holder(id)
 	if !ok {
@@ -80,8 +80,8 @@ func (p *Pool) Allocation(id jobid.ID) (Allocation, bool) {
 }
 
 // Allocations returns an iterator over the jobs that have resources, by id. The pool must not
-// change meanwhile. A job that holds its whole allocation takes constant time; another one takes time
-// in proportion to its ranges.
+// change meanwhile. A job that holds its whole allocation takes constant time; another one,
+// time in proportion to its ranges.
 func (p *Pool) Allocations() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
 		p.holders.Ascend(func(it jobItem[*holder]) bool { return yield(p.show(it.of)) })
@@ -105,9 +105,9 @@ func (p *Pool) show(h *holder) Allocation {
 	return out
 }
 
-// SetExpiration sets when the allocation of a job expires; 0 means never. Plan uses
-// it; it frees nothing. The error is ErrNotFound if the job has no resources. An
-// invalid time is an error too. Then nothing has changed.
+// SetExpiration sets when the allocation of a job expires, for Plan; 0 means never. The
+// error is ErrNotFound if the job has no resources, or is about an invalid time; then
+// nothing has changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)
 	if !ok {

@@ -46,9 +46,8 @@ type search struct {
 // present is before all times: what jobs hold is not free then, though they expired.
 const present eventlog.Timestamp = -1
 
-// choose returns where a job goes, and whether it can. The rules are in the
-// documentation of the package; the order of nodes is the order of the index. The grants
-// are valid until the next search in the pool.
+// choose returns where a job goes, and whether it can. The grants are valid until the next
+// search in the pool.
 func (s *search) choose() (c choice, ok bool) {
 	c.grants = s.p.memory.grants[:0]
 	if s.q.nodes.IsZero() {
@@ -176,9 +175,9 @@ func (s *search) each(slots int64, f func(g grant) bool) {
 	s.walk(least, slots, f)
 }
 
-// walk is each, from an item on. With FitBest it stays among the nodes in use or among the
-// idle ones, as the item is. It reports whether f always returned true. It skips nodes that
-// have as much as one without room, and those between an ineligible and an eligible rank.
+// walk is each, from an item on; with FitBest only among the nodes in use, or the idle ones,
+// as the item is. It reports whether f always returned true. It skips nodes that have as much
+// as one without room, and those between an ineligible and an eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 	for {
 		seek, done := false, true
@@ -268,8 +267,7 @@ func after(it fitItem) fitItem {
 }
 
 // A shortage remembers what a search did not find: at most that many nodes have that many
-// free cores each, and keep them until a time, by what is planned. If the time is 0, that is
-// so whatever is planned.
+// free cores each, and keep them until a time. If that is 0, it is so whatever is planned.
 type shortage struct {
 	cores, nodes int64
 	to           eventlog.Timestamp
@@ -306,9 +304,8 @@ func (s *shortages) add(one shortage) {
 	s.n = len(append(kept, one))
 }
 
-// lacks reports whether the search will find no room, as far as the pool remembers: it is
-// for more cores than are free, or for more nodes than have enough. It saves most searches
-// of a backfill.
+// lacks reports whether the pool knows that the search will find no room: it is for more
+// cores than are free, or for more nodes than have enough. It saves most of a backfill's.
 func (s *search) lacks() bool {
 	cores, nodes := s.q.leastCores(), s.q.leastNodes()
 	if cores > s.p.cores {

@@ -12,8 +12,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// The categories of errors. The text of an error that wraps one names the job, the
-// resources, or the path and the offset.
+// The categories of errors. A text names the job, the resources, or the path and the offset.
 var (
 	// ErrInfeasible is returned when the inventory can never meet a request.
 	ErrInfeasible = errors.New("pool: infeasible")

@@ -136,8 +136,7 @@ func (f *forecast) until(at eventlog.Timestamp) eventlog.Timestamp {
 }
 
 // earliest returns the first time at which the request can be met. gained then has the
-// spans that have more room than now. It looks at the ranks that are free now, and then at
-// those of each job that ends by the time found.
+// spans that have more room than now.
 func (f *forecast) earliest(now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	p := f.p
 	if _, err := p.end(now, 0); err != nil {

@@ -49,20 +49,19 @@ func (p *Pool) plan(id jobid.ID) *plan {
 // may have them before, if they expire in time, and after. Alloc of the job itself may give
 // it any.
 //
-// The time is the right one if each job ends when its resources expire, planned jobs run as
-// planned, and nothing else changes. A job past its expiration is taken to end now, so a
-// result of now does not mean that Alloc succeeds. A job without an expiration never ends.
+// The time is right if each job ends when its resources expire, planned jobs run as planned,
+// and nothing else changes. A job past its expiration is taken to end now, so a result of now
+// does not mean that Alloc succeeds. A job without an expiration never ends.
 //
-// A job has one plan: the next Plan of it takes its place. Adopt, Alloc and Unplan of the
-// job end it, and nothing else: Alloc leaves to it what it reserves though its time has
-// passed. A plan does not follow what happens: after a job ended early or late, or an Update,
-// plan again what could start earlier or can no longer start in time.
+// The next Plan of a job takes the place of its plan. Adopt, Alloc and Unplan of the job end
+// it, and nothing else, not even its time. A plan does not follow what happens: after a job
+// ended early or late, or an Update, plan again.
 //
 // The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the
 // request until the pool expires. At most Config.MaxJobs jobs are planned. The other
 // errors are those of Alloc. After an error nothing has changed. Plan looks at the ranks
-// that are free now and at those of each job that ends by the time found; for each range of
-// ranks that it reserves, it takes some logarithmic time.
+// that are free now and at those of each job that ends by the time found. A range of ranks
+// that it reserves takes logarithmic time.
 func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	if _, ok := p.holder(id); ok {
 		return 0, jobError(id, ErrExists)
@@ -118,8 +117,7 @@ func (pl *plan) same(other *plan) bool {
 		})
 }
 
-// findClaim returns the index of the claim of a job, or where it would be, and whether it
-// is there.
+// findClaim is find for the claims.
 func (s *state) findClaim(id jobid.ID) (int, bool) {
 	return slices.BinarySearchFunc(s.claims, id, func(c claim, id jobid.ID) int { return cmp.Compare(c.plan.id, id) })
 }

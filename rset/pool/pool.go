@@ -45,9 +45,8 @@ const (
 	defaultMaxProperties = 1 << 16
 )
 
-// Pool is the scheduler's view of an instance: an inventory of resources, which of its
-// ranks are up, and which job holds what. [New] makes one; the zero Pool is invalid. Do not
-// copy a Pool: use Clone. One goroutine at a time may use it; another one may use a clone.
+// Pool is the scheduler's view of an instance. [New] makes one; the zero Pool is invalid. Do
+// not copy a Pool: use Clone. One goroutine at a time may use it; another may use a clone.
 type Pool struct {
 	cfg        Config
 	inventory  *rset.R    // properties up to date; with the scheduling key
@@ -72,10 +71,9 @@ type Pool struct {
 	ends      *btree.BTreeG[event]            // of planned jobs and holders, except those that never end
 }
 
-// New returns a pool with the given inventory. All ranks are down, and no job holds
-// anything. The pool expires when the inventory does. A nil inventory is empty: no
-// request is feasible before [Change].Grow adds ranks. It is an error if the
-// inventory is too large.
+// New returns a pool with the given inventory, which may be nil or empty until [Change].Grow
+// adds ranks. All ranks are down, and no job holds anything. The pool expires when the
+// inventory does. It is an error if the inventory has more than Config.MaxProperties.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)
@@ -171,8 +169,8 @@ func (p *Pool) Clone() *Pool {
 // all ranks have left.
 func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expiration)) }
 
-// Available returns the resources that can be allocated now: what no job holds on the
-// ranks that are up. It takes time in proportion to the ranges.
+// Available returns what no job holds on the ranks that are up. Like Allocated and Down, it
+// takes time in proportion to the ranges.
 func (p *Pool) Available() *rset.R {
 	return p.present(func(sp *span) *children.Set {
 		if sp.up {
@@ -182,14 +180,12 @@ func (p *Pool) Available() *rset.R {
 	})
 }
 
-// Allocated returns the resources of the inventory that jobs hold, those of ranks that are
-// down too. It takes time in proportion to the ranges.
+// Allocated returns the resources of the inventory that jobs hold, on ranks up or down.
 func (p *Pool) Allocated() *rset.R {
 	return p.present(func(sp *span) *children.Set { return sp.all.Subtract(sp.free) })
 }
 
-// Down returns the resources of the ranks that are down, including what jobs hold. It
-// takes time in proportion to the ranges.
+// Down returns the resources of the ranks that are down, including what jobs hold.
 func (p *Pool) Down() *rset.R {
 	return p.present(func(sp *span) *children.Set {
 		if sp.up {

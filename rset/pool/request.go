@@ -12,8 +12,7 @@ import (
 )
 
 // A Request is what a job asks of a pool: [NewRequest] makes it from a jobspec. It is
-// immutable; any number of goroutines may use one, any number of times. The zero Request
-// is invalid, and a pool refuses it.
+// immutable; any number of goroutines may use one. A pool refuses the zero Request.
 type Request struct {
 	// nodes is how many nodes, or how many slots of nodesPerSlot nodes; the zero
 	// Count if the job asks for slots wherever they fit.

@@ -49,8 +49,7 @@ func (s *state) equal(t *state) bool {
 		})
 }
 
-// find returns the index of a job among the owners, or where it would be, and whether it
-// is there.
+// find returns where a job is among the owners, or would be, and whether it is.
 func (s *state) find(job jobid.ID) (int, bool) {
 	return slices.BinarySearchFunc(s.owners, job, func(o owner, job jobid.ID) int { return cmp.Compare(o.job, job) })
 }
@@ -143,10 +142,7 @@ func newJobTree[T any]() *btree.BTreeG[jobItem[T]] {
 	return btree.NewG(degree, func(a, b jobItem[T]) bool { return a.id < b.id })
 }
 
-// A fitItem finds a span by what it can give. With FitBest, nodes that are in use come
-// before those that are idle, then those with less before those with more, then lower
-// ranks before higher ones. With FitWorst, those with more come first, then idle ones,
-// then lower ranks.
+// A fitItem finds a span by what it can give, in the order of the Fit.
 type fitItem struct {
 	free  *children.Set
 	sp    *span
