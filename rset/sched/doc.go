@@ -31,9 +31,8 @@
 //   - A free or an expiration of what a job does not hold is an error.
 //   - A hello may tell of two jobs that hold the same, or of resources that are not in the
 //     inventory. Handle reports it. They are free when the last of the jobs has freed them.
-//   - If the resources of a job of the hello are not known, EndHello fails, and nothing
-//     starts until another hello has told all. It begins anew: jobs and requests of before
-//     are forgotten. Call [Scheduler.Missed] for a line that cannot be parsed.
+//   - If the resources of a job of the hello are not known, [Scheduler.EndHello] fails. Call
+//     [Scheduler.Missed] for a line that cannot be parsed.
 //   - A job keeps what it has on ranks that go down or leave the inventory.
 //
 // # Ownership, cost and limits
@@ -42,10 +41,10 @@
 // it needs of a message. The same calls have the same results. A decision costs what
 // the jobs that start cost in package pool; it passes over jobs that need more than is
 // free, or more idle nodes than are not reserved, in chunks of 128, and EASY over those with
-// the jobspec of one that could not start. Each other job costs a search of the pool:
-// see Depth. Where all nodes are alike, and each job that waits asks for some whole nodes, EASY
-// counts nodes; else it uses Pool.Plan, with the same result. One job with constraints is
-// enough for that. Both also take time in proportion to the jobs that run.
+// the jobspec of one that could not start. Each other job costs a search of the pool: see
+// Depth. Where all nodes are alike, and each job that waits asks for some whole nodes, without
+// constraints, EASY counts nodes; else it uses Pool.Plan, with the same result. Both also take
+// time in proportion to the jobs that run.
 //
 // [loop.Loop]: https://pkg.go.dev/github.com/joblife/joblife/loop#Loop
 package sched

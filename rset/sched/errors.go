@@ -27,7 +27,6 @@ var (
 	ErrLimit = errors.New("sched: limit exceeded")
 )
 
-// errSide is returned for a message that only a scheduler sends.
 var errSide = errors.New("sched: not a message of a manager")
 
 // refuse returns an error of a category with a text of its own.

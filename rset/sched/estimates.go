@@ -12,7 +12,6 @@ import (
 // maxTold is how many jobs are told their start.
 const maxTold = 8
 
-// estimates are the starts that jobs were told.
 type estimates struct {
 	told, before []*job             // since reservations began anew, and before that
 	next         eventlog.Timestamp // no forecast before this time
@@ -30,7 +29,7 @@ func (s *Scheduler) tellStart(j *job, at eventlog.Timestamp) {
 	}
 }
 
-// recant tells jobs that their start is not known any more, unless they were told anew.
+// recant tells jobs that were not told anew that their start is not known any more.
 func (s *Scheduler) recant() {
 	for _, j := range s.before {
 		if j.state == waits && !slices.Contains(s.told, j) {
@@ -60,8 +59,7 @@ func (s *Scheduler) forecasts() bool {
 	return s.fifo && s.ready && s.cfg.Annotate && s.cfg.Forecast > 0
 }
 
-// forecast tells the first jobs when they are to start, if the jobs before them end when
-// they expire and none overtakes. It is FIFO's.
+// forecast tells the first jobs when they are to start under FIFO.
 func (s *Scheduler) forecast() {
 	if !s.forecasts() || !s.stale || s.now < s.next {
 		return
@@ -88,8 +86,7 @@ func (s *Scheduler) forecast() {
 	}
 }
 
-// annotate sends when a waiting job is to start, unless that was sent; 0 means that it is
-// not known any more.
+// annotate sends when a waiting job is to start, 0 for not known any more, unless it knows.
 func (s *Scheduler) annotate(j *job, at eventlog.Timestamp) {
 	if j.estimate == at {
 		return
@@ -118,7 +115,7 @@ func (s *Scheduler) summaryOf(j *job, r *rset.R) json.RawMessage {
 	return annotations(sched)
 }
 
-// annotations returns the annotations of a scheduler, keys in order.
+// annotations returns the annotations of a scheduler.
 func annotations(sched map[string]any) json.RawMessage {
 	b, err := json.Marshal(map[string]any{"sched": sched})
 	if err != nil {

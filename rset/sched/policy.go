@@ -13,10 +13,10 @@ import (
 // start waits.
 type Policy interface {
 	// Schedule starts jobs. It is called in Decide if a job came or something else changed,
-	// and not because time has passed. An order that changes with the age of jobs needs no more. A
-	// policy that holds back a job that fits needs a timer of yours, which calls
-	// Acquire(pool.Acquire{}) of the Scheduler. What it does must follow from the Pass alone, or the
-	// same input no longer has the same output. It must not keep the Pass. Acquire, Handle,
+	// and not because time has passed. An order that changes with the age of jobs needs no
+	// more. A policy that holds back a job that fits needs a timer of yours, which calls
+	// Acquire(pool.Acquire{}) of the Scheduler. What it does must follow from the Pass alone, or
+	// the same input no longer has the same output. It must not keep the Pass. Acquire, Handle,
 	// EndHello and Decide of the Scheduler panic.
 	//
 	// Package joblifetest tests a policy: RunScheduler with NewScheduler.
@@ -48,8 +48,8 @@ func (p *Pass) Jobs() iter.Seq[Job] {
 	return func(yield func(Job) bool) { p.scheduler().Jobs()(yield) }
 }
 
-// Running returns an iterator over the jobs that have resources, by id. The Request of a job
-// of the hello is nil. Jobs may start meanwhile.
+// Running returns an iterator over the jobs that have resources, by id. Jobs may start
+// meanwhile.
 func (p *Pass) Running() iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		s := p.scheduler()
@@ -72,9 +72,8 @@ func (p *Pass) Start(id jobid.ID) bool {
 	return s.start(j)
 }
 
-// Reserve reserves resources for a job from the earliest time on at which it can start, and
-// returns that time. It is pool.Pool.Plan. It returns false if there is no such time, or if
-// the job does not wait. A reservation lasts until the next Schedule.
+// Reserve is pool.Pool.Plan for a job until the next Schedule. It returns the earliest time at
+// which the job can start, or false if there is none, or if the job does not wait.
 func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
 	s := p.scheduler()
 	j := s.jobs[id]
@@ -84,7 +83,6 @@ func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
 	return s.reserve(j)
 }
 
-// reserve reserves resources for a job, and tells it when it is to start.
 func (s *Scheduler) reserve(j *job) (eventlog.Timestamp, bool) {
 	at, err := s.pool.Plan(j.ID, j.Request, s.now)
 	if err != nil {
@@ -130,8 +128,7 @@ func (s *Scheduler) release() {
 	s.before, s.told = append(s.before, s.told...), s.told[:0]
 }
 
-// stands reports whether all is as it was in the last pass, but for jobs that came behind a
-// place.
+// stands reports whether all is as in the last pass, but for jobs that came behind a place.
 func (s *Scheduler) stands(behind key) bool {
 	return !s.full && s.now < s.until && !slices.ContainsFunc(s.fresh, func(j *job) bool { return j.key().compare(behind) < 0 })
 }
@@ -209,7 +206,6 @@ func (e EASY) Schedule(p *Pass) {
 	}
 }
 
-// covers reports whether a job is considered.
 func (e EASY) covers(s *Scheduler, j *job) bool {
 	return e.Depth <= 0 || !s.queue.beyond(j.key(), e.Depth)
 }
@@ -228,8 +224,7 @@ func (s *Scheduler) backfill(j *job) bool {
 	return true
 }
 
-// lead makes a job the head, if it has an earliest time. Where nodes need only be counted,
-// that is a small part of what a plan costs.
+// lead makes a job the head, if it has an earliest time.
 func (s *Scheduler) lead(j *job) {
 	if s.byCount {
 		if at, kept, ok := s.pool.EarliestIdle(j.nodes, s.now); ok {

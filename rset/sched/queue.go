@@ -59,8 +59,7 @@ type entry struct {
 	job *job
 }
 
-// chunkLen is the most that a chunk has. A scan of a chunk costs little more than a step
-// to the next one.
+// chunkLen is the most that a chunk has. To scan it costs little more than to go to the next.
 const chunkLen = 128
 
 // A queue is jobs in order, in chunks that know what the least of their jobs needs. A
@@ -83,8 +82,7 @@ func (c *chunk) measure() {
 	}
 }
 
-// find returns where a key is or would be: the index of a chunk, which is len(q.chunks) if
-// it is behind all, and in the chunk.
+// find returns where a key is or would be: in which chunk, perhaps behind all, and where there.
 func (q *queue) find(k key) (c, i int) {
 	c = sort.Search(len(q.chunks), func(c int) bool {
 		e := q.chunks[c].entries
@@ -136,7 +134,6 @@ func (q *queue) split(c int) {
 	q.chunks = slices.Insert(q.chunks, c+1, rest)
 }
 
-// remove removes what is in the queue.
 func (q *queue) remove(k key) {
 	c, i := q.find(k)
 	at := q.chunks[c]
@@ -160,12 +157,10 @@ func (q *queue) remove(k key) {
 	}
 }
 
-// first returns the first job that passes a sieve, nil if there is none. A nil sieve lets
-// all pass.
+// first returns the first job that passes a sieve, nil if there is none. All pass a nil sieve.
 func (q *queue) first(s *sieve) *job { return q.scan(0, 0, s) }
 
-// after returns the first job behind a place that passes a sieve, nil if there is none.
-// There need not be a job in the place.
+// after is first behind a place, in which there need not be a job.
 func (q *queue) after(k key, s *sieve) *job {
 	c, i := q.find(k)
 	if c < len(q.chunks) && q.chunks[c].entries[i].key == k {
@@ -189,8 +184,7 @@ func (q *queue) scan(c, i int, s *sieve) *job {
 	return nil
 }
 
-// beyond reports whether more than n jobs come before a key. It passes over chunks until
-// these have n jobs, and not over the whole queue.
+// beyond reports whether more than n jobs come before a key, and looks no further than n.
 func (q *queue) beyond(k key, n int) bool {
 	if n >= q.n {
 		return false

@@ -81,10 +81,9 @@ type Scheduler struct {
 // A Job waits for resources or has them.
 type Job struct {
 	alloc.JobInfo
-	Request *pool.Request
+	Request *pool.Request // nil: it has resources from before this session
 }
 
-// A job waits or has resources.
 type job struct {
 	Job
 	need
@@ -93,7 +92,6 @@ type job struct {
 	estimate eventlog.Timestamp // the start that was told; 0: none
 }
 
-// A state is what a job does.
 type state uint8
 
 const (
@@ -147,16 +145,16 @@ func (s *Scheduler) Pool() *pool.Pool {
 	return s.pool.Clone()
 }
 
-// Ready reports whether it is known what all jobs have: the last EndHello succeeded, and no
-// alloc.HelloResponse came since. Otherwise nothing starts.
+// Ready reports whether the last EndHello succeeded, and no alloc.HelloResponse came since:
+// otherwise nothing starts.
 func (s *Scheduler) Ready() bool { return s.ready }
 
 // Len returns the number of jobs that wait.
 func (s *Scheduler) Len() int { return s.queue.n }
 
-// Jobs returns an iterator over the jobs that wait, in the order of the queue. Those that
-// it returned may start, go or change their place meanwhile: a job that moves behind the place
-// that is reached comes again.
+// Jobs returns an iterator over the jobs that wait, in the order of the queue. Those that it
+// returned may start, go or move meanwhile: a job that moves behind the place reached comes
+// again.
 func (s *Scheduler) Jobs() iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		for j := s.queue.first(nil); j != nil; {
@@ -186,8 +184,7 @@ func (r ranks) String() string {
 
 // Decide lets the policy start jobs, and returns the responses since the last Decide. The
 // caller may keep them, and sends them in this order. Without a change since the last
-// Decide nothing starts: time frees nothing. A time before that of the last Decide counts
-// as that one.
+// Decide nothing starts. A time before that of the last Decide counts as that one.
 func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 	s.enter()
 	if now > s.now && now <= math.MaxFloat64 {

@@ -65,8 +65,8 @@ func (s *Scheduler) Drain(ranks *idset.Set) error {
 	return s.Acquire(pool.Acquire{Change: pool.Change{Down: down}})
 }
 
-// Handle takes a message of the manager. It retains an R, and nothing else. The error is ErrNotReady,
-// ErrExists, ErrNoR or ErrLimit; that of Pool.Free for an alloc.Free, of
+// Handle takes a message of the manager, of which it retains an R alone. The error is
+// ErrNotReady, ErrExists, ErrNoR or ErrLimit; that of Pool.Free for an alloc.Free, of
 // Pool.SetExpiration for an alloc.Expiration, and of jobspec.Parse, pool.NewRequest and
 // Pool.Feasible for an alloc.Feasibility; or there is one for a message that only a
 // scheduler sends. Then nothing has changed. What Pool.Adopt reports of an
@@ -134,7 +134,7 @@ func (s *Scheduler) renew() {
 }
 
 // hear notes that a response to a hello has come, or the end of them. Behind an end they are
-// of another hello, which tells all: a job may have ended since, or have freed some.
+// of another hello, which tells all anew.
 func (s *Scheduler) hear() {
 	if s.heard && s.pool != nil {
 		s.renew()
@@ -143,8 +143,8 @@ func (s *Scheduler) hear() {
 }
 
 // Missed says that a line of the manager could not be parsed. l is what
-// alloc.ParseFromManager returned with the error. If it is, or may be, a response to a
-// hello, it is not known what some job has, so EndHello fails.
+// alloc.ParseFromManager returned with the error. If it may be a response to a hello,
+// EndHello fails.
 func (s *Scheduler) Missed(l alloc.Line) {
 	if l.Topic == alloc.TopicHello || l.Topic == "" && !s.ready {
 		s.hear()
@@ -257,14 +257,12 @@ func (s *Scheduler) cancel(m alloc.Cancel) {
 	s.out = append(s.out, alloc.Response{ID: j.ID, Type: alloc.ResponseCancel})
 }
 
-// forget forgets a job that waits.
 func (s *Scheduler) forget(j *job) {
 	s.leave(j)
 	j.state = gone
 	delete(s.jobs, j.ID)
 }
 
-// leave takes a job out of the queue.
 func (s *Scheduler) leave(j *job) {
 	s.unplan(j)
 	s.queue.remove(j.key())

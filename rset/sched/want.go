@@ -6,7 +6,7 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// requests knows the last jobspecs, since many jobs have the same.
+// requests has what the last jobspecs ask for, since many jobs have the same.
 type requests struct {
 	known map[string]*pool.Request
 	bytes int // of texts
@@ -15,7 +15,6 @@ type requests struct {
 // maxKnownBytes are the bytes of texts beyond which it forgets all.
 const maxKnownBytes = 1 << 22
 
-// of returns what a jobspec asks for.
 func (k *requests) of(text []byte) (*pool.Request, error) {
 	if q, ok := k.known[string(text)]; ok {
 		return q, nil
@@ -43,7 +42,6 @@ func (j *job) shares() int {
 	return 1
 }
 
-// needOf returns the least that a job needs.
 func needOf(q *pool.Request) need {
 	n := need{takes: never, request: q}
 	n.nodes, n.cores, _ = q.Least()
