@@ -12,9 +12,8 @@ import (
 
 func protocol() *jsonobj.Protocol { return &jsonobj.Protocol{Invalid: ErrMessage, Limit: ErrLimit} }
 
-// A Message is a payload: Hello, HelloResponse, Ready, ReadyResponse, Request,
-// Response, Cancel, Prioritize, Expiration, Free or Feasibility. [Append] and [Parse]
-// know their form in JSON; package encoding/json does not.
+// A Message is one of the types of [Payload]. [Append] and [Parse] know their form in JSON;
+// package encoding/json does not.
 type Message interface {
 	// name is what errors call the message.
 	name() string
@@ -22,8 +21,8 @@ type Message interface {
 	append(dst []byte) ([]byte, error)
 }
 
-// Append appends the payload of a message. It refuses what Parse refuses, with
-// ErrMessage or ErrLimit, and then returns dst as it was.
+// Append appends the payload of a message. It refuses what Parse refuses, with the same
+// errors, and then returns dst as it was.
 func Append(dst []byte, m Message) ([]byte, error) { return m.append(dst) }
 
 // A Payload is a type of [Message], for [Parse].

@@ -56,27 +56,25 @@ func (m HelloResponse) append(dst []byte) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// An Announcement is the response to the hello of a scheduler.
+// An Announcement is the response to a hello.
 type Announcement struct {
 	Responses []HelloResponse // by id; the failure NoData follows them
 	Failed    []HelloFailure  // jobs that hold resources and cannot be announced, by id
 }
 
-// A HelloFailure is a job that cannot be announced to a scheduler.
+// A HelloFailure is a job that cannot be announced.
 type HelloFailure struct {
 	ID  jobid.ID
 	Err error // why, with the id; or that another job with this id was announced
 }
 
-// Announce returns the response to the hello of a scheduler, with each job once. The
-// caller knows which jobs hold resources; a Queue does not. Leave out jobs whose R did not
-// come from the scheduler. partialOK is Hello.PartialOK. Announce retains R and Free of the
-// jobs. For n jobs it takes n log n steps.
+// Announce returns the response to the hello of a scheduler, with each job once. jobs are all
+// that hold resources which the scheduler gave; partialOK is Hello.PartialOK. Announce
+// retains R and Free of the jobs. For n jobs it takes n log n steps.
 //
 // A job that has freed some ranks is announced with R and Free if the scheduler said
-// partial-ok. Otherwise its R is cut to what it holds. A scheduler that uses this R is
-// right; a scheduler that looks R up elsewhere treats the freed ranks as held until the job
-// ends.
+// partial-ok. Otherwise its R is cut to what it holds: a scheduler that looks R up elsewhere
+// treats the freed ranks as held until the job ends.
 //
 // A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
 // id occurred before; or if it has freed all its ranks and the scheduler did not say

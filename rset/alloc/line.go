@@ -39,7 +39,6 @@ func ParseLine(b []byte) (Line, error) { return jsonobj.ParseLine(protocol(), b,
 
 const maxTopic = 256 // bytes
 
-// What is wrong with a line, beside what the other causes say.
 var (
 	errTopic   = errors.New("must have 1 to 256 bytes")
 	errSuccess = errors.New("must not come with errnum")
@@ -76,7 +75,7 @@ func (l *Line) read(o *jsonobj.Reader) {
 }
 
 // AppendText appends the line with its newline, the payload without white space. It refuses
-// what ParseLine refuses, with ErrMessage or ErrLimit, and then returns dst as it was.
+// what ParseLine refuses, with the same errors, and then returns dst as it was.
 func (l Line) AppendText(dst []byte) ([]byte, error) {
 	w := writeLine(dst, l.Topic)
 	if len(l.Payload) > 0 {
@@ -100,9 +99,8 @@ func (l Line) AppendText(dst []byte) ([]byte, error) {
 	return endLine(&w)
 }
 
-// AppendMessage appends the line that carries a message, with its newline. The error
-// is ErrMessage or ErrLimit, and then it returns dst as it was. It encodes the payload
-// in place.
+// AppendMessage appends the line that carries a message, with its newline. The errors are
+// those of Append; then it returns dst as it was.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
 	w := writeLine(dst, topic)
 	w.Key("payload")

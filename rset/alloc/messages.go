@@ -55,7 +55,6 @@ func (m *Ready) read(o *jsonobj.Reader) {
 	}
 }
 
-// check returns an error for what Append and Queue.Ready refuse.
 func (m Ready) check() error {
 	if m.Limit < 0 || m.Limit > math.MaxInt32 {
 		return &jsonobj.Fault{Path: "limit", Offset: jsonobj.NoOffset, Err: jsonobj.ErrRange}
@@ -127,7 +126,7 @@ func (m Cancel) append(dst []byte) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// A Priority is the priority of a job.
+// A Priority is that of a job.
 type Priority struct {
 	ID       jobid.ID
 	Priority uint32

@@ -4,11 +4,10 @@ package alloc
 // Request, Cancel, Prioritize, Free, Expiration or Feasibility. The topic alone does not
 // say which message it is, since both sides use it, so each side has a function.
 //
-// The message is nil for a failure, which has an errnum, and for another topic: the
-// caller may know what [Line.Topic] is. A ready response without a payload, as in early
-// drafts, reads as the zero one. After an error the Line has what could be read; its
-// Topic is empty if the text is no line. The errors are those of ParseLine and Parse. It
-// retains nothing of b but Line.Payload.
+// The message is nil for a failure, which has an errnum, and for another topic. A ready
+// response without a payload, as in early drafts, reads as the zero one. After an error the
+// Line has what could be read; its Topic is empty if the text is no line. The errors are
+// those of ParseLine and Parse. It retains nothing of b but Line.Payload.
 func ParseFromManager(b []byte) (Line, Message, error) {
 	return parseLine(b, func(l Line) (Message, error) {
 		switch l.Topic {

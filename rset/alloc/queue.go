@@ -16,7 +16,6 @@ type Config struct {
 	MaxJobs int // number of jobs, including canceled ones that wait for a response; 0 or less means 2^22
 }
 
-// The defaults and limits of a queue.
 const (
 	defaultMaxJobs = 4 << 20
 	maxPairs       = 1 << 20 // jobs of a Prioritize message, which fit in a message
@@ -25,9 +24,8 @@ const (
 
 // A Queue is the manager's side of the protocol: the jobs that wait for resources,
 // and which of them the scheduler has a request for. Queue order is by priority,
-// greatest first, then by id. Job ids of one instance grow with time, so jobs of one
-// priority are in the order of submission. The zero Queue is empty and has the
-// defaults of Config. Do not copy a Queue. One goroutine at a time may use it.
+// greatest first, then by id, and so by the time of submission. The zero Queue is empty and
+// has the defaults of Config. Do not copy a Queue. One goroutine at a time may use it.
 //
 // Each operation appends the messages to send to the slice dst and returns it; the
 // caller sends them, in that order. After an error it returns dst as it was, and
@@ -89,9 +87,8 @@ func (q *Queue) get(id jobid.ID) (*job, error) {
 }
 
 // Add adds a job, and sends its request when its turn comes. The error is ErrLimit if the
-// queue is full. It is an error if the queue has the job. A canceled job counts until the
-// response to its request: until then, nothing distinguishes that response from the
-// response to a second request.
+// queue is full. It is an error if the queue has the job; a canceled one counts until the
+// response to its request, which cannot be told from that to a second request.
 func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	if err := q.add(j, false); err != nil {
 		return dst, err
@@ -129,11 +126,9 @@ func (q *Queue) add(j JobInfo, stopped bool) error {
 	return nil
 }
 
-// Cancel removes a job at once, as after a fatal exception, and takes back its
-// request. If the scheduler has allocated meanwhile, the queue sends a Free of them.
-// Until the response comes, the id cannot be added again. Cancel does not concern a
-// job that has resources: the response that allocated them removed it from the queue.
-// A job that the queue does not have is an error.
+// Cancel removes a job at once, as after a fatal exception, and takes back its request. What
+// the scheduler has allocated meanwhile, the queue frees. A job that the queue does not have,
+// as one that has resources, is an error.
 func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -221,15 +216,15 @@ func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
 
-// Start undoes Stop. A job that is not stopped stays as it is. A recalled job gets another
-// request after the response to the first. A job that the queue does not have is an error.
+// Start undoes Stop, with the same error. A job that is not stopped stays as it is. A recalled
+// job gets another request after the response to the first.
 func (q *Queue) Start(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, false)
 }
 
-// Renew replaces the request of a job whose jobspec has changed, if it has one. The response to
-// that may be on its way: what it gives is freed, and it denies nothing. A job that the queue does
-// not have is an error.
+// Renew replaces the request of a job whose jobspec has changed, if it has one. What the
+// response to that gives is freed, and it denies nothing. A job that the queue does not have
+// is an error.
 func (q *Queue) Renew(dst []Send, id jobid.ID) ([]Send, error) {
 	j, err := q.get(id)
 	if err != nil {
@@ -322,10 +317,9 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	return q.update(dst), out, nil
 }
 
-// Hello handles the hello of a scheduler. The new scheduler replaces the one before,
-// so Hello does what Lost does, and appends the same ids. The queue sends nothing
-// until Ready. [Announce] returns the response. If jobs free resources between
-// Announce and Ready, the caller sends those frees after Ready.
+// Hello handles the hello of a scheduler, which replaces the one before: it does what Lost
+// does. [Announce] returns the response. What jobs free between Announce and Ready, the caller
+// sends after Ready.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
 	q.phase = PhaseGreeting
@@ -349,10 +343,9 @@ func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 }
 
 // Lost handles the loss of the scheduler: a disconnect, or a failure in place of a
-// response. Jobs with a request wait again, canceled jobs are forgotten, and the
-// queue sends nothing until a scheduler says hello and ready. Lost appends to dst the
-// ids of the jobs that had a request, in queue order; their annotations are void. For
-// k requests it takes k log n steps.
+// response. Jobs with a request wait again, canceled jobs are forgotten, and the queue sends
+// nothing until Ready. Lost appends to dst the ids of the jobs that had a request, in queue
+// order; their annotations are void. For k requests it takes k log n steps.
 func (q *Queue) Lost(dst []jobid.ID) []jobid.ID {
 	q.phase, q.limit = PhaseOffline, 0
 	back := make([]*job, 0, q.in[stateSent].len()+q.in[stateRecalled].len())

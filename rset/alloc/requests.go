@@ -8,8 +8,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// This file decides which jobs get a request, and keeps the indexes for that.
-//
 // If there is a limit, it is the number of places. Each request that is outstanding takes
 // one. A sent request keeps its place; that of a recalled or canceled request becomes free
 // with the response. The best of the waiting jobs claim every place without a sent request,
@@ -89,8 +87,8 @@ func (q *Queue) move(j *job, to state) {
 	q.in[to].insert(j)
 }
 
-// enter makes a job without a request pending or blocked, and puts it into that list. It
-// is in no list before. Claims are out of balance until update.
+// enter puts a job without a request, which is in no list, into that of pending or of blocked
+// ones. Claims are out of balance until update.
 func (q *Queue) enter(j *job) {
 	j.state, j.stale = statePending, false
 	if j.blocked() {
@@ -108,8 +106,8 @@ func (q *Queue) drop(j *job) {
 	}
 }
 
-// places returns how many places have no sent request: they are free now, or will be with
-// the responses to recalled and canceled ones. Without a limit nothing waits, and it is 0.
+// places returns how many places have no sent request. Without a limit, where nothing waits,
+// there are none.
 func (q *Queue) places() int {
 	if q.limit == 0 {
 		return 0

@@ -82,8 +82,6 @@ func (m *Response) read(o *jsonobj.Reader) {
 	m.R = readR(r, true)
 }
 
-// check returns an error for what Append and Queue.Response refuse: keys that are
-// missing or do not belong to the type.
 func (m Response) check() error {
 	hasR, hasAnnotations, hasNote := m.Type.keys()
 	key, err := "", error(nil)

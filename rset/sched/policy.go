@@ -23,9 +23,8 @@ type Policy interface {
 	Schedule(p *Pass)
 }
 
-// A Pass is what a [Policy] sees and does: Jobs that wait, and those Running, of which some have
-// the Request nil, from before this session; Start starts a job, Reserve plans one, and the Pool
-// has the rest. It panics if it is used outside of Policy.Schedule.
+// A Pass is what a [Policy] sees and does: Jobs that wait, and those Running; Start starts a
+// job, Reserve plans one, and the Pool has the rest. It panics outside of Policy.Schedule.
 type Pass struct{ s *Scheduler }
 
 func (p *Pass) scheduler() *Scheduler {
