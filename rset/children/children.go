@@ -161,15 +161,7 @@ func (s *Set) Subtract(t *Set) *Set {
 	case t == nil:
 		return s
 	}
-	return s.each(t, func(a, b *idset.Set) *idset.Set {
-		switch {
-		case a == b:
-			return nil
-		case b == nil:
-			return a
-		}
-		return idset.Difference(a, b)
-	})
+	return s.cut(t, idset.Difference, true)
 }
 
 // Intersect returns what is in both.
@@ -180,25 +172,24 @@ func (s *Set) Intersect(t *Set) *Set {
 	case t == nil:
 		return nil
 	}
-	return s.each(t, func(a, b *idset.Set) *idset.Set {
-		switch {
-		case a == b:
-			return a
-		case b == nil:
-			return nil
-		}
-		return idset.Intersect(a, b)
-	})
+	return s.cut(t, idset.Intersect, false)
 }
 
-// each applies an operation to the ids of every kind of s and those of t.
-func (s *Set) each(t *Set, op func(a, b *idset.Set) *idset.Set) *Set {
+// cut applies an operation to the ids of every kind of s and those of t. It keeps the ids
+// themselves, or nothing of them: of the one operation where t lacks the kind, of the other
+// where t has the same ids.
+func (s *Set) cut(t *Set, op func(a, b *idset.Set) *idset.Set, keepLacking bool) *Set {
 	var room [maxKinds]Kind
 	out, same := room[:0], true
 	others := t.Kinds()
 	for _, k := range s.Kinds() {
-		other := next(&others, k.Name)
-		ids := op(k.IDs, other.IDs)
+		ids := k.IDs
+		switch other := next(&others, k.Name).IDs; {
+		case other != nil && other != ids:
+			ids = op(ids, other)
+		case (other == nil) != keepLacking:
+			ids = nil
+		}
 		n := ids.Len()
 		same = same && n == k.N
 		if n > 0 {
