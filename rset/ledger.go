@@ -118,8 +118,8 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 		return ranksError(idset.Difference(missing, &l.freed), idset.Intersect(missing, &l.freed))
 	}
 	for i, name := range named {
-		if _, ok := slices.BinarySearch(l.heldNamed, name); !ok {
-			if _, freed := slices.BinarySearch(l.freedNamed, name); freed {
+		if !contains(l.heldNamed, name) {
+			if contains(l.freedNamed, name) {
 				return fmt.Errorf("%w: resource %.64q was freed before", errNotFound, name)
 			}
 			return fmt.Errorf("%w: unknown resource %.64q", errNotFound, name)
@@ -142,22 +142,18 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 		l.held.RemoveRange(first, last)
 		l.freed.InsertRange(first, last)
 	}
-	l.heldNamed, l.freedNamed = without(l.heldNamed, named), with(l.freedNamed, named)
+	if len(named) > 0 {
+		l.heldNamed = slices.DeleteFunc(l.heldNamed, func(name string) bool { return contains(named, name) })
+		l.freedNamed = with(l.freedNamed, named)
+	}
 	l.n -= part.Len()
 	l.final = l.n == 0 && len(l.heldNamed) == 0
 	return Fragment{R: part, Named: named, Final: l.final}
 }
 
-// without removes names from a list that has them. Both are in order.
-func without(list, names []string) []string {
-	kept, rest := list[:0], list
-	for _, name := range names {
-		i, _ := slices.BinarySearch(rest, name)
-		kept, rest = append(kept, rest[:i]...), rest[i+1:]
-	}
-	kept = append(kept, rest...)
-	clear(list[len(kept):])
-	return kept
+func contains(names []string, name string) bool {
+	_, ok := slices.BinarySearch(names, name)
+	return ok
 }
 
 // with adds names to a list that has none of them. Both are in order, and so is the result.
@@ -179,10 +175,7 @@ func (l *Ledger) Held() *idset.Set { return l.held.Clone() }
 func (l *Ledger) Freed() *idset.Set { return l.freed.Clone() }
 
 // HoldsNamed reports whether a named resource is held.
-func (l *Ledger) HoldsNamed(name string) bool {
-	_, ok := slices.BinarySearch(l.heldNamed, name)
-	return ok
-}
+func (l *Ledger) HoldsNamed(name string) bool { return contains(l.heldNamed, name) }
 
 // IsFinal reports whether the final fragment has been given.
 func (l *Ledger) IsFinal() bool { return l.final }
