@@ -53,7 +53,6 @@ type Pool struct {
 	bare       *rset.R    // what allocations are cut from: no times, no properties of this instance alone
 	ranks      *idset.Set // of the inventory; never changed, only replaced
 	hosts      *hostIndex // of the inventory; never changed, only replaced
-	properties int        // the number of different ones
 	known      known      // what was found out about requests
 	expiration eventlog.Timestamp
 	memory     memory
@@ -89,7 +88,7 @@ func New(inventory *rset.R, cfg Config) (*Pool, error) {
 		ends:       newEventTree(),
 	}
 	p.setInventory(bareOf(inventory))
-	if err := p.checkProperties(p.properties); err != nil {
+	if err := p.checkProperties(p.inventory); err != nil {
 		return nil, err
 	}
 	for _, sp := range spansOf(p.inventory) {
@@ -111,7 +110,7 @@ func spansOf(r *rset.R) []*span {
 func (p *Pool) setInventory(r *rset.R) {
 	p.ranks = r.Ranks()
 	p.hosts = newHostIndex(p.ranks, r.Nodelist())
-	p.setProperties(r, countProperties(r))
+	p.setProperties(r)
 	p.whole, p.alike = newFitTree(p.cfg.Fit), true
 	spans := spansOf(r)
 	for _, sp := range spans {
@@ -121,25 +120,18 @@ func (p *Pool) setInventory(r *rset.R) {
 	}
 }
 
-// setProperties makes r the inventory, which differs only in properties and has n of them.
-func (p *Pool) setProperties(r *rset.R, n int) {
+// setProperties makes r the inventory, which differs only in properties.
+func (p *Pool) setProperties(r *rset.R) {
 	local := make(map[string]*idset.Set)
 	for name := range r.Properties() {
 		if name[0] == '+' {
 			local[name] = nil
 		}
 	}
-	if p.inventory, p.bare, p.properties = r, r, n; len(local) > 0 {
+	if p.inventory, p.bare = r, r; len(local) > 0 {
 		p.bare = must(r.WithProperties(local))
 	}
 	p.known = known{}
-}
-
-func countProperties(r *rset.R) (n int) {
-	for range r.Properties() {
-		n++
-	}
-	return n
 }
 
 // bareOf returns the resources, hosts, properties and scheduling key of r alone.

@@ -39,7 +39,7 @@ type Change struct {
 // properties. Shrink and Grow take time in proportion to the ranges of the
 // inventory, all other changes to what they name.
 func (p *Pool) Update(c Change) error {
-	inventory, properties, err := p.changed(c)
+	inventory, err := p.changed(c)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (p *Pool) Update(c Change) error {
 	case !c.Shrink.IsEmpty() || !c.Grow.IsEmpty():
 		p.setInventory(inventory)
 	case inventory != p.inventory:
-		p.setProperties(inventory, properties)
+		p.setProperties(inventory)
 	}
 	if !c.Grow.IsEmpty() {
 		p.grow(c.Grow)
@@ -67,30 +67,25 @@ func (p *Pool) Update(c Change) error {
 	return nil
 }
 
-// changed returns the inventory after a change and the number of its properties, or an
-// error if the change is invalid.
-func (p *Pool) changed(c Change) (*rset.R, int, error) {
+// changed returns the inventory after a change, or an error if the change is invalid.
+func (p *Pool) changed(c Change) (*rset.R, error) {
 	if c.Expiration != nil {
 		if err := checkTime("expiration of the pool", *c.Expiration); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 	}
 	inventory, ranks, err := p.resized(c)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	if err := checkUpDown(c, ranks); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	n := p.properties
-	if ranks != p.ranks {
-		n = countProperties(inventory)
+	inventory, err = changeProperties(inventory, c, ranks)
+	if err == nil && inventory != p.inventory {
+		err = p.checkProperties(inventory)
 	}
-	inventory, n, err = changeProperties(inventory, n, c, ranks)
-	if err != nil {
-		return nil, 0, err
-	}
-	return inventory, n, p.checkProperties(n)
+	return inventory, err
 }
 
 // resized returns the inventory and its ranks after some left and others joined.
@@ -129,50 +124,49 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
 }
 
-// changeProperties returns an inventory and its number of properties, which was n, after
-// a change of them.
-func changeProperties(r *rset.R, n int, c Change, ranks *idset.Set) (*rset.R, int, error) {
+// changeProperties returns an inventory after a change of properties.
+func changeProperties(r *rset.R, c Change, ranks *idset.Set) (*rset.R, error) {
 	changes := make(map[string]*idset.Set)
 	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
 		what, gone := "property "+jsonobj.Name(name), c.RemoveProperties[name]
 		if err := among(what, idset.Difference(gone, c.Shrink), ranks); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if err := disjoint(what, gone, c.AddProperties[name], "are named both ways"); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		if have := r.Property(name); have.Intersects(gone) {
-			if changes[name] = idset.Difference(have, gone); changes[name].IsEmpty() {
-				n--
-			}
+			changes[name] = idset.Difference(have, gone)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.AddProperties)) {
 		come := c.AddProperties[name]
 		if err := among("property "+jsonobj.Name(name), come, ranks); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		have, ok := changes[name]
 		if !ok {
 			have = r.Property(name)
 		}
 		if !have.ContainsAll(come) {
-			if changes[name] = idset.Union(have, come); have.IsEmpty() {
-				n++
-			}
+			changes[name] = idset.Union(have, come)
 		}
 	}
 	if len(changes) == 0 {
-		return r, n, nil
+		return r, nil
 	}
 	r, err := r.WithProperties(changes)
 	if err != nil {
-		return nil, 0, fmt.Errorf("pool: property: %w", err)
+		return nil, fmt.Errorf("pool: property: %w", err)
 	}
-	return r, n, nil
+	return r, nil
 }
 
-func (p *Pool) checkProperties(n int) error {
+func (p *Pool) checkProperties(r *rset.R) error {
+	n := 0
+	for range r.Properties() {
+		n++
+	}
 	if n > p.cfg.MaxProperties {
 		return tooMany("properties", n, p.cfg.MaxProperties)
 	}
