@@ -28,8 +28,7 @@ func (q *Request) eligible(p *Pool) *idset.Set {
 	return ranks
 }
 
-// known is what was found out about requests. It belongs to one pool and one inventory, and
-// keeps no long text alive.
+// known is what was found out about requests for one inventory. It keeps no long text alive.
 type known struct {
 	allowed  map[[sha256.Size]byte]allowed // by the digest of a constraint
 	ranges   int                           // of ranks in allowed
@@ -104,7 +103,7 @@ func all(filters []filter) filter {
 	}
 }
 
-// some is what satisfies one of some filters. An or without values matches every rank.
+// some is what satisfies one of some filters, or all ranks if there is none.
 func some(filters []filter) filter {
 	return func(ranks *idset.Set, p *Pool) {
 		if len(filters) == 0 {
@@ -120,8 +119,7 @@ func some(filters []filter) filter {
 	}
 }
 
-// not is what does not satisfy a filter. A not negates its values together, as instances
-// do; without values it matches nothing.
+// not is what does not satisfy a filter.
 func not(f filter) filter {
 	return func(ranks *idset.Set, p *Pool) {
 		matched := ranks.Clone()
@@ -155,9 +153,8 @@ const (
 	maxSpelled         = 1 << 16 // ranges of hosts, counted each time
 )
 
-// parseConstraint reads the constraints of a jobspec. It returns nil if there are
-// none, so that every rank passes. It copies of b what it keeps. That can be large: of
-// 20 bytes, 4 MB of hosts. So a Request keeps the text.
+// parseConstraint reads the constraints of a jobspec. It returns nil if every rank passes. The
+// filter can be large: of 20 bytes, 4 MB of hosts. So a Request keeps the text.
 func parseConstraint(b []byte) (filter, *jsonobj.Fault) {
 	if b == nil {
 		return nil, nil
@@ -178,7 +175,7 @@ func parseConstraint(b []byte) (filter, *jsonobj.Fault) {
 	return all(terms), nil
 }
 
-// constraintParser reads a constraint within the limits. It counts what it reads.
+// constraintParser counts what it reads of a constraint, for the limits.
 type constraintParser struct {
 	operators, hosts, spelled int
 }

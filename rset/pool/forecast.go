@@ -177,12 +177,10 @@ func (f *forecast) earliest(now eventlog.Timestamp) (eventlog.Timestamp, error) 
 // advance goes to a later time, and reports whether the request can be met then.
 func (f *forecast) advance(at eventlog.Timestamp) bool {
 	to := f.until(at)
-	if f.p.starts.Len() > 0 {
-		f.p.starts.AscendRange(event{at: f.to}, event{at: to}, func(e event) bool {
-			f.touch(e)
-			return true
-		})
-	}
+	f.p.starts.AscendRange(event{at: f.to}, event{at: to}, func(e event) bool {
+		f.touch(e)
+		return true
+	})
 	slices.SortFunc(f.touched, func(a, b *span) int { return cmp.Compare(a.first, b.first) })
 	for _, sp := range slices.Compact(f.touched) {
 		if !sp.up {
@@ -216,11 +214,11 @@ func (f *forecast) touch(e event) {
 	}
 }
 
-// EarliestIdle returns when so many nodes are idle, if jobs end when they expire, and how
-// many of those that are idle now are among them: the others come from jobs that end. A job
-// past its expiration is taken to end now. ok is false if there is no such time. It is what
-// Plan finds for a job that may have any nodes, if they are uniform and no job is planned,
-// at a small part of the cost: it counts the nodes of each job that ends by then.
+// EarliestIdle returns when so many nodes are idle, if jobs end when they expire, or now if
+// they should have, and how many of those that are idle now are among them: the others come
+// from jobs that end. ok is false if there is no such time. It is what Plan finds for a job
+// that may have any nodes, if they are uniform and no job is planned, at a small part of the
+// cost: it counts the nodes of each job that ends by then.
 func (p *Pool) EarliestIdle(nodes int64, now eventlog.Timestamp) (at eventlog.Timestamp, kept int64, ok bool) {
 	ended := int64(0)
 	at = now

@@ -19,10 +19,8 @@ type Request struct {
 	nodes jobspec.Count
 	// slots is how many slots on each of the nodes, or in all if nodes is the
 	// zero Count. It is the zero Count in the zero Request alone.
-	slots jobspec.Count
-	// nodesPerSlot is how many nodes make one slot, for jobs that ask for nodes in
-	// slots; slots is 1 then. It is 1 for all others.
-	nodesPerSlot int64
+	slots        jobspec.Count
+	nodesPerSlot int64 // 1, or how many nodes make one slot; slots is 1 then
 	// per is what each slot takes on a node, in the order of kinds, each kind
 	// once. It is empty for a job that asks for whole nodes, whatever is in them.
 	per []need
@@ -91,8 +89,8 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 func (q *Request) Duration() time.Duration { return q.duration }
 
 // Least returns the least with which the job can start: how many idle nodes, 0 if it may share
-// all of its nodes, and how many free cores, 0 if it asks for whole nodes and not for cores.
-// whole reports whether it takes just so many nodes, whichever they are.
+// its nodes, and how many free cores, 0 if it does not ask for cores. whole reports whether it
+// takes just so many nodes, whichever they are.
 func (q *Request) Least() (nodes, cores int64, whole bool) {
 	_, fixed := q.nodes.Fixed()
 	if q.exclusive {

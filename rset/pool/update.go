@@ -30,14 +30,14 @@ type Change struct {
 // before Grow, so a rank in both is replaced.
 //
 // Jobs keep what they hold on a rank that goes down. What they hold on a rank that leaves
-// is gone: see Allocation.Gone. Free accepts it. If the rank comes back before
-// that, the job holds it again.
+// is in Allocation.Gone: Free accepts it, and if the rank comes back before that, the job
+// holds it again.
 //
 // It is an error to name ranks that are not in the inventory, ranks to add that are in it
 // already, ranks both up and down, a property both added to and removed from a rank, or
 // an invalid time; to exceed a limit; or what package rset refuses of hosts and names of
-// properties. Shrink and Grow take time in proportion to the ranges of the
-// inventory, all other changes to what they name.
+// properties. Shrink and Grow take time in proportion to the ranges of the inventory,
+// properties to those of the inventory, all other changes to what they name.
 func (p *Pool) Update(c Change) error {
 	inventory, err := p.changed(c)
 	if err != nil {
@@ -210,8 +210,7 @@ func (p *Pool) shrink(ranks *idset.Set) {
 	}
 }
 
-// grow puts ranks into the pool, down. What jobs hold of them, from when they
-// were there before, is no longer gone.
+// grow puts ranks into the pool, down. What jobs hold of them from before is no longer gone.
 func (p *Pool) grow(r *rset.R) {
 	for _, sp := range spansOf(r) {
 		p.insert(sp)
