@@ -171,16 +171,6 @@ func (r *R) Without(ranks *idset.Set) (*R, error) {
 	return r.Restrict(idset.Difference(all, ranks))
 }
 
-// whole is Restrict to all ranks.
-func (r *R) whole() *R {
-	if r = r.orEmpty(); r.scheduling == nil {
-		return r
-	}
-	out := *r
-	out.scheduling = nil
-	return &out
-}
-
 // cutMeta gives r what a fragment keeps beside resources and hosts. It returns r.
 func (r *R) cutMeta(parent *R) *R {
 	r.start, r.end, r.slots = parent.start, parent.end, parent.slots

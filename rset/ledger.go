@@ -15,7 +15,6 @@ import (
 type Ledger struct {
 	r           *R
 	held, freed idset.Set
-	n           int      // of ranks held
 	heldNamed   []string // in order
 	freedNamed  []string // in order
 	final       bool
@@ -37,7 +36,6 @@ func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && 
 func NewLedger(r *R, named ...string) *Ledger {
 	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Compact(inOrder(named))}
 	l.r.addRanks(&l.held)
-	l.n = l.r.Len()
 	return l
 }
 
@@ -95,14 +93,7 @@ func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
 		return Fragment{}, errFinal
 	}
-	if l.n < l.r.Len() || len(l.freedNamed) > 0 {
-		return l.debit(l.held.Clone(), slices.Clone(l.heldNamed)), nil
-	}
-	f := Fragment{R: l.r.whole(), Named: l.heldNamed, Final: true}
-	l.freed.UnionWith(&l.held)
-	l.held.SubtractWith(&l.held)
-	l.n, l.heldNamed, l.freedNamed, l.final = 0, nil, slices.Clone(l.heldNamed), true
-	return f, nil
+	return l.debit(l.held.Clone(), slices.Clone(l.heldNamed)), nil
 }
 
 func inOrder(names []string) []string {
@@ -146,8 +137,7 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 		l.heldNamed = slices.DeleteFunc(l.heldNamed, func(name string) bool { return contains(named, name) })
 		l.freedNamed = with(l.freedNamed, named)
 	}
-	l.n -= part.Len()
-	l.final = l.n == 0 && len(l.heldNamed) == 0
+	l.final = l.held.IsEmpty() && len(l.heldNamed) == 0
 	return Fragment{R: part, Named: named, Final: l.final}
 }
 
