@@ -21,10 +21,9 @@ type Kind struct {
 // Union, Subtract and Intersect return the receiver itself if the result equals
 // it, so that most comparisons are comparisons of pointers.
 type Set struct {
-	kinds       []Kind
-	few         [maxFew]Kind // where few kinds are
-	text        string       // as Text returns it: equal sets have equal texts
-	cores, gpus int          // how many, since these are asked for most
+	kinds []Kind
+	few   [maxFew]Kind // where few kinds are
+	text  string       // as Text returns it: equal sets have equal texts
 }
 
 // maxFew is how many kinds are in the Set itself. maxKinds is how many an operation
@@ -64,12 +63,6 @@ func copyOf(kinds []Kind) *Set {
 		// A jsonobj.Writer would allocate.
 		text, _ = k.IDs.AppendText(append(jsonobj.AppendString(text, k.Name), `:"`...))
 		text = append(text, '"')
-		switch k.Name {
-		case "core":
-			s.cores = k.N
-		case "gpu":
-			s.gpus = k.N
-		}
 	}
 	s.text = string(append(text, '}'))
 	return s
@@ -204,14 +197,6 @@ func (s *Set) cut(t *Set, op func(a, b *idset.Set) *idset.Set, keepLacking bool)
 
 // Len returns how many of a kind there are.
 func (s *Set) Len(kind string) int {
-	switch {
-	case s == nil:
-		return 0
-	case kind == "core":
-		return s.cores
-	case kind == "gpu":
-		return s.gpus
-	}
 	_, n := s.Kind(kind)
 	return n
 }
