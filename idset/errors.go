@@ -16,16 +16,6 @@ var (
 	ErrLimit = errors.New("idset: limit exceeded")
 )
 
-// The causes of a syntax error.
-const (
-	faultBracket   = "bracket is not closed"
-	faultEmpty     = "empty element"
-	faultByte      = "unexpected byte"
-	faultZero      = "leading zero"
-	faultOrder     = "not above the ids before it"
-	faultDirection = "range does not ascend"
-)
-
 func tooMany(got int, what string, most int) error {
 	return fmt.Errorf("%w: %d %s, at most %d are allowed", ErrLimit, got, what, most)
 }

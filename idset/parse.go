@@ -52,7 +52,7 @@ func (s *Set) parse(text string, maxID uint32) error {
 	p := parser{text: text, end: len(text), maxID: maxID}
 	if strings.HasPrefix(text, "[") {
 		if !strings.HasSuffix(text, "]") {
-			return p.fail(len(text), faultBracket)
+			return p.fail(len(text), "bracket is not closed")
 		}
 		p.start, p.pos, p.end = 1, 1, len(text)-1
 	}
@@ -129,18 +129,18 @@ func (p *parser) element(next uint32) (run, error) {
 	text, most := p.text[:p.end], uint64(p.maxID)
 	first, end, ok := number(text, p.pos)
 	if !ok || first > most || first < uint64(next) {
-		return run{}, p.badNumber(p.pos, end, faultOrder)
+		return run{}, p.badNumber(p.pos, end, "not above the ids before it")
 	}
 	last := first
 	if end < len(text) && text[end] == '-' {
 		start := end + 1
 		last, end, ok = number(text, start)
 		if !ok || last > most || last <= first {
-			return run{}, p.badNumber(start, end, faultDirection)
+			return run{}, p.badNumber(start, end, "range does not ascend")
 		}
 	}
 	if end < len(text) && text[end] != ',' {
-		return run{}, p.fail(end, faultByte)
+		return run{}, p.fail(end, "unexpected byte")
 	}
 	p.pos = end
 	return run{uint32(first), uint32(last)}, nil
@@ -167,11 +167,11 @@ func (p *parser) badNumber(start, end int, fault string) error {
 	digits := p.text[start:end]
 	switch n, _ := strconv.ParseUint(digits, 10, 64); {
 	case digits == "" && (end == p.end || p.text[end] == ','):
-		return p.fail(start, faultEmpty)
+		return p.fail(start, "empty element")
 	case digits == "":
-		return p.fail(start, faultByte)
+		return p.fail(start, "unexpected byte")
 	case len(digits) > 1 && digits[0] == '0':
-		return p.fail(start, faultZero)
+		return p.fail(start, "leading zero")
 	case n > uint64(p.maxID): // the largest there is, for more digits
 		return fmt.Errorf("%w: offset %d: %s is above %d", ErrRange, start, guard.Quote(digits), p.maxID)
 	}

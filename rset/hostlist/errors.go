@@ -11,22 +11,6 @@ import (
 // offset, what was counted, and the limit.
 var ErrLimit = errors.New("hostlist: limit exceeded")
 
-// The causes of errors.
-const (
-	unclosed    = "bracket is not closed"
-	unopened    = "bracket is not opened"
-	secondPair  = "second bracket"
-	emptyID     = "empty element"
-	badByte     = "unexpected byte"
-	descending  = "range does not ascend"
-	emptyName   = "empty name"
-	manyHosts   = "hosts"
-	manySpelled = "spelled hosts"
-	longText    = "bytes"
-	longName    = "bytes of a name"
-	longID      = "digits of an id"
-)
-
 // syntaxError returns an error about a text or a name. The token is the text from the start
 // of the expression.
 func syntaxError(offset int, cause, token string) error {

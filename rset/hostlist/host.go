@@ -144,15 +144,15 @@ func pushRange(items []item, prefix string, first, last uint64, width uint8) []i
 
 func checkName(name string) error {
 	if name == "" {
-		return syntaxError(0, emptyName, name)
+		return syntaxError(0, "empty name", name)
 	}
 	for i := range len(name) {
 		if !isName(name[i]) {
-			return syntaxError(i, badByte, name)
+			return syntaxError(i, "unexpected byte", name)
 		}
 	}
 	if len(name) > maxName {
-		return limitError(0, longName, len(name), maxName)
+		return limitError(0, "bytes of a name", len(name), maxName)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func (p Parser) Parse(s string) (*List, error) {
 	}
 	p = Parser{or(p.MaxText, defaultText), or(p.MaxHosts, defaultHosts), or(p.MaxSpelled, defaultSpelled)}
 	if len(s) > p.MaxText {
-		return nil, limitError(0, longText, len(s), p.MaxText)
+		return nil, limitError(0, "bytes", len(s), p.MaxText)
 	}
 	read := parser{text: s, most: p}
 	if err := read.scan(); err != nil {
@@ -127,7 +127,7 @@ func (p *parser) expression() error {
 	p.pos++
 	suffix := p.name()
 	if p.at('[') {
-		return p.fail(p.pos, secondPair)
+		return p.fail(p.pos, "second bracket")
 	}
 	if err := p.stop(); err != nil {
 		return err
@@ -163,9 +163,9 @@ func (p *parser) stop() error {
 	case p.pos == len(p.text) || p.text[p.pos] == ',':
 		return nil
 	case p.text[p.pos] == ']':
-		return p.fail(p.pos, unopened)
+		return p.fail(p.pos, "bracket is not opened")
 	}
-	return p.fail(p.pos, badByte)
+	return p.fail(p.pos, "unexpected byte")
 }
 
 // element reads an id or a range of ids, up to the comma or the bracket that follows.
@@ -184,9 +184,9 @@ func (p *parser) element() (idRange, error) {
 	}
 	if !p.at(',') && !p.at(']') {
 		if p.pos == len(p.text) {
-			return idRange{}, p.fail(p.pos, unclosed)
+			return idRange{}, p.fail(p.pos, "bracket is not closed")
 		}
-		return idRange{}, p.fail(p.pos, badByte)
+		return idRange{}, p.fail(p.pos, "unexpected byte")
 	}
 	return p.idRange(offset, first, last)
 }
@@ -200,11 +200,11 @@ func (p *parser) id() (string, error) {
 	case start < p.pos:
 		return p.text[start:p.pos], nil
 	case p.pos == len(p.text):
-		return "", p.fail(p.pos, unclosed)
+		return "", p.fail(p.pos, "bracket is not closed")
 	case p.at(',') || p.at(']') || p.at('-'):
-		return "", p.fail(p.pos, emptyID)
+		return "", p.fail(p.pos, "empty element")
 	}
-	return "", p.fail(p.pos, badByte)
+	return "", p.fail(p.pos, "unexpected byte")
 }
 
 // idRange returns the range of two ids as they are written at the offset.
@@ -212,13 +212,13 @@ func (p *parser) idRange(offset int, first, last string) (idRange, error) {
 	// The zeros of the last id say nothing: the width of the first is the width of all.
 	last = strings.TrimLeft(last, "0")
 	if value := strings.TrimLeft(first, "0"); cmp.Or(cmp.Compare(len(last), len(value)), cmp.Compare(last, value)) < 0 {
-		return idRange{}, p.fail(offset, descending)
+		return idRange{}, p.fail(offset, "range does not ascend")
 	}
 	r := idRange{offset: offset}
 	r.lead, first = tail(first)
 	lead, low := tail(last)
 	if lead != strings.TrimLeft(r.lead, "0") {
-		return idRange{}, limitError(offset, longID, len(last), maxDigits)
+		return idRange{}, limitError(offset, "digits of an id", len(last), maxDigits)
 	}
 	r.first, r.last, r.width = number(first), number(low), uint8(len(first))
 	return r, nil
@@ -233,10 +233,10 @@ func tail(digits string) (lead, low string) {
 // fits returns an error unless there is room for n names of at most so many bytes.
 func (p *parser) fits(offset, bytes int, n uint64) error {
 	if bytes > maxName {
-		return limitError(offset, longName, bytes, maxName)
+		return limitError(offset, "bytes of a name", bytes, maxName)
 	}
 	if n += count(p.items); n > uint64(p.most.MaxHosts) {
-		return limitError(offset, manyHosts, saturate(n), p.most.MaxHosts)
+		return limitError(offset, "hosts", saturate(n), p.most.MaxHosts)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (p *parser) grow() {
 func (p *parser) spell(r idRange, prefix, suffix string, longest int) error {
 	n := r.last - r.first + 1
 	if n > uint64(p.most.MaxSpelled-p.spelled) {
-		return limitError(r.offset, manySpelled, saturate(uint64(p.spelled)+n), p.most.MaxSpelled)
+		return limitError(r.offset, "spelled hosts", saturate(uint64(p.spelled)+n), p.most.MaxSpelled)
 	}
 	p.spelled += int(n)
 	names := make([]byte, 0, int(n)*longest)
