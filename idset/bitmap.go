@@ -188,12 +188,6 @@ func bitsIn(bits *roaring.Bitmap, r run) uint64 {
 	return bits.CardinalityInRange(uint64(r.first), uint64(r.last)+1)
 }
 
-// nextBit returns the smallest id of a bitmap that is not below id.
-func nextBit(bits *roaring.Bitmap, id uint32) (uint32, bool) {
-	v := bits.NextValue(id)
-	return uint32(v), v >= 0
-}
-
 // endOfRun returns the last id of the run of a bitmap that holds id. It gallops:
 // the steps double as long as all ids up to there are present, then halve.
 func endOfRun(bits *roaring.Bitmap, id uint32) uint32 {

@@ -92,7 +92,7 @@ func (s *Set) walk(from uint32, f func(run) (from uint32, ok bool)) {
 	for i := 0; ; i++ {
 		var r run
 		if bits := s.bits(); bits != nil {
-			if r.first, ok = nextBit(bits, from); !ok {
+			if r.first, ok = s.from(from); !ok {
 				return
 			}
 			r.last = endOfRun(bits, r.first)

@@ -202,7 +202,8 @@ func (s *Set) Next(id uint32) (uint32, bool) {
 // from returns the smallest id that is not below the given one.
 func (s *Set) from(id uint32) (uint32, bool) {
 	if bits := s.bits(); bits != nil {
-		return nextBit(bits, id)
+		v := bits.NextValue(id)
+		return uint32(v), v >= 0
 	}
 	rs := s.list()
 	if i := search(rs, id); i < len(rs) {
