@@ -38,14 +38,6 @@ func (h hosts) part(i int) int {
 	return sort.Search(len(h), func(k int) bool { return h[k].before+h[k].n > i })
 }
 
-func (h hosts) at(i int) (string, bool) {
-	if i >= h.len() {
-		return "", false
-	}
-	p := h[h.part(i)]
-	return p.list.Nth(p.from + i - p.before)
-}
-
 // appendPart appends n hosts of src from an index on.
 func (h hosts) appendPart(src hosts, from, n int) hosts {
 	for k := src.part(from); n > 0; k++ {

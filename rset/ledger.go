@@ -35,7 +35,7 @@ func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && 
 // rank, such as the ssd of a rack. Duplicate names count once. A nil r is empty.
 func NewLedger(r *R, named ...string) *Ledger {
 	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Compact(inOrder(named))}
-	l.r.addRanks(&l.held)
+	l.held.UnionWith(l.r.Ranks())
 	return l
 }
 
@@ -135,7 +135,8 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 	}
 	if len(named) > 0 {
 		l.heldNamed = slices.DeleteFunc(l.heldNamed, func(name string) bool { return contains(named, name) })
-		l.freedNamed = with(l.freedNamed, named)
+		l.freedNamed = append(l.freedNamed, named...)
+		slices.Sort(l.freedNamed)
 	}
 	l.final = l.held.IsEmpty() && len(l.heldNamed) == 0
 	return Fragment{R: part, Named: named, Final: l.final}
@@ -144,18 +145,6 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 func contains(names []string, name string) bool {
 	_, ok := slices.BinarySearch(names, name)
 	return ok
-}
-
-// with adds names to a list that has none of them. Both are in order, and so is the result.
-func with(list, names []string) []string {
-	n := len(list)
-	list = slices.Grow(list, len(names))[:n+len(names)]
-	for k := len(names) - 1; k >= 0; k-- {
-		i, _ := slices.BinarySearch(list[:n], names[k])
-		copy(list[i+k+1:], list[i:n])
-		list[i+k], n = names[k], i
-	}
-	return list
 }
 
 // Held returns a new set of the ranks that are held.

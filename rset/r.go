@@ -71,14 +71,10 @@ func (r *R) IsEmpty() bool { return r == nil || len(r.spans) == 0 }
 // Ranks returns a new set of the ranks.
 func (r *R) Ranks() *idset.Set {
 	s := new(idset.Set)
-	r.addRanks(s)
-	return s
-}
-
-func (r *R) addRanks(s *idset.Set) {
 	for _, sp := range r.orEmpty().spans {
 		s.InsertRange(sp.first, sp.last)
 	}
+	return s
 }
 
 // Nodelist returns a new list of the hosts in rank order. It is empty if r has no
@@ -89,10 +85,12 @@ func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.list() }
 func (r *R) Host(rank uint32) (string, bool) {
 	r = r.orEmpty()
 	i, ok := find(r.spans, rank)
-	if !ok {
+	if !ok || len(r.hosts) == 0 {
 		return "", false
 	}
-	return r.hosts.at(r.spans[i].before + int(rank-r.spans[i].first))
+	at := r.index(i, rank)
+	p := r.hosts[r.hosts.part(at)]
+	return p.list.Nth(p.from + at - p.before)
 }
 
 // Children returns a new set of the ids of a kind, such as "core", on a rank. It
