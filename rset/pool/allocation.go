@@ -116,7 +116,7 @@ func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	if err := checkTime("expiration of job "+id.String(), t); err != nil {
 		return err
 	}
-	p.shortages = shortages{} // what is planned may leave more
+	p.shortages = nil // what is planned may leave more
 	c := *h
 	c.expiration = t + 0 // no negative zero
 	p.setHolder(&c)

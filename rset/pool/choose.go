@@ -280,28 +280,20 @@ func (s shortage) implies(t shortage) bool {
 
 const maxShortages = 16 // that a pool remembers
 
-// shortages are in the order in which they were found.
-type shortages struct {
-	list [maxShortages]shortage
-	n    int
-}
-
-func (s *shortages) known() []shortage { return s.list[:s.n] }
-
 // ease notes that some nodes have more than before: each may be one that was missing.
-func (s *shortages) ease(nodes int64) {
-	for i := range s.known() {
-		s.list[i].nodes += nodes
+func (p *Pool) ease(nodes int64) {
+	for i := range p.shortages {
+		p.shortages[i].nodes += nodes
 	}
 }
 
-// add adds a shortage. It replaces those that follow from it, or else the oldest.
-func (s *shortages) add(one shortage) {
-	kept := slices.DeleteFunc(s.known(), one.implies)
+// lack adds a shortage. It replaces those that follow from it, or else the oldest.
+func (p *Pool) lack(one shortage) {
+	kept := slices.DeleteFunc(p.shortages, one.implies)
 	if len(kept) == maxShortages {
 		kept = slices.Delete(kept, 0, 1)
 	}
-	s.n = len(append(kept, one))
+	p.shortages = append(kept, one)
 }
 
 // lacks reports whether the pool knows that the search will find no room: it is for more
@@ -311,7 +303,7 @@ func (s *search) lacks() bool {
 	if cores > s.p.cores {
 		return true
 	}
-	for _, k := range s.p.shortages.known() {
+	for _, k := range s.p.shortages {
 		if nodes > k.nodes && cores >= nodes*k.cores && (k.to == 0 || k.to <= s.to && s.self == nil) {
 			return true
 		}
@@ -328,8 +320,8 @@ func (s *search) short(c choice) {
 	}
 	cores := s.q.leastCores() / nodes
 	if s.seen < nodes {
-		s.p.shortages.add(shortage{cores, s.seen, 0})
+		s.p.lack(shortage{cores, s.seen, 0})
 	} else {
-		s.p.shortages.add(shortage{cores, c.nodes, s.to})
+		s.p.lack(shortage{cores, c.nodes, s.to})
 	}
 }

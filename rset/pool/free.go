@@ -65,7 +65,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, er
 // release takes from a job what it holds, and returns on how many nodes it holds nothing any more.
 func (p *Pool) release(id jobid.ID, what parts) (nodes int64) {
 	for _, pt := range what {
-		p.shortages.ease(int64(pt.Last-pt.First) + 1)
+		p.ease(int64(pt.Last-pt.First) + 1)
 		p.edit(pt.First, pt.Last, func(first, last uint32, s *state) {
 			s.drop(id, pt.What)
 			if _, held := s.find(id); !held {

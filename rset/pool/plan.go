@@ -159,7 +159,7 @@ func (p *Pool) Unplan(id jobid.ID) bool {
 		return false
 	}
 	for _, g := range pl.grants {
-		p.shortages.ease(g.len())
+		p.ease(g.len())
 		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
 			if i, ok := s.findClaim(id); ok { // not if the rank left the inventory and came back
 				s.claims = slices.Concat(s.claims[:i], s.claims[i+1:])

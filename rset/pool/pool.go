@@ -63,7 +63,7 @@ type Pool struct {
 	whole     *btree.BTreeG[fitItem]          // the inventory as if it were up and idle; never changed, only replaced
 	spans     *btree.BTreeG[rankItem]         // all ranks
 	fit       *btree.BTreeG[fitItem]          // the spans that are up and have something free
-	shortages shortages                       // since the last update
+	shortages []shortage                      // since the last update, in the order in which they were found
 	holders   *btree.BTreeG[jobItem[*holder]] // the jobs, by id
 	planned   *btree.BTreeG[jobItem[*plan]]   // the planned jobs, by id
 	starts    *btree.BTreeG[event]            // of planned jobs
@@ -152,6 +152,7 @@ func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
 	c.planned, c.starts, c.ends = p.planned.Clone(), p.starts.Clone(), p.ends.Clone()
+	c.shortages = slices.Clone(p.shortages)
 	c.known, c.memory = known{}, memory{}
 	return &c
 }

@@ -44,7 +44,7 @@ func (p *Pool) Update(c Change) error {
 		return err
 	}
 	// Nothing below fails.
-	p.shortages = shortages{}
+	p.shortages = nil
 	p.shrink(c.Shrink)
 	switch {
 	case !c.Shrink.IsEmpty() || !c.Grow.IsEmpty():
