@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -114,14 +115,9 @@ func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 }
 
 func checkUpDown(c Change, ranks *idset.Set) error {
-	if err := among("up", c.Up, ranks); err != nil {
-		return err
-	}
-	if err := disjoint("up and down", c.Up, c.Down, "are named both ways"); err != nil {
-		return err
-	}
 	// A rank in Shrink may be in Down too, since it goes down as it leaves.
-	return among("down", idset.Difference(c.Down, c.Shrink), ranks)
+	return cmp.Or(among("up", c.Up, ranks), disjoint("up and down", c.Up, c.Down, "are named both ways"),
+		among("down", idset.Difference(c.Down, c.Shrink), ranks))
 }
 
 // changeProperties returns an inventory after a change of properties.
@@ -129,10 +125,7 @@ func changeProperties(r *rset.R, c Change, ranks *idset.Set) (*rset.R, error) {
 	changes := make(map[string]*idset.Set)
 	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
 		what, gone := "property "+jsonobj.Name(name), c.RemoveProperties[name]
-		if err := among(what, idset.Difference(gone, c.Shrink), ranks); err != nil {
-			return nil, err
-		}
-		if err := disjoint(what, gone, c.AddProperties[name], "are named both ways"); err != nil {
+		if err := cmp.Or(among(what, idset.Difference(gone, c.Shrink), ranks), disjoint(what, gone, c.AddProperties[name], "are named both ways")); err != nil {
 			return nil, err
 		}
 		if have := r.Property(name); have.Intersects(gone) {
