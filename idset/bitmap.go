@@ -18,21 +18,16 @@ const (
 	containerBits = 16
 	containerMask = 1<<containerBits - 1
 
-	// containerBytes is about what a container costs beside its payload: a
-	// header, and its places in the three slices of the bitmap.
-	containerBytes = 100
-
-	// denseBytes is the payload of a container of words; one that lists ids
-	// takes two bytes for each and no more than that.
-	denseBytes = 8192
+	containerBytes = 100  // about what a container costs beside its payload
+	denseBytes     = 8192 // the payload of words; a list takes two bytes an id and no more
 )
 
 // all is the run of every id that there is.
 var all = run{0, MaxID}
 
 // containersOf calls f, in ascending order, with the containers that the ids of rs in
-// clip need: a window, and the runs that overlap it. The window is within one
-// container, or it is several whole ones within one run.
+// clip need, and the runs in them: a window is within one container, or it is several whole
+// ones within one run.
 func containersOf(rs []run, clip run, f func(window run, in []run)) {
 	for from := clip.first; from <= clip.last; {
 		rs = rs[search(rs, from):]
@@ -75,8 +70,7 @@ func estimate(rs []run, clip run) int {
 	return total
 }
 
-// bitmapOf returns a bitmap of those ids of rs that are in clip. Its cost follows
-// runs and containers.
+// bitmapOf returns a bitmap of those ids of rs that are in clip.
 func bitmapOf(rs []run, clip run) *roaring.Bitmap {
 	b := builder{out: roaring.New()}
 	containersOf(rs, clip, b.add)
@@ -95,8 +89,7 @@ type builder struct {
 const (
 	wordBits = 64
 
-	// listed is the number of ids up to which a container is filled id by id.
-	listed = 512
+	listed = 512 // ids up to which a container is filled id by id
 
 	// batch is the number of parts after which out is added to done. Or goes
 	// over the containers below its argument, so that without batches many
@@ -172,8 +165,7 @@ func setWords(words []uint64, first, last uint32) {
 	words[end] |= tail
 }
 
-// countBits returns the number of runs in a bitmap, or limit+1 if there are
-// more than limit.
+// countBits returns the number of runs in a bitmap, or limit+1 for more.
 func countBits(bits *roaring.Bitmap, limit int) int {
 	n := 0
 	for range bits.Ranges() {
@@ -188,8 +180,8 @@ func bitsIn(bits *roaring.Bitmap, r run) uint64 {
 	return bits.CardinalityInRange(uint64(r.first), uint64(r.last)+1)
 }
 
-// endOfRun returns the last id of the run of a bitmap that holds id. It gallops:
-// the steps double as long as all ids up to there are present, then halve.
+// endOfRun returns the last id of the run of a bitmap that holds id. Its steps double as long
+// as all ids up to there are present, then halve.
 func endOfRun(bits *roaring.Bitmap, id uint32) uint32 {
 	ahead := true
 	for step := uint32(1); step > 0 && id < MaxID; {
@@ -208,8 +200,7 @@ func endOfRun(bits *roaring.Bitmap, id uint32) uint32 {
 	return id
 }
 
-// bitmapBytes returns about how many bytes a bitmap takes. Containers of very
-// many runs are repacked on the way.
+// bitmapBytes returns about how many bytes a bitmap takes, and repacks very many runs.
 func bitmapBytes(bits *roaring.Bitmap) int {
 	s := bits.Stats()
 	if s.RunContainerBytes > denseBytes/2*s.RunContainers {
