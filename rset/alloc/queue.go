@@ -277,13 +277,11 @@ func (o Outcome) String() string {
 	return guard.Name("Outcome", o, "allocated", "annotated", "denied", "requeued", "returned", "dropped")
 }
 
-// Response handles the response of the scheduler to a request. A recalled job
-// may still get resources, even if it is blocked. A ResponseCancel without a
-// Cancel requeues the job, as in flux-core.
+// Response handles the response of the scheduler to a request. A recalled job may still get
+// resources, even if it is blocked. A ResponseCancel without a Cancel requeues the job.
 //
-// It is an error if the scheduler has no request for the job. The error is ErrMessage if
-// the response lacks what its type requires. The caller decides whether to trust
-// the scheduler further.
+// It is an error if the scheduler has no request for the job. The error is ErrMessage if the
+// response lacks what its type requires.
 func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	if err := a.check(); err != nil {
 		return dst, 0, messageError("alloc response", err)
@@ -326,10 +324,9 @@ func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	return dst
 }
 
-// Ready handles the ready of a scheduler. From now on the queue sends requests, of
-// which at most m.Limit are outstanding. The caller sends the returned response first.
-// It is an error if there was no Hello since the last Ready or Lost. The error is
-// ErrMessage if the limit is out of range.
+// Ready handles the ready of a scheduler: the queue sends requests, of which at most m.Limit
+// are outstanding. The caller sends the returned response first. It is an error if there was
+// no Hello since the last Ready or Lost, and ErrMessage if the limit is out of range.
 func (q *Queue) Ready(dst []Send, m Ready) ([]Send, ReadyResponse, error) {
 	if err := m.check(); err != nil {
 		return dst, ReadyResponse{}, messageError("ready request", err)

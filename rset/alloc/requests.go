@@ -115,13 +115,11 @@ func (q *Queue) places() int {
 	return q.limit - q.in[stateSent].len()
 }
 
-// outstanding returns how many requests have no response.
 func (q *Queue) outstanding() int {
 	return q.in[stateSent].len() + q.in[stateRecalled].len() + q.in[stateCanceled].len()
 }
 
-// balance gives the claims to the best of the waiting jobs. It takes log n steps for
-// each job that entered or left since, and for each place more or less.
+// balance gives the claims to the best of the waiting jobs.
 func (q *Queue) balance() {
 	rest, best := &q.in[statePending], &q.in[stateClaimed]
 	for best.len() < q.places() && rest.len() > 0 {

@@ -17,17 +17,15 @@ const (
 )
 
 // Parse parses a hostlist string of RFC 29: expressions such as "foo[1-3,5]-ib",
-// separated by commas. Empty expressions add nothing; "" is the empty list. It
-// accepts 4 MiB of text, 2^24 hosts, and 2^17 hosts in brackets that a suffix
-// follows; a [Parser] can have other limits.
+// separated by commas. Empty expressions add nothing; "" is the empty list. Its limits are
+// those of the zero [Parser].
 //
 // An id has up to 18 digits. A longer number is accepted if its leading digits
 // are the same in its whole range. Leading zeros of an element's first id set
 // the width of that element only.
 //
-// The error names the offset, and wraps [ErrLimit] if s is too large. Parse takes time
-// in proportion to the text, and to the hosts in brackets that a suffix follows. It
-// copies what it keeps.
+// The error names the offset, and wraps [ErrLimit] if s is too large. Parse takes time in
+// proportion to the text, and to spelled hosts. It copies what it keeps.
 func Parse(s string) (*List, error) { return Parser{}.Parse(s) }
 
 // A Parser parses hostlist strings within limits. In each field, 0 or less means

@@ -12,12 +12,10 @@ import (
 // TopicAcquire is the topic of RFC 28: its responses are what [ParseAcquire] reads.
 const TopicAcquire = "resource.acquire"
 
-// maxAcquire is the largest number of bytes of a response: an R as large as package
-// rset reads, and what goes with it.
+// maxAcquire is the most bytes of a response: the largest R, and what goes with it.
 const maxAcquire = rset.MaxBytes + 4<<20
 
-// Acquire is one response to resource.acquire (RFC 28): the inventory, or a change of
-// it. The zero Acquire is invalid.
+// Acquire is one response to resource.acquire (RFC 28). The zero Acquire is invalid.
 type Acquire struct {
 	// Resources is the inventory, in the first response; nil in later ones. It may be
 	// empty. All ranks are down, except those in Change.Up.
@@ -31,8 +29,7 @@ type Acquire struct {
 //
 // A first response has the keys resources and up; a later one has at least one of up,
 // down, shrink, property-add, property-remove and expiration. With resources, "all"
-// means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks
-// exist.
+// means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks exist.
 //
 // The error wraps ErrAcquire, unless a limit is exceeded: a payload has at most 68 MiB.
 // Its text names the path and the offset.
@@ -103,7 +100,6 @@ func readIDs(v jsonobj.Value, most uint32) *idset.Set {
 	return jsonobj.Parse(v, func(s string) (*idset.Set, error) { return idset.ParseLimit(s, most) })
 }
 
-// readProperties reads the ranks of properties, as RFC 20 writes them.
 func readProperties(v jsonobj.Value) map[string]*idset.Set {
 	properties := make(map[string]*idset.Set)
 	for o := v.Object(); o.Next(); {

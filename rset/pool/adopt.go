@@ -14,17 +14,15 @@ import (
 // is its allocation. freed has the ranks of r that were freed; nil means none. The job
 // holds the rest. Do not adopt a job whose resources did not come from the scheduler.
 //
-// A second Adopt with the same job, allocation and freed ranks changes nothing and
-// returns the same. The expiration of r may be the one that SetExpiration set.
+// A second Adopt with the same arguments changes nothing and returns the same. The expiration
+// of r may be the one that SetExpiration set.
 //
 // Some errors, alone or joined, are only reports. The job then holds its resources
 // anyway, since its processes may be running there, and [Pool.Allocation] has it:
 //
-//   - Other jobs hold some of them too. A resource that several jobs hold is free when
-//     the last of them has freed it. The error names the first of these jobs, by id, and
-//     counts up to 100.
-//   - Some are not in the inventory. They are in [Allocation].Gone, and Free accepts them.
-//     If their rank joins the inventory, the job holds them there.
+//   - Other jobs hold some of them too. These are free when the last job has freed them. The
+//     error names the first of these jobs, by id, and counts up to 100.
+//   - Some are not in the inventory, but in [Allocation].Gone: see [Pool.Update].
 //   - r does not have all freed ranks. The others are ignored.
 //   - Ranks are on other hosts than in the inventory.
 //
@@ -73,15 +71,12 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if !h.gone.IsEmpty() {
 		missing = fmt.Errorf("%w: job %s: %s", errMissing, id, plain(h.gone))
 	}
-	return errors.Join(conflict, missing, unknown, p.checkHosts(id, held))
-}
-
-func (p *Pool) checkHosts(id jobid.ID, r *rset.R) error {
-	both := must(p.inventory.Restrict(idset.Intersect(r.Ranks(), p.ranks)))
-	if _, err := rset.Intersect(both, r); err != nil {
-		return fmt.Errorf("pool: job %s: %w", id, err)
+	both := must(p.inventory.Restrict(idset.Intersect(held.Ranks(), p.ranks)))
+	_, hosts := rset.Intersect(both, held)
+	if hosts != nil {
+		hosts = fmt.Errorf("pool: job %s: %w", id, hosts)
 	}
-	return nil
+	return errors.Join(conflict, missing, unknown, hosts)
 }
 
 // hold gives resources to a job that expires at end, as far as the inventory has them. It

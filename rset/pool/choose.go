@@ -43,7 +43,7 @@ type search struct {
 	seen     int64              // how many nodes have room, planned for others or not
 }
 
-// present is before all times: what jobs hold is not free then, though they expired.
+// present is before all times: even jobs that have expired hold what they have.
 const present eventlog.Timestamp = -1
 
 // choose returns where a job goes, and whether it can. The grants are valid until the next
@@ -218,8 +218,7 @@ func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 	}
 }
 
-// among calls f with the eligible ranks of a span, until it returns false. It reports
-// whether f always returned true.
+// among calls f with the eligible ranks of a span, and reports whether f always returned true.
 func (s *search) among(sp *span, f func(first, last uint32) bool) bool {
 	switch {
 	case s.eligible == nil:
@@ -241,7 +240,7 @@ func (s *search) isLater(sp *span) bool {
 	return i < len(s.later) && s.later[i].first <= sp.last
 }
 
-// skip returns where to go on after an item that has no eligible rank.
+// skip is after for an item that has no eligible rank.
 func (s *search) skip(it fitItem) fitItem {
 	next, ok := s.eligible.Next(it.sp.last)
 	if !ok {

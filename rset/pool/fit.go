@@ -47,15 +47,14 @@ func fitting(free *children.Set, needs []need) int64 {
 	return most
 }
 
-// A cut divides the free children of a node into the lowest that satisfy some needs, as
-// often as there are slots, and the rest. Nodes that are alike share the sets.
+// A cut divides the free children of a node into what lowest does, and the rest. Nodes that
+// are alike share the sets.
 type cut struct {
 	free, what, rest *children.Set
 	needs            []need
 	times            int64
 }
 
-// cut returns what lowest does, and the rest.
 func (k *known) cut(free *children.Set, needs []need, times int64) cut {
 	for i := range k.cuts {
 		if c := &k.cuts[i]; c.free == free && c.times == times && slices.Equal(c.needs, needs) {

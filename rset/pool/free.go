@@ -13,9 +13,8 @@ import (
 // Then nothing has changed. The fragment may be nil or empty, and may have resources that
 // left the inventory.
 //
-// The job stays a holder, perhaps of nothing, until a final Free, which also releases all
-// that the job still holds and returns it, without hosts. That it is not empty means that
-// the manager did not free everything; other jobs get the resources anyway.
+// The job stays a holder, perhaps of nothing, until a final Free, which also releases what
+// the manager did not free, and returns it, without hosts.
 //
 // It takes logarithmic time for each range of the fragment; a final Free, for each
 // range of the allocation. A fragment with resources that left the inventory also takes time

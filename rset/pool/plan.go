@@ -25,8 +25,7 @@ type claim struct {
 
 func (c claim) active(at eventlog.Timestamp) bool { return c.plan.start <= at && at < c.plan.end }
 
-// takes returns how many of a kind the planned job will have; for a whole node, more than
-// any node has.
+// takes returns how many of a kind the job will have; of a whole node, more than there are.
 func (c claim) takes(kind string) int64 {
 	if c.plan.q.exclusive {
 		return 1 << 32

@@ -64,8 +64,7 @@ func (sp *span) heldBy(job jobid.ID) *children.Set {
 	return nil
 }
 
-// take makes a job an owner of children of the node. rest is what stays free. An idle node
-// keeps o, which must not change.
+// take makes a job an owner of children of the node. rest stays free. An idle node keeps o.
 func (s *state) take(o *[1]owner, rest *children.Set) {
 	one := o[0]
 	if s.idle() {
@@ -205,8 +204,7 @@ func (p *Pool) touching(dst []*span, first, last uint32) []*span {
 	return dst
 }
 
-// within calls f, in order, with the spans that have ranks of a range, cut to the range,
-// and with nil for the ranks between them.
+// within calls f, in order, with the spans of a range, cut to it, and nil for ranks between.
 func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) {
 	var room [4]*span
 	for _, sp := range p.touching(room[:0], first, last) {
@@ -329,8 +327,7 @@ func (sp *span) item() fitItem {
 	return fitItem{free: sp.free, sp: sp, cores: sp.free.Len("core"), first: sp.first, idle: sp.idle()}
 }
 
-// pieces returns what a job holds in the inventory, in order. It takes time in
-// proportion to the spans of its allocation.
+// pieces returns what a job holds in the inventory, in order.
 func (p *Pool) pieces(h *holder) (list parts) {
 	for pt := range h.r.Parts() {
 		p.within(pt.First, pt.Last, func(first, last uint32, sp *span) {

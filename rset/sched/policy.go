@@ -167,7 +167,7 @@ func (FIFO) Schedule(p *Pass) {
 // job that came after it.
 //
 // A head without such a time, because it needs what is down or never ends, delays no job,
-// and the next one gets the reservation. After 4 of them no job does.
+// and the next one is the head. After 4 of them there is none.
 type EASY struct {
 	Depth int // how many jobs behind the first are considered; 0 or less means all
 }
