@@ -162,8 +162,7 @@ func (s *Set) combineBits(op operation, t *Set) (sb, tb *roaring.Bitmap) {
 	return sb, tb
 }
 
-// affordable reports whether a run list may be turned into a bitmap for an
-// operation with one that takes so many bytes.
+// affordable reports whether a list may become a bitmap to be combined with one of so many bytes.
 func affordable(rs []run, clip run, bytes int) bool {
 	return estimate(rs, clip) <= bytes+leaveBytes*len(rs)
 }

@@ -161,8 +161,7 @@ func number(text string, i int) (id uint64, end int, ok bool) {
 	return id, i, 0 < n && n <= maxDigits && (n == 1 || text[start] != '0')
 }
 
-// badNumber returns the error for an id between two offsets: why it is none, or the fault
-// that it has as one.
+// badNumber returns why there is no id between two offsets, or the fault that it has as one.
 func (p *parser) badNumber(start, end int, fault string) error {
 	digits := p.text[start:end]
 	switch n, _ := strconv.ParseUint(digits, 10, 64); {

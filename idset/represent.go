@@ -163,8 +163,7 @@ func (b *listBuilder) add(r run) {
 
 func (b *listBuilder) done() { b.s.setList(b.list) }
 
-// setList makes rs the content of a set that has none, and frees spare capacity if
-// that is more than half.
+// setList makes rs the content of an empty set, and frees its spare half, if there is one.
 func (s *Set) setList(rs []run) {
 	s.store(rs)
 	if s.big != nil && cap(rs) > 2*len(rs) {

@@ -39,8 +39,7 @@ func overlapping(rs []run, r run) []run {
 	return rs[i:j]
 }
 
-// insertRun adds r to rs in place, growing it if it must, and reports whether
-// anything was added.
+// insertRun adds r to rs, in place if it fits, and reports whether anything was added.
 func insertRun(rs []run, r run) ([]run, bool) {
 	// rs[i:j] are the runs that r overlaps or touches.
 	i := search(rs, max(r.first, 1)-1)
@@ -60,8 +59,7 @@ func insertRun(rs []run, r run) ([]run, bool) {
 	return slices.Delete(rs, i+1, j), true
 }
 
-// removeRun removes the ids of r from rs in place, growing it if it must, and
-// reports whether anything was removed.
+// removeRun removes r from rs, in place if it fits, and reports whether anything was removed.
 func removeRun(rs []run, r run) ([]run, bool) {
 	i := search(rs, r.first)
 	j := i
@@ -84,8 +82,7 @@ func removeRun(rs []run, r run) ([]run, bool) {
 	return slices.Replace(rs, i, j, rest[:n]...), true
 }
 
-// appendJoined appends a run that does not start below the last one. They may
-// overlap and touch.
+// appendJoined appends a run that does not start below the last, but may overlap it.
 func appendJoined(dst []run, r run) []run {
 	if n := len(dst); n > 0 && r.first <= dst[n-1].last+1 {
 		dst[n-1].last = max(dst[n-1].last, r.last)

@@ -12,8 +12,7 @@ import (
 // allocation nor a call for each id.
 type flat [(containerMask + 1) / wordBits]uint64
 
-// load fills a flat that is empty with the ids of a bitmap. It reports false if the
-// bitmap has others.
+// load fills an empty flat with the ids of a bitmap, or reports false if it has others.
 func (f *flat) load(b *roaring.Bitmap) bool {
 	if b.Maximum() > containerMask {
 		return false
@@ -22,8 +21,7 @@ func (f *flat) load(b *roaring.Bitmap) bool {
 	return true
 }
 
-// setFlat makes the ids of a flat, so many in so many runs, the content of a set that
-// has none.
+// setFlat makes the ids of a flat, so many in so many runs, the content of an empty set.
 func (s *Set) setFlat(f *flat, ids, runs int) {
 	if runs > maxShort && containerBytes+min(2*ids, denseBytes) <= enterBytes*runs {
 		// Only what is on the heap can become one.

@@ -26,8 +26,7 @@ func (d *assembler) piece(first, last uint32) {
 	d.pieces = append(d.pieces, piece{first, last, int32(len(d.entries))})
 }
 
-// assemble makes the spans and nodes of the entries, or returns an error and the entry
-// that it is about.
+// assemble makes the spans and nodes, or returns an error and the entry that it is about.
 func (d *assembler) assemble() (at int, err error) {
 	slices.SortFunc(d.pieces, func(a, b piece) int { return cmp.Compare(a.first, b.first) })
 	for i, p := range d.pieces {

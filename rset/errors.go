@@ -43,8 +43,6 @@ func tooMany(what string, got, limit int) error {
 	return guard.Cause(ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit))
 }
 
-// ranksError returns an errNotFound that names ranks, of which a Ledger has
-// freed some before.
 func ranksError(unknown, freed *idset.Set) error {
 	var parts []string
 	if !unknown.IsEmpty() {

@@ -73,8 +73,7 @@ func differ(a, b *R, first, last uint32, i, j int) (uint32, bool) {
 	return first + uint32(k), found
 }
 
-// differ returns the first of n hosts, from an index of each side on, that is
-// not the same, or false if all are.
+// differ returns the first of n hosts, from an index of each side on, that differs, or false.
 func (h hosts) differ(g hosts, from, fromG, n int) (int, bool) {
 	for done := 0; done < n; {
 		p, q := h[h.part(from+done)], g[g.part(fromG+done)]

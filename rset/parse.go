@@ -154,8 +154,7 @@ func (d *decoder) lite(v jsonobj.Value) {
 	d.r.spans, d.r.nodes = d.spans, d.nodes
 }
 
-// makeRoom makes room for as many entries as there are if those that come are as long
-// as those before.
+// makeRoom makes room for the entries that come if they are as long as those before.
 func (d *decoder) makeRoom(all, next jsonobj.Value) {
 	done := next.Offset() - all.Offset()
 	d.room = min((len(all.Raw())-done)/(done/len(d.entries)), d.most.entries) + 1

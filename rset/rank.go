@@ -22,11 +22,9 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	return &out, nil
 }
 
-// maxExpanded is how many hosts are looked at one by one, and maxMoved how many ranks of
-// properties.
 const (
-	maxExpanded = 1 << 18
-	maxMoved    = 1 << 22
+	maxExpanded = 1 << 18 // hosts that are looked at one by one
+	maxMoved    = 1 << 22 // ranks of properties
 )
 
 // few returns the cause of an [ErrLimit] if there are too many.

@@ -191,8 +191,8 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	return q.fill(dst), nil
 }
 
-// reprioritize appends messages with the new priorities of the jobs that Prioritize marked, changed
-// in number, unless their requests were recalled since.
+// reprioritize appends messages with the new priorities of the jobs that Prioritize marked,
+// unless their requests were recalled since.
 func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
 	if changed == 0 {
 		return dst

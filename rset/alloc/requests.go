@@ -106,8 +106,7 @@ func (q *Queue) drop(j *job) {
 	}
 }
 
-// places returns how many places have no sent request. Without a limit, where nothing waits,
-// there are none.
+// places returns how many places have no sent request: none without a limit.
 func (q *Queue) places() int {
 	if q.limit == 0 {
 		return 0

@@ -26,11 +26,9 @@ type Set struct {
 	text  string       // as Text returns it: equal sets have equal texts
 }
 
-// maxFew is how many kinds are in the Set itself. maxKinds is how many an operation
-// has room for before it allocates.
 const (
-	maxFew   = 2
-	maxKinds = 4
+	maxFew   = 2 // kinds in the Set itself
+	maxKinds = 4 // for which an operation has room before it allocates
 )
 
 // A Part is What each of the ranks First to Last has, which is never nothing.

@@ -161,8 +161,7 @@ func isName(c byte) bool {
 	return '!' <= c && c <= '~' && c != ',' && c != '[' && c != ']'
 }
 
-// owned returns the item of a name for a list to keep: the prefix is the one of the
-// list's last item if they are equal, else a copy.
+// owned returns the item of a name for a list to keep: the prefix is the last item's or a copy.
 func owned(items []item, name string) item {
 	r := split(name).item()
 	if n := len(items); n > 0 && items[n-1].prefix == r.prefix {

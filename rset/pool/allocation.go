@@ -21,8 +21,7 @@ type holder struct {
 	owned      [1]owner // the owners of most of its nodes, as they were allocated
 }
 
-// isOf reports whether r is the allocation, as it was made or with the expiration
-// that it has now.
+// isOf reports whether r is the allocation, as it was made or as it expires now.
 func (h *holder) isOf(r *rset.R) bool {
 	if rset.Equal(h.r, r) {
 		return true

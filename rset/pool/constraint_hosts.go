@@ -29,8 +29,7 @@ type hostRange struct {
 // A rankRun is consecutive ranks, both ends included.
 type rankRun struct{ first, last uint32 }
 
-// newHostIndex returns the index of hosts that are given in the order of their
-// ranks, one for each. It retains nothing of either but the prefixes.
+// newHostIndex returns the index of hosts, which are in the order of their ranks.
 func newHostIndex(ranks *idset.Set, hosts *hostlist.List) *hostIndex {
 	var runs []rankRun
 	for first, last := range ranks.Ranges() {
@@ -64,8 +63,7 @@ func newHostIndex(ranks *idset.Set, hosts *hostlist.List) *hostIndex {
 	return x
 }
 
-// ranks returns a new set of the ranks on the hosts of a list. Hosts that the
-// index does not have are ignored.
+// ranks returns a new set of the ranks on the hosts of a list, as far as it has them.
 func (x *hostIndex) ranks(list *hostlist.List) *idset.Set {
 	if x == nil {
 		return new(idset.Set)

@@ -85,8 +85,7 @@ var (
 // tooManyInAll returns the cause of an errLimit for a request.
 func tooManyInAll() error { return guard.Cause(errLimit, "too many in total") }
 
-// categorize returns an error that wraps a cause and its category: errLimit where
-// the cause is a limit exceeded, else the one given.
+// categorize wraps a cause in a category: errLimit if it is a limit, else the one given.
 func categorize(category, cause error) error {
 	for _, limit := range [...]error{errLimit, rset.ErrLimit, hostlist.ErrLimit, idset.ErrLimit, jsonobj.ErrDepth} {
 		if errors.Is(cause, limit) {

@@ -68,8 +68,7 @@ func (k *known) cut(free *children.Set, needs []need, times int64) cut {
 	return c
 }
 
-// lowest returns the lowest ids that satisfy the needs of all slots. The children must
-// have them.
+// lowest returns the lowest ids that satisfy the needs of all slots; there are enough.
 func lowest(free *children.Set, needs []need, times int64) *children.Set {
 	var room [4]children.Kind
 	out := room[:0]

@@ -46,8 +46,7 @@ func (s *search) room(n *state, from, to eventlog.Timestamp) int64 {
 	return s.roomBeside(n, from, to, s.roomAt(n, from))
 }
 
-// roomBeside is room, of a node that has that room at from. Only starts of planned jobs can
-// reduce it.
+// roomBeside is room, of a node that has that room at from. Starts of planned jobs reduce it.
 func (s *search) roomBeside(n *state, from, to eventlog.Timestamp, room int64) int64 {
 	for _, c := range n.claims {
 		if c.plan.start > from && c.plan.start < to && room > 0 {

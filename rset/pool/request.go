@@ -214,8 +214,7 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 	return nil
 }
 
-// inner returns the index of the inner one of slot and node: what the
-// resources of a slot are in.
+// inner returns the index of what the resources of a slot are in.
 func (b *builder) inner() int { return max(b.node, b.slot) - 1 }
 
 func (b *builder) find(kind string) (int, bool) {

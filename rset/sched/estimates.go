@@ -98,8 +98,7 @@ func (s *Scheduler) annotate(j *job, at eventlog.Timestamp) {
 	s.out = append(s.out, alloc.Response{ID: j.ID, Type: alloc.ResponseAnnotate, Annotations: annotations(sched)})
 }
 
-// summaryOf returns the annotations of an allocation. What was annotated while the job
-// waited is taken back.
+// summaryOf returns the annotations of an allocation, and takes back those of before.
 func (s *Scheduler) summaryOf(j *job, r *rset.R) json.RawMessage {
 	sched := map[string]any{"resource_summary": r.String()}
 	if j.estimate > 0 {

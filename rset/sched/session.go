@@ -11,9 +11,7 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// maxScheduling is the largest key scheduling of an inventory, in bytes. Each R of a job has
-// the key, and is to be one that rset.Parse reads.
-const maxScheduling = rset.MaxBytes / 2
+const maxScheduling = rset.MaxBytes / 2 // each R of a job has the key, and rset.Parse reads it
 
 // Acquire takes a response to resource.acquire: first the inventory, then changes of it.
 // Jobs that the inventory can never meet any more are denied. The error is ErrExists for a
