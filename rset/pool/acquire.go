@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"errors"
 	"math"
 
 	"github.com/joblife/joblife/eventlog"
@@ -81,7 +82,7 @@ func (a *Acquire) read(doc *jsonobj.Doc) {
 	case a.Resources != nil:
 		o.Require("up")
 	case !known:
-		doc.Fail(errNoChange)
+		doc.Fail(errors.New("has no key of RFC 28"))
 	}
 	c.Up, c.Down, c.Shrink = a.ranks(up), a.ranks(down), a.ranks(shrink)
 }
@@ -91,7 +92,7 @@ func (a *Acquire) ranks(v jsonobj.Value) *idset.Set {
 		return readIDs(v, rset.MaxRank)
 	}
 	if a.Resources == nil {
-		v.Fail(errAll)
+		v.Fail(errors.New(`"all" is allowed only with resources`))
 	}
 	return a.Resources.Ranks()
 }

@@ -66,19 +66,9 @@ func plain(r *rset.R) string { return guard.Clip(r.String()) }
 
 // Causes that package jsonobj does not have.
 var (
-	errNoSpec       = errors.New("the jobspec is nil")
-	errOneResource  = errors.New("must be one tree of resources")
 	errPlace        = errors.New("resources must be node>slot>core, slot>node>core or slot>core, with other resources beside the cores")
-	errInner        = errors.New("must not contain other resources")
-	errUnit         = errors.New("units are not supported")
-	errID           = errors.New("ids are not supported")
-	errTwice        = errors.New("occurs twice in one slot")
-	errNoCores      = errors.New("a slot needs cores, or whole nodes")
-	errSlotNodes    = errors.New("the number of nodes in a slot must be fixed")
 	errPropertyName = errors.New("invalid property name")
 	errEmpty        = errors.New("no resources")
-	errNoChange     = errors.New("has no key of RFC 28")
-	errAll          = errors.New(`"all" is allowed only with resources`)
 	errTime         = errors.New("must be a finite time of 0 or later")
 )
 

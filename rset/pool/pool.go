@@ -39,12 +39,6 @@ type memory struct {
 	touched, gained []*span
 }
 
-// What the zero Config means.
-const (
-	defaultMaxJobs       = 1 << 20
-	defaultMaxProperties = 1 << 16
-)
-
 // Pool is the scheduler's view of an instance. [New] makes one; the zero Pool is invalid. Do
 // not copy a Pool: use Clone. One goroutine at a time may use it; another may use a clone.
 type Pool struct {
@@ -74,8 +68,8 @@ type Pool struct {
 // adds ranks. All ranks are down, and no job holds anything. The pool expires when the
 // inventory does. It is an error if the inventory has more than Config.MaxProperties.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
-	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
-	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), defaultMaxProperties)
+	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), 1<<20)
+	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), 1<<16)
 	cfg.Fit = cmp.Or(cfg.Fit, FitBest)
 	p := &Pool{
 		cfg:        cfg,

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"crypto/sha256"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ const maxKind = 64 // bytes of the name of a kind
 // and so are larger constraints. The text names the path, and in constraints the offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
-		return nil, categorize(ErrRequest, errNoSpec)
+		return nil, categorize(ErrRequest, errors.New("the jobspec is nil"))
 	}
 	b := builder{q: Request{nodesPerSlot: 1, duration: spec.Duration()}}
 	for i, v := range spec.Vertices() {
@@ -180,11 +181,11 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 	b.vertices = append(b.vertices, v)
 	switch {
 	case v.Parent < 0 && i > 0:
-		return b.fail(i, "", errOneResource)
+		return b.fail(i, "", errors.New("must be one tree of resources"))
 	case v.Unit != "":
-		return b.fail(i, "unit", errUnit)
+		return b.fail(i, "unit", errors.New("units are not supported"))
 	case v.ID != "":
-		return b.fail(i, "id", errID)
+		return b.fail(i, "id", errors.New("ids are not supported"))
 	case v.Type == "node":
 		// At the top, or alone in a slot at the top.
 		if b.node != 0 || v.Parent+1 != b.slot || len(b.q.per) > 0 {
@@ -200,12 +201,12 @@ func (b *builder) add(i int, v jobspec.Vertex) error {
 		// Outside of the slot and the node, or next to the node of a slot.
 		return b.fail(i, "type", errPlace)
 	case v.Parent > b.inner():
-		return b.fail(v.Parent, "with", errInner)
+		return b.fail(v.Parent, "with", errors.New("must not contain other resources"))
 	default:
 		at, found := b.find(v.Type)
 		switch {
 		case found:
-			return b.fail(i, "type", errTwice)
+			return b.fail(i, "type", errors.New("occurs twice in one slot"))
 		case v.Count.IsZero(): // of no use
 			return nil
 		}
@@ -233,7 +234,7 @@ func (b *builder) finish() error {
 	if b.node > b.slot { // nodes of one slot each, several of which make one of the job
 		inSlot, ok := b.q.nodes.Fixed()
 		if !ok {
-			return b.fail(b.node-1, "count", errSlotNodes)
+			return b.fail(b.node-1, "count", errors.New("the number of nodes in a slot must be fixed"))
 		}
 		if b.q.slots.Min()*inSlot > jobspec.MaxCount {
 			return b.fail(b.node-1, "count", tooManyInAll())
@@ -241,7 +242,7 @@ func (b *builder) finish() error {
 		b.q.nodes, b.q.slots, b.q.nodesPerSlot = b.q.slots, jobspec.Fixed(1), inSlot
 	}
 	if _, ok := b.find("core"); !ok && !b.q.exclusive {
-		return b.fail(b.inner(), "", errNoCores)
+		return b.fail(b.inner(), "", errors.New("a slot needs cores, or whole nodes"))
 	}
 	return b.q.checkTotal()
 }

@@ -40,8 +40,6 @@ type Config struct {
 	Logf func(format string, args ...any)
 }
 
-const defaultMaxJobs = 1 << 22
-
 // A Scheduler decides which job gets which resources, and when. [New] makes one; the zero
 // Scheduler is invalid. Do not copy a Scheduler.
 type Scheduler struct {
@@ -104,7 +102,7 @@ func (j *job) key() key { return key{j.Priority, j.ID} }
 
 // New returns a scheduler without an inventory.
 func New(cfg Config) *Scheduler {
-	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), defaultMaxJobs)
+	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), 1<<22)
 	cfg.Limit = min(max(cfg.Limit, 0), math.MaxInt32)
 	if cfg.Policy == nil {
 		cfg.Policy = FIFO{}
