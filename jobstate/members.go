@@ -16,7 +16,11 @@ import (
 func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string) {
 	switch c := c.(type) { // a method of the interface would have the caller allocate c
 	case *SubmitContext:
-		return fresh(x, c).members(o, x)
+		x.userID(o, &fresh(x, c).UserID)
+		integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
+		integer(o, x, "flags", required, &c.Flags, 0, math.MaxUint32)
+		clamped(o, x, "version", optional, &c.Version, 1, math.MaxInt32)
+		return x.rest(o, EventSubmit, &c.Extra)
 	case *DependencyAddContext:
 		x.text(o, "description", required, &fresh(x, c).Description)
 		return x.rest(o, EventDependencyAdd, &c.Extra)
@@ -24,11 +28,21 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 		x.text(o, "description", required, &fresh(x, c).Description)
 		return x.rest(o, EventDependencyRemove, &c.Extra)
 	case *SetFlagsContext:
-		return fresh(x, c).members(o, x)
+		if v := x.find(o, "flags", required); x.w == nil {
+			fresh(x, c).Flags = x.m.list(v)
+		} else {
+			x.w.Texts("flags", c.Flags)
+		}
+		return x.rest(o, EventSetFlags, &c.Extra)
 	case *JobspecUpdateContext:
 		return fresh(x, c).members(o, x, text)
 	case *ResourceUpdateContext:
-		return fresh(x, c).members(o, x)
+		if v := x.find(o, "expiration", required); x.w == nil {
+			fresh(x, c).Expiration = eventlog.Timestamp(v.Float(0, math.MaxFloat64))
+		} else { // as flux-core does, as a real number
+			x.w.FloatIn("expiration", float64(c.Expiration), 0)
+		}
+		return x.rest(o, EventResourceUpdate, &c.Extra)
 	case *PriorityContext:
 		clamped(o, x, "priority", required, &fresh(x, c).Priority, 0, MaxPriority)
 		return x.rest(o, EventPriority, &c.Extra)
@@ -37,21 +51,53 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 		integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
 		return x.rest(o, EventUrgency, &c.Extra)
 	case *AllocContext:
-		return fresh(x, c).members(o, x, text)
+		fresh(x, c)
+		if v := x.find(o, "annotations", optional); v.IsObject() {
+			c.Annotations = part(text, v)
+		} else if x.w != nil && c.Annotations != nil {
+			x.w.Object("annotations", c.Annotations)
+		}
+		return x.rest(o, EventAlloc, &c.Extra)
 	case *ActionStartContext:
 		return fresh(x, c).members(o, x)
 	case *ActionLaunchContext:
-		return fresh(x, c).members(o, x)
+		x.perilog(o, &fresh(x, c).ActionKey)
+		integer(o, x, "attempt", required, &c.Attempt, 1, math.MaxUint32)
+		x.ranks(o, &c.Ranks, 0)
+		c.ActionMode.members(o, x)
+		return x.rest(o, c.Kind.event(eventPerilogLaunch, eventPerilogLaunch, eventHousekeepingLaunch), &c.Extra)
 	case *ActionFailContext:
-		return fresh(x, c).members(o, x)
+		x.perilog(o, &fresh(x, c).ActionKey)
+		x.ranks(o, &c.Ranks, 1)
+		x.text(o, "cause", required, &c.Cause)
+		x.status(o, &c.Status)
+		x.text(o, "note", optional, &c.Note)
+		x.flag(o, "drain", optional, &c.Drain)
+		return x.rest(o, c.Kind.event(eventPerilogFail, eventPerilogFail, eventHousekeepingFail), &c.Extra)
 	case *ActionReleaseContext:
-		return fresh(x, c).members(o, x)
+		x.perilog(o, &fresh(x, c).ActionKey)
+		x.ranks(o, &c.Ranks, 0)
+		x.status(o, &c.Status)
+		x.resources(o, &c.Resources)
+		return x.rest(o, c.Kind.event(eventPerilogRelease, eventPerilogRelease, eventHousekeepingRelease), &c.Extra)
 	case *ActionFinishContext:
 		x.action(o, &fresh(x, c).ActionKey)
 		x.status(o, &c.Status)
 		return x.rest(o, c.Kind.event(EventPrologFinish, EventEpilogFinish, eventHousekeepingFinish), &c.Extra)
 	case *ReleaseContext:
-		return fresh(x, c).members(o, x)
+		fresh(x, c)
+		switch v := x.find(o, "ranks", required); {
+		case x.w == nil && string(v.TextBytes()) == "all":
+			c.Ranks.All = true
+		case x.w == nil:
+			c.Ranks.Set = x.m.set(v)
+		case c.Ranks.All:
+			x.w.Text("ranks", "all")
+		default:
+			writeSet(x.w, c.Ranks.Set)
+		}
+		x.flag(o, "final", required, &c.Final)
+		return x.rest(o, EventRelease, &c.Extra)
 	case *FinishContext:
 		x.status(o, &fresh(x, c).Status)
 		return x.rest(o, EventFinish, &c.Extra)
@@ -60,27 +106,17 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 	case *DrainedContext:
 		x.ranks(o, &fresh(x, c).Ranks, 0)
 		return x.rest(o, EventDrained, &c.Extra)
-	case *MemoContext:
-		return fresh(x, c).members(o, x, text)
+	case *MemoContext: // the object as it is
+		if fresh(x, c); x.w == nil {
+			c.Values = text
+		} else if jsonobj.KindOf(c.Values) != jsonobj.KindObject {
+			x.w.Fail("", jsonobj.ErrKind)
+		} else {
+			x.w.Keep(c.Values)
+		}
+		return EventMemo
 	}
 	return ""
-}
-
-func (c *SubmitContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.userID(o, &c.UserID)
-	integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
-	integer(o, x, "flags", required, &c.Flags, 0, math.MaxUint32)
-	clamped(o, x, "version", optional, &c.Version, 1, math.MaxInt32)
-	return x.rest(o, EventSubmit, &c.Extra)
-}
-
-func (c *SetFlagsContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	if v := x.find(o, "flags", required); x.w == nil {
-		c.Flags = x.m.list(v)
-	} else {
-		x.w.Texts("flags", c.Flags)
-	}
-	return x.rest(o, EventSetFlags, &c.Extra)
 }
 
 // members refuses to write no updates: only the reference does.
@@ -126,40 +162,6 @@ func updatePath(path string) bool {
 	default:
 		return rest != "" && rest[0] != '.' && rest[len(rest)-1] != '.' && !strings.Contains(rest, "..")
 	}
-}
-
-// members writes the expiration as flux-core does, as a real number.
-func (c *ResourceUpdateContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	if v := x.find(o, "expiration", required); x.w == nil {
-		c.Expiration = eventlog.Timestamp(v.Float(0, math.MaxFloat64))
-	} else {
-		x.w.FloatIn("expiration", float64(c.Expiration), 0)
-	}
-	return x.rest(o, EventResourceUpdate, &c.Extra)
-}
-
-func (c *AllocContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string) {
-	if v := x.find(o, "annotations", optional); v.IsObject() {
-		c.Annotations = part(text, v)
-	} else if x.w != nil && c.Annotations != nil {
-		x.w.Object("annotations", c.Annotations)
-	}
-	return x.rest(o, EventAlloc, &c.Extra)
-}
-
-func (c *ReleaseContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	switch v := x.find(o, "ranks", required); {
-	case x.w == nil && string(v.TextBytes()) == "all":
-		c.Ranks.All = true
-	case x.w == nil:
-		c.Ranks.Set = x.m.set(v)
-	case c.Ranks.All:
-		x.w.Text("ranks", "all")
-	default:
-		writeSet(x.w, c.Ranks.Set)
-	}
-	x.flag(o, "final", required, &c.Final)
-	return x.rest(o, EventRelease, &c.Extra)
 }
 
 // unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
@@ -210,19 +212,6 @@ func (f *FailedRanks) members(o *jsonobj.Reader, x *codec) {
 	} else if x.w != nil {
 		x.w.Text("action", f.Action.String())
 	}
-}
-
-// members takes the object as it is.
-func (c *MemoContext) members(o *jsonobj.Reader, x *codec, text []byte) (event string) {
-	switch {
-	case x.w == nil:
-		c.Values = text
-	case jsonobj.KindOf(c.Values) != jsonobj.KindObject:
-		x.w.Fail("", jsonobj.ErrKind)
-	default:
-		x.w.Keep(c.Values)
-	}
-	return EventMemo
 }
 
 func (a *ActionMode) members(o *jsonobj.Reader, x *codec) {
@@ -289,30 +278,4 @@ func (c *ActionStartContext) housekeeping(o *jsonobj.Reader, x *codec) {
 			x.fail(v, "on-failure", errOnFailure)
 		}
 	}
-}
-
-func (c *ActionLaunchContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.perilog(o, &c.ActionKey)
-	integer(o, x, "attempt", required, &c.Attempt, 1, math.MaxUint32)
-	x.ranks(o, &c.Ranks, 0)
-	c.ActionMode.members(o, x)
-	return x.rest(o, c.Kind.event(eventPerilogLaunch, eventPerilogLaunch, eventHousekeepingLaunch), &c.Extra)
-}
-
-func (c *ActionFailContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.perilog(o, &c.ActionKey)
-	x.ranks(o, &c.Ranks, 1)
-	x.text(o, "cause", required, &c.Cause)
-	x.status(o, &c.Status)
-	x.text(o, "note", optional, &c.Note)
-	x.flag(o, "drain", optional, &c.Drain)
-	return x.rest(o, c.Kind.event(eventPerilogFail, eventPerilogFail, eventHousekeepingFail), &c.Extra)
-}
-
-func (c *ActionReleaseContext) members(o *jsonobj.Reader, x *codec) (event string) {
-	x.perilog(o, &c.ActionKey)
-	x.ranks(o, &c.Ranks, 0)
-	x.status(o, &c.Status)
-	x.resources(o, &c.Resources)
-	return x.rest(o, c.Kind.event(eventPerilogRelease, eventPerilogRelease, eventHousekeepingRelease), &c.Extra)
 }
