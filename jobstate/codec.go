@@ -49,13 +49,7 @@ func (x *codec) find(o *jsonobj.Reader, key string, need presence) (v jsonobj.Va
 	if x.w != nil {
 		return // absent
 	}
-	return x.value(o, key, need)
-}
-
-// value is find in a context that is read. On its own, find is inlined.
-func (x *codec) value(o *jsonobj.Reader, key string, need presence) jsonobj.Value {
-	v := o.Find(key)
-	if !v.Absent() {
+	if v = o.Find(key); !v.Absent() {
 		x.unread--
 	} else if need == required {
 		o.Require(key)
@@ -63,14 +57,7 @@ func (x *codec) value(o *jsonobj.Reader, key string, need presence) jsonobj.Valu
 	return v
 }
 
-func (x *codec) names(key []byte) bool {
-	for i := range x.named {
-		if x.keys[i] == string(key) {
-			return true
-		}
-	}
-	return false
-}
+func (x *codec) names(key []byte) bool { return slices.Contains(x.keys[:x.named], string(key)) }
 
 // rest reads or writes the members that have no key of their own, which ends a context, and
 // returns the name of its event.

@@ -183,8 +183,11 @@ func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	switch {
 	case x.w == nil:
 		if c.Severity > 0 && !o.Find("ranks").Absent() && !o.Find("action").Absent() {
-			c.Failed = x.m.failedRanks()
-			c.Failed.members(o, x)
+			if x.m.failed == nil {
+				x.m.failed = new(FailedRanks)
+			}
+			c.Failed = x.m.failed
+			fresh(x, c.Failed).members(o, x)
 		}
 	case c.Failed != nil:
 		if c.Severity == 0 {

@@ -24,19 +24,10 @@ type scratch struct {
 	next   uint8     // which of texts is replaced next
 }
 
-// failedRanks returns an empty one, which is reused.
-func (m *scratch) failedRanks() *FailedRanks {
-	if m.failed == nil {
-		m.failed = new(FailedRanks)
-	}
-	*m.failed = FailedRanks{}
-	return m.failed
-}
-
-// text reads a string, and allocates it unless it is one of the last that were read.
+// text reads a string.
 func (m *scratch) text(v jsonobj.Value) string { return m.intern(v.TextBytes()) }
 
-// intern is text for the content of a string.
+// intern returns a string, and allocates it unless it is one of the last that were read.
 func (m *scratch) intern(b []byte) string {
 	if len(b) > maxInterned {
 		return string(b)
