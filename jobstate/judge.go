@@ -88,9 +88,17 @@ func (v *validator) judgeContext(k kind) {
 			v.add(LevelError, "priority is above %d", uint32(MaxPriority))
 		}
 	case kDependencyAdd:
-		v.judgeDependencyAdd(v.ev.dependencyAdd.Description)
+		description := v.ev.dependencyAdd.Description
+		if d := v.job.dependency(description); d != nil && !d.satisfied {
+			v.add(LevelNote, "dependency %q was added before", guard.Clip(description))
+		}
 	case kDependencyRemove:
-		v.judgeDependencyRemove(v.ev.dependencyRem.Description)
+		description := v.ev.dependencyRem.Description
+		if d := v.job.dependency(description); d == nil {
+			v.add(LevelError, "dependency %q was never added", guard.Clip(description))
+		} else if d.satisfied {
+			v.add(LevelError, "dependency %q was removed before", guard.Clip(description))
+		}
 	case kException:
 		if v.ev.exception.Severity == 0 && v.job.State() == StateNew {
 			v.add(LevelError, "is fatal, and the job is in NEW")
@@ -108,8 +116,22 @@ func (v *validator) judgeContext(k kind) {
 		if ranks := v.ev.drained.Ranks; !v.failed.ContainsAll(ranks) {
 			v.add(LevelError, "ranks did not fail: %s", clipRanks(idset.Difference(ranks, &v.failed)))
 		}
-	default:
-		v.judgeAction(k)
+	case kPrologStart, kEpilogStart:
+		v.judgeActionStart(&v.ev.start)
+	case kPerilogLaunch:
+		c := &v.ev.launch
+		last, ok := v.attempts[c.ActionKey]
+		if v.judgeActive(LevelError, c.ActionKey) && ok && c.Attempt <= last {
+			v.add(LevelError, "attempt %d does not grow: the last one was %d", c.Attempt, last)
+		}
+		v.attempts[c.ActionKey] = max(last, c.Attempt)
+	case kPerilogFail:
+		v.judgeActive(LevelError, v.ev.fail.ActionKey)
+		v.failed.UnionWith(v.ev.fail.Ranks)
+	case kPerilogRelease:
+		v.judgeActive(LevelError, v.ev.actionRelease.ActionKey)
+	case kPrologFinish, kEpilogFinish: // flux-core takes it
+		v.judgeActive(LevelNote, v.ev.actionFinish.ActionKey)
 	}
 }
 
@@ -126,36 +148,12 @@ func clipRanks(set *idset.Set) string {
 	return guard.Clip(head.String())
 }
 
-func (v *validator) judgeAction(k kind) {
-	switch k {
-	case kPrologStart, kEpilogStart:
-		v.judgeActionStart(&v.ev.start)
-	case kPerilogLaunch:
-		c := &v.ev.launch
-		key := c.ActionKey
-		last, ok := v.attempts[key]
-		if v.judgeActive(LevelError, key) && ok && c.Attempt <= last {
-			v.add(LevelError, "attempt %d does not grow: the last one was %d", c.Attempt, last)
-		}
-		v.attempt(key, max(last, c.Attempt))
-	case kPerilogFail:
-		v.judgeActive(LevelError, v.ev.fail.ActionKey)
-		v.failed.UnionWith(v.ev.fail.Ranks)
-	case kPerilogRelease:
-		v.judgeActive(LevelError, v.ev.actionRelease.ActionKey)
-	case kPrologFinish, kEpilogFinish: // flux-core takes it
-		v.judgeActive(LevelNote, v.ev.actionFinish.ActionKey)
-	}
-}
-
 func (v *validator) judgeActionStart(c *ActionStartContext) {
-	j := v.job
-	key := c.ActionKey
 	last := c.Attempt
-	if j.active(key) != nil {
-		last = max(last, v.attempts[key])
+	if v.job.active(c.ActionKey) != nil {
+		last = max(last, v.attempts[c.ActionKey])
 	}
-	v.attempt(key, last)
+	v.attempts[c.ActionKey] = last
 	if c.Kind != ActionEpilog || !v.over && !v.freed {
 		return
 	}
@@ -175,13 +173,6 @@ func (v *validator) judgeActive(l Level, key ActionKey) bool {
 	return true
 }
 
-func (v *validator) attempt(key ActionKey, last uint32) {
-	if v.attempts == nil {
-		v.attempts = map[ActionKey]uint32{}
-	}
-	v.attempts[key] = last
-}
-
 func isEmpty(raw []byte) bool {
 	if len(raw) == 0 {
 		return true
@@ -189,21 +180,6 @@ func isEmpty(raw []byte) bool {
 	d := jsonobj.NewDoc(raw)
 	o := d.Object()
 	return !o.Next()
-}
-
-func (v *validator) judgeDependencyAdd(description string) {
-	if d := v.job.dependency(description); d != nil && !d.satisfied {
-		v.add(LevelNote, "dependency %q was added before", guard.Clip(description))
-	}
-}
-
-func (v *validator) judgeDependencyRemove(description string) {
-	switch d := v.job.dependency(description); {
-	case d == nil:
-		v.add(LevelError, "dependency %q was never added", guard.Clip(description))
-	case d.satisfied:
-		v.add(LevelError, "dependency %q was removed before", guard.Clip(description))
-	}
 }
 
 func (v *validator) judgeStart() {

@@ -58,7 +58,7 @@ func (f Finding) String() string {
 // read. It returns at most 1000 findings; the last one then says that there are more,
 // which may be errors. The time is linear in the log. Validate keeps no reference to the log.
 func Validate(log []byte) []Finding {
-	v := validator{job: NewJob(0)}
+	v := validator{job: NewJob(0), attempts: make(map[ActionKey]uint32)}
 	if len(log) == 0 {
 		v.line = 1
 		v.add(LevelError, "the log is empty")
