@@ -104,23 +104,18 @@ func (d *dict) merge(patch jsonobj.Reader) {
 		case jsonobj.KindNull:
 			d.del(key)
 		case jsonobj.KindObject:
-			d.mergeSub(key, v.Object())
+			sub := new(dict)
+			if old := d.get(key); old != nil && old.dict != nil {
+				sub = old.dict
+			}
+			if sub.merge(v.Object()); sub.live > 0 {
+				d.put(key, value{dict: sub})
+			} else {
+				d.del(key)
+			}
 		default:
 			d.put(key, value{raw: v.Raw()})
 		}
-	}
-}
-
-// mergeSub merges a patch into the dictionary that d has under key.
-func (d *dict) mergeSub(key string, patch jsonobj.Reader) {
-	sub := new(dict)
-	if v := d.get(key); v != nil && v.dict != nil {
-		sub = v.dict
-	}
-	if sub.merge(patch); sub.live > 0 {
-		d.put(key, value{dict: sub})
-	} else {
-		d.del(key)
 	}
 }
 
