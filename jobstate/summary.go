@@ -60,14 +60,16 @@ func resultPlace(r Result) (int, bool) {
 	return at, at < len(summaryResults) && 1<<at>>1 == r
 }
 
-// The last field of a tombstone. No word begins with another, so text that was cut short
-// is never another tombstone.
-const (
-	wordRan       = "ran"
-	wordStopped   = "stopped"
-	wordUnstarted = "unstarted"
-	wordNever     = "never-ran"
-)
+// A summaryEnd is the last field of a tombstone, and what it says.
+type summaryEnd struct {
+	word                    string
+	ran, unstarted, stopped bool
+}
+
+// No word begins with another, so text that was cut short is never another tombstone.
+var summaryEnds = [...]summaryEnd{
+	{"never-ran", false, false, false}, {"unstarted", false, true, false}, {"ran", true, false, false}, {"stopped", true, false, true},
+}
 
 // AppendText appends the tombstone to dst, such as "6731191091817518 1000 1699996421.5
 // failed ran": id, user, time, result and how far the job came. Equal summaries have equal
@@ -75,7 +77,10 @@ const (
 // that is not valid, dst is returned as it was. AppendText allocates only to grow dst.
 func (s Summary) AppendText(dst []byte) ([]byte, error) {
 	at, ok := resultPlace(s.Result)
-	if !ok || !guard.IsTime(s.Inactive) || s.Ran && s.Unstarted || s.Stopped && !s.Ran {
+	end := slices.IndexFunc(summaryEnds[:], func(e summaryEnd) bool {
+		return e == summaryEnd{e.word, s.Ran, s.Unstarted, s.Stopped}
+	})
+	if !ok || end < 0 || !guard.IsTime(s.Inactive) {
 		return dst, fmt.Errorf("jobstate: %v: %w", s.ID, errSummary)
 	}
 	dst = s.ID.AppendFormat(dst, jobid.FormatDec)
@@ -85,15 +90,8 @@ func (s Summary) AppendText(dst []byte) ([]byte, error) {
 	dst, _ = s.Inactive.AppendText(dst) // it is finite
 	dst = append(dst, ' ')
 	dst = append(dst, summaryResults[at]...)
-	switch {
-	case s.Stopped:
-		return append(dst, " "+wordStopped...), nil
-	case s.Ran:
-		return append(dst, " "+wordRan...), nil
-	case s.Unstarted:
-		return append(dst, " "+wordUnstarted...), nil
-	}
-	return append(dst, " "+wordNever...), nil
+	dst = append(dst, ' ')
+	return append(dst, summaryEnds[end].word...), nil
 }
 
 // MarshalText is AppendText into a new slice.
@@ -145,17 +143,11 @@ func (s *Summary) UnmarshalText(text []byte) error {
 	}
 	out.Result = 1 << result >> 1
 	at += len(fields[3]) + 1
-	switch string(fields[4]) {
-	case wordRan:
-		out.Ran = true
-	case wordStopped:
-		out.Ran, out.Stopped = true, true
-	case wordUnstarted:
-		out.Unstarted = true
-	case wordNever:
-	default:
+	end := slices.IndexFunc(summaryEnds[:], func(e summaryEnd) bool { return e.word == string(fields[4]) })
+	if end < 0 {
 		return summaryError(text, at, "not ran, stopped, unstarted or never-ran")
 	}
+	out.Ran, out.Unstarted, out.Stopped = summaryEnds[end].ran, summaryEnds[end].unstarted, summaryEnds[end].stopped
 	var room [maxTombstone]byte
 	if canonical, _ := out.AppendText(room[:0]); !bytes.Equal(canonical, text) {
 		return summaryError(text, 0, "not in canonical form")
