@@ -2,7 +2,6 @@ package perilog
 
 import (
 	"iter"
-	"math"
 	"sort"
 	"time"
 
@@ -59,7 +58,7 @@ type launch struct {
 // passed, if Tick is called at each Deadline.
 type run struct {
 	spec runSpec
-	now  eventlog.Timestamp
+	now  eventlog.Timestamp // which never goes back
 
 	spans []span
 	slots []slot             // of the ranks, in their order
@@ -247,7 +246,7 @@ const maxSkip = 1 << 10
 // leader, whatever ranks name. An attempt that is not greater than the last one counts as
 // the last one plus 1, and so does one that is far greater, which only a damaged log has.
 func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	if attempt <= r.last || attempt-r.last > maxSkip {
 		attempt = r.last + 1
 	}
@@ -379,7 +378,7 @@ func (r *run) Lose() {
 // count from the launch. If the run was canceled, or the launch has timed out, the
 // command gets SIGTERM, and the kill timeout of its launch begins again.
 func (r *run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	r.processes(ranks, func(rank uint32, s *slot) {
 		r.enter(s, slotRunning)
 		l := r.launchOf(s.attempt)
@@ -401,11 +400,4 @@ func (r *run) after(t eventlog.Timestamp, d time.Duration) eventlog.Timestamp {
 		return 0
 	}
 	return t + eventlog.Timestamp(d.Seconds())
-}
-
-// advance sets the time, which never goes back. It ignores a value that is no time.
-func (r *run) advance(now eventlog.Timestamp) {
-	if now > r.now && !math.IsInf(float64(now), 0) {
-		r.now = now
-	}
 }

@@ -13,7 +13,7 @@ import (
 // Report ignores the wait status of a process that was stopped or continued. An exit after
 // SIGTERM counts as timed out or canceled: the command did not do the whole work.
 func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
-	r.advance(now)
+	r.now = max(r.now, now)
 	p := r.process(rep.Rank)
 	switch {
 	case p == nil || p.stage == slotIdle:
@@ -267,7 +267,7 @@ func (s *slot) mark(c endCause) {
 // EndIdle ends ranks on which nothing was launched, because their nodes are offline
 // or the run was canceled before.
 func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, drain bool) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	status := int32(statusUnreachable)
 	if cause == causeCanceled {
 		status = statusTerminated
@@ -291,7 +291,7 @@ func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, 
 // there. It drains nothing. It ends a single command if no rank is left. What may run gets SIGTERM,
 // or never starts: a node that comes back must not run it for a job that has left.
 func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	stop := func(rank uint32, p *slot) {
 		if p.stage == slotRunning || p.stage == slotLost {
 			r.signal(p.attempt, idset.Of(rank), sigterm)
@@ -315,7 +315,7 @@ func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 
 // Fold folds a failure that is in the log. It changes nothing if the run knows it.
 func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
-	r.advance(t)
+	r.now = max(r.now, t)
 	cause, status := causeNamed(c.Cause), normal(c.Status)
 	running := cause == causeReported || cause == causeControl
 	if cause != causeForced {
@@ -343,7 +343,7 @@ func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 // Released folds an end on ranks that is in the log. It changes nothing if the run
 // knows it.
 func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
-	r.advance(t)
+	r.now = max(r.now, t)
 	if status = normal(status); stopped(status) {
 		status = statusFailed
 	}

@@ -29,7 +29,7 @@ func (r *run) Deadline() (eventlog.Timestamp, bool) {
 // Signaled. When that ends, the run gives up what still runs: those ranks end, and
 // are drained.
 func (r *run) Tick(now eventlog.Timestamp) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	for i := 0; i < len(r.launches); {
 		l := &r.launches[i]
 		switch {
@@ -55,7 +55,7 @@ func (r *run) terminate(l *launch, p launchPhase) {
 
 // Signaled begins the kill timeout of an attempt: its SIGTERM was handed out.
 func (r *run) Signaled(now eventlog.Timestamp, attempt uint32) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	if l := r.launchOf(attempt); l != nil && l.phase != launchRunning {
 		l.deadline = r.after(r.now, r.spec.KillTimeout)
 	}
@@ -95,7 +95,7 @@ func (r *run) giveUp(l launch) {
 // drained for it. What does not end was "canceled then timed out", and is drained. What is
 // launched later is canceled at once, and a timeout that has passed goes on as it is.
 func (r *run) Cancel(now eventlog.Timestamp) {
-	r.advance(now)
+	r.now = max(r.now, now)
 	if r.canceled || r.Done() {
 		return
 	}
