@@ -299,8 +299,10 @@ type Unresolved struct {
 func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
 	lost := func(a *action, since eventlog.Timestamp) {
-		for attempt, ranks := range a.run.LostBy() {
-			list = append(list, Unresolved{Action: a.ActionKey, Reason: ReasonLost, Ranks: ranks, Since: since, Attempt: attempt})
+		for _, l := range a.run.launches {
+			if l.lost > 0 {
+				list = append(list, Unresolved{Action: a.ActionKey, Reason: ReasonLost, Ranks: a.run.Of(l.attempt, slotLost), Since: since, Attempt: l.attempt})
+			}
 		}
 	}
 	seen := make(map[jobstate.ActionKey]bool)

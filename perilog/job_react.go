@@ -250,7 +250,7 @@ func (j *Job) isMoot(l Launch) bool {
 		return true
 	}
 	if a.single() || a.run.alive(l.Attempt) < l.Ranks.Len() {
-		l.Ranks.IntersectWith(a.run.Of(l.Attempt))
+		l.Ranks.IntersectWith(a.run.Of(l.Attempt, slotRunning))
 	}
 	if l.Serves != nil {
 		l.Serves.IntersectWith(a.run.Open())

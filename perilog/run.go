@@ -1,7 +1,6 @@
 package perilog
 
 import (
-	"iter"
 	"sort"
 	"time"
 
@@ -124,11 +123,7 @@ type rankEnd struct {
 // change.
 func makeRun(spec runSpec) *run {
 	r := &run{spec: spec, unreported: spec.Ranks, unreleased: spec.Ranks}
-	base, n := int32(0), 0
-	for range spec.Ranks.Ranges() {
-		n++
-	}
-	r.spans = make([]span, 0, n)
+	base := int32(0)
 	for first, last := range spec.Ranks.Ranges() {
 		r.spans = append(r.spans, span{first: first, last: last, base: base})
 		base += int32(last - first + 1)
@@ -195,16 +190,9 @@ func (r *run) At(s slotStage) *idset.Set { return r.where(func(p *slot) bool { r
 // Has reports whether At is not empty.
 func (r *run) Has(s slotStage) bool { return r.count[s] > 0 }
 
-// LostBy yields the attempts of which processes are lost, with their ranks.
-func (r *run) LostBy() iter.Seq2[uint32, *idset.Set] {
-	return func(yield func(uint32, *idset.Set) bool) {
-		for _, l := range r.launches {
-			lost := func(p *slot) bool { return p.stage == slotLost && p.attempt == l.attempt }
-			if l.lost > 0 && !yield(l.attempt, r.where(lost)) {
-				return
-			}
-		}
-	}
+// Of returns a new set of the ranks where the process of an attempt is at a stage.
+func (r *run) Of(attempt uint32, s slotStage) *idset.Set {
+	return r.where(func(p *slot) bool { return p.stage == s && p.attempt == attempt })
 }
 
 // Open returns a new set of the ranks on which the action has not ended.

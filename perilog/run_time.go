@@ -50,7 +50,7 @@ func (r *run) Tick(now eventlog.Timestamp) {
 // terminate sends SIGTERM to what one launch runs.
 func (r *run) terminate(l *launch, p launchPhase) {
 	l.phase, l.deadline = p, 0
-	r.signal(l.attempt, r.Of(l.attempt), sigterm)
+	r.signal(l.attempt, r.Of(l.attempt, slotRunning), sigterm)
 }
 
 // Signaled begins the kill timeout of an attempt: its SIGTERM was handed out.
@@ -59,11 +59,6 @@ func (r *run) Signaled(now eventlog.Timestamp, attempt uint32) {
 	if l := r.launchOf(attempt); l != nil && l.phase != launchRunning {
 		l.deadline = r.after(r.now, r.spec.KillTimeout)
 	}
-}
-
-// Of returns a new set of the ranks where the processes of an attempt run.
-func (r *run) Of(attempt uint32) *idset.Set {
-	return r.where(func(s *slot) bool { return s.stage == slotRunning && s.attempt == attempt })
 }
 
 // signal asks for a signal, or adds its ranks to the last one. It keeps ranks.
@@ -81,7 +76,7 @@ func (r *run) giveUp(l launch) {
 	if l.phase == launchCanceling {
 		cause = causeCanceledTimedOut
 	}
-	ranks := r.Of(l.attempt)
+	ranks := r.Of(l.attempt, slotRunning)
 	if r.spec.Kill {
 		r.signal(l.attempt, ranks.Clone(), sigkill)
 	}
