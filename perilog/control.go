@@ -27,12 +27,18 @@ type control struct {
 	Note     string
 }
 
-// errControl is wrapped by the error of a control line that is not understood.
-var errControl = errors.New("bad control line")
+// errControl is the category of a control line that is not understood. The others say what is
+// wrong with it, beside what package jsonobj says.
+var (
+	errControl = errors.New("bad control line")
+	errVersion = errors.New("must be 1")
+	errFailed  = errors.New("must be true, false or an idset of ranks")
+	errEmpty   = errors.New("must not be empty")
+)
 
 // parseControl reads a line of output, with or without its newline. It returns false for a
-// line without the prefix, which is plain output. The error, which wraps errControl, says
-// where a line with the prefix is not understood. It retains nothing of line.
+// line without the prefix, which is plain output. The error says where a line with the prefix
+// is not understood. It retains nothing of line.
 func parseControl(line []byte) (control, bool, error) {
 	body, ok := bytes.CutPrefix(line, []byte(ControlPrefix))
 	if !ok {
@@ -41,22 +47,7 @@ func parseControl(line []byte) (control, bool, error) {
 	if len(line) > maxControl {
 		return control{}, true, fmt.Errorf("%w: longer than %d bytes", errControl, maxControl)
 	}
-	c, fault := readControl(body)
-	if fault != nil {
-		fault.Offset += len(ControlPrefix)
-		return control{}, true, fmt.Errorf("%w: %w", errControl, fault)
-	}
-	return c, true, nil
-}
-
-// What is wrong with a control line, beside what package jsonobj says.
-var (
-	errVersion = errors.New("must be 1")
-	errFailed  = errors.New("must be true, false or an idset of ranks")
-	errEmpty   = errors.New("must not be empty")
-)
-
-func readControl(body []byte) (c control, fault *jsonobj.Fault) {
+	var c control
 	d := jsonobj.NewDoc(body)
 	o := d.Object()
 	for o.Next() {
@@ -82,7 +73,11 @@ func readControl(body []byte) (c control, fault *jsonobj.Fault) {
 		}
 	}
 	o.Require("version")
-	return c, d.Fault()
+	if fault := d.Fault(); fault != nil {
+		fault.Offset += len(ControlPrefix)
+		return control{}, true, fmt.Errorf("%w: %w", errControl, fault)
+	}
+	return c, true, nil
 }
 
 // ranksOf reads an idset that is not empty.
