@@ -422,10 +422,8 @@ func (a *activeAction) hasName(i int) bool {
 
 // leave adds ranks to those that have left.
 func (h *Holds) leave(ranks *idset.Set) {
-	for first, last := range ranks.Ranges() {
-		h.left.InsertRange(first, last)
-		h.fresh.InsertRange(first, last)
-	}
+	h.left.UnionWith(ranks)
+	h.fresh.UnionWith(ranks)
 }
 
 // ending reports whether the job is in CLEANUP or past it.
