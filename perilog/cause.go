@@ -48,13 +48,10 @@ var causes = [...]struct {
 	causeCanceled:         {name: "canceled", words: "canceled", drain: "failed"},
 	causeCanceledTimedOut: {name: "canceled-timed-out", words: "canceled then timed out", drain: "canceled then timed out", drains: true, mayRun: true},
 	causeLaunchFailed:     {name: "launch-failed", words: "failed to launch", drain: "failed", drains: true},
-	causeUnreachable:      {name: "unreachable", words: "unreachable", drain: lostContact, drains: true, reported: true, mayRun: true},
+	causeUnreachable:      {name: "unreachable", words: "unreachable", drain: "lost contact", drains: true, reported: true, mayRun: true},
 	causeOffline:          {name: "offline", words: "offline", drain: "offline", reported: true},
 	causeForced:           {name: "forced", words: "finished by force", drain: "failed", reported: true},
 }
-
-// lostContact is what is said of a rank that is unreachable.
-const lostContact = "lost contact"
 
 // String returns the words that notes use, such as "timed out".
 func (c endCause) String() string { return causes[c].words }

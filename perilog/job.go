@@ -153,16 +153,12 @@ type action struct {
 	run    *run // from its start to its finish
 
 	attempts uint32 // the last one of a run that is over
-	foreign  bool   // its start does not say how it runs: another writer wrote it
+	foreign  bool   // another writer, whose start does not say how it runs, ends it while it is active
 
 	began    eventlog.Timestamp
 	finished eventlog.Timestamp
 	success  bool // it finished with status 0
 }
-
-// ofOthers reports whether another writer started an action, which runs, and the Job has not
-// launched it since: then that writer ends it.
-func (a *action) ofOthers() bool { return a.stage == stageActive && a.foreign }
 
 // NewJob returns a job whose log is empty. It keeps c, which the caller must not
 // change, and R, which is immutable. The error is that of [Config.Check] or [Job.SetR].

@@ -158,16 +158,6 @@ func (j *Job) readyHousekeeping(ranks *idset.Set, status int32) {
 	j.postTo(LogHousekeeping, &jobstate.ActionReleaseContext{ActionKey: j.hk.ActionKey, Ranks: ranks, Status: status})
 }
 
-// drainedHousekeeping posts that drains are confirmed, and that the ranks may go back.
-func (j *Job) drainedHousekeeping(ranks *idset.Set) {
-	part := idset.Intersect(ranks, &j.hk.draining)
-	if part.IsEmpty() {
-		return
-	}
-	j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
-	j.readyEnds(j.hk.run.Ends())
-}
-
 // releaseAt returns when ready ranks go back though others are not ready; false for never.
 func (h *housekeeping) releaseAt() (eventlog.Timestamp, bool) {
 	if !h.releaseAfter.Set || h.releaseAfter.Value == fsd.Forever || h.first == 0 || h.ready.IsEmpty() {

@@ -108,7 +108,7 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	does := traitsOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
-	case a != nil && !a.ofOthers() && (a.stage != stageFinished || does.has(startsAction)), does.has(saysMode):
+	case a != nil && (a.stage != stageActive || !a.foreign) && (a.stage != stageFinished || does.has(startsAction)), does.has(saysMode):
 		return fmt.Errorf("%w: %v", errPosted, key)
 	case key.Kind == jobstate.ActionProlog && does.has(startsAction) && j.start() == startPending:
 		return fmt.Errorf("%w: %v starts while the executor is starting the job", ErrOrder, key)
@@ -160,8 +160,12 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	}
 	j.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
 	j.confirmDrains()
-	if j.hk != nil {
-		j.drainedHousekeeping(ranks)
+	if j.hk == nil {
+		return
+	}
+	if part := idset.Intersect(ranks, &j.hk.draining); !part.IsEmpty() {
+		j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
+		j.readyEnds(j.hk.run.Ends())
 	}
 }
 

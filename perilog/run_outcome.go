@@ -150,7 +150,7 @@ func (g group) words() string {
 	case causeSignaled:
 		return g.cause.String() + " " + strconv.Itoa(g.code)
 	case causeUnreachable:
-		return lostContact
+		return causes[g.cause].drain
 	case causeOffline:
 		return "not run (offline)"
 	}
