@@ -1,8 +1,8 @@
 package perilog
 
 import (
+	"fmt"
 	"iter"
-	"strconv"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
@@ -118,25 +118,21 @@ func (h *Holds) Released() rset.Released {
 }
 
 func (h *Holds) appendText(dst []byte) []byte {
-	dst = append(append(dst, h.job.State().String()...), "; "...)
+	dst = fmt.Appendf(dst, "%v; ", h.job.State())
 	for x := range h.Holders() {
 		dst = append(dst, x.Kind.String()...)
 		if x.Kind == HolderProlog || x.Kind == HolderEpilog {
-			dst = strconv.AppendQuote(append(dst, ' '), x.Description)
+			dst = fmt.Appendf(dst, " %q", x.Description)
 		}
-		dst, _ = x.Ranks.AppendText(append(dst, ' '))
-		dst = appendNames(dst, x.Named)
-		dst, _ = x.Since.AppendText(append(dst, " @"...))
-		dst = append(dst, "; "...)
+		dst = appendNames(fmt.Appendf(dst, " %v", x.Ranks), x.Named)
+		dst = fmt.Appendf(dst, " @%v; ", x.Since)
 	}
-	dst, _ = h.left.AppendText(append(dst, "left "...))
-	dst = appendNames(dst, h.names(true))
-	dst = appendSet(dst, "failed", &h.failed)
-	dst = appendSet(dst, "dropped", &h.dropped)
+	dst = appendNames(fmt.Appendf(dst, "left %v", &h.left), h.names(true))
 	for _, s := range []struct {
 		word string
 		is   bool
 	}{
+		{"failed " + h.failed.String(), !h.failed.IsEmpty()}, {"dropped " + h.dropped.String(), !h.dropped.IsEmpty()},
 		{"allocated", h.job.HasResources()}, {"revoked", h.revoked}, {"started", h.job.Started()},
 		{"finished", h.job.Finished()}, {"released", h.job.Released()}, {"over", h.over},
 	} {
@@ -147,17 +143,9 @@ func (h *Holds) appendText(dst []byte) []byte {
 	return dst
 }
 
-// appendSet appends a set after a word, or nothing if it is empty.
-func appendSet(dst []byte, word string, set *idset.Set) []byte {
-	if !set.IsEmpty() {
-		dst, _ = set.AppendText(append(append(append(dst, "; "...), word...), ' '))
-	}
-	return dst
-}
-
 func appendNames(dst []byte, names []string) []byte {
 	for _, name := range names {
-		dst = strconv.AppendQuote(append(dst, ' '), name)
+		dst = fmt.Appendf(dst, " %q", name)
 	}
 	return dst
 }
