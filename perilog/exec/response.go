@@ -7,6 +7,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -38,9 +39,6 @@ type Exception struct {
 	Note     string // optional
 }
 
-// maxSeverity is the largest severity of an exception.
-const maxSeverity = 7
-
 // A Response is one of the service's responses to a [Start].
 type Response struct {
 	ID   jobid.ID
@@ -70,7 +68,7 @@ func (m *Response) read(o *jsonobj.Reader) {
 		m.Final = data.Need("final").Bool()
 	case ResponseException:
 		m.Exception = Exception{
-			Type: data.Need("type").Text(), Severity: uint8(data.Need("severity").Int(0, maxSeverity)),
+			Type: data.Need("type").Text(), Severity: uint8(data.Need("severity").Int(0, jobstate.MaxSeverity)),
 			Note: data.Value().Member("note").Text(),
 		}
 	case ResponseFinish:
@@ -97,7 +95,7 @@ func (m Response) write(w *jsonobj.Writer) {
 		w.Text("ranks", ranks)
 		w.Bool("final", m.Final)
 	case ResponseException:
-		w.IntIn("severity", int64(m.Exception.Severity), 0, maxSeverity)
+		w.IntIn("severity", int64(m.Exception.Severity), 0, jobstate.MaxSeverity)
 		w.Text("type", m.Exception.Type)
 		if m.Exception.Note != "" {
 			w.Text("note", m.Exception.Note)
