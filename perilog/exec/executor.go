@@ -223,12 +223,10 @@ func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
 			x.held = make(map[jobid.ID]bool)
 		}
 		x.held[id] = true
-		return nil
 	case perilog.ReasonLost:
-	default:
-		return nil
+		return x.place(&group{Task: Task{Job: id, Action: u.Action, Attempt: u.Attempt}}, u.Ranks, stateAsked)
 	}
-	return x.place(&group{Task: Task{Job: id, Action: u.Action, Attempt: u.Attempt}}, u.Ranks, stateAsked)
+	return nil
 }
 
 // place places an action on ranks, where it replaces earlier attempts. It does nothing if
