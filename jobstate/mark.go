@@ -36,16 +36,12 @@ func markOf(ev *Event) entryMark {
 // byte a step, ten times as long.
 func checksum(h uint64, b []byte) uint64 {
 	h ^= uint64(len(b))
-	if len(b) < 8 {
-		var word [8]byte
-		copy(word[:], b)
-		return fold(h ^ binary.LittleEndian.Uint64(word[:]))
-	}
-	last := binary.LittleEndian.Uint64(b[len(b)-8:]) // perhaps with bytes that come twice
-	for ; len(b) > 8; b = b[8:] {
+	for ; len(b) >= 8; b = b[8:] {
 		h = fold(h ^ binary.LittleEndian.Uint64(b))
 	}
-	return fold(h ^ last)
+	var last [8]byte
+	copy(last[:], b)
+	return fold(h ^ binary.LittleEndian.Uint64(last[:]))
 }
 
 // fold spreads each bit of x over the result.
