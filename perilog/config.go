@@ -249,14 +249,6 @@ func isLine(text string, n int) bool {
 	return len(text) <= n && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// duration converts a configured duration; Forever is 0, for none.
-func duration(d fsd.Duration) time.Duration {
-	if d == fsd.Forever {
-		return 0
-	}
-	return time.Duration(d)
-}
-
 // allows reports whether a job of all that many ranks may go on after some failed.
 func (t *Tolerate) allows(failed *idset.Set, all int) bool {
 	if failed.Len() >= all {

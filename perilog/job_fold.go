@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -401,12 +403,14 @@ func title(k jobstate.ActionKey) string {
 func (a *action) mode() jobstate.ActionMode {
 	c := a.config
 	m := jobstate.ActionMode{
-		PerRank: c.PerRank, Timeout: duration(c.Timeout), KillTimeout: cmp.Or(duration(c.KillTimeout), defaultKillTimeout),
+		PerRank: c.PerRank, Timeout: time.Duration(c.Timeout), KillTimeout: cmp.Or(time.Duration(c.KillTimeout), defaultKillTimeout),
 	}
 	if !c.PerRank {
 		m.Leader = jobstate.Some(c.Leader)
 	}
-	if c.Timeout == 0 && a.Kind == jobstate.ActionProlog {
+	if c.Timeout == fsd.Forever {
+		m.Timeout = 0
+	} else if c.Timeout == 0 && a.Kind == jobstate.ActionProlog {
 		m.Timeout = defaultPrologTimeout
 	}
 	return m
