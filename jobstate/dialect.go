@@ -44,16 +44,11 @@ func (k ActionKind) String() string {
 
 // event returns the name that fits the kind, "" for an invalid kind.
 func (k ActionKind) event(prolog, epilog, housekeeping string) string {
-	switch k {
-	case ActionProlog:
-		return prolog
-	case ActionEpilog:
-		return epilog
-	case ActionHousekeeping:
-		return housekeeping
-	default:
-		return ""
+	names := [...]string{ActionProlog: prolog, ActionEpilog: epilog, ActionHousekeeping: housekeeping}
+	if int(k) < len(names) {
+		return names[k]
 	}
+	return ""
 }
 
 // An ActionKey names an action of a job, as the log does. Housekeeping has the

@@ -50,15 +50,12 @@ type Event struct {
 // error names what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or
 // name that no event can have. Decode allocates the strings of a context. For the events of
 // actions it allocates nothing once it has read their descriptions, if the ranks are few ranges.
-func (ev *Event) Decode(e eventlog.Entry) error { return ev.decode(&e) }
-
-// decode is Decode without a copy.
-func (ev *Event) decode(e *eventlog.Entry) error {
+func (ev *Event) Decode(e eventlog.Entry) error {
 	k, action, _ := kindOf(e.Name)
-	ev.entry, ev.kind, ev.mem.action = *e, k, action
+	ev.entry, ev.kind, ev.mem.action = e, k, action
 	err := errTime
 	if guard.IsTime(e.Timestamp) {
-		err = ev.decodeContext(k, e)
+		err = ev.decodeContext(k, &e)
 		if k == kUnknown && (e.Name == "" || !utf8.ValidString(e.Name) || strings.IndexByte(e.Name, 0) >= 0) {
 			err = errName
 		}
@@ -71,7 +68,7 @@ func (ev *Event) decode(e *eventlog.Entry) error {
 
 // decodeLine decodes the first line of a log, which is not empty. It returns the size
 // of the line without its newline, and the name of the event. It is eventlog.Entries
-// and decode, and passes over the context once less.
+// and Decode, and passes over the context once less.
 func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
 	size = bytes.IndexByte(log, '\n')
 	if size >= 0 && ev.decodeUsual(log[:size]) {
@@ -79,7 +76,7 @@ func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
 	}
 	for e, err := range eventlog.Entries(log) {
 		if err == nil {
-			err = ev.decode(&e)
+			err = ev.Decode(e)
 		}
 		return size, e.Name, err
 	}

@@ -63,7 +63,7 @@ func (p *plain) decode(ev *Event, k kind) bool {
 	case kException:
 		p.exception(&ev.exception, m)
 	case kMemo:
-		ev.memo.Values = p.object(contextDepth)
+		ev.memo.Values = p.value('{', contextDepth)
 		return !p.bad && len(p.rest) == 0
 	default:
 		return false
@@ -98,7 +98,7 @@ func (p *plain) annotations() []byte {
 		}
 		*p = all
 	}
-	return p.object(contextDepth - 1)
+	return p.value('{', contextDepth-1)
 }
 
 // exception reads the note and the user in the order of flux-core's job manager, or in
@@ -159,8 +159,6 @@ func (p *plain) text() []byte {
 	}
 	return raw[1 : len(raw)-1 : len(raw)-1]
 }
-
-func (p *plain) object(depth int) []byte { return p.value('{', depth) }
 
 // value reads a value whose first byte is given.
 func (p *plain) value(first byte, depth int) []byte {
