@@ -7,10 +7,9 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// MergeAnnotations returns old after an update by patch: RFC 27's rule for the annotations
-// of a job, in which a null removes a key. Both are JSON objects, or empty. The result is
-// in memory of its own, has no nulls, and is nil if no key is left. A text that is
-// no object is an error.
+// MergeAnnotations returns old after an update by patch, in which a null removes a key (RFC 27).
+// Both are JSON objects, or empty; another text is an error. The result is in memory of its
+// own, has no nulls, and is nil if no key is left.
 func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 	var d dict
 	for _, text := range []json.RawMessage{old, patch} {
@@ -26,10 +25,10 @@ func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 	return d.text(), nil
 }
 
-// annotations are those of a job as they came: JSON objects one behind the other, to
-// be merged in this order. Most jobs get one, and nobody asks. Those that outgrow their
-// memory and mergeFrom are merged, into at most half of the new memory. So an update
-// takes constant time on average, and a memo that is repeated takes no more memory.
+// annotations are those of a job as they came, one JSON object behind the other: most jobs get
+// one, and nobody asks. Those that outgrow their memory and mergeFrom are merged, into at most
+// half of the new memory. So an update takes constant time on average, and a memo that is
+// repeated takes no more memory.
 type annotations []byte
 
 // mergeFrom is up to how many bytes annotations are not merged.
@@ -84,7 +83,6 @@ func (a annotations) merged() []byte {
 }
 
 // dict is a dictionary of annotations, in the order in which its keys came.
-// The zero dict is empty.
 type dict struct{ ordered[string, value] }
 
 // value is one annotation: a dictionary, or the text of any other JSON value.
@@ -93,10 +91,9 @@ type value struct {
 	raw  json.RawMessage
 }
 
-// merge updates d by the rules of RFC 27, section "Alloc Annotate": a null
-// removes the key, a dictionary is merged into the dictionary that is there,
-// anything else replaces. A dictionary that ends up empty is removed, as in the
-// reference. d aliases the text of patch.
+// merge updates d by RFC 27, section "Alloc Annotate": a null removes the key, a dictionary is
+// merged into the one that is there, anything else replaces. A dictionary that ends up empty
+// is removed, as in the reference. d aliases the text of patch.
 func (d *dict) merge(patch jsonobj.Reader) {
 	for patch.Next() {
 		key, v := string(patch.Key()), patch.Value()

@@ -10,8 +10,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Apply decodes an entry of the job's log and folds it into the job: it is
-// [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e. For the usual
+// Apply is [Event.Decode] and [Job.ApplyEvent] in one. It retains nothing of e. For the usual
 // events of a job it allocates nothing.
 func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	var ev Event
@@ -21,21 +20,18 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 	return j.ApplyEvent(&ev)
 }
 
-// ApplyEvent folds the next event of the job's log into the job. It and [Job.Apply]
-// are the only ways to change a job, live and in a replay. An event without
-// effect is ignored, and the Outcome has the reason. An event that RFC 21 does not
-// allow here is refused with an [EventError], and the job is as before. An
-// Event that holds no entry is refused with [eventlog.ErrEntry].
+// ApplyEvent folds the next event of the job's log into the job. An event without effect is
+// ignored, and the Outcome has the reason. An event that RFC 21 does not allow here is refused
+// with an [EventError], and the job is as before. An Event that holds no entry is refused with
+// [eventlog.ErrEntry].
 //
-// An entry with the same bytes as the one before it is [IgnoredDuplicate]: it means
-// that a store repeated an append. Times and names of RFC 21 are compared exactly,
-// contexts by a checksum of 56 bits. So two real events that are alike, such as two
-// starts of one prolog, need different times. Exceptions alone may repeat: what raises
-// them is told of each, and the second changes nothing.
+// An entry with the same bytes as the one before it is [IgnoredDuplicate]: a store repeated an
+// append. Times and names of RFC 21 are compared exactly, contexts by a checksum of 56 bits. So
+// two real events that are alike, such as two starts of one prolog, need different times. Only
+// exceptions may repeat: what raises them is told of each, and the second changes nothing.
 //
-// ApplyEvent retains nothing of ev. It allocates what the job keeps: new
-// descriptions, annotations, updates, an exception. On average its time does not
-// depend on the length of the log.
+// ApplyEvent retains nothing of ev. It allocates what the job keeps: new descriptions,
+// annotations, updates, an exception. Its time is constant on average.
 func (j *Job) ApplyEvent(ev *Event) (Outcome, error) {
 	outcome, err := j.apply(ev, markOf(ev))
 	if err != nil {
@@ -259,10 +255,9 @@ func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome,
 	return Applied, whenFatal, nil
 }
 
-// Replay folds a whole log. After an error it returns the job as it was before the
-// line at fault, and an *[EventError] that names the line. A torn last line is such
-// an error ([eventlog.ErrTorn]): the complete entries before it are folded. An empty
-// log gives a job without a submit, and no error.
+// Replay folds a whole log. After an error it returns the job as it was before the line at
+// fault, and an *[EventError] that names the line. A torn last line is such an error
+// ([eventlog.ErrTorn]). An empty log gives a job without a submit, and no error.
 func Replay(id jobid.ID, log []byte) (*Job, error) {
 	j := NewJob(id)
 	var ev Event // which stays on the stack, as it would not in ReplayWith
@@ -278,9 +273,9 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 	return j, nil
 }
 
-// ReplayWith decodes each line of a log into ev, once for all that fold it: fold passes the
-// event to [Job.ApplyEvent] and to what else follows the log. It stops at the first line
-// that is at fault or that fold refuses, with an error as that of Replay.
+// ReplayWith decodes each line of a log into ev for fold, which passes it to [Job.ApplyEvent]
+// and to what else follows the log. It stops at the first line that is at fault or that fold
+// refuses, with an error as that of Replay.
 func (j *Job) ReplayWith(ev *Event, log []byte, fold func(*Event) error) error {
 	for r := (logReader{log: log}); r.more(); {
 		err := r.decode(ev)

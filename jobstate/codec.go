@@ -10,9 +10,8 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// codec reads or writes a context. The members method of a context names each key once,
-// in the order in which it is written. The Reader of what is read stands beside the codec:
-// as a part of it, it would escape.
+// codec reads or writes a context: members names each key once, in the order in which it is
+// written. The Reader of what is read stands beside the codec: as a part of it, it would escape.
 type codec struct {
 	m *scratch        // of what is read
 	w *jsonobj.Writer // of what is written; nil: it reads
@@ -41,8 +40,7 @@ func fresh[T any](x *codec, c *T) *T {
 	return c
 }
 
-// find names a key and returns its value, which is absent if there is none, or if the
-// context is written.
+// find names a key and returns its value, which is absent in a context that is written.
 func (x *codec) find(o *jsonobj.Reader, key string, need presence) (v jsonobj.Value) {
 	x.keys[x.named] = key
 	x.named++
@@ -146,8 +144,7 @@ func (x *codec) status(o *jsonobj.Reader, p *int32) {
 	integer(o, x, "status", required, p, math.MinInt32, math.MaxInt32)
 }
 
-// userID is a user id. The reference wrote ids above 2^31-1 as the negative
-// numbers that they are in 32 bits.
+// userID is a user id. The reference wrote ids above 2^31-1 as negative numbers of 32 bits.
 func (x *codec) userID(o *jsonobj.Reader, p *uint32) {
 	if v := x.find(o, "userid", required); x.w == nil {
 		*p = userID(v)
@@ -166,8 +163,8 @@ func (x *codec) action(o *jsonobj.Reader, p *ActionKey) {
 	x.text(o, "description", required, &p.Description)
 }
 
-// perilog is action in an event that prologs and epilogs share: a key has the kind, or the
-// name of the event if that is an old one.
+// perilog is action in an event that prologs and epilogs share: a key has the kind, or an old
+// name of the event.
 func (x *codec) perilog(o *jsonobj.Reader, p *ActionKey) {
 	x.action(o, p)
 	if p.Kind == ActionHousekeeping {

@@ -10,10 +10,9 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// Context is the typed context of an event. Pointers to the types of this package
-// whose names end in Context implement it, and no other type does. A field Extra
-// is a JSON object of the keys that this package does not know; nil if there are
-// none. They are written after the other keys.
+// Context is the typed context of an event: a pointer to a type of this package whose name ends
+// in Context. A field Extra is a JSON object of the keys that this package does not know, which
+// are written after the others; nil if there are none.
 type Context interface{ context() }
 
 // Flags is the mask of flags in a submit event, as flux-core defines it. RFC 21 names only debug.
@@ -40,8 +39,7 @@ const MaxPriority = math.MaxUint32
 // MaxSeverity is the severity of the least severe exception. 0 is fatal.
 const MaxSeverity = 7
 
-// LogVersion is the version of the log format of RFC 21 that this package
-// writes. A log whose submit event has no version follows the older rules.
+// LogVersion is the version of the log format of RFC 21 that this package writes.
 const LogVersion = 1
 
 // SubmitContext is the context of submit.
@@ -174,18 +172,17 @@ func (*FinishContext) context()           {}
 func (*ExceptionContext) context()        {}
 func (*MemoContext) context()             {}
 
-// NewEntry encodes c as the entry of its event at time t. The error
-// names the key, or wraps [eventlog.ErrEntry] for a time that no event can have. The entry of
-// an event without a context is eventlog.Entry{Timestamp: t, Name: EventStart}.
+// NewEntry encodes c as the entry of its event at time t. The error names the key, or wraps
+// [eventlog.ErrEntry] for a time that no event can have. The entry of an event without a
+// context is eventlog.Entry{Timestamp: t, Name: EventStart}.
 func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 	e, _, err := EncodeEntry(nil, t, c)
 	return e, err
 }
 
-// EncodeEntry is [NewEntry] into the caller's memory. It appends the context, one JSON
-// object, to dst. It returns the entry, whose Context aliases the new bytes, and the
-// extended slice. After an error it returns dst as it was. If dst has room, it
-// allocates nothing, unless Extra has many keys.
+// EncodeEntry is [NewEntry] into the caller's memory: it appends the context, one JSON object,
+// to dst, and the entry's Context aliases the new bytes. After an error it returns dst as it
+// was. If dst has room, it allocates nothing, unless Extra has many keys.
 func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, []byte, error) {
 	if !guard.IsTime(t) {
 		return eventlog.Entry{}, dst, errTime

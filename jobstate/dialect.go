@@ -12,10 +12,9 @@ import (
 // EventDrained is the event that confirms a drain.
 const EventDrained = "drained"
 
-// The other events of the dialect, which RFC 21 does not define. A tool that knows RFC 21
-// alone ignores them. Those of housekeeping are in a log of its own: a Job ignores them.
-// The others have no prefix "prolog-" or "epilog-": flux-core's job manager loads no log with
-// an event of such a name that it does not know.
+// The other events of the dialect. Those of housekeeping are in a log of its own: a Job ignores
+// them. The others have no prefix "prolog-" or "epilog-": flux-core's job manager loads no log
+// with an event of such a name that it does not know.
 const (
 	eventPerilogLaunch       = "perilog-launch"  // launched again, after the launch in the start
 	eventPerilogFail         = "perilog-fail"    // some ranks failed
@@ -109,9 +108,8 @@ type ActionStartContext struct {
 	Extra json.RawMessage
 }
 
-// ActionLaunchContext is the context of perilog-launch and housekeeping-launch: the
-// action is launched on some ranks, later than the launch
-// in its start event.
+// ActionLaunchContext is the context of perilog-launch and housekeeping-launch: the action is
+// launched on some ranks, later than the launch in its start event.
 type ActionLaunchContext struct {
 	ActionKey
 	Attempt    uint32     // at least 1
@@ -132,9 +130,8 @@ type ActionFailContext struct {
 	Extra  json.RawMessage
 }
 
-// ActionReleaseContext is the context of perilog-release and housekeeping-release: the
-// action has ended on some ranks, or no longer needs some named resources. The
-// action goes on elsewhere, and its finish still follows.
+// ActionReleaseContext is the context of perilog-release and housekeeping-release: the action
+// has ended on some ranks, or no longer needs some named resources. Its finish still follows.
 type ActionReleaseContext struct {
 	ActionKey
 	Ranks     *idset.Set // nil is empty
@@ -143,8 +140,7 @@ type ActionReleaseContext struct {
 	Extra     json.RawMessage
 }
 
-// ActionFinishContext is the context of prolog-finish and epilog-finish. A
-// finish ends the whole action on all ranks.
+// ActionFinishContext is the context of prolog-finish and epilog-finish, which end an action.
 type ActionFinishContext struct {
 	ActionKey
 	Status int32 // a wait status; 0 is success

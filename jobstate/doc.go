@@ -30,10 +30,9 @@
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a [Job] or an Event; neither may be copied. ApplyEvent
-// retains nothing of the Event and takes constant time on average. A plain inactive Job takes
-// 250 bytes, and none takes more than 16 times the bytes of its log: many tiny names of
-// flags take the most.
+// One goroutine at a time may use a [Job] or an Event; neither may be copied. A plain inactive
+// Job takes 250 bytes, and none takes more than 16 times the bytes of its log: many tiny names
+// of flags take the most.
 //
 // # Differences from flux-core
 //

@@ -57,10 +57,10 @@ func contextError(event string, err error) error {
 
 func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
-// EventError says which event of which job was refused, in which state, and at which line
-// of a log. It unwraps to the cause: [ErrTransition], [eventlog.ErrEntry] for a time or
-// name that no event can have, the error of package eventlog for a malformed line, or one
-// that says that the log is closed, or what is wrong with the version or the context.
+// EventError is the refusal of an event. It unwraps to the cause: [ErrTransition],
+// [eventlog.ErrEntry] for a time or name that no event can have, the error of package eventlog
+// for a malformed line, or one that says that the log is closed, or what is wrong with the
+// version or the context.
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // line of the log, from 1; 0 outside of Replay

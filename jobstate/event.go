@@ -11,9 +11,8 @@ import (
 	"github.com/joblife/joblife/internal/logline"
 )
 
-// Event is one entry of a log, decoded and checked once. Everything that folds the
-// log takes the Event. The zero Event is ready for Decode. One Event can decode a
-// whole log: it reuses its memory.
+// Event is one entry of a log, decoded and checked once for all that fold the log. The zero
+// Event is ready for Decode. One Event can decode a whole log: it reuses its memory.
 type Event struct {
 	_ guard.NoCopy
 
@@ -42,14 +41,13 @@ type Event struct {
 	memo           MemoContext
 }
 
-// Decode reads an entry and replaces what the Event held. It checks the time, the
-// name, and the context by the grammar of the event; the context of an unknown event
-// is any JSON object. It does not look at the state of a job.
+// Decode replaces what the Event held. It checks the time, the name, and the context by the
+// grammar of the event; the context of an unknown event is any JSON object.
 //
-// The Event aliases e until the next Decode. After an error it holds no entry. The
-// error names what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or
-// name that no event can have. Decode allocates the strings of a context. For the events of
-// actions it allocates nothing once it has read their descriptions, if the ranks are few ranges.
+// The Event aliases e until the next Decode. After an error it holds no entry. The error names
+// what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or name that no event
+// can have. Decode allocates the strings of a context. For the events of actions it allocates
+// nothing once it has read their descriptions, if the ranks are few ranges.
 func (ev *Event) Decode(e eventlog.Entry) error {
 	k, action, _ := kindOf(e.Name)
 	ev.entry, ev.kind, ev.mem.action = e, k, action
@@ -66,9 +64,9 @@ func (ev *Event) Decode(e eventlog.Entry) error {
 	return err
 }
 
-// decodeLine decodes the first line of a log, which is not empty. It returns the size
-// of the line without its newline, and the name of the event. It is eventlog.Entries
-// and Decode, and passes over the context once less.
+// decodeLine decodes the first line of a log, which is not empty, and returns the size of the
+// line without its newline. It is eventlog.Entries and Decode, and passes over the context
+// once less.
 func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
 	size = bytes.IndexByte(log, '\n')
 	if size >= 0 && ev.decodeUsual(log[:size]) {
@@ -107,10 +105,9 @@ func (ev *Event) decodeUsual(line []byte) bool {
 // Entry returns the entry that was decoded, and the zero Entry if there is none.
 func (ev *Event) Entry() eventlog.Entry { return ev.entry }
 
-// Context returns the typed context. It is nil for an event that has none and for a
-// name that this package does not know. The Event owns the context, which is valid
-// until the next Decode and must not be changed. To keep one, give it an Event of its own,
-// and an entry that is not changed later.
+// Context returns the typed context; nil for an event that has none and for a name that this
+// package does not know. The Event owns it. It is valid until the next Decode and must not be
+// changed. To keep one, give it an Event of its own, and an entry that is not changed later.
 func (ev *Event) Context() Context {
 	switch ev.kind {
 	case kSubmit:

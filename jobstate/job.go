@@ -11,8 +11,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Job is one job, folded from its log. Only [Job.Apply] and [Job.ApplyEvent] change
-// it. The zero Job has id 0, is in NEW and has no entry yet.
+// Job is one job, folded from its log. Only [Job.Apply] and [Job.ApplyEvent] change it, live and
+// in a replay. The zero Job has id 0, is in NEW and has no entry yet.
 type Job struct {
 	_ guard.NoCopy
 
@@ -95,8 +95,7 @@ type ActiveAction struct {
 	Since  eventlog.Timestamp // when the first of these started
 }
 
-// NewJob returns a job that has no entry yet. It is in NEW, although the event
-// submit is missing: see [Job.Submitted].
+// NewJob returns a job that has no entry yet. It is in NEW: see [Job.Submitted].
 func NewJob(id jobid.ID) *Job { return &Job{id: id, state: StateNew} }
 
 // ID returns the id that was passed to NewJob or Replay.
@@ -116,8 +115,7 @@ func (j *Job) State() State {
 // Submitted reports whether a submit event came. Before it, the job has only an id.
 func (j *Job) Submitted() bool { return j.entered[StateNew.index()] != 0 }
 
-// Closed reports whether the log is closed, after clean or invalidate: every
-// further event is refused.
+// Closed reports whether clean or invalidate closed the log: every further event is refused.
 func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 
 // UserID returns the submitter's user id, 0 before submit.
@@ -135,22 +133,19 @@ func (j *Job) HasFlag(name string) bool {
 // Urgency returns the current urgency (RFC 30), 0 before submit.
 func (j *Job) Urgency() int { return int(j.urgency) }
 
-// Priority returns the priority, and false while the job has none: before the
-// first priority event, and after an event that returned the job from SCHED to
-// PRIORITY, until the next priority event.
+// Priority returns the priority, and false while the job has none: before the first priority
+// event, and after a return from SCHED to PRIORITY, until the next priority event.
 func (j *Job) Priority() (uint32, bool) { return j.priority, j.prioritized }
 
-// onHold reports whether the job is on hold: it is new or pending, and its urgency
-// or its priority is 0. A job on hold is never sent to a scheduler.
+// onHold reports whether the job is new or pending, and its urgency or its priority is 0.
 func (j *Job) onHold() bool {
 	return j.Submitted() && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
-// Entered returns when the job first entered s, a single state: at submit for
-// NEW, at validate for DEPEND (at submit in a log without a version), at the
-// first depend for PRIORITY, and so on. RUN begins at alloc: prologs may run before
-// the event start, which is when the shells start. A listing shows these times. It returns false
-// for a state that was not entered, and for a mask.
+// Entered returns when the job first entered s, a single state: at submit for NEW, at validate
+// for DEPEND (at submit in a log without a version), at the first depend for PRIORITY, and so
+// on. RUN begins at alloc: prologs may run before the event start. A listing shows these times.
+// Entered returns false for a state that was not entered, and for a mask.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	if !s.single() {
 		return 0, false
@@ -207,8 +202,8 @@ func (j *Job) HasResources() bool { return j.allocated }
 // WasAllocated reports whether the job ever held resources.
 func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
-// Started reports whether a start event came: the job shells ran. An alloc alone does not
-// start a job. For the time take the event start; Entered(StateRun) is that of alloc.
+// Started reports whether a start event came: the job shells ran. For the time take the event;
+// Entered(StateRun) is that of alloc.
 func (j *Job) Started() bool {
 	return j.started || j.rare != nil && j.rare.summary != nil && j.rare.summary.Ran
 }
@@ -219,8 +214,7 @@ func (j *Job) Finished() bool { return j.finishTime != 0 }
 // FinishTime returns when the job shells ended, and false before the event finish.
 func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.Finished() }
 
-// Released reports whether the final release event came: the executor holds no
-// resources of the job after it.
+// Released reports whether the final release came: the executor holds no resources of the job.
 func (j *Job) Released() bool { return j.finalRelease }
 
 // MayDepend reports whether the log allows the event depend: the job is in DEPEND, and all
@@ -233,14 +227,13 @@ func (j *Job) MayStart() bool {
 	return j.state == StateRun && !j.Started() && j.allocated && j.live(ActionProlog) == 0 && j.failedPrologs() == 0
 }
 
-// MayFree reports whether the log allows the event free, which gives back all
-// resources: the job is in CLEANUP and holds resources, the executor has released
-// them or never started the job, and no prolog or epilog is active.
+// MayFree reports whether the log allows the event free, which gives back all resources: the
+// job is in CLEANUP and holds resources, the executor has released them or never started the
+// job, and no prolog or epilog is active.
 func (j *Job) MayFree() bool { return j.allocated && j.swept() }
 
-// MayClean reports whether the log allows the event clean, which closes it: the job
-// is in CLEANUP and holds no resources, the executor has released it or never started
-// it, and no prolog or epilog is active.
+// MayClean reports whether the log allows the event clean, which closes it. That is as for
+// MayFree, but the job holds no resources.
 func (j *Job) MayClean() bool { return !j.allocated && j.swept() }
 
 // swept reports whether only free and clean are left.
@@ -248,8 +241,8 @@ func (j *Job) swept() bool {
 	return j.state == StateCleanup && (j.finalRelease || !j.Started()) && j.live(ActionProlog)+j.live(ActionEpilog) == 0
 }
 
-// Actions yields the prologs and epilogs that are active, in the order in which
-// their descriptions first came. The job must not change meanwhile.
+// Actions yields the prologs and epilogs that are active, in the order in which their
+// descriptions first came. The job must not change meanwhile.
 func (j *Job) Actions() iter.Seq[ActiveAction] {
 	return func(yield func(ActiveAction) bool) {
 		if j.actions == nil {
@@ -288,9 +281,8 @@ func (j *Job) WaitsFor(description string) bool {
 // HasDependency reports whether the job ever had a dependency, satisfied or not.
 func (j *Job) HasDependency(description string) bool { return j.dependency(description) != nil }
 
-// Cause returns the first exception of severity 0, and false if there was none. It
-// ended the job, unless the event finish came first: a job that has finished with
-// success stays a success.
+// Cause returns the first exception of severity 0, and false if there was none. It ended the
+// job, unless the event finish came first.
 func (j *Job) Cause() (Exception, bool) {
 	if j.worst == nil || j.worst.Severity != 0 {
 		return Exception{}, false
@@ -298,8 +290,8 @@ func (j *Job) Cause() (Exception, bool) {
 	return *j.worst, true
 }
 
-// Exception returns the exception that a listing shows: the most severe, fatal
-// or not, and the first among equals. It returns false if there was none.
+// Exception returns the exception that a listing shows: the most severe, and the first among
+// equals. It returns false if there was none.
 func (j *Job) Exception() (Exception, bool) {
 	if j.worst == nil {
 		return Exception{}, false
@@ -307,13 +299,11 @@ func (j *Job) Exception() (Exception, bool) {
 	return *j.worst, true
 }
 
-// WaitStatus returns the status of finish, in the form of wait(2), and false if
-// the job did not finish.
+// WaitStatus returns the status of finish, as wait(2) gives it, and false before that.
 func (j *Job) WaitStatus() (int, bool) { return int(j.waitStatus), j.Finished() }
 
-// ExitCode returns the exit code of the finish status. If the job never finished, it
-// returns the exit code of the wait status in its cause. A signal n gives 128+n. It
-// returns false if there is no status.
+// ExitCode returns the exit code of the finish status, or of the wait status in the cause of a
+// job that did not finish. A signal n gives 128+n. It returns false if there is no status.
 func (j *Job) ExitCode() (int, bool) {
 	switch cause, ok := j.Cause(); {
 	case j.Finished():
@@ -336,11 +326,10 @@ func exitCode(status int32) int {
 // Success reports whether the finish status is 0 and no fatal exception came before it.
 func (j *Job) Success() bool { return j.success }
 
-// Result returns how the job ended, by the rules of a listing: completed after a
-// success; else canceled or timeout, if [Job.Exception] returns one of that type;
-// else failed. If it is ResultCanceled, that exception is the cancel: its Time, its UserID.
-// It returns false before CLEANUP. Until INACTIVE it can still change: a cancel after a
-// finish with an exit code other than 0 lists as canceled.
+// Result returns how the job ended, by the rules of a listing: completed after a success; else
+// canceled or timeout, if [Job.Exception] returns one of that type, which says when and who;
+// else failed. It returns false before CLEANUP. Until INACTIVE it can still change: a cancel
+// after a finish with an exit code other than 0 lists as canceled.
 func (j *Job) Result() (Result, bool) {
 	switch {
 	case !j.state.In(StateCleanup | StateInactive):
@@ -358,14 +347,13 @@ func (j *Job) Result() (Result, bool) {
 	}
 }
 
-// Annotations returns the annotations as a JSON object, merged by the rules of RFC
-// 27: those of alloc, and memos under the key user. It is nil if there are none. The
-// caller owns the bytes. Each call merges them.
+// Annotations returns the annotations as a JSON object, merged as [MergeAnnotations] does at
+// each call: those of alloc, and memos under the key user; nil if there are none. The caller
+// owns the bytes.
 func (j *Job) Annotations() json.RawMessage { return j.notes.merged() }
 
-// Updates yields the path and the value of each jobspec update in the order of the log. A
-// path that was set several times occurs several times. Applied in order to the submitted jobspec,
-// the updates give the current one. The job owns the values; do not change them.
+// Updates yields the path and the value of each jobspec update in the order of the log. Applied
+// in this order to the submitted jobspec, they give the current one. The job owns the values.
 func (j *Job) Updates() iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		if j.rare == nil {
@@ -388,8 +376,8 @@ func (j *Job) Expiration() (eventlog.Timestamp, bool) {
 	return j.rare.expiration, j.rare.expirationSet
 }
 
-// PriorityOf returns the priority of a job by the rule of RFC 30: 0 for a job on
-// hold, [MaxPriority] for an expedited one, else the computed priority.
+// PriorityOf returns the priority of a job by RFC 30: 0 for one on hold, [MaxPriority] for an
+// expedited one, else the computed priority.
 func PriorityOf(urgency int, computed uint32) uint32 {
 	switch urgency {
 	case UrgencyHold:

@@ -6,8 +6,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// judge names what is wrong with an event in the state before it; decoded says
-// whether its context was good.
+// judge names what is wrong with an event in the state before it.
 func (v *validator) judge(k kind, decoded bool) {
 	j := v.job
 	state := j.State()

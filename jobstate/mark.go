@@ -7,12 +7,10 @@ import (
 	"github.com/joblife/joblife/eventlog"
 )
 
-// entryMark tells an entry from the next one. Entries with different times or kinds
-// have different marks. Of the rest, the context and an unknown name, it has a
-// checksum of 56 bits: the next entry passes for a repetition by chance once in 2^56
-// pairs of one time and kind. A writer of contexts can aim for that, with two entries
-// of one time, and only has the second ignored. The mark is in no record and no
-// snapshot, and depends on the entry alone. No entry has the zero mark.
+// entryMark tells an entry from the next one. Of the context and of an unknown name it has a
+// checksum of 56 bits: the next entry passes for a repetition by chance once in 2^56 pairs of
+// one time and kind. A writer of contexts can aim for that, with two entries of one time, and
+// only has the second ignored. The mark is in no record. No entry has the zero mark.
 type entryMark struct {
 	time eventlog.Timestamp
 	sum  uint64 // the kind is its lowest byte
@@ -31,9 +29,8 @@ func markOf(ev *Event) entryMark {
 	return entryMark{time: e.Timestamp, sum: h<<8 | uint64(ev.kind)}
 }
 
-// checksum continues the sum h with a text and its length. Each step multiplies eight
-// bytes to 128 bits and folds them. FNV and CRC-64 of the standard library take one
-// byte a step, ten times as long.
+// checksum continues the sum h with a text and its length, eight bytes a step. FNV and CRC-64 of
+// the standard library take one byte a step, ten times as long.
 func checksum(h uint64, b []byte) uint64 {
 	h ^= uint64(len(b))
 	for ; len(b) >= 8; b = b[8:] {

@@ -2,13 +2,11 @@ package jobstate
 
 import "iter"
 
-// ordered is a map from K to V that keeps the order of insertion. Up to
-// indexFrom items it is a slice that is searched from the front, which is what nearly
-// every job needs. Beyond that a map finds the place, so that each of many
-// dependencies or memos takes constant time. The zero value is empty.
+// ordered is a map from K to V that keeps the order of insertion. Beyond indexFrom items, which
+// few jobs have, a map finds the place in the slice. The zero value is empty.
 //
-// Invariant: items[i].dead marks a removed item; index, if it is not nil, has
-// exactly the live keys; live counts them.
+// Invariant: items[i].dead marks a removed item; index, if it is not nil, has exactly the live
+// keys; live counts them.
 type ordered[K comparable, V any] struct {
 	items []item[K, V]
 	index map[K]int
@@ -39,8 +37,7 @@ func (o *ordered[K, V]) find(key K) int {
 	return -1
 }
 
-// get returns the value of key for reading and changing, or nil. The pointer
-// is valid until the next put or del.
+// get returns the value of key, or nil. The pointer is valid until the next put or del.
 func (o *ordered[K, V]) get(key K) *V {
 	if i := o.find(key); i >= 0 {
 		return &o.items[i].value
@@ -79,8 +76,7 @@ func (o *ordered[K, V]) del(key K) {
 	}
 }
 
-// compact drops the dead items. It is called when at least half are dead, so that a
-// removal takes constant time on average.
+// compact drops the dead items: at least half, so a removal takes constant time on average.
 func (o *ordered[K, V]) compact() {
 	n := 0
 	for i := range o.items {

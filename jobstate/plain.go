@@ -7,9 +7,8 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// plain reads a context from its start, in the form that flux-core and this package
-// write: known keys in one order, no white space, no escapes. It gives up on any other
-// text, valid or not, and then reads zero.
+// plain reads a context in the form that flux-core and this package write: known keys in one
+// order, no white space, no escapes. It gives up on any other text, and then reads zero.
 type plain struct {
 	rest []byte
 	bad  bool
@@ -101,8 +100,7 @@ func (p *plain) annotations() []byte {
 	return p.value('{', contextDepth-1)
 }
 
-// exception reads the note and the user in the order of flux-core's job manager, or in
-// that of this package.
+// exception reads the note and the user in flux-core's order or in that of this package.
 func (p *plain) exception(c *ExceptionContext, m *scratch) {
 	*c = ExceptionContext{}
 	p.skip(`{"type":`)

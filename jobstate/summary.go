@@ -13,8 +13,8 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Summary is what is known of an inactive job whose log is not at hand. It is also what
-// remains of a purged job: its tombstone.
+// A Summary is what is known of an inactive job whose log is not at hand: as a text it is the
+// tombstone of a purged job.
 type Summary struct {
 	ID       jobid.ID
 	Inactive eventlog.Timestamp // the time of the clean event
@@ -72,9 +72,8 @@ var summaryEnds = [...]summaryEnd{
 }
 
 // AppendText appends the tombstone to dst, such as "6731191091817518 1000 1699996421.5
-// failed ran": id, user, time, result and how far the job came. Equal summaries have equal
-// text. Text that was cut short is not a valid tombstone. After an error, for a summary
-// that is not valid, dst is returned as it was. AppendText allocates only to grow dst.
+// failed ran": id, user, time, result and how far the job came. A summary that is not valid is
+// an error, and then dst is returned as it was. AppendText allocates only to grow dst.
 func (s Summary) AppendText(dst []byte) ([]byte, error) {
 	at, ok := resultPlace(s.Result)
 	end := slices.IndexFunc(summaryEnds[:], func(e summaryEnd) bool {
@@ -109,8 +108,8 @@ func (s Summary) String() string {
 // maxTombstone is the length of the longest: 20 and 10 digits, a number of 24 bytes, and words.
 const maxTombstone = 20 + 1 + 10 + 1 + 24 + 1 + 9 + 1 + 9
 
-// UnmarshalText sets s to a tombstone. It accepts exactly the texts that
-// AppendText writes. The error names the offset; s is unchanged.
+// UnmarshalText sets s to a tombstone. It accepts exactly the texts that AppendText writes: one
+// that was cut short is none. The error names the offset; s is unchanged.
 func (s *Summary) UnmarshalText(text []byte) error {
 	if len(text) > maxTombstone {
 		return summaryError(text, maxTombstone, "too long")

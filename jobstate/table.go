@@ -203,10 +203,9 @@ type Outcome uint8
 
 // The outcomes that callers compare. Other outcomes are ignored too; String returns the reason.
 const (
-	// Applied: the event is part of the job's state now.
-	Applied Outcome = 1 + iota
-	// IgnoredUnknown: this package does not know the name of the event, or the event does
-	// not belong in a job's log. It is legal: other readers may use it.
+	Applied Outcome = 1 + iota // the event is part of the job's state now
+	// IgnoredUnknown: this package does not know the event, or it does not belong in a job's
+	// log. It is legal: other readers may use it.
 	IgnoredUnknown
 	// IgnoredDuplicate: the entry has the same bytes as the one before it, and is no
 	// exception. A key-value store that repeats an append causes that (flux-core#2547).

@@ -12,15 +12,13 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// Level says how serious a finding is: LevelNote or LevelError. The zero Level is invalid.
+// Level says how serious a finding is. The zero Level is invalid.
 type Level uint8
 
 // The levels of findings.
 const (
-	// LevelNote: the event is legal but unusual, or has no effect.
-	LevelNote Level = 1 + iota
-	// LevelError: the log violates RFC 18, RFC 21 or the dialect.
-	LevelError
+	LevelNote  Level = 1 + iota // the event is legal but unusual, or has no effect
+	LevelError                  // the log violates RFC 18, RFC 21 or the dialect
 )
 
 // String returns "note" or "error"; another value prints as Level(n).
@@ -46,17 +44,16 @@ func (f Finding) String() string {
 	return s + f.Level.String() + ": " + f.Text
 }
 
-// Validate lists what is wrong with a log by RFC 18, RFC 21 and the dialect: lines
-// that are not entries; keys that are missing, of the wrong type or out of range;
-// events out of order; resources given back while a prolog or epilog is active;
-// epilogs that start too late; anything after clean. Findings come in the order of
-// the lines. A log is valid if no finding has LevelError. A log may end before clean. An entry
-// that is older than the one before it is a note: a clock was set back. Validate does not see R,
-// so it does not find a release of ranks that the job never had.
+// Validate lists what is wrong with a log by RFC 18, RFC 21 and the dialect: lines that are not
+// entries; keys that are missing, of the wrong type or out of range; events out of order;
+// resources given back while a prolog or epilog is active; epilogs that start too late; anything
+// after clean. Findings come in the order of the lines. A log is valid if none has LevelError; it
+// may end before clean. An entry older than the one before it is a note: a clock was set back.
+// Validate does not see R, so it does not find a release of ranks that the job never had.
 //
-// After a bad line, Validate goes on as if the line were legal, as far as it can be
-// read. It returns at most 1000 findings; the last one then says that there are more,
-// which may be errors. The time is linear in the log. Validate keeps no reference to the log.
+// After a bad line, Validate goes on as if the line were legal, as far as it can be read. It
+// returns at most 1000 findings; the last one then says that there are more, which may be
+// errors. The time is linear in the log. Validate keeps no reference to the log.
 func Validate(log []byte) []Finding {
 	v := validator{job: NewJob(0), attempts: make(map[ActionKey]uint32)}
 	if len(log) == 0 {

@@ -68,9 +68,8 @@ func (m *scratch) readRanks(text []byte) error {
 	return m.ranks.UnmarshalText(text)
 }
 
-// seconds reads a duration in seconds, not negative: exactly if it has at
-// most nine decimals and no exponent, else rounded to the nanosecond. What is
-// not zero does not become zero.
+// seconds reads a duration in seconds, not negative: exactly if it has at most nine decimals and
+// no exponent, else rounded to the nanosecond, but never to zero.
 func seconds(v jsonobj.Value) time.Duration {
 	v.Float(0, float64(math.MaxInt64)/1e9)
 	d, _ := fsd.Parse(string(v.Raw())) // which reads a number as seconds

@@ -2,9 +2,8 @@ package jobstate
 
 import "strings"
 
-// Waiting returns what the job waits for, according to its log, in words: "dependencies
-// after-start=ƒuZZybuNNy, begin-time=1600000000", "resources", "epilog job-manager.epilog",
-// "nothing".
+// Waiting returns what the job waits for by its log, in words: "dependencies
+// after-start=ƒuZZybuNNy, begin-time=1600000000", "resources", "epilog job-manager.epilog", "nothing".
 func (j *Job) Waiting() string {
 	switch j.State() {
 	case StateNew:
