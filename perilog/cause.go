@@ -1,10 +1,9 @@
 package perilog
 
-// An endCause says how an action ended on a rank. 0 means that the action
-// has not ended there.
+// An endCause says how an action ended on a rank. 0 means that it has not ended there.
 type endCause uint8
 
-// The causes. A rank ends with exactly one of them.
+// The causes.
 const (
 	causeOK               endCause = 1 + iota // the command exited with 0
 	causeFailed                               // it exited with another code
@@ -26,17 +25,16 @@ var causes = [...]struct {
 	words string // for people
 	drain string // in the reason of a drain
 
-	// drains says that a rank that ended so is drained. A canceled one is not, or users
-	// could drain nodes by canceling their jobs. An offline one is not in use. A forced
-	// one is the operator's decision.
+	// drains says that a rank that ended so is drained. A canceled one is not, or users could
+	// drain nodes by canceling their jobs. An offline one is not in use.
 	drains bool
 
-	// reported says that a report said that the node failed, in contrast to a failure of
-	// the command, which may be the command's own. Tolerance covers what was reported.
+	// reported says that the node failed by a report: that is not a failure of the command
+	// itself. Tolerance covers what was reported.
 	reported bool
 
-	// mayRun says that the command may still run: it was deaf, or nobody sees its node.
-	// The log does not tell which timeouts were obeyed.
+	// mayRun says that the command may still run: the log does not tell which timeouts were
+	// obeyed.
 	mayRun bool
 }{
 	causeOK:               {name: "ok", words: "ok"},
@@ -59,8 +57,7 @@ func (c endCause) String() string { return causes[c].words }
 // name returns the name that a log has for c, such as "timed-out".
 func (c endCause) name() string { return causes[c].name }
 
-// causeNamed returns the cause of a failure that a log names. A name that a later
-// version may have written is causeFailed.
+// causeNamed returns the cause that a log names; causeFailed for a name of a later version.
 func causeNamed(name string) endCause {
 	for c := causeFailed; int(c) < len(causes); c++ {
 		if causes[c].name == name {
@@ -92,8 +89,8 @@ func exitCode(status int32) (int, bool) {
 
 const maxSignal = 64
 
-// signalOf returns the signal that ended a process, 0 if none did. A shell whose child
-// a signal ended exits with a code above 128.
+// signalOf returns the signal that ended a process, or the child of a shell, which then exits
+// with a code above 128; else 0.
 func signalOf(status int32) int {
 	code, exited := exitCode(status)
 	switch {

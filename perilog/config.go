@@ -31,18 +31,17 @@ const (
 	maxArgument    = 1 << 16 // bytes
 )
 
-// A Config says which prologs, epilogs and housekeeping the jobs of an instance have; the
-// zero Config has none. Two prologs, or two epilogs, must not have the same description.
-// The tags serve libraries for TOML, YAML and JSON; [Config.Check] checks the values.
+// A Config says which prologs, epilogs and housekeeping the jobs of an instance have; the zero
+// Config has none. Two prologs, or two epilogs, must not have the same description. [Config.Check]
+// checks the values.
 type Config struct {
 	Prologs      []ActionConfig      `json:"prologs,omitempty" toml:"prologs,omitempty" yaml:"prologs,omitempty"`
 	Epilogs      []ActionConfig      `json:"epilogs,omitempty" toml:"epilogs,omitempty" yaml:"epilogs,omitempty"`
 	Housekeeping *HousekeepingConfig `json:"housekeeping,omitempty" toml:"housekeeping,omitempty" yaml:"housekeeping,omitempty"` // nil: none
 	Tolerate     Tolerate            `json:"tolerate,omitzero" toml:"tolerate,omitempty" yaml:"tolerate,omitempty"`
 
-	// WholeJob turns partial release off: an epilog releases all of its ranks at
-	// once, when it has ended on every rank and every drain is confirmed.
-	// WholeJob does not concern housekeeping: see ReleaseAfter.
+	// WholeJob turns partial release off: an epilog releases all of its ranks at once, when it
+	// has ended on every rank and every drain is confirmed. Housekeeping has ReleaseAfter.
 	WholeJob bool `json:"whole-job,omitempty" toml:"whole-job,omitempty" yaml:"whole-job,omitempty"`
 }
 
@@ -64,36 +63,33 @@ type ActionConfig struct {
 	PerRank bool   `json:"per-rank,omitempty" toml:"per-rank,omitempty" yaml:"per-rank,omitempty"`
 	Leader  uint32 `json:"leader,omitempty" toml:"leader,omitempty" yaml:"leader,omitempty"`
 
-	// Ranks limits the action to these ranks of the job; nil means all. The action
-	// holds them and, with PerRank, runs on them. Without PerRank the action also
-	// holds Leader, if Leader is a rank of the job. If a job has none of Ranks, an
-	// action with PerRank does not run. Resources are the named resources that the
-	// action holds: see Spec.Named.
+	// Ranks limits the action to these ranks of the job; nil means all. The action holds them
+	// and, with PerRank, runs on them, or not at all if the job has none of them. Without
+	// PerRank it also holds Leader, if that is a rank of the job. Resources are the named
+	// resources that the action holds: see JobConfig.Named.
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
-	// Timeout counts from the launch. 0 means the default: 30 minutes for a
-	// prolog, no timeout for an epilog. fsd.Forever means no timeout.
+	// Timeout counts from the launch. 0 means 30 minutes for a prolog and no timeout for an
+	// epilog; fsd.Forever means no timeout.
 	Timeout fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`
 
-	// KillTimeout counts from SIGTERM. When it expires, the Job stops waiting for
-	// the command. 0 means one minute; fsd.Forever is invalid. Kill makes the Job
-	// send SIGKILL at that time, which can orphan the children of the command.
+	// KillTimeout counts from SIGTERM. When it expires, the Job stops waiting for the command,
+	// and with Kill sends SIGKILL, which can orphan the command's children. 0 means one minute;
+	// fsd.Forever is invalid.
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"`
 	Kill        bool         `json:"kill,omitempty" toml:"kill,omitempty" yaml:"kill,omitempty"`
 
-	// CancelOnException cancels the action at a fatal exception of the job. nil
-	// means true for a prolog and false for an epilog, so that a user who cancels
-	// a job cannot stop its epilog.
+	// CancelOnException cancels the action at a fatal exception of the job. nil means true for
+	// a prolog, and false for an epilog: a user who cancels a job cannot stop it.
 	CancelOnException *bool `json:"cancel-on-exception,omitempty" toml:"cancel-on-exception,omitempty" yaml:"cancel-on-exception,omitempty"`
 
-	// WaitOffline makes an epilog with PerRank wait for offline ranks. Otherwise
-	// the epilog fails on them, and the Job drains them. Without PerRank, an epilog
-	// always waits for Leader. A prolog always fails on offline ranks.
+	// WaitOffline makes an epilog with PerRank wait for offline ranks. Otherwise it fails on
+	// them, and the Job drains them. Without PerRank, an epilog always waits for Leader. A
+	// prolog always fails on offline ranks.
 	WaitOffline bool `json:"wait-offline,omitempty" toml:"wait-offline,omitempty" yaml:"wait-offline,omitempty"`
 
-	// IgnoreControl treats invalid control lines as plain output. Otherwise an
-	// invalid control line is a failure of the action.
+	// IgnoreControl treats invalid control lines as plain output, not as failures of the action.
 	IgnoreControl bool `json:"ignore-control,omitempty" toml:"ignore-control,omitempty" yaml:"ignore-control,omitempty"`
 }
 
@@ -103,15 +99,14 @@ type HousekeepingConfig struct {
 	Timeout     fsd.Duration `json:"timeout,omitempty" toml:"timeout,omitempty" yaml:"timeout,omitempty"`                // 0, fsd.Forever: none
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: one minute
 
-	// ReleaseAfter controls partial release. nil: all ranks are freed at once, when
-	// all are done. 0: each rank is freed when it is done. Any other duration
-	// starts a timer when the first rank is done. When the timer expires, the ranks
-	// that are done are freed; each of the others is freed when it is done.
+	// ReleaseAfter controls partial release. nil: all ranks are freed at once, when all are
+	// done. Otherwise those that are done are freed when this time has passed since the first
+	// was, and each of the others when it is done.
 	ReleaseAfter *fsd.Duration `json:"release-after,omitempty" toml:"release-after,omitempty" yaml:"release-after,omitempty"`
 
-	// OnFailure says what happens to a rank where the command failed: "drain", the
-	// default, frees it when its drain is confirmed; "hold" keeps it until Rerun or
-	// ForceFinish; "release" frees it.
+	// OnFailure says what happens to a rank where the command failed: "drain", the default,
+	// frees it when its drain is confirmed; "hold" keeps it until Rerun or ForceFinish;
+	// "release" frees it.
 	OnFailure jobstate.OnFailure `json:"on-failure,omitempty" toml:"on-failure,omitempty" yaml:"on-failure,omitempty"`
 }
 
@@ -129,9 +124,8 @@ type Tolerate struct {
 	Ranks      *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	AnyFailure bool       `json:"any-failure,omitempty" toml:"any-failure,omitempty" yaml:"any-failure,omitempty"`
 
-	// Drop removes the failed ranks from the job's effective R; the Job drains
-	// and frees them. Otherwise the job keeps all ranks. In both cases an
-	// exception of severity 1 or more names the failed ranks.
+	// Drop removes the failed ranks from the job's effective R; the Job drains and frees them.
+	// Otherwise the job keeps them. An exception of severity 1 or more names them.
 	Drop bool `json:"drop,omitempty" toml:"drop,omitempty" yaml:"drop,omitempty"`
 }
 

@@ -34,10 +34,9 @@ type LogEntry struct {
 	Exception *jobstate.ExceptionContext
 }
 
-// Effects is what the embedder has to do for a [Job], in the order of the fields.
-// The slices, and the contexts in Post, are valid until the next Take; the caller
-// owns the sets of ranks. Make launches, signals and drains idempotent: action and
-// attempt identify a launch.
+// Effects is what the embedder has to do for a [Job], in the order of the fields. The slices, and
+// the contexts in Post, are valid until the next Take; the caller owns the sets of ranks. Make
+// launches, signals and drains idempotent: action and attempt identify a launch.
 type Effects struct {
 	// Post has the events that Apply accepted, and the events that follow from all inputs.
 	// Make Post durable BEFORE anything else, in this order: if a record is durable, all
@@ -52,9 +51,8 @@ type Effects struct {
 	// Post is durable. After a restart it can be set again. The executor responds with
 	// the events start, finish and release; see also [Job.NotStarted].
 	Start bool
-	// Drain lists ranks to drain, AFTER Post is durable. The ranks are held
-	// until [Job.Drained] confirms the drain. A node that is drained already
-	// keeps its reason (the mode "update" of Flux).
+	// Drain lists ranks to drain, AFTER Post is durable. They are held until [Job.Drained]. A
+	// node that is drained already keeps its reason (the mode "update" of Flux).
 	Drain []Drain
 	// Free is the fragment that goes back to the scheduler, AFTER Post is durable; often it
 	// is empty. If a crash loses it, the scheduler learns at its next hello what was freed.
@@ -139,9 +137,9 @@ func (k ReportKind) String() string {
 // An Ack says what became of a report. The zero Ack is invalid.
 type Ack uint8
 
-// The kinds of Ack. Only AckApplied means that something has changed. A process repeats its
-// last report until the answer is AckEnded, AckStale or AckUnknown: before, the
-// log does not have the end of the action on its rank.
+// The kinds of Ack. Only AckApplied means that something has changed. A process repeats its last
+// report until the answer is AckEnded, AckStale or AckUnknown: before, the log does not have the
+// end of the action on its rank.
 const (
 	AckApplied  Ack = 1 + iota // it is accepted
 	AckRepeated                // it was reported before, or the job was shut down

@@ -33,8 +33,7 @@ type Holds struct {
 	*failures   // that of scratch until a rank fails
 }
 
-// An allocation is what depends on the job's resources. Jobs without any share an empty one,
-// which never changes, so that they stay small.
+// An allocation is what depends on the job's resources.
 type allocation struct {
 	all   idset.Set // the ranks of R
 	named []named   // in the order of their names
@@ -50,7 +49,7 @@ type allocation struct {
 	fresh     idset.Set // of a Job: ranks that have left and were not freed; if housekeeping follows, where it has not begun
 }
 
-// failures are what is known of ranks that failed. Jobs without any share an empty value.
+// failures are what is known of ranks that failed.
 type failures struct {
 	draining idset.Set // what drains hold
 	drained  idset.Set // what drains held that are confirmed
@@ -81,9 +80,9 @@ type activeAction struct {
 	names []int     // indices in Holds.named, ascending
 }
 
-// NewHolds returns the holds of a job before its first event. r is the R that the job was
-// allocated; nil is the empty R. named lists the job's resources that have no rank, such as
-// a shared file system; duplicates count once. NewHolds retains neither.
+// NewHolds returns the holds of a job before its first event. r is what the job was allocated;
+// nil is the empty R. named lists the job's resources that have no rank; duplicates count once.
+// NewHolds retains neither.
 func NewHolds(id jobid.ID, r *rset.R, named ...string) *Holds {
 	h := new(Holds)
 	h.init(id, nil)
@@ -108,7 +107,6 @@ func (h *Holds) init(id jobid.ID, s *Scratch) {
 	h.job, h.scratch, h.allocation, h.failures = jobstate.NewJob(id), s, &s.noAllocation, &s.noFailures
 }
 
-// setR sets the ranks to those of R.
 func (h *Holds) setR(r *rset.R) {
 	unshare(&h.allocation, &h.scratch.noAllocation)
 	for p := range r.Parts() {
@@ -327,8 +325,8 @@ func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp
 	h.prepared = h.prepared || c.Kind == jobstate.ActionProlog && !h.ending()
 }
 
-// actionRelease ends an action on ranks and names. If several actions of one key hold a
-// rank, the oldest releases it.
+// actionRelease ends an action on ranks and names. The oldest of one key that holds a rank
+// releases it.
 func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 	h.scratch.want.UnionWith(c.Ranks)
 	names := c.Resources
@@ -444,9 +442,8 @@ func (h *Holds) executing() bool {
 	return h.job.Started() && !h.job.Released() && h.job.State() != jobstate.StateInactive
 }
 
-// isOver reports whether the job was freed and nothing holds anything of it. An instance
-// that lost an epilog frees a job anyway. Then it is not over until that epilog ends, or
-// the log is closed.
+// isOver reports whether the job was freed and nothing holds anything of it. If an instance that
+// lost an epilog freed it, that is when the epilog ends, or the log is closed.
 func (h *Holds) isOver() bool {
 	if h.job.State() == jobstate.StateInactive {
 		return h.job.WasAllocated() && !h.revoked
@@ -470,8 +467,7 @@ func (h *Holds) endHold(hold, ranks *idset.Set) {
 	h.scratch.want.SubtractWith(&h.scratch.want)
 }
 
-// endWanted moves from a hold to h.scratch.ended the ranks of h.scratch.want that it
-// has, and leaves the others in h.scratch.want.
+// endWanted does so for the ranks of h.scratch.want, and leaves there what the hold lacks.
 func (h *Holds) endWanted(hold *idset.Set) {
 	if h.scratch.want.Len() > few {
 		both := idset.Intersect(&h.scratch.want, hold)

@@ -11,8 +11,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A HolderKind says what holds ranks: HolderJob, HolderExecutor, HolderProlog, HolderEpilog,
-// HolderDrain or HolderHousekeeping. The zero HolderKind is invalid.
+// A HolderKind says what holds ranks. The zero HolderKind is invalid.
 type HolderKind uint8
 
 // The kinds of holders.
@@ -31,9 +30,8 @@ func (k HolderKind) String() string {
 	return guard.Name("HolderKind", k, "job", "executor", "prolog", "epilog", "drain", "housekeeping")
 }
 
-// A Holder holds ranks or named resources of the job. It can hold nothing and still
-// keep the job from being freed: an action that has ended on all its ranks does so
-// until its finish.
+// A Holder holds ranks or named resources of the job. It can hold nothing and still keep the job
+// from being freed: an action that has ended on all its ranks does so until its finish.
 type Holder struct {
 	Kind        HolderKind
 	Description string             // of a prolog or epilog, else ""
@@ -45,10 +43,9 @@ type Holder struct {
 // Job returns the job's state. The caller must not change it.
 func (h *Holds) Job() *jobstate.Job { return h.job }
 
-// Holders yields the holders: the job, the executor, the actions in the order of their
-// starts, drains. Before alloc no holder has ranks. Holders overlap, such as the job and
-// the executor: do not add up their times. Each Holder is a copy. Do not change the Holds
-// during the iteration.
+// Holders yields the holders: the job, the executor, the actions in the order of their starts,
+// drains. Before alloc none has ranks. They overlap, such as the job and the executor: do not
+// add up their times. Do not change the Holds during the iteration.
 func (h *Holds) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		show := func(x Holder, ranks *idset.Set, names []string) bool {

@@ -86,8 +86,7 @@ type Job struct {
 	adopted   uint8 // how many of actions the configuration does not have
 }
 
-// nodes has what a Job does with its nodes, beside what holds them. Jobs that wait share an
-// empty value, which never changes.
+// nodes has what a Job does with its nodes, beside what holds them.
 type nodes struct {
 	r       *rset.R
 	early   []eventlog.Entry // events that named ranks before r came
@@ -98,7 +97,7 @@ type nodes struct {
 	*drains // those of holds.scratch until unshareDrains gives it some
 }
 
-// drains are the drains of ranks that failed. Jobs without failed ranks share an empty value.
+// drains are the drains of ranks that failed.
 type drains struct {
 	due       []Drain   // asked for by the log
 	asked     idset.Set // ranks whose drain was asked for and is not confirmed
@@ -132,8 +131,8 @@ func (j *Job) unshareDrains() {
 	unshare(&j.drains, &j.holds.scratch.noDrains)
 }
 
-// maxAdopted limits the actions that a job follows and its configuration does not have.
-// Others are foreign, since a log can start any number of them, on any number of ranks.
+// maxAdopted limits the actions that a job follows and its configuration does not have, since a
+// log can start any number of them. Others are foreign.
 const maxAdopted = 64
 
 // A stage is how far an action is.
@@ -145,7 +144,7 @@ const (
 	stageFinished              // its finish is in the log
 )
 
-// action is a prolog or an epilog, or housekeeping, which this library runs.
+// action is a prolog, an epilog or housekeeping, which this library runs.
 type action struct {
 	jobstate.ActionKey
 	config *ActionConfig // nil: the configuration does not have it
@@ -238,8 +237,7 @@ func (j *Job) Holds() *Holds { return &j.holds }
 // State returns the job as package jobstate knows it. The caller must not change it.
 func (j *Job) State() *jobstate.Job { return j.holds.job }
 
-// R returns the effective R: the allocation without the ranks that the job dropped.
-// It is nil if the job has no R yet.
+// R returns the effective R, without the ranks that the job dropped; nil if there is no R yet.
 func (j *Job) R() *rset.R {
 	if j.r == nil || j.holds.dropped.IsEmpty() {
 		return j.r
@@ -267,9 +265,8 @@ func (j *Job) Holders() iter.Seq[Holder] {
 	}
 }
 
-// Freed returns a new set of the ranks that were freed: the key free of RFC 27's
-// hello. After an exception of type scheduler-restart the job has none to free, and all
-// count as freed.
+// Freed returns a new set of the ranks that were freed: the key free of RFC 27's hello. After an
+// exception of type scheduler-restart all count as freed.
 func (j *Job) Freed() *idset.Set {
 	if j.holds.revoked {
 		return j.holds.all.Clone()
@@ -288,8 +285,7 @@ func (j *Job) freed() *idset.Set {
 	return new(idset.Set)
 }
 
-// Done reports whether nothing is left to do: the job is inactive, and its
-// housekeeping has freed everything.
+// Done reports whether the job is inactive, and its housekeeping has freed everything.
 func (j *Job) Done() bool {
 	return j.holds.job.Closed() && (j.hk == nil || j.final || j.holds.revoked) && len(j.effects.Post) == 0
 }
@@ -325,10 +321,9 @@ func (j *Job) Draining() bool {
 	return !j.holds.draining.IsEmpty() || j.hk != nil && !j.hk.draining.IsEmpty()
 }
 
-// NotStarted tells the Job that the executor does not have the job, because it lost
-// the job in a restart or refused its start. It changes nothing after the event
-// start. If the executor accepts the job and then gives up without starting it,
-// apply the event release instead.
+// NotStarted tells the Job that the executor lost the job in a restart or refused its start. It
+// changes nothing after the event start. If the executor accepts the job and then gives up
+// without starting it, apply the event release instead.
 func (j *Job) NotStarted(now eventlog.Timestamp) {
 	if j.advance(now); !j.holds.job.Started() {
 		j.executor = executorIdle
@@ -377,9 +372,8 @@ func (j *Job) eachRun(f func(*action)) {
 	}
 }
 
-// PrologTime returns how long the job's prologs took, from the first start to the last
-// finish in the log, so that a caller can extend the job's expiration by that time. It
-// is 0 before the first finish.
+// PrologTime returns how long the job's prologs took, from the first start to the last finish in
+// the log, so that a caller can extend the job's expiration. It is 0 before the first finish.
 func (j *Job) PrologTime() time.Duration {
 	var first, last eventlog.Timestamp
 	for _, a := range j.actions {
@@ -427,8 +421,8 @@ func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 // stopped reports whether the deadline of a shutdown has passed.
 func (j *Job) stopped() bool { return j.stopAt != 0 && j.now >= j.stopAt }
 
-// Running reports whether a command runs, or Take has something to return. A shutdown
-// is complete when Running returns false.
+// Running reports whether a command runs, or Take has something to return: else a shutdown is
+// complete.
 func (j *Job) Running() bool {
 	for _, a := range j.actions {
 		if a.run != nil && (a.run.Has(slotRunning) || a.run.Done()) {
@@ -438,8 +432,7 @@ func (j *Job) Running() bool {
 	return j.hk != nil && j.hk.run.Has(slotRunning) || len(j.effects.Post) > 0
 }
 
-// String returns the state in one line: the holds, the progress of each action, and
-// what was freed.
+// String returns the holds, the progress of each action, and what was freed, in one line.
 func (j *Job) String() string {
 	dst := j.holds.appendText(nil)
 	for _, a := range j.actions {
@@ -472,13 +465,15 @@ type Scratch struct {
 	want          idset.Set      // ranks that the current event names
 	none          rset.R         // the empty one
 	checked       *Config        // the last valid configuration, which does not change
-	noNodes       nodes          // of Jobs without an allocation: never changed
-	noDrains      drains         // of Jobs on which no rank failed: never changed
-	noFailures    failures       // of Jobs on which no rank failed: never changed
-	noAllocation  allocation     // of Jobs without an allocation: never changed
-	noEffects     buffers        // of Jobs without effects: never changed
 	free          []*buffers
 	taken         *buffers // those that Take returned last
+
+	// What Jobs share that have none of it. It never changes.
+	noNodes      nodes
+	noDrains     drains
+	noFailures   failures
+	noAllocation allocation
+	noEffects    buffers
 }
 
 // checkConfig checks a configuration once for all Jobs that have it.

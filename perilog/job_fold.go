@@ -47,17 +47,15 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 // RecoverJob folds the logs of a job after a restart. hkLog is that of its housekeeping,
 // and may be empty.
 //
-// An action that was launched and has not ended is lost: its processes may still run. It
-// keeps its holds until its process reports again, or [Job.Reattach], [Job.Rerun] or
-// [Job.ForceFinish] resolves it: see [Job.Unresolved]. The next Take asks again for each
-// drain that is not confirmed, signals again what was being stopped, whose kill timeout
-// starts anew, and starts the configured actions whose phase has not begun: see
-// [Job.SetConfig]. An action keeps the timeouts and ranks that its start recorded.
+// An action that was launched and has not ended is lost: its processes may still run. It keeps
+// its holds until it is resolved: see [Job.Unresolved]. The next Take asks again for each drain
+// that is not confirmed, signals again what was being stopped, whose kill timeout starts anew,
+// and starts the configured actions whose phase has not begun: see [Job.SetConfig]. An action
+// keeps the timeouts and ranks that its start recorded.
 //
-// RecoverJob accepts events that Apply would have refused as too early: what was freed in
-// the log is freed. It returns the errors of NewJob, or one of package eventlog or jobstate
-// that names the line. After [eventlog.ErrTorn] the Job has the entries before that line;
-// the caller may only read it.
+// RecoverJob accepts events that Apply would have refused as too early: what was freed in the
+// log is freed. It returns the errors of NewJob, or one of package eventlog or jobstate that
+// names the line. After [eventlog.ErrTorn] the caller may only read the Job.
 func RecoverJob(now eventlog.Timestamp, c *Config, s JobConfig, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)
 	if err != nil {
@@ -175,8 +173,7 @@ func (j *Job) record(l LogKind, e eventlog.Entry, c jobstate.Context) {
 	j.effects.Post = append(j.effects.Post, r)
 }
 
-// logEpilogsFirst posts the starts of epilogs before an event that may end a hold, so that
-// no rank is free in between.
+// logEpilogsFirst posts the starts of epilogs if an event may end a hold: see endsHold.
 func (j *Job) logEpilogsFirst(c jobstate.Context) {
 	if j.endsHold(c) {
 		j.startAll(jobstate.ActionEpilog)
@@ -253,9 +250,8 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	return outcome, nil
 }
 
-// refold folds the events that named ranks before R came once more. So what services
-// started then holds those ranks, as it does in a replay. This process does not know what
-// runs there.
+// refold folds the events that named ranks before R came once more, as a replay does. This
+// process does not know what services started there.
 func (j *Job) refold() {
 	h := &j.holds
 	early := j.early
@@ -342,8 +338,8 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	}
 }
 
-// foldLaunch folds a launch. If another writer started the action, the launch says how it
-// runs from now on, whatever the configuration says.
+// foldLaunch folds a launch, which says how an action of another writer runs from now on,
+// whatever the configuration says.
 func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) {
 	key := c.ActionKey
 	a := j.find(key)
@@ -369,8 +365,7 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 	a.run.Launch(t, c.Attempt, c.Ranks)
 }
 
-// launched notes the launch of an action. After that of an epilog the job cannot be
-// starting any more.
+// launched notes a launch. After that of an epilog the job cannot be starting any more.
 func (j *Job) launched(a *action) {
 	j.startable = j.startable && a.Kind != jobstate.ActionEpilog
 }
@@ -440,8 +435,7 @@ func drainReason(c *jobstate.ActionFailContext, id jobid.ID) string {
 	return title(c.ActionKey) + " " + causes[causeNamed(c.Cause)].drain + " for job " + id.String()
 }
 
-// foldFinish ends an action. If the log started it twice, another writer did, and the
-// second start is foreign.
+// foldFinish ends an action. A second start, which another writer logged, is foreign.
 func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 	a.finished, a.success = t, status == 0
 	a.attempts = a.run.last

@@ -45,8 +45,7 @@ func (j *Job) housekeepingAction() action {
 	return a
 }
 
-// startHousekeeping comes before anything can leave the job: what went back must not come to
-// housekeeping.
+// startHousekeeping comes before anything can leave the job.
 func (j *Job) startHousekeeping() {
 	c := j.cfg.Housekeeping
 	if c == nil || j.hk != nil || j.bypass() {
@@ -213,8 +212,7 @@ func (j *Job) askDrains() {
 	j.due = j.due[:0]
 }
 
-// free gives back what has left, unless housekeeping comes first. The final fragment comes
-// with the event free, which is in Post before it.
+// free gives back what has left, unless housekeeping comes first.
 func (j *Job) free() {
 	h := &j.holds
 	switch {

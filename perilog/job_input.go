@@ -16,20 +16,16 @@ import (
 const maxFrame = 256
 
 // Apply accepts an event from the embedder, such as alloc, start, finish, release or an
-// exception. The Job posts drained, free, clean and the events of its actions itself.
+// exception. The Job posts drained, free, clean and the events of its actions itself. Before an
+// event that ends a hold on ranks, it logs the starts of the epilogs that must run there.
 //
-// An accepted event is in Post of the next Take, before what follows from it: do not log it
-// yourself. An event that package jobstate ignores is in Post too, unless it repeats the
-// entry before it exactly.
+// An accepted event is in Post of the next Take, before what follows from it. An event that
+// package jobstate ignores is in Post too, unless it repeats the entry before it exactly.
 //
-// Apply refuses what [jobstate.Job.Apply] and eventlog.AppendEntry refuse. It returns
-// ErrOrder for a start before every prolog has succeeded or of a job that cannot start any
-// more, and for a free or clean while something is held. It refuses an alloc before the job
-// has an R, an event of an action that the Job runs, and a launch. After an error nothing
-// has changed. Apply keeps no reference to e.
-//
-// No order of events frees a rank early: before an event that ends a hold on ranks,
-// the Job logs the starts of the epilogs that must run there.
+// Apply refuses what [jobstate.Job.Apply] and eventlog.AppendEntry refuse. It returns ErrOrder
+// for a start before every prolog has succeeded or of a job that cannot start any more, and for a
+// free or clean while something is held. It refuses an alloc before the job has an R, an event
+// of an action that the Job runs, and a launch. Apply keeps no reference to e.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
@@ -118,13 +114,10 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	return nil
 }
 
-// Report passes what happened to an action on a rank. Reports may come in any order and
-// more than once; one that does not apply changes nothing, and the Ack says why. Send the
-// Ack after the Post of the next Take is durable. It allocates only for a failure.
-//
-// A report about a lost action reattaches it on that rank. So a process that survived a
-// restart of the manager repeats its last report until the Ack is [AckEnded], [AckStale] or
-// [AckUnknown].
+// Report passes what happened to an action on a rank. Reports may come in any order and more
+// than once; one that does not apply changes nothing, and the Ack says why. Send the Ack after
+// the Post of the next Take is durable. A report about a lost action reattaches it on that rank.
+// Report allocates only for a failure.
 func (j *Job) Report(now eventlog.Timestamp, rep Report) Ack {
 	if j.advance(now); j.stopped() {
 		return AckRepeated
@@ -176,10 +169,9 @@ func (j *Job) enter(now eventlog.Timestamp) {
 	}
 }
 
-// Offline replaces the set of offline ranks, which is that of Spec at first. The Job
-// decides no launch there. It does not affect an action that was launched there, even if
-// the launch was not taken yet: that needs a Report. Offline copies ranks; nil is the
-// empty set.
+// Offline replaces the set of offline ranks, which is that of JobConfig at first. The Job decides
+// no launch there. An action that was launched there, even if the launch was not taken yet, goes
+// on: that needs a Report. Offline copies ranks; nil is the empty set.
 func (j *Job) Offline(now eventlog.Timestamp, ranks *idset.Set) {
 	j.advance(now)
 	j.setOffline(ranks)
@@ -196,16 +188,15 @@ func (j *Job) Tick(now eventlog.Timestamp) {
 // maxOperator is how many bytes the name of an operator may have.
 const maxOperator = 64
 
-// ForceFinish ends an action on ranks with a wait status, and logs the name of the
-// operator. There the action may be running, lost, or waiting for the node; housekeeping
-// may also have failed. nil means all such ranks: to end only what [Job.Unresolved] lists,
-// pass its Ranks. If a single command is lost, the rank of its leader means all ranks.
-// ForceFinish drains nothing. What may run there gets SIGTERM, or does not start when its node
-// comes back: the job may have left by then.
+// ForceFinish ends an action on ranks with a wait status, and logs the name of the operator. There
+// the action may be running, lost, or waiting for the node; housekeeping may also have failed. nil
+// means all such ranks: to end only what [Job.Unresolved] lists, pass its Ranks. If a single
+// command is lost, the rank of its leader means all ranks. ForceFinish drains nothing. What may run
+// there gets SIGTERM, or does not start when its node comes back.
 //
-// status is at least 0; for a prolog at least 1, since its ranks count as reported
-// failures. operator is one line of 1 to 64 bytes. A foreign action ends only as a whole.
-// The error wraps ErrAction, and then nothing has changed.
+// status is at least 0; for a prolog at least 1, since its ranks count as reported failures.
+// operator is one line of 1 to 64 bytes. A foreign action ends only as a whole. The error wraps
+// ErrAction.
 func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set, status int32, operator string) error {
 	j.enter(now)
 	a := j.action(key)
@@ -296,10 +287,9 @@ type Unresolved struct {
 	Attempt uint32             // of ReasonLost: what a Report of these ranks names; else 0
 }
 
-// Unresolved returns the actions that hold ranks and will not end by themselves: no known
-// process and no timer ends them. They are in the order of the log; an action that was lost
-// in several attempts comes once for each. Actions that run without a timeout, drains that
-// are not confirmed, and epilogs that wait for an offline node are not in it.
+// Unresolved returns the actions that no known process and no timer ends, in the order of the log;
+// an action that was lost in several attempts comes once for each. Actions that run without a
+// timeout, drains that are not confirmed, and epilogs that wait for an offline node are not in it.
 func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
 	lost := func(a *action, since eventlog.Timestamp) {
@@ -351,9 +341,8 @@ func (j *Job) failedHousekeeping() *idset.Set {
 	return ranks
 }
 
-// Reattach marks a lost action as running on ranks where the caller knows that it
-// runs; nil means all ranks where it was lost. Its timeout counts from its launch.
-// The error wraps ErrAction, and then nothing has changed.
+// Reattach marks a lost action as running on ranks where the caller knows that it runs; nil means
+// all ranks where it was lost. Its timeout counts from its launch. The error wraps ErrAction.
 func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lost(key, ranks)
@@ -364,12 +353,11 @@ func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *id
 	return nil
 }
 
-// Rerun launches a lost action again on ranks; nil means all ranks where it was lost.
-// Housekeeping can also run again where it failed, while the ranks are held or being
-// drained. A job whose prolog was lost starts only after a Rerun or a report that it
-// succeeded. On dropped ranks, Rerun ends the action. It refuses the prolog of a job that
-// is ending, and an action that is not configured any more. The error wraps ErrAction, or is
-// ErrStopped in a shutdown; then nothing has changed.
+// Rerun launches a lost action again on ranks; nil means all ranks where it was lost. Housekeeping
+// can also run again where it failed, while the ranks are held or being drained. A job whose
+// prolog was lost starts only after a Rerun or a report that it succeeded. On dropped ranks, Rerun
+// ends the action. It refuses the prolog of a job that is ending, and an action that is not
+// configured any more. The error wraps ErrAction, or is ErrStopped in a shutdown.
 func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)
@@ -405,8 +393,7 @@ func (j *Job) lostOrFailed(key jobstate.ActionKey, ranks *idset.Set) (*action, *
 	return j.lost(key, ranks)
 }
 
-// lost returns the action of a key and the ranks, on all of which it must be lost; nil
-// means all ranks where it is.
+// lost returns the action of a key and the ranks, on all of which it must be lost.
 func (j *Job) lost(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Set, error) {
 	a := j.action(key)
 	switch {

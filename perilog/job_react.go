@@ -18,8 +18,7 @@ const (
 	executorUnknown                 // it may have been asked before a restart
 )
 
-// A start says whether the job has started, and whether it still may. Whatever depends on
-// that asks start.
+// A start says whether the job has started, and whether it still may.
 type start uint8
 
 const (
@@ -29,7 +28,6 @@ const (
 	startNever                // it did not, and cannot any more
 )
 
-// start returns whether the job has started, or may.
 func (j *Job) start() start { return j.startIf(j.executor != executorIdle) }
 
 // loggedStart returns the start by the log alone, which does not have the request to the
@@ -55,8 +53,7 @@ func (j *Job) startIf(asked bool) start {
 
 func isProlog(a *activeAction) bool { return a.Kind == jobstate.ActionProlog }
 
-// mayStart reports whether to ask the executor: the job is in RUN, every prolog that
-// was due has succeeded on a rank that is left, and no other prolog is active.
+// mayStart reports whether to ask the executor.
 func (j *Job) mayStart() bool {
 	return !j.stopping && j.executor != executorAsked && j.holds.job.MayStart() && j.start() != startNever && j.prologsDone() == nil
 }
@@ -101,8 +98,8 @@ func (j *Job) epilogsDue(s start) bool {
 	return j.isOver(s) && j.holds.allocated() && j.holds.used()
 }
 
-// A phase says by the log which actions have begun. What a later configuration adds to those
-// is not due any more.
+// A phase says by the log which actions have begun: what a configuration adds to those later is
+// not due.
 type phase uint8
 
 const (
@@ -141,8 +138,7 @@ func (j *Job) begin() {
 	}
 }
 
-// isDue reports whether a prolog or epilog is to start when its phase begins: that did
-// not begin yet, and the action has something to run on for this job.
+// isDue reports whether a prolog or epilog is to start when its phase, which has not begun, does.
 func (j *Job) isDue(a *action) bool {
 	begun := j.phase == phaseClosed || j.phase == phasePrepared && a.Kind == jobstate.ActionProlog
 	if a.stage != stageIdle || begun || j.phase == phaseWaiting {
@@ -151,8 +147,7 @@ func (j *Job) isDue(a *action) bool {
 	return !a.config.PerRank || j.r == nil || !j.ranksOf(a).IsEmpty()
 }
 
-// ranksOf returns the ranks that an action must hold: those that the configuration names, and
-// the leader of a single command, if it is a rank of the job.
+// ranksOf returns the ranks that an action must hold: see ActionConfig.Ranks.
 func (j *Job) ranksOf(a *action) *idset.Set {
 	ranks := idset.Difference(&j.holds.all, &j.holds.dropped)
 	ranks.SubtractWith(&j.holds.left)
@@ -166,8 +161,8 @@ func (j *Job) ranksOf(a *action) *idset.Set {
 	return ranks
 }
 
-// mayBeStarting reports whether a job that is ending may still be starting: the
-// executor was asked, and nothing in the log holds the ranks for it.
+// mayBeStarting reports whether a job that is ending may still be starting: nothing in the log
+// holds the ranks for the executor.
 func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
 
 // endsHold reports whether an event may end the last hold on ranks of a job that is
@@ -194,17 +189,16 @@ func (j *Job) maySweep() bool {
 		!(j.epilogsDue(j.start()) && slices.ContainsFunc(j.actions, func(a *action) bool { return a.Kind == jobstate.ActionEpilog && j.isDue(a) }))
 }
 
-// severityNonFatal is the severity of an exception that changes nothing, as flux-core has
-// it for epilogs.
+// severityNonFatal is that of an exception that changes nothing, as flux-core has it for epilogs.
 const severityNonFatal = 2
 
 // maxNodelist bounds the hosts that an exception names, in bytes.
 const maxNodelist = 64 << 10
 
-// Take returns what the embedder has to do after all inputs since the last Take, and
-// forgets it. Its Post lacks what Decide has returned. The timeout of a launch counts from
-// its time in the log, the kill timeout of a signal from Take. Take allocates only for
-// fragments, failures and new launches.
+// Take returns what the embedder has to do after all inputs since the last Take, and forgets it.
+// Its Post lacks what Decide has returned. The timeout of a launch counts from its time in the
+// log, the kill timeout of a signal from Take. Take allocates only for fragments, failures and
+// new launches.
 func (j *Job) Take(now eventlog.Timestamp) Effects {
 	if j.advance(now); !j.stopped() {
 		j.prepare()
@@ -221,9 +215,8 @@ func (j *Job) Take(now eventlog.Timestamp) Effects {
 	return out
 }
 
-// Signaled tells the Job that a signal of an earlier Take goes out only now: its kill
-// timeout counts from now. Signaled looks at ranks of the signal until one runs, and allocates
-// nothing.
+// Signaled tells the Job that a signal of an earlier Take goes out only now: its kill timeout
+// counts from now. It looks at ranks of the signal until one runs, and allocates nothing.
 func (j *Job) Signaled(now eventlog.Timestamp, s Signal) {
 	j.advance(now)
 	if a := j.find(s.Action); a != nil && a.run != nil && a.run.runs(s.Attempt, s.Ranks) { // else all were ended by force
@@ -277,8 +270,8 @@ func (j *Job) react() {
 	}
 }
 
-// follow posts the next events that follow, and reports whether there were any. The
-// job is freed and closed when nothing else does.
+// follow posts the next events that follow, free and clean last, and reports whether there were
+// any.
 func (j *Job) follow() bool {
 	n := len(j.effects.Post)
 	j.confirmDrains()
@@ -443,10 +436,8 @@ func (j *Job) release(a *action) {
 	j.post(c)
 }
 
-// finish posts the finish of an action that has ended on every rank, after an exception if
-// it failed. The exception is fatal if a prolog failed, the job does not tolerate that and
-// is not ending already. The starts of the epilogs come before it in the log, so that the
-// ranks are not freed in between.
+// finish posts the finish of an action that has ended on every rank, after an exception if it
+// failed. A fatal one comes after the starts of the epilogs, so that no rank is freed in between.
 func (j *Job) finish(a *action) {
 	o := a.run.Outcome()
 	status, prolog, ending := o.Status, a.Kind == jobstate.ActionProlog, j.holds.ending()

@@ -14,15 +14,10 @@ type runSpec struct {
 	jobstate.ActionKey
 	Ranks *idset.Set // that the action holds; a single command may hold none
 
-	// Without PerRank, one command runs on Leader, which need not be one of Ranks. It ends for
-	// all ranks at once, except those that a control line released before. KillTimeout is
-	// greater than 0.
+	// Leader need not be one of Ranks. KillTimeout is greater than 0.
 	jobstate.ActionMode
 
-	Kill bool // send SIGKILL when the run gives up
-
-	// IgnoreControl takes control lines that are not understood for plain output.
-	IgnoreControl bool
+	Kill, IgnoreControl bool // as in ActionConfig
 
 	// Hosts returns the names of ranks, for notes; "" where they are not known.
 	Hosts func(*idset.Set) string
@@ -47,14 +42,12 @@ type launch struct {
 	lost     int // processes that no report has named since the restart
 }
 
-// A run follows one action on the ranks that it holds: launches, reports, timeouts,
-// cancellation, and one outcome of all. It only decides. Its Job reports to it what was
-// launched and what was reported, and asks for what follows: the ranks that failed, the
-// ranks that ended, and the signals to send. The methods in capitals are for the Job.
+// A run follows one action on the ranks that it holds: launches, reports, timeouts, cancellation,
+// and one outcome of all. Its Job asks for what follows: the ranks that failed, the ranks that
+// ended, and the signals to send. The methods in capitals are for the Job.
 //
-// Each rank ends exactly once, whatever is reported, in whatever order, twice, late or
-// never. A run with a timeout ends at the latest when the timeout and the kill timeout have
-// passed, if Tick is called at each Deadline.
+// Each rank ends exactly once, whatever is reported, in whatever order, twice, late or never. A
+// run with a timeout ends at the latest when that and the kill timeout have passed.
 type run struct {
 	spec runSpec
 	now  eventlog.Timestamp // which never goes back
@@ -70,9 +63,8 @@ type run struct {
 	// The first one has a process that runs or is lost.
 	launches []launch
 
-	// The ranks that no control line has named as failed since the last launch, and as
-	// released.
-	unreported, unreleased *idset.Set
+	unreported *idset.Set // the ranks that no control line has named as failed since the last launch
+	unreleased *idset.Set // the ranks that no control line has named as released
 
 	canceled bool // the run was canceled
 	orphaned bool // a command was given up or lost, whatever cause its rank has
@@ -119,8 +111,7 @@ type rankEnd struct {
 	Forced bool // an operator ended it
 }
 
-// makeRun returns a run that has launched nothing. It retains spec.Ranks, which must not
-// change.
+// makeRun returns a run that has launched nothing. It retains spec.Ranks, which must not change.
 func makeRun(spec runSpec) *run {
 	r := &run{spec: spec, unreported: spec.Ranks, unreleased: spec.Ranks}
 	base := int32(0)
@@ -225,14 +216,12 @@ func (r *run) Done() bool {
 	return r.open == 0 && (r.spec.PerRank || r.lead.stage == slotEnded)
 }
 
-// maxSkip is the largest step from one attempt to the next, so that no log uses up
-// the numbers.
+// maxSkip is the largest step from one attempt to the next, so that no log uses up the numbers.
 const maxSkip = 1 << 10
 
-// Launch says that the command was launched on ranks as the given attempt, at time now. It
-// passes over ranks on which the action succeeded. A single command is launched on its
-// leader, whatever ranks name. An attempt that is not greater than the last one counts as
-// the last one plus 1, and so does one that is far greater, which only a damaged log has.
+// Launch says that the command was launched on ranks as the given attempt. It passes over ranks
+// on which the action succeeded. An attempt that is not greater than the last one, or far
+// greater, which only a damaged log has, counts as the last one plus 1.
 func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	r.now = max(r.now, now)
 	if attempt <= r.last || attempt-r.last > maxSkip {
@@ -271,8 +260,8 @@ func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	}
 }
 
-// processes calls f with the processes that run on ranks: a single command runs
-// on its leader, whatever ranks name.
+// processes calls f with the processes on ranks: a single command is on its leader, whatever
+// ranks name.
 func (r *run) processes(ranks *idset.Set, f func(rank uint32, p *slot)) {
 	if !r.spec.PerRank {
 		f(r.spec.Leader.Value, &r.lead)
@@ -346,8 +335,7 @@ func (r *run) forget() {
 	r.launches = r.launches[n:]
 }
 
-// Lose says that the manager's process restarted: every running command is lost, and
-// what was not taken is forgotten.
+// Lose says that the manager restarted: every running command is lost, and what was not taken.
 func (r *run) Lose() {
 	r.processes(r.spec.Ranks, func(_ uint32, p *slot) {
 		if p.stage == slotRunning {
@@ -362,9 +350,9 @@ func (r *run) Lose() {
 	r.failures, r.signals, r.ended = nil, nil, r.ended[:0]
 }
 
-// Reattach marks the command as running on ranks, all of which must be lost. Timeouts
-// count from the launch. If the run was canceled, or the launch has timed out, the
-// command gets SIGTERM, and the kill timeout of its launch begins again.
+// Reattach marks the command as running on ranks, all of which must be lost. If the run was
+// canceled, or the launch has timed out, the command gets SIGTERM, and the kill timeout of its
+// launch begins again.
 func (r *run) Reattach(now eventlog.Timestamp, ranks *idset.Set) {
 	r.now = max(r.now, now)
 	r.processes(ranks, func(rank uint32, s *slot) {

@@ -33,8 +33,7 @@ const (
 	maxDetail  = 8 << 10 // bytes of ActionResult.Detail
 )
 
-// Outcome returns how the action ended. The run must be done. It takes time in
-// proportion to the ranks.
+// Outcome returns how the action ended. The run must be done.
 func (r *run) Outcome() outcome {
 	o := outcome{reported: true, mayRun: r.orphaned}
 	o.Action, o.Status, o.Failed = r.spec.ActionKey, r.lead.status, r.ranks(func(s *slot) bool { return s.status != 0 })
@@ -52,8 +51,8 @@ func (r *run) Outcome() outcome {
 	return o
 }
 
-// isOf reports whether the cause of a group concerns each of its ranks. If the node of a
-// single command is offline or lost, that is not a fault of the other ranks.
+// isOf reports whether the cause of a group concerns each of its ranks: if the node of a single
+// command is offline or lost, that is no fault of the others.
 func (r *run) isOf(g group) bool {
 	return r.spec.PerRank || g.cause != causeOffline && g.cause != causeUnreachable || g.ranks.Len() == 1 && g.ranks.Contains(r.spec.Leader.Value)
 }
@@ -157,8 +156,8 @@ func (g group) words() string {
 	return g.cause.String()
 }
 
-// place returns the hosts and ranks of a group, after " on ". What became of a
-// single command happened on the rank where it ran.
+// place returns the hosts and ranks of a group. What became of a single command happened on the
+// rank where it ran.
 func (r *run) place(c endCause, ranks *idset.Set) string {
 	if !r.spec.PerRank && c != causeReported && c != causeForced {
 		ranks = idset.Of(r.spec.Leader.Value)

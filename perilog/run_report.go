@@ -6,12 +6,9 @@ import (
 	"github.com/joblife/joblife/jobstate"
 )
 
-// Report applies a report. Reports may come in any order, twice, and about anything: one
-// that makes no sense changes nothing. A report about a process that was lost in a restart
-// reattaches it, so it is AckApplied, whatever it says.
-//
-// Report ignores the wait status of a process that was stopped or continued. An exit after
-// SIGTERM counts as timed out or canceled: the command did not do the whole work.
+// Report applies a report, as Job.Report does. It ignores the wait status of a process that was
+// stopped or continued. An exit after SIGTERM counts as timed out or canceled: the command did
+// not do the whole work.
 func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
 	r.now = max(r.now, now)
 	p := r.process(rep.Rank)
@@ -109,8 +106,8 @@ func (r *run) stopped(p *slot) {
 	r.forget()
 }
 
-// orphan notes that a command may still run after it was given up or lost. It drains the
-// leader of a single command, if the action holds that node.
+// orphan notes that a command may still run after it was given up or lost, and drains the leader
+// of a single command, if the action holds that node.
 func (r *run) orphan(cause endCause, status int32) {
 	if r.orphaned = true; r.spec.PerRank {
 		return
@@ -209,8 +206,7 @@ func (r *run) output(rank uint32, p *slot, line []byte) Ack {
 	return AckApplied
 }
 
-// firstNamed returns the ranks that a line names and no line before it, which are no longer
-// left then.
+// firstNamed returns the ranks that a line names and no line before it.
 func firstNamed(left **idset.Set, named *idset.Set) *idset.Set {
 	fresh := idset.Intersect(named, *left)
 	if !fresh.IsEmpty() {
@@ -242,8 +238,7 @@ func (r *run) misunderstood(rank uint32, p *slot, err error) Ack {
 	return AckApplied
 }
 
-// reported notes that a node failed where the action has not ended, and drains it. It reports
-// whether that is new.
+// reported notes and drains a node that failed, and reports whether that is new.
 func (r *run) reported(rank uint32, s *slot, note string) bool {
 	if s.cause == causeReported || s.cause == causeControl && s.drained {
 		return false
@@ -287,9 +282,9 @@ func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, 
 	r.finish()
 }
 
-// Force ends ranks for an operator, with a wait status, whatever the command does
-// there. It drains nothing. It ends a single command if no rank is left. What may run gets SIGTERM,
-// or never starts: a node that comes back must not run it for a job that has left.
+// Force ends ranks for an operator, with a wait status. It ends a single command if no rank is
+// left. What may run gets SIGTERM, or never starts: a node that comes back must not run it for a
+// job that has left.
 func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who string) {
 	r.now = max(r.now, now)
 	stop := func(rank uint32, p *slot) {
@@ -340,8 +335,7 @@ func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	r.finish()
 }
 
-// Released folds an end on ranks that is in the log. It changes nothing if the run
-// knows it.
+// Released folds an end on ranks that is in the log. It changes nothing if the run knows it.
 func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.now = max(r.now, t)
 	if status = normal(status); stopped(status) {

@@ -5,8 +5,7 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// Deadline returns when to call Tick next: at a timeout or a kill timeout. It returns
-// false if no time is due.
+// Deadline returns when to call Tick next: at a timeout or a kill timeout; false for never.
 func (r *run) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	for i := range r.launches {
@@ -24,10 +23,9 @@ func (r *run) Deadline() (eventlog.Timestamp, bool) {
 	return first, first != 0
 }
 
-// Tick passes the time. Only Tick makes timers fire: a report that comes before the
-// Tick counts. At the timeout the run sends SIGTERM, and the kill timeout begins at
-// Signaled. When that ends, the run gives up what still runs: those ranks end, and
-// are drained.
+// Tick makes timers fire: a report that comes before it counts. At the timeout the run sends
+// SIGTERM, and the kill timeout begins at Signaled. When that ends, the run gives up what still
+// runs: those ranks end, and are drained.
 func (r *run) Tick(now eventlog.Timestamp) {
 	r.now = max(r.now, now)
 	for i := 0; i < len(r.launches); {
@@ -86,9 +84,8 @@ func (r *run) giveUp(l launch) {
 	})
 }
 
-// Cancel cancels the run: SIGTERM is sent, once. What ends by then was canceled, and is not
-// drained for it. What does not end was "canceled then timed out", and is drained. What is
-// launched later is canceled at once, and a timeout that has passed goes on as it is.
+// Cancel sends SIGTERM, once. What ends within the kill timeout was canceled, and is not drained
+// for it. What is launched later is canceled at once, and a timeout that has passed goes on.
 func (r *run) Cancel(now eventlog.Timestamp) {
 	r.now = max(r.now, now)
 	if r.canceled || r.Done() {
