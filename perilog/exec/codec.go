@@ -34,20 +34,18 @@ type Message interface {
 	write(w *jsonobj.Writer)
 }
 
-// Append appends the payload of a message. It refuses what Parse refuses,
-// and then returns dst as it was.
+// Append appends the payload of a message. It refuses what Parse refuses, and then returns dst as
+// it was.
 func Append(dst []byte, m Message) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
 	m.write(&w)
 	return protocol().EndPayload(&w, m.name())
 }
 
-// Parse parses the payload of a message M, as in Parse[Response](text). It
-// retains nothing of the payload. The error names the message, the key, and the offset
-// in bytes from 0; then the message is zero.
-//
-// The keys are those of RFC 32. Parse ignores unknown keys. It refuses duplicate
-// keys, and missing ones unless the type calls them optional.
+// Parse parses the payload of a message M, as in Parse[Response](text). It retains nothing of the
+// payload. It ignores keys that RFC 32 does not have, and refuses duplicate ones, and missing ones
+// unless the type calls them optional. The error names the message, the key, and the offset in
+// bytes from 0; then the message is zero.
 func Parse[M Hello | Start | Response | Expiration](payload []byte) (M, error) {
 	name := func() string { return any(*new(M)).(Message).name() }
 	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) {

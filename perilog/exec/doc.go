@@ -33,8 +33,7 @@
 //
 // # Ownership, cost and limits
 //
-// A parsed message shares no memory with its text. A text has at most 64 MiB. Parse
-// refuses duplicate keys and ignores unknown ones.
+// A parsed message shares no memory with its text. A text has at most 64 MiB.
 //
 // # Differences from the RFC
 //

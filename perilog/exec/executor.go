@@ -100,16 +100,15 @@ type Executor struct {
 type Effects struct {
 	// Commands are for nodes, in this order.
 	Commands []Command
-	// Responses are for the manager. The responses of a job are a start, a finish and
-	// releases, each once and in this order, unless the manager asks for the job again; and
-	// at most one exception.
+	// Responses are for the manager: of a job a start, a finish and releases, each once and in
+	// this order, unless the manager asks for the job again; and at most one exception.
 	Responses []Response
 	// Refused are jobs that no node has run or will run.
 	Refused []Refused
 	// Reports are what became of prologs, epilogs and housekeeping.
 	Reports []Report
 	// Missing are actions that were lost in a restart of the manager, and that a node does not
-	// have: they never ran there, or the node has lost its records. Rerun them. The Kind is 0.
+	// have. Rerun them. The Kind is 0.
 	Missing []Report
 }
 
@@ -151,13 +150,13 @@ type Session struct {
 	n    uint64
 }
 
-// Handle does what the manager asks: a [Start] or an [Expiration]. It retains R, and copies the
-// rest. The resources of a Start must be in it.
+// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration]. It
+// retains R, and copies the rest.
 //
-// If the Executor has the job, a Start repeats the responses: the manager has begun
-// another session. Without Reattach the job starts on each node, at once or with the
-// node's hello. With Reattach it must be there: see [Start]. When a job's resources expire,
-// it gets the exception timeout. An Expiration of another job changes nothing.
+// If the Executor has the job, a Start repeats the responses: the manager has begun another
+// session. Without Reattach the job starts on each node, at once or with the node's hello. With
+// Reattach it must be there. When a job's resources expire, it gets the exception timeout. An
+// Expiration of a job that is not there changes nothing.
 func (x *Executor) Handle(m Message) error {
 	switch m := m.(type) {
 	case Start:
@@ -198,9 +197,9 @@ func (x *Executor) start(m Start) error {
 	return nil
 }
 
-// Launch launches an action. It copies what it retains. A repetition changes nothing, and
-// neither does an attempt below the latest on any of the ranks. A later attempt replaces
-// an earlier one, which is killed first if it still runs.
+// Launch launches an action. It copies what it retains. An attempt that is not above the latest on
+// all of the ranks changes nothing. A later attempt replaces an earlier one, which is killed first
+// if it still runs.
 func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 	l.Ranks, l.Command = l.Ranks.Clone(), slices.Clone(l.Command)
 	if l.Serves != nil {
@@ -209,11 +208,11 @@ func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 	return x.place(&group{Task: Task{Job: id, Action: l.Action, Attempt: l.Attempt}, launch: &l}, l.Ranks, statePending)
 }
 
-// Recover makes the Executor expect an action that was lost in a restart of the manager:
-// pass each of [joblife.Recovered].Unresolved, which may have other reasons. If a node has
-// the action, Effects has a report; if the node does not, it is in Effects.Missing. Without an
-// Executor, and if an action runs only once by its name, Rerun it at once instead. Where
-// housekeeping failed and still runs, it ends before a later attempt begins.
+// Recover makes the Executor expect an action that was lost in a restart of the manager: pass each
+// of [joblife.Recovered].Unresolved, whatever its reason. If a node has the action, Effects has a
+// report; if not, it is in Effects.Missing. Without an Executor, and if an action runs only once by
+// its name, Rerun it at once instead. Where housekeeping failed and still runs, it ends before a
+// later attempt begins.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
@@ -229,8 +228,8 @@ func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
 	return nil
 }
 
-// place places an action on ranks, where it replaces earlier attempts. It does nothing if
-// one of the ranks has this attempt or a later one.
+// place places an action on ranks, where it replaces earlier attempts, unless one of the ranks has
+// this attempt or a later one.
 func (x *Executor) place(g *group, ranks *idset.Set, first state) error {
 	if err := x.admit(g, ranks); err != nil {
 		return err
@@ -263,10 +262,9 @@ func (x *Executor) Keep(id jobid.ID) {
 	x.kept[id] = true
 }
 
-// Kill stops a job: the manager raised an exception of severity 0, with this wait status if it
-// has one. If that is what stops the job first, the finish has the status, in the form of a
-// shell. Where a shell was not sent to its node, it does not start. Kill of a job that is not
-// there changes nothing.
+// Kill stops a job, if it is there: the manager raised an exception of severity 0, with this wait
+// status if it has one. If that is what stops the job first, the finish has the status, in the
+// form of a shell. Where a shell was not sent to its node, it does not start.
 func (x *Executor) Kill(id jobid.ID, status jobstate.Optional[int32]) {
 	if j := x.jobs[id]; j != nil && j.shells != nil {
 		if j.stopped = true; !j.stopping {
@@ -296,11 +294,10 @@ func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 	}
 }
 
-// Forget lets nodes delete the records of a job's tasks, now or when they have ended. Before
-// it, a crash of the manager would lose what the records say. Call it when the event clean
-// is durable, and with housekeeping when the final release in its log is: for what Ready.Over
-// names. What runs then, since its node was out of reach, is stopped, and what has not started
-// never does.
+// Forget lets nodes delete the records of a job's tasks, now or when they have ended. Call it when
+// the event clean is durable, and with housekeeping when the final release in its log is: for what
+// Ready.Over names. What runs then, since its node was out of reach, is stopped, and what has not
+// started never does.
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 	if housekeeping {
 		delete(x.held, id)
@@ -313,12 +310,12 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 	}
 }
 
-// Hello begins a session of a node, which ends its earlier one. The tasks are all of which
-// it has a record, at most 65536, in any order. A task that the node lacks is lost if the node
-// had it, or if the log of its job has the event start; an action from before a restart is in
-// Effects.Missing; else it starts. A node that reports an action by another Description than
-// it was told lacks the action. Records must outlive the manager: a node without them runs
-// again what began just before a crash. A running task that nothing asked for is killed.
+// Hello begins a session of a node, which ends its earlier one. The tasks are all of which it has
+// a record, at most 65536, in any order. A task that the node lacks is lost if the node had it, or
+// if the log of its job has the event start; an action from before a restart is in
+// Effects.Missing; else it starts. A node that reports an action by another Description than it
+// was told lacks the action. Records must outlive the manager: a node without them runs again
+// what began just before a crash.
 func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
 		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
@@ -360,8 +357,8 @@ func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 // lasts reports whether a session is not over.
 func (x *Executor) lasts(s Session) bool { return s.n != 0 && x.sessions[s.rank] == s.n }
 
-// Update takes what a node says of one task. A repetition changes nothing. The first end
-// of a task counts: if its node then says that it runs, it is killed.
+// Update takes what a node says of one task. A repetition changes nothing. The first end of a task
+// counts: if its node then says that it runs, it is killed.
 func (x *Executor) Update(s Session, st TaskStatus) error {
 	if !x.lasts(s) {
 		return fmt.Errorf("%w: rank %d must say hello first", ErrSession, s.rank)
@@ -373,8 +370,8 @@ func (x *Executor) Update(s Session, st TaskStatus) error {
 	return nil
 }
 
-// Close ends a session, when the connection has ended. The tasks of the node go on. Commands for
-// it are dropped that Take has not returned. If the session is over, Close changes nothing.
+// Close ends a session, unless it is over. The tasks of the node go on. Commands for it are dropped
+// that Take has not returned.
 func (x *Executor) Close(s Session) {
 	if !x.lasts(s) {
 		return
@@ -408,9 +405,8 @@ func (x *Executor) Fail(rank uint32, note string) {
 	}
 }
 
-// Expiring returns the jobs whose resources have expired at a time, so that Take stops them. If
-// the manager has extended one and its [Expiration] is still on its way, pass it on first.
-// The time counts as in Take.
+// Expiring returns the jobs whose resources have expired at a time, which counts as in Take, so that
+// Take stops them. If the [Expiration] of one is still on its way, pass it on first.
 func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 	if now = x.clamp(now); x.next() != nil {
 		x.timers.Ascend(func(j *job) bool {
@@ -468,8 +464,7 @@ func (x *Executor) clamp(now eventlog.Timestamp) eventlog.Timestamp {
 	return max(now, x.now)
 }
 
-// Deadline returns when Take is due if nothing else happens; false: never. A Take at that time
-// moves it on.
+// Deadline returns when Take, which moves it on, is due if nothing else happens; false: never.
 func (x *Executor) Deadline() (eventlog.Timestamp, bool) {
 	if j := x.next(); j != nil {
 		return j.due, true

@@ -10,19 +10,17 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// TopicHello is the topic of Hello. Hello.StartTopic and Hello.ExpirationTopic
-// return the topics that depend on the service.
+// TopicHello is the topic of Hello. The topics of other messages depend on the service.
 const TopicHello = "job-manager.exec-hello"
 
 // Busy is the errnum with which flux-core refuses a hello while an earlier service has jobs: EINVAL.
 const Busy = 22
 
-// maxService is the largest number of bytes of a service's name, so that its topics are
-// not too long.
+// maxService bounds the bytes of a service's name, so that its topics are not too long.
 const maxService = 245
 
-// A Hello is the service's first request to the manager. The response has no
-// payload, or the errnum [Busy]. After a failure the service ends.
+// A Hello is the service's first request to the manager. The response has no payload, or the
+// errnum [Busy]. After a failure the service ends.
 type Hello struct {
 	Service string // such as "job-exec"; 1 to 245 bytes
 }
@@ -109,8 +107,7 @@ func (m Start) write(w *jsonobj.Writer) {
 	w.Append("R", m.R.AppendJSON)
 }
 
-// An Expiration asks the service to change the expiration of a running job.
-// The response has no payload.
+// An Expiration asks the service to change that of a running job. The response has no payload.
 type Expiration struct {
 	ID         jobid.ID
 	Expiration eventlog.Timestamp // 0: never

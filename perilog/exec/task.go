@@ -52,8 +52,7 @@ func (t Task) check() error {
 	return nil
 }
 
-// A TaskState says what became of a task on a node: TaskRunning, TaskExited, TaskReleased,
-// TaskFailed or TaskLost. The empty TaskState is invalid.
+// A TaskState says what became of a task on a node. The empty TaskState is invalid.
 type TaskState string
 
 // The states of a task.
@@ -171,8 +170,8 @@ type job struct {
 	due      eventlog.Timestamp // when its timer is due; 0: it has none
 }
 
-// waitStatus is the status of the finish: the greatest of the shells, or as a shell would have
-// given that of the cause.
+// waitStatus is the status of the finish: the greatest of the shells, or that of the cause in the
+// form of a shell.
 func (j *job) waitStatus() int32 {
 	switch s := j.status.Value; {
 	case !j.status.Set:
@@ -201,8 +200,7 @@ func (x *Executor) touch(j *job) {
 	}
 }
 
-// admit returns an error for a group that is not what it should be, or for which there is no
-// room.
+// admit returns an error for a group that is invalid, or for which there is no room.
 func (x *Executor) admit(g *group, ranks *idset.Set) error {
 	if err := g.check(); err != nil {
 		return fmt.Errorf("exec: %w", err)
@@ -215,8 +213,7 @@ func (x *Executor) admit(g *group, ranks *idset.Set) error {
 	return nil
 }
 
-// near returns groups with all of a job on a rank among them: a job may have a group for each rank, and
-// a rank many jobs.
+// near returns groups with all of a job on a rank among them, since both may have many others.
 func (x *Executor) near(id jobid.ID, rank uint32) []*group {
 	list := x.onRank[rank]
 	if j := x.jobs[id]; j != nil && len(j.groups) < len(list) {
@@ -353,8 +350,8 @@ func (x *Executor) send(g *group, ranks *idset.Set) {
 	x.command(Command{Kind: CommandStart, Task: g.Task, Start: g.start, Launch: g.launch}, ranks)
 }
 
-// begin sends what is pending to nodes that have a session. They do not have what is asked
-// for there, since their hello came before.
+// begin sends what is pending to nodes that have a session. They lack what is asked for there,
+// since their hello came before.
 func (x *Executor) begin(g *group) {
 	for rank := range idset.Intersect(&g.sets[stateAsked], &x.online).All() {
 		x.lacks(g, rank)
@@ -450,8 +447,8 @@ func (x *Executor) report(g *group, r perilog.Report) {
 	}
 }
 
-// heard takes what a node says of a task, in its hello or later. A signal that the node or what
-// a task leaves may have missed is sent again.
+// heard takes what a node says of a task. A signal that the node or what a task leaves may have
+// missed is sent again.
 func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 	g := x.on(rank, st.Task)
 	if g == nil {
@@ -505,8 +502,7 @@ func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 	}
 }
 
-// stray ends a task that nothing asked for: its job is over, it was given up, or its node
-// lies.
+// stray ends a task that nothing asked for: its job is over, it was given up, or its node lies.
 func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	switch {
 	case x.kept[st.Task.Job]:
@@ -528,8 +524,8 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	}
 }
 
-// precedes reports whether a later attempt of an action waits for the node, or will. It
-// waits for one at a time, since each starts when the earlier one has ended.
+// precedes reports whether a later attempt of an action waits for the node, or will, as it does for
+// one at a time.
 func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
 	for _, g := range x.attempts(t, idset.Of(rank)) {
 		switch s := g.state(rank); {
