@@ -1,6 +1,9 @@
 package jobstate
 
-import "iter"
+import (
+	"iter"
+	"slices"
+)
 
 // ordered is a map from K to V that keeps the order of insertion. Beyond indexFrom items, which
 // few jobs have, a map finds the place in the slice. The zero value is empty.
@@ -78,20 +81,12 @@ func (o *ordered[K, V]) del(key K) {
 
 // compact drops the dead items: at least half, so a removal takes constant time on average.
 func (o *ordered[K, V]) compact() {
-	n := 0
-	for i := range o.items {
-		if !o.items[i].dead {
-			o.items[n] = o.items[i]
-			n++
-		}
-	}
-	clear(o.items[n:])
-	o.items = o.items[:n]
-	if n == 0 {
+	o.items = slices.DeleteFunc(o.items, func(i item[K, V]) bool { return i.dead })
+	if len(o.items) == 0 {
 		o.items = nil
 	}
 	o.index = nil
-	if n > indexFrom {
+	if len(o.items) > indexFrom {
 		o.reindex()
 	}
 }
