@@ -153,15 +153,8 @@ func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte)
 
 // updatePath reports whether a jobspec-update may have the path: a key of RFC 14, or one below it.
 func updatePath(path string) bool {
-	top, rest, more := strings.Cut(path, ".")
-	switch {
-	case top != "attributes" && top != "resources" && top != "tasks":
-		return false
-	case !more:
-		return true
-	default:
-		return rest != "" && rest[0] != '.' && rest[len(rest)-1] != '.' && !strings.Contains(rest, "..")
-	}
+	top, _, _ := strings.Cut(path, ".")
+	return (top == "attributes" || top == "resources" || top == "tasks") && !strings.Contains(path+".", "..")
 }
 
 // unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
