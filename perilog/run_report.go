@@ -118,18 +118,12 @@ func (r *run) orphan(cause endCause, status int32) {
 	}
 }
 
-// maxEnds is for how many ends there is room from the first on. Mostly many come at once.
-const maxEnds = 64
-
 // rankEnded ends a rank and reports it. What a control line said before stands: the node
 // failed even if the command then succeeds there. If it does not, that is a second failure.
 func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32) {
 	reported := s.cause == causeControl || s.cause == causeReported && (cause == causeOK || cause == causeCanceled)
 	if reported {
 		cause, status = s.cause, orStatus(status, statusFailed)
-	}
-	if r.ended == nil {
-		r.ended = make([]rankEnd, 0, min(r.open, maxEnds))
 	}
 	r.endSlot(s, cause, status)
 	r.ended = append(r.ended, rankEnd{Rank: rank, Status: status})
