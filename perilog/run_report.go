@@ -22,25 +22,22 @@ func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
 	case rep.Kind < ReportStarted || rep.Kind > ReportOutput, rep.Kind == ReportExited && stopped(normal(rep.Status)):
 		return AckIgnored
 	}
-	if p.stage == slotLost {
-		r.Reattach(r.now, idset.Of(rep.Rank))
-		r.applyReport(rep, p)
-		return AckApplied
+	lost := p.stage == slotLost
+	if lost {
+		r.Reattach(r.now, idset.Of(rep.Rank)) // which is news, whatever the report says
 	}
-	return r.applyReport(rep, p)
-}
-
-func (r *run) applyReport(rep Report, p *slot) Ack {
 	rep.Status = normal(rep.Status)
 	l := r.launchOf(p.attempt)
 	switch rep.Kind {
 	case ReportStarted:
-		if p.started {
+		if p.started && !lost {
 			return AckRepeated
 		}
 		p.started = true
 	case ReportOutput:
-		return r.output(rep.Rank, p, rep.Line)
+		if answer := r.output(rep.Rank, p, rep.Line); !lost {
+			return answer
+		}
 	case ReportExited:
 		cause, status := exited(rep.Status)
 		r.processEnded(rep.Rank, p, l.cause(cause), status, rep.Detail)
