@@ -29,13 +29,8 @@ var causes = [...]struct {
 	// drain nodes by canceling their jobs. An offline one is not in use.
 	drains bool
 
-	// reported says that the node failed by a report: that is not a failure of the command
-	// itself. Tolerance covers what was reported.
-	reported bool
-
-	// mayRun says that the command may still run: the log does not tell which timeouts were
-	// obeyed.
-	mayRun bool
+	reported bool // a report said that the node failed, which tolerance covers, not the command itself
+	mayRun   bool // the command may still run: the log does not tell which timeouts were obeyed
 }{
 	causeOK:               {name: "ok", words: "ok"},
 	causeFailed:           {name: "failed", words: "failed", drain: "failed", drains: true},

@@ -38,18 +38,17 @@ type LogEntry struct {
 // the contexts in Post, are valid until the next Take; the caller owns the sets of ranks. Make
 // launches, signals and drains idempotent: action and attempt identify a launch.
 type Effects struct {
-	// Post has the events that Apply accepted, and the events that follow from all inputs.
-	// Make Post durable BEFORE anything else, in this order: if a record is durable, all
-	// records before it are. Send answers to reports AFTER that. If you cannot store Post,
-	// do nothing else and drop the Job: RecoverJob reads what is durable.
+	// Post has the events that Apply accepted, and those that follow from all inputs. Make Post
+	// durable BEFORE anything else, in this order: if a record is durable, all records before it
+	// are. Send answers to reports AFTER that. If you cannot store Post, do nothing else and drop
+	// the Job: RecoverJob reads what is durable.
 	Post []LogEntry
 	// Launch lists commands to start, AFTER Post is durable.
 	Launch []Launch
 	// Signal lists signals to send, AFTER Launch.
 	Signal []Signal
-	// Start tells the embedder to ask the executor to start the job on [Job.R], AFTER
-	// Post is durable. After a restart it can be set again. The executor responds with
-	// the events start, finish and release; see also [Job.NotStarted].
+	// Start tells the embedder to ask the executor to start the job on [Job.R], AFTER Post is
+	// durable. After a restart it can be set again. See also [Job.NotStarted].
 	Start bool
 	// Drain lists ranks to drain, AFTER Post is durable. They are held until [Job.Drained]. A
 	// node that is drained already keeps its reason (the mode "update" of Flux).
@@ -128,8 +127,7 @@ const (
 	ReportOutput                             // it wrote Line to its standard output
 )
 
-// String returns "started", "exited", "launch failed", "unreachable" or "output";
-// another value prints as ReportKind(n).
+// String returns words such as "launch failed"; another value prints as ReportKind(n).
 func (k ReportKind) String() string {
 	return guard.Name("ReportKind", k, "started", "exited", "launch failed", "unreachable", "output")
 }
@@ -149,8 +147,7 @@ const (
 	AckIgnored                 // it is legal and has no effect, such as plain output or a repeated control line
 )
 
-// String returns "applied", "repeated", "ended", "stale", "unknown" or "ignored";
-// another value prints as Ack(n).
+// String returns a word such as "applied"; another value prints as Ack(n).
 func (a Ack) String() string {
 	return guard.Name("Ack", a, "applied", "repeated", "ended", "stale", "unknown", "ignored")
 }

@@ -24,8 +24,7 @@ const (
 	HolderHousekeeping                       // of a [Job] only
 )
 
-// String returns "job", "executor", "prolog", "epilog", "drain" or
-// "housekeeping"; another value prints as HolderKind(n).
+// String returns a word such as "executor"; another value prints as HolderKind(n).
 func (k HolderKind) String() string {
 	return guard.Name("HolderKind", k, "job", "executor", "prolog", "epilog", "drain", "housekeeping")
 }
@@ -95,10 +94,10 @@ func (h *Holds) names(left bool) []string {
 
 func (h *Holds) allNames() []string { return append(h.names(false), h.names(true)...) }
 
-// Held returns a new set of the ranks that have a holder, each once. A rank can be neither
-// held nor have left: it then waits for the event free, and no other job gets it. So busy for
-// the job are, from alloc on, the ranks of R that are not in Released().Ranks. For the time
-// that a node was busy at all, merge the spans of jobs that shared it; [rset.R.Host] names it.
+// Held returns a new set of the ranks that have a holder. A rank can be neither held nor have
+// left: it then waits for the event free. So busy for the job are, from alloc on, the ranks of R
+// that are not in Released().Ranks. For the time that a node was busy at all, merge the spans of
+// jobs that shared it; [rset.R.Host] names it.
 func (h *Holds) Held() *idset.Set {
 	held := new(idset.Set)
 	for x := range h.Holders() {
@@ -147,6 +146,5 @@ func appendNames(dst []byte, names []string) []byte {
 	return dst
 }
 
-// String returns the state in one line: the job's state, its holders, and the ranks
-// that have left, failed and were dropped.
+// String returns one line: the job's state, its holders, and what left, failed and was dropped.
 func (h *Holds) String() string { return string(h.appendText(nil)) }

@@ -24,8 +24,7 @@ var (
 	// succeeded, or would free what something holds. The text says what must come first.
 	ErrOrder = errors.New("perilog: event comes too early")
 
-	// ErrAction is returned when Reattach, Rerun or ForceFinish does not apply to
-	// the action or the ranks.
+	// ErrAction is returned when Reattach, Rerun or ForceFinish cannot do what it is told.
 	ErrAction = errors.New("perilog: cannot resolve action")
 
 	// ErrStopped is returned after the deadline of a shutdown. What would start something gets
@@ -186,11 +185,10 @@ func NewJob(c *Config, s JobConfig) (*Job, error) {
 // If there were no prologs, an added one is due until the executor is asked. What has begun
 // goes on as it is.
 //
-// [RecoverJob] with c does the same: what a start does not say, such as the command, comes
-// from c, or from the first later configuration that has the action. What another writer
-// started before c had it, that writer ends: only RecoverJob lists it as lost, so that
-// [Job.Rerun] can launch it as the Job's own. The error is that of [Config.Check], and then
-// nothing has changed.
+// [RecoverJob] with c does the same: what a start does not say, such as the command, comes from c,
+// or from the first later configuration that has the action. What another writer started before c
+// had it, that writer ends: only RecoverJob lists it as lost, so that [Job.Rerun] can launch it as
+// the Job's own. The error is that of [Config.Check].
 func (j *Job) SetConfig(c *Config) error {
 	if err := j.holds.scratch.checkConfig(c); err != nil {
 		return err
@@ -230,8 +228,7 @@ func (j *Job) configure(begun []*action) {
 	j.actions = append(j.actions, begun...)
 }
 
-// Holds returns what holds the job's ranks, without housekeeping. The caller must
-// not change it.
+// Holds returns what holds the job's ranks, without housekeeping. The caller must not change it.
 func (j *Job) Holds() *Holds { return &j.holds }
 
 // State returns the job as package jobstate knows it. The caller must not change it.
@@ -312,8 +309,8 @@ func (j *Job) find(key jobstate.ActionKey) *action {
 	return nil
 }
 
-// Starting reports whether the executor was asked to start the job, or may have been
-// before a restart, and its answer is not in the log.
+// Starting reports whether the executor was asked to start the job, or may have been before a
+// restart, and its answer is not in the log.
 func (j *Job) Starting() bool { return j.start() == startPending }
 
 // Draining reports whether a drain was asked for that is not confirmed.
@@ -330,9 +327,8 @@ func (j *Job) NotStarted(now eventlog.Timestamp) {
 	}
 }
 
-// Deadline returns the time at which to call Tick and Take, and false if the Job waits
-// for no time. A time that has passed means at once. The timeout of a launch or a signal
-// that was not taken yet begins with Take.
+// Deadline returns when to call Tick and Take; false for never. A time that has passed means at
+// once. The timeout of a launch or a signal that was not taken yet begins with Take.
 func (j *Job) Deadline() (eventlog.Timestamp, bool) {
 	var first eventlog.Timestamp
 	sooner := func(t eventlog.Timestamp, ok bool) {

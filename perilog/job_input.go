@@ -272,8 +272,7 @@ const (
 	ReasonRemoved                   // housekeeping must run on the ranks, but is no longer in the configuration
 )
 
-// String returns "lost", "foreign", "held", "start" or "removed"; another value prints as
-// Reason(n).
+// String returns a word such as "lost"; another value prints as Reason(n).
 func (r Reason) String() string {
 	return guard.Name("Reason", r, "lost", "foreign", "held", "start", "removed")
 }

@@ -165,10 +165,9 @@ func (j *Job) ranksOf(a *action) *idset.Set {
 // holds the ranks for the executor.
 func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
 
-// endsHold reports whether an event may end the last hold on ranks of a job that is
-// ending and whose nodes were prepared or used. The starts of the epilogs must be in the
-// log before it: else nothing may hold the ranks that the executor has released. Epilogs
-// are not due earlier, and ranks that it released in RUN the job holds until its finish.
+// endsHold reports whether an event may end the last hold on ranks of a job that is ending and whose
+// nodes were prepared or used. The starts of the epilogs must be in the log before it: else nothing
+// may hold the ranks that the executor has released. Those that it released in RUN the job holds.
 func (j *Job) endsHold(c jobstate.Context) bool {
 	if !traitsOf(c).has(endsHold) || !j.holds.allocated() {
 		return false
@@ -459,9 +458,8 @@ func (j *Job) finish(a *action) {
 	j.post(&jobstate.ActionFinishContext{ActionKey: a.ActionKey, Status: status})
 }
 
-// tolerates reports whether the job may go on without the ranks that failed in this and in
-// earlier prologs. If the job keeps such ranks, it must not start beside a prolog that may
-// still run there (I11).
+// tolerates reports whether the job may go on without the ranks that failed in its prologs. If it
+// keeps such ranks, it must not start beside a prolog that may still run there (I11).
 func (j *Job) tolerates(o *outcome) bool {
 	t := &j.cfg.Tolerate
 	return (o.reported || t.AnyFailure) && (t.Drop || !o.mayRun) && !o.Failed.IsEmpty() &&

@@ -26,8 +26,7 @@ const (
 
 var typeNames = [...]string{"", "start", "reattached", "release", "exception", "finish"}
 
-// String returns the name on the wire, such as "release"; another value prints as
-// ResponseType(n).
+// String returns the name on the wire; another value prints as ResponseType(n).
 func (t ResponseType) String() string { return guard.Name("ResponseType", t, typeNames[1:]...) }
 
 func (t ResponseType) valid() bool { return t > 0 && int(t) < len(typeNames) }
