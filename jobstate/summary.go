@@ -55,11 +55,6 @@ var summaryResults = [...]string{"unknown", "completed", "failed", "canceled", "
 
 var errSummary = errors.New("malformed record")
 
-func resultPlace(r Result) (int, bool) {
-	at := bits.Len(uint(r))
-	return at, at < len(summaryResults) && 1<<at>>1 == r
-}
-
 // A summaryEnd is the last field of a tombstone, and what it says.
 type summaryEnd struct {
 	word                    string
@@ -75,11 +70,11 @@ var summaryEnds = [...]summaryEnd{
 // failed ran": id, user, time, result and how far the job came. A summary that is not valid is
 // an error, and then dst is returned as it was. AppendText allocates only to grow dst.
 func (s Summary) AppendText(dst []byte) ([]byte, error) {
-	at, ok := resultPlace(s.Result)
+	at := bits.Len(uint(s.Result))
 	end := slices.IndexFunc(summaryEnds[:], func(e summaryEnd) bool {
 		return e == summaryEnd{e.word, s.Ran, s.Unstarted, s.Stopped}
 	})
-	if !ok || end < 0 || !guard.IsTime(s.Inactive) {
+	if at >= len(summaryResults) || 1<<at>>1 != s.Result || end < 0 || !guard.IsTime(s.Inactive) {
 		return dst, fmt.Errorf("jobstate: %v: %w", s.ID, errSummary)
 	}
 	dst = s.ID.AppendFormat(dst, jobid.FormatDec)
