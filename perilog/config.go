@@ -148,15 +148,23 @@ func (c *Config) Check() error {
 		for i := range list {
 			key := k.String() + "s[" + strconv.Itoa(i) + "]"
 			list[i].check(key, bad)
-			if name := list[i].key(k).Description; seen[name] {
+			name := list[i].key(k).Description
+			if seen[name] {
 				bad(key+".description", "is the name of an earlier action")
-			} else {
-				seen[name] = true
 			}
+			seen[name] = true
 		}
 	}
 	if h := c.Housekeeping; h != nil {
-		h.check(bad)
+		h.action().check("housekeeping", bad)
+		if h.ReleaseAfter != nil && *h.ReleaseAfter < 0 {
+			bad("housekeeping.release-after", "is not a duration")
+		}
+		switch h.OnFailure {
+		case "", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease:
+		default:
+			bad("housekeeping.on-failure", `is not "drain", "hold" or "release"`)
+		}
 	}
 	if c.Tolerate.Count < 0 {
 		bad("tolerate.count", "is negative")
@@ -223,19 +231,6 @@ func (a *ActionConfig) check(key string, bad func(key, reason string)) {
 // action returns housekeeping as an action: what an action has beside it is zero.
 func (h *HousekeepingConfig) action() *ActionConfig {
 	return &ActionConfig{Command: h.Command, PerRank: true, Timeout: h.Timeout, KillTimeout: h.KillTimeout}
-}
-
-func (h *HousekeepingConfig) check(bad func(key, reason string)) {
-	const key = "housekeeping"
-	h.action().check(key, bad)
-	if h.ReleaseAfter != nil && *h.ReleaseAfter < 0 {
-		bad(key+".release-after", "is not a duration")
-	}
-	switch h.OnFailure {
-	case "", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease:
-	default:
-		bad(key+".on-failure", `is not "drain", "hold" or "release"`)
-	}
 }
 
 // isLine reports whether text is UTF-8 of at most n bytes without control characters.
