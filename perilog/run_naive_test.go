@@ -374,8 +374,8 @@ func (n *naiveRun) take(p *naiveProc, rep Report, line naiveLine) Ack {
 		}
 		p.started = true
 	case ReportExited:
-		cause, status := exited(normal(rep.Status))
-		n.endProc(rep.Rank, told(cause), status)
+		status := normal(rep.Status)
+		n.endProc(rep.Rank, told(exited(status)), status)
 	case ReportLaunchFailed:
 		n.endProc(rep.Rank, told(causeLaunchFailed), orStatus(normal(rep.Status), statusFailed))
 	case ReportUnreachable:

@@ -37,7 +37,10 @@ const (
 func (r *run) Outcome() outcome {
 	o := outcome{reported: true, mayRun: r.orphaned}
 	o.Action, o.Status, o.Failed = r.spec.ActionKey, r.lead.status, r.ranks(func(s *slot) bool { return s.status != 0 })
-	o.Detail, o.Start, o.End = r.details.String(), r.start, r.end
+	o.Start, o.End = r.start, r.end
+	if o.Detail = string(r.details.text); r.details.dropped > 0 {
+		o.Detail += "and " + strconv.Itoa(r.details.dropped) + " more\n"
+	}
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	groups := r.groups()
 	for _, g := range groups {
@@ -231,14 +234,6 @@ func (r *run) detail(rank uint32, cause endCause, status int32, text string) {
 		d.text = d.text[:n]
 		d.dropped++
 	}
-}
-
-// String returns the lines.
-func (d *details) String() string {
-	if d.dropped == 0 {
-		return string(d.text)
-	}
-	return string(d.text) + "and " + strconv.Itoa(d.dropped) + " more\n"
 }
 
 // clip returns the first n bytes of text that are whole characters, in one line.

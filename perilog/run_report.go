@@ -39,8 +39,7 @@ func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
 			return answer
 		}
 	case ReportExited:
-		cause, status := exited(rep.Status)
-		r.processEnded(rep.Rank, p, l.cause(cause), status, rep.Detail)
+		r.processEnded(rep.Rank, p, l.cause(exited(rep.Status)), rep.Status, rep.Detail)
 	case ReportLaunchFailed:
 		r.processEnded(rep.Rank, p, l.cause(causeLaunchFailed), orStatus(rep.Status, statusFailed), rep.Detail)
 	case ReportUnreachable:
@@ -51,14 +50,14 @@ func (r *run) Report(now eventlog.Timestamp, rep Report) Ack {
 }
 
 // exited returns what an exit with a wait status means.
-func exited(status int32) (endCause, int32) {
+func exited(status int32) endCause {
 	switch {
 	case status == 0:
-		return causeOK, 0
+		return causeOK
 	case signalOf(status) != 0:
-		return causeSignaled, status
+		return causeSignaled
 	}
-	return causeFailed, status
+	return causeFailed
 }
 
 // cause returns the cause if the run itself asked for the end, or else c.
@@ -335,7 +334,7 @@ func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.eachOpen(ranks, func(_ uint32, s *slot) {
 		cause := s.cause
 		if cause == 0 {
-			cause, _ = exited(status)
+			cause = exited(status)
 		}
 		r.endSlot(s, cause, status)
 	})
