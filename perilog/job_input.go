@@ -90,11 +90,11 @@ func (j *Job) admit(ev *jobstate.Event) error {
 			return j.prologsDone()
 		} // else the executor was asked, whatever failed since
 	case jobstate.EventFree:
-		if !j.mayFree() {
+		if !s.MayFree() || !j.maySweep() {
 			return fmt.Errorf("%w: free in %s while the job waits for %s", ErrOrder, s.State(), s.Waiting())
 		}
 	case jobstate.EventClean:
-		if s.State() == jobstate.StateCleanup && !j.mayClean() {
+		if s.State() == jobstate.StateCleanup && !(s.MayClean() && j.maySweep()) {
 			return fmt.Errorf("%w: clean while the job waits for %s", ErrOrder, s.Waiting())
 		}
 	case jobstate.EventDrained:

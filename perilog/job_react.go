@@ -178,10 +178,6 @@ func (j *Job) endsHold(c jobstate.Context) bool {
 	return j.holds.job.State() == jobstate.StateCleanup && j.holds.used()
 }
 
-func (j *Job) mayFree() bool { return j.holds.job.MayFree() && j.maySweep() }
-
-func (j *Job) mayClean() bool { return j.holds.job.MayClean() && j.maySweep() }
-
 // maySweep reports whether nothing that package jobstate does not know prevents free and clean.
 func (j *Job) maySweep() bool {
 	return j.start() != startPending && j.holds.draining.IsEmpty() &&
@@ -287,10 +283,10 @@ func (j *Job) follow() bool {
 	if len(j.effects.Post) > n {
 		return true
 	}
-	if j.mayFree() {
+	if j.holds.job.MayFree() && j.maySweep() {
 		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.stamp(j.now), Name: jobstate.EventFree})
 	}
-	if j.mayClean() {
+	if j.holds.job.MayClean() && j.maySweep() {
 		j.postEntry(LogJob, eventlog.Entry{Timestamp: j.stamp(j.now), Name: jobstate.EventClean})
 	}
 	return len(j.effects.Post) > n
