@@ -107,13 +107,8 @@ func (v *validator) add(l Level, format string, args ...any) {
 // check judges one line and folds it.
 func (v *validator) check(line []byte) {
 	e, err := eventlog.Parse(line)
-	if err != nil {
-		var bad *eventlog.SyntaxError
-		if errors.As(err, &bad) {
-			v.add(LevelError, "not an entry: offset %d: %v", v.offset+bad.Offset, bad.Err)
-		} else {
-			v.add(LevelError, "not an entry: %v", err)
-		}
+	if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) { // as every error of Parse is
+		v.add(LevelError, "not an entry: offset %d: %v", v.offset+bad.Offset, bad.Err)
 		return
 	}
 	v.event = guard.Clip(e.Name)
