@@ -79,8 +79,7 @@ func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	return outcome, nil
 }
 
-// repeats reports whether an event repeats the one before it. Exceptions do not: of two that
-// are alike the first has changed all there is.
+// repeats reports whether an event repeats the one before it. Exceptions may.
 func (j *Job) repeats(ev *Event, mark entryMark) bool { return mark == j.last && ev.kind != kException }
 
 func (j *Job) enter(s State, k kind, t eventlog.Timestamp) {

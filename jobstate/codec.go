@@ -57,8 +57,7 @@ func (x *codec) find(o *jsonobj.Reader, key string, need presence) (v jsonobj.Va
 
 func (x *codec) names(key []byte) bool { return slices.Contains(x.keys[:x.named], string(key)) }
 
-// rest reads or writes the members that have no key of their own, which ends a context, and
-// returns the name of its event.
+// rest reads or writes the members without a key of their own, and returns the name of the event.
 func (x *codec) rest(o *jsonobj.Reader, event string, extra *json.RawMessage) string {
 	switch {
 	case x.w == nil && x.unread > 0:
@@ -79,7 +78,7 @@ func (x *codec) rest(o *jsonobj.Reader, event string, extra *json.RawMessage) st
 	return event
 }
 
-// fail notes what is wrong with the value of a key. A key of "" is the whole context.
+// fail notes what is wrong with the value of a key; "" is the whole context.
 func (x *codec) fail(v jsonobj.Value, key string, err error) {
 	if x.w == nil {
 		v.Fail(err)

@@ -15,10 +15,10 @@ import (
 // are written after the others; nil if there are none.
 type Context interface{ context() }
 
-// Flags is the mask of flags in a submit event, as flux-core defines it. RFC 21 names only debug.
+// Flags is the mask of flags in a submit event.
 type Flags uint32
 
-// The flags of flux-core.
+// The flags of flux-core. RFC 21 names only debug.
 const (
 	_            Flags = 1 << iota // the jobspec came signed
 	FlagDebug                      // debug.* events are wanted in the log

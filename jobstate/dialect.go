@@ -60,13 +60,10 @@ type ActionKey struct {
 // String returns the kind and the description, such as "epilog job-manager.epilog".
 func (k ActionKey) String() string { return k.Kind.String() + " " + k.Description }
 
-// ActionMode says how this library runs an action. The zero value means that another
-// writer runs the action.
+// ActionMode says how this library runs an action. The zero value: another writer runs it.
 type ActionMode struct {
-	// PerRank means one process on each rank. Leader means a single process, on
-	// this rank, for all ranks. At most one of the two is set.
-	PerRank bool
-	Leader  Optional[uint32]
+	PerRank bool             // one process on each rank
+	Leader  Optional[uint32] // not with PerRank: a single process, on this rank, for all ranks
 	// Timeout counts from each launch; when it expires, the action is stopped. KillTimeout
 	// counts from the stop; when it expires, the action counts as ended. 0 means never.
 	Timeout, KillTimeout time.Duration
@@ -75,8 +72,7 @@ type ActionMode struct {
 // Given reports whether PerRank or Leader is set: then this library runs the action.
 func (a *ActionMode) Given() bool { return a.PerRank || a.Leader.Set }
 
-// OnFailure says what happens to a rank where housekeeping failed. The zero value, "",
-// means that the event does not have the key.
+// OnFailure says what happens to a rank where housekeeping failed; "" if the event does not.
 type OnFailure string
 
 // The values of the key on-failure.
@@ -90,14 +86,11 @@ const (
 // RFC 21 defines only the description, so the events of other writers have no other field.
 type ActionStartContext struct {
 	ActionKey
-	// Ranks are those that the action holds. An event without the key ranks means
-	// All, and All is written without the key. The zero value means no ranks.
-	Ranks Ranks
-	// Resources are the named resources that the action holds: no name twice, none empty.
-	Resources []string
+	Ranks     Ranks    // that the action holds; All is an event without the key ranks
+	Resources []string // named ones that the action holds: no name twice, none empty
 	ActionMode
-	// Attempt is the number of the launch that comes with the start, on all ranks;
-	// 0 means that the action is not launched yet. It needs PerRank or Leader.
+	// Attempt is the number of the launch that comes with the start, on all ranks; 0 means that
+	// the action is not launched yet. It needs PerRank or Leader.
 	Attempt uint32
 
 	// Only housekeeping has these: how long after the first rank is done it frees ranks
@@ -119,7 +112,7 @@ type ActionLaunchContext struct {
 }
 
 // ActionFailContext is the context of perilog-fail and housekeeping-fail: the action failed on
-// some ranks. It is logged when the failure is accepted, before the action ends.
+// some ranks, and goes on.
 type ActionFailContext struct {
 	ActionKey
 	Ranks  *idset.Set // not empty

@@ -217,8 +217,7 @@ func (j *Job) FinishTime() (eventlog.Timestamp, bool) { return j.finishTime, j.F
 // Released reports whether the final release came: the executor holds no resources of the job.
 func (j *Job) Released() bool { return j.finalRelease }
 
-// MayDepend reports whether the log allows the event depend: the job is in DEPEND, and all
-// of its dependencies are satisfied.
+// MayDepend reports whether the log allows the event depend: in DEPEND, without open dependencies.
 func (j *Job) MayDepend() bool { return j.state == StateDepend && (j.rare == nil || j.rare.open == 0) }
 
 // MayStart reports whether the log allows the job to start: it is in RUN, holds
@@ -281,8 +280,8 @@ func (j *Job) WaitsFor(description string) bool {
 // HasDependency reports whether the job ever had a dependency, satisfied or not.
 func (j *Job) HasDependency(description string) bool { return j.dependency(description) != nil }
 
-// Cause returns the first exception of severity 0, and false if there was none. It ended the
-// job, unless the event finish came first.
+// Cause returns the first exception of severity 0, which ended the job unless finish came first;
+// false if there was none.
 func (j *Job) Cause() (Exception, bool) {
 	if j.worst == nil || j.worst.Severity != 0 {
 		return Exception{}, false

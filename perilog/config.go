@@ -47,9 +47,8 @@ type Config struct {
 
 // An ActionConfig is one prolog or epilog.
 type ActionConfig struct {
-	// Description is the name in the job's log; "" means "job-manager.prolog" or
-	// "job-manager.epilog", as in flux-core; nodes report the action by it. It has at most 256
-	// bytes of UTF-8 and no control characters.
+	// Description is the name in logs and reports, of at most 256 bytes of UTF-8 and without
+	// control characters; "" means "job-manager.prolog" or "job-manager.epilog", as in flux-core.
 	Description string `json:"description,omitempty" toml:"description,omitempty" yaml:"description,omitempty"`
 
 	// Command is the command with its arguments. The Job passes it to the embedder, which

@@ -9,8 +9,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// ControlPrefix begins each control line; other lines are plain output. See the package
-// documentation.
+// ControlPrefix begins each control line: see the package documentation.
 const ControlPrefix = "perilog-control:"
 
 // Limits of control lines.
@@ -27,8 +26,7 @@ type control struct {
 	Note     string
 }
 
-// errControl is the category of a control line that is not understood. The others say what is
-// wrong with it, beside what package jsonobj says.
+// errControl is the category of what is wrong with a control line.
 var (
 	errControl = errors.New("bad control line")
 	errVersion = errors.New("must be 1")

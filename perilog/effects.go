@@ -60,12 +60,11 @@ type Effects struct {
 	Results []ActionResult
 }
 
-// A Launch is a command to start on each of Ranks, which for a single command is only its
-// leader.
+// A Launch is a command to start on each of Ranks.
 type Launch struct {
 	Action  jobstate.ActionKey
 	Attempt uint32        // at least 1, greater than in any earlier launch
-	Ranks   *idset.Set    // not empty
+	Ranks   *idset.Set    // not empty; of a single command its leader
 	Command []string      // from the configuration; nil if that has none
 	Serves  *idset.Set    // the ranks that a single command serves, perhaps none; nil with PerRank
 	Timeout time.Duration // 0: none

@@ -250,8 +250,7 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	return outcome, nil
 }
 
-// refold folds the events that named ranks before R came once more, as a replay does. This
-// process does not know what services started there.
+// refold folds the events that named ranks before R came once more, as a replay does.
 func (j *Job) refold() {
 	h := &j.holds
 	early := j.early
@@ -315,8 +314,8 @@ func (j *Job) adopt(key jobstate.ActionKey, how *jobstate.ActionMode) *action {
 	return a
 }
 
-// foldStart begins an action. If the configuration does not have the action, it runs as its
-// start says, if this library wrote that start; otherwise it is foreign.
+// foldStart begins an action. One that is not configured is foreign, unless its start says how it
+// runs.
 func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	key := c.ActionKey
 	a := j.action(key)
@@ -338,8 +337,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	}
 }
 
-// foldLaunch folds a launch, which says how an action of another writer runs from now on,
-// whatever the configuration says.
+// foldLaunch folds a launch. That of a foreign action says how it runs from now on.
 func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) {
 	key := c.ActionKey
 	a := j.find(key)
@@ -373,7 +371,7 @@ func (j *Job) launched(a *action) {
 // single reports whether one command serves all ranks.
 func (a *action) single() bool { return !a.run.spec.PerRank }
 
-// newRun returns the run of an action. Its start says how it runs, or else the configuration.
+// newRun returns the run of an action, as its start says, or else the configuration.
 func (j *Job) newRun(a *action, how *jobstate.ActionMode, ranks *idset.Set) *run {
 	spec := runSpec{ActionKey: a.ActionKey, Ranks: ranks, ActionMode: *how, Hosts: j.hosts}
 	if a.config != nil {

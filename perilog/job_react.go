@@ -30,8 +30,7 @@ const (
 
 func (j *Job) start() start { return j.startIf(j.executor != executorIdle) }
 
-// loggedStart returns the start by the log alone, which does not have the request to the
-// executor, nor what NotStarted says.
+// loggedStart returns the start by the log alone, which lacks the request and NotStarted.
 func (j *Job) loggedStart() start { return j.startIf(j.startable || j.holds.job.MayStart()) }
 
 func (j *Job) startIf(asked bool) start {
@@ -98,8 +97,7 @@ func (j *Job) epilogsDue(s start) bool {
 	return j.isOver(s) && j.holds.allocated() && j.holds.used()
 }
 
-// A phase says by the log which actions have begun: what a configuration adds to those later is
-// not due.
+// A phase says by the log which actions have begun: what is added to those later is not due.
 type phase uint8
 
 const (
@@ -265,8 +263,7 @@ func (j *Job) react() {
 	}
 }
 
-// follow posts the next events that follow, free and clean last, and reports whether there were
-// any.
+// follow posts the next events, free and clean last, and reports whether there were any.
 func (j *Job) follow() bool {
 	n := len(j.effects.Post)
 	j.confirmDrains()

@@ -163,8 +163,7 @@ func (r *run) ranks(match func(*slot) bool) *idset.Set {
 	return set
 }
 
-// where returns a new set of the ranks whose processes match: for a single command, its
-// leader or nothing.
+// where returns a new set of the ranks whose processes match: for a single command, its leader.
 func (r *run) where(match func(*slot) bool) *idset.Set {
 	switch {
 	case r.spec.PerRank:
@@ -260,8 +259,7 @@ func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 	}
 }
 
-// processes calls f with the processes on ranks: a single command is on its leader, whatever
-// ranks name.
+// processes calls f with the processes on ranks, or the single command, whatever ranks name.
 func (r *run) processes(ranks *idset.Set, f func(rank uint32, p *slot)) {
 	if !r.spec.PerRank {
 		f(r.spec.Leader.Value, &r.lead)

@@ -249,8 +249,7 @@ func (s *slot) mark(c endCause) {
 	}
 }
 
-// EndIdle ends ranks on which nothing was launched, because their nodes are offline
-// or the run was canceled before.
+// EndIdle ends ranks on which nothing was launched: they are offline, or the run was canceled.
 func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, drain bool) {
 	r.now = max(r.now, now)
 	status := int32(statusUnreachable)
@@ -348,8 +347,8 @@ func (r *run) Take() (failures []jobstate.ActionFailContext, signals []Signal) {
 	return failures, signals
 }
 
-// TakeEnds returns the ranks that ended since the last call, in the order of their
-// ends. The slice is valid until the next call of a method.
+// TakeEnds returns the ranks that ended since the last call, in that order. The slice is valid
+// until the next call of a method.
 func (r *run) TakeEnds() []rankEnd {
 	out := r.ended
 	r.ended = r.ended[:0]

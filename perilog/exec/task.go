@@ -170,8 +170,7 @@ type job struct {
 	due      eventlog.Timestamp // when its timer is due; 0: it has none
 }
 
-// waitStatus is the status of the finish: the greatest of the shells, or that of the cause in the
-// form of a shell.
+// waitStatus is the greatest of the shells, or that of the cause in the form of a shell.
 func (j *job) waitStatus() int32 {
 	switch s := j.status.Value; {
 	case !j.status.Set:
