@@ -220,8 +220,10 @@ func (h *Holds) change(ev *jobstate.Event) {
 		switch e.Name {
 		case jobstate.EventStart:
 			h.start(e.Timestamp)
-		case jobstate.EventClean:
-			h.close()
+		case jobstate.EventClean: // there are holds if an instance lost an epilog
+			h.actions = nil
+			h.executor.SubtractWith(&h.executor)
+			h.draining.SubtractWith(&h.draining)
 		}
 	}
 	h.leaveUnheld()
@@ -237,13 +239,6 @@ func (h *Holds) start(t eventlog.Timestamp) {
 		h.executor.SubtractWith(&h.left)
 		h.executor.SubtractWith(&h.dropped)
 	}
-}
-
-// close ends all holds of a job that is over. There are some if an instance lost an epilog.
-func (h *Holds) close() {
-	h.actions = nil
-	h.executor.SubtractWith(&h.executor)
-	h.draining.SubtractWith(&h.draining)
 }
 
 func (h *Holds) release(c *jobstate.ReleaseContext) {

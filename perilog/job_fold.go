@@ -214,10 +214,9 @@ func (j *Job) postEntry(log LogKind, e eventlog.Entry) {
 	}
 	if log == LogHousekeeping {
 		j.foldHousekeeping(ev)
-	} else if outcome, err := j.fold(ev); err != nil || outcome == jobstate.IgnoredDuplicate {
-		if err != nil {
-			panic("perilog: an event that is not legal: " + err.Error())
-		}
+	} else if outcome, err := j.fold(ev); err != nil {
+		panic("perilog: an event that is not legal: " + err.Error())
+	} else if outcome == jobstate.IgnoredDuplicate {
 		return
 	}
 	j.record(log, e, ev.Context())
@@ -330,7 +329,7 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	a.run = j.newRun(a, &c.ActionMode, ranks)
 	switch {
 	case c.Attempt > 0:
-		j.launched(a)
+		j.startable = j.startable && a.Kind != jobstate.ActionEpilog // which comes after the job
 		a.run.Launch(t, c.Attempt, ranks)
 	case !c.Given():
 		a.run.Launch(t, a.attempts+1, ranks) // by another writer
@@ -359,13 +358,8 @@ func (j *Job) foldLaunch(c *jobstate.ActionLaunchContext, t eventlog.Timestamp) 
 		a.run.Launch(t, last, ranks) // what the other writer launched
 		a.run.Lose()
 	}
-	j.launched(a)
-	a.run.Launch(t, c.Attempt, c.Ranks)
-}
-
-// launched notes a launch. After that of an epilog the job cannot be starting any more.
-func (j *Job) launched(a *action) {
 	j.startable = j.startable && a.Kind != jobstate.ActionEpilog
+	a.run.Launch(t, c.Attempt, c.Ranks)
 }
 
 // single reports whether one command serves all ranks.
