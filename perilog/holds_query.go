@@ -113,8 +113,9 @@ func (h *Holds) Released() rset.Released {
 	return rset.Released{Ranks: h.left.Clone(), Named: h.names(true), Final: h.over}
 }
 
-func (h *Holds) appendText(dst []byte) []byte {
-	dst = fmt.Appendf(dst, "%v; ", h.job.State())
+// String returns one line: the job's state, its holders, and what left, failed and was dropped.
+func (h *Holds) String() string {
+	dst := fmt.Appendf(nil, "%v; ", h.job.State())
 	for x := range h.Holders() {
 		dst = append(dst, x.Kind.String()...)
 		if x.Kind == HolderProlog || x.Kind == HolderEpilog {
@@ -136,7 +137,7 @@ func (h *Holds) appendText(dst []byte) []byte {
 			dst = append(append(dst, "; "...), s.word...)
 		}
 	}
-	return dst
+	return string(dst)
 }
 
 func appendNames(dst []byte, names []string) []byte {
@@ -145,6 +146,3 @@ func appendNames(dst []byte, names []string) []byte {
 	}
 	return dst
 }
-
-// String returns one line: the job's state, its holders, and what left, failed and was dropped.
-func (h *Holds) String() string { return string(h.appendText(nil)) }

@@ -430,7 +430,7 @@ func (j *Job) Running() bool {
 
 // String returns the holds, the progress of each action, and what was freed, in one line.
 func (j *Job) String() string {
-	dst := j.holds.appendText(nil)
+	dst := []byte(j.holds.String())
 	for _, a := range j.actions {
 		dst = a.appendText(dst)
 	}
