@@ -107,8 +107,7 @@ const (
 	whenFatal = "severity=0"
 )
 
-// row is what RFC 21 and flux-core say of one event. A state that is in neither
-// folds nor ignores refuses the event.
+// row is what RFC 21 and flux-core say of one event. A state in neither folds nor ignores refuses it.
 type row struct {
 	name    string
 	folds   State  // the states in which the event takes effect
@@ -121,10 +120,8 @@ type row struct {
 const anytime = StateNew | StateActive
 
 // table is the state machine: the reducer obeys it, Validate judges by it, and the diagrams in
-// testdata show it. No other place knows a transition.
-//
-// Where folds is wider than proper (alloc in PRIORITY, free in RUN), the reference
-// takes the event, and so does the reducer.
+// testdata show it. No other place knows a transition. Where folds is wider than proper (alloc
+// in PRIORITY, free in RUN), the reference takes the event, and so does the reducer.
 var table = [numKinds]row{
 	kSubmit:     {name: EventSubmit, proper: StateNew, folds: StateNew, edges: []edge{{StateNew, StateDepend, whenOld}, {StateNew, StateNew, ""}}},
 	kValidate:   {name: EventValidate, proper: StateNew, folds: StateNew, ignores: StateDepend, edges: []edge{{StateNew, StateDepend, ""}}},
@@ -155,8 +152,7 @@ var table = [numKinds]row{
 	kEpilogStart:  {name: EventEpilogStart, proper: anytime, folds: anytime},
 	kEpilogFinish: {name: EventEpilogFinish, proper: anytime, folds: anytime},
 
-	// The dialect's events fit every open state, as the starts and finishes of
-	// actions do: what counts is whether the action is active.
+	// The dialect's events fit every open state: what counts is whether the action is active.
 	kPerilogLaunch:  {name: eventPerilogLaunch, proper: anytime, folds: anytime},
 	kPerilogFail:    {name: eventPerilogFail, proper: anytime, folds: anytime},
 	kPerilogRelease: {name: eventPerilogRelease, proper: anytime, folds: anytime},
@@ -197,8 +193,7 @@ func kindOf[T string | []byte](name T) (k kind, action ActionKind, same string) 
 	return k, k.action(), same
 }
 
-// Outcome says what Apply did with an event that it did not refuse. The zero
-// Outcome is invalid: it comes with an error.
+// Outcome says what Apply did with an event. The zero Outcome is invalid: it comes with an error.
 type Outcome uint8
 
 // The outcomes that callers compare. Other outcomes are ignored too; String returns the reason.

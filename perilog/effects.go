@@ -50,8 +50,8 @@ type Effects struct {
 	// Start tells the embedder to ask the executor to start the job on [Job.R], AFTER Post is
 	// durable. After a restart it can be set again. See also [Job.NotStarted].
 	Start bool
-	// Drain lists ranks to drain, AFTER Post is durable. They are held until [Job.Drained]. A
-	// node that is drained already keeps its reason (the mode "update" of Flux).
+	// Drain lists ranks to drain, AFTER Post is durable. They are held until [Job.Drained]. A node
+	// that is drained already keeps its reason (the mode "update" of Flux).
 	Drain []Drain
 	// Free is the fragment that goes back to the scheduler, AFTER Post is durable; often it
 	// is empty. If a crash loses it, the scheduler learns at its next hello what was freed.

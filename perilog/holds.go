@@ -122,10 +122,9 @@ func (h *Holds) setNames(names []string) {
 	}
 }
 
-// Apply folds one entry of the job's log, as [jobstate.Job.Apply] does, and returns its
-// errors; then nothing has changed. Ranks and resources that are not the job's or have left
-// are ignored. It keeps no reference to e. A release costs the ranges that it names and the
-// active actions.
+// Apply folds one entry of the job's log, as [jobstate.Job.Apply] does, and returns its errors;
+// then nothing has changed. It ignores ranks and resources that are not the job's or have left. It
+// keeps no reference to e. A release costs the ranges that it names and the active actions.
 func (h *Holds) Apply(e eventlog.Entry) (jobstate.Outcome, error) {
 	if err := h.scratch.event.Decode(e); err != nil {
 		return 0, err
@@ -320,8 +319,7 @@ func (h *Holds) actionStart(c *jobstate.ActionStartContext, t eventlog.Timestamp
 	h.prepared = h.prepared || c.Kind == jobstate.ActionProlog && !h.ending()
 }
 
-// actionRelease ends an action on ranks and names. The oldest of one key that holds a rank
-// releases it.
+// actionRelease ends an action on ranks and names. Of one key, the oldest that holds a rank ends there.
 func (h *Holds) actionRelease(c *jobstate.ActionReleaseContext) {
 	h.scratch.want.UnionWith(c.Ranks)
 	names := c.Resources

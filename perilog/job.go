@@ -32,8 +32,7 @@ var (
 	ErrStopped = errors.New("perilog: a shutdown has begun: only a restart goes on")
 )
 
-// Categories of errors: an event that the Job posts itself; an R that is empty, too large,
-// repeated or missing.
+// Categories of errors that no caller tells apart.
 var (
 	errPosted = errors.New("perilog: the job posts this event itself")
 	errR      = errors.New("perilog: invalid R")
@@ -48,9 +47,8 @@ type JobConfig struct {
 
 	Offline *idset.Set // the ranks that are offline: see [Job.Offline]
 
-	// Distinct gives no two entries of the log the same time, so that readers can tell their
-	// order: one that is not later than the entry before it gets a time one microsecond after
-	// that, even if it repeats that entry.
+	// Distinct gives no two entries of the log the same time: one that is not later than the
+	// entry before it, even if it repeats that, gets a time one microsecond after it.
 	Distinct bool
 
 	Scratch *Scratch // memory to share with other Jobs; nil: none is shared
@@ -130,8 +128,7 @@ func (j *Job) unshareDrains() {
 	unshare(&j.drains, &j.holds.scratch.noDrains)
 }
 
-// maxAdopted limits the actions that a job follows and its configuration does not have, since a
-// log can start any number of them. Others are foreign.
+// maxAdopted limits the actions that a job follows and only its log has. Others are foreign.
 const maxAdopted = 64
 
 // A stage is how far an action is.
@@ -243,9 +240,8 @@ func (j *Job) R() *rset.R {
 	return r
 }
 
-// Holders yields the holders of [Holds.Holders], and housekeeping, which holds ranks
-// that nothing else holds until they are freed or a scheduler revokes them. Do not change
-// the Job during the iteration.
+// Holders yields those of [Holds.Holders], and housekeeping, which holds ranks that nothing else
+// holds until they are freed or a scheduler revokes them. Do not change the Job meanwhile.
 func (j *Job) Holders() iter.Seq[Holder] {
 	return func(yield func(Holder) bool) {
 		for h := range j.holds.Holders() {

@@ -13,8 +13,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// housekeeping is the work on each rank after the job. It is one more action, with
-// a log of its own, since clean closes the job's log before the work is over:
+// housekeeping is one more action, with a log of its own, since clean closes that of the job:
 //
 //	housekeeping-start    with release-after and on-failure, right after alloc
 //	housekeeping-launch   ranks that nothing else holds, on which the work began

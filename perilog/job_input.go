@@ -145,8 +145,7 @@ func (j *Job) logged(a *action, rank uint32) bool {
 	return h == nil || a.Kind == jobstate.ActionEpilog && !a.single() && !h.ranks.Contains(rank)
 }
 
-// Drained confirms that ranks are drained. It ignores ranks for which the Job did
-// not ask for a drain or already has the confirmation. nil is the empty set.
+// Drained confirms that ranks are drained. It ignores those that wait for no drain; nil is none.
 func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return

@@ -159,8 +159,7 @@ func (j *Job) ranksOf(a *action) *idset.Set {
 	return ranks
 }
 
-// mayBeStarting reports whether a job that is ending may still be starting: nothing in the log
-// holds the ranks for the executor.
+// mayBeStarting reports whether a job that is ending may still be starting: no hold shows that.
 func (j *Job) mayBeStarting() bool { return j.holds.ending() && j.start() == startPending }
 
 // endsHold reports whether an event may end the last hold on ranks of a job that is ending and whose
@@ -337,8 +336,7 @@ func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
 	return j.offline.Contains(a.config.Leader)
 }
 
-// launch launches an action on the online ones of the ranks where nothing was launched. On
-// the others it ends the action, or lets it wait.
+// launch launches an action on idle ranks that are online. It ends on the others, or waits there.
 func (j *Job) launch(a *action, idle *idset.Set) {
 	if off := idset.Intersect(idle, j.offline); !off.IsEmpty() {
 		idle.SubtractWith(off)

@@ -59,9 +59,7 @@ type run struct {
 	count [slotEnded + 1]int // processes by stage
 	last  uint32             // the latest attempt
 
-	// launches are in the order of their attempts and so of their deadlines.
-	// The first one has a process that runs or is lost.
-	launches []launch
+	launches []launch // by attempt, and so by deadline; the first has a process that runs or is lost
 
 	unreported *idset.Set // the ranks that no control line has named as failed since the last launch
 	unreleased *idset.Set // the ranks that no control line has named as released

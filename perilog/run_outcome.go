@@ -159,8 +159,7 @@ func (g group) words() string {
 	return g.cause.String()
 }
 
-// place returns the hosts and ranks of a group. What became of a single command happened on the
-// rank where it ran.
+// place returns the hosts and ranks of a group; of a single command, where it ran.
 func (r *run) place(c endCause, ranks *idset.Set) string {
 	if !r.spec.PerRank && c != causeReported && c != causeForced {
 		ranks = idset.Of(r.spec.Leader.Value)

@@ -8,8 +8,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// The categories of errors: a text is not a message of RFC 32, or a value cannot be
-// written as one; a text has more than 64 MiB.
+// The categories of errors: what is not a message of RFC 32, and a text of more than 64 MiB.
 var (
 	errMessage = errors.New("exec: invalid message")
 	errLimit   = errors.New("exec: limit exceeded")
@@ -27,15 +26,13 @@ func protocol() *jsonobj.Protocol {
 	return &jsonobj.Protocol{Invalid: errMessage, Limit: errLimit}
 }
 
-// A Message is a payload: Hello, Start, Response or Expiration. [Append] and [Parse]
-// know their form in JSON; package encoding/json does not.
+// A Message is a payload: Hello, Start, Response or Expiration. Package encoding/json cannot write it.
 type Message interface {
 	name() string
 	write(w *jsonobj.Writer)
 }
 
-// Append appends the payload of a message. It refuses what Parse refuses, and then returns dst as
-// it was.
+// Append appends the payload of a message. It refuses what Parse refuses, and then returns dst.
 func Append(dst []byte, m Message) ([]byte, error) {
 	w := jsonobj.WritePayload(dst)
 	m.write(&w)

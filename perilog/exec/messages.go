@@ -57,9 +57,8 @@ type Start struct {
 	Reattach bool            // the job was started before a restart and should still be running
 	R        *rset.R         // not empty; optional: if nil, the service looks it up
 
-	// Started says that the job is known to have started, so that with Reattach its shells
-	// are lost if they are not found; without it, the job is then refused. It is not in the
-	// text: Parse sets it to Reattach.
+	// Started says that the job is known to have started: with Reattach its shells are lost if
+	// they are not found, where else the job is refused. Parse sets it to Reattach.
 	Started bool
 }
 

@@ -446,8 +446,7 @@ func (x *Executor) report(g *group, r perilog.Report) {
 	}
 }
 
-// heard takes what a node says of a task. A signal that the node or what a task leaves may have
-// missed is sent again.
+// heard takes what a node says of a task. A signal that may have been missed is sent again.
 func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 	g := x.on(rank, st.Task)
 	if g == nil {
@@ -523,8 +522,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 	}
 }
 
-// precedes reports whether a later attempt of an action waits for the node, or will, as it does for
-// one at a time.
+// precedes reports whether a later attempt of an action waits for this one, or will.
 func (x *Executor) precedes(t Task, rank uint32) (precedes bool) {
 	for _, g := range x.attempts(t, idset.Of(rank)) {
 		switch s := g.state(rank); {
