@@ -120,13 +120,33 @@ func (j *Job) trim() {
 func (j *Job) fold(ev *Event) (Outcome, string, error) {
 	switch ev.kind {
 	case kSubmit:
-		return j.foldSubmit(&ev.submit)
+		c := &ev.submit
+		if c.Version > LogVersion {
+			return 0, "", errVersion
+		}
+		j.state = StateNew
+		j.userid, j.urgency, j.flags, j.version = c.UserID, c.Urgency, c.Flags, uint8(c.Version)
+		if c.Version == 0 {
+			return Applied, whenOld, nil
+		}
 	case kInvalidate:
 		j.invalid = true
 	case kDependencyAdd:
-		return j.foldDependencyAdd(ev.dependencyAdd.Description)
+		if d := j.dependency(ev.dependencyAdd.Description); d != nil && d.satisfied {
+			return 0, "", errDependency
+		} else if d != nil {
+			return ignoredDependency, "", nil
+		}
+		r := j.seldom()
+		r.deps.put(ev.dependencyAdd.Description, dependency{})
+		r.open++
 	case kDependencyRemove:
-		return j.foldDependencyRemove(ev.dependencyRem.Description), "", nil
+		d := j.dependency(ev.dependencyRem.Description)
+		if d == nil || d.satisfied {
+			return ignoredDependency, "", nil
+		}
+		d.satisfied = true
+		j.rare.open--
 	case kPriority:
 		j.priority, j.prioritized = ev.priority.Priority, true
 	case kUrgency:
@@ -140,7 +160,13 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 		r := j.seldom()
 		r.expiration, r.expirationSet = ev.resourceUpdate.Expiration, true
 	case kSetFlags:
-		j.foldSetFlags(ev.setFlags.Flags)
+		for _, name := range ev.setFlags.Flags {
+			if f := flagOf(name); f != 0 {
+				j.flags |= f
+			} else {
+				j.seldom().flags.put(name, struct{}{})
+			}
+		}
 	case kMemo:
 		j.notes.addMemo(ev.memo.Values)
 	case kException:
@@ -177,51 +203,6 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 		j.allocated = false
 	}
 	return Applied, "", nil
-}
-
-func (j *Job) foldSubmit(c *SubmitContext) (Outcome, string, error) {
-	if c.Version > LogVersion {
-		return 0, "", errVersion
-	}
-	j.state = StateNew
-	j.userid, j.urgency, j.flags, j.version = c.UserID, c.Urgency, c.Flags, uint8(c.Version)
-	if c.Version == 0 {
-		return Applied, whenOld, nil
-	}
-	return Applied, "", nil
-}
-
-func (j *Job) foldDependencyAdd(description string) (Outcome, string, error) {
-	if d := j.dependency(description); d != nil {
-		if d.satisfied {
-			return 0, "", errDependency
-		}
-		return ignoredDependency, "", nil
-	}
-	r := j.seldom()
-	r.deps.put(description, dependency{})
-	r.open++
-	return Applied, "", nil
-}
-
-func (j *Job) foldDependencyRemove(description string) Outcome {
-	d := j.dependency(description)
-	if d == nil || d.satisfied {
-		return ignoredDependency
-	}
-	d.satisfied = true
-	j.rare.open--
-	return Applied
-}
-
-func (j *Job) foldSetFlags(names []string) {
-	for _, name := range names {
-		if f := flagOf(name); f != 0 {
-			j.flags |= f
-		} else {
-			j.seldom().flags.put(name, struct{}{})
-		}
-	}
 }
 
 // flagOf returns the flag of a name that set-flags may give, 0 for one that has no bit.
