@@ -31,6 +31,13 @@ func (g group) compare(h group) int {
 const (
 	maxRunNote = 1 << 10 // bytes of ActionResult.Note, such as "prolog exited with code=1 on fluke3 (rank 3)"
 	maxDetail  = 8 << 10 // bytes of ActionResult.Detail
+
+	maxDetailText = 256 // bytes of one report
+	detailRoom    = 32  // to count the rest
+
+	maxPart  = 256 // bytes of the names of one group of ranks, beyond which they are counted
+	maxNote  = 256 // bytes of a control line's note
+	maxNotes = 16  // that are kept
 )
 
 // Outcome returns how the action ended. The run must be done.
@@ -100,12 +107,6 @@ func (s *slot) code() int {
 	}
 	return 0
 }
-
-const (
-	maxPart  = 256 // bytes of the names of one group of ranks, beyond which they are counted
-	maxNote  = 256 // bytes of a control line's note
-	maxNotes = 16  // that are kept
-)
 
 // summary returns the public line. The words for one cause are flux-core's.
 func (r *run) summary(groups []group) string {
@@ -203,11 +204,6 @@ type details struct {
 	text    []byte
 	dropped int // reports that found no room
 }
-
-const (
-	maxDetailText = 256 // bytes of one report
-	detailRoom    = 32  // to count the rest
-)
 
 // detail keeps what a report said of a rank.
 func (r *run) detail(rank uint32, cause endCause, status int32, text string) {
