@@ -50,8 +50,7 @@ func (j *Job) foldActionStart(t eventlog.Timestamp, c *ActionStartContext) Outco
 	}
 	a := j.actions.get(c.ActionKey)
 	if a == nil {
-		j.actions.put(c.ActionKey, action{})
-		a = j.actions.get(c.ActionKey)
+		a = j.actions.put(c.ActionKey, action{})
 	}
 	if a.live == 0 {
 		a.since = t

@@ -48,11 +48,11 @@ func (o *ordered[K, V]) get(key K) *V {
 	return nil
 }
 
-// put sets the value of key, which keeps its place if it has one.
-func (o *ordered[K, V]) put(key K, v V) {
-	if i := o.find(key); i >= 0 {
-		o.items[i].value = v
-		return
+// put sets the value of key, which keeps its place if it has one, and returns it as get does.
+func (o *ordered[K, V]) put(key K, v V) *V {
+	if old := o.get(key); old != nil {
+		*old = v
+		return old
 	}
 	o.items = append(o.items, item[K, V]{key: key, value: v})
 	o.live++
@@ -62,6 +62,7 @@ func (o *ordered[K, V]) put(key K, v V) {
 	case len(o.items) > indexFrom:
 		o.reindex()
 	}
+	return &o.items[len(o.items)-1].value
 }
 
 func (o *ordered[K, V]) del(key K) {
