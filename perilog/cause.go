@@ -62,34 +62,23 @@ func causeNamed(name string) endCause {
 	return causeFailed
 }
 
-// The wait statuses of ends that no process reported.
 const (
+	sigkill   = 9
+	sigterm   = 15
+	maxSignal = 64
+
+	// The wait statuses of ends that no process reported.
 	statusFailed      = 1 << 8
 	statusTerminated  = sigterm
 	statusUnreachable = 68 << 8 // as in flux-core
 )
 
-const (
-	sigkill = 9
-	sigterm = 15
-)
-
-// exitCode returns the exit code in a wait status, or false if it has a signal instead.
-func exitCode(status int32) (int, bool) {
-	if status&0x7f != 0 {
-		return 0, false
-	}
-	return int(status >> 8 & 0xff), true
-}
-
-const maxSignal = 64
-
 // signalOf returns the signal that ended a process, or the child of a shell, which then exits
 // with a code above 128; else 0.
 func signalOf(status int32) int {
-	code, exited := exitCode(status)
+	code := int(status >> 8 & 0xff)
 	switch {
-	case !exited:
+	case status&0x7f != 0:
 		return int(status & 0x7f)
 	case code > 128 && code <= 128+maxSignal:
 		return code - 128

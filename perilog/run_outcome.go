@@ -61,8 +61,7 @@ func (r *run) Outcome() outcome {
 	return o
 }
 
-// isOf reports whether the cause of a group concerns each of its ranks: if the node of a single
-// command is offline or lost, that is no fault of the others.
+// isOf reports whether a cause is of each rank of a group, not of the node of a single command alone.
 func (r *run) isOf(g group) bool {
 	return r.spec.PerRank || g.cause != causeOffline && g.cause != causeUnreachable || g.ranks.Len() == 1 && g.ranks.Contains(r.spec.Leader.Value)
 }
@@ -98,11 +97,10 @@ func (r *run) groups() []group {
 
 // code returns what distinguishes ends of one cause.
 func (s *slot) code() int {
-	switch s.cause {
-	case causeFailed:
-		code, _ := exitCode(s.status)
-		return code
-	case causeSignaled:
+	switch {
+	case s.cause == causeFailed && s.status&0x7f == 0:
+		return int(s.status >> 8 & 0xff)
+	case s.cause == causeSignaled:
 		return signalOf(s.status)
 	}
 	return 0
