@@ -102,8 +102,7 @@ func (r *run) stopped(p *slot) {
 	r.forget()
 }
 
-// orphan notes that a command may still run after it was given up or lost, and drains the leader
-// of a single command, if the action holds that node.
+// orphan notes that a command may still run, and drains the leader of a single command if it is held.
 func (r *run) orphan(cause endCause, status int32) {
 	if r.orphaned = true; r.spec.PerRank {
 		return
@@ -297,7 +296,7 @@ func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 	r.finish()
 }
 
-// Fold folds a failure that is in the log. It changes nothing if the run knows it.
+// Fold folds a failure that is in the log, unless the run knows it.
 func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	r.now = max(r.now, t)
 	cause, status := causeNamed(c.Cause), normal(c.Status)
@@ -324,7 +323,7 @@ func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	r.finish()
 }
 
-// Released folds an end on ranks that is in the log. It changes nothing if the run knows it.
+// Released folds an end on ranks that is in the log, unless the run knows it.
 func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 	r.now = max(r.now, t)
 	if status = normal(status); stopped(status) {

@@ -150,13 +150,11 @@ type Session struct {
 	n    uint64
 }
 
-// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration]. It
-// retains R, and copies the rest.
-//
-// If the Executor has the job, a Start repeats the responses: the manager has begun another
-// session. Without Reattach the job starts on each node, at once or with the node's hello. With
-// Reattach it must be there. When a job's resources expire, it gets the exception timeout. An
-// Expiration of a job that is not there changes nothing.
+// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration], which needs
+// the job. It retains R, and copies the rest. If the Executor has the job, a Start repeats the
+// responses: the manager has begun another session. Without Reattach the job starts on each node, at
+// once or with the node's hello; with it, it must be there. When its resources expire, it gets the
+// exception timeout.
 func (x *Executor) Handle(m Message) error {
 	switch m := m.(type) {
 	case Start:
@@ -228,8 +226,7 @@ func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
 	return nil
 }
 
-// place places an action on ranks, where it replaces earlier attempts, unless one of the ranks has
-// this attempt or a later one.
+// place has an action replace earlier attempts, unless one of the ranks has it or a later one.
 func (x *Executor) place(g *group, ranks *idset.Set, first state) error {
 	if err := x.admit(g, ranks); err != nil {
 		return err
@@ -405,8 +402,8 @@ func (x *Executor) Fail(rank uint32, note string) {
 	}
 }
 
-// Expiring returns the jobs whose resources have expired at a time, which counts as in Take, so that
-// Take stops them. If the [Expiration] of one is still on its way, pass it on first.
+// Expiring returns the jobs that Take would stop at a time, since their resources have expired. If
+// the [Expiration] of one is still on its way, pass it on first.
 func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 	if now = x.clamp(now); x.next() != nil {
 		x.timers.Ascend(func(j *job) bool {
