@@ -57,10 +57,9 @@ func contextError(event string, err error) error {
 
 func bare(err error) string { return strings.TrimPrefix(err.Error(), prefix) }
 
-// EventError is the refusal of an event. It unwraps to the cause: [ErrTransition],
-// [eventlog.ErrEntry] for a time or name that no event can have, the error of package eventlog
-// for a malformed line, or one that says that the log is closed, or what is wrong with the
-// version or the context.
+// EventError is the refusal of an event. It unwraps to the cause: [ErrTransition], the error of
+// package eventlog for a malformed line, [eventlog.ErrEntry] for a time or name that no event can
+// have, or one that says that the log is closed, or what is wrong with the version or context.
 type EventError struct {
 	ID     jobid.ID
 	Line   int    // line of the log, from 1; 0 outside of Replay

@@ -142,10 +142,9 @@ func (j *Job) onHold() bool {
 	return j.Submitted() && j.state.In(StateNew|StatePending) && (j.urgency == UrgencyHold || j.prioritized && j.priority == 0)
 }
 
-// Entered returns when the job first entered s, a single state: at submit for NEW, at validate
-// for DEPEND (at submit in a log without a version), at the first depend for PRIORITY, and so
-// on. RUN begins at alloc: prologs may run before the event start. A listing shows these times.
-// Entered returns false for a state that was not entered, and for a mask.
+// Entered returns when the job first entered s, a single state, as a listing shows it: at submit
+// for NEW, at validate for DEPEND (at submit in a log without a version), and so on. RUN begins at
+// alloc: prologs may run before start. It returns false for a mask, and a state not entered.
 func (j *Job) Entered(s State) (eventlog.Timestamp, bool) {
 	if !s.single() {
 		return 0, false

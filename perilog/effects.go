@@ -135,8 +135,7 @@ func (k ReportKind) String() string {
 type Ack uint8
 
 // The kinds of Ack. Only AckApplied means that something has changed. A process repeats its last
-// report until the answer is AckEnded, AckStale or AckUnknown: before, the log does not have the
-// end of the action on its rank.
+// report until the answer is AckEnded, AckStale or AckUnknown: before, the log lacks its end.
 const (
 	AckApplied  Ack = 1 + iota // it is accepted
 	AckRepeated                // it was reported before, or the job was shut down

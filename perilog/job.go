@@ -399,10 +399,9 @@ func (j *Job) stamp(at eventlog.Timestamp) eventlog.Timestamp {
 	return last
 }
 
-// Shutdown ends launches and does not start the job. Until the deadline the Job logs the
-// ends of running actions; a value that is no time, such as 0, means no deadline. After it
-// the Job refuses all inputs, and Take returns nothing new: [RecoverJob] finds what has not
-// ended. A second call changes the deadline.
+// Shutdown ends launches and does not start the job. After the deadline, if it is a time (0 is none),
+// the Job refuses all inputs, does not log the ends of actions, and Take returns nothing new:
+// [RecoverJob] finds what has not ended. A second call changes the deadline.
 func (j *Job) Shutdown(now, deadline eventlog.Timestamp) {
 	j.advance(now)
 	if j.stopping, j.stopAt = true, 0; guard.IsTime(deadline) {
@@ -448,9 +447,8 @@ func (a *action) appendText(dst []byte) []byte {
 	return dst
 }
 
-// A Scratch is memory that the Jobs of one goroutine share, so that a Job that only waits
-// stays small. The zero Scratch is ready for use. What Take and Decide return is then valid
-// until the next input or Take of any of these Jobs.
+// A Scratch is memory that the Jobs of one goroutine share. The zero Scratch is ready for use. What
+// Take and Decide return is then valid until the next input or Take of any of these Jobs.
 type Scratch struct {
 	event, posted jobstate.Event // of Apply, and of what a Job posts
 	ended         idset.Set      // ranks on which the current event ends a hold

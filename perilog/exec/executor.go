@@ -292,9 +292,8 @@ func (x *Executor) Signal(id jobid.ID, s perilog.Signal) {
 }
 
 // Forget lets nodes delete the records of a job's tasks, now or when they have ended. Call it when
-// the event clean is durable, and with housekeeping when the final release in its log is: for what
-// Ready.Over names. What runs then, since its node was out of reach, is stopped, and what has not
-// started never does.
+// the event clean is durable, and with housekeeping when its final release is: for what Ready.Over
+// names. What runs then is stopped, and what has not started never does.
 func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 	if housekeeping {
 		delete(x.held, id)
@@ -419,9 +418,8 @@ func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 	return list
 }
 
-// Take returns what follows from the inputs and the time since the last Take: jobs expire,
-// and those that ignored SIGTERM get SIGKILL. A time that steps back, or is no number or infinite,
-// counts as the last one.
+// Take returns what follows from the inputs and the time since the last Take: jobs expire, and those
+// that ignored SIGTERM get SIGKILL. A time that steps back, or is none, counts as the last one.
 func (x *Executor) Take(now eventlog.Timestamp) Effects {
 	x.now = x.clamp(now)
 	for j := x.next(); j != nil && j.due <= x.now; j = x.next() {
