@@ -37,6 +37,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/examples/internal/proc"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/perilog"
@@ -166,7 +167,7 @@ func start(args []string) error {
 	p := &program{FlagSet: flag.NewFlagSet("cluster "+args[0], flag.ContinueOnError)}
 	p.SetOutput(io.Discard)
 	p.Usage = func() {}
-	p.StringVar(&p.dir, "dir", cmp.Or(os.Getenv("CLUSTER_DIR"), filepath.Join(os.TempDir(), fmt.Sprint("joblife-cluster-", os.Getuid()))), "the `folder` of the instance, or $CLUSTER_DIR")
+	p.StringVar(&p.dir, "dir", cmp.Or(os.Getenv("CLUSTER_DIR"), usual()), "the `folder` of the instance, or $CLUSTER_DIR")
 	p.StringVar(&p.URL, "nats", "", "the `URL` of the server; empty: that of the folder")
 	p.BoolVar(&p.json, "json", false, "print JSON")
 	f := c.define(p)
@@ -238,11 +239,21 @@ func completion(*program) func(context.Context) error {
 	}
 }
 
+// usual is the folder of an instance if none is named.
+func usual() string { return filepath.Join(os.TempDir(), fmt.Sprint("joblife-cluster-", os.Getuid())) }
+
 func (p *program) path() string { return filepath.Join(p.dir, "cluster.json") }
 
-// read reads the file of the instance.
-func (p *program) read() error {
-	text, err := os.ReadFile(p.path())
+// read reads the file of the instance. Anybody can make the usual folder first: it must be this
+// user's. A folder that is named may be that of the owner of the instance.
+func (p *program) read() (err error) {
+	if filepath.Clean(p.dir) == usual() {
+		err = files.Private(p.dir)
+	}
+	var text []byte
+	if err == nil {
+		text, err = os.ReadFile(p.path())
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s: %w: start an instance here with cluster up, or name its folder with -dir", p.path(), fs.ErrNotExist)
 	}

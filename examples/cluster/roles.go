@@ -37,7 +37,10 @@ func up(p *program) func(context.Context) error {
 	makes := p.instance()
 	read := p.readerFlags()
 	return func(ctx context.Context) error {
-		err := p.read()
+		err := files.Private(p.dir) // its roles run as this user
+		if err == nil {
+			err = p.read()
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			err = makes()
 		}

@@ -27,9 +27,9 @@ func Write(name string, text []byte) (err error) {
 }
 
 // MakeDir makes a folder of mode 0700, if it is not there, and those above it. When it returns
-// their names are durable: otherwise a crash could take what is made durable in the folder. On
-// Unix it refuses a folder that is there if another user owns it or its link, or may write it:
-// what is in it may not be ours. MakeDir does not look at the folders above.
+// their names are durable: otherwise a crash could take what is made durable in the folder. It
+// refuses a folder that is there if that is not Private. MakeDir does not look at the folders
+// above.
 func MakeDir(dir string) error {
 	dir = filepath.Clean(dir)
 	parent := filepath.Dir(dir)
@@ -46,7 +46,7 @@ func MakeDir(dir string) error {
 	}
 	there := errors.Is(err, fs.ErrExist)
 	if there {
-		err = private(dir)
+		err = Private(dir)
 	}
 	if err == nil { // another process may have made it, and was killed
 		if err = SyncDir(parent); there && errors.Is(err, fs.ErrPermission) {

@@ -2,5 +2,5 @@
 
 package files
 
-// private does nothing: only Unix has owners and modes.
-func private(string) error { return nil }
+// Private does nothing: only Unix has owners and modes.
+func Private(string) error { return nil }

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// private says why others than this user may write a folder.
-func private(dir string) error {
+// Private refuses a folder if another user owns it or its link, or may write it: what is in it
+// may not be ours. It fails with fs.ErrNotExist if there is none.
+func Private(dir string) error {
 	link, err := os.Lstat(dir)
 	info, statErr := os.Stat(dir)
 	if err = cmp.Or(err, statErr); err != nil {

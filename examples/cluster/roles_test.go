@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Another user may have put its own keys into a folder that others can make or write. Only a user's
+// command goes by what it finds there, and only if somebody has named the folder.
+func TestAFolderOfOthersIsRefused(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("CLUSTER_DIR", "")
+	dir, other := usual(), filepath.Join(t.TempDir(), "other")
+	for _, name := range []string{dir, other} {
+		status, _, stderr := execute("init", "-dir", name, "-nodes=1")
+		require.Zero(t, status, stderr)
+		require.NoError(t, os.Chmod(name, 0o777))
+	}
+	refused := func(want string) {
+		for _, args := range [][]string{{"sched"}, {"sched", "-dir", dir + "/"}, {"up"}, {"up", "-dir", other}, {"user", "add", "7"}, {"jobs"}} {
+			status, _, stderr := execute(args...)
+			require.Equal(t, 1, status, args)
+			require.Contains(t, stderr, want, args)
+		}
+		_, _, stderr := execute("sched", "-dir", other)
+		require.Contains(t, stderr, "the active manager schedules")
+	}
+	refused("others may write")
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives folders away")
+	}
+	for _, name := range []string{dir, other} {
+		require.NoError(t, os.Chmod(name, 0o700))
+		require.NoError(t, os.Chown(name, 65534, 65534))
+	}
+	refused("belongs to user 65534")
+}
