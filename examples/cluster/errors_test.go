@@ -94,6 +94,10 @@ func TestErrorsAreLessons(t *testing.T) {
 				"cluster: nobody answers on %s: there is no active manager, or it does not serve this instance",
 				"cluster: no answer: whether the request counts is not known: %w",
 			},
+			"quota_test.go: too much of a guest": {
+				"user %d has %d jobs that are not over, and may have no more",
+				"the jobspec has %d bytes, and those of the jobs of user %d that are not over have %d: together they may have %d",
+			},
 			"it begins those that are here": {"auth: %w", "auth: init %s: %w", "auth: add %s: %w", "auth: credential: %w", "auth: options of server: %w"},
 			"auth's tests, and what no command can say": {
 				"%s has no certificate", "auth: address of server: %w", "auth: a limit of requests must be above zero",

@@ -228,7 +228,7 @@ func runManager(p *program) func(context.Context) error {
 func (p *program) manager(ctx context.Context) (err error) {
 	cfg := manager.Config{
 		Manager: p.config(), Policy: sched.EASY{}, Remote: p.Sched == remote, Nodes: p.R, Log: p.log,
-		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies()} },
+		NewHooks: func() []joblife.Hooks { return []joblife.Hooks{joblife.Dependencies(), quota(p.Owner, guestLoad)} },
 	}
 	at := engine.Config{Replicas: p.Replicas}
 	if path, ok := records(p.Store); ok {
