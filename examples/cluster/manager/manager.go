@@ -204,7 +204,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, requests: requests{list: make(map[uint64]request)}, events: make(map[uint32][]byte), links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
+	a := &manager{Config: cfg, epoch: epoch, held: h, keys: keys, last: func() uint64 { return 0 }, end: end, ended: ended, events: make(map[uint32][]byte), links: make(map[uint32]*link), out: cfg.Nodes.Ranks(), lost: new(idset.Set)}
 	if w, ok := records.(*engine.Writer); ok {
 		a.last = w.Last
 	}

@@ -92,7 +92,11 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	owner, known := wire.Verbs[verb]
 	by := joblife.Cred{UserID: uid, Guest: uid != a.Manager.Owner}
-	tag, ok := a.requests.add(request{m, verb, time.Now().Add(waitTime)})
+	kept := request{by: by, sub: m.Sub, reply: m.Reply, verb: verb, bytes: len(m.Data), until: time.Now().Add(waitTime)}
+	if verb == "wait" {
+		kept.bytes = 0
+	}
+	tag, ok := a.requests.add(kept)
 	if !ok {
 		return // the sender tries again
 	}
@@ -189,7 +193,7 @@ func (a *manager) respond(tag uint64, answer wire.Answer, err error) {
 		text, err = wire.Marshal(wire.Answer{Error: fmt.Sprintf("the answer has %d bytes, more than a message may have", len(text))})
 	}
 	if err == nil {
-		err = r.msg.Respond(text)
+		err = (&nats.Msg{Sub: r.sub, Reply: r.reply}).Respond(text)
 	}
 	if err != nil {
 		a.Log.Warn("answer", "verb", r.verb, "error", err)

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func opened(t *testing.T) *engine.Engine {
 func TestAListOfNodesCountsAsManyRequests(t *testing.T) {
 	a := idle(t)
 	a.Engine = opened(t)
-	a.Users, a.Manager.Owner, a.requests.list = a.Engine, 1, make(map[uint64]request)
+	a.Users, a.Manager.Owner = a.Engine, 1
 	a.Log = slog.New(slog.DiscardHandler)
 	var err error
 	a.Nodes, err = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 9999), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
@@ -110,6 +111,43 @@ func TestAListOfNodesCountsAsManyRequests(t *testing.T) {
 	require.False(t, a.limit.Allow(uid, time.Now()), "10 000 nodes count as 400 requests")
 }
 
+// One guest leaves room for others, whether it asks often or at length.
+func TestAGuestHasAPartOfTheRoom(t *testing.T) {
+	for bytes, want := range map[int]int{0: maxRequests / perGuest, 64 << 10: maxRequested/perGuest>>16 + 1} {
+		var rs requests
+		by := joblife.Cred{UserID: 7, Guest: true}
+		var tags []uint64
+		for tag, ok := rs.add(request{by: by, bytes: bytes}); ok; tag, ok = rs.add(request{by: by, bytes: bytes}) {
+			tags = append(tags, tag)
+		}
+		require.Len(t, tags, want)
+		for _, other := range []joblife.Cred{{UserID: 8, Guest: true}, {UserID: 1}} {
+			tag, ok := rs.add(request{by: other, bytes: bytes})
+			require.True(t, ok)
+			tags = append(tags, tag)
+		}
+		for _, tag := range tags {
+			_, ok := rs.end(tag)
+			require.True(t, ok)
+		}
+		require.Zero(t, rs.all)
+		require.Empty(t, rs.guests)
+	}
+}
+
+// Of a wait nothing is kept that its sender can make long.
+func TestAWaitKeepsNoBytes(t *testing.T) {
+	a := idle(t)
+	a.Manager.Owner, a.Users = 1, opened(t)
+	long, err := json.Marshal(wire.Request{Protocol: wire.Protocol, Note: strings.Repeat("x", 60<<10)})
+	require.NoError(t, err)
+	for verb, want := range map[string]share{"wait": {1, 0}, "cancel": {1, len(long)}} {
+		a.requests = requests{}
+		a.request(t.Context(), &nats.Msg{Subject: "jl.main.req.7." + verb, Data: long}, 7)
+		require.Equal(t, want, a.requests.guests[7], verb)
+	}
+}
+
 // What is in an answer counts, and what was looked at for it.
 func TestWhatAnAnswerCounts(t *testing.T) {
 	log := wire.JobInfo{Eventlog: strings.Repeat("x", 1<<20)}
@@ -121,11 +159,10 @@ func TestWhatAnAnswerCounts(t *testing.T) {
 func TestAnAnswerHasRoomForALog(t *testing.T) {
 	a := idle(t)
 	a.Users = opened(t)
-	a.requests.list = make(map[uint64]request)
 	answers, err := a.Users.SubscribeSync("answers")
 	require.NoError(t, err)
 	for _, text := range []string{"<>&", "\\\"\n", "\u2028"} {
-		tag, ok := a.requests.add(request{msg: &nats.Msg{Sub: answers, Reply: "answers"}})
+		tag, ok := a.requests.add(request{sub: answers, reply: "answers"})
 		require.True(t, ok)
 		log := strings.Repeat(text, 2<<20/len(text))
 		a.respond(tag, wire.Answer{Jobs: []wire.JobInfo{{Eventlog: log}}}, nil)
