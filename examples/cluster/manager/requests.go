@@ -27,9 +27,9 @@ import (
 // requestsPerSecond is how many requests of a user are served, but for the owner.
 const requestsPerSecond = 200
 
-// A list of jobs or nodes counts as so many requests. A request counts as one more for each few
-// jobs or nodes in its answer, for each so many jobs and holders looked at, and for each so many
-// bytes of a job's log.
+// A list of jobs or nodes counts as so many requests. A request counts as one more for each so
+// many bytes that it has, for each few jobs or nodes in its answer, for each so many jobs and
+// holders looked at, and for each so many bytes of a job's log.
 const (
 	perList    = 20
 	jobsInOne  = 25
@@ -63,6 +63,7 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 			if !ok || uid != a.Manager.Owner && !a.limit.Allow(uid, time.Now()) {
 				return // an answer would go to somebody else, or the user sends more than its limit
 			}
+			a.limit.Charge(uid, time.Now(), len(m.Data)/bytesInOne)
 			if strings.HasSuffix(m.Subject, ".jobs") || strings.HasSuffix(m.Subject, ".nodes") {
 				a.limit.Charge(uid, time.Now(), perList-1)
 			}
