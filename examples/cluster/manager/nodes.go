@@ -46,6 +46,7 @@ type manager struct {
 
 	requests requests
 	limit    *auth.Limiter
+	reads    chan struct{} // has one for each large answer that is made
 
 	draining sync.Mutex // held to change drain, also while the store of it is away
 

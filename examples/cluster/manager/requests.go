@@ -37,6 +37,9 @@ const (
 	bytesInOne = 16 << 10
 )
 
+// maxReads is how many answers with jobs or nodes are made at once: each may have megabytes.
+const maxReads = 8
+
 // waitTime is how long a request waits for a job.
 const waitTime = 3 * time.Second
 
@@ -50,6 +53,7 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	if a.limit, err = auth.NewLimiter(requestsPerSecond, 2*requestsPerSecond, 1<<16); err != nil {
 		return nil, err
 	}
+	a.reads = make(chan struct{}, maxReads)
 	var subs []*nats.Subscription
 	stop = func() {
 		for _, s := range subs {
@@ -118,6 +122,10 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	switch {
 	case err == nil && in == nil:
 		go func() {
+			if slices.Contains([]string{"job", "jobs", "nodes"}, verb) {
+				a.reads <- struct{}{}
+				defer func() { <-a.reads }()
+			}
 			answer, err := a.answer(ctx, by, verb, r)
 			if ctx.Err() != nil {
 				err = loop.ErrEnded

@@ -152,6 +152,31 @@ func TestAWaitKeepsNoBytes(t *testing.T) {
 	}
 }
 
+// A burst of requests for what is large has few answers in memory at once.
+func TestFewLargeAnswersAreMadeAtOnce(t *testing.T) {
+	a := idle(t)
+	a.Engine = opened(t)
+	a.Users, a.Manager.Owner = a.Engine, 1
+	stop, err := a.listen(t.Context())
+	require.NoError(t, err)
+	defer stop()
+	sub, err := a.Users.SubscribeSync("answers")
+	require.NoError(t, err)
+	left := func() int { return len(a.requests.tags(func(request) bool { return true })) }
+	for _, verb := range []string{"job", "jobs", "nodes"} {
+		for range 3 * maxReads {
+			a.request(t.Context(), &nats.Msg{Subject: "jl.main.req.7." + verb, Sub: sub, Reply: "answers", Data: []byte(`{"protocol":1}`)}, 7)
+		}
+		for want := 3 * maxReads; want > 0; {
+			time.Sleep(50 * time.Millisecond) // each that may looks at the Manager in the same Advance
+			require.NoError(t, a.Advance(time.Unix(1_700_000_000, 0)))
+			want -= maxReads
+			require.Eventually(t, func() bool { return left() <= want }, 10*time.Second, time.Millisecond)
+			require.Equal(t, want, left(), verb)
+		}
+	}
+}
+
 // What is in an answer counts, and what was looked at for it.
 func TestWhatAnAnswerCounts(t *testing.T) {
 	log := wire.JobInfo{Eventlog: strings.Repeat("x", 1<<20)}
