@@ -152,6 +152,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a node that is not there", Args: "drain 7", Status: 1},
 			{When: "a node that is up, given up", Args: "lost 0", Status: 1},
 			{When: "a purge of nothing", Args: "purge", Status: 2},
+			{When: "a purge of all, and of what is old", Args: "purge -all -age=7d", Status: 1},
 			{When: "no number of jobs", Args: "jobs -limit=0", Status: 2},
 			{When: "a user that no system has", Args: "jobs -a -user=4294967296", Status: 2},
 			{When: "a negative user", Args: "jobs -a -user=-7", Status: 2},

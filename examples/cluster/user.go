@@ -450,7 +450,7 @@ func purgeJobs(p *program) func(context.Context) error {
 	r := wire.Request{}
 	p.TextVar(&age, "age", fsd.Duration(0), "purge what ended longer ago, such as 7d")
 	count := p.Int("keep", -1, "keep so many of those that ended last; -1: any number")
-	p.BoolVar(&r.All, "all", false, "purge all that are over")
+	p.BoolVar(&r.All, "all", false, "purge all that are over, whatever their age and number: not with -age and -keep")
 	dry := p.Bool("dry-run", false, "only count")
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		r.Force = !*dry

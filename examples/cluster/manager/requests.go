@@ -239,6 +239,9 @@ func input(tag uint64, by joblife.Cred, verb string, r wire.Request) (joblife.In
 		if r.MaxCount != nil {
 			p.Limits.MaxCount = jobstate.Some(*r.MaxCount)
 		}
+		if r.All && (r.MaxAge != nil || r.MaxCount != nil) {
+			return nil, errors.New("purge all, or what is beyond an age or a number: not both")
+		}
 		if r.All {
 			p.Limits = purge.PurgeAll()
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -173,6 +174,20 @@ func TestFewLargeAnswersAreMadeAtOnce(t *testing.T) {
 			want -= maxReads
 			require.Eventually(t, func() bool { return left() <= want }, 10*time.Second, time.Millisecond)
 			require.Equal(t, want, left(), verb)
+		}
+	}
+}
+
+// A purge of all that is over, with a limit beside it, could be meant for some.
+func TestAPurgeOfAllHasNoLimits(t *testing.T) {
+	age, keep := fsd.Duration(7*24*time.Hour), 0
+	for want, list := range map[bool][]wire.Request{
+		true:  {{All: true}, {MaxAge: &age}, {MaxCount: &keep}, {MaxAge: &age, MaxCount: &keep}},
+		false: {{All: true, MaxAge: &age}, {All: true, MaxCount: &keep}},
+	} {
+		for _, r := range list {
+			_, err := input(1, joblife.Cred{}, "purge", r)
+			require.Equal(t, want, err == nil, "%+v: %v", r, err)
 		}
 	}
 }
