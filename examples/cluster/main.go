@@ -272,7 +272,7 @@ func (p *program) write() error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(p.path(), append(text, '\n'), 0o600)
+	return files.Write(p.path(), append(text, '\n'))
 }
 
 // client connects as the user.

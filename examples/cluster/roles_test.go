@@ -38,3 +38,19 @@ func TestAFolderOfOthersIsRefused(t *testing.T) {
 	}
 	refused("belongs to user 65534")
 }
+
+// The file of an instance is written whole or not at all: nobody sees half of it.
+func TestTheFileOfAnInstanceIsReplacedWhole(t *testing.T) {
+	p := &program{dir: t.TempDir()}
+	p.URL = "a"
+	require.NoError(t, p.write())
+	old := filepath.Join(p.dir, "old")
+	require.NoError(t, os.Link(p.path(), old))
+	p.URL = "b"
+	require.NoError(t, p.write())
+	for name, want := range map[string]string{old: "a", p.path(): "b"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		require.Contains(t, string(text), `"url": "`+want+`"`)
+	}
+}
