@@ -83,7 +83,7 @@ func up(p *program) func(context.Context) error {
 func (p *program) instance() func() error {
 	n := p.Int("nodes", 8, "how many nodes there are")
 	cores := p.Int("cores", 2, "how many cores each node has")
-	store := p.String("store", "", "bbolt:FILE keeps the records in a file, with one manager; empty: in JetStream")
+	store := p.String("store", "", "bbolt:FILE keeps the records in a file of the folder, or of an absolute path, with one manager; empty: in JetStream")
 	scheduler := p.String("sched", "", "remote: processes of cluster sched schedule; empty: the active manager does")
 	hosts := p.String("hosts", "", "the names and addresses of servers, with commas, for their certificate; empty: this machine")
 	actions := p.String("actions", "", "prologs, epilogs and housekeeping: a perilog.Config in `JSON`")
@@ -232,7 +232,10 @@ func (p *program) manager(ctx context.Context) (err error) {
 	}
 	at := engine.Config{Replicas: p.Replicas}
 	if path, ok := records(p.Store); ok {
-		if cfg.Local, err = manager.OpenLocal(filepath.Join(p.dir, path)); err != nil {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(p.dir, path)
+		}
+		if cfg.Local, err = manager.OpenLocal(path); err != nil {
 			return err
 		}
 		defer cfg.Local.Close()

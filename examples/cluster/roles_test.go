@@ -54,3 +54,17 @@ func TestTheFileOfAnInstanceIsReplacedWhole(t *testing.T) {
 		require.Contains(t, string(text), `"url": "`+want+`"`)
 	}
 }
+
+// The records are where -store says: below the folder, unless it is an absolute path.
+func TestAStoreMayBeElsewhere(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	for file, name := range map[string]string{"jobs.db": dir + "/a/jobs.db", other + "/jobs.db": other + "/jobs.db"} {
+		status, _, stderr := execute("init", "-dir", dir+"/a", "-nodes=1", "-store=bbolt:"+file)
+		require.Zero(t, status, stderr)
+		require.NoError(t, os.WriteFile(name, []byte("{}\n"), 0o600))
+		status, _, stderr = execute("manager", "-dir", dir+"/a")
+		require.Equal(t, 1, status)
+		require.Contains(t, stderr, name+": damaged")
+		require.NoError(t, os.RemoveAll(dir+"/a"))
+	}
+}
