@@ -115,6 +115,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a folder without an instance", Args: "jobs -dir=.", Status: 1},
 			{When: "a file of an instance that is no JSON", Args: "jobs -dir=.", Prepare: write("cluster.json", "{"), Status: 1},
 			{When: "an instance that is there", Args: "init -dir=.", Prepare: makes("-nodes=1"), Status: 1},
+			{When: "a flag of a new instance, for one that is there", Args: "up -nodes=4", Status: 2},
+			{When: "the server of a new instance, for one that is there", Args: "up -nats=nats://127.0.0.1:1", Status: 2},
 			{When: "a folder with old keys", Args: "init -dir=.", Prepare: then(makes("-nodes=1"), func(t *testing.T) { require.NoError(t, os.Remove("cluster.json")) }), Status: 1},
 			{When: "a folder that is a file", Args: "init -dir=x", Prepare: write("x", ""), Status: 1},
 			{When: "no nodes", Args: "init -dir=. -nodes=0", Status: 2},

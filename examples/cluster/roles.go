@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -35,14 +36,23 @@ import (
 // up starts an instance on this machine.
 func up(p *program) func(context.Context) error {
 	makes := p.instance()
+	fresh := make(map[string]bool) // flags that are for a new instance only
+	p.VisitAll(func(f *flag.Flag) { fresh[f.Name] = f.Name != "dir" && f.Name != "json" })
 	read := p.readerFlags()
 	return func(ctx context.Context) error {
 		err := files.Private(p.dir) // its roles run as this user
 		if err == nil {
 			err = p.read()
 		}
-		if errors.Is(err, fs.ErrNotExist) {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			err = makes()
+		case err == nil:
+			p.Visit(func(f *flag.Flag) {
+				if fresh[f.Name] {
+					err = p.wrong("-%s is for a new instance, and %s is there: leave it out, or name another folder with -dir", f.Name, p.path())
+				}
+			})
 		}
 		if err != nil {
 			return err
