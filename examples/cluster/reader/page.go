@@ -56,7 +56,7 @@ func (r *reader) overview(ctx context.Context, all bool) *home {
 	if err != nil {
 		p.Problem = "The active manager does not answer. What follows is from the log."
 	}
-	p.Use = r.utilization(time.Now(), active.Jobs)
+	p.Use = r.uses(active.Jobs)
 	if !all {
 		return p
 	}

@@ -280,3 +280,16 @@ func TestTheUtilizationBeginsWithTheFirstJob(t *testing.T) {
 		require.Equal(t, int(math.Round(100*min(1, ran.Seconds()/want.since.Seconds()))), u.Mean, ran)
 	}
 }
+
+// However many look at the page, the jobs are looked at once a second: one that ends waits for that.
+func TestTheUseIsComputedOnceASecond(t *testing.T) {
+	r := &reader{Config: Config{Engine: new(engine.Engine), Nodes: cores(t, 4)}}
+	r.reset()
+	computed, began := make(map[*use]bool), time.Now()
+	for range 100 {
+		computed[r.overview(t.Context(), false).Use] = true
+	}
+	require.LessOrEqual(t, len(computed), 1+int(time.Since(began)/askEvery))
+	r.used = time.Time{}
+	require.False(t, computed[r.overview(t.Context(), true).Use])
+}

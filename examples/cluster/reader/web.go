@@ -19,7 +19,7 @@ import (
 
 const (
 	askTime   = 2 * time.Second // for the manager to answer
-	askEvery  = time.Second     // an answer of it is good for so long
+	askEvery  = time.Second     // an answer of it is good for so long, and the use of the cores
 	maxLive   = 64              // pages that are live at once
 	liveEvery = time.Second
 	aliveFor  = 10 * time.Second // a page is fetched again that often though the log says nothing
@@ -39,6 +39,8 @@ type web struct {
 
 	asking  sync.Mutex
 	answers map[string]reply
+	use     *use
+	used    time.Time // when use was computed
 }
 
 type reply struct {
@@ -121,6 +123,18 @@ func (r *reader) ask(ctx context.Context, verb string) (wire.Answer, error) {
 	a.at = time.Now()
 	r.answers[verb] = a
 	return a.Answer, a.err
+}
+
+// uses returns the use of the cores, for which it looks at the jobs once in askEvery: meanwhile none
+// that ends is noted.
+func (r *reader) uses(active []wire.JobInfo) *use {
+	r.asking.Lock()
+	defer r.asking.Unlock()
+	if time.Since(r.used) >= askEvery {
+		r.use = r.utilization(time.Now(), active)
+		r.used = time.Now()
+	}
+	return r.use
 }
 
 func (r *reader) home(w http.ResponseWriter, req *http.Request) {
