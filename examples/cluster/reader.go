@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
@@ -47,7 +49,7 @@ func (p *program) readerFlags() func(context.Context, *program) error {
 		}
 		options, err := auth.Options(p.keys(), auth.User(p.Owner), p.URL)
 		if err == nil {
-			cfg.Client, err = client.Open(p.URL, p.Instance, p.Owner, options...)
+			cfg.Client, err = client.Open(p.URL, p.Instance, p.Owner, append(options, nats.IgnoreAuthErrorAbort())...)
 		}
 		if err != nil {
 			p.log.Warn("the page shows no nodes and active jobs: that needs the credential of the owner", "error", err)

@@ -81,7 +81,8 @@ func serverOptions(dir, host string) (*server.Options, error) {
 // Options are those of a client that connects as id to urls, which are separated by commas, with
 // its credential and ca.pem of dir. They refuse a server without TLS unless all of urls are
 // loopback addresses. Nothing is sent later than it was published: what is published without a
-// connection fails. All but users wait for a server that is not there yet.
+// connection fails. All but users wait for a server that is not there yet, and try again where one
+// refuses them: another may not, or that one later. A connection of a user is closed then.
 func Options(dir string, id ID, urls string) ([]nats.Option, error) {
 	creds := filepath.Join(dir, id.String()+".creds")
 	if _, err := os.Stat(creds); err != nil {
@@ -112,6 +113,7 @@ func Options(dir string, id ID, urls string) ([]nats.Option, error) {
 		func(o *nats.Options) error {
 			o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool}
 			o.Secure = secure
+			o.IgnoreAuthErrorAbort = id.role != roleUser
 			return nil
 		},
 	}, nil

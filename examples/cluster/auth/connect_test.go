@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -230,10 +231,39 @@ func TestOptions(t *testing.T) {
 		}
 		require.Equal(t, inbox, o.InboxPrefix)
 		require.Equal(t, id != User(1), o.RetryOnFailedConnect)
+		require.Equal(t, id != User(1), o.IgnoreAuthErrorAbort)
 		require.Equal(t, -1, o.MaxReconnect)
 		require.Equal(t, -1, o.ReconnectBufSize)
 		require.Equal(t, id.String(), o.Name)
 	}
+}
+
+// A role comes back to its server, whatever others told it that were there meanwhile.
+func TestARoleOutlivesServersThatRefuseIt(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	var refused atomic.Int64
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, "INFO {\"server_id\":\"x\",\"nonce\":\"abc\",\"headers\":true}\r\n")
+			_, _ = c.Read(make([]byte, 1))
+			_, _ = io.WriteString(c, "-ERR 'Authorization Violation'\r\n")
+			refused.Add(1)
+			_ = c.Close()
+		}
+	}()
+	options, err := Options(strict.dir, Node(1), strict.url)
+	require.NoError(t, err)
+	nc, err := nats.Connect("nats://"+l.Addr().String(), append(options, nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))...)
+	require.NoError(t, err)
+	defer nc.Close()
+	require.Equal(t, 0, within(patience, func() bool { return refused.Load() > 3 }))
+	require.False(t, nc.IsClosed())
 }
 
 func TestServerOptions(t *testing.T) {
