@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/internal/errpage"
 	"github.com/joblife/joblife/examples/internal/proctest"
 	"github.com/joblife/joblife/purge/boltstore"
@@ -89,6 +90,9 @@ func TestErrorsAreLessons(t *testing.T) {
 				"cluster: %v; of jobs that are over, the manager knows little\n", "cluster: %v; of a job that is over, the manager knows little\n",
 				"the page shows no nodes and active jobs: that needs the credential of the owner", "%s is empty: remove it, and the reader makes another",
 			},
+			"client's tests: a credential that has expired": {
+				"cluster: %w by the server: %w: if the credential has expired, the owner of the instance makes another with cluster user add %d",
+			},
 			"cluster_test.go: a node that is lost": {"cluster: no output of rank %d: the job is over, and the node does not answer"},
 			"chaos_test.go: no manager, or one that ended": {
 				"cluster: nobody answers on %s: there is no active manager, or it does not serve this instance",
@@ -136,6 +140,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a negative number of nodes", Args: "submit -N=-1 true", Status: 2},
 			{When: "a jobspec that is not there", Args: "submit -jobspec=x", Status: 1},
 			{When: "a jobspec that is none", Args: "submit -jobspec=x", Prepare: write("x", "{}"), Status: 1},
+			{When: "a jobspec that is too long", Args: "submit -jobspec=x", Prepare: write("x", `"`+strings.Repeat("x", auth.UserMaxPayload)+`"`), Status: 1},
 			{When: "more nodes than there are", Args: "run -N=3 true", Status: 1},
 			{When: "a program that is not there", Args: "run none", Status: 1},
 			{When: "no id", Args: "job", Status: 2},

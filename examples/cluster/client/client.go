@@ -2,6 +2,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -29,6 +30,11 @@ func Open(url string, i wire.Instance, uid uint32, options ...nats.Option) (*Cli
 	conn, err := nats.Connect(url, append([]nats.Option{
 		nats.Name(fmt.Sprint("user ", uid)), nats.CustomInboxPrefix(wire.Inbox(uid)), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
 	}, options...)...)
+	if err == nil {
+		if err = conn.FlushTimeout(tryTime); err != nil { // how much a user may send follows the first answer
+			conn.Close()
+		}
+	}
 	switch {
 	case errors.Is(err, nats.ErrNoServers):
 		return nil, fmt.Errorf("cluster: %s: %w: is it up? cluster up starts one here", url, err)
@@ -48,7 +54,8 @@ var ErrRefused = errors.New("refused")
 
 // Ask asks for a verb, until there is an answer or ctx ends. A cancel and an urgency are repeated
 // only if nobody received them, or if a manager says that it did not live to answer. A submission
-// without a key gets one, so that it is one job however often it is repeated.
+// without a key gets one, so that it is one job however often it is repeated. What is longer than a
+// user may send is an error at once, and so is a connection that was closed for good.
 func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Answer, error) {
 	r.Protocol = wire.Protocol
 	if verb == "submit" && r.Key == "" {
@@ -80,6 +87,9 @@ func (c *Client) request(ctx context.Context, subject string, repeat bool, r, an
 		try, cancel := context.WithTimeout(ctx, tryTime)
 		m, err := c.conn.RequestWithContext(try, subject, text)
 		cancel()
+		if final := c.final(err, text); final != nil {
+			return final
+		}
 		switch {
 		case err == nil:
 			return json.Unmarshal(m.Data, answer)
@@ -95,6 +105,20 @@ func (c *Client) request(ctx context.Context, subject string, repeat bool, r, an
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
+}
+
+// final returns an error of a request that no repeated one mends, or nil.
+func (c *Client) final(err error, request []byte) error {
+	last := c.conn.LastError()
+	switch {
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("cluster: %w: the request has %d bytes, and a user may send %d: shorten the jobspec, such as its environment, or the note", err, len(request), c.conn.MaxPayload())
+	case errors.Is(err, nats.ErrConnectionClosed) && last != nil:
+		return fmt.Errorf("cluster: %w by the server: %w: if the credential has expired, the owner of the instance makes another with cluster user add %d", err, last, c.uid)
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("cluster: %w", err)
+	}
+	return nil
 }
 
 // Job returns a job.
@@ -188,13 +212,13 @@ func (c *Client) Started(ctx context.Context, id jobid.ID) (wire.JobInfo, error)
 func (c *Client) Watch(ctx context.Context, id jobid.ID, f func(id jobid.ID, line []byte)) error {
 	sub, err := c.conn.SubscribeSync(c.instance.Subject("event", c.uid))
 	if err != nil {
-		return err
+		return cmp.Or(c.final(err, nil), err)
 	}
 	defer sub.Unsubscribe()
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return err
+			return cmp.Or(c.final(err, nil), err)
 		}
 		for of, line := range wire.Events(m.Data) {
 			if id == 0 || of == id {

@@ -2,6 +2,7 @@ package client_test
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,9 +11,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/cluster/auth"
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/wire"
+	"github.com/joblife/joblife/jobstate/jobid"
 )
 
 // Who waits for a job with a long log asks less often, since each answer counts by its size.
@@ -40,4 +43,44 @@ func TestALongLogIsAskedForLessOften(t *testing.T) {
 	_, err = c.Started(ctx, 1)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Equal(t, int64(1), asked.Load())
+}
+
+// What no repeated request mends is an error at once, whoever asks for what.
+func TestARequestEndsThatNobodyCanAnswer(t *testing.T) {
+	keys := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, auth.Init(keys, auth.Config{Instance: "main"}))
+	require.NoError(t, auth.Add(keys, auth.User(7), time.Second))
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, keys)
+	require.NoError(t, err)
+	defer s.Shutdown()
+	options, err := auth.Options(keys, auth.User(7), s.ClientURL())
+	require.NoError(t, err)
+	c, err := client.Open(s.ClientURL(), "main", 7, options...)
+	require.NoError(t, err)
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	ask := func(verb string, r wire.Request) error {
+		_, err := c.Ask(ctx, verb, r)
+		return err
+	}
+	watch := func(string, wire.Request) error {
+		return c.Watch(ctx, 0, func(jobid.ID, []byte) {})
+	}
+	history := func(_ string, r wire.Request) error {
+		_, err := c.History(ctx, r)
+		return err
+	}
+	long := wire.Request{Note: strings.Repeat("x", auth.UserMaxPayload)}
+	for _, err := range []error{ask("submit", long), ask("cancel", long), history("", long)} {
+		require.ErrorIs(t, err, nats.ErrMaxPayload)
+		require.ErrorContains(t, err, "a user may send 65536")
+	}
+	for _, f := range []func(string, wire.Request) error{ask, watch, history} { // the first until the credential has expired
+		err := f("wait", wire.Request{ID: 1})
+		require.ErrorIs(t, err, nats.ErrConnectionClosed)
+		require.ErrorContains(t, err, "cluster user add 7")
+	}
+	c.Close()
+	require.ErrorIs(t, ask("wait", wire.Request{}), nats.ErrConnectionClosed)
 }

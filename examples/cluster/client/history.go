@@ -55,6 +55,9 @@ func (c *Client) read(ctx context.Context, verb string, r wire.Request) (answer 
 		try, cancel := context.WithTimeout(ctx, tryTime/2)
 		m, err := c.conn.RequestWithContext(try, c.instance.Subject("req", c.uid, wire.ReaderVerb, verb), text)
 		cancel()
+		if final := c.final(err, text); final != nil {
+			return answer, final
+		}
 		switch {
 		case errors.Is(err, nats.ErrNoResponders):
 			return answer, ErrNoReader
