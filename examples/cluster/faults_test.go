@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -185,4 +186,23 @@ func TestAStandbyBeginsAgainWithALogThatIsRestored(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Job(ctx, after)
 	require.ErrorIs(t, err, client.ErrRefused)
+}
+
+// Streams that were made with fewer replicas than the instance has now get as many, and keep more.
+func TestStreamsGetMoreReplicas(t *testing.T) {
+	f := launch(t, fleetConfig{nodes: 2, servers: 3, simulate: true})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for i, n := range []int{1, 3, 1} {
+		e, err := engine.Make(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: fmt.Sprint("make-", i), Replicas: n, Options: f.options(auth.Manager())})
+		require.NoError(t, err)
+		defer e.Close()
+		js, err := jetstream.New(e.Conn)
+		require.NoError(t, err)
+		for _, name := range []string{e.Log(), e.Snapshots(), e.Instance.Archive(), "KV_" + e.Bucket()} {
+			s, err := js.Stream(ctx, name)
+			require.NoError(t, err)
+			require.Equal(t, []int{1, 3, 3}[i], s.CachedInfo().Config.Replicas, name)
+		}
+	}
 }

@@ -36,7 +36,7 @@ type Config struct {
 	URL      string // "" means nats.DefaultURL
 	Instance wire.Instance
 	Name     string // of this process, as the server shows it; never used before
-	Replicas int    // of the streams: 1, 3 or 5; 0 means 1
+	Replicas int    // of the streams: 1, 3 or 5, or more where they have more; 0 means 1
 	Plain    bool   // only messages: for nodes, and a manager whose records are elsewhere
 	Options  []nats.Option
 }
@@ -76,7 +76,8 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Make is Open for who may make the streams where there are none.
+// Make is Open for who may make the streams where there are none, and give those that are there
+// more replicas.
 func Make(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Plain {
 		return Open(ctx, cfg)
@@ -123,8 +124,26 @@ func (e *Engine) make(ctx context.Context, cfg Config) error {
 		}
 	}
 	_, err := e.js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: i.Bucket(), Storage: jetstream.FileStorage, Replicas: replicas})
-	if errors.Is(err, jetstream.ErrBucketExists) {
-		return nil
+	if err != nil && !errors.Is(err, jetstream.ErrBucketExists) {
+		return fmt.Errorf("bucket %s: %w", i.Bucket(), err)
+	}
+	for _, name := range []string{i.Log(), i.Snapshots(), i.Archive(), "KV_" + i.Bucket()} {
+		if err := e.raise(ctx, name, replicas); err != nil {
+			return fmt.Errorf("stream %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// raise gives a stream that was there more replicas, if it has fewer.
+func (e *Engine) raise(ctx context.Context, name string, replicas int) error {
+	s, err := e.js.Stream(ctx, name)
+	if err != nil {
+		return err
+	}
+	if cfg := s.CachedInfo().Config; cfg.Replicas < replicas {
+		cfg.Replicas = replicas
+		_, err = e.js.UpdateStream(ctx, cfg)
 	}
 	return err
 }
