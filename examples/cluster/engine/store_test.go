@@ -281,3 +281,18 @@ func TestAValueThatIsTooLargeIsNotTriedAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, value)
 }
+
+// What the servers will never do is an error at once.
+func TestAServerThatIsAloneHasOneReplica(t *testing.T) {
+	url := serve(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for _, made := range []bool{false, true} {
+		if made {
+			open(t, url, "main", 1)
+		}
+		_, err := engine.Make(ctx, engine.Config{URL: url, Instance: "main", Name: "x", Replicas: 3})
+		require.ErrorContains(t, err, "replicas > 1 not supported")
+		require.NoError(t, ctx.Err(), "it took all the time")
+	}
+}
