@@ -90,7 +90,8 @@ func TestErrorsAreLessons(t *testing.T) {
 				"cluster: %v; of jobs that are over, the manager knows little\n", "cluster: %v; of a job that is over, the manager knows little\n",
 				"the page shows no nodes and active jobs: that needs the credential of the owner", "%s is empty: remove it, and the reader makes another",
 			},
-			"client's tests: a credential that has expired": {
+			"client's tests: a credential that has expired, or a forged answer": {
+				"cluster: an answer lacks what was asked for",
 				"cluster: %w by the server: %w: if the credential has expired, the owner of the instance makes another with cluster user add %d",
 			},
 			"cluster_test.go: a node that is lost": {"cluster: no output of rank %d: the job is over, and the node does not answer"},

@@ -232,7 +232,7 @@ func short(j wire.JobInfo) string {
 			}
 		}
 	}
-	return j.State[:1]
+	return j.State[:min(1, len(j.State))]
 }
 
 func dash(n uint64) string {

@@ -152,3 +152,8 @@ func TestFlagsOfJobsAreOfThoseThatRunToo(t *testing.T) {
 		require.Equal(t, c.want, ids)
 	}
 }
+
+// A list may have a job without a state: who can forge an answer ends no command.
+func TestAJobMayHaveNoState(t *testing.T) {
+	require.Empty(t, short(wire.JobInfo{}))
+}

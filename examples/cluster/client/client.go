@@ -52,6 +52,9 @@ func (c *Client) Close() { c.conn.Close() }
 // ErrRefused is returned when the cluster refuses a request. The text says why.
 var ErrRefused = errors.New("refused")
 
+// errLacks is returned when an answer is none: it may be forged.
+var errLacks = errors.New("cluster: an answer lacks what was asked for")
+
 // Ask asks for a verb, until there is an answer or ctx ends. A cancel and an urgency are repeated
 // only if nobody received them, or if a manager says that it did not live to answer. A submission
 // without a key gets one, so that it is one job however often it is repeated. What is longer than a
@@ -68,8 +71,12 @@ func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Ans
 		answer = wire.Answer{}
 		err = c.request(ctx, c.instance.Subject("req", c.uid, verb), true, r, &answer)
 	}
-	if err == nil && answer.Error != "" {
+	switch {
+	case err != nil:
+	case answer.Error != "":
 		err = fmt.Errorf("%w: %s", ErrRefused, answer.Error)
+	case verb == "job" && len(answer.Jobs) == 0, verb == "status" && answer.Status == nil:
+		err = errLacks
 	}
 	return answer, err
 }

@@ -84,3 +84,26 @@ func TestARequestEndsThatNobodyCanAnswer(t *testing.T) {
 	c.Close()
 	require.ErrorIs(t, ask("wait", wire.Request{}), nats.ErrConnectionClosed)
 }
+
+// Who can answer in place of a manager or a reader, as a node can, ends no client.
+func TestAnAnswerThatLacksWhatWasAskedForIsAnError(t *testing.T) {
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	c, err := client.Open(s.ClientURL(), "main", 7)
+	require.NoError(t, err)
+	defer c.Close()
+	node, err := nats.Connect(s.ClientURL())
+	require.NoError(t, err)
+	defer node.Close()
+	_, err = node.Subscribe("jl.main.req.7.>", func(m *nats.Msg) { _ = m.Respond([]byte(`{}`)) })
+	require.NoError(t, err)
+	require.NoError(t, node.Flush())
+	const lacks = "an answer lacks what was asked for"
+	_, err = c.Job(t.Context(), 1)
+	require.ErrorContains(t, err, lacks)
+	_, err = c.Archived(t.Context(), 1)
+	require.ErrorContains(t, err, lacks)
+	_, err = c.Ask(t.Context(), "status", wire.Request{})
+	require.ErrorContains(t, err, lacks)
+}

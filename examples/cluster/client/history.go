@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ func (c *Client) Archived(ctx context.Context, id jobid.ID) (wire.JobInfo, error
 		case err == nil && len(answer.Jobs) == 1:
 			return answer.Jobs[0], nil
 		case !answer.Retry || time.Since(began) > archiveTime:
-			return wire.JobInfo{}, err
+			return wire.JobInfo{}, cmp.Or(err, errLacks)
 		}
 		select {
 		case <-ctx.Done():
