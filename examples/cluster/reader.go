@@ -59,7 +59,8 @@ func (p *program) readerFlags() func(context.Context, *program) error {
 		if cfg.Listener, err = net.Listen("tcp", *at); err != nil {
 			return fmt.Errorf("-http: %w", err)
 		}
-		fmt.Printf("cluster: http://%s/?token=%s shows jobs and nodes; without the token, counts\n", cfg.Listener.Addr(), cfg.Token)
+		page := fmt.Sprintf("http://%s/?token=%s", cfg.Listener.Addr(), cfg.Token)
+		_ = p.print(page, fmt.Sprintf("cluster: %s shows jobs and nodes; without the token, counts", page))
 		return reader.Run(ctx, cfg)
 	}
 }

@@ -80,7 +80,7 @@ func up(p *program) func(context.Context) error {
 		if p.Store == "" {
 			all.Go(func() error { return read(ctx, p.as("reader")) })
 		}
-		fmt.Printf("cluster: %d nodes at %s; cluster run hostname runs a job on one\n", p.R.Ranks().Len(), p.URL)
+		_ = p.print(p.URL, fmt.Sprintf("cluster: %d nodes at %s; cluster run hostname runs a job on one", p.R.Ranks().Len(), p.URL))
 		err = all.Wait()
 		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 			return nil
@@ -164,8 +164,7 @@ func initialize(p *program) func(context.Context) error {
 		if err := makes(); err != nil {
 			return err
 		}
-		fmt.Printf("cluster: %s has the keys; each machine gets %s, keys/ca.pem and the credential of its role\n", p.dir, filepath.Base(p.path()))
-		return nil
+		return p.print(p.dir, fmt.Sprintf("cluster: %s has the keys; each machine gets %s, keys/ca.pem and the credential of its role", p.dir, filepath.Base(p.path())))
 	}
 }
 

@@ -53,11 +53,12 @@ func top(p *program) func(context.Context) error {
 			if err != nil {
 				return err
 			}
-			if term.IsTerminal(int(os.Stdout.Fd())) {
-				fmt.Print("\x1b[H\x1b[2J")
+			if p.json {
+				err = json.NewEncoder(os.Stdout).Encode(wire.Answer{Status: answer.Status, Jobs: list.Jobs})
+			} else {
+				err = picture(answer.Status, list.Jobs)
 			}
-			printStatus(answer.Status)
-			if err := printJobs(list.Jobs[:min(len(list.Jobs), 30)]); err != nil {
+			if err != nil {
 				return err
 			}
 			select {
@@ -67,4 +68,13 @@ func top(p *program) func(context.Context) error {
 			}
 		}
 	})
+}
+
+// picture prints what there is, on a terminal in place of what was there.
+func picture(s *wire.Status, jobs []wire.JobInfo) error {
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		fmt.Print("\x1b[H\x1b[2J")
+	}
+	printStatus(s)
+	return printJobs(jobs[:min(len(jobs), 30)])
 }

@@ -326,6 +326,12 @@ func timeline(log string) error {
 	return nil
 }
 
+// A watched is an event of a job, as JSON.
+type watched struct {
+	ID    jobid.ID        `json:"id"`
+	Event json.RawMessage `json:"event"`
+}
+
 func watch(p *program) func(context.Context) error {
 	return p.asks(0, func(ctx context.Context, c *client.Client) (err error) {
 		var id jobid.ID
@@ -336,8 +342,10 @@ func watch(p *program) func(context.Context) error {
 		}
 		out := bufio.NewWriter(os.Stdout)
 		err = c.Watch(ctx, id, func(id jobid.ID, line []byte) {
-			if e, err := eventlog.Parse(line); p.json || err != nil {
-				fmt.Fprintf(out, "%v %s", id, line)
+			if p.json {
+				_ = json.NewEncoder(out).Encode(watched{id, line}) // of a line that is none, nothing
+			} else if e, err := eventlog.Parse(line); err != nil {
+				fmt.Fprintf(out, "%v %q\n", id, line)
 			} else {
 				fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, printable(e.Name), printable(string(e.Context)))
 			}

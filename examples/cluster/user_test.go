@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"os"
 	"strings"
@@ -31,6 +32,9 @@ func TestCommands(t *testing.T) {
 		require.NoError(t, up.Wait(), "an orderly end")
 	})
 	proctest.Await(t, dir+"/up.log", "4 nodes at", 1)
+	var seen bytes.Buffer
+	watch := proctest.Command(&seen, "watch", "-dir", dir, "-json")
+	require.NoError(t, watch.Start())
 	var ids []string
 	for _, c := range []struct {
 		args string
@@ -57,6 +61,8 @@ func TestCommands(t *testing.T) {
 		{"purge -all", 0, "3 jobs\n"},
 		{"jobs -a -json", 0, `\[\{.*"name":"sleep".*\}\]\n`},
 		{"completion", 0, "complete -W .*cluster\n"},
+		{"top -json -d 1h -timeout 2s", 0, `\{"jobs":\[\{.*\}\],"status":\{.*\}\}\n`},
+		{"init -json -nodes 1 -dir " + dir + "/other", 0, `"` + dir + `/other"\n`},
 		{"cancel @0", 0, ""},
 		{"wait @0", 143, `cluster: job @0: CANCELED\n`},
 	} {
@@ -74,6 +80,19 @@ func TestCommands(t *testing.T) {
 			ids = append(ids, strings.TrimSpace(printed.String()))
 		}
 	}
+	require.NoError(t, watch.Process.Signal(os.Interrupt))
+	require.NoError(t, watch.Wait())
+	names := make(map[string]bool)
+	for lines := json.NewDecoder(&seen); lines.More(); {
+		var line struct {
+			ID    jobid.ID
+			Event struct{ Name string }
+		}
+		require.NoError(t, lines.Decode(&line))
+		require.NotZero(t, line.ID)
+		names[line.Event.Name] = true
+	}
+	require.True(t, names["clean"], "the last of many events: %v", names)
 }
 
 // A line of output has one label, and one that is long does not wait for its end.
