@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -220,6 +221,7 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, other.Output(ctx, answer.ID, 0, ctx, &out))
 	require.Regexp(t, "(?i)permitted\n+65534\n$", out.String())
+	require.NoError(t, f.Client.Output(ctx, answer.ID, 0, nil, io.Discard), "the owner may")
 	require.ErrorIs(t, other.Output(ctx, owners.ID, 0, nil, &out), client.ErrRefused)
 	all, err := other.Ask(ctx, "jobs", wire.Request{All: true})
 	require.NoError(t, err)

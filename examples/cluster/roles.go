@@ -329,6 +329,6 @@ func (p *program) node(ctx context.Context, cfg node.Config) error {
 		return err
 	}
 	defer end()
-	cfg.Engine, cfg.Users, cfg.Dir, cfg.Log = e, users, filepath.Join(p.dir, fmt.Sprint("node-", cfg.Rank)), p.log
+	cfg.Engine, cfg.Users, cfg.Owner, cfg.Dir, cfg.Log = e, users, p.Owner, filepath.Join(p.dir, fmt.Sprint("node-", cfg.Rank)), p.log
 	return node.Run(ctx, cfg)
 }

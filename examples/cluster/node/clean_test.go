@@ -52,3 +52,17 @@ func TestOutputIsKeptForADay(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, names)
 }
+
+// The output of a job is for its user and for the owner of the instance.
+func TestTheOwnerReadsTheOutputOfAGuest(t *testing.T) {
+	n := &node{Config: Config{Dir: t.TempDir(), Owner: 1000}, jobs: map[jobid.ID]*wire.Job{1: {UserID: 7}}}
+	n.runner = quiet{t, &n.mu}
+	require.NoError(t, os.MkdirAll(filepath.Join(n.Dir, "output"), 0o700))
+	require.NoError(t, os.WriteFile(n.path(1, ".out"), []byte("hi"), 0o600))
+	for uid, ok := range map[uint32]bool{7: true, 1000: true, 8: false, 0: false} {
+		out, err := n.read(uid, []byte(`{"id":1}`))
+		require.Equal(t, ok, err == nil && string(out.Data) == "hi", "user %d: %v", uid, err)
+	}
+	_, err := n.read(1000, []byte(`{"id":2}`))
+	require.Error(t, err)
+}
