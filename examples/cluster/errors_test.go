@@ -167,6 +167,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "jobs that end in the future", Args: "jobs -a -since=-1h", Status: 2},
 			{When: "a result that is none", Args: "jobs -a -result=DONE", Status: 2},
 			{When: "a node that the instance does not have", Args: "node 7", Status: 2},
+			{When: "a negative number of bytes", Args: "node -output=-1 0", Status: 2},
 			{When: "a node that runs", Args: "node 0", Status: 1},
 			{When: "a scheduler of an instance that has its own", Args: "sched", Status: 1},
 			{When: "a port that is in use", Args: "nats -nats=nats://BUSY", Status: 1},

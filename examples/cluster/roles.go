@@ -304,11 +304,14 @@ func (p *program) schedule(ctx context.Context) error {
 
 func runNode(p *program) func(context.Context) error {
 	simulate := p.Bool("simulate", false, "run nothing: each task succeeds at once")
-	output := p.Int64("output", node.DefaultOutput, "how many `bytes` of the output of a job are kept here; a line says that the rest was dropped")
+	output := p.Int64("output", node.DefaultOutput, "how many `bytes` of the output of a job are kept here; a line says that the rest was dropped; 0: the default")
 	return func(ctx context.Context) error {
 		set, err := p.ranks()
 		if err == nil && idset.Difference(set, p.R.Ranks()).Len() > 0 {
 			err = p.wrong("there is no node of rank %v: ranks are %v", idset.Difference(set, p.R.Ranks()), p.R.Ranks())
+		}
+		if err == nil && *output < 0 {
+			err = p.wrong("-output %d: want a number of bytes, or 0 for %d", *output, node.DefaultOutput)
 		}
 		if err != nil {
 			return err
