@@ -2,9 +2,11 @@ package engine
 
 import (
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,7 +27,8 @@ type Server struct {
 }
 
 // Serve starts a server in this process: JetStream that syncs each message. It trusts the keys
-// in a folder of package auth; "" lets everybody do everything, for tests.
+// in a folder of package auth; "" lets everybody do everything, for tests. Streams do not go over
+// from a server that was alone to a cluster: it is an error if Dir has those of one.
 func Serve(cfg Server, keys string) (*server.Server, error) {
 	o := &server.Options{JetStream: true, SyncAlways: true, NoSigs: true, MaxPayload: auth.MaxPayload}
 	host, port, err := address(cfg.URL)
@@ -47,6 +50,9 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 		o.Cluster.Name = "joblife"
 		o.Cluster.Host, o.Cluster.Port, err = address(cfg.Route)
 	}
+	if err == nil && cfg.Route != "" && alone(cfg.Dir) {
+		err = fmt.Errorf("%s has the streams of a server that was alone, and one of several would remove them: name another folder", cfg.Dir)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("engine: server: %w", err)
 	}
@@ -60,6 +66,13 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 		return nil, fmt.Errorf("engine: server: it does not start at %s within 10 seconds", cfg.URL)
 	}
 	return s, nil
+}
+
+// alone reports whether a folder has streams, and nothing of a cluster that knows them.
+func alone(dir string) bool {
+	streams, _ := fs.Glob(os.DirFS(dir), "jetstream/*/streams/*")
+	known, _ := fs.Glob(os.DirFS(dir), "jetstream/*/_js_/_meta_")
+	return len(streams) > 0 && len(known) == 0
 }
 
 // Keep is Serve, until the function that it returns is called. A stream takes no message any more

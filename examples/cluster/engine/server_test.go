@@ -56,3 +56,31 @@ func (s saying) Write(b []byte) (int, error) {
 	}
 	return len(b), nil
 }
+
+// A server in a cluster removes the streams of one that was alone, since its cluster knows none of them.
+func TestAServerInAClusterRefusesTheFolderOfOneThatWasAlone(t *testing.T) {
+	dir := t.TempDir()
+	begin := func(cfg Server) error {
+		cfg.URL, cfg.Name, cfg.Dir = "nats://127.0.0.1:0", "a", dir
+		s, err := Serve(cfg, "")
+		if err != nil {
+			return err
+		}
+		defer s.WaitForShutdown()
+		defer s.Shutdown()
+		if cfg.Route != "" {
+			return nil
+		}
+		e, err := Make(t.Context(), Config{URL: s.ClientURL(), Instance: "main", Name: "a"})
+		require.NoError(t, err)
+		e.Close()
+		return nil
+	}
+	clustered := Server{Route: "nats://127.0.0.1:0", Routes: []string{"nats://127.0.0.1:1"}}
+	require.NoError(t, begin(Server{}))
+	require.ErrorContains(t, begin(clustered), "was alone")
+	require.NoError(t, begin(Server{}), "nothing has changed")
+	dir = t.TempDir()
+	require.NoError(t, begin(clustered))
+	require.NoError(t, begin(clustered), "its own folder")
+}
