@@ -197,7 +197,7 @@ type Answer struct {
 	State  jobstate.State // of Wait: the job's
 	Report perilog.Ack    // of Report
 	Count  int            // of Purge and PurgeIDs: how many jobs went, or without Force would go
-	Old    int            // of Urgency: the old one
+	Old    int            // of SetUrgency: the old urgency
 }
 
 // leave keeps a job in History until the Ready with its last event is done.
