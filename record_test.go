@@ -559,6 +559,19 @@ func TestRealityRepeatsItself(t *testing.T) {
 	}
 }
 
+// The record of a queue that the configuration lacks was read more liberally than a line is.
+func TestASnapshotDoesNotWriteALineThatCannotBeRead(t *testing.T) {
+	for data, good := range map[string]bool{`{"name":"a"}`: true, "{\"name\":\"\xff\"}": false, `{"name":"a","name":"b"}`: false} {
+		m, _, err := joblife.Restore(time.Unix(1_600_000_000, 0), joblife.Config{}, all([]joblife.Record{{Kind: joblife.RecordQueue, Data: []byte(data)}}))
+		require.NoError(t, err)
+		text, err := joblife.AppendRecords(nil, slices.Collect(m.Snapshot()))
+		require.Equal(t, good, err == nil, "%q: %v", data, err)
+		for _, err := range joblife.ReadRecords(bytes.NewReader(text)) {
+			require.NoError(t, err)
+		}
+	}
+}
+
 // EL-4, SM-5: what an instance has dumped goes on, or is listed.
 func TestAManagerTakesOverTheDumpsOfFlux(t *testing.T) {
 	const good, bad = 7, 5

@@ -361,7 +361,7 @@ func (m *machine) common() []Record {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.absent)) {
 		if m.queues[name] == nil {
-			list = append(list, Record{Kind: RecordQueue, sound: true, Data: m.absent[name]})
+			list = append(list, Record{Kind: RecordQueue, Data: m.absent[name]})
 		}
 	}
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
