@@ -171,6 +171,22 @@ func TestLimitsStopTheWhole(t *testing.T) {
 		_, err := walk(bytes.NewReader(pack(t, entry{path: "job/bad/path/x"})), archive.Limits{HeldBytes: n})
 		require.ErrorIs(t, err, category)
 	}
+	// A failed job counts to the end, and is listed even if it is one too many.
+	again := func(id jobid.ID) entry { return entry{path: dir(id) + "R", value: "x"} }
+	for text, list := range map[string][]entry{
+		"no eventlog":  {{path: dir(1)}, {path: dir(2)}, {path: dir(3)}},
+		"not together": append(join(job(1), job(2), job(3)), again(1), again(2), again(3)),
+	} {
+		limits := archive.Limits{HeldBytes: 3 * (256 + int64(len("job/0000/0000/0000/0001")))}
+		a, err := walk(bytes.NewReader(pack(t, list...)), limits)
+		require.NoError(t, err, text)
+		require.Len(t, a.Failures, 3)
+		limits.HeldBytes--
+		a, err = walk(bytes.NewReader(pack(t, list...)), limits)
+		require.ErrorIs(t, err, archive.ErrLimit, text)
+		require.Len(t, a.Failures, 3)
+		require.ErrorContains(t, a.Failures[2], text)
+	}
 }
 
 // zeros is a reader that never ends.

@@ -80,10 +80,10 @@ func (w *walker) entry(h *tar.Header, t *tar.Reader) error {
 		return w.reject(p.dir, because(errBadID, p.err))
 	case !inJob && p.key == checkpointKey && plainFile(h):
 		return w.checkpoint(h, t)
-	case !inJob || w.comesBack(p, isDir):
+	case !inJob:
 		return nil
 	case w.job == nil:
-		if err := w.enter(p.id); err != nil {
+		if err := w.enter(p, isDir); err != nil || w.job == nil {
 			return err
 		}
 	}
@@ -143,13 +143,16 @@ func (w *walker) checkpoint(h *tar.Header, t *tar.Reader) error {
 	return nil
 }
 
-// room returns an error unless there is room for one more job or failure.
+// room returns an error unless there is room for one more job, or path that names none.
 func (w *walker) room(n int) error {
 	if len(w.rising)+len(w.back)+len(w.broken) >= w.limits.Entries {
 		return errEntries
 	}
-	return cmp.Or(w.hold(int64(n)+heldEntry), w.backed(0))
+	return w.keep(n)
 }
+
+// keep holds a job or a failure, and n bytes of it.
+func (w *walker) keep(n int) error { return cmp.Or(w.hold(int64(n)+heldEntry), w.backed(0)) }
 
 // heldEntry is what a job or a failure takes beside its bytes.
 const heldEntry = 256

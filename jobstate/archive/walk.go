@@ -105,7 +105,7 @@ func (w *walker) read() error {
 	}
 	if w.job != nil {
 		w.job.fail(0, errIncomplete)
-		w.fail(w.job)
+		_ = w.fail(w.job) // reading ends anyway
 	}
 	category := errFormat
 	switch {
@@ -123,12 +123,21 @@ func (w *walker) read() error {
 	return fmt.Errorf("archive: %s: %w", at, because(category, err))
 }
 
-func (w *walker) enter(id jobid.ID) error {
+// enter begins a job. One that was left before fails instead, if the key is one to keep.
+func (w *walker) enter(p place, isDir bool) error {
+	d := &draft{Job: Job{ID: p.id}, held: heldEntry}
+	if _, left := slices.BinarySearch(w.rising, p.id); left || w.back[p.id] {
+		if w.failed[p.id] || d.value(p.key) == nil && (p.key != "" || isDir) {
+			return nil
+		}
+		d.fail(0, errApart)
+		return w.fail(d)
+	}
 	if err := w.room(0); err != nil {
 		return err
 	}
-	w.job = &draft{Job: Job{ID: id}, held: heldEntry}
-	w.note(id)
+	w.job = d
+	w.note(p.id)
 	return nil
 }
 
@@ -146,29 +155,17 @@ func (w *walker) leave() error {
 		w.back[d.ID] = true
 	}
 	if d.check(); d.failure != nil {
-		w.fail(d)
-		return nil
+		return w.fail(d)
 	}
 	w.stop = w.give(d.Job)
 	return w.stop
 }
 
-// comesBack reports whether a key is of a job that was left, which fails if the key is one to keep.
-func (w *walker) comesBack(p place, isDir bool) bool {
-	if _, found := slices.BinarySearch(w.rising, p.id); !found && !w.back[p.id] {
-		return false
-	}
-	d := draft{Job: Job{ID: p.id}}
-	if !w.failed[p.id] && (d.value(p.key) != nil || p.key == "" && !isDir) {
-		d.fail(0, errApart)
-		w.fail(&d)
-	}
-	return true
-}
-
-func (w *walker) fail(d *draft) {
+// fail adds the failure of a job, and returns an error if that is one more than there is room for.
+func (w *walker) fail(d *draft) error {
 	w.failed[d.ID] = true
 	w.Failures = append(w.Failures, d.failure)
+	return w.keep(len(d.failure.Path))
 }
 
 // reject adds the failure of a path that names no job, unless there was one before.
