@@ -40,7 +40,6 @@ var (
 	errTrailing = errors.New("data after the end mark")
 	errXZ       = errors.New("compressed with xz, which is not supported")
 	errZstd     = errors.New("compressed with zstd, which is not supported")
-	errNoMaxID  = errors.New("max_jobid is not a job id")
 )
 
 // Failure says what is wrong with one job, or with one key that is not a job's.

@@ -4,12 +4,12 @@ import (
 	"archive/tar"
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"slices"
-	"strconv"
 
+	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -128,15 +128,16 @@ func (w *walker) checkpoint(h *tar.Header, t *tar.Reader) error {
 	if err != nil {
 		return err
 	}
-	var checkpoint struct {
-		MaxID json.RawMessage `json:"max_jobid"`
+	id := int64(0)
+	d := jsonobj.NewDoc(text)
+	o := d.Object()
+	for o.Next() {
+		if string(o.Key()) == "max_jobid" {
+			id = o.Int(0, math.MaxInt64) // as far as Flux can store it
+		}
 	}
-	err = json.Unmarshal(text, &checkpoint)
-	id, idErr := strconv.ParseUint(string(checkpoint.MaxID), 10, 64)
-	if err == nil && idErr != nil {
-		err = errNoMaxID
-	}
-	if err != nil {
+	o.Require("max_jobid")
+	if err := d.Err(); err != nil {
 		return w.reject(checkpointKey, because(errCheckpoint, err))
 	}
 	w.note(jobid.ID(id))

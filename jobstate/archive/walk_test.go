@@ -236,10 +236,11 @@ func TestPathsWithoutAJobIDAreOneFailureADirectory(t *testing.T) {
 func TestTheGreatestIDMayBeInTheCheckpointOrAJob(t *testing.T) {
 	checkpoint := func(text string) entry { return entry{path: "checkpoint/job-manager", value: text} }
 	for text, want := range map[string]jobid.ID{
-		`{"max_jobid": 8069840896}`:                       8069840896,
-		`{"max_jobid":3,"version":1}`:                     7,
-		`{"max_jobid":0}`:                                 7,
-		`{"max_jobid":18446744073709551615,"queue":[{}]}`: 1<<64 - 1,
+		`{"max_jobid": 8069840896}`:                      8069840896,
+		`{"max_jobid":3,"version":1}`:                    7,
+		`{"max_jobid":0}`:                                7,
+		`{"max_jobid":9223372036854775807,"queue":[{}]}`: 1<<63 - 1,
+		`{"max_jobid":1000,"MAX_jobid":5}`:               1000,
 	} {
 		a := read(t, pack(t, append(job(7), checkpoint(text))...))
 		id, _ := a.MaxID()
@@ -262,7 +263,7 @@ func TestTheGreatestIDMayBeInTheCheckpointOrAJob(t *testing.T) {
 	require.ErrorIs(t, err, archive.ErrLimit, "each costs time")
 
 	long := `{"max_jobid":9,"x":"` + strings.Repeat("x", 4096) + `"}`
-	for _, text := range []string{"", "{", "[]", "{}", `{"max_jobid":-1}`, `{"max_jobid":"1"}`, `{"max_jobid":1.0}`, `{"max_jobid":18446744073709551616}`, `{"max_jobid":null}`, long} {
+	for _, text := range []string{"", "{", "[]", "{}", `{"max_jobid":-1}`, `{"max_jobid":"1"}`, `{"max_jobid":1.0}`, `{"max_jobid":9223372036854775808}`, `{"MAX_JOBID":9}`, `{"max_jobid":9,"max_jobid":5}`, `{"max_jobid":null}`, long} {
 		a, err := walk(bytes.NewReader(pack(t, append(job(7), checkpoint(text), checkpoint(text))...)), archive.Limits{FileBytes: 4096, HeldBytes: 4096})
 		require.NoError(t, err)
 		requireGood(t, a, 7)
