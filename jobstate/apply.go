@@ -46,12 +46,12 @@ func (j *Job) refuse(event string, err error) error {
 
 func (j *Job) apply(ev *Event, mark entryMark) (Outcome, error) {
 	switch {
-	case j.Closed():
-		return 0, errClosed
 	case ev.entry.Timestamp == 0:
 		return 0, errTime
 	case j.repeats(ev, mark):
 		return IgnoredDuplicate, nil
+	case j.Closed():
+		return 0, errClosed
 	}
 	k, state := ev.kind, j.State()
 	if !k.ofJob() {

@@ -511,6 +511,15 @@ func TestRepeatedEntriesChangeNothing(t *testing.T) { // flux-core#2547
 		require.Equal(t, jobstate.IgnoredDuplicate, outcome)
 		require.Equal(t, describe(once), describe(twice))
 	}
+	for _, lines := range [][]string{whole, {submit, "invalidate"}} { // the log is closed
+		log := logOf(lines...)
+		last := strings.SplitAfter(log, "\n")[len(lines)-1]
+		_, err := jobstate.Replay(1, []byte(log+last))
+		require.NoError(t, err)
+		require.Len(t, findings(log+last), 1)
+		_, err = jobstate.Replay(1, []byte(log+strings.Replace(last, ".5", ".75", 1)))
+		require.ErrorIs(t, err, jobstate.ErrClosed, "another one")
+	}
 	// An exception that repeats the one before it is one of its own, and changes nothing.
 	for _, severity := range []string{"3", "0"} {
 		e := entry(49, "exception", `{"type":"x","severity":`+severity+`,"note":""}`)

@@ -115,7 +115,8 @@ func (j *Job) State() State {
 // Submitted reports whether a submit event came. Before it, the job has only an id.
 func (j *Job) Submitted() bool { return j.entered[StateNew.index()] != 0 }
 
-// Closed reports whether clean or invalidate closed the log: every further event is refused.
+// Closed reports whether clean or invalidate closed the log: every event but a repetition of
+// that one is refused.
 func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 
 // UserID returns the submitter's user id, 0 before submit.

@@ -112,6 +112,14 @@ func (v *validator) check(line []byte) {
 		return
 	}
 	v.event = guard.Clip(e.Name)
+	bad := v.ev.Decode(e)
+	var mark entryMark
+	if bad == nil {
+		if mark = markOf(&v.ev); v.job.repeats(&v.ev, mark) {
+			v.add(LevelNote, "repeats the entry before it")
+			return
+		}
+	}
 	if v.job.Closed() {
 		v.add(LevelError, "comes after the end of the log")
 		return
@@ -121,14 +129,6 @@ func (v *validator) check(line []byte) {
 	}
 	v.time = e.Timestamp
 	k, _, _ := kindOf(e.Name)
-	bad := v.ev.Decode(e)
-	var mark entryMark
-	if bad == nil {
-		if mark = markOf(&v.ev); v.job.repeats(&v.ev, mark) {
-			v.add(LevelNote, "repeats the entry before it")
-			return
-		}
-	}
 	if (bad != nil || k.ofJob()) && !v.job.Submitted() && k != kSubmit {
 		v.add(LevelError, "comes before submit, which must be the first event")
 		v.assume(kSubmit, e)
