@@ -166,6 +166,19 @@ func TestATableFitsItsWidth(t *testing.T) {
 	}
 }
 
+// A clock that jumped by more than a time.Duration holds is no negative time.
+func TestATimeOfCenturiesIsForEver(t *testing.T) {
+	for _, end := range []string{"1e10", "1e300"} {
+		log := fmt.Sprintf(`{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2,"name":"validate"}
+{"timestamp":%s,"name":"exception","context":{"type":"exec","severity":0,"note":""}}
+`, end)
+		for _, args := range [][]string{{"-"}, {"-waits", "-"}} {
+			require.Contains(t, good(t, strings.NewReader(log), args...), " infinity ")
+		}
+	}
+}
+
 // A pipe or a file gets everything: why a job failed is the point.
 func TestWhatIsNoTerminalIsNotCut(t *testing.T) {
 	note := strings.Repeat("the node went away, ", 500) + "and never came back"

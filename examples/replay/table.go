@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -245,7 +244,7 @@ func between(j *job, from, to jobstate.State) string {
 	if !ok {
 		return "-"
 	}
-	return fsd.Duration(math.Round(float64(max(0, b-a)) * 1e9)).Format(3)
+	return fsd.Duration(max(0, b.Time().Sub(a.Time()))).Format(3) // forever beyond 292 years
 }
 
 // info says why the job ended as it did, what it waits for, and what still
