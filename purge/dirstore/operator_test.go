@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -39,6 +40,25 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 	require.NoError(t, log.Close())
 	require.NoError(t, s.Append(1, line("memo")))
 	require.NoError(t, s.Close())
+}
+
+// last lists the names of a directory from the last one.
+type last struct{ folder }
+
+func (f last) ReadDir(name string) ([]fs.DirEntry, error) {
+	list, err := f.folder.ReadDir(name)
+	slices.Reverse(list)
+	return list, err
+}
+
+func TestAStoreIsFoundInAnyOrderOfItsNames(t *testing.T) {
+	d := newDisk()
+	add(t, createOn(t, d), 1, 3)
+	d.Kill()
+	for _, f := range []dirstore.FS{folder{d, "."}, last{folder{d, "."}}} {
+		_, err := dirstore.CreateOn(f)
+		require.ErrorIs(t, err, fs.ErrExist)
+	}
 }
 
 func TestAFullDiskIsPurgedAndOpened(t *testing.T) {

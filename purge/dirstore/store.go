@@ -150,10 +150,11 @@ func (s *Store) fill() error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(list, func(e fs.DirEntry) bool { return e.Name() == lockName }) {
+		return fs.ErrExist
+	}
 	for _, e := range list {
 		switch name := e.Name(); {
-		case name == lockName:
-			return fs.ErrExist
 		case isNumbered(name, ballastPrefix):
 		case (name == trashName || name == newName) && e.IsDir():
 			if inside, err := s.fs.ReadDir(name); err != nil || len(inside) > 0 {
