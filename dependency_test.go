@@ -226,11 +226,9 @@ func TestALongNameInLineCostsNoMore(t *testing.T) {
 			deps = append(deps, "begin-time", fmt.Sprint(1_700_000_000+i))
 		}
 		spec := needing(name, deps...)
-		var b testing.B
-		b.StartTimer()
+		start := bomb.ProcessorTime()
 		require.NoError(t, s.m.Step(s.now, joblife.Submit{Jobspec: spec, Urgency: 16}))
-		b.StopTimer()
-		return b.Elapsed()
+		return bomb.ProcessorTime() - start
 	}
 	require.Less(t, cost(400_000), 10*cost(10)+50*time.Millisecond)
 }
