@@ -203,7 +203,7 @@ func (l *loop) Handle(now time.Time, connection int, in joblife.Input) error {
 // RunEmbedder plays random workloads with prologs, epilogs and housekeeping on an embedder
 // from newEmbedder, which restores what is durable at each start, and injects the faults
 // that the package documentation lists. RunEmbedder fails t if the embedder acts before
-// records are durable or loses one, if an input has no effect, if it takes what is too late
+// records are durable or loses one, if an input that has an answer gets none, if it takes what is too late
 // or was not said, if it confirms what nobody did, forgets Done, or goes on after its store
 // has failed, and if the [World] or [Check] finds a fault.
 func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
@@ -265,6 +265,10 @@ func (r *runner) step(connection int, in joblife.Input) error {
 	m := r.e.Manager()
 	var tag uint64
 	switch in := in.(type) {
+	case joblife.Submit:
+		if r.hooks == nil { // else its answer may come later
+			tag = in.Tag
+		}
 	case joblife.Report:
 		tag = in.Tag
 	case joblife.Raise:

@@ -42,12 +42,19 @@ func newBadLoop(fault string, lives *int) func(*Site) (Embedder, error) {
 		if fault == "loses reports at a restart" && *lives > 1 {
 			b.fault = "loses reports"
 		}
+		if fault == "loses what is submitted in its first life" && *lives == 1 {
+			b.fault = "loses what is submitted"
+		}
 		return b, err
 	}
 }
 
 func (b *badLoop) Handle(now time.Time, connection int, in joblife.Input) error {
 	switch msg := in.(type) {
+	case joblife.Submit:
+		if b.fault == "loses what is submitted" {
+			return nil
+		}
 	case joblife.ExecResponse:
 		if b.fault == "tells another result" && msg.Type == exec.ResponseFinish {
 			msg.Status = 9
@@ -139,23 +146,25 @@ func (s *badSite) Do(rd *joblife.Ready) error {
 
 func TestABadEmbedderIsFound(t *testing.T) {
 	for fault, want := range map[string]string{
-		"acts first":                          "I4: the embedder acts, and this record of Ready .* is not durable",
-		"drops a record":                      "I4: the embedder acts, and this record of Ready .* is not durable",
-		"drops a record and does not show it": "I5: its log is",
-		"goes on when the store fails":        "acts, and its store has failed before",
-		"forgets Ready":                       "takes .* and does not ask for a Ready",
-		"acts twice":                          "carries out Ready .* again",
-		"loses launches":                      "is left in|final fragment did not come|did not run there",
-		"forgets Done":                        "does not call Done for Ready",
-		"takes late answers":                  "the embedder takes the scheduler's response .* on connection .*, which has ended",
-		"tells another result":                "its log says that it ended with status 9, and the executor said",
-		"confirms drains itself":              "I10: its log says that rank .* is drained, and nobody has confirmed it",
-		"does not confirm drains":             "is left in|is over|final fragment did not come",
-		"loses reports":                       "loses an input: there is no answer to the report of rank",
-		"loses reports at a restart":          "loses an input: there is no answer to the report of rank",
-		"restores without some records":       "I5: it is in the store, and the embedder has forgotten it",
-		"steps the clock back":                "clock steps back|clock stepped",
-		"has a clock that is ahead":           "clock steps back or ahead",
+		"acts first":                                "I4: the embedder acts, and this record of Ready .* is not durable",
+		"drops a record":                            "I4: the embedder acts, and this record of Ready .* is not durable",
+		"drops a record and does not show it":       "I5: its log is",
+		"goes on when the store fails":              "acts, and its store has failed before",
+		"forgets Ready":                             "takes .* and does not ask for a Ready",
+		"acts twice":                                "carries out Ready .* again",
+		"loses launches":                            "is left in|final fragment did not come|did not run there",
+		"forgets Done":                              "does not call Done for Ready",
+		"takes late answers":                        "the embedder takes the scheduler's response .* on connection .*, which has ended",
+		"tells another result":                      "its log says that it ended with status 9, and the executor said",
+		"confirms drains itself":                    "I10: its log says that rank .* is drained, and nobody has confirmed it",
+		"does not confirm drains":                   "is left in|is over|final fragment did not come",
+		"loses what is submitted":                   "loses an input: there is no answer to joblife.Submit",
+		"loses what is submitted in its first life": "loses an input: there is no answer to joblife.Submit",
+		"loses reports":                             "loses an input: there is no answer to the report of rank",
+		"loses reports at a restart":                "loses an input: there is no answer to the report of rank",
+		"restores without some records":             "I5: it is in the store, and the embedder has forgotten it",
+		"steps the clock back":                      "clock steps back|clock stepped",
+		"has a clock that is ahead":                 "clock steps back or ahead",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			found := find(t, func(t *rapid.T) error { return runEmbedder(t, newBadLoop(fault, new(int))) })
