@@ -15,6 +15,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 )
@@ -116,6 +117,9 @@ func (s *Site) alive(what string) error {
 	return s.r.w.Err()
 }
 
+// terminated is the status of an action that was told to end, perhaps in a life that has ended.
+const terminated = 15
+
 // append stores a record, and judges that it tells the truth.
 func (r *runner) append(rec joblife.Record) {
 	if n := len(r.stored); n > 0 && rec.Time < r.stored[n-1].Time || rec.Time > eventlog.FromTime(r.now) {
@@ -123,16 +127,24 @@ func (r *runner) append(rec joblife.Record) {
 	}
 	rec = rec.Clone()
 	r.stored = append(r.stored, rec)
-	if rec.Kind != joblife.RecordEvent && rec.Kind != joblife.RecordHousekeeping {
-		return
-	}
-	if rec.Kind == joblife.RecordEvent {
+	switch rec.Kind {
+	case joblife.RecordEvent:
 		r.logs[rec.Job] = append(r.logs[rec.Job], rec.Data...)
+	case joblife.RecordHousekeeping:
+	case joblife.RecordJobspec:
+		if in, ok := r.in.(joblife.Submit); r.hooks == nil && !(ok && in.ID == rec.Job && string(in.Jobspec) == string(rec.Data)) {
+			r.w.fail(rec.Job, "its jobspec is not what was submitted: %s", rec.Data)
+		}
+		return
+	default:
+		return
 	}
 	e, err := eventlog.Parse(rec.Data)
 	var c struct {
-		Ranks  *idset.Set `json:"ranks"`
-		Status int32      `json:"status"`
+		request
+		Ranks       *idset.Set `json:"ranks"`
+		Status      int32      `json:"status"`
+		Description string     `json:"description"`
 	}
 	if err = errors.Join(err, json.Unmarshal(e.Context, &c)); err != nil && len(e.Context) > 0 {
 		return // it has other keys
@@ -150,7 +162,56 @@ func (r *runner) append(rec joblife.Record) {
 				r.w.fail(rec.Job, "its log says that it ended with status %d, and the executor said %d", c.Status, said.Status)
 			}
 		}
+	case jobstate.EventPrologFinish, jobstate.EventEpilogFinish:
+		failed := false
+		for _, p := range r.w.Processes() {
+			if p.Job == rec.Job && p.Action.Description == c.Description {
+				failed = failed || p.Running || p.Signal || p.Status != 0
+			}
+		}
+		if failed != (c.Status != 0) && c.Status != terminated {
+			r.w.fail(rec.Job, "its log says that %s ended with status %d, and its nodes did not", c.Description, c.Status)
+		}
+	case jobstate.EventException:
+		switch c.Type {
+		case "alloc", "exec", "prolog", "epilog":
+			return // the Manager's own
+		}
+		fallthrough
+	case jobstate.EventSubmit, jobstate.EventUrgency, jobstate.EventResourceUpdate:
+		q, _ := requested(r.in)
+		if c.id, c.event = rec.Job, e.Name; r.hooks == nil && c.request != q {
+			r.w.fail(rec.Job, "its log has what nobody asked for: %s", rec.Data)
+		}
 	}
+}
+
+// A request is what the event of an input of a user has of it.
+type request struct {
+	id         jobid.ID
+	event      string
+	UserID     uint32             `json:"userid"`
+	Urgency    int                `json:"urgency"`
+	Type       string             `json:"type"`
+	Severity   int                `json:"severity"`
+	Expiration eventlog.Timestamp `json:"expiration"`
+}
+
+// requested returns what an input asks for, and the tag of its answer.
+func requested(in joblife.Input) (q request, tag uint64) {
+	switch in := in.(type) {
+	case joblife.Submit:
+		return request{id: in.ID, event: jobstate.EventSubmit, UserID: in.By.UserID, Urgency: in.Urgency}, in.Tag
+	case joblife.SetUrgency:
+		return request{id: in.ID, event: jobstate.EventUrgency, UserID: in.By.UserID, Urgency: in.Urgency}, in.Tag
+	case joblife.SetExpiration:
+		return request{id: in.ID, event: jobstate.EventResourceUpdate, Expiration: in.Expiration}, in.Tag
+	case joblife.Raise:
+		return request{id: in.ID, event: jobstate.EventException, UserID: in.By.UserID, Type: in.Type, Severity: in.Severity}, in.Tag
+	case joblife.Report:
+		return q, in.Tag
+	}
+	return q, 0
 }
 
 // loop is an embedder that is right.
@@ -203,9 +264,11 @@ func (l *loop) Handle(now time.Time, connection int, in joblife.Input) error {
 // RunEmbedder plays random workloads with prologs, epilogs and housekeeping on an embedder
 // from newEmbedder, which restores what is durable at each start, and injects the faults
 // that the package documentation lists. RunEmbedder fails t if the embedder acts before
-// records are durable or loses one, if an input that has an answer gets none, if it takes what is too late
-// or was not said, if it confirms what nobody did, forgets Done, or goes on after its store
-// has failed, and if the [World] or [Check] finds a fault.
+// records are durable or loses one, if an input with a Tag gets no answer, if it takes what is
+// too late, if it confirms what nobody did, forgets Done, or goes on after its store has
+// failed, and if the [World] or [Check] finds a fault. It also fails t if a log has another
+// user, jobspec, urgency, expiration or exception than was asked for, or says that a job, prolog
+// or epilog ended otherwise than it did. The Config must be the Site's: RunHooks tests hooks.
 func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
 	must(t, runEmbedder(t, newEmbedder))
 }
@@ -250,6 +313,7 @@ func (r *runner) begin() error {
 
 // step passes an input to the embedder, and judges what it did.
 func (r *runner) step(connection int, in joblife.Input) error {
+	r.in = in
 	r.w.input(in)
 	err := r.e.Handle(r.now, connection, in)
 	switch {
@@ -263,20 +327,9 @@ func (r *runner) step(connection int, in joblife.Input) error {
 		return err
 	}
 	m := r.e.Manager()
-	var tag uint64
-	switch in := in.(type) {
-	case joblife.Submit:
-		if r.hooks == nil { // else its answer may come later
-			tag = in.Tag
-		}
-	case joblife.Report:
-		tag = in.Tag
-	case joblife.Raise:
-		tag = in.Tag
-	case joblife.SetUrgency:
-		tag = in.Tag
-	case joblife.SetExpiration:
-		tag = in.Tag
+	q, tag := requested(in)
+	if r.hooks != nil && q.event == jobstate.EventSubmit {
+		tag = 0 // its answer may come later
 	}
 	if tag != 0 && r.answered != tag {
 		return fmt.Errorf("joblifetest: the embedder loses an input: there is no answer to %s", what(in))

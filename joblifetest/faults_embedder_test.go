@@ -1,6 +1,7 @@
 package joblifetest
 
 import (
+	"bytes"
 	"errors"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 )
 
@@ -52,8 +55,36 @@ func newBadLoop(fault string, lives *int) func(*Site) (Embedder, error) {
 func (b *badLoop) Handle(now time.Time, connection int, in joblife.Input) error {
 	switch msg := in.(type) {
 	case joblife.Submit:
-		if b.fault == "loses what is submitted" {
+		switch b.fault {
+		case "loses what is submitted":
 			return nil
+		case "submits as root":
+			msg.By.UserID = 0
+		case "submits with another urgency":
+			msg.Urgency = 31
+		case "submits another jobspec":
+			msg.Jobspec = bytes.Replace(msg.Jobspec, []byte(`"true"`), []byte(`"false"`), 1)
+		case "cancels what is submitted":
+			if err := b.loop.Handle(now, connection, in); err != nil {
+				return err
+			}
+			return b.loop.Handle(now, 0, joblife.Raise{ID: msg.ID, Type: "cancel"})
+		}
+		in = msg
+	case joblife.SetUrgency:
+		if b.fault == "sets another urgency" {
+			msg.Urgency = 1 + msg.Urgency%30
+			in = msg
+		}
+	case joblife.SetExpiration:
+		if b.fault == "sets another expiration" {
+			msg.Expiration += 3600
+			in = msg
+		}
+	case joblife.Raise:
+		if b.fault == "raises another exception" {
+			msg.Type = "oops"
+			in = msg
 		}
 	case joblife.ExecResponse:
 		if b.fault == "tells another result" && msg.Type == exec.ResponseFinish {
@@ -69,9 +100,15 @@ func (b *badLoop) Handle(now time.Time, connection int, in joblife.Input) error 
 			return b.m.Step(now, in)
 		}
 	case joblife.Report:
-		if b.fault == "loses reports" {
+		switch exited := msg.Kind == perilog.ReportExited; {
+		case b.fault == "loses reports":
 			return nil
+		case b.fault == "says that epilogs succeeded" && msg.Action.Kind == jobstate.ActionEpilog && exited:
+			msg.Status = 0
+		case b.fault == "says that prologs failed" && msg.Action.Kind == jobstate.ActionProlog && exited:
+			msg.Status = 256
 		}
+		in = msg
 	case joblife.Drained:
 		if b.fault == "does not confirm drains" {
 			return nil
@@ -156,6 +193,15 @@ func TestABadEmbedderIsFound(t *testing.T) {
 		"forgets Done":                              "does not call Done for Ready",
 		"takes late answers":                        "the embedder takes the scheduler's response .* on connection .*, which has ended",
 		"tells another result":                      "its log says that it ended with status 9, and the executor said",
+		"submits as root":                           "its log has what nobody asked for: .*submit",
+		"submits with another urgency":              "its log has what nobody asked for: .*submit",
+		"submits another jobspec":                   "its jobspec is not what was submitted",
+		"cancels what is submitted":                 "its log has what nobody asked for: .*cancel",
+		"sets another urgency":                      "its log has what nobody asked for: .*urgency",
+		"sets another expiration":                   "its log has what nobody asked for: .*resource-update",
+		"raises another exception":                  "its log has what nobody asked for: .*oops",
+		"says that epilogs succeeded":               "its log says that job-manager.epilog ended with status 0, and its nodes did not",
+		"says that prologs failed":                  "its log says that job-manager.prolog ended with status 256, and its nodes did not",
 		"confirms drains itself":                    "I10: its log says that rank .* is drained, and nobody has confirmed it",
 		"does not confirm drains":                   "is left in|is over|final fragment did not come",
 		"loses what is submitted":                   "loses an input: there is no answer to joblife.Submit",

@@ -67,7 +67,8 @@ type runner struct {
 	conns    [2]int                       // the connections of the scheduler and the executor
 	conn     int                          // the latest connection
 	tag      uint64
-	answered uint64 // the tag of the latest answer
+	in       joblife.Input // that the embedder takes
+	answered uint64        // the tag of the latest answer
 	ticks    int
 	small    int      // how many jobs more may be submitted: see hurry
 	notes    []string // what happened
