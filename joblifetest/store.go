@@ -297,8 +297,9 @@ func (k *keeper) unlink(ids ...jobid.ID) error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = call(ctx)
-	if err := k.half(ids); err != nil {
+	said := call(ctx)
+	left, err := k.half(ids)
+	if err != nil {
 		return fmt.Errorf("on Unlink with a context that has ended: %w", err)
 	}
 	for range 2 { // again, as after a crash
@@ -306,23 +307,32 @@ func (k *keeper) unlink(ids ...jobid.ID) error {
 			return fmt.Errorf("on Unlink of %d jobs: %w", len(ids), err)
 		}
 	}
-	return k.half(ids)
+	n, err := k.half(ids)
+	if err == nil && said == nil && n < left {
+		err = fmt.Errorf("on Unlink with a context that has ended: no error, and %d jobs were left: return the error of the context", left-n)
+	}
+	return err
 }
 
-// half compares after Unlink of some jobs, before the records that say so.
-func (k *keeper) half(ids []jobid.ID) error {
+// half compares after Unlink of some jobs, before the records that say so, and returns how many
+// jobs are left: a store may keep all.
+func (k *keeper) half(ids []jobid.ID) (left int, err error) {
 	list, err := k.read()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	got, want := partsOf(list), k.want
 	defer func() { k.want = want }()
 	for id := range partsOf(want) {
-		if slices.Contains(ids, id) && got[id] == nil {
+		switch {
+		case !slices.Contains(ids, id):
+		case got[id] != nil:
+			left++
+		default:
 			k.want = append(slices.Clip(k.want), joblife.Record{Job: id, Kind: joblife.RecordUnlinked})
 		}
 	}
-	return k.compare(list)
+	return left, k.compare(list)
 }
 
 // step passes inputs to the Manager, and does what follows.
@@ -427,7 +437,7 @@ func (k *keeper) greatest() error {
 			err = k.step()
 		}
 		if err == nil {
-			err = k.half(nil) // the Manager goes on
+			_, err = k.half(nil) // the Manager goes on
 		}
 		if err != nil {
 			return err
