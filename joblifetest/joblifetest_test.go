@@ -239,3 +239,21 @@ func TestCheckTakesAVolatileManager(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, jobstate.StateRun, v.State())
 }
+
+// 29 of 100 ranks may fail, although 0.29*100 is less as a float64.
+func TestTheWorldCountsAFractionAsTheManagerDoes(t *testing.T) {
+	r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Range(0, 99), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	for _, failed := range []uint32{29, 30} {
+		w := NewWorld(perilog.Config{
+			Prologs: []perilog.ActionConfig{{PerRank: true}}, Tolerate: perilog.Tolerate{Fraction: 0.29, AnyFailure: true},
+		})
+		w.Allocated(1, r)
+		w.Do(&joblife.Ready{Launch: []joblife.Launch{{Job: 1, Launch: perilog.Launch{Action: prolog, Attempt: 1, Ranks: r.Ranks()}}}})
+		for _, p := range w.Processes() {
+			w.Exit(p, int32(max(failed, p.Rank)-p.Rank)) // 0 from that rank on
+		}
+		w.start(1, r)
+		require.Equal(t, failed > 29, w.Err() != nil, "%v", w.Err())
+	}
+}

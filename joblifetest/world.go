@@ -318,7 +318,7 @@ func (w *World) start(id jobid.ID, r *rset.R) {
 		}
 	}
 	tolerated := func(c *perilog.Config) bool {
-		most := max(c.Tolerate.Count, int(c.Tolerate.Fraction*float64(j.r.Ranks().Len())))
+		most := max(c.Tolerate.Count, int(c.Tolerate.Fraction*float64(j.r.Ranks().Len())+1e-9)) // 0.29 of 100 is 29
 		return !c.Tolerate.Drop && idset.Difference(failed, c.Tolerate.Ranks).Len() <= most
 	}
 	if !failed.IsEmpty() && !slices.ContainsFunc(j.actions, tolerated) {
