@@ -144,3 +144,13 @@ func TestGoodHooksPass(t *testing.T) {
 		})
 	})
 }
+
+func TestAnIDOfTwoJobsIsRefused(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		jobs := Workloads(1, 1).Draw(t, "workload")
+		jobs = append(jobs, jobs[0])
+		jobs[0].Submit.ID = 1001
+		err := runHooks(t, func() []joblife.Hooks { return nil }, jobs)
+		require.ErrorContains(t, err, "two jobs of the workload have the id ƒJG: a job without an ID gets 1000 and its index")
+	})
+}

@@ -119,8 +119,8 @@ func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 // or whether it was accepted, or if a job waits for something that never comes, unless it is
 // held at urgency 0. Hooks may refuse jobs, at once or later. What the scheduler chooses is not
 // judged, so jobspecs may have any constraints and counts. For dependencies between jobs, set
-// Submit.ID in the workload. A job that a hook gives resources with joblife.Alloc cannot be
-// tested: it is found to hold nothing.
+// Submit.ID in the workload; without it, an ID is 1000 and the index of the job. A job that a
+// hook gives resources with joblife.Alloc cannot be tested: it is found to hold nothing.
 func RunHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) {
 	must(t, runHooks(t, newHooks, workload))
 }
@@ -180,6 +180,9 @@ func (r *runner) run(jobs []Arrival) error {
 	for i, a := range jobs {
 		if at += a.After; a.Submit.ID == 0 {
 			a.Submit.ID = jobid.ID(1000 + i)
+		}
+		if r.jobs[a.Submit.ID] != nil {
+			return fmt.Errorf("joblifetest: two jobs of the workload have the id %v: a job without an ID gets 1000 and its index", a.Submit.ID)
 		}
 		r.jobs[a.Submit.ID] = &a
 		r.insist(at, func() error { return r.submit(&a) })
