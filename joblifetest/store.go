@@ -45,7 +45,8 @@ type Store interface {
 //
 // Open opens the store of a name, such as a file, a table or a stream; a new one is empty.
 // CheckStore closes a store before it opens it again, and asks for 10 names. It takes some
-// hundred MB of memory, and does not see what survives a crash of the machine.
+// hundred MB of memory. It does not see what survives a crash of the process or the machine, such
+// as what is written at Close alone: to test that, let Close do as a crash does.
 func CheckStore(open func(name string) (Store, error)) error {
 	for i, c := range storeChecks {
 		k := &keeper{
