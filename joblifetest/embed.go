@@ -87,7 +87,7 @@ func (s *Site) Do(rd *joblife.Ready) error {
 	}
 	n := len(r.stored) - len(rd.Append)
 	for i, rec := range rd.Append {
-		if n < 0 || r.stored[n+i].Kind != rec.Kind || r.stored[n+i].Job != rec.Job || string(r.stored[n+i].Data) != string(rec.Data) {
+		if n < 0 || !same(r.stored[n+i], rec) {
 			r.w.fail(rec.Job, "I4: the embedder acts, and this record of Ready %d is not durable: %v %s", rd.Seq, rec.Kind, rec.Data)
 			break
 		}
@@ -116,9 +116,6 @@ func (s *Site) alive(what string) error {
 	}
 	return s.r.w.Err()
 }
-
-// terminated is the status of an action that was told to end, perhaps in a life that has ended.
-const terminated = 15
 
 // append stores a record, and judges that it tells the truth.
 func (r *runner) append(rec joblife.Record) {
@@ -169,7 +166,7 @@ func (r *runner) append(rec joblife.Record) {
 				failed = failed || p.Running || p.Signal || p.Status != 0
 			}
 		}
-		if failed != (c.Status != 0) && c.Status != terminated {
+		if failed != (c.Status != 0) && c.Status != 15 { // SIGTERM, perhaps decided in an earlier life
 			r.w.fail(rec.Job, "its log says that %s ended with status %d, and its nodes did not", c.Description, c.Status)
 		}
 	case jobstate.EventException:
@@ -285,9 +282,7 @@ func runEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) error {
 
 func (r *runner) begin() error {
 	r.met, r.lives = false, r.lives+1
-	for i := range r.todo {
-		r.todo[i] = nil
-	}
+	clear(r.todo[:])
 	if r.hooks != nil {
 		r.cfg.Hooks = r.hooks()
 	}

@@ -218,11 +218,8 @@ func (r *runner) turn() (more bool, err error) {
 	at, ok := r.e.Manager().Deadline()
 	switch {
 	case ok && (len(r.queue) == 0 || r.queue[0].at.After(at)):
-		if r.ticks++; r.ticks > maxTicks {
-			return false, errTicks
-		}
 		if err = r.advance(at); err == nil {
-			err = r.pass(0, joblife.Tick{})
+			err = r.tick()
 		}
 		return true, err
 	case len(r.queue) > 0:
@@ -250,6 +247,13 @@ func (r *runner) turn() (more bool, err error) {
 		err = r.settle()
 	}
 	return true, err
+}
+
+func (r *runner) tick() error {
+	if r.ticks++; r.ticks > maxTicks {
+		return errTicks
+	}
+	return r.pass(0, joblife.Tick{})
 }
 
 // advance lets time pass, which the scheduler learns before all that happens then.
@@ -507,10 +511,7 @@ func (r *runner) state() map[jobid.ID]string {
 // restart ends a life between two inputs, and compares what jobs wait for.
 func (r *runner) restart() error {
 	for due := true; due; { // what a Tick begins may be due at once
-		if r.ticks++; r.ticks > maxTicks {
-			return errTicks
-		}
-		if err := r.pass(0, joblife.Tick{}); err != nil {
+		if err := r.tick(); err != nil {
 			return err
 		}
 		at, ok := r.e.Manager().Deadline()
