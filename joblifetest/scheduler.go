@@ -35,9 +35,9 @@ type Scheduler interface {
 	// Handle takes a message of the Manager: alloc.Request, Cancel, Prioritize, Free or
 	// Expiration. It may keep the message.
 	Handle(alloc.Message) error
-	// Decide returns responses. It is called after each Update, each Handle and each Hello that no
-	// Update follows at once, and when time has passed, before what happens then. The first after a Cancel returns
-	// alloc.ResponseCancel, unless the request has its response.
+	// Decide returns responses. It is called after each Update, each Handle and each Hello that
+	// no Update follows at once, and when time has passed, before what happens then. The first
+	// after a Cancel returns alloc.ResponseCancel, unless the request has its response.
 	Decide(now eventlog.Timestamp) []alloc.Response
 }
 
