@@ -62,9 +62,10 @@ func categorize(err error) error {
 type decoder struct {
 	most limits
 	assembler
-	doc   jsonobj.Doc
-	r     *R
-	known []knownKind // of the node before, in the order of the text
+	doc     jsonobj.Doc
+	r       *R
+	known   []knownKind      // of the node before, in the order of the text
+	aliases map[string]int32 // nodes by texts that are not theirs
 }
 
 // A knownKind is what a node has of a kind. The next node often has the same.
@@ -198,7 +199,11 @@ func (d *decoder) ranks(v jsonobj.Value) {
 
 // node reads children and returns the number of the node, -1 if there are none.
 func (d *decoder) node(v jsonobj.Value) int32 {
-	if n := lookup(&d.interner, v.Raw()); n >= 0 {
+	raw := v.Raw()
+	if n := lookup(&d.interner, raw); n >= 0 {
+		return n
+	}
+	if n, ok := d.aliases[string(raw)]; ok {
 		return n
 	}
 	if d.known == nil {
@@ -218,7 +223,14 @@ func (d *decoder) node(v jsonobj.Value) int32 {
 	if set == nil || v.Failed() {
 		return -1
 	}
-	return d.number(set)
+	n := d.number(set)
+	if set.Text() != string(raw) {
+		if d.aliases == nil {
+			d.aliases = make(map[string]int32)
+		}
+		d.aliases[string(raw)] = n
+	}
+	return n
 }
 
 func (k *knownKind) read(name []byte, v jsonobj.Value, most int) {
