@@ -42,7 +42,8 @@ type Event struct {
 }
 
 // Decode replaces what the Event held. It checks the time, the name, and the context by the
-// grammar of the event; the context of an unknown event is any JSON object.
+// grammar of the event; the context of an unknown event is any JSON object. It does not look
+// at the state of a job.
 //
 // The Event aliases e until the next Decode. After an error it holds no entry. The error names
 // what is wrong with the context, or wraps [eventlog.ErrEntry] for a time or name that no event

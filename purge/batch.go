@@ -21,8 +21,9 @@ type batch struct {
 }
 
 // Claim plans a batch as Plan does, and reserves its jobs, which cannot be pinned until
-// Unlinked has all of their outcomes. Call it BEFORE the store removes them. The index
-// keeps the slices of the plan: do not change them. Claim takes O(log n) for each job.
+// Unlinked has all of their outcomes. Call it BEFORE the store removes them. If no job is due,
+// nothing is claimed. The index keeps the slices of the plan: do not change them. Claim takes
+// O(log n) for each job.
 //
 // It returns an error if limits make no sense or another batch is claimed; or of category
 // ErrClock.

@@ -166,7 +166,8 @@ func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobst
 }
 
 // Add takes a job that became inactive, and raises the watermark to its id. A job whose time
-// is ahead of the clock delays no other; age purges it after that time. Add costs O(log n).
+// is ahead of the clock delays no other; age purges it after that time, PlanIDs at once. Add
+// costs O(log n).
 //
 // It returns an error if the record is not valid or the job is resident, of category
 // ErrPurged if it has a tombstone.

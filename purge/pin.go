@@ -117,5 +117,6 @@ func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	return true, nil
 }
 
-// Pins returns the pins of a job, sorted by kind and owner; nil for other ids too.
+// Pins returns the pins of a job, sorted by kind and owner; nil for a job that has none or
+// is not resident.
 func (x *Index) Pins(id jobid.ID) []Pin { return slices.Clone(x.pins[id]) }

@@ -30,7 +30,7 @@ type Store interface {
 	// tombstones. A job of which nothing is stored is no error.
 	//
 	// A job that cannot be removed does not stop the others: it is in failed, with the
-	// cause. If err is not nil, the store failed as a whole: failed means nothing, and any
+	// cause; failed is nil or empty if all are gone. If err is not nil, the store failed as a whole: failed means nothing, and any
 	// of these jobs may be gone, complete or in part. No other job is harmed.
 	//
 	// After a restart, a job of which only a part is left must not be listed; its id comes

@@ -30,8 +30,8 @@ func UnionDisjoint(a, b *R) (*R, error) {
 	return Union(a, b)
 }
 
-// Intersect returns the resources that are in both a and b, a fragment of a. The error is
-// that of Union.
+// Intersect returns the resources that are in both a and b, a fragment of a. It is an error
+// if a rank has different hosts in a and b.
 func Intersect(a, b *R) (*R, error) {
 	r, err := combine(a, b, (*children.Set).Intersect)
 	if err != nil {
@@ -41,7 +41,7 @@ func Intersect(a, b *R) (*R, error) {
 }
 
 // Subtract returns the resources that are in a and not in b, a fragment of a, and those
-// that are in b and not in a, without hosts. The error is that of Union.
+// that are in b and not in a, without hosts. The error is that of Intersect.
 func Subtract(a, b *R) (rest, excess *R, err error) {
 	if rest, err = combine(a, b, (*children.Set).Subtract); err != nil {
 		return nil, nil, err

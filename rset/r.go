@@ -139,7 +139,8 @@ type Entry struct {
 	Children map[string]*idset.Set // ids by kind, such as "core"
 }
 
-// Entries returns an iterator over the groups, copies, in the order of their first ranks.
+// Entries returns an iterator over the groups of ranks with equal children, copies, in the
+// order of their first ranks.
 func (r *R) Entries() iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		r := r.orEmpty()

@@ -54,7 +54,7 @@ func (e *opError) Unwrap() []error {
 type DamageError struct {
 	// Name is the name of the log.
 	Name string
-	// Offset is where the first invalid line begins.
+	// Offset is where the first invalid line begins: up to there the log is complete.
 	Offset int64
 	// Size is the number of bytes in the log. It is 0 from a Reader, which does not look ahead.
 	Size int64

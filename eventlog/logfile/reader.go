@@ -18,9 +18,9 @@ const End int64 = -1
 type ReaderOptions struct {
 	// FS is the file system; nil means the operating system's.
 	FS FS
-	// Offset is where to begin, such as Reader.Offset of an earlier Reader. It must be where
-	// a line begins: otherwise Next returns ErrChanged. End, or any value below 0, means
-	// after the last complete line.
+	// Offset is where to begin: 0, the start, or such as Reader.Offset of an earlier Reader. It
+	// must be where a line begins: otherwise Next returns ErrChanged. End, or any value below
+	// 0, means after the last complete line.
 	Offset int64
 }
 

@@ -217,9 +217,9 @@ func (c Count) Fixed() (int64, bool) { return int64(c.min), c.min != 0 && c.min 
 // IsZero reports whether the Count is the zero Count, which accepts nothing.
 func (c Count) IsZero() bool { return c.min == 0 }
 
-// Floor returns the largest acceptable count of at most n, which a scheduler that has n
-// grants; false if there is none. It takes O(1) for the operator +, O(log n) for the
-// others, O(log m) for a set of m runs.
+// Floor returns the largest acceptable count of at most n and at most [MaxCount], which a
+// scheduler that has n grants; false if there is none. It takes O(1) for the operator +,
+// O(log n) for the others, O(log m) for a set of m runs.
 func (c Count) Floor(n int64) (int64, bool) {
 	least := int64(c.min)
 	if least == 0 || n < least {

@@ -104,8 +104,8 @@ func (p *Pool) show(h *holder) Allocation {
 	return out
 }
 
-// SetExpiration sets when the allocation of a job expires, for Plan; 0 means never. The
-// error is ErrNotFound if the job has no resources, or is about an invalid time; then
+// SetExpiration sets when the allocation of a job expires, for Plan; 0 means never. It frees
+// nothing. The error is ErrNotFound if the job has no resources, or is about an invalid time; then
 // nothing has changed.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)

@@ -66,7 +66,8 @@ type Pool struct {
 
 // New returns a pool with the given inventory, which may be nil or empty until [Change].Grow
 // adds ranks. All ranks are down, and no job holds anything. The pool expires when the
-// inventory does. It is an error if the inventory has more than Config.MaxProperties.
+// inventory does. It is an error if the inventory has more properties than
+// Config.MaxProperties.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), 1<<20)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), 1<<16)
