@@ -231,8 +231,11 @@ func (s *Set) Equal(t *Set) bool {
 // Intersects reports whether the sets share an id; an empty set shares none. It
 // allocates nothing.
 func (s *Set) Intersects(t *Set) bool {
-	if sb, tb := s.bits(), t.bits(); sb != nil && tb != nil {
+	switch sb, tb := s.bits(), t.bits(); {
+	case sb != nil && tb != nil:
 		return sb.AndCardinality(tb) > 0
+	case sb == nil && tb == nil:
+		return intersect(s.list(), t.list())
 	}
 	// Each side leaps over what lies before the other.
 	id, ok := s.Min()

@@ -157,3 +157,19 @@ func count(rs []run) uint64 {
 	}
 	return n
 }
+
+// intersect reports whether a and b share an id. Each side leaps over what lies
+// before the other.
+func intersect(a, b []run) bool {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0].last < b[0].first:
+			a = a[search(a, b[0].first):]
+		case b[0].last < a[0].first:
+			b = b[search(b, a[0].first):]
+		default:
+			return true
+		}
+	}
+	return false
+}

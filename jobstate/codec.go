@@ -55,7 +55,9 @@ func (x *codec) find(o *jsonobj.Reader, key string, need presence) (v jsonobj.Va
 	return v
 }
 
-func (x *codec) names(key []byte) bool { return slices.Contains(x.keys[:x.named], string(key)) }
+func (x *codec) names(key []byte) bool {
+	return slices.ContainsFunc(x.keys[:x.named], func(k string) bool { return k == string(key) })
+}
 
 // rest reads or writes the members without a key of their own, and returns the name of the event.
 func (x *codec) rest(o *jsonobj.Reader, event string, extra *json.RawMessage) string {

@@ -154,7 +154,7 @@ func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte)
 // updatePath reports whether a jobspec-update may have the path: a key of RFC 14, or one below it.
 func updatePath(path string) bool {
 	top, _, _ := strings.Cut(path, ".")
-	return (top == "attributes" || top == "resources" || top == "tasks") && !strings.Contains(path+".", "..")
+	return (top == "attributes" || top == "resources" || top == "tasks") && !strings.Contains(path, "..") && !strings.HasSuffix(path, ".")
 }
 
 // unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.

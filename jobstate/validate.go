@@ -107,7 +107,9 @@ func (v *validator) add(l Level, format string, args ...any) {
 // check judges one line and folds it.
 func (v *validator) check(line []byte) {
 	e, err := eventlog.Parse(line)
-	if bad := (*eventlog.SyntaxError)(nil); errors.As(err, &bad) { // as every error of Parse is
+	if err != nil {
+		var bad *eventlog.SyntaxError
+		errors.As(err, &bad) // as every error of Parse is
 		v.add(LevelError, "not an entry: offset %d: %v", v.offset+bad.Offset, bad.Err)
 		return
 	}

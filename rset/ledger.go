@@ -134,9 +134,7 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 		l.freed.InsertRange(first, last)
 	}
 	if len(named) > 0 {
-		l.heldNamed = slices.DeleteFunc(l.heldNamed, func(name string) bool { return contains(named, name) })
-		l.freedNamed = append(l.freedNamed, named...)
-		slices.Sort(l.freedNamed)
+		l.heldNamed, l.freedNamed = without(l.heldNamed, named), with(l.freedNamed, named)
 	}
 	l.final = l.held.IsEmpty() && len(l.heldNamed) == 0
 	return Fragment{R: part, Named: named, Final: l.final}
@@ -145,6 +143,30 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 func contains(names []string, name string) bool {
 	_, ok := slices.BinarySearch(names, name)
 	return ok
+}
+
+// without removes names from a list that has them. Both are in order.
+func without(list, names []string) []string {
+	kept, rest := list[:0], list
+	for _, name := range names {
+		i, _ := slices.BinarySearch(rest, name)
+		kept, rest = append(kept, rest[:i]...), rest[i+1:]
+	}
+	kept = append(kept, rest...)
+	clear(list[len(kept):])
+	return kept
+}
+
+// with adds names to a list that has none of them. Both are in order, and so is the result.
+func with(list, names []string) []string {
+	n := len(list)
+	list = slices.Grow(list, len(names))[:n+len(names)]
+	for k := len(names) - 1; k >= 0; k-- {
+		i, _ := slices.BinarySearch(list[:n], names[k])
+		copy(list[i+k+1:], list[i:n])
+		list[i+k], n = names[k], i
+	}
+	return list
 }
 
 // Held returns a new set of the ranks that are held.
