@@ -465,6 +465,12 @@ func TestTheNodesOfAnUnreadableJobStayBooked(t *testing.T) {
 		require.Equal(t, "rank3/core0", told(s)[ids[1]], c.what)
 	}
 
+	// What follows a damaged event is not believed.
+	s, ids = runs(t, [2]*idset.Set{idset.Of(0), idset.Of(0)})
+	s.step(joblife.Raise{ID: ids[0], Type: "scheduler-restart"})
+	damage(s, joblife.RecordEvent, ids[0], "start")
+	s.restore(s.store)
+	require.Equal(t, map[jobid.ID]string{ids[0]: "rank0/core0"}, told(s))
 	// What others have now is theirs.
 	s, ids = runs(t, [2]*idset.Set{idset.Range(0, 2), idset.Of(0)}, [2]*idset.Set{idset.Of(3), idset.Of(0)})
 	s.step(joblife.Raise{ID: ids[0], Type: "cancel"})

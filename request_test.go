@@ -608,6 +608,19 @@ func TestUpdatesKeepToTheLimitOfAJobspec(t *testing.T) {
 	require.InDelta(t, 3500, len(v.Jobspec().Text()), 400)
 }
 
+// An update leaves room in the log for what belongs to it.
+func TestAnUpdateLeavesRoomForFlags(t *testing.T) {
+	s := silent(t, joblife.Config{MaxLog: 3000})
+	id := s.submit(jobspec.Job{Nodes: 1})
+	var err error
+	for n := 0; err == nil; n++ {
+		require.Less(t, n, 100)
+		err = s.try(joblife.UpdateJobspec{ID: id, Updates: []jobstate.Update{{Path: "attributes.user.a", Value: fmt.Appendf(nil, "%d", n)}}})
+	}
+	require.ErrorIs(t, err, joblife.ErrLimit)
+	s.step(joblife.SetFlags{ID: id, Flags: []string{"debug"}})
+}
+
 // I9: an id that a user named may be of a time to come, and others still get theirs, each greater
 // than all before it.
 func TestAnIDOfATimeToComeBlocksNoOther(t *testing.T) {

@@ -392,23 +392,26 @@ func TestANodeIsTheMatterOfItsJobs(t *testing.T) {
 // A drain ends, and a node comes back, also for a job that no scheduler knows of, and for one that
 // does not hold the node: there a command runs for it, as it was configured when it began.
 func TestANodeIsTheMatterOfJobsOutsideToo(t *testing.T) {
-	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
-	s.hold["sched"], s.hold["pool"], s.hold["action"], s.hold["drain"] = true, true, true, true
-	id := s.submit(jobspec.Job{Nodes: 1})
-	s.step(joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}})
-	s.step(joblife.Alloc{ID: id, R: success(t, id, 3).(joblife.SchedResponse).R})
-	s.restart()
-	l := s.runs[len(s.runs)-1]
-	s.step(joblife.Rerun{Action: joblife.Action{Job: id, Key: l.Action}})
-	l = s.runs[len(s.runs)-1]
-	s.step(joblife.Report{Job: id, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: 3, Status: 256}})
-	require.Equal(t, jobstate.StateCleanup, s.state(id))
-	s.step(joblife.Drained{Ranks: idset.Of(3)})
-	require.Equal(t, jobstate.StateInactive, s.state(id))
+	for _, restart := range []bool{false, true} {
+		s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+		s.hold["sched"], s.hold["pool"], s.hold["action"], s.hold["drain"] = true, true, true, true
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.step(joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}})
+		s.step(joblife.Alloc{ID: id, R: success(t, id, 3).(joblife.SchedResponse).R})
+		if restart {
+			s.restart()
+			s.step(joblife.Rerun{Action: joblife.Action{Job: id, Key: s.runs[len(s.runs)-1].Action}})
+		}
+		l := s.runs[len(s.runs)-1]
+		s.step(joblife.Report{Job: id, Report: perilog.Report{Action: l.Action, Attempt: l.Attempt, Kind: perilog.ReportExited, Rank: 3, Status: 256}})
+		require.Equal(t, jobstate.StateCleanup, s.state(id))
+		s.step(joblife.Drained{Ranks: idset.Of(3)})
+		require.Equal(t, jobstate.StateInactive, s.state(id))
+	}
 
-	s = silent(t, joblife.Config{Offline: idset.Of(7)})
+	s := silent(t, joblife.Config{Offline: idset.Of(7)})
 	s.hold["action"] = true
-	id = s.submit(jobspec.Job{Nodes: 1})
+	id := s.submit(jobspec.Job{Nodes: 1})
 	s.step(success(t, id, 0))
 	s.step(joblife.Offline{}) // of a node that does not matter
 	s.step(joblife.Reload{Config: joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{Leader: 7}}}}})
