@@ -438,7 +438,7 @@ func TestTheNodesOfAnUnreadableJobStayBooked(t *testing.T) {
 		t.Helper()
 		for i, r := range s.store {
 			if r.Kind == kind && r.Job == id && bytes.Contains(r.Data, []byte(part)) {
-				s.store[i].Data = []byte("{")
+				s.store[i].Data = []byte("{\n")
 				return
 			}
 		}
