@@ -180,12 +180,12 @@ func Audit(m *Manager) error {
 		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
 	}
 	waits := 0
-	for _, list := range m.waits.empty {
-		waits += len(list)
+	for _, s := range m.waits.empty {
+		waits += len(s.list)
 	}
 	for id, l := range m.waits.jobs {
-		for _, list := range l {
-			waits += len(list)
+		for _, s := range l {
+			waits += len(s.list)
 		}
 		if m.jobs[id] == nil {
 			bad("there are waits for %v, which is no job", id)

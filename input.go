@@ -150,7 +150,8 @@ type (
 	// result CANCELED and "timeout" TIMEOUT. A fatal "scheduler-restart" takes back what the job
 	// has, at once: only the owner may raise it, for a scheduler that has given the resources to
 	// nobody, or knows that nothing runs there. A long Note is cut. Set WaitStatus only for the
-	// type exec, if the exit of a task caused it: to its status, with which an executor ends the job.
+	// type exec, if the exit of a task caused it: it is the status of that task, and an executor
+	// finishes the job with it.
 	Raise struct {
 		Tag        uint64
 		By         Cred
@@ -376,7 +377,8 @@ type Config struct {
 	Generator uint16
 	// Queues are the named queues, one of which each job has to name; a name is UTF-8, of at
 	// most 4 KiB. Without them there is the anonymous queue "". A queue takes and starts jobs until
-	// EnableQueue or StartQueue stops that. A Reload adds one stopped, even one that was there before.
+	// EnableQueue or StartQueue stops that. A queue that a Reload adds takes jobs but is stopped,
+	// even one that was there before.
 	Queues []string
 	// QueuesStopped says that a named queue without a record begins stopped, as in flux-core.
 	QueuesStopped bool

@@ -398,8 +398,7 @@ func (in WaitEmpty) dispatch(m *machine) error {
 	if err := m.waits.check("WaitEmpty", in.Tag, in.States); err != nil {
 		return err
 	}
-	w := &m.waits
-	w.empty = put(w.empty, in.States, append(w.empty[in.States], w.begin(Wait{Tag: in.Tag, States: in.States})))
+	m.waits.empty.add(m.waits.begin(Wait{Tag: in.Tag, States: in.States}))
 	return nil
 }
 

@@ -31,28 +31,45 @@ type wait struct {
 	number uint64
 }
 
-// A waitList has waits by their States, in the order of their numbers, so that it costs as many
-// looks as there are different ones to see that none has an answer.
-type waitList map[jobstate.State][]wait
+// A waitList has waits by their States, so that it costs as many looks as there are different ones
+// to see that none has an answer.
+type waitList []sameStates
 
-// take removes the waits for states that are over, and returns them in the order of their numbers.
-func (l waitList) take(over func(jobstate.State) bool) (taken []wait) {
-	for states, list := range l {
-		if over(states) {
-			taken = append(taken, list...)
-			delete(l, states)
+// sameStates are waits for the same states, in the order of their numbers; never none.
+type sameStates struct {
+	states jobstate.State
+	list   []wait
+}
+
+func (l *waitList) add(in wait) {
+	for i, s := range *l {
+		if s.states == in.States {
+			(*l)[i].list = append(s.list, in)
+			return
 		}
 	}
+	*l = append(*l, sameStates{in.States, []wait{in}})
+}
+
+// take removes the waits for states that are over, and returns them in the order of their numbers.
+func (l *waitList) take(over func(jobstate.State) bool) (taken []wait) {
+	*l = slices.DeleteFunc(*l, func(s sameStates) bool {
+		if !over(s.states) {
+			return false
+		}
+		taken = append(taken, s.list...)
+		return true
+	})
 	slices.SortFunc(taken, func(a, b wait) int { return cmp.Compare(a.number, b.number) })
 	return taken
 }
 
-func (l waitList) drop(canceled func(wait) bool) {
-	for states, list := range l {
-		if l[states] = slices.DeleteFunc(list, canceled); len(l[states]) == 0 {
-			delete(l, states)
-		}
+// drop removes some waits.
+func (l *waitList) drop(canceled func(wait) bool) {
+	for i, s := range *l {
+		(*l)[i].list = slices.DeleteFunc(s.list, canceled)
 	}
+	*l = slices.DeleteFunc(*l, func(s sameStates) bool { return len(s.list) == 0 })
 }
 
 // tagged are the waits with a tag.
@@ -74,7 +91,8 @@ func (w *waits) check(kind string, tag uint64, states jobstate.State) error {
 
 func (w *waits) add(in Wait) {
 	l := w.jobs[in.ID]
-	w.jobs = put(w.jobs, in.ID, put(l, in.States, append(l[in.States], w.begin(in))))
+	l.add(w.begin(in))
+	w.jobs = put(w.jobs, in.ID, l)
 }
 
 func (w *waits) begin(in Wait) wait {
@@ -117,7 +135,7 @@ func (w *waits) event(o *outbox, id jobid.ID, name string, state jobstate.State)
 	}
 	over := state == jobstate.StateInactive || name == jobstate.EventInvalidate
 	taken := list.take(func(states jobstate.State) bool { return over || state.In(states) })
-	if len(list) == 0 {
+	if w.jobs[id] = list; len(list) == 0 {
 		delete(w.jobs, id)
 	}
 	for _, in := range taken {
@@ -152,7 +170,7 @@ func (w *waits) cancel(tag uint64) {
 	}
 	for id, list := range w.jobs {
 		list.drop(w.canceled)
-		if len(list) == 0 {
+		if w.jobs[id] = list; len(list) == 0 {
 			delete(w.jobs, id)
 		}
 	}

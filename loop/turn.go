@@ -125,7 +125,7 @@ func (l *Loop) request(r request) {
 	}
 }
 
-// Now returns the time of the inputs. Only Effects and functions of Do and Hear may call it.
+// Now returns the time of the inputs, which does not step back. Only Effects and functions of Do and Hear may call it.
 func (l *Loop) Now() time.Time {
 	if l.clock != nil {
 		if now := l.clock(); now.After(l.now) {

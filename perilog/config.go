@@ -99,8 +99,8 @@ type HousekeepingConfig struct {
 	KillTimeout fsd.Duration `json:"kill-timeout,omitempty" toml:"kill-timeout,omitempty" yaml:"kill-timeout,omitempty"` // 0: one minute
 
 	// ReleaseAfter controls partial release. nil: all ranks are freed at once, when all are
-	// done. Otherwise those that are done are freed when this time has passed since the first
-	// was, and each of the others when it is done.
+	// done. 0: each is freed when it is done. Otherwise those that are done are freed when this
+	// time has passed since the first was, and each of the others when it is done.
 	ReleaseAfter *fsd.Duration `json:"release-after,omitempty" toml:"release-after,omitempty" yaml:"release-after,omitempty"`
 
 	// OnFailure says what happens to a rank where the command failed: "drain", the default,

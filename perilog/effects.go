@@ -48,7 +48,8 @@ type Effects struct {
 	// Signal lists signals to send, AFTER Launch.
 	Signal []Signal
 	// Start tells the embedder to ask the executor to start the job on [Job.R], AFTER Post is
-	// durable. After a restart it can be set again. See also [Job.NotStarted].
+	// durable. After a restart it can be set again. Apply the executor's responses: start,
+	// finish and release; see also [Job.NotStarted].
 	Start bool
 	// Drain lists ranks to drain, AFTER Post is durable. They are held until [Job.Drained]. A node
 	// that is drained already keeps its reason (the mode "update" of Flux).

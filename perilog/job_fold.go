@@ -55,7 +55,8 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 //
 // RecoverJob accepts events that Apply would have refused as too early: what was freed in the
 // log is freed. It returns the errors of NewJob, or one of package eventlog or jobstate that
-// names the line. After [eventlog.ErrTorn] the caller may only read the Job.
+// names the line. After [eventlog.ErrTorn] the Job has the entries before
+// that line, and the caller may only read it.
 func RecoverJob(now eventlog.Timestamp, c *Config, s JobConfig, log, hkLog []byte) (*Job, error) {
 	j, err := NewJob(c, s)
 	if err != nil {

@@ -150,11 +150,11 @@ type Session struct {
 	n    uint64
 }
 
-// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration], which needs
-// the job. It retains R, and copies the rest. If the Executor has the job, a Start repeats the
-// responses: the manager has begun another session. Without Reattach the job starts on each node, at
-// once or with the node's hello; with it, it must be there. When its resources expire, it gets the
-// exception timeout.
+// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration], which
+// changes nothing if the job is not there. It retains R, and copies the rest. If the Executor has
+// the job, a Start repeats the responses: the manager has begun another session. Without Reattach
+// the job starts on each node, at once or with the node's hello; with it, it must be there. When
+// its resources expire, it gets the exception timeout.
 func (x *Executor) Handle(m Message) error {
 	switch m := m.(type) {
 	case Start:

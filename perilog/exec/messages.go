@@ -58,7 +58,8 @@ type Start struct {
 	R        *rset.R         // not empty; optional: if nil, the service looks it up
 
 	// Started says that the job is known to have started: with Reattach its shells are lost if
-	// they are not found, where else the job is refused. Parse sets it to Reattach.
+	// they are not found, where else the job is refused. It is not in the text: Parse sets it
+	// to Reattach.
 	Started bool
 }
 
