@@ -648,3 +648,23 @@ func TestAJobWithTooLongMemosRuns(t *testing.T) {
 	require.Equal(t, jobstate.StateRun, s.state(id))
 	require.Greater(t, len(must(s.m.Job(id)).Annotations()), 1<<20)
 }
+
+// I7: a node that comes back is told to jobs by id.
+func TestJobsHearOfANodeInOrder(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true, WaitOffline: true}}}}, 8)
+	s.hold["sched"], s.hold["pool"], s.hold["action"] = true, true, true
+	s.step(joblife.Offline{Ranks: idset.Of(3)})
+	var ids, launched []jobid.ID
+	for range 20 {
+		id := s.submit(jobspec.Job{Nodes: 1})
+		s.step(joblife.SetFlags{ID: id, Flags: []string{"alloc-bypass"}})
+		s.step(joblife.Alloc{ID: id, R: success(t, id, 3).(joblife.SchedResponse).R})
+		ids = append(ids, id)
+	}
+	require.Empty(t, s.runs)
+	s.step(joblife.Offline{})
+	for _, l := range s.runs {
+		launched = append(launched, l.Job)
+	}
+	require.Equal(t, ids, launched)
+}
