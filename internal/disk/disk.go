@@ -334,23 +334,28 @@ func (d *Disk) SyncDir(name string) error {
 	if err != nil {
 		return err
 	}
-	done, touched := make([]bool, len(d.moves)), map[place]bool{}
+	done, touched, dirs := make([]bool, len(d.moves)), map[place]bool{}, map[*node]bool{n: true}
 	for i := len(d.moves) - 1; i >= 0; i-- {
 		m := &d.moves[i]
-		if m.from == n || m.to == n || len(touched) > 0 && (touched[m.source()] || touched[m.target()]) {
-			done[i], touched[m.source()], touched[m.target()] = true, true, true
+		if !dirs[m.from] && !dirs[m.to] { // most, and a name takes longer to look up
+			continue
+		}
+		if m.from == n || m.to == n || touched[m.source()] || touched[m.target()] {
+			done[i], touched[m.source()], touched[m.target()], dirs[m.from], dirs[m.to] = true, true, true, true, true
 			delete(touched, place{})
+			delete(dirs, nil)
 		}
 	}
-	var left []move
-	for i, m := range d.moves {
-		if done[i] {
+	left := 0
+	for i := range d.moves {
+		if m := &d.moves[i]; done[i] {
 			m.apply(kept)
 		} else {
-			left = append(left, m)
+			d.moves[left] = *m
+			left++
 		}
 	}
-	d.moves = left
+	d.moves = slices.Delete(d.moves, left, len(d.moves))
 	return nil
 }
 
