@@ -38,7 +38,7 @@ var mutants = []struct{ name, file, from, to string }{
 			a = j.life.Report(m.now, in.Report)
 		}`},
 	{"a response of before an update counts", "sessions.go", "s.send(s.queue.Renew(s.sends, j.id))", "s.send(s.queue.Stop(s.sends, j.id))"},
-	{"an id comes back", "machine.go", "_, ended := m.index.Ended(id)", "ended := false"},
+	{"an id comes back", "request.go", "_, ended := m.index.Ended(id)", "ended := false"},
 	{"a late allocation is kept", "sessions.go", "if msg.Topic == alloc.TopicAlloc {", "if msg.Topic == alloc.TopicFree {\ncontinue\n}\nif msg.Topic == alloc.TopicAlloc {"},
 }
 
