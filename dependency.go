@@ -90,6 +90,11 @@ const (
 	afterExcept scheme = "after-except"
 )
 
+var schemes = map[string]scheme{
+	"after": afterStart, "afterstart": afterStart, "afterany": afterAny,
+	"afterok": afterOK, "afternotok": afterNotOK, "afterexcept": afterExcept,
+}
+
 func (d *dependencies) dependency(e *HookEvent, dep jobspec.Dependency) (bool, error) {
 	switch dep.Scheme {
 	case "begin-time":
@@ -97,10 +102,7 @@ func (d *dependencies) dependency(e *HookEvent, dep jobspec.Dependency) (bool, e
 	case "singleton":
 		return true, d.singleton(e)
 	}
-	s, ok := map[string]scheme{
-		"after": afterStart, "afterstart": afterStart, "afterany": afterAny,
-		"afterok": afterOK, "afternotok": afterNotOK, "afterexcept": afterExcept,
-	}[dep.Scheme]
+	s, ok := schemes[dep.Scheme]
 	if !ok {
 		return false, nil
 	}

@@ -18,17 +18,23 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Who waits for a job with a long log asks less often, since each answer counts by its size.
-func TestALongLogIsAskedForLessOften(t *testing.T) {
+// begin starts a server, and returns a client of user 7 and a connection that may answer it.
+func begin(t *testing.T) (*client.Client, *nats.Conn) {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
 	require.NoError(t, err)
-	defer s.Shutdown()
+	t.Cleanup(s.Shutdown)
 	c, err := client.Open(s.ClientURL(), "main", 7)
 	require.NoError(t, err)
-	defer c.Close()
-	manager, err := nats.Connect(s.ClientURL())
+	t.Cleanup(c.Close)
+	conn, err := nats.Connect(s.ClientURL())
 	require.NoError(t, err)
-	defer manager.Close()
+	t.Cleanup(conn.Close)
+	return c, conn
+}
+
+// Who waits for a job with a long log asks less often, since each answer counts by its size.
+func TestALongLogIsAskedForLessOften(t *testing.T) {
+	c, manager := begin(t)
 	text, err := wire.Marshal(wire.Answer{Jobs: []wire.JobInfo{{ID: 1, Eventlog: strings.Repeat("x", 300<<10)}}})
 	require.NoError(t, err)
 	var asked atomic.Int64
@@ -87,16 +93,8 @@ func TestARequestEndsThatNobodyCanAnswer(t *testing.T) {
 
 // Who can answer in place of a manager or a reader, as a node can, ends no client.
 func TestAnAnswerThatLacksWhatWasAskedForIsAnError(t *testing.T) {
-	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
-	require.NoError(t, err)
-	defer s.Shutdown()
-	c, err := client.Open(s.ClientURL(), "main", 7)
-	require.NoError(t, err)
-	defer c.Close()
-	node, err := nats.Connect(s.ClientURL())
-	require.NoError(t, err)
-	defer node.Close()
-	_, err = node.Subscribe("jl.main.req.7.>", func(m *nats.Msg) { _ = m.Respond([]byte(`{}`)) })
+	c, node := begin(t)
+	_, err := node.Subscribe("jl.main.req.7.>", func(m *nats.Msg) { _ = m.Respond([]byte(`{}`)) })
 	require.NoError(t, err)
 	require.NoError(t, node.Flush())
 	const lacks = "an answer lacks what was asked for"
