@@ -75,6 +75,8 @@ func TestAGuestHasAQuota(t *testing.T) {
 	require.ErrorContains(t, submit(7, specWith(`"x":"`+strings.Repeat("x", len(text))+`"`)), "together they may have")
 	require.NoError(t, submit(7, text))
 	require.Error(t, submit(7, text))
+	require.NoError(t, step(joblife.Raise{By: joblife.Cred{UserID: 1}, ID: id, Type: "cancel"}))
+	require.NoError(t, submit(7, text))
 
 	for !strings.Contains(string(log[len(log)-1].Data), `"submit"`) {
 		log = log[:len(log)-1] // the crash comes before the job is validated
