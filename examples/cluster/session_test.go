@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -49,6 +48,19 @@ func (p *peer[M]) say(v any) {
 	text, err := json.Marshal(v)
 	require.NoError(p, err)
 	require.NoError(p, p.conn.Publish(p.to, text))
+}
+
+// listened says something, and whether somebody listened: if nobody did, the server says so
+// before it answers Flush.
+func (p *peer[M]) listened(text string) bool {
+	sub, err := p.conn.SubscribeSync(nats.NewInbox())
+	require.NoError(p, err)
+	defer func() { _ = sub.Unsubscribe() }()
+	require.NoError(p, p.conn.PublishRequest(p.to, sub.Subject, []byte(text)))
+	require.NoError(p, p.conn.Flush())
+	n, _, err := sub.Pending()
+	require.NoError(p, err)
+	return n == 0
 }
 
 // hears waits for a message for which want is true.
@@ -114,10 +126,7 @@ func TestALargeHelloArrives(t *testing.T) {
 		return node.Run(ctx, node.Config{Engine: e, Log: log, Simulate: true})
 	})
 	m := newPeer[wire.Up](w, "do.0", "up.0")
-	w.eventually(func() bool {
-		_, err := m.conn.Request(m.to, []byte(`{"hello":true}`), 10*time.Millisecond)
-		return !errors.Is(err, nats.ErrNoResponders)
-	}, "no node")
+	w.eventually(func() bool { return m.listened(`{"hello":true}`) }, "no node")
 	session, sent := m.hears(func(u wire.Up) bool { return u.Hello }).Session, uint64(0)
 	tasks := 0
 	for sent < 180 { // 11 MB
@@ -213,14 +222,12 @@ func TestANodeRemembersItsEpoch(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	m := newPeer[wire.Up](w, "do.0", "up.0")
 	life := func(epochs ...uint64) (said string) {
+		w.eventually(func() bool { return !m.listened(`{}`) }, "the last life goes on")
 		var log lockedText
 		defer w.start("node", func(ctx context.Context, e *engine.Engine, _ *slog.Logger) error {
 			return node.Run(ctx, node.Config{Engine: e, Dir: filepath.Join(w.dir, "node-0"), Log: slog.New(slog.NewTextHandler(&log, nil))})
 		})()
-		w.eventually(func() bool { // it listens
-			_, err := m.conn.Request(m.to, []byte(`{}`), 10*time.Millisecond)
-			return !errors.Is(err, nats.ErrNoResponders)
-		}, "no node")
+		w.eventually(func() bool { return m.listened(`{}`) }, "no node")
 		for _, epoch := range epochs {
 			m.say(wire.Do{Epoch: epoch, Hello: true})
 		}
