@@ -39,7 +39,7 @@ type Store interface {
 
 // CheckStore returns the first promise that a store does not keep, and what to do about it. What
 // Append has stored is there when the store is opened again, in order and to the byte, also the
-// greatest records of a Manager and 100,000 at once. Unlink removes jobs for good, 1000 at once.
+// greatest records of a Manager and 20,000 at once. Unlink removes jobs for good, 1000 at once.
 // A store keeps all records, or those of jobs that are not unlinked: what Restore makes of them
 // is what it makes of all.
 //
@@ -447,7 +447,7 @@ func (k *keeper) greatest() error {
 	return k.reopen()
 }
 
-// many purges as many jobs at once as the Manager does, and stores 100,000 records at once.
+// many purges as many jobs at once as the Manager does, and stores 20,000 records at once.
 func (k *keeper) many() error {
 	var purged, canceled, rest []joblife.Input
 	var ids []jobid.ID
@@ -455,7 +455,7 @@ func (k *keeper) many() error {
 		ids = append(ids, id+1)
 		purged, canceled = append(purged, submit(id+1, "true")), append(canceled, joblife.Raise{ID: id + 1, Type: "cancel"})
 	}
-	for id := range jobid.ID(20_000) {
+	for id := range jobid.ID(4000) {
 		rest = append(rest, submit(purge.MaxBatch+id+1, "true"))
 	}
 	for _, inputs := range [][]joblife.Input{purged, canceled, {joblife.PurgeIDs{IDs: ids, Force: true}}, rest} {

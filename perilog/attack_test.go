@@ -21,7 +21,7 @@ func TestAttack(t *testing.T) {
 
 // TestAttackSeeds runs the same seeds each time.
 func TestAttackSeeds(t *testing.T) {
-	seeds := uint64(500)
+	seeds := uint64(250)
 	if testing.Short() {
 		seeds = 100
 	}
