@@ -136,7 +136,7 @@ func removeJob(b *bolt.Bucket, id jobid.ID, do func(key, value []byte) error) er
 
 // Snapshot returns what purge.Recover needs: it folds each job's log. Damaged has
 // the jobs that cannot be read or folded; they are among the active ones, so that
-// they stay. The caller sets Snapshot.Now.
+// they stay, as are those whose housekeeping holds nodes. The caller sets Snapshot.Now.
 func (s *Store) Snapshot() (ev purge.Snapshot, damaged []error, err error) {
 	list, err := s.instance()
 	for _, r := range list {
@@ -167,7 +167,7 @@ func (s *Store) Snapshot() (ev purge.Snapshot, damaged []error, err error) {
 			damaged = append(damaged, err)
 		}
 		r, over := j.Summary()
-		if err != nil || !over {
+		if err != nil || !over || !stored.free() {
 			ev.Active = append(ev.Active, stored.ID)
 		} else {
 			ev.Jobs = append(ev.Jobs, r)
@@ -178,4 +178,23 @@ func (s *Store) Snapshot() (ev purge.Snapshot, damaged []error, err error) {
 		return purge.Snapshot{}, nil, err
 	}
 	return ev, damaged, nil
+}
+
+// free reports whether the housekeeping of an inactive job, if it has any, holds no node.
+func (j stored) free() bool {
+	if len(j.housekeeping) == 0 {
+		return true
+	}
+	var f joblife.Follower // which has a short record of a job that is over
+	for _, r := range j.records(nil) {
+		if f.Add(r) != nil {
+			return false
+		}
+	}
+	for r := range f.Snapshot() {
+		if r.Kind == joblife.RecordInactive {
+			return true
+		}
+	}
+	return false
 }

@@ -10,16 +10,21 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/purge/boltstore"
+	"github.com/joblife/joblife/rset"
 )
 
 func clean(t testing.TB) []byte {
@@ -91,6 +96,46 @@ func TestASnapshotIsWhatARestartNeeds(t *testing.T) {
 	}, ev)
 	require.Error(t, s.Prepare(t.Context(), purge.Plan{Watermark: 9}))
 	require.NoError(t, s.Close())
+}
+
+// The nodes of a job are not free while its housekeeping runs, and only its records say so.
+func TestAJobInHousekeepingStays(t *testing.T) {
+	s, _ := open(t)
+	m, err := joblife.New(joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}})
+	require.NoError(t, err)
+	var launched joblife.Launch
+	step := func(in joblife.Input) {
+		require.NoError(t, m.Step(time.Unix(1_700_000_000, 0), in))
+		for rd := new(joblife.Ready); m.Ready(rd); {
+			require.NoError(t, s.Append(rd.Append))
+			if len(rd.Launch) > 0 {
+				launched = rd.Launch[0]
+			}
+			require.NoError(t, m.Done(rd.Seq))
+		}
+	}
+	node, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(0), Children: map[string]*idset.Set{"core": idset.Of(0)}}}})
+	require.NoError(t, err)
+	for _, in := range []joblife.Input{
+		joblife.Submit{ID: 5, Jobspec: []byte(spec), Urgency: 16}, joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
+		joblife.SchedResponse{ID: 5, R: node}, joblife.ExecResponse{ID: 5, Type: exec.ResponseStart},
+		joblife.ExecResponse{ID: 5, Type: exec.ResponseFinish}, joblife.ExecResponse{ID: 5, Type: exec.ResponseRelease, Final: true},
+	} {
+		step(in)
+	}
+	require.Equal(t, 1, m.Stats().Housekeeping)
+	ev, damaged, err := s.Snapshot()
+	require.NoError(t, err)
+	require.Empty(t, damaged)
+	require.Equal(t, []jobid.ID{5}, ev.Active)
+	require.Empty(t, ev.Jobs)
+
+	step(joblife.Report{Job: 5, Report: perilog.Report{Action: launched.Action, Kind: perilog.ReportExited, Attempt: launched.Attempt}})
+	require.Zero(t, m.Stats().Housekeeping)
+	ev, _, err = s.Snapshot()
+	require.NoError(t, err)
+	require.Empty(t, ev.Active)
+	require.Len(t, ev.Jobs, 1)
 }
 
 // Prepare may be repeated, and lowers no watermark. What is dropped harms no other.
