@@ -58,7 +58,7 @@ func readSums(fsys folder, dir string) (c sums, err error) {
 	}
 	var self uint32
 	_, err = fmt.Sscanf(string(text), "eventlog %d %x jobspec %x R %x %x", &c.size, &c.eventlog, &c.jobspec, &c.r, &self)
-	if err != nil || string(c.text()) != string(text) {
+	if err != nil || c.size < 0 || string(c.text()) != string(text) {
 		return sums{there: true, bad: true}, nil
 	}
 	c.there = true

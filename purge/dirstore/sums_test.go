@@ -2,6 +2,7 @@ package dirstore_test
 
 import (
 	"fmt"
+	"hash/crc32"
 	"strings"
 	"testing"
 
@@ -166,4 +167,15 @@ func TestCheckDigitsThatAreTornDoNotComeBack(t *testing.T) {
 		d.Crash()
 		require.Contains(t, []string{`{"R":"again"}`, "new"}, string(read(t, openOn(t, d), 1).R))
 	}
+}
+
+// A file of check digits may have a length that no log has, and digits that are its own.
+func TestCheckDigitsOfANegativeLengthDoNoHarm(t *testing.T) {
+	d, s := filled(t)
+	want := read(t, s, 1)
+	text := "eventlog -0000000000000000001 00000000 jobspec 000000000 R 000000000"
+	text += fmt.Sprintf(" %08x\n", crc32.Checksum([]byte(text), crc32.MakeTable(crc32.Castagnoli)))
+	d.Set(inJob1("crc32c"), text)
+	require.Equal(t, want, read(t, s, 1))
+	require.NoError(t, s.Append(1, line("memo")))
 }
