@@ -42,6 +42,24 @@ func TestASecondOpenerIsRefused(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
+// Open makes durable what a killed process wrote to the job that it changed last.
+func TestADamagedJobThatWasChangedLastHidesNoOther(t *testing.T) {
+	for _, harm := range []func(log string){
+		func(log string) { mkdir(t, log) }, func(log string) { symlink(t, t.TempDir(), log) },
+	} {
+		s, dir := create(t, 1, 2)
+		require.NoError(t, s.Append(1, line("memo")))
+		log := filepath.Join(dir, jobid.ID(1).KVSPath(), "eventlog")
+		require.NoError(t, os.Remove(log))
+		harm(log)
+		s = reopen(t, s, dir)
+		got, errs := list(s)
+		require.Equal(t, []jobid.ID{2}, got)
+		require.Len(t, errs, 1)
+		require.NoError(t, s.Close())
+	}
+}
+
 // last lists the names of a directory from the last one.
 type last struct{ folder }
 

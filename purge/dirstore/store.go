@@ -134,9 +134,14 @@ func (s *Store) settle() error {
 	if err = s.fs.SyncDir(job); err != nil {
 		return err
 	}
-	log, err := s.fs.OpenFile(filepath.Join(job, eventlogKey), os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	name := filepath.Join(job, eventlogKey)
+	info, err := s.fs.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+		return nil // the job is damaged
+	}
+	var log logfile.File
+	if err == nil {
+		log, err = s.fs.OpenFile(name, os.O_RDWR, 0)
 	}
 	if err == nil {
 		err = errors.Join(log.Sync(), log.Close())
