@@ -304,7 +304,7 @@ func (s *Store) Jobs() iter.Seq2[Stored, error] {
 			if errors.Is(err, fs.ErrNotExist) && s.gone(id.KVSPath()) {
 				continue
 			}
-			if !yield(j, err) {
+			if !yield(j, err) || errors.Is(err, fs.ErrClosed) {
 				return
 			}
 		}

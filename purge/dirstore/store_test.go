@@ -212,6 +212,19 @@ func TestJobsMayChangeWhileTheyAreListed(t *testing.T) {
 	require.Empty(t, errs)
 }
 
+func TestAListingEndsWithItsStore(t *testing.T) {
+	s, _ := create(t, 1, 2, 3)
+	n := 0
+	for _, err := range s.Jobs() {
+		if n++; n == 1 {
+			require.NoError(t, s.Close())
+		} else {
+			require.ErrorIs(t, err, fs.ErrClosed)
+		}
+	}
+	require.Equal(t, 2, n)
+}
+
 func TestCreateTakesAnEmptyDirectoryOnly(t *testing.T) {
 	_, dir := create(t)
 	_, err := dirstore.Create(dir)
