@@ -64,6 +64,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "an empty file", Args: "x.log", Prepare: file("x.log", ""), Status: 1},
 			{When: "nothing on standard input", Args: "-", Status: 1},
 			{When: "a folder without logs", Args: ".", Status: 1},
+			{When: "an R that is no file", Args: ".", Prepare: func(t *testing.T) { file("eventlog", submit)(t); require.NoError(t, os.Mkdir("R", 0o700)) }, Status: 1},
 			{When: "a file that was cut", Args: "x.jsonl.gz", Prepare: file("x.jsonl.gz", zipped(t, whole, 1)[:50]), Status: 1},
 			{When: "a file that gzip does not know", Args: "x.gz", Prepare: file("x.gz", "\x1f\x8bxxxxxxxxxxxx"), Status: 1},
 			{When: "a file that was compressed again and again", Args: "x.gz", Prepare: file("x.gz", zipped(t, whole, 3)), Status: 1},

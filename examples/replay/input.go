@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,22 +196,28 @@ func (s *session) readLog(src *source, log []byte, r *bufio.Reader) error {
 		in.id, in.noID = id, false
 	}
 	if filepath.Base(src.path) == "eventlog" {
-		in.r = beside(src.path, "R")
-		in.jobspec = beside(src.path, "jobspec")
+		in.r = s.beside(src.path, "R")
+		in.jobspec = s.beside(src.path, "jobspec")
 	}
 	s.submit(len(in.eventlog), func(out *result) { s.replay(src.name, in, out) })
 	return nil
 }
 
-// beside returns the content of a file in the same folder, nil if there is none.
-func beside(path, name string) []byte {
-	f, err := os.Open(filepath.Join(filepath.Dir(path), name))
-	if err != nil {
-		return nil
+// beside returns the content of a file in the same folder, nil if there is none or it cannot
+// be read, which is a fault.
+func (s *session) beside(path, name string) (b []byte) {
+	path = filepath.Join(filepath.Dir(path), name)
+	err := regular(path)
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(path)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	b, err := io.ReadAll(io.LimitReader(f, maxLine))
-	if err != nil {
+	if err == nil {
+		b, err = io.ReadAll(io.LimitReader(f, maxLine)) // what is cut cannot be parsed
+		_ = f.Close()                                   // it was only read
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.fault("%v", err)
 		return nil
 	}
 	return b

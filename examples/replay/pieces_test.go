@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -153,6 +154,14 @@ func TestAnArchiveIsNotKept(t *testing.T) {
 	stdout := good(t, r, "-json", "-")
 	require.Equal(t, jobs, strings.Count(stdout, "\n"))
 	require.Less(t, most, uint64(jobs*large*2/3))
+}
+
+// folderOfALog returns a folder with a folder with a log.
+func folderOfALog(t *testing.T) string {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "a"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a", "eventlog"), []byte(life), 0o600))
+	return dir
 }
 
 func TestABrokenOutputEndsReading(t *testing.T) {

@@ -111,10 +111,11 @@ func (s *session) produce(names []string, stdin io.Reader) {
 }
 
 // readFolder reads the files below a folder that have the name of a log, of JSON
-// lines or of an archive, in the order of their names.
+// lines or of an archive, in the order of their names. It follows no link to a folder, which
+// may be one above, but root may be one: the separator at its end says so.
 func (s *session) readFolder(root string) {
 	found := false
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			s.fault("%v", err)
@@ -124,6 +125,10 @@ func (s *session) readFolder(root string) {
 			return fs.SkipDir // the execution eventlog, and the job's own keys
 		case !d.IsDir() && readable(d.Name()):
 			found = true
+			if err := regular(path); err != nil {
+				s.fault("%v", err)
+				return nil
+			}
 			s.readFile(path)
 		}
 		return nil
@@ -145,6 +150,16 @@ func readable(name string) bool {
 		return true
 	}
 	return false
+}
+
+// regular returns an error unless a file of a folder can be read to its end: opening a FIFO
+// would wait.
+func regular(path string) error {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: not a regular file", path)
+	}
+	return err
 }
 
 func (s *session) readFile(path string) {
