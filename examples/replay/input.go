@@ -199,7 +199,7 @@ func (s *session) readLog(src *source, log []byte, r *bufio.Reader) error {
 		in.r = s.beside(src.path, "R")
 		in.jobspec = s.beside(src.path, "jobspec")
 	}
-	s.submit(len(in.eventlog), func(out *result) { s.replay(src.name, in, out) })
+	s.submit(len(in.eventlog)+len(in.r)+len(in.jobspec), func(out *result) { s.replay(src.name, in, out) })
 	return nil
 }
 

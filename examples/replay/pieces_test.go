@@ -164,6 +164,18 @@ func folderOfALog(t *testing.T) string {
 	return dir
 }
 
+// What is beside a log counts: else 64 jobs would be in memory with an R of 64 MiB each.
+func TestALargeFileBesideALogFillsAPiece(t *testing.T) {
+	for _, name := range []string{"R", "jobspec"} {
+		dir := folderOfALog(t)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a", name), make([]byte, pieceBytes), 0o600))
+		s := newSession(&plain{w: io.Discard, make: renderListing}, io.Discard)
+		s.readFile(dir)
+		require.Empty(t, s.batch)
+		require.Len(t, s.order, 1)
+	}
+}
+
 func TestABrokenOutputEndsReading(t *testing.T) {
 	for _, args := range [][]string{{samplePath}, {"-json", "-"}} {
 		r := archiveOf(math.MaxInt32, 1, func() {})
