@@ -11,7 +11,7 @@ import (
 )
 
 // follow prints the events of a job's log, those that are there and those that come, until
-// the job is inactive. It waits where there are none.
+// the job is inactive or invalid. It waits where there are none.
 func follow(name string, w io.Writer, wait func()) (err error) {
 	r, err := logfile.OpenReader(name, logfile.ReaderOptions{})
 	switch {
@@ -25,7 +25,7 @@ func follow(name string, w io.Writer, wait func()) (err error) {
 	id, ok := idOf(name)
 	in.id, in.noID = id, !ok
 	t := timeline{name: in.name(), job: jobstate.NewJob(id)}
-	for t.job.State() != jobstate.StateInactive {
+	for !t.job.Closed() {
 		e, err := r.Next()
 		switch {
 		case err == io.EOF: // for now

@@ -44,6 +44,16 @@ func TestEventsAreFollowedUntilTheJobIsInactive(t *testing.T) {
 	require.Equal(t, out.String(), stdout)
 }
 
+// Nothing follows the event invalidate.
+func TestAJobThatIsInvalidIsFollowedToItsEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "eventlog")
+	submit, _, _ := strings.Cut(life, "\n")
+	require.NoError(t, os.WriteFile(path, []byte(submit+"\n"+`{"timestamp":2.0,"name":"invalidate"}`+"\n"), 0o600))
+	var out strings.Builder
+	require.NoError(t, follow(path, &out, func() { t.Fatal("it waits for ever") }))
+	require.Contains(t, out.String(), "invalidate")
+}
+
 func TestALogThatCannotBeFollowedIsAnError(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "eventlog")
 	require.NoError(t, os.WriteFile(path, []byte(life[:strings.Index(life, `{"timestamp":2.0`)]), 0o600))
