@@ -213,6 +213,27 @@ func TestADamagedJobIsToldAndStopsNoOther(t *testing.T) {
 	}
 }
 
+// A record that has got the key of another job is missed there, whatever else is damaged.
+func TestAKeyThatIsDamagedIsToldBesideADamagedValue(t *testing.T) {
+	s, path := open(t)
+	require.NoError(t, s.Append(append(job(1, []byte(life), []byte("{}"), []byte("R")), job(2, []byte(life), []byte("{}"), nil)...)))
+	require.NoError(t, s.Close())
+	db, err := bolt.Open(path, 0o600, nil)
+	require.NoError(t, err)
+	require.NoError(t, db.Update(func(tx *bolt.Tx) error {
+		b := tx.Bucket([]byte("jobs"))
+		log, spec := []byte("\x00\x00\x00\x00\x00\x00\x00\x01e\x00\x00\x00\x00"), []byte("\x00\x00\x00\x00\x00\x00\x00\x02j")
+		part, bad := bytes.Clone(b.Get(log)), bytes.Clone(b.Get(spec))
+		bad[0] ^= 1
+		moved := bytes.Clone(log)
+		moved[7], moved[12] = 2, 1
+		return errors.Join(b.Delete(log), b.Put(moved, part), b.Put(spec, bad))
+	}))
+	require.NoError(t, db.Close())
+	_, _, err = content(path)
+	require.ErrorIs(t, err, boltstore.ErrDamaged)
+}
+
 // TestAFileThatIsGoneIsNoticed takes the file away from a store that is open.
 func TestAFileThatIsGoneIsNoticed(t *testing.T) {
 	for name, harm := range map[string]func(path string) error{

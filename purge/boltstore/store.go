@@ -326,7 +326,9 @@ func read(c *bolt.Cursor, key, value []byte) (j stored, next, nextValue []byte) 
 			if name := kindNames[key[8]]; !errors.Is(err, errKey) && name != "" {
 				err = damaged("the check digits of its %s do not match", name)
 			}
-			j.err = fmt.Errorf("boltstore: %v: %w", j.ID, err)
+			if !errors.Is(j.err, errKey) { // another job may miss that part
+				j.err = fmt.Errorf("boltstore: %v: %w", j.ID, err)
+			}
 			continue
 		}
 		switch key[8] {
