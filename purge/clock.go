@@ -33,6 +33,9 @@ func (x *Index) AcceptClock(now eventlog.Timestamp) error {
 		return clockError(now, x.clock)
 	}
 	x.clock = now
+	if x.batch != nil { // what the store cannot remove waits from now on
+		x.batch.now = min(x.batch.now, now)
+	}
 	x.release(eventlog.Timestamp(math.Inf(1)))
 	return nil
 }

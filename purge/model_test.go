@@ -393,7 +393,7 @@ func (w *world) clock(t *rapid.T) {
 	}
 	require.NoError(t, err)
 	w.n.observe(maxTime)
-	w.n.clock = now
+	w.n.clock, w.at = now, min(w.at, now)
 }
 
 // restart makes the index anew of what a store would have.

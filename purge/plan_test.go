@@ -188,6 +188,22 @@ func TestACorrectedClockFreesStuckJobs(t *testing.T) {
 	require.Len(t, p.Jobs, 1)
 }
 
+// The clock is set back while the store works: what it could not remove waits for a minute.
+func TestAClockThatIsCorrectedAmidABatchDelaysNoRetry(t *testing.T) {
+	x, err := purge.Recover(purge.Config{}, purge.Snapshot{Jobs: makeJobs(1)})
+	require.NoError(t, err)
+	const ahead = start + 6*86400
+	require.NoError(t, x.Observe(ahead))
+	_, err = x.Claim(ahead, purge.PurgeAll())
+	require.NoError(t, err)
+	require.NoError(t, x.AcceptClock(start+1))
+	x.Unlinked(nil, map[jobid.ID]error{1: errors.New("disk")})
+	require.NoError(t, x.Observe(start+1+3600))
+	p, err := x.Plan(start+1+3600, purge.PurgeAll())
+	require.NoError(t, err)
+	require.Len(t, p.Jobs, 1)
+}
+
 func TestAJobWithATimeInTheFutureStopsNothing(t *testing.T) {
 	const jumped = start + 1e9
 	future := jobstate.Summary{ID: 50, Inactive: jumped, Result: jobstate.ResultCompleted}
