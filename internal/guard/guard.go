@@ -1,7 +1,7 @@
 // Package guard has what several packages need to keep their promises: NoCopy for
 // types that must not be copied, IsTime for the times of events, Clip and Quote for
 // texts from outside in errors, Cause for the causes of errors, Duration for seconds
-// from outside, Name for the words of constants.
+// from outside, Name for the words of constants, Noise for what keeps room on a disk.
 package guard
 
 import (
@@ -70,3 +70,15 @@ func Cause(category error, text string) error { return Wrap(category, errors.New
 
 // Wrap returns an error with the text of err that wraps a category too.
 func Wrap(category, err error) error { return &cause{category, err} }
+
+// Noise returns n bytes that take their room also where a file system compresses, or does not
+// store zeros.
+func Noise(n int) []byte {
+	data := make([]byte, n)
+	state := uint32(1)
+	for i := range data {
+		state = state*1664525 + 1013904223
+		data[i] = byte(state >> 24)
+	}
+	return data
+}

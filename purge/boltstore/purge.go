@@ -11,6 +11,7 @@ import (
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/purge"
@@ -29,7 +30,7 @@ func (s *Store) fillBallast() {
 	if err != nil {
 		return // the disk is full
 	}
-	_, err = f.Write(make([]byte, ballastSize))
+	_, err = f.Write(guard.Noise(ballastSize))
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		_ = os.Remove(s.ballast)
 	}

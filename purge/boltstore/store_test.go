@@ -1,6 +1,8 @@
 package boltstore_test
 
 import (
+	"bytes"
+	"compress/flate"
 	"context"
 	"errors"
 	"fmt"
@@ -243,4 +245,18 @@ func TestABallastThatIsTooShortIsWrittenAnew(t *testing.T) {
 	info, err := os.Stat(path + ".ballast")
 	require.NoError(t, err)
 	require.EqualValues(t, 1<<20, info.Size())
+}
+
+// A file system may compress what it stores, or leave out zeros.
+func TestTheBallastTakesItsRoom(t *testing.T) {
+	_, path := open(t)
+	text, err := os.ReadFile(path + ".ballast")
+	require.NoError(t, err)
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, flate.DefaultCompression)
+	require.NoError(t, err)
+	_, err = w.Write(text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.Greater(t, b.Len(), len(text)/2)
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/internal/guard"
 )
 
 // Freeing must not need space: a directory may need a block for the name of a job that is
@@ -29,12 +30,7 @@ func (s *Store) fillBallast() {
 			continue
 		}
 		if data == nil {
-			data = make([]byte, ballastSize)
-			state := uint32(1)
-			for i := range data { // a file system may not store zeros, or compress
-				state = state*1664525 + 1013904223
-				data[i] = byte(state >> 24)
-			}
+			data = guard.Noise(ballastSize)
 		}
 		if writeNew(s.fs, ballastName(n), data) != nil {
 			return
