@@ -24,8 +24,8 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// holder returns " by process " and the number of the one that holds the lock on a
-// file, or "" if the system does not say.
+// holder returns " by process " and the number of the one that holds the lock on a file, or ""
+// if the system does not say, or names several: files of several disks may have one number.
 func holder(f *os.File) string {
 	info, err := f.Stat()
 	if err != nil {
@@ -40,6 +40,7 @@ func holder(f *os.File) string {
 		return ""
 	}
 	defer func() { _ = locks.Close() }() // it was only read
+	found := ""
 	inode := ":" + strconv.FormatUint(uint64(stat.Ino), 10)
 	// 1: FLOCK  ADVISORY  WRITE 1234 08:01:5678 0 EOF
 	for lines := bufio.NewScanner(locks); lines.Scan(); {
@@ -47,9 +48,14 @@ func holder(f *os.File) string {
 		if len(fields) < 6 || fields[1] != "FLOCK" || !strings.HasSuffix(fields[5], inode) {
 			continue
 		}
-		if pid, err := strconv.Atoi(fields[4]); err == nil && pid > 0 {
-			return " by process " + fields[4]
+		if pid, err := strconv.Atoi(fields[4]); err != nil || pid <= 0 {
+			continue
 		}
+		text := " by process " + fields[4]
+		if found != "" && found != text {
+			return ""
+		}
+		found = text
 	}
-	return ""
+	return found
 }
