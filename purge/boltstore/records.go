@@ -198,9 +198,13 @@ func (j stored) records(list []joblife.Record) []joblife.Record {
 }
 
 // PutAside moves a job to the bucket lost+found: nothing lists it any more, and a restart does
-// not know what it holds. So look after its nodes before. Its id does not come back.
+// not know what it holds. So look after its nodes before. Its id does not come back. A job that
+// is not there is fs.ErrNotExist.
 func (s *Store) PutAside(id jobid.ID) error {
 	return s.update(func(tx *bolt.Tx) error {
+		if !hasJob(tx.Bucket(bucketJobs), id) {
+			return notThere(id)
+		}
 		to, err := tx.CreateBucketIfNotExists(bucketAside)
 		if err != nil {
 			return err

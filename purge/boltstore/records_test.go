@@ -36,6 +36,16 @@ func TestTheIDOfAJobThatWasPutAsideDoesNotComeBack(t *testing.T) {
 	require.NoError(t, m.Step(now, joblife.Submit{ID: 6, Jobspec: []byte(spec), Urgency: 16}))
 }
 
+// Else a wrong id, such as a great one, would take those of all jobs to come.
+func TestWhatIsNotThereIsNotPutAside(t *testing.T) {
+	s, _ := open(t)
+	require.NoError(t, s.Append(job(5, []byte(life), []byte(spec), nil)))
+	require.ErrorIs(t, s.PutAside(1<<64-1), fs.ErrNotExist)
+	ev, _, err := s.Snapshot()
+	require.NoError(t, err)
+	require.Zero(t, ev.Watermark)
+}
+
 // A transaction is stored whole, or not at all.
 func TestAnAppendThatFailsStoresNothing(t *testing.T) {
 	s, _ := open(t)

@@ -293,13 +293,15 @@ func hasJob(b *bolt.Bucket, id jobid.ID) bool {
 	return key != nil && keyID(key) == id
 }
 
+func notThere(id jobid.ID) error { return fmt.Errorf("boltstore: %v: %w", id, fs.ErrNotExist) }
+
 // Read returns what is stored of a job. A job that is not there is fs.ErrNotExist.
 func (s *Store) Read(id jobid.ID) (j Job, err error) {
 	err = s.view(func(tx *bolt.Tx) error {
 		c := tx.Bucket(bucketJobs).Cursor()
 		key, value := c.Seek(jobKey(id, 0, 0))
 		if key == nil || keyID(key) != id {
-			return fmt.Errorf("boltstore: %v: %w", id, fs.ErrNotExist)
+			return notThere(id)
 		}
 		all, _, _ := read(c, key, value)
 		if j = all.Job; all.err != nil {
