@@ -144,17 +144,27 @@ func (q *queue) remove(k key) {
 		q.spare, q.chunks = at, slices.Delete(q.chunks, c, c+1)
 		return
 	}
-	if c+1 < len(q.chunks) { // two that would fill a half are one
-		if next := q.chunks[c+1]; len(at.entries)+len(next.entries) <= chunkLen/2 {
-			at.entries = append(at.entries, next.entries...)
-			q.chunks = slices.Delete(q.chunks, c+1, c+2)
-			at.measure()
-			return
-		}
+	if q.join(c) || c > 0 && q.join(c-1) {
+		return
 	}
 	if was.nodes == at.least.nodes || was.cores == at.least.cores || was.takes == at.least.takes || at.least.request == nil {
 		at.measure()
 	}
+}
+
+// join makes one chunk of two that would fill a half, and reports whether it did.
+func (q *queue) join(c int) bool {
+	if c+1 == len(q.chunks) {
+		return false
+	}
+	at, next := q.chunks[c], q.chunks[c+1]
+	if len(at.entries)+len(next.entries) > chunkLen/2 {
+		return false
+	}
+	at.entries = append(at.entries, next.entries...)
+	q.chunks = slices.Delete(q.chunks, c+1, c+2)
+	at.measure()
+	return true
 }
 
 // first returns the first job that passes a sieve, nil if there is none. All pass a nil sieve.

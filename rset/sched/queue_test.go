@@ -74,12 +74,27 @@ func TestAQueueIsASortedSlice(t *testing.T) {
 				was := c.least
 				c.measure()
 				require.Equal(t, was, c.least)
-				require.True(t, i == 0 || len(c.entries)+len(q.chunks[i-1].entries) > chunkLen/4, "no two small ones beside each other for long")
+				require.True(t, i == 0 || len(c.entries)+len(q.chunks[i-1].entries) > chunkLen/2, "no two small ones beside each other")
 				require.Equal(t, chunkLen, cap(c.entries))
 			}
 		}
 	})
 	require.Greater(t, chunks, 4)
+}
+
+// Chunks stay few in whatever order jobs go.
+func TestChunksThatShrinkFromFrontToBackBecomeOne(t *testing.T) {
+	var q queue
+	for i := range 64 * chunkLen {
+		q.insert(entry{key: key{id: jobid.ID(i)}})
+	}
+	for i := range 64 * chunkLen {
+		if i%chunkLen > 0 {
+			q.remove(key{id: jobid.ID(i)})
+		}
+	}
+	require.Equal(t, 64, q.n)
+	require.Len(t, q.chunks, 1)
 }
 
 // Whether a job is among the first does not depend on how many there are.
