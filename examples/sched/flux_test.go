@@ -305,6 +305,18 @@ func TestAJobWhoseRIsNotThere(t *testing.T) {
 	require.NotContains(t, strings.Join(i.Log(), "\n"), "ready: queue-depth")
 }
 
+// An exception that was not raised is raised in the next session: without it none would be ready.
+func TestAnExceptionThatFailsIsRaisedAgain(t *testing.T) {
+	i := newInstance(t, []string{helloOf(1, "")}, nil)
+	i.Fail("job-manager.raise", errno.NoSys, "")
+	i.run("-flux=" + i.URI())
+	i.next("resource.acquire")
+	i.next("job-manager.sched-hello")
+	i.logged("job f2: no exception raised: flux: job-manager.raise: errno 38")
+	i.Fail("job-manager.raise", 0, "")
+	require.Eventually(t, func() bool { return (<-i.seen).Topic == "job-manager.raise" }, waitFor, time.Millisecond)
+}
+
 // A broker that is gone may have had nothing to schedule; what else the change says counts.
 func TestChangesOfTheInventory(t *testing.T) {
 	i := startInstance(t, nil, nil)

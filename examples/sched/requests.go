@@ -144,6 +144,7 @@ func (b *broker) adopt(h *hello) {
 		_, err = b.conn.Start(q, func(_ flux.Message, err error) {
 			b.push(func() error {
 				if err != nil {
+					delete(b.raised, h.ID) // the next session tries again
 					b.s.errorf("job %v: no exception raised: %v", h.ID, err)
 				}
 				return nil
