@@ -62,7 +62,7 @@ type broker struct {
 	at      *flux.Message              // the request that is handled
 	waits   map[jobid.ID]*flux.Message // sched.alloc without its last response
 	held    []*flux.Message            // requests that wait for a session
-	manager string                     // who sends sched.alloc
+	manager string                     // who sends what is of the session
 	raised  map[jobid.ID]bool          // jobs that got an exception
 	bits    int                        // of flux module debug
 	placed  map[jobid.ID]int           // places in the queue that jobs were told

@@ -395,6 +395,18 @@ func TestTheManagerIsReloaded(t *testing.T) {
 	require.Contains(t, text, `"allocated":{"version":1,"execution":{"R_lite":[{"rank":"0-1"`)
 }
 
+// A manager that only gave back what a job of the hello had is known as well.
+func TestAManagerThatOnlyFreedIsReloaded(t *testing.T) {
+	r := fmt.Sprintf(rankR, 0)
+	i := startInstance(t, []string{helloOf(1, `,"R":`+r)}, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.say("sched.free", `{"id":1,"R":`+r+`,"final":true}`)
+	require.NoError(t, i.conn.Close())
+	i.connect()
+	i.ready()
+}
+
 // A manager that comes later is waited for; a request for an allocation that is refused ends a
 // session, since flux-core's does then.
 func TestASessionBeginsAgain(t *testing.T) {

@@ -244,7 +244,7 @@ func (b *broker) handle(q *flux.Message) error {
 	}
 	b.at = q
 	defer func() { b.at = nil }()
-	if b.s.greeted && q.Topic == alloc.TopicAlloc && b.manager == "" {
+	if b.s.greeted && b.manager == "" && slices.Contains(ofSession, q.Topic) {
 		b.manager = q.Sender()
 	}
 	switch m := m.(type) {
