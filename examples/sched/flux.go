@@ -159,9 +159,15 @@ func (b *broker) serve() error {
 	if err := b.acquire(); err != nil {
 		return err
 	}
+	if err := b.renew(); err != nil {
+		return err
+	}
 	for {
 		err := b.session()
 		if !errors.Is(err, errOver) {
+			return err
+		}
+		if err := b.renew(); err != nil {
 			return err
 		}
 		wait := min(firstWait<<min(b.failed, 10), maxWait)

@@ -366,6 +366,37 @@ func TestAnRThatIsNotStored(t *testing.T) {
 	require.Contains(t, strings.Join(i.Log(), "\n"), "R is not stored: flux: kvs.commit: no space (errno 28); another begins in 50ms")
 }
 
+// What still comes for a session that is over ends no program: another commit that fails, a
+// request that is refused, the end of the manager.
+func TestASessionEndsOnce(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	fails := make(chan func(), 2)
+	i.Serve("kvs.commit", func(q flux.Message, answer func(flux.Message)) {
+		fails <- func() { answer(q.RespondError(28, "no space")) }
+	})
+	var commits []func()
+	for id := 5; id <= 6; id++ {
+		i.alloc(id)
+		commits = append(commits, <-fails)
+	}
+	for _, fail := range commits {
+		fail()
+	}
+	m, _ := i.next("sched.alloc")
+	require.EqualValues(t, 28, m.Errnum)
+	i.ready()
+
+	for range 3 {
+		i.say("sched.alloc", `{"id":7}`)
+	}
+	i.next("sched.alloc")
+	require.NoError(t, i.conn.Close())
+	i.connect()
+	i.ready()
+}
+
 // A manager that is gone has left nothing. The next one tells what is held.
 func TestTheManagerIsReloaded(t *testing.T) {
 	i := startInstance(t, nil, nil, "-policy=easy")

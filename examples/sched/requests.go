@@ -38,12 +38,6 @@ func read(f *flux.Message) (l alloc.Line, m alloc.Message, err error) {
 
 // session says hello and ready, and serves the manager until the session is over.
 func (b *broker) session() error {
-	b.era++
-	b.manager, b.waits, b.starts, b.size = "", make(map[jobid.ID]*flux.Message), nil, 0
-	b.placed = make(map[jobid.ID]int)
-	if err := b.s.renew(); err != nil {
-		return err
-	}
 	if err := b.hello(); err != nil {
 		return err
 	}
@@ -72,6 +66,14 @@ func (b *broker) session() error {
 		}
 	}
 	return b.run(func() bool { return false })
+}
+
+// renew forgets the session before: what still comes for it is too late.
+func (b *broker) renew() error {
+	b.era++
+	b.manager, b.waits, b.starts, b.size = "", make(map[jobid.ID]*flux.Message), nil, 0
+	b.placed, b.broken = make(map[jobid.ID]int), nil
+	return b.s.renew()
 }
 
 // ofManager returns what follows from a failure of the manager: if it is not there, a session
