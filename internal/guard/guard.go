@@ -1,5 +1,5 @@
 // Package guard has what several packages need to keep their promises: NoCopy for
-// types that must not be copied, IsTime for the times of events, Clip and Quote for
+// types that must not be copied, IsTime for the times of events, Clip, Cut and Quote for
 // texts from outside in errors, Cause for the causes of errors, Duration for seconds
 // from outside, Name for the words of constants, Noise for what keeps room on a disk.
 package guard
@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // MaxQuoted is how many bytes of a text from outside an error repeats.
@@ -28,6 +29,19 @@ func IsTime[T ~float64](t T) bool { return t > 0 && t <= math.MaxFloat64 }
 
 // Clip returns a copy of the first MaxQuoted bytes of s.
 func Clip[T string | []byte](s T) string { return string([]byte(s[:min(len(s), MaxQuoted)])) }
+
+// Cut returns the first n bytes of s, or some fewer: it cuts no character of valid UTF-8.
+func Cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for i := n; i > max(0, n-utf8.UTFMax); i-- {
+		if utf8.RuneStart(s[i]) {
+			return s[:i]
+		}
+	}
+	return s[:n]
+}
 
 // Quote returns the first MaxQuoted bytes of s as a quoted Go string, which has
 // neither newlines nor invalid UTF-8.

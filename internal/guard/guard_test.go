@@ -19,6 +19,9 @@ func TestTextsFromOutsideAreCut(t *testing.T) {
 	require.Equal(t, `"a\nb\xff"`, guard.Quote("a\nb\xff"))
 	require.Equal(t, "", guard.Clip([]byte(nil)))
 
+	require.Equal(t, []string{"aé", "aé", "a", "a", ""}, []string{guard.Cut("aé", 4), guard.Cut("aé", 3), guard.Cut("aé", 2), guard.Cut("aé", 1), guard.Cut("aé", 0)})
+	require.Equal(t, "\x80\x80\x80\x80\x80", guard.Cut("\x80\x80\x80\x80\x80\x80", 5), "not UTF-8")
+
 	text := []byte("abc")
 	clipped := guard.Clip(text)
 	clear(text)

@@ -132,7 +132,8 @@ func join(path, element string) string {
 	}
 	path += element
 	if len(path) > maxPath {
-		path = path[:maxPath-3] + "..."
+		path = guard.Cut(path, maxPath-3)
+		path += strings.Repeat(".", maxPath-len(path))
 	}
 	return path
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -241,6 +242,21 @@ func TestPathIsCut(t *testing.T) {
 	require.Len(t, d.Fault().Path, 128)
 	require.True(t, strings.HasSuffix(d.Fault().Path, "..."))
 	require.Equal(t, len(text)-21, d.Fault().Offset)
+}
+
+func TestAPathIsCutBetweenCharacters(t *testing.T) {
+	for n := range 8 {
+		d := jsonobj.NewDoc([]byte(`{"` + strings.Repeat("k", 60+n) + `":{"` + strings.Repeat("é", 32) + `":{"a":1}}}`))
+		o := d.Object()
+		o.Next()
+		o = o.Value().Object()
+		o.Next()
+		o = o.Value().Object()
+		o.Next()
+		o.Text()
+		require.Len(t, d.Fault().Path, 128)
+		require.True(t, utf8.ValidString(d.Fault().Path), "%q", d.Fault().Path)
+	}
 }
 
 func TestANameIsQuotedWhereItIsNotPlain(t *testing.T) {

@@ -62,7 +62,11 @@ func tooMany(what string, got, limit int) error {
 	return fmt.Errorf("%w: %d %s, at most %d are allowed", errLimit, got, what, limit)
 }
 
-func plain(r *rset.R) string { return guard.Clip(r.String()) }
+// plain returns the start of the text of an R, with escapes for what does not print.
+func plain(r *rset.R) string {
+	q := guard.Quote(r.String())
+	return q[1 : len(q)-1]
+}
 
 // Causes that package jsonobj does not have.
 var (
@@ -93,7 +97,7 @@ const maxPath = 128 // bytes of a path in an error
 
 // at returns the fault of a value that is in no text.
 func at(path string, err error) *jsonobj.Fault {
-	return &jsonobj.Fault{Path: path[:min(len(path), maxPath)], Offset: jsonobj.NoOffset, Err: err}
+	return &jsonobj.Fault{Path: guard.Cut(path, maxPath), Offset: jsonobj.NoOffset, Err: err}
 }
 
 // under returns a fault with what leads to the text before its path.

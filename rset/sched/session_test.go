@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,6 +45,28 @@ func starts(t *testing.T, s *sched.Scheduler, now eventlog.Timestamp) (ids []job
 	}
 	require.NoError(t, s.Check())
 	return ids
+}
+
+// Words from outside are cut between characters, so that what has them can be written.
+func TestADenialCanBeWritten(t *testing.T) {
+	s := begun(t, sched.Config{}, machine(t, 1, 1))
+	long := strings.Repeat("é", 32)
+	for nested := range 16 {
+		c := strings.Repeat(`{"or":[`, nested) + `{"` + long + `":[]}` + strings.Repeat("]}", nested)
+		require.NoError(t, s.Handle(alloc.Request{JobInfo: alloc.JobInfo{ID: 1}, Jobspec: specOf(t, jobspec.Job{}, c)}))
+		list := s.Decide(1)
+		require.Len(t, list, 1)
+		_, err := alloc.Append(nil, list[0])
+		require.NoError(t, err, "%q", list[0].Note)
+	}
+	require.NoError(t, s.Handle(ask(t, 2, 1)))
+	require.Equal(t, []jobid.ID{2}, starts(t, s, 1))
+	for _, rank := range []uint32{0, 10} {
+		r, err := rset.New(rset.Config{Entries: []rset.Entry{{Ranks: idset.Of(rank), Children: map[string]*idset.Set{"\n" + long: idset.Of(0)}}}})
+		require.NoError(t, err)
+		text := s.Handle(alloc.Free{ID: 2, R: r, Final: true}).Error()
+		require.True(t, utf8.ValidString(text) && !strings.Contains(text, "\n"), "%q", text)
+	}
 }
 
 // What cannot be is refused, and leaves all as it was.
