@@ -59,8 +59,9 @@ func (p *Pool) plan(id jobid.ID) *plan {
 // The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the
 // request until the pool expires. At most Config.MaxJobs jobs are planned. The other
 // errors are those of Alloc. After an error nothing has changed. Plan looks at the ranks
-// that are free now and at those of each job that ends by the time found. A range of ranks
-// that it reserves takes logarithmic time.
+// that are free now and at those of each job that ends by the time found, and each time goes
+// over all plans on a range of ranks: n jobs planned for the same ranks take n³ steps, of
+// nanoseconds. A range of ranks that it reserves takes logarithmic time.
 func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	if _, ok := p.holder(id); ok {
 		return 0, jobError(id, ErrExists)
