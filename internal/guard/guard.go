@@ -27,8 +27,10 @@ func (*NoCopy) Unlock() {}
 // IsTime reports whether an event can have that time: it is after 0 and finite.
 func IsTime[T ~float64](t T) bool { return t > 0 && t <= math.MaxFloat64 }
 
-// Clip returns a copy of the first MaxQuoted bytes of s.
-func Clip[T string | []byte](s T) string { return string([]byte(s[:min(len(s), MaxQuoted)])) }
+// Clip returns a copy of the first MaxQuoted bytes of s, or some fewer as Cut does.
+func Clip[T string | []byte](s T) string {
+	return Cut(string([]byte(s[:min(len(s), MaxQuoted+1)])), MaxQuoted)
+}
 
 // Cut returns the first n bytes of s, or some fewer: it cuts no character of valid UTF-8.
 func Cut(s string, n int) string {

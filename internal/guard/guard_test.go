@@ -15,6 +15,7 @@ import (
 func TestTextsFromOutsideAreCut(t *testing.T) {
 	long := strings.Repeat("x", 65)
 	require.Equal(t, long[:64], guard.Clip(long))
+	require.Equal(t, long[:63], guard.Clip(long[:63]+"é"))
 	require.Equal(t, `"`+long[:64]+`"`, guard.Quote([]byte(long)))
 	require.Equal(t, `"a\nb\xff"`, guard.Quote("a\nb\xff"))
 	require.Equal(t, "", guard.Clip([]byte(nil)))
