@@ -343,7 +343,10 @@ func (k *keeper) forward(m flux.Message) {
 		k.end(nil)
 		return
 	case m.Topic == topicDisconnect:
-		k.disconnect(a.sender)
+		if waited := k.disconnect(a.sender); !waited && m.Rolemask&flux.RoleOwner == 0 {
+			return // a guest has nothing but what it waits for
+		}
+		m.Payload, m.Flags = nil, m.Flags|flux.FlagNoResponse
 	case k.left:
 		k.refuse(&m, errno.NoSys, hasEnded)
 		return

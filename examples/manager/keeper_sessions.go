@@ -219,11 +219,12 @@ func (k *keeper) greets(m *flux.Message) {
 	}
 }
 
-// disconnect notes that a sender is gone.
-func (k *keeper) disconnect(sender string) {
+// disconnect notes that a sender is gone, and reports whether it waited for an answer.
+func (k *keeper) disconnect(sender string) (waited bool) {
 	for a := range k.open {
 		if a.sender == sender {
 			k.drop(a)
+			waited = true
 		}
 	}
 	if sender == k.sched.sender {
@@ -233,6 +234,7 @@ func (k *keeper) disconnect(sender string) {
 		k.exec = execSession{}
 		clear(k.started)
 	}
+	return waited
 }
 
 // asks notes what a worker asks of a scheduler or an executor, and reports whether to pass it on.

@@ -203,6 +203,33 @@ func TestGuestsAskMoreThanAWorkerReads(t *testing.T) {
 	require.NotContains(t, in.said.String(), "does not read")
 }
 
+// A guest's good-bye says nothing of one who waits for nothing, and nothing but that.
+func TestAGuestSaysGoodBye(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	k := &keeper{open: make(map[asked]*request), told: make(map[asked]told)}
+	k.worker = &worker{conn: flux.New(ours, flux.Config{}), serving: true, gone: make(chan struct{})}
+	defer k.worker.conn.Close()
+	say := func(method string) {
+		m := flux.NewRequest(serviceName+"."+method, flux.Text(`{}`))
+		m.UserID, m.Rolemask, m.Matchtag, m.Route = 1001, flux.RoleUser, 1, []string{"a", "b"}
+		k.forward(m)
+	}
+	say("disconnect")
+	require.Zero(t, k.worker.conn.Behind())
+	say("memo")
+	say("disconnect")
+	require.Empty(t, k.open)
+	r := flux.NewReader(theirs, 0)
+	_, err := r.Read()
+	require.NoError(t, err)
+	m, err := r.Read()
+	require.NoError(t, err)
+	require.Equal(t, topicDisconnect, m.Topic)
+	require.Nil(t, m.Payload)
+	require.True(t, m.Flags.Has(flux.FlagNoResponse))
+}
+
 // A reader of events cancels its stream in the gap.
 func TestAStreamIsCanceledInTheGap(t *testing.T) {
 	in := newInstance(t)
