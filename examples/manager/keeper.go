@@ -382,7 +382,14 @@ const (
 	maxQueued   = 32 << 20
 )
 
-func sizeOf(m *flux.Message) int { return len(m.Payload) + 512 }
+// sizeOf returns how many bytes a request takes, or a few more.
+func sizeOf(m *flux.Message) int {
+	n := len(m.Payload) + len(m.Topic) + 512
+	for _, hop := range m.Route {
+		n += len(hop) + 16
+	}
+	return n
+}
 
 // hasRoom reports whether a request may wait for a worker.
 func (k *keeper) hasRoom(m *flux.Message) bool {

@@ -230,6 +230,17 @@ func TestAGuestSaysGoodBye(t *testing.T) {
 	require.True(t, m.Flags.Has(flux.FlagNoResponse))
 }
 
+// What waits for a worker is counted as long as it is, whatever makes it so.
+func TestARequestTakesItsRoom(t *testing.T) {
+	m := flux.NewRequest(serviceName+"."+strings.Repeat("x", 900), flux.Text(`{}`))
+	for range flux.MaxHops {
+		m.Route = append(m.Route, strings.Repeat("h", flux.MaxHop))
+	}
+	text, err := flux.AppendFrame(nil, &m)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, sizeOf(&m), len(text))
+}
+
 // A reader of events cancels its stream in the gap.
 func TestAStreamIsCanceledInTheGap(t *testing.T) {
 	in := newInstance(t)
