@@ -12,6 +12,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -355,6 +356,12 @@ func (k *keeper) forward(m flux.Message) {
 		return
 	case !k.hasRoom(&m):
 		k.refuse(&m, errno.Again, "too many requests wait for the job manager")
+		return
+	case !strings.HasPrefix(m.Topic, serviceName+"."):
+		k.refuse(&m, errno.NoSys, "")
+		return
+	case m.Matchtag == untagged:
+		k.refuse(&m, errno.Protocol, "this matchtag is for no use")
 		return
 	case !m.Flags.Has(flux.FlagNoResponse) && m.Matchtag != 0:
 		k.last++

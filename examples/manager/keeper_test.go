@@ -241,6 +241,22 @@ func TestARequestTakesItsRoom(t *testing.T) {
 	require.GreaterOrEqual(t, sizeOf(&m), len(text))
 }
 
+// A request whose answer would find no way back is refused, and takes no room.
+func TestARequestThatNothingAnswers(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	m := flux.NewRequest(serviceName+".urgency", flux.Text(`{"id":1,"urgency":5}`))
+	m.UserID, m.Rolemask, m.Matchtag = 1001, flux.RoleUser, untagged
+	require.NoError(t, in.conn.Send(m))
+	require.EqualValues(t, errno.Protocol, in.request(m.Topic).Errnum)
+
+	k := &keeper{broker: in.conn, open: make(map[asked]*request)}
+	m = flux.NewRequest(serviceName, nil) // a broker may pass on the name alone
+	m.Rolemask, m.Matchtag = flux.RoleUser, 1
+	k.forward(m)
+	require.Empty(t, k.open)
+}
+
 // A reader of events cancels its stream in the gap.
 func TestAStreamIsCanceledInTheGap(t *testing.T) {
 	in := newInstance(t)
