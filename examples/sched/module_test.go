@@ -55,7 +55,7 @@ func TestAModuleOfTheBroker(t *testing.T) {
 	require.Equal(t, `{"pending_jobs":0,"running_jobs":0,"adopted":0,"allocated":0,"denied":0,"canceled":0,"done":0,"refused":0}`, text)
 	text, err = i.call("sched-joblife.ping", `{"seq":7,"pad":"x"}`)
 	require.NoError(t, err)
-	require.Regexp(t, `^{"pad":"x","rank":0,"rolemask":5,"route":".*!sched-joblife","seq":7,"userid":\d+}$`, text)
+	require.Regexp(t, `^{"seq":7,"pad":"x","route":".*!sched-joblife","userid":\d+,"rolemask":5,"rank":0}$`, text)
 	_, err = i.call("sched-joblife.config-reload", "{}")
 	require.NoError(t, err)
 	_, err = i.call("sched-joblife.nosuch", "{}")

@@ -396,3 +396,17 @@ func TestFollowingAState(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, errors.As(<-texts, new(*flux.Error)))
 }
+
+// A pong has what came as it came, and is no longer: a guest chooses that.
+func TestAPongIsWhatCame(t *testing.T) {
+	q := flux.NewRequest("x.ping", flux.Text(`{"seq":12345678901234567890, "rank":[7],"pad":"<`+"\u2028"+`>","t":1e20}`))
+	q.UserID, q.Rolemask, q.Route = 7, flux.RoleUser, []string{"12345678-9", "a"}
+	pong := q.Pong()
+	require.Equal(t, `{"seq":12345678901234567890,"pad":"<`+"\u2028"+`>","t":1e20,"route":"12345678!a!x","userid":7,"rolemask":2,"rank":0}`+"\x00", string(pong.Payload))
+	q.Payload = flux.Text(" { } ")
+	pong = q.Pong()
+	require.Equal(t, `{"route":"12345678!a!x","userid":7,"rolemask":2,"rank":0}`+"\x00", string(pong.Payload))
+	q.Payload = flux.Text(`["seq"]`)
+	pong = q.Pong()
+	require.EqualValues(t, errno.Protocol, pong.Errnum)
+}

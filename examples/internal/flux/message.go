@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/joblife/joblife/examples/internal/errno"
+	"github.com/joblife/joblife/examples/internal/strict"
 )
 
 // A Type says what a message is.
@@ -113,14 +114,10 @@ func (m *Message) Respond(payload []byte) Message {
 	}
 }
 
-// Pong returns the answer to a ping of a service on rank 0: what came, and by which way.
+// Pong returns the answer to a ping of a service on rank 0: what came, as it came, and by which way.
 func (m *Message) Pong() Message {
-	object := make(map[string]any)
 	text, err := m.JSON()
-	if err == nil {
-		err = json.Unmarshal(text, &object)
-	}
-	if err != nil || object == nil {
+	if err != nil {
 		return m.RespondError(errno.Protocol, "a ping is an object")
 	}
 	var hops []string
@@ -128,12 +125,21 @@ func (m *Message) Pong() Message {
 		hops = append(hops, hop[:min(8, len(hop))])
 	}
 	service, _ := m.Service()
-	object["route"], object["userid"], object["rolemask"], object["rank"] = strings.Join(append(hops, service), "!"), m.UserID, m.Rolemask, 0
-	text, err = json.Marshal(object)
-	if err != nil {
-		return m.RespondError(errno.Invalid, err.Error())
+	own, _ := json.Marshal(struct { // of words and numbers
+		Route    string `json:"route"`
+		UserID   uint32 `json:"userid"`
+		Rolemask uint32 `json:"rolemask"`
+		Rank     uint32 `json:"rank"`
+	}{strings.Join(append(hops, service), "!"), m.UserID, m.Rolemask, 0})
+	pong := append(make([]byte, 0, len(text)+len(own)+1), '{')
+	for member := range strict.All(text) {
+		switch member.Name(text) {
+		case "route", "userid", "rolemask", "rank":
+		default:
+			pong = append(append(pong, text[member.Key:member.End]...), ',')
+		}
 	}
-	return m.Respond(Text(text))
+	return m.Respond(append(append(pong, own[1:]...), 0))
 }
 
 // RespondError is Respond with an error number, which is not 0, and a text that may be empty.
