@@ -257,6 +257,22 @@ func TestARequestThatNothingAnswers(t *testing.T) {
 	require.Empty(t, k.open)
 }
 
+// Guests leave room for the owner's requests while the KVS is slow.
+func TestGuestsAskMuchDuringACommit(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.submits(slow)
+	defer in.broker.Hold(topicCommit)()
+	in.stream(in.conn, "urgency", fmt.Sprintf(`{"id":%d,"urgency":5}`, slow))
+	m := flux.NewRequest(serviceName+".memo", flux.Text(`{"id":1,"memo":{"a":"`+strings.Repeat("x", 15<<20)+`"}}`))
+	m.UserID, m.Rolemask = 1001, flux.RoleUser
+	for m.Matchtag = firstTag; m.Matchtag < firstTag+6; m.Matchtag++ {
+		require.NoError(t, in.conn.Send(m))
+		in.request(m.Topic)
+	}
+	require.Contains(t, in.ask("raise", `{"id":1,"severity":0,"type":"cancel"}`), "errno 2)")
+}
+
 // A reader of events cancels its stream in the gap.
 func TestAStreamIsCanceledInTheGap(t *testing.T) {
 	in := newInstance(t)

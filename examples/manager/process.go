@@ -193,12 +193,17 @@ func (p *process) serve(m message, size int, err error) {
 	}
 }
 
-// hasRoom reports whether a request may wait for the store. That somebody is gone always may.
+// hasRoom reports whether a request may wait for the store. That somebody is gone always may. Half of
+// the room is not for guests.
 func (p *process) hasRoom(m message, size int) bool {
-	if p.service == nil || p.writing {
+	least := 0
+	if or(m.Rolemask, 1)&1 == 0 {
+		least = busyRoom / 2
+	}
+	if (p.service == nil || p.writing) && p.room >= least {
 		p.room -= size + perRequest
 	}
-	return p.room >= 0 || m.Topic == topicDisconnect
+	return p.room >= least || m.Topic == topicDisconnect
 }
 
 // refuse answers a line that changes nothing.
