@@ -69,7 +69,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			"flux_test.go, on the other side of a broker": {
 				"this is the broker of rank %s: a scheduler belongs on rank 0", "the instance has a scheduler: remove its module first (%w)",
 				"the inventory is refused: %w", "the hello has one response, and no end", "hello: %v", "hello: job %v runs on: %s", "hello: job %v: %v: raising a fatal exception on it",
-				"job %v: no exception raised: %v", "%w: R of job %v: %w", "%w: R is not stored: %w", "%w: a request is refused: %s", "%w: the job manager is gone",
+				"job %v: no exception raised: %v", "%w: R of job %v: %w", "%w: R is not stored: %w", "%w: a request is refused: %s", "%w: the job manager is gone", "%w: %s: no answer within %v",
 				"no more is known of the resources", "resource.acquire: %s", "the session is over", "the module is removed", "the scheduler is not ready",
 				"a debug bit denies it", "want an op and flags", "many responses come: ask for a stream", "Request requires owner credentials",
 			},

@@ -251,19 +251,45 @@ func (b *broker) run(until func() bool) (err error) {
 	return err
 }
 
+// call sends a request, and calls answer for each response. One that does not come within the
+// patience is an error that ends the session: a broker answers for no client that is gone.
+func (b *broker) call(q flux.Message, answer func(m *flux.Message, err error) error) error {
+	var late *time.Timer
+	ended := false
+	take := func(m flux.Message, err error) {
+		b.push(func() error {
+			if ended {
+				return nil // it came too late
+			}
+			if ended = err != nil || !m.Flags.Has(flux.FlagStreaming); ended {
+				late.Stop()
+			} else {
+				late.Reset(b.o.patience)
+			}
+			return answer(&m, err)
+		})
+	}
+	tag, err := b.conn.Start(q, take)
+	if err == nil {
+		late = time.AfterFunc(b.o.patience, func() {
+			b.conn.Forget(tag)
+			take(flux.Message{}, fmt.Errorf("%w: %s: no answer within %v", errOver, q.Topic, b.o.patience))
+		})
+	}
+	return err
+}
+
 // ask sends a request, handles what comes, and returns the error of the last response. each gets
 // the responses that are no errors.
 func (b *broker) ask(q flux.Message, each func(m *flux.Message)) error {
 	var ended bool
 	var last error
-	_, err := b.conn.Start(q, func(m flux.Message, err error) {
-		b.push(func() error {
-			if err == nil {
-				each(&m)
-			}
-			ended, last = err != nil || !m.Flags.Has(flux.FlagStreaming), err
-			return nil
-		})
+	err := b.call(q, func(m *flux.Message, err error) error {
+		if err == nil {
+			each(m)
+		}
+		ended, last = err != nil || !m.Flags.Has(flux.FlagStreaming), err
+		return nil
 	})
 	if err == nil {
 		err = b.run(func() bool { return ended })

@@ -438,6 +438,36 @@ func TestAManagerThatOnlyFreedIsReloaded(t *testing.T) {
 	i.ready()
 }
 
+// An answer that is lost ends a session, and no program waits for it for ever.
+func TestAnAnswerIsLost(t *testing.T) {
+	for _, topic := range []string{"job-manager.sched-hello", "job-manager.sched-ready", "kvs.lookup", "kvs.commit"} {
+		t.Run(topic, func(t *testing.T) {
+			i := newInstance(t, []string{helloOf(1, "")}, map[string]string{"job.0000.0000.0000.0001.R": fmt.Sprintf(rankR, 0)})
+			i.Hold(topic)
+			o := new(options)
+			p := o.program()
+			_, ok := p.Parse([]string{"-flux=" + i.URI()}, io.Discard, io.Discard)
+			require.True(t, ok)
+			o.patience = 50 * time.Millisecond
+			ctx, cancel := context.WithCancel(i.ctx)
+			done := make(chan error, 1)
+			go func() { done <- p.Attach(ctx, io.Discard) }()
+			if topic == "kvs.commit" {
+				i.logged("ready: queue")
+				i.alloc(5)
+			}
+			i.logged(topic + ": no answer within 50ms")
+			i.Fail(topic, 0, "")
+			require.Eventually(t, func() bool {
+				log := strings.Join(i.Log(), "\n")
+				return strings.LastIndex(log, "ready: queue") > strings.LastIndex(log, "no answer")
+			}, waitFor, time.Millisecond)
+			cancel()
+			require.NoError(t, <-done)
+		})
+	}
+}
+
 // A manager that comes later is waited for; a request for an allocation that is refused ends a
 // session, since flux-core's does then.
 func TestASessionBeginsAgain(t *testing.T) {

@@ -64,9 +64,7 @@ func (b *broker) store() {
 		Ops       []op   `json:"ops"`
 	}{"primary", 0, ops})
 	if err == nil {
-		_, err = b.conn.Start(q, func(_ flux.Message, err error) {
-			b.push(func() error { return b.stored(era, starts, err) })
-		})
+		err = b.call(q, func(_ *flux.Message, err error) error { return b.stored(era, starts, err) })
 	}
 	if err != nil {
 		b.broken = b.stored(era, starts, err)
@@ -113,14 +111,12 @@ func (b *broker) lookUp(list []hello) error {
 			}
 			q, err := requestOf("kvs.lookup", map[string]any{"namespace": "primary", "key": keyOf(h.ID), "flags": 0})
 			if err == nil {
-				_, err = b.conn.Start(q, func(m flux.Message, err error) {
-					b.push(func() error {
-						open--
-						if h.R, h.err = found(&m, err); h.err != nil && err != nil && flux.Errnum(err) != errno.NoEntry {
-							failed = fmt.Errorf("%w: R of job %v: %w", errOver, h.ID, err)
-						}
-						return nil
-					})
+				err = b.call(q, func(m *flux.Message, err error) error {
+					open--
+					if h.R, h.err = found(m, err); h.err != nil && err != nil && flux.Errnum(err) != errno.NoEntry {
+						failed = fmt.Errorf("%w: R of job %v: %w", errOver, h.ID, err)
+					}
+					return nil
 				})
 			}
 			if err != nil {

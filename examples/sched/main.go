@@ -87,8 +87,9 @@
 //
 //   - A job's R is in the KVS, as job.ID.R, before the manager learns of it. If that fails, no job
 //     starts: the manager gets an errnum, and after a wait the next session begins.
-//   - A session ends with its manager, too. The wait is 50 ms, and then twice as long each time, up
-//     to 5 s. Without resource.acquire the program ends, as sched-simple does.
+//   - A session ends with its manager, too, and if an answer is missing for five minutes. The wait
+//     is 50 ms, and then twice as long each time, up to 5 s. Without resource.acquire the program
+//     ends, as sched-simple does.
 //   - A job gets the fatal exception scheduler-restart if it is not known what it holds: its R is
 //     not in the KVS, or the hello contradicts itself. Nothing starts before it has gone;
 //     sched-simple goes on, and may give its nodes to another. A job that holds what another

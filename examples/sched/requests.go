@@ -143,14 +143,12 @@ func (b *broker) adopt(h *hello) {
 	q, err := requestOf("job-manager.raise", map[string]any{
 		"id": h.ID, "type": "scheduler-restart", "severity": 0, "note": "the scheduler cannot take over what the job holds: " + textOf(err)})
 	if err == nil {
-		_, err = b.conn.Start(q, func(_ flux.Message, err error) {
-			b.push(func() error {
-				if err != nil {
-					delete(b.raised, h.ID) // the next session tries again
-					b.s.errorf("job %v: no exception raised: %v", h.ID, err)
-				}
-				return nil
-			})
+		err = b.call(q, func(_ *flux.Message, err error) error {
+			if err != nil {
+				delete(b.raised, h.ID) // the next hello raises it, if it tells of the job
+				b.s.errorf("job %v: no exception raised: %v", h.ID, err)
+			}
+			return nil
 		})
 	}
 	if err != nil {
