@@ -229,8 +229,8 @@ func (b *broker) acquire() error {
 
 // run handles what comes until a condition holds.
 func (b *broker) run(until func() bool) (err error) {
-	for err == nil && !until() {
-		if len(b.in) == 0 {
+	for handled := 0; err == nil && !until(); {
+		if handled++; len(b.in) == 0 || handled%inbox == 0 {
 			b.places()
 			b.store() // all that has come together
 		}

@@ -19,6 +19,8 @@ import (
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/fluxtest"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // The resources of the instance, and what a job has of it.
@@ -466,6 +468,22 @@ func TestAnAnswerIsLost(t *testing.T) {
 			require.NoError(t, <-done)
 		})
 	}
+}
+
+// What is allocated is stored though the messages have no end.
+func TestMessagesWithoutEnd(t *testing.T) {
+	i := newInstance(t, nil, nil)
+	b := &broker{ctx: i.ctx, conn: i.conn, in: make(chan func() error, inbox), s: newSession(options{policy: "fifo"}, nil, nil)}
+	r, err := rset.Parse([]byte(fluxR))
+	require.NoError(t, err)
+	b.later(alloc.Response{ID: 5, R: r})
+	handled := 0
+	var again func() error
+	again = func() error { handled++; b.in <- again; return nil }
+	b.in <- again
+	b.in <- again
+	require.NoError(t, b.run(func() bool { return len(b.starts) == 0 || handled > 4*inbox }))
+	require.LessOrEqual(t, handled, inbox)
 }
 
 // A manager that comes later is waited for; a request for an allocation that is refused ends a
