@@ -35,7 +35,7 @@ type broker struct {
 	c      *client
 	conn   *flux.Conn
 	begun  chan struct{}           // closed when there is a process
-	routes map[asked]*flux.Message // requests that are not answered to their end
+	routes bySender[*flux.Message] // requests that are not answered to their end
 	awaits atomic.Bool             // that the keeper reads
 
 	// logged has when the log of a job has an exception, by its hash, but for those that came
@@ -48,6 +48,24 @@ type broker struct {
 type asked struct {
 	sender   string
 	matchtag uint32
+}
+
+// A bySender has something of each request. What is of one sender costs nothing of others.
+type bySender[T any] map[string]map[uint32]T
+
+func (s bySender[T]) of(a asked) T { return s[a.sender][a.matchtag] }
+
+func (s bySender[T]) set(a asked, v T) {
+	if s[a.sender] == nil {
+		s[a.sender] = make(map[uint32]T)
+	}
+	s[a.sender][a.matchtag] = v
+}
+
+func (s bySender[T]) drop(a asked) {
+	if delete(s[a.sender], a.matchtag); len(s[a.sender]) == 0 {
+		delete(s, a.sender)
+	}
 }
 
 // senderOf names who sent a request, or gets a response. Any client can put the name of another
@@ -88,7 +106,7 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 
 // work is the worker of a keeper.
 func (o *options) work(ctx context.Context, uri string) error {
-	b := &broker{begun: make(chan struct{}), routes: make(map[asked]*flux.Message), seed: maphash.MakeSeed()}
+	b := &broker{begun: make(chan struct{}), routes: make(bySender[*flux.Message]), seed: maphash.MakeSeed()}
 	conn, err := flux.Dial(ctx, link(uri, b.handle, func(err error) {
 		<-b.begun
 		b.p.printf(service.LevelError, "%v", err)
@@ -407,16 +425,12 @@ func (b *broker) request(f *flux.Message, m message) {
 	}
 	m.Matchtag = &tag
 	if f.Topic == topicDisconnect {
-		for a := range b.routes {
-			if a.sender == sender {
-				delete(b.routes, a)
-			}
-		}
+		delete(b.routes, sender)
 	}
 	if tag != 0 {
 		to := *f
 		to.Payload = nil // it may wait for long
-		b.routes[asked{sender, tag}] = &to
+		b.routes.set(asked{sender, tag}, &to)
 	}
 	b.p.message(m, len(f.Payload), nil)
 }
@@ -445,14 +459,14 @@ func (b *broker) send(o output) {
 		}
 	case strings.HasPrefix(o.Topic, serviceName+"."):
 		a := asked{or(o.Sender, ""), o.Matchtag}
-		to := b.routes[a]
+		to := b.routes.of(a)
 		if to == nil {
 			return // nobody waits
 		}
 		m = to.Respond(payload)
 		m.UserID, m.Rolemask = to.UserID, to.Rolemask // for senderOf
 		if o.Errnum != 0 || !isStream(to.Topic) {
-			delete(b.routes, a)
+			b.routes.drop(a)
 		}
 		if o.Errnum != 0 {
 			if m.Errnum, m.Payload = uint32(o.Errnum), nil; o.Errstr != "" {

@@ -41,7 +41,7 @@ type keeper struct {
 	conf    []byte                 // with which workers begin, the last that one has accepted; nil: that of -config
 	starts  []change               // what has changed queues in the workers alone, and what followed
 	plugins []change               // what has loaded and removed plugins
-	open    map[asked]*request     // requests that are not answered to their end
+	open    bySender[*request]     // requests that are not answered to their end
 	last    uint64                 // the number of the last of them
 	size    int                    // of all of them
 	calls   map[uint32]*calling    // requests of workers, by their matchtag at the broker
@@ -92,7 +92,7 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 	}
 	k := &keeper{
 		module: module, file: o.file != "", stderr: stderr, over: make(chan error, 1),
-		open: make(map[asked]*request), calls: make(map[uint32]*calling), tag: firstCall, told: make(map[asked]told),
+		open: make(bySender[*request]), calls: make(map[uint32]*calling), tag: firstCall, told: make(map[asked]told),
 		own: make(map[asked]func(answer)), started: make(map[jobid.ID]*startedJob),
 	}
 	k.sched.reset()
@@ -119,9 +119,11 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for a, q := range k.open {
-		k.refuse(&q.Message, errno.NoSys, hasEnded)
-		k.drop(a)
+	for sender, list := range k.open {
+		for tag, q := range list {
+			k.refuse(&q.Message, errno.NoSys, hasEnded)
+			k.drop(asked{sender, tag})
+		}
 	}
 	k.left = true
 }
@@ -366,14 +368,14 @@ func (k *keeper) forward(m flux.Message) {
 	case !m.Flags.Has(flux.FlagNoResponse) && m.Matchtag != 0:
 		k.last++
 		k.drop(a) // it gave the matchtag out twice
-		k.open[a] = &request{Message: m, number: k.last, came: eventlog.FromTime(time.Now()), sent: k.serving()}
+		k.open.set(a, &request{Message: m, number: k.last, came: eventlog.FromTime(time.Now()), sent: k.serving()})
 		k.size += sizeOf(&m)
 		k.notice(a, &m)
 	case m.Topic == topicJournal+"-cancel":
 		k.cancel(a.sender, m)
 	case !k.serving():
 		k.last++
-		k.open[unanswered(k.last)] = &request{Message: m, number: k.last}
+		k.open.set(unanswered(k.last), &request{Message: m, number: k.last})
 		k.size += sizeOf(&m)
 	}
 	if k.serving() {
@@ -409,9 +411,9 @@ func (k *keeper) hasRoom(m *flux.Message) bool {
 
 // drop forgets a request.
 func (k *keeper) drop(a asked) {
-	if q := k.open[a]; q != nil {
+	if q := k.open.of(a); q != nil {
 		k.size -= sizeOf(&q.Message)
-		delete(k.open, a)
+		k.open.drop(a)
 		delete(k.told, a)
 	}
 }
@@ -486,7 +488,7 @@ func (k *keeper) answer(m flux.Message) {
 		f(answer{text, m.Errnum})
 		return
 	}
-	q := k.open[a]
+	q := k.open.of(a)
 	if q == nil {
 		return // who asked is gone
 	}
@@ -520,7 +522,10 @@ func (k *keeper) welcome(w *worker) error {
 	} else if err := k.resume(w); err != nil {
 		return err
 	}
-	list := slices.Collect(maps.Values(k.open))
+	var list []*request
+	for _, of := range k.open {
+		list = slices.AppendSeq(list, maps.Values(of))
+	}
 	slices.SortFunc(list, func(a, b *request) int { return cmp.Compare(a.number, b.number) })
 	for _, q := range list {
 		m := q.Message

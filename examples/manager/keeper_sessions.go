@@ -122,7 +122,7 @@ func (k *keeper) notice(a asked, m *flux.Message) {
 func (k *keeper) cancel(sender string, m flux.Message) {
 	var p struct{ Matchtag uint32 }
 	if text, err := m.JSON(); err == nil && json.Unmarshal(text, &p) == nil {
-		if q := k.open[asked{sender, p.Matchtag}]; q != nil && q.Topic == topicJournal {
+		if q := k.open.of(asked{sender, p.Matchtag}); q != nil && q.Topic == topicJournal {
 			m.Flags |= flagAgain
 			m.Payload = flux.Text(fmt.Sprintf(`{"matchtag":%d}`, p.Matchtag))
 			q.cancel = &m
@@ -221,11 +221,9 @@ func (k *keeper) greets(m *flux.Message) {
 
 // disconnect notes that a sender is gone, and reports whether it waited for an answer.
 func (k *keeper) disconnect(sender string) (waited bool) {
-	for a := range k.open {
-		if a.sender == sender {
-			k.drop(a)
-			waited = true
-		}
+	for tag := range k.open[sender] {
+		k.drop(asked{sender, tag})
+		waited = true
 	}
 	if sender == k.sched.sender {
 		k.sched.reset()
@@ -428,8 +426,8 @@ func (k *keeper) resume(w *worker) error {
 	clear(k.own)
 	s := &k.sched
 	open := func(topic string) bool { // it is about to be asked again
-		for _, q := range k.open {
-			if q.Topic == topic && senderOf(&q.Message) == s.sender {
+		for _, q := range k.open[s.sender] {
+			if q.Topic == topic {
 				return true
 			}
 		}

@@ -207,7 +207,7 @@ func TestGuestsAskMoreThanAWorkerReads(t *testing.T) {
 func TestAGuestSaysGoodBye(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
-	k := &keeper{open: make(map[asked]*request), told: make(map[asked]told)}
+	k := &keeper{open: make(bySender[*request]), told: make(map[asked]told)}
 	k.worker = &worker{conn: flux.New(ours, flux.Config{}), serving: true, gone: make(chan struct{})}
 	defer k.worker.conn.Close()
 	say := func(method string) {
@@ -230,6 +230,23 @@ func TestAGuestSaysGoodBye(t *testing.T) {
 	require.True(t, m.Flags.Has(flux.FlagNoResponse))
 }
 
+// Who says good-bye costs the same, however many others wait.
+func TestManySayGoodBye(t *testing.T) {
+	k := &keeper{open: make(bySender[*request]), told: make(map[asked]told)}
+	const n = 20_000
+	began := time.Now()
+	for i := range uint32(2 * n) {
+		q := flux.NewRequest(serviceName+".memo", flux.Text(`{}`))
+		q.UserID, q.Rolemask, q.Matchtag, q.Route = 1001, flux.RoleUser, i%n+1, []string{fmt.Sprint(i % n)}
+		if i >= n {
+			q.Topic = topicDisconnect
+		}
+		k.forward(q)
+	}
+	require.Empty(t, k.open)
+	require.Less(t, time.Since(began), 2*time.Second)
+}
+
 // What waits for a worker is counted as long as it is, whatever makes it so.
 func TestARequestTakesItsRoom(t *testing.T) {
 	m := flux.NewRequest(serviceName+"."+strings.Repeat("x", 900), flux.Text(`{}`))
@@ -250,7 +267,7 @@ func TestARequestThatNothingAnswers(t *testing.T) {
 	require.NoError(t, in.conn.Send(m))
 	require.EqualValues(t, errno.Protocol, in.request(m.Topic).Errnum)
 
-	k := &keeper{broker: in.conn, open: make(map[asked]*request)}
+	k := &keeper{broker: in.conn, open: make(bySender[*request])}
 	m = flux.NewRequest(serviceName, nil) // a broker may pass on the name alone
 	m.Rolemask, m.Matchtag = flux.RoleUser, 1
 	k.forward(m)
@@ -469,16 +486,16 @@ func TestOneAnswerEndsARequest(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer theirs.Close()
 	go io.Copy(io.Discard, theirs)
-	b := &broker{conn: flux.New(ours, flux.Config{}), routes: make(map[asked]*flux.Message)}
+	b := &broker{conn: flux.New(ours, flux.Config{}), routes: make(bySender[*flux.Message])}
 	defer b.conn.Close()
 	for tag, topic := range []string{serviceName + ".urgency", topicJournal} {
 		m := flux.NewRequest(topic, nil)
 		m.Flags |= flux.FlagStreaming
-		b.routes[asked{"s", uint32(tag)}] = &m
+		b.routes.set(asked{"s", uint32(tag)}, &m)
 		sender := "s"
 		b.send(output{Topic: topic, Sender: &sender, Matchtag: uint32(tag)})
 	}
-	require.Len(t, b.routes, 1)
+	require.Len(t, b.routes["s"], 1)
 }
 
 // A countedStore counts what is looked up.

@@ -150,9 +150,9 @@ func TestAStreamOfEventsKeepsLittle(t *testing.T) {
 // Nothing is kept beside the matchtag, nor for a request that is no stream.
 func TestACancelIsToldAgain(t *testing.T) {
 	q, other := &request{Message: flux.NewRequest(topicJournal, nil)}, &request{Message: flux.NewRequest(serviceName+".drain", nil)}
-	k := &keeper{open: map[asked]*request{{"s", 7}: q, {"s", 8}: other}}
-	for tag := range k.open {
-		k.cancel("s", flux.NewRequest(topicJournal+"-cancel", flux.Text(fmt.Sprintf(`{"matchtag":%d,"x":"%01000d"}`, tag.matchtag, 0))))
+	k := &keeper{open: bySender[*request]{"s": {7: q, 8: other}}}
+	for tag := range k.open["s"] {
+		k.cancel("s", flux.NewRequest(topicJournal+"-cancel", flux.Text(fmt.Sprintf(`{"matchtag":%d,"x":"%01000d"}`, tag, 0))))
 	}
 	require.True(t, q.cancel.Flags.Has(flagAgain))
 	require.Equal(t, `{"matchtag":7}`, string(textOf(q.cancel)))
