@@ -84,9 +84,6 @@ const (
 	workerEnding   = "ending"
 )
 
-// reloadedVariable says to a worker that its keeper has another configuration than -config.
-const reloadedVariable = "JOBLIFE_RELOADED"
-
 // topicStatus is about the state of a module.
 const topicStatus = "module.status"
 
@@ -199,13 +196,13 @@ func (b *broker) handle(m flux.Message) {
 // firstTag is beyond the matchtags of the connection's own calls.
 const firstTag = 1 << 24
 
-// ask asks the broker for what the command line does not say.
+// ask asks the broker for what the command line does not say, and the keeper for the configuration.
 func (o *options) ask(ctx context.Context, conn *flux.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	owner, err := conn.Attr(ctx, "security.owner")
 	var text json.RawMessage
-	if err == nil && (o.file == "" || os.Getenv(reloadedVariable) != "") {
+	if err == nil {
 		err = conn.GetConfig(ctx, &text)
 	}
 	if err == nil {
@@ -214,7 +211,7 @@ func (o *options) ask(ctx context.Context, conn *flux.Conn) error {
 		o.owner = uint32(id)
 		o.config.Manager.Owner = o.owner
 	}
-	if err == nil && text != nil {
+	if err == nil {
 		o.config, err = conf.Parse(o.config, text)
 	}
 	if err != nil {

@@ -38,7 +38,7 @@ type keeper struct {
 	begun   bool                   // the broker knows that requests are served
 	closing bool                   // the broker shuts down
 	left    bool                   // no worker comes any more
-	conf    []byte                 // with which workers begin, the last that one has accepted; nil: that of -config
+	conf    []byte                 // with which workers begin, the last that one has accepted
 	starts  []change               // what has changed queues in the workers alone, and what followed
 	plugins []change               // what has loaded and removed plugins
 	open    bySender[*request]     // requests that are not answered to their end
@@ -91,7 +91,7 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 		uri = os.Getenv(flux.ModuleURI)
 	}
 	k := &keeper{
-		module: module, file: o.file != "", stderr: stderr, over: make(chan error, 1),
+		module: module, file: o.file != "", conf: o.text, stderr: stderr, over: make(chan error, 1),
 		open: make(bySender[*request]), calls: make(map[uint32]*calling), tag: firstCall, told: make(map[asked]told),
 		own: make(map[asked]func(answer)), started: make(map[jobid.ID]*startedJob),
 	}

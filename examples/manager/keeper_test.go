@@ -176,6 +176,8 @@ func TestTheConfigurationOfAFileStays(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "flux.toml")
 	require.NoError(t, os.WriteFile(file, []byte("[queues.batch]\n"), 0o600))
 	in.attach("-config=" + file)
+	require.NoError(t, os.Remove(file)) // it is read once
+	in.kill()
 	require.Contains(t, in.ask("queue-list", `{}`), "batch")
 	in.broker.SetConfig(`{"queues":{"other":{}}}`)
 	require.Eventually(t, func() bool { return strings.Contains(in.ask("queue-list", `{}`), "other") }, 5*time.Second, time.Millisecond)

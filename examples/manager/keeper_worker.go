@@ -62,9 +62,6 @@ func (k *keeper) start() (*worker, error) {
 		state = workerEnding
 	}
 	w.cmd.Env = append(os.Environ(), flux.ModuleURI+"=fd://3", workerVariable+"="+state)
-	if k.conf != nil { // it reads the jobs with it
-		w.cmd.Env = append(w.cmd.Env, reloadedVariable+"=1")
-	}
 	if err := w.cmd.Start(); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}

@@ -29,6 +29,7 @@ type options struct {
 	aside  []jobid.ID
 	config service.Config
 	file   string // of the configuration; "": none
+	text   []byte // of it, as JSON
 	ready  bool   // tell clients when requests are served
 }
 
@@ -95,7 +96,7 @@ func (o *options) configure() error {
 		o.config.Environ = os.Environ()
 		o.config.ASCII = isASCII(os.LookupEnv)
 	}
-	if o.file == "" {
+	if o.file == "" || os.Getenv(workerVariable) != "" { // a keeper has read it
 		return nil
 	}
 	text, err := readConfig(o.file)
@@ -118,6 +119,7 @@ func (o *options) configure() error {
 	if err != nil {
 		return fmt.Errorf("-config: %s: %w", o.file, err)
 	}
+	o.text = text
 	return nil
 }
 
