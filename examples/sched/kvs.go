@@ -80,7 +80,7 @@ func (b *broker) stored(era int, starts []start, err error) error {
 	case err != nil:
 		for _, s := range starts {
 			if q := b.waits[s.ID]; q != nil {
-				b.tell(q.RespondError(max(flux.Errnum(err), errno.Perm), "the R of the job cannot be stored"))
+				_ = b.tell(q.RespondError(max(flux.Errnum(err), errno.Perm), "the R of the job cannot be stored"))
 			}
 		}
 		return fmt.Errorf("%w: R is not stored: %w", errOver, err)
@@ -120,7 +120,7 @@ func (b *broker) lookUp(list []hello) error {
 				})
 			}
 			if err != nil {
-				failed = err
+				failed = ofManager(err)
 				return true
 			}
 			open++

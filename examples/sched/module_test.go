@@ -14,6 +14,8 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
+	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // asModule makes the next sched a module of the name: it finds its connection in the environment,
@@ -137,4 +139,24 @@ func TestAModuleWhoseResourcesAreGone(t *testing.T) {
 	status, stderr := i.end()
 	require.Equal(t, lines.ExitOK, status, stderr)
 	i.logged("no more is known of the resources: flux: resource.acquire: the resource module was unloaded")
+}
+
+// Who asks for more than a broker reads has no answer, and ends no scheduler. For that of an
+// allocation there is another session.
+func TestABrokerThatDoesNotRead(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	b := &broker{conn: flux.New(ours, flux.Config{Room: 1 << 10})}
+	defer b.conn.Close()
+	pad := `{"pad":"` + strings.Repeat("x", 1<<10) + `"}`
+	q := flux.NewRequest("x.ping", flux.Text(pad))
+	q.UserID, q.Rolemask, q.Matchtag = nobody, flux.RoleUser, 7
+	require.NoError(t, b.receive(&q))
+	b.at = &q
+	require.ErrorIs(t, b.reply(alloc.Line{Payload: []byte(pad)}), flux.ErrFull)
+	require.NoError(t, b.broken)
+	require.ErrorIs(t, ofManager(b.call(q, nil)), errOver)
+	b.waits = map[jobid.ID]*flux.Message{5: &q}
+	b.respond(alloc.Response{ID: 5, Type: alloc.ResponseDeny, Note: pad})
+	require.ErrorIs(t, b.broken, errOver)
 }

@@ -76,9 +76,12 @@ func (b *broker) renew() error {
 	return b.s.renew()
 }
 
-// ofManager returns what follows from a failure of the manager: if it is not there, a session
-// begins when it is.
+// ofManager returns what follows from a failure of the manager: if it is not there, or the broker
+// does not read, a session begins when that is over.
 func ofManager(err error) error {
+	if errors.Is(err, flux.ErrFull) {
+		return fmt.Errorf("%w: %w", errOver, err)
+	}
 	switch flux.Errnum(err) {
 	case errno.NoSys, errno.Unreachable, errno.Again, errno.Busy:
 		return fmt.Errorf("%w: %w", errOver, err)
@@ -152,7 +155,8 @@ func (b *broker) adopt(h *hello) {
 		})
 	}
 	if err != nil {
-		b.broken = err
+		delete(b.raised, h.ID)
+		b.broken = ofManager(err)
 	}
 }
 
@@ -199,7 +203,7 @@ func (b *broker) receive(q *flux.Message) error {
 		}
 		return nil
 	case own && method == "ping" && q.Rolemask != 0:
-		b.tell(q.Pong())
+		_ = b.tell(q.Pong())
 	case !owner:
 		b.fail(q, errno.Perm, "Request requires owner credentials")
 	case own && method == "shutdown":
@@ -209,7 +213,7 @@ func (b *broker) receive(q *flux.Message) error {
 	case own && method == "debug":
 		return b.debug(q)
 	case own && (method == "config-reload" || method == "config-update"):
-		b.tell(q.Respond(nil)) // nothing of it is about a scheduler
+		_ = b.tell(q.Respond(nil)) // nothing of it is about a scheduler
 	case own:
 		b.fail(q, errno.NoSys, "no such topic")
 	case q.Topic == topicHolders && !q.Flags.Has(flux.FlagStreaming):
@@ -265,15 +269,13 @@ func (b *broker) handle(q *flux.Message) error {
 // reply answers the request that is handled.
 func (b *broker) reply(l alloc.Line) error {
 	if l.Errnum != 0 {
-		b.tell(b.at.RespondError(uint32(l.Errnum), l.Errstr))
-		return nil
+		return b.tell(b.at.RespondError(uint32(l.Errnum), l.Errstr))
 	}
 	var payload []byte
 	if l.Payload != nil {
 		payload = flux.Text([]byte(l.Payload))
 	}
-	b.tell(b.at.Respond(payload))
-	return nil
+	return b.tell(b.at.Respond(payload))
 }
 
 // refuse answers the request that is handled with an error. That ends the session if it was for
@@ -288,7 +290,7 @@ func (b *broker) refuse(l alloc.Line, why error) {
 // fail answers a request with an error, if somebody waits for it.
 func (b *broker) fail(q *flux.Message, errnum uint32, text string) {
 	if q.Matchtag != 0 || q.Topic == alloc.TopicAlloc {
-		b.tell(q.RespondError(errnum, text))
+		_ = b.tell(q.RespondError(errnum, text))
 	}
 }
 
@@ -296,19 +298,22 @@ func (b *broker) fail(q *flux.Message, errnum uint32, text string) {
 func (b *broker) answer(q *flux.Message, payload any) error {
 	text, err := json.Marshal(payload)
 	if err == nil {
-		b.tell(q.Respond(flux.Text(text)))
+		_ = b.tell(q.Respond(flux.Text(text)))
 	}
 	return err
 }
 
-// tell sends a response, if somebody wants it.
-func (b *broker) tell(m flux.Message) {
+// tell sends a response, if somebody wants it. The error is that there is no room for it, which
+// whoever asks for much can cause while the broker is slow: it has no answer then.
+func (b *broker) tell(m flux.Message) error {
 	if m.Flags.Has(flux.FlagNoResponse) {
-		return
+		return nil
 	}
-	if err := b.conn.Send(m); err != nil {
-		b.broken = err
+	err := b.conn.Send(m)
+	if err != nil && !errors.Is(err, flux.ErrFull) {
+		b.broken, err = err, nil
 	}
+	return err
 }
 
 // send takes what the session answers to a sched.alloc; it has nothing else to send here.
@@ -342,5 +347,7 @@ func (b *broker) respond(r alloc.Response) {
 		b.broken = fmt.Errorf("%w: %w", errOver, err)
 		return
 	}
-	b.tell(q.Respond(flux.Text(payload)))
+	if err := b.tell(q.Respond(flux.Text(payload))); err != nil {
+		b.broken = fmt.Errorf("%w: %w", errOver, err)
+	}
 }
