@@ -51,7 +51,6 @@ type broker struct {
 
 	ctx  context.Context
 	conn *flux.Conn
-	rank uint32
 	in   chan func() error
 	over chan struct{} // closed when nobody reads in any more
 
@@ -153,7 +152,12 @@ func (b *broker) push(f func() error) {
 
 // serve goes from one session to the next.
 func (b *broker) serve() error {
-	if err := b.register(); err != nil {
+	registered := false
+	go func() { // what comes meanwhile is handled: the answers are behind it
+		err := b.register()
+		b.push(func() error { registered = true; return err })
+	}()
+	if err := b.run(func() bool { return registered }); err != nil {
 		return err
 	}
 	if err := b.acquire(); err != nil {
@@ -197,7 +201,6 @@ func (b *broker) register() error {
 	if err != nil || rank != 0 {
 		return fmt.Errorf("this is the broker of rank %s: a scheduler belongs on rank 0", text)
 	}
-	b.rank = uint32(rank)
 	for _, service := range services {
 		err := b.conn.Register(ctx, service)
 		if flux.Errnum(err) == errno.Exists {
@@ -306,6 +309,6 @@ func (b *broker) log(level int, text string) {
 		text = strings.ReplaceAll(text, "ƒ", "f")
 	}
 	if level <= b.o.level {
-		_ = b.conn.Log(flux.LogEntry{Level: level, Rank: b.rank, Name: b.name, Text: text}) // it may be gone
+		_ = b.conn.Log(flux.LogEntry{Level: level, Name: b.name, Text: text}) // it may be gone
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -159,4 +160,21 @@ func TestABrokerThatDoesNotRead(t *testing.T) {
 	b.waits = map[jobid.ID]*flux.Message{5: &q}
 	b.respond(alloc.Response{ID: 5, Type: alloc.ResponseDeny, Note: pad})
 	require.ErrorIs(t, b.broken, errOver)
+}
+
+// What a module is asked before it is ready does not keep it from that.
+func TestAModuleIsAskedBeforeItIsReady(t *testing.T) {
+	i := newInstance(t, nil, nil)
+	i.asModule("sched-joblife")
+	release := i.Hold("attr.get")
+	i.run("-flux")
+	q := flux.NewRequest("sched-joblife.ping", flux.Text(`{}`))
+	q.UserID, q.Rolemask = nobody, flux.RoleUser
+	for q.Matchtag = 1; q.Matchtag <= 2*inbox; q.Matchtag++ {
+		require.NoError(t, i.conn.Send(q))
+	}
+	_, err := i.call("config.get", `{}`) // it comes behind
+	require.NoError(t, err)
+	release()
+	require.Eventually(t, func() bool { return (<-i.seen).Topic == "module.status" }, 5*time.Second, time.Millisecond)
 }
