@@ -26,8 +26,9 @@ const (
 	startWait = 30 * time.Second      // for what a broker itself answers
 	firstWait = 50 * time.Millisecond // before another session; then twice as long each time
 	maxWait   = 5 * time.Second
-	inbox     = 256  // messages that are not handled
-	maxHeld   = 1024 // requests that wait for a session
+	inbox     = 256      // messages that are not handled
+	long      = 64 << 10 // bytes of one that is handled before more are read
+	maxHeld   = 1024     // requests that wait for a session
 )
 
 var (
@@ -117,9 +118,7 @@ func (b *broker) visit(uri string, dial func(context.Context, flux.Config) (*flu
 	b.s = newSession(b.o, nil, nil)
 	b.s.to = b
 	b.raised = make(map[jobid.ID]bool)
-	conn, err := dial(b.ctx, flux.Config{URI: uri, Handle: func(m flux.Message) {
-		b.push(func() error { return b.receive(&m) })
-	}})
+	conn, err := dial(b.ctx, flux.Config{URI: uri, Handle: b.heard})
 	if err != nil {
 		return err
 	}
@@ -140,6 +139,19 @@ func (b *broker) visit(uri string, dial func(context.Context, flux.Config) (*flu
 		conn.Leave(err)
 	}
 	return err
+}
+
+// heard takes a message. One that is long waits until it is handled, so that those of guests need
+// little memory together.
+func (b *broker) heard(m flux.Message) {
+	handled := make(chan struct{})
+	b.push(func() error { defer close(handled); return b.receive(&m) })
+	if len(m.Payload) > long {
+		select {
+		case <-handled:
+		case <-b.over:
+		}
+	}
 }
 
 // push has f called by the goroutine of run. It is called by that of the connection.

@@ -178,3 +178,22 @@ func TestAModuleIsAskedBeforeItIsReady(t *testing.T) {
 	release()
 	require.Eventually(t, func() bool { return (<-i.seen).Topic == "module.status" }, 5*time.Second, time.Millisecond)
 }
+
+// What is not handled is short, or one message.
+func TestLongMessagesWait(t *testing.T) {
+	b := &broker{in: make(chan func() error, inbox), over: make(chan struct{})}
+	ended := make(chan struct{})
+	go func() {
+		for range 3 {
+			b.heard(flux.Message{Type: flux.TypeResponse, Payload: make([]byte, 1<<20)})
+		}
+		close(ended)
+	}()
+	for range 3 {
+		f := <-b.in
+		time.Sleep(5 * time.Millisecond)
+		require.Empty(t, b.in)
+		require.NoError(t, f())
+	}
+	<-ended
+}
