@@ -26,6 +26,7 @@ const (
 	topicAlloc      = "sched.alloc"
 	topicCancel     = "sched.cancel"
 	topicFree       = "sched.free"
+	topicPrioritize = "sched.prioritize"
 	topicSchedReady = "job-manager.sched-ready"
 	topicShutdown   = "job-manager.shutdown"
 	topicReload     = "job-manager.config-reload"
@@ -43,11 +44,13 @@ type schedSession struct {
 	// stale has what the worker before asked: it is taken back. The request that follows it
 	// waits until then.
 	stale map[jobid.ID]*flux.Message
+	later map[jobid.ID]uint64 // priorities that such a request has got meanwhile
 }
 
 func (s *schedSession) reset() {
 	*s = schedSession{
 		wait: make(map[jobid.ID]bool), has: make(map[jobid.ID]*given), stale: make(map[jobid.ID]*flux.Message),
+		later: make(map[jobid.ID]uint64),
 	}
 }
 
@@ -243,6 +246,7 @@ func (k *keeper) asks(m *flux.Message) bool {
 	case m.Topic == topicAlloc:
 		if _, ok := k.sched.stale[b.ID]; ok {
 			k.sched.stale[b.ID] = m
+			delete(k.sched.later, b.ID)
 			return false
 		}
 		k.sched.wait[b.ID] = true
@@ -256,6 +260,14 @@ func (k *keeper) asks(m *flux.Message) bool {
 				})
 			}
 			return false
+		}
+	case m.Topic == topicPrioritize && len(k.sched.stale) > 0:
+		var p struct{ Jobs [][2]uint64 }
+		_ = json.Unmarshal(textOf(m), &p) // a worker wrote it
+		for _, j := range p.Jobs {
+			if id := jobid.ID(j[0]); k.sched.stale[id] != nil {
+				k.sched.later[id] = j[1]
+			}
 		}
 	case m.Topic == topicFree:
 		if b.Final {
@@ -322,6 +334,7 @@ func (k *keeper) allocated(m *flux.Message, b *sessionBody) bool {
 	}
 	delete(s.wait, b.ID)
 	delete(s.stale, b.ID)
+	defer delete(s.later, b.ID)
 	switch {
 	case stale && again == nil:
 		if kind == allocSuccess {
@@ -331,6 +344,9 @@ func (k *keeper) allocated(m *flux.Message, b *sessionBody) bool {
 	case stale && kind == allocCancel:
 		s.wait[b.ID] = true
 		k.toBroker(*again)
+		if priority, ok := s.later[b.ID]; ok {
+			k.toBroker(flux.NewRequest(topicPrioritize, flux.Text(fmt.Sprintf(`{"jobs":[[%d,%d]]}`, uint64(b.ID), priority))))
+		}
 		return false
 	case kind == allocSuccess:
 		s.has[b.ID] = &given{r: b.R}

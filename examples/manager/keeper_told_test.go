@@ -198,6 +198,20 @@ func TestWhatNoWorkerGivesBack(t *testing.T) {
 	require.Len(t, k.sched.has, 2)
 }
 
+// A priority that changes while a request waits for the end of the one before comes with it.
+func TestAPriorityChangesAfterTheCrash(t *testing.T) {
+	in := newInstance(t)
+	require.NoError(t, in.conn.Register(t.Context(), "sched"))
+	k := &keeper{broker: in.dial()}
+	k.sched.reset()
+	k.sched.stale[7] = nil
+	require.False(t, k.asks(&flux.Message{Type: flux.TypeRequest, Topic: topicAlloc, Payload: flux.Text(`{"id":7,"priority":16}`)}))
+	require.True(t, k.asks(&flux.Message{Topic: topicPrioritize, Payload: flux.Text(`{"jobs":[[6,5],[7,31]]}`)}))
+	require.False(t, k.answered(&flux.Message{Topic: topicAlloc, Payload: flux.Text(`{"id":7,"type":3}`)}))
+	require.JSONEq(t, `{"id":7,"priority":16}`, in.hear(topicAlloc))
+	require.JSONEq(t, `{"jobs":[[7,31]]}`, in.hear(topicPrioritize))
+}
+
 // What is free of a job may be parts of nodes, and come in any order. It is not copied
 // for each of them.
 func TestWhatAJobHolds(t *testing.T) {
