@@ -34,7 +34,8 @@ type Hooks struct {
 	Dependency func(*HookEvent, jobspec.Dependency) (bool, error)
 	// Priority returns the priority of a job in PRIORITY, unless its urgency sets it.
 	// Only the first hook with this function is asked. If later is true, the job keeps
-	// the priority that was computed before, or waits for the input [SetPriority].
+	// the priority that was computed before, or waits for the input [SetPriority]. After a panic
+	// it keeps that priority, or has the one of its urgency.
 	Priority func(*HookEvent) (priority uint32, later bool)
 
 	// Event is called after each event of a job.
@@ -215,8 +216,14 @@ func (m *machine) priority(j *job) (uint32, bool) {
 			continue
 		}
 		var computed uint32
-		later := true
-		m.call(h, j, func(e *HookEvent) { computed, later = h.Priority(e) })
+		later, returned := false, false
+		m.call(h, j, func(e *HookEvent) {
+			computed, later = h.Priority(e)
+			returned = true
+		})
+		if !returned {
+			break // it panicked
+		}
 		if !later {
 			j.computed, j.ranked = computed, true
 		}

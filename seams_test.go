@@ -668,3 +668,28 @@ func TestJobsHearOfANodeInOrder(t *testing.T) {
 	}
 	require.Equal(t, ids, launched)
 }
+
+// The job of a hook that panics goes on, with the priority that it had or that of its urgency: nobody
+// would ask the hook again.
+func TestAHookThatPanicsLeavesAPriority(t *testing.T) {
+	computed := uint32(0)
+	s := silent(t, joblife.Config{Hooks: []joblife.Hooks{{Name: "rank", Priority: func(*joblife.HookEvent) (uint32, bool) {
+		if computed == 0 {
+			panic("no table")
+		}
+		return computed, false
+	}}}})
+	priority := func(id jobid.ID) uint32 {
+		p, _ := must(s.m.Job(id)).Job().Priority()
+		return p
+	}
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.EqualValues(t, 16, priority(id))
+	require.Len(t, s.faults(), 1)
+	computed = 77
+	s.step(joblife.SetUrgency{ID: id, Urgency: 16})
+	require.EqualValues(t, 77, priority(id))
+	computed = 0
+	s.step(joblife.SetUrgency{ID: id, Urgency: 16})
+	require.EqualValues(t, 77, priority(id))
+}
