@@ -271,7 +271,8 @@ type (
 type (
 	// ExecHello begins a session of an executor. The executor gets a Start of each job that it
 	// has to run, even of one that it runs already. Start.Reattach is set if the job has
-	// started, is being stopped, or has prologs that did not run; Raised has what stops it.
+	// started, is being stopped, or has prologs that did not run, and in a Shutdown; Raised has
+	// what stops it.
 	// Messages of an earlier session, and those of a Ready that is outstanding, are void.
 	ExecHello struct{}
 	// ExecResponse responds to a Start. An executor that goes on with a job may repeat what

@@ -146,7 +146,7 @@ func (m *machine) give(j *job, r *rset.R, c jobstate.AllocContext) error {
 }
 
 func (ExecHello) dispatch(m *machine) error {
-	m.exec.hello()
+	m.exec.hello(m.shutdown.begun)
 	return nil
 }
 

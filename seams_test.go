@@ -693,3 +693,32 @@ func TestAHookThatPanicsLeavesAPriority(t *testing.T) {
 	s.step(joblife.SetUrgency{ID: id, Urgency: 16})
 	require.EqualValues(t, 77, priority(id))
 }
+
+// PL-15: an executor that comes in a shutdown starts nothing, and says what it runs. What it does not
+// have starts in the next life.
+func TestAnExecutorThatComesInAShutdownStartsNothing(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	s.hold["exec"] = true
+	var ids []jobid.ID
+	for rank := range uint32(4) {
+		if rank == 3 {
+			s.step(joblife.ExecLost{})
+		}
+		ids = append(ids, s.submit(jobspec.Job{Nodes: 1}))
+		s.step(success(t, ids[rank], rank))
+	}
+	s.exec = nil
+	s.step(joblife.Shutdown{})
+	s.step(joblife.ExecHello{})
+	require.Equal(t, []bool{true, true, true}, s.starts(), "Reattach")
+	s.step(joblife.ExecRefused{ID: ids[0]})
+	s.step(respond(ids[1], exec.ResponseReattached))
+	s.step(joblife.ExecHello{})
+	require.Equal(t, []bool{true, true, true, true, true}, s.starts())
+	for _, id := range ids {
+		require.Equal(t, jobstate.StateRun, s.state(id))
+	}
+	s.exec = nil
+	s.restart()
+	require.Equal(t, []bool{false, true, false, false}, s.starts())
+}

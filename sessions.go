@@ -220,13 +220,17 @@ func (x *executor) handOut() {
 	}
 }
 
-// hello begins a session, which learns what runs and what has ended it.
-func (x *executor) hello() {
+// hello begins a session, which learns what runs and what has ended it. In a shutdown it only says
+// which jobs it has of those that have not started.
+func (x *executor) hello(stopping bool) {
 	x.lost()
 	x.on = true
 	for _, j := range x.sorted(jobstate.StateRunning) {
-		if j.start == startNone || j.job().Released() {
+		if j.start == startNone || j.job().Released() || stopping && j.start == startWanted {
 			continue
+		}
+		if stopping && j.state == jobstate.StateRun && !j.job().Started() {
+			j.start = startAsk
 		}
 		x.send(j)
 		if cause, ok := j.job().Cause(); ok {
