@@ -85,6 +85,9 @@ func (m *Manager) Deadline() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	at := m.purger.due()
+	if m.shutdown.begun && m.shutdown.at != 0 {
+		at = min(at, m.shutdown.at)
+	}
 	if t, ok := m.timers.tree.Min(); ok {
 		at = min(at, t.at)
 	}

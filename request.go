@@ -465,8 +465,7 @@ func (in Shutdown) dispatch(m *machine) error {
 	}
 	m.shutdown = shutdown{true, in.Deadline}
 	for _, j := range m.sorted(jobstate.StateNew | jobstate.StateActive | jobstate.StateInactive) {
-		j.life.Shutdown(m.now, in.Deadline)
-		m.timers.schedule(j)
+		j.life.Shutdown(m.now, 0) // Step heeds the deadline: a Step that goes on, as that of a hook, ends well
 	}
 	m.sched.block(m.starts)
 	return nil

@@ -722,3 +722,29 @@ func TestAnExecutorThatComesInAShutdownStartsNothing(t *testing.T) {
 	s.restart()
 	require.Equal(t, []bool{false, true, false, false}, s.starts())
 }
+
+// A hook may end all at once: the Step that it is called in is the last, and is whole.
+func TestAHookShutsDownAtOnce(t *testing.T) {
+	for _, name := range []string{"submit", "validate", "depend", "priority", "alloc", "start", "finish", "release", "free", "clean"} {
+		s := newSite(t, joblife.Config{Distinct: true, Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
+			if e.Entry.Name == name {
+				e.Post(joblife.Shutdown{Deadline: e.Now()})
+			}
+		}}}}, 8)
+		s.hold["sched"], s.hold["pool"], s.hold["exec"] = true, true, true
+		for _, in := range []joblife.Input{
+			joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16}, success(t, 5, 0),
+			respond(5, exec.ResponseStart), respond(5, exec.ResponseFinish), said(5, exec.ResponseRelease),
+		} {
+			if !s.m.Stopped() {
+				s.step(in)
+			}
+		}
+		require.True(t, s.m.Stopped(), name)
+		require.ErrorIs(t, s.try(joblife.Tick{}), perilog.ErrStopped)
+		require.Empty(t, s.faults())
+		s.cfg.Hooks, s.hold = nil, map[string]bool{}
+		s.restart()
+		require.Equal(t, jobstate.StateInactive, s.state(5), name)
+	}
+}
