@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -421,7 +422,7 @@ func (c *Config) maxJobspec() int { return min(maxData, cmp.Or(max(0, c.MaxJobsp
 
 // maxLog returns how many bytes the log of a job may have after a request.
 func (c *Config) maxLog(by Cred) int {
-	n := cmp.Or(max(0, c.MaxLog), defaultMaxLog)
+	n := min(cmp.Or(max(0, c.MaxLog), defaultMaxLog), math.MaxInt/2)
 	if !by.Guest {
 		n *= 2 // room for what services report, however much the user posts
 	}

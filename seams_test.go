@@ -3,6 +3,7 @@ package joblife_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
@@ -747,4 +749,22 @@ func TestAHookShutsDownAtOnce(t *testing.T) {
 		s.restart()
 		require.Equal(t, jobstate.StateInactive, s.state(5), name)
 	}
+}
+
+// The greatest limits are limits of nothing, for the owner too.
+func TestTheGreatestLimitsLimitNothing(t *testing.T) {
+	most := jobstate.Some(math.MaxInt)
+	s := newSite(t, joblife.Config{
+		MaxLog: math.MaxInt, MaxJobspec: math.MaxInt, MaxActive: math.MaxInt, TombstoneCount: most,
+		Limits: purge.Limits{MaxCount: most, MaxAge: jobstate.Some[time.Duration](math.MaxInt64), Batch: purge.MaxBatch},
+		Hooks:  []joblife.Hooks{joblife.Dependencies()},
+	}, 8)
+	id := s.add(needing("n", "begin-time", "1600000100"))
+	s.step(joblife.SetUrgency{ID: id, Urgency: 20})
+	s.step(joblife.Memo{ID: id, By: joblife.Cred{Guest: true}, Values: json.RawMessage(`{"a":1}`)})
+	s.now = s.now.Add(200 * time.Second)
+	s.step(joblife.Tick{})
+	require.Equal(t, jobstate.StateInactive, s.state(id), s.events(id))
+	require.Equal(t, 1, s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true}).Count)
+	require.Empty(t, s.faults())
 }
