@@ -23,6 +23,7 @@ type purger struct {
 
 	asked  fifo[Purge] // requests, the first of which is being carried out
 	asking bool        // the batch is for the first of asked
+	last   bool        // no other batch follows for it
 	gone   int         // how many jobs went for it
 	byID   *PurgeIDs   // the request by id that the batch is for
 
@@ -194,15 +195,18 @@ func (p *purger) next() {
 		if _, busy := p.index.Claimed(); busy {
 			return
 		}
-		in := p.asked.first()
-		plan, err := p.index.Claim(p.now, in.Limits)
+		in, plan, err := p.asked.first(), purge.Plan{}, error(nil)
+		if !p.last {
+			plan, err = p.index.Claim(p.now, in.Limits)
+		}
 		if p.asking = len(plan.Jobs) > 0; p.asking {
+			p.last = !plan.More // what is due later is not asked for: there may be no end of it
 			p.remove(plan)
 			return
 		}
 		p.answer(Answer{Tag: in.Tag, Count: p.gone, Err: err})
 		p.asked.pop()
-		p.gone = 0
+		p.gone, p.last = 0, false
 	}
 }
 

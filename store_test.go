@@ -743,11 +743,27 @@ func TestNothingAmidAPurgeSpoilsItsOutcome(t *testing.T) {
 	}
 	s.step(joblife.Unlinked{IDs: ids[1:2]})
 	s.step(joblife.Unlinked{IDs: ids[2:]})
-	require.Equal(t, 1, s.inactive())
-	s.step(joblife.Unlinked{IDs: []jobid.ID{last}}) // the request goes on until nothing is left
+	require.Equal(t, jobstate.StateInactive, s.state(last), "it ended after the request")
 	a := s.answer(7)
 	require.NoError(t, a.Err)
-	require.Equal(t, 4, a.Count)
+	require.Equal(t, 3, a.Count)
+}
+
+// A request ends, however many jobs end while it is carried out.
+func TestARequestToPurgeEnds(t *testing.T) {
+	for batch, want := range map[int]int{0: 3, 2: 4} {
+		s, ids := ended(t, joblife.Config{}, 3)
+		s.hold["unlink"] = true
+		limits := purge.PurgeAll()
+		limits.Batch = batch
+		s.step(joblife.Purge{Tag: 7, Limits: limits, Force: true})
+		for range 9 {
+			s.step(joblife.Submit{Tag: 1, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+			s.step(joblife.Unlinked{IDs: ids})
+			ids = append(ids, s.answer(1).Job)
+		}
+		require.Equal(t, want, s.answer(7).Count)
+	}
 }
 
 func TestASnapshotKeepsTheTombstonesOfAPurgeThatGoesOn(t *testing.T) {
