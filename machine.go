@@ -479,10 +479,7 @@ func (m *machine) follow(j *job, r *perilog.LogEntry, prev jobstate.State) {
 	}
 	if j.state == jobstate.StateCleanup && prev != j.state {
 		m.sched.dequeue(j)
-		if j.start == startWanted {
-			j.start = startNone
-			j.life.NotStarted(m.now)
-		}
+		m.exec.unwanted(j)
 	}
 }
 

@@ -768,3 +768,19 @@ func TestTheGreatestLimitsLimitNothing(t *testing.T) {
 	require.Equal(t, 1, s.ask(joblife.Purge{Tag: 7, Limits: purge.PurgeAll(), Force: true}).Count)
 	require.Empty(t, s.faults())
 }
+
+// A start that no executor got is void, whichever comes first, the end of the job or of the session.
+func TestAStartThatNobodyGotKeepsNoNodes(t *testing.T) {
+	lost := joblife.ExecLost{}
+	for _, inputs := range [][]joblife.Input{{lost, joblife.Raise{ID: 5, Type: "cancel"}}, {joblife.Raise{ID: 5, Type: "cancel"}, lost}} {
+		s := silent(t, joblife.Config{})
+		s.step(joblife.Submit{ID: 5, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+		s.feed(success(t, 5, 0))
+		for _, in := range inputs {
+			s.feed(in)
+		}
+		s.act()
+		require.Equal(t, jobstate.StateInactive, s.state(5))
+		require.Empty(t, s.starts())
+	}
+}

@@ -248,9 +248,19 @@ func (x *executor) lost() {
 		s, ok := msg.(exec.Start)
 		if j := x.jobs[s.ID]; ok && !s.Reattach && j != nil && j.start == startSent && !j.handed {
 			j.start = startWanted
+			x.unwanted(j)
 		}
 	}
 	x.out.Exec = clearTo(x.out.Exec)
+}
+
+// unwanted gives up a start of a job that is ending, and that no executor has.
+func (x *executor) unwanted(j *job) {
+	if j.state == jobstate.StateCleanup && j.start == startWanted {
+		j.start = startNone
+		j.life.NotStarted(x.now)
+		x.touch(j)
+	}
 }
 
 func (x *executor) expire(j *job, at eventlog.Timestamp) {
