@@ -270,7 +270,7 @@ func (j *job) respecify() (err error) {
 func (m *machine) resume(j *job, out *Recovered) {
 	m.touch(j)
 	s := j.job()
-	if _, known := j.holding(); j.r != nil && !known || bytes.Contains(j.log, []byte(`"leader":`)) { // of a configuration of before
+	if _, known := j.holding(); j.r != nil && (!known || bytes.Contains(j.log, []byte(`"leader":`))) { // of a configuration of before
 		m.outside = put(m.outside, j.id, j)
 	}
 	if s.State() == jobstate.StateInactive {

@@ -784,3 +784,23 @@ func TestAStartThatNobodyGotKeepsNoNodes(t *testing.T) {
 		require.Empty(t, s.starts())
 	}
 }
+
+// A node is no matter of jobs that wait, whatever their users write into their logs before a restart.
+func TestANodeIsNoMatterOfJobsThatWait(t *testing.T) {
+	s := silent(t, joblife.Config{})
+	for id := range jobid.ID(300) {
+		s.feed(joblife.Submit{ID: id + 1, Jobspec: text(t, jobspec.Job{Nodes: 1}), Urgency: 16})
+	}
+	s.act()
+	for id := range jobid.ID(300) {
+		s.feed(joblife.Memo{ID: id + 1, Values: json.RawMessage(`{"leader":0}`)})
+	}
+	s.act()
+	s.restart()
+	allocs := testing.AllocsPerRun(1, func() {
+		for _, off := range []*idset.Set{idset.Of(3), nil} {
+			require.NoError(t, s.m.Step(s.now, joblife.Offline{Ranks: off}))
+		}
+	})
+	require.Less(t, allocs, 100.0)
+}
