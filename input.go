@@ -295,7 +295,8 @@ type (
 
 // What nodes, and those who watch them, say.
 type (
-	// Report reports what an action did on a rank. The Answer says what became of that.
+	// Report reports what an action did on a rank. The Answer says what became of that. Of a
+	// quarantined job it is AckRepeated: what is over is to be repeated when its records are repaired.
 	Report struct {
 		Tag uint64
 		Job jobid.ID

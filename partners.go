@@ -275,6 +275,8 @@ func (in Report) dispatch(m *machine) error {
 		m.touch(j)
 	} else if _, ok := m.index.Ended(in.Job); ok {
 		a = perilog.AckEnded
+	} else if m.quarantine.has(in.Job) {
+		a = perilog.AckRepeated
 	}
 	m.answer(Answer{Tag: in.Tag, Job: in.Job, Report: a})
 	return nil

@@ -804,3 +804,25 @@ func TestANodeIsNoMatterOfJobsThatWait(t *testing.T) {
 	})
 	require.Less(t, allocs, 100.0)
 }
+
+// What a node reports of a quarantined job counts when the job's records are repaired.
+func TestAReportOfAQuarantinedJobIsRepeated(t *testing.T) {
+	s := newSite(t, joblife.Config{Actions: perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}}, 8)
+	s.hold["action"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	report := exited(s.runs[0], 0).(joblife.Report)
+	report.Tag = 7
+	good := slices.Clone(s.store)
+	for i, r := range s.store {
+		if r.Job == id && r.Kind == joblife.RecordJobspec {
+			s.store[i].Data = []byte("1")
+		}
+	}
+	s.restart()
+	require.Len(t, s.rec.Quarantined, 1)
+	require.Equal(t, perilog.AckRepeated, s.ask(report).Report, "not AckUnknown, after which the node forgets it")
+	s.store = good
+	s.restart()
+	require.Equal(t, perilog.AckApplied, s.ask(report).Report)
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+}
