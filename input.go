@@ -278,7 +278,7 @@ type (
 	// Messages of an earlier session, and those of a Ready that is outstanding, are void.
 	ExecHello struct{}
 	// ExecResponse responds to a Start. An executor that goes on with a job may repeat what
-	// it said before; a repetition logs no event.
+	// it said before; a repetition logs no event, but for an exception.
 	ExecResponse exec.Response
 	// ExecRefused reports that the executor does not have a job, has not run it and will
 	// not. The job ends with an exception, and with its epilogs if a prolog ran. But if the
