@@ -184,9 +184,10 @@ func (p *purger) unlinkedInvalid(id jobid.ID, err error) {
 		return
 	}
 	p.fault("", id, err)
-	if !p.stuck[id] {
-		p.stuck, p.stuckAt = put(p.stuck, id, true), p.now+retryEvery
+	if len(p.stuck) == 0 {
+		p.stuckAt = p.now + retryEvery
 	}
+	p.stuck = put(p.stuck, id, true)
 }
 
 // next goes on with the first request, unless the store is at work.

@@ -2,6 +2,7 @@ package joblife_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -806,6 +807,25 @@ func TestAnInvalidJobIsUnlinkedAgainAfterAFailure(t *testing.T) {
 	s.log = nil
 	s.restart()
 	require.Empty(t, s.log, "it is known to be unlinked")
+}
+
+// Others that fail meanwhile do not put it off.
+func TestAnInvalidJobIsUnlinkedAgainThoughOthersFail(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{later()}}, 8)
+	s.hold["unlink"] = true
+	var first jobid.ID
+	for range 3 {
+		id := s.submit(jobspec.Job{Nodes: 1})
+		first = cmp.Or(first, id)
+		s.step(joblife.Validated{ID: id, Err: errors.New("no")})
+		s.step(joblife.Unlinked{Failed: map[jobid.ID]error{id: errors.New("disk")}})
+		s.log, s.now = nil, s.now.Add(40*time.Second)
+		s.step(joblife.Tick{})
+		if slices.Contains(s.log, "unlink "+first.String()) {
+			return
+		}
+	}
+	t.Fatal("it is not named again")
 }
 
 // I7, whatever the order of a map.
