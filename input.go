@@ -65,7 +65,7 @@ type (
 		// Key, of at most 256 bytes, is for a sender that repeats a submission because it saw no
 		// Answer. While a job of the same user that was submitted with that Key is known, active
 		// or inactive, the Answer has the id of that job, and no other is made, whatever the rest
-		// of the Submit says. The event submit has the Key. "": none.
+		// of the Submit says; another ID is ErrInvalid. The event submit has the Key. "": none.
 		Key string
 		// Time is when the user submitted the job. 0, and a time after now, mean now.
 		Time eventlog.Timestamp
