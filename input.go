@@ -226,7 +226,8 @@ type (
 		Force bool
 	}
 	// Unlinked reports which jobs of a Ready.Unlink the store has removed, all at once or
-	// in parts. Those in Failed could not be removed; the Manager names them again later.
+	// in parts. Those in Failed could not be removed. The Manager names them again later: invalid
+	// jobs after a minute, others when limits or a request do so.
 	Unlinked struct {
 		IDs    []jobid.ID // those that are gone
 		Failed map[jobid.ID]error
