@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,18 @@ func TestAReasonHasALimit(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
+}
+
+// A rank that was drained, and is not in the inventory any more, keeps no other node from jobs.
+func TestADrainOfARankThatIsGoneIsNoOther(t *testing.T) {
+	a := idle(t)
+	a.drain.Ranks = map[uint32]Drained{7: {Reason: "sold"}}
+	require.NoError(t, a.Do(func(*joblife.Manager) func() {
+		a.change(idset.Of(0), true)
+		return nil
+	}))
+	require.NoError(t, a.Advance(time.Unix(1_700_000_000, 0)))
+	require.Empty(t, a.sched.Pool().Down().Ranks().String())
 }
 
 // A bucket is a store with revisions.

@@ -278,7 +278,7 @@ func (a *manager) refresh() {
 		a.mu.Lock()
 		drained := a.drain.ranks()
 		a.mu.Unlock()
-		out := idset.Union(a.out, drained)
+		out := idset.Union(a.out, idset.Intersect(drained, a.Nodes.Ranks())) // others may have been in an earlier inventory
 		if a.other != nil {
 			a.other.changed(out)
 			return nil
