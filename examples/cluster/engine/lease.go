@@ -213,7 +213,7 @@ func (e *Engine) Update(ctx context.Context, key string, value []byte, revision 
 		}
 		now, rev, readErr := e.Get(ctx, key)
 		switch {
-		case readErr != nil || rev == revision:
+		case readErr != nil || rev <= revision: // perhaps of a replica that lags behind
 			return err
 		case bytes.Equal(now, value): // the answer was lost
 			next = rev
