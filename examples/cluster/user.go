@@ -138,7 +138,9 @@ func run(p *program) func(context.Context) error {
 		interrupted := ctx
 		ctx = context.WithoutCancel(ctx) // the job is canceled, and its end awaited
 		defer context.AfterFunc(interrupted, func() {
-			_, _ = c.Ask(ctx, "cancel", wire.Request{ID: id, Note: "interrupted by its user"})
+			for err := context.DeadlineExceeded; errors.Is(err, context.DeadlineExceeded); { // nobody says whether it counts
+				_, err = c.Ask(ctx, "cancel", wire.Request{ID: id, Note: "interrupted by its user"})
+			}
 		})()
 		info, err := c.Started(ctx, id)
 		if err == nil && info.Started && info.Ranks == nil {
