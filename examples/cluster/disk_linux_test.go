@@ -8,6 +8,8 @@ import (
 	"os"
 	osexec "os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -83,4 +85,19 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) {
 	clear(b)
 	return len(b), nil
+}
+
+// Output that a full disk does not take is an error of who printed it.
+func TestNoOutputIsLostByAFullDisk(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	require.NoError(t, err)
+	defer full.Close()
+	stdout := os.Stdout
+	os.Stdout = full
+	defer func() { os.Stdout = stdout }()
+	for _, text := range []string{"a\n", strings.Repeat("x", maxLine+1)} {
+		_, err := (&labeled{mu: new(sync.Mutex)}).Write([]byte(text))
+		require.ErrorIs(t, err, syscall.ENOSPC)
+	}
+	require.ErrorIs(t, (&labeled{mu: new(sync.Mutex), rest: []byte("x")}).end(), syscall.ENOSPC)
 }

@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -69,7 +70,7 @@ func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, l
 				w.label = fmt.Sprint(rank, ": ")
 			}
 			err := c.Output(ctx, info.ID, rank, over, w)
-			w.end()
+			err = cmp.Or(err, w.end())
 			mu.Lock()
 			errs = append(errs, err)
 			mu.Unlock()
@@ -90,20 +91,20 @@ type labeled struct {
 	part  bool // the begin of the line is printed
 }
 
-func (w *labeled) Write(b []byte) (int, error) {
+func (w *labeled) Write(b []byte) (n int, err error) {
 	i := bytes.LastIndexByte(b, '\n') + 1
 	w.rest = append(w.rest, b[:i]...)
 	if i > 0 {
-		w.end()
+		err = w.end()
 	}
 	if w.rest = append(w.rest, b[i:]...); len(w.rest) > maxLine {
-		w.end()
+		err = cmp.Or(err, w.end())
 	}
-	return len(b), nil
+	return len(b), err
 }
 
 // end prints what waits.
-func (w *labeled) end() {
+func (w *labeled) end() error {
 	var out []byte
 	for line := range bytes.Lines(w.rest) {
 		if !w.part {
@@ -115,5 +116,6 @@ func (w *labeled) end() {
 	w.rest = w.rest[:0]
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, _ = os.Stdout.Write(out)
+	_, err := os.Stdout.Write(out)
+	return err
 }
