@@ -36,7 +36,7 @@ func jobs(p *program) func(context.Context) error {
 			return err
 		}
 		if p.json {
-			return json.NewEncoder(os.Stdout).Encode(answer.Jobs)
+			return json.NewEncoder(os.Stdout).Encode(append([]wire.JobInfo{}, answer.Jobs...)) // a list, also of none
 		}
 		return printJobs(answer.Jobs)
 	})

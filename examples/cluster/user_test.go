@@ -41,6 +41,7 @@ func TestCommands(t *testing.T) {
 		code int
 		want string // a regular expression for all that is printed
 	}{
+		{"jobs -json", 0, `\[\]\n`},
 		{"run -N 2 -l echo hi", 0, `(\d: hi\n){2}`},
 		{"run false", 1, `cluster: job ƒ\w+: FAILED\n`},
 		{"submit -N 4 sleep 60", 0, `ƒ\w+\n`},
