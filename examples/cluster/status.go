@@ -44,6 +44,9 @@ func printStatus(s *wire.Status) {
 func top(p *program) func(context.Context) error {
 	every := p.Duration("d", 2*time.Second, "the time between two looks")
 	return p.asks(0, func(ctx context.Context, c *client.Client) error {
+		if *every <= 0 {
+			return p.wrong("-d %v: want a time, such as 2s", *every)
+		}
 		for {
 			answer, err := c.Ask(ctx, "status", wire.Request{})
 			var list wire.Answer

@@ -432,7 +432,7 @@ func (p *program) ranks() (*idset.Set, error) {
 		return nil, p.wrong("name the ranks, such as 0-3,7")
 	}
 	set := new(idset.Set)
-	if set.UnmarshalText([]byte(p.Arg(0))) != nil {
+	if set.UnmarshalText([]byte(p.Arg(0))) != nil || set.IsEmpty() {
 		return nil, p.wrong("%q are no ranks: want some such as 0-3,7", p.Arg(0))
 	}
 	return set, nil
@@ -463,6 +463,9 @@ func purgeJobs(p *program) func(context.Context) error {
 	p.BoolVar(&r.All, "all", false, "purge all that are over, whatever their age and number: not with -age and -keep")
 	dry := p.Bool("dry-run", false, "only count")
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
+		if *count < -1 {
+			return p.wrong("-keep %d: want 0 or more, or -1 for any number", *count)
+		}
 		r.Force = !*dry
 		if age > 0 {
 			r.MaxAge = &age
