@@ -385,3 +385,22 @@ func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
 	require.False(t, answer.Nodes[1].Up)
 	require.NotEmpty(t, answer.Nodes[1].Drained, "its epilog did not run there")
 }
+
+// A manager that has just begun gives up no node that may be up: it has had no time to say hello.
+func TestANodeIsNotGivenUpEarly(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	w.manager()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, err := w.Ask(ctx, "status", wire.Request{})
+	require.NoError(t, err)
+	lost := make(chan error, 1)
+	go func() {
+		_, err := w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(0)})
+		lost <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	w.node(0)
+	require.ErrorContains(t, <-lost, "node 0 is up")
+}

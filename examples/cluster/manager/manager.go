@@ -265,6 +265,7 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 		end(err)
 		ran <- err
 	}()
+	a.began = time.Now()
 	stop, err := a.listen(ctx)
 	if err == nil {
 		cfg.Log.Info("active", "epoch", epoch, "jobs", len(left.Jobs), "took", time.Since(began))

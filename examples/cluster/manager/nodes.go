@@ -28,6 +28,7 @@ type manager struct {
 	Config
 	*loop.Loop
 	epoch uint64
+	began time.Time    // when this manager began to listen
 	held  *engine.Held // nil: nobody else can be active
 	keys  keys
 	last  func() uint64 // the last message of the log

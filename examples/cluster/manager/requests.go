@@ -195,7 +195,7 @@ func (a *manager) respond(tag uint64, answer wire.Answer, err error) {
 	case errors.Is(err, loop.ErrEnded), a.held != nil && !a.held.Fresh():
 		answer = wire.Answer{Error: "this manager is not active any more", Retry: true}
 	case err != nil:
-		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull) || errors.Is(err, errGoesOn)}
+		answer = wire.Answer{Error: err.Error(), Retry: errors.Is(err, loop.ErrFull) || errors.Is(err, errGoesOn) || errors.Is(err, errEarly)}
 	}
 	text, err := wire.Marshal(answer)
 	if err == nil && int64(len(text)) > a.Users.MaxPayload() {
@@ -283,6 +283,10 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 	}
 }
 
+// errEarly is what an operator gets who gives up a node that has had no time to say hello. The sender
+// asks again.
+var errEarly = errors.New("this manager does not know yet which nodes are up")
+
 // giveUp ends what nodes hold, since an operator knows that nothing runs there any more.
 func (a *manager) giveUp(set *idset.Set, note string) error {
 	if err := a.known(set); err != nil {
@@ -293,6 +297,9 @@ func (a *manager) giveUp(set *idset.Set, note string) error {
 			if l := a.links[rank]; l != nil && l.up {
 				return fmt.Errorf("node %d is up: it can be lost only when it is down", rank)
 			}
+		}
+		if time.Since(a.began) < a.DownTime {
+			return errEarly
 		}
 		a.lost = idset.Union(a.lost, set)
 		_ = a.Step(joblife.Offline{Ranks: a.lost}) // before what follows, so that no action is launched there
