@@ -404,3 +404,33 @@ func TestANodeIsNotGivenUpEarly(t *testing.T) {
 	w.node(0)
 	require.ErrorContains(t, <-lost, "node 0 is up")
 }
+
+// A job holds nodes that the inventory has no more, until the owner says that nothing runs there.
+func TestANodeThatTheInventoryHasNoMoreIsGivenUp(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 2, perilog.Config{})
+	stop := w.manager()
+	w.node(0)
+	gone := w.node(1)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 1")
+	_, err := w.Started(ctx, id)
+	require.NoError(t, err)
+	stop()
+	gone()
+	w.n = 1
+	w.manager()
+	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Range(1, 2)})
+	require.ErrorContains(t, err, "there is no node of rank 2")
+	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
+	require.NoError(t, err)
+	job, err := w.Wait(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, "FAILED", job.Result)
+	_, err = w.Wait(ctx, w.submit(ctx, "", 1, "true"))
+	require.NoError(t, err)
+	answer, err := w.Ask(ctx, "status", wire.Request{})
+	require.NoError(t, err)
+	require.Zero(t, answer.Status.Down)
+}

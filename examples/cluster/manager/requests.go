@@ -254,7 +254,7 @@ func input(tag uint64, by joblife.Cred, verb string, r wire.Request) (joblife.In
 func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wire.Request) (answer wire.Answer, err error) {
 	switch verb {
 	case "drain", "resume":
-		err := a.known(r.Ranks)
+		err := known(r.Ranks, a.Nodes.Ranks())
 		switch {
 		case err != nil:
 		case verb == "resume":
@@ -269,7 +269,7 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 		}
 		return answer, err
 	case "lost":
-		return answer, a.giveUp(r.Ranks, cmp.Or(r.Note, "the node is lost"))
+		return answer, a.giveUp(ctx, r.Ranks, cmp.Or(r.Note, "the node is lost"))
 	case "takeover":
 		return answer, nil
 	default:
@@ -287,10 +287,20 @@ func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wi
 // asks again.
 var errEarly = errors.New("this manager does not know yet which nodes are up")
 
-// giveUp ends what nodes hold, since an operator knows that nothing runs there any more.
-func (a *manager) giveUp(set *idset.Set, note string) error {
-	if err := a.known(set); err != nil {
-		return err
+// giveUp ends what nodes hold, since an operator knows that nothing runs there any more. The nodes may
+// be of an earlier inventory.
+func (a *manager) giveUp(ctx context.Context, set *idset.Set, note string) error {
+	all := a.Nodes.Ranks()
+	if err := known(set, all); err != nil {
+		held := new(idset.Set)
+		viewErr := a.View(ctx, func(m *joblife.Manager) {
+			for h := range m.Holders() {
+				held.UnionWith(h.Ranks)
+			}
+		})
+		if err := cmp.Or(viewErr, known(set, idset.Union(all, held))); err != nil {
+			return err
+		}
 	}
 	return a.Hear(func(x *exec.Executor) error {
 		for rank := range set.All() {
@@ -303,7 +313,7 @@ func (a *manager) giveUp(set *idset.Set, note string) error {
 		}
 		a.lost = idset.Union(a.lost, set)
 		_ = a.Step(joblife.Offline{Ranks: a.lost}) // before what follows, so that no action is launched there
-		a.change(set, false)
+		a.change(idset.Intersect(set, all), false)
 		for rank := range set.All() {
 			x.Fail(rank, note)
 		}
@@ -311,12 +321,12 @@ func (a *manager) giveUp(set *idset.Set, note string) error {
 	})
 }
 
-func (a *manager) known(set *idset.Set) error {
+func known(set, all *idset.Set) error {
 	if set == nil || set.Len() == 0 {
 		return errors.New("no ranks are named")
 	}
-	if other := idset.Difference(set, a.Nodes.Ranks()); other.Len() > 0 {
-		return fmt.Errorf("there is no node of rank %v: ranks are %v", other, a.Nodes.Ranks())
+	if other := idset.Difference(set, all); other.Len() > 0 {
+		return fmt.Errorf("there is no node of rank %v: ranks are %v", other, all)
 	}
 	return nil
 }
