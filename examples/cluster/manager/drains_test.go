@@ -70,6 +70,10 @@ func TestADrainOfARankThatIsGoneIsNoOther(t *testing.T) {
 	}))
 	require.NoError(t, a.Advance(time.Unix(1_700_000_000, 0)))
 	require.Empty(t, a.sched.Pool().Down().Ranks().String())
+	a.keys = new(bucket)
+	_, err := a.answer(t.Context(), joblife.Cred{}, "resume", wire.Request{Ranks: idset.Of(7)})
+	require.NoError(t, err)
+	require.Empty(t, a.drain.Ranks)
 }
 
 // A bucket is a store with revisions.

@@ -254,7 +254,13 @@ func input(tag uint64, by joblife.Cred, verb string, r wire.Request) (joblife.In
 func (a *manager) answer(ctx context.Context, by joblife.Cred, verb string, r wire.Request) (answer wire.Answer, err error) {
 	switch verb {
 	case "drain", "resume":
-		err := known(r.Ranks, a.Nodes.Ranks())
+		all := a.Nodes.Ranks()
+		if verb == "resume" { // also what an earlier inventory had
+			a.mu.Lock()
+			all = idset.Union(all, a.drain.ranks())
+			a.mu.Unlock()
+		}
+		err := known(r.Ranks, all)
 		switch {
 		case err != nil:
 		case verb == "resume":
