@@ -53,6 +53,27 @@ func TestOutputIsKeptForADay(t *testing.T) {
 	require.Empty(t, names)
 }
 
+// Output is removed though it is not known whose it is, such as after a loss of power, and until then
+// the owner reads it.
+func TestOutputOfNobodyIsNotKeptForEver(t *testing.T) {
+	n := &node{Config: Config{Dir: t.TempDir(), Log: slog.Default(), Owner: 1000}, jobs: make(map[jobid.ID]*wire.Job)}
+	n.runner = quiet{t, &n.mu}
+	require.NoError(t, os.MkdirAll(filepath.Join(n.Dir, "output"), 0o700))
+	require.NoError(t, os.WriteFile(n.path(1, ".job"), nil, 0o600))
+	require.NoError(t, os.WriteFile(n.path(1, ".out"), []byte("x"), 0o600))
+	require.NoError(t, n.readJobs())
+	_, err := n.read(7, []byte(`{"id":1}`))
+	require.Error(t, err)
+	out, err := n.read(1000, []byte(`{"id":1}`))
+	require.NoError(t, err)
+	require.Equal(t, "x", string(out.Data))
+	require.NoError(t, os.Chtimes(n.path(1, ".job"), time.Time{}, time.Now().Add(-2*KeepOutput)))
+	n.clean()
+	names, err := filepath.Glob(n.path(1, "*"))
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
+
 // The output of a job is for its user and for the owner of the instance.
 func TestTheOwnerReadsTheOutputOfAGuest(t *testing.T) {
 	n := &node{Config: Config{Dir: t.TempDir(), Owner: 1000}, jobs: map[jobid.ID]*wire.Job{1: {UserID: 7}}}

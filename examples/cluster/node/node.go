@@ -353,12 +353,16 @@ func (n *node) readJobs() error {
 	}
 	names, err := filepath.Glob(filepath.Join(n.Dir, "output", "*.job"))
 	for _, name := range names {
-		id, idErr := jobid.Parse(strings.TrimSuffix(filepath.Base(name), ".job"))
-		text, readErr := os.ReadFile(name)
-		job := new(wire.Job)
-		if err := errors.Join(idErr, readErr, json.Unmarshal(text, job)); err != nil {
+		id, err := jobid.Parse(strings.TrimSuffix(filepath.Base(name), ".job"))
+		if err != nil {
 			n.Log.Warn("job", "file", name, "error", err)
 			continue
+		}
+		text, err := os.ReadFile(name)
+		job := new(wire.Job)
+		if err = cmp.Or(err, json.Unmarshal(text, job)); err != nil { // a crash left nothing of it
+			n.Log.Warn("job", "file", name, "error", err)
+			job = &wire.Job{UserID: n.Owner}
 		}
 		n.jobs[id] = job
 	}
