@@ -148,17 +148,18 @@ func (e *Engine) raise(ctx context.Context, name string, replicas int) error {
 	return err
 }
 
-// errAlone is the error of a server that is in no cluster and is to keep several replicas.
-var errAlone = &jetstream.APIError{ErrorCode: 10074}
+// errAlone is the error of a server that is in no cluster and is to keep several replicas, and errMany
+// that of more than a stream can have.
+var errAlone, errMany = &jetstream.APIError{ErrorCode: 10074}, &jetstream.APIError{ErrorCode: 10052}
 
 // retry calls f until it succeeds or ctx ends: the servers may be starting, or electing. What no
-// message can have, or no server that is alone, is an error at once.
+// message can have, or no stream, or no server that is alone, is an error at once.
 func (e *Engine) retry(ctx context.Context, f func(context.Context) error) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := f(try)
 		cancel()
-		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errAlone) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errAlone) || errors.Is(err, errMany) {
 			return err
 		}
 		select {

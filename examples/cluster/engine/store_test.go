@@ -291,8 +291,10 @@ func TestAServerThatIsAloneHasOneReplica(t *testing.T) {
 		if made {
 			open(t, url, "main", 1)
 		}
-		_, err := engine.Make(ctx, engine.Config{URL: url, Instance: "main", Name: "x", Replicas: 3})
-		require.ErrorContains(t, err, "replicas > 1 not supported")
-		require.NoError(t, ctx.Err(), "it took all the time")
+		for n, want := range map[int]string{3: "replicas > 1 not supported", 7: "maximum replicas is 5"} {
+			_, err := engine.Make(ctx, engine.Config{URL: url, Instance: "main", Name: "x", Replicas: n})
+			require.ErrorContains(t, err, want)
+			require.NoError(t, ctx.Err(), "it took all the time")
+		}
 	}
 }
