@@ -177,7 +177,9 @@ func user(p *program) func(context.Context) error {
 			return p.wrong("want add UID, such as add 1000")
 		}
 		id := auth.User(uint32(uid))
-		if err := auth.Add(p.keys(), id, *life); err != nil {
+		if err := auth.Add(p.keys(), id, *life); errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%w: remove it to make another, such as for one that has expired", err)
+		} else if err != nil {
 			return err
 		}
 		return p.print(id.String(), fmt.Sprintf("%s: give it to the user, with ca.pem beside it and %s", filepath.Join(p.keys(), id.String()+".creds"), p.path()))
