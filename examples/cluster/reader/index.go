@@ -1,7 +1,6 @@
 package reader
 
 import (
-	"bytes"
 	"cmp"
 	"log/slog"
 	"maps"
@@ -22,7 +21,7 @@ import (
 // over reports whether nothing is left to do for a job, and folds it then: its log ends with
 // clean, and its housekeeping, which begins before that, has freed everything.
 func (t *texts) over(id jobid.ID) bool {
-	if !t.clean || t.spec == nil || len(t.keep) > 0 && !bytes.Contains(t.keep, []byte(`"final":true`)) {
+	if !t.clean || t.spec == nil || len(t.keep) > 0 && !t.final {
 		return false
 	}
 	if len(t.keep) == 0 {

@@ -267,7 +267,7 @@ func (r *reader) compact(ctx context.Context) error {
 // texts is what the records have of a job that is not over.
 type texts struct {
 	spec, r, log, keep []byte
-	clean              bool          // the log has that event
+	clean, final       bool          // log has that event, and keep the last release
 	job                *jobstate.Job // it is over
 }
 
@@ -296,6 +296,7 @@ func (r *reader) add(rec joblife.Record) error {
 			t.r = bytes.Clone(rec.Data)
 		case joblife.RecordHousekeeping:
 			t.keep = append(t.keep, rec.Data...)
+			t.final = t.final || bytes.Contains(rec.Data, []byte(`"final":true`))
 		default:
 			t.log = append(t.log, rec.Data...)
 			t.clean = t.clean || bytes.Contains(rec.Data, []byte(`"name":"clean"`))

@@ -103,6 +103,26 @@ func TestNoSnapshotIsMadeWhileTheArchiveIsBehind(t *testing.T) {
 	require.Equal(t, uint64(6), made())
 }
 
+// The housekeeping of a job on many nodes is read line by line, and not from its begin for each line.
+func TestALongHousekeepingIsReadOnce(t *testing.T) {
+	r := new(reader)
+	r.forget()
+	list, began := life(1), time.Now()
+	end := list[len(list)-1]
+	list = list[:len(list)-1]
+	for rank := range 20_000 {
+		list = append(list, joblife.Record{Time: 1_700_000_009, Job: 1, Kind: joblife.RecordHousekeeping,
+			Data: fmt.Appendf(nil, "{\"timestamp\":1700000009.0,\"name\":\"release\",\"context\":{\"ranks\":\"%d\"}}\n", rank)})
+		if rank == 0 {
+			list = append(list, end) // the job ends before its housekeeping
+		}
+	}
+	for _, rec := range list {
+		require.NoError(t, r.add(rec))
+	}
+	require.Less(t, time.Since(began), 3*time.Second)
+}
+
 // A job that is purged before it is archived does not come back.
 func TestAJobThatIsPurgedIsNotArchived(t *testing.T) {
 	ctx, r := start(t)
