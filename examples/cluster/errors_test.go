@@ -125,6 +125,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a folder with old keys", Args: "init -dir=.", Prepare: then(makes("-nodes=1"), func(t *testing.T) { require.NoError(t, os.Remove("cluster.json")) }), Status: 1},
 			{When: "a folder that is a file", Args: "init -dir=x", Prepare: write("x", ""), Status: 1},
 			{When: "no nodes", Args: "init -dir=. -nodes=0", Status: 2},
+			{When: "a host with a port", Args: "init -dir=. -hosts=10.0.0.1:4222", Status: 1},
 			{When: "actions that are no JSON", Args: "init -dir=. -actions={", Status: 2},
 			{When: "actions with a key that is not there", Args: `init -dir=. -actions={"epilog":[]}`, Status: 2},
 			{When: "a scheduler that is not there", Args: "init -dir=. -sched=slurm", Status: 2},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -81,8 +82,14 @@ func Init(dir string, c Config) error {
 }
 
 func initDir(dir string, c Config, allow func(wire.Instance, role) jwt.UserPermissionLimits) (err error) {
-	if i := string(c.Instance); i == "" || strings.Trim(i, "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+	const plain = "-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	if i := string(c.Instance); i == "" || strings.Trim(i, plain) != "" {
 		return fmt.Errorf("name of instance %.64q: want letters, digits and \"-\"", i)
+	}
+	for _, h := range c.Hosts { // no client would find another in the certificate
+		if net.ParseIP(h) == nil && (h == "" || strings.Trim(h, plain+"_.*") != "") {
+			return fmt.Errorf("host %.64q: want a name or an address of a server, without a port", h)
+		}
 	}
 	if len(c.Hosts) == 0 {
 		c.Hosts = []string{"localhost", "127.0.0.1"}

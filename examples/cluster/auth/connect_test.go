@@ -58,6 +58,16 @@ func TestInitRefusesTheNameOfAnInstance(t *testing.T) {
 	}
 }
 
+// What is no host would be in the certificate, and no client would believe the server.
+func TestInitRefusesWhatIsNoHost(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "keys")
+	for _, host := range []string{"", " 10.0.0.2", "10.0.0.2:4222", "nats://a", "a b", "é"} {
+		require.ErrorContains(t, Init(dir, Config{Instance: inst, Hosts: []string{"a", host}}), "want a name or an address")
+		require.NoDirExists(t, dir)
+	}
+	require.NoError(t, Init(dir, Config{Instance: inst, Hosts: []string{"a-1.example.org", "10.0.0.2", "::1"}}))
+}
+
 // sign makes a credential for a name as it likes, in a copy of dir.
 func sign(t *testing.T, dir, signer string, change func(*jwt.UserClaims)) (token string, user nkeys.KeyPair) {
 	t.Helper()
