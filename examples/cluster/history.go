@@ -28,7 +28,11 @@ func jobs(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		answer, err := c.Ask(ctx, "jobs", wire.Request{All: *all, Limit: r.Limit})
+		q := wire.Request{All: *all, Limit: r.Limit}
+		if *all {
+			q.User = r.User
+		}
+		answer, err := c.Ask(ctx, "jobs", q)
 		if err == nil && *all {
 			answer.Jobs, err = history(ctx, c, r, answer.Jobs)
 		}

@@ -384,7 +384,7 @@ func (a *manager) read(m *joblife.Manager, by joblife.Cred, verb string, r wire.
 		}
 		var over []joblife.View
 		for v := range access.Jobs(mask) {
-			if !r.All && v.UserID() != by.UserID && by.Guest {
+			if !r.All && v.UserID() != by.UserID && by.Guest || r.User != nil && v.UserID() != *r.User {
 				continue
 			}
 			if v.State() != jobstate.StateInactive {

@@ -56,6 +56,25 @@ func TestAListDescribesWhatItShows(t *testing.T) {
 	}
 }
 
+// A list of the jobs of one user has as many of them as it may have of all.
+func TestAListOfAUserHasNoOthers(t *testing.T) {
+	var f joblife.Follower
+	for id := range jobid.ID(6) {
+		text, err := jobstate.Summary{ID: id + 1, UserID: 7 + uint32(id)/3, Inactive: 1_700_000_000, Result: jobstate.ResultCompleted}.AppendText(nil)
+		require.NoError(t, err)
+		require.NoError(t, f.Add(joblife.Record{Time: 1_700_000_000, Job: id + 1, Kind: joblife.RecordInactive, Data: text}))
+	}
+	m, _, err := f.Restore(time.Unix(1_700_000_000, 0), joblife.Config{Owner: 1, Private: true, Epoch: time.Unix(1_700_000_000, 0)})
+	require.NoError(t, err)
+	a, user := idle(t), uint32(7)
+	a.ended = newRecent(maxRecent)
+	var answer wire.Answer
+	_, err = a.read(m, joblife.Cred{UserID: 1}, "jobs", wire.Request{All: true, Limit: 2, User: &user}, &answer)
+	require.NoError(t, err)
+	require.Len(t, answer.Jobs, 2)
+	require.Equal(t, []jobid.ID{2, 3}, []jobid.ID{answer.Jobs[0].ID, answer.Jobs[1].ID})
+}
+
 // opened opens the engine of a server that is alone.
 func opened(t *testing.T) *engine.Engine {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")

@@ -240,7 +240,7 @@ type Request struct {
 	MaxAge   *fsd.Duration   `json:"max_age,omitempty"`
 	MaxCount *int            `json:"max_count,omitempty"`
 
-	// Which jobs that are over: see Matches.
+	// Which jobs that are over: see Matches. User is also of those that are not.
 	User   *uint32            `json:"user,omitempty"`
 	Since  eventlog.Timestamp `json:"since,omitempty"` // when they ended
 	Name   string             `json:"name,omitempty"`
