@@ -141,6 +141,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "no command of a job", Args: "submit", Status: 2},
 			{When: "a negative number of nodes", Args: "submit -N=-1 true", Status: 2},
 			{When: "a jobspec that is not there", Args: "submit -jobspec=x", Status: 1},
+			{When: "a jobspec that is no JSON", Args: "submit -jobspec=x", Prepare: write("x", "version: 1\n"), Status: 1},
+			{When: "a jobspec without an end", Args: "submit -jobspec=x", Prepare: write("x", "{"), Status: 1},
 			{When: "a jobspec that is none", Args: "submit -jobspec=x", Prepare: write("x", "{}"), Status: 1},
 			{When: "a jobspec that is too long", Args: "submit -jobspec=x", Prepare: write("x", `"`+strings.Repeat("x", auth.UserMaxPayload)+`"`), Status: 1},
 			{When: "more nodes than there are", Args: "run -N=3 true", Status: 1},

@@ -78,7 +78,10 @@ func (p *program) specFlags() func() (wire.Request, error) {
 				in = f
 			}
 			text, err := io.ReadAll(in)
-			r.Jobspec = text
+			var wrong *json.SyntaxError
+			if err == nil && errors.As(json.Unmarshal(text, &r.Jobspec), &wrong) {
+				err = fmt.Errorf("-jobspec %s: it is no JSON: after %d bytes: %w", *file, wrong.Offset, wrong)
+			}
 			return r, err
 		}
 		if p.NArg() == 0 {
