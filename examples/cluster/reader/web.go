@@ -20,7 +20,7 @@ import (
 const (
 	askTime   = 2 * time.Second // for the manager to answer
 	askEvery  = time.Second     // an answer of it is good for so long, and the use of the cores
-	maxLive   = 64              // pages that are live at once
+	maxLive   = 64              // pages that are live at once, and of strangers about half
 	liveEvery = time.Second
 	aliveFor  = 10 * time.Second // a page is fetched again that often though the log says nothing
 )
@@ -175,8 +175,12 @@ func (r *reader) render(w http.ResponseWriter, name string, data any) {
 
 // lives tells a page when to look again: the log has grown, or some time went by.
 func (r *reader) lives(w http.ResponseWriter, req *http.Request) {
+	live := r.live
+	if !r.allowed(req) && len(live) >= maxLive/2 {
+		live = nil
+	}
 	select {
-	case r.live <- struct{}{}:
+	case live <- struct{}{}:
 		defer func() { <-r.live }()
 	default:
 		http.Error(w, "too many pages are live", http.StatusServiceUnavailable)
