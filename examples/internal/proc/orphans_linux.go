@@ -33,7 +33,8 @@ func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bo
 	is := func(name string) (is, empty, gone bool) {
 		text, err := os.ReadFile("/proc/" + name + "/environ")
 		gone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
-		return bytes.Contains(text, []byte(env+"="+token)) || hasParent(name, parent), err == nil && len(text) == 0, gone
+		has := bytes.Contains(append([]byte{0}, text...), []byte("\x00"+env+"="+token+"\x00")) // and not within the text of a shim
+		return has || hasParent(name, parent), err == nil && len(text) == 0, gone
 	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)

@@ -639,3 +639,27 @@ func TestAFullDiskStartsNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
+
+// The user of a job knows its token, and can write it into the environment of another job: that of
+// its shim has it then, as a part of a longer text.
+func TestATokenInAnEnvironmentEndsNoShim(t *testing.T) {
+	n := open(t, t.TempDir())
+	n.start("sleep 60")
+	mark := token(t, n.dir)
+	n.Prepare = func(_ exec.Task, cmd *osexec.Cmd) error {
+		cmd.Env = append(cmd.Environ(), env+"="+mark)
+		return nil
+	}
+	other, out := exec.Task{Job: 8}, filepath.Join(t.TempDir(), "out")
+	ended := func(task exec.Task, status int32) func() bool {
+		return func() bool { st, _ := n.Last(task); return st.State == exec.TaskReleased && st.Status == status }
+	}
+	require.NoError(t, n.Do(exec.Command{Kind: exec.CommandStart, Task: other}, []string{
+		"env", "-i", "sh", "-c", "echo >" + out + "; until test -e " + out + ".go; do sleep .01; done; exit 5",
+	}))
+	await(t, "it does not start", func() bool { return countLines(t, out) == 1 })
+	n.signal(9)
+	await(t, "it is not killed", ended(task, 9))
+	require.NoError(t, os.WriteFile(out+".go", nil, 0o600))
+	await(t, "its shim was killed", ended(other, 5<<8))
+}
