@@ -14,7 +14,6 @@ import (
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
-	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog/exec"
@@ -83,14 +82,16 @@ func (c *Cluster) openNodes() error {
 
 // givenUp returns the ranks where an action runs for which the manager does not wait any more.
 func (c *Cluster) givenUp() *idset.Set {
-	held := make(map[jobid.ID]*idset.Set)
-	for h := range c.manager.Holders() {
-		held[h.Job] = idset.Union(held[h.Job], h.Ranks)
+	waits := make(map[exec.Task]*idset.Set) // of any attempt: an earlier one ends before the one that is lost
+	for _, u := range c.left.Unresolved {
+		task := exec.Task{Job: u.Job, Action: u.Action}
+		waits[task] = idset.Union(waits[task], u.Ranks)
 	}
 	ranks := new(idset.Set)
 	for rank, node := range c.nodes {
 		for _, st := range node.List() {
-			if st.State == exec.TaskRunning && st.Task.Action != (jobstate.ActionKey{}) && !held[st.Task.Job].Contains(uint32(rank)) {
+			waited := waits[exec.Task{Job: st.Task.Job, Action: st.Task.Action}]
+			if st.State == exec.TaskRunning && st.Task.Action != (jobstate.ActionKey{}) && !waited.Contains(uint32(rank)) {
 				ranks.Insert(uint32(rank))
 				c.warn(fmt.Errorf("node %d is drained: %v was given up, and still runs", rank, st.Task))
 			}

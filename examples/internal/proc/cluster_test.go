@@ -18,6 +18,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
@@ -282,4 +283,38 @@ func TestWhoServesHearsOfTheEnd(t *testing.T) {
 	case <-time.After(time.Second):
 		t.Error("it goes on")
 	}
+}
+
+// An epilog was given up and still runs, while another one of its job has the node: a restart does
+// not put the node in service when that ends (I3).
+func TestANodeIsDrainedWhateverElseItsJobRuns(t *testing.T) {
+	t.Parallel() // it waits
+	dir := t.TempDir()
+	epilog := func(command, until string) perilog.ActionConfig {
+		return perilog.ActionConfig{Description: until, PerRank: true, Command: []string{"sh", "-c", command + "until test -e " + dir + "/" + until + "; do sleep .01; done"}}
+	}
+	deaf, slow := epilog("trap '' TERM; ", "end"), epilog("", "swept")
+	deaf.Timeout, deaf.KillTimeout = fsd.Duration(time.Second), fsd.Duration(time.Second/10) // the shell has to come to its trap
+	actions := perilog.Config{Epilogs: []perilog.ActionConfig{deaf, slow}}
+	var id jobid.ID
+	live(t, dir, 1, actions, func(ctx context.Context, c *Cluster) (err error) {
+		id, err = submitTo(ctx, c, whole(1, "true"))
+		for ; err == nil; err = ctx.Err() {
+			if job, _ := c.Store.Read(id); strings.Contains(string(job.Eventlog), `"name":"drained"`) { // its drain is not asked for again
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		return err
+	})
+	live(t, dir, 1, actions, func(ctx context.Context, c *Cluster) error {
+		err := os.WriteFile(filepath.Join(dir, "swept"), nil, 0o600)
+		_, waitErr := status(ctx, c, id)
+		err = errors.Join(err, waitErr, c.View(ctx, func(*joblife.Manager) {
+			if down := c.Program.Scheduler.Pool().Down().Ranks(); !down.Contains(0) {
+				t.Error("the node is in service")
+			}
+		}))
+		return errors.Join(err, os.WriteFile(filepath.Join(dir, "end"), nil, 0o600), forgotten(ctx, c))
+	})
 }
