@@ -45,6 +45,20 @@ func TestARerunOfHousekeepingTakesNoDrainBack(t *testing.T) {
 	require.Equal(t, "0", b.freed.String())
 }
 
+// A control line drains a node while the command goes on. It does not run twice at a time there: the
+// rank would be freed when the second one ends (I3).
+func TestHousekeepingThatRunsIsNotRunAgain(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+	b.run()
+	b.take()
+	require.Equal(t, perilog.AckApplied, b.says(hk, 0, `{"version":1,"failed":true}`))
+	b.take()
+	require.ErrorIs(t, b.job.Rerun(b.now, hk, ranks("0")), perilog.ErrAction)
+	b.exited(hk, 0, 0)
+	require.NoError(t, b.job.Rerun(b.now, hk, ranks("0")))
+	require.Equal(t, "0", b.take().Launch[0].Ranks.String())
+}
+
 // A crash can come between any two records: what follows from the first is logged then.
 func TestWhatHousekeepingEndedOnGoesBackAfterACrash(t *testing.T) {
 	force := func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, hk, nil, 256, "root")) }

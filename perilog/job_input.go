@@ -352,10 +352,10 @@ func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *id
 }
 
 // Rerun launches a lost action again on ranks; nil means all ranks where it was lost. Housekeeping
-// can also run again where it failed, while the ranks are held or being drained. A job whose
-// prolog was lost starts only after a Rerun or a report that it succeeded. On dropped ranks, Rerun
-// ends the action. It refuses the prolog of a job that is ending, and an action that is not
-// configured any more. The error wraps ErrAction, or is ErrStopped in a shutdown.
+// can also run again where it failed and has ended, while the ranks are held or being drained. A
+// job whose prolog was lost starts only after a Rerun or a report that it succeeded. On dropped
+// ranks, Rerun ends the action. It refuses the prolog of a job that is ending, and an action that is
+// not configured any more. The error wraps ErrAction, or is ErrStopped in a shutdown.
 func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)
@@ -383,7 +383,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset
 func (j *Job) lostOrFailed(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Set, error) {
 	if j.hk != nil && key == j.hk.ActionKey && ranks != nil && j.hk.stage == stageActive {
 		able := idset.Union(j.hk.run.At(slotLost), j.failedHousekeeping())
-		able.UnionWith(&j.hk.draining)
+		able.UnionWith(idset.Difference(&j.hk.draining, j.hk.run.At(slotRunning))) // a line that named it does not end it
 		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
 			return &j.hk.action, ranks, nil
 		}
