@@ -409,7 +409,7 @@ func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 			if j.due > now {
 				return false
 			}
-			if !j.stopping {
+			if j.expires() {
 				list = append(list, j.id)
 			}
 			return true
@@ -423,12 +423,13 @@ func (x *Executor) Expiring(now eventlog.Timestamp) (list []jobid.ID) {
 func (x *Executor) Take(now eventlog.Timestamp) Effects {
 	x.now = x.clamp(now)
 	for j := x.next(); j != nil && j.due <= x.now; j = x.next() {
-		if x.setTimer(j, 0); j.stopping {
+		switch x.setTimer(j, 0); {
+		case j.stopping:
 			x.signal(j.shells, &j.shells.ranks, sigkill)
-			continue
+		case j.expires():
+			j.fail("timeout", "resource allocation expired")
+			x.stop(j)
 		}
-		j.fail("timeout", "resource allocation expired")
-		x.stop(j)
 	}
 	for i := 0; i < len(x.changed); i++ { // a response may change the job again
 		j := x.changed[i]

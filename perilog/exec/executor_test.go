@@ -240,6 +240,14 @@ func TestAJobThatHasFinishedDoesNotExpire(t *testing.T) {
 	require.NoError(t, b.Handle(exec.Expiration{ID: 1, Expiration: 60}))
 	b.says("")
 	require.Zero(t, b.deadline)
+
+	b = newBench(t)
+	b.start(exec.Start{R: onRanks(t, "0", 50)})
+	b.take()
+	b.update(0, is(exec.TaskReleased, 0)) // and nobody takes what follows
+	b.now = 50
+	require.Empty(t, b.Expiring(50))
+	b.says("start; finish 0; release  final=true")
 }
 
 // The log says that the job has started, whatever its node says.

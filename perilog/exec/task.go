@@ -170,6 +170,10 @@ type job struct {
 	due      eventlog.Timestamp // when its timer is due; 0: it has none
 }
 
+// expires reports whether the end of its resources stops the job: not if it was heard before that
+// the job has ended.
+func (j *job) expires() bool { return !j.stopping && j.shells.has(statePending, stateRunning) }
+
 // waitStatus is the greatest of the shells, or that of the cause in the form of a shell.
 func (j *job) waitStatus() int32 {
 	switch s := j.status.Value; {
