@@ -209,6 +209,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 	case a == nil || a.stage != stageActive:
 		return j.finishForeign(key, ranks, status, operator)
 	}
+	status = normal(status) // as a replay has it
 	able := a.run.Open()
 	if a.Kind == jobstate.ActionHousekeeping {
 		able = idset.Difference(&j.holds.left, &j.hk.ready)

@@ -379,3 +379,23 @@ func judgeUnresolved(t *testing.T, job *perilog.Job, todo *perilog.Effects, list
 		}
 	}
 }
+
+// An operator may give any number for a wait status. A restart changes nothing of it (I5).
+func TestAForcedStatusSurvivesARestart(t *testing.T) {
+	for _, status := range []int32{1, 0x7f, 0x80, 256, 1 << 16} {
+		var said [2][]string
+		for i := range said {
+			b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+			b.run()
+			b.take()
+			require.NoError(t, b.job.ForceFinish(b.now, epilog, ranks("0"), status, "root"))
+			if b.take(); i > 0 {
+				b.crash()
+			}
+			for _, r := range b.exited(epilog, 1, 0).Post {
+				said[i] = append(said[i], r.Entry.Name+" "+string(r.Entry.Context))
+			}
+		}
+		require.Equal(t, said[0], said[1], status)
+	}
+}
