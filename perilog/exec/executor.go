@@ -300,7 +300,9 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 	}
 	if j := x.jobs[id]; j != nil {
 		for _, g := range j.groups {
-			g.forgettable = g.forgettable || housekeeping || g.Action.Kind != jobstate.ActionHousekeeping
+			if g.forgettable = g.forgettable || housekeeping || g.Action.Kind != jobstate.ActionHousekeeping; g.forgettable {
+				x.signal(g, idset.Difference(&g.sets[stateRunning], &g.signaled), sigterm)
+			}
 		}
 		x.touch(j)
 	}

@@ -508,6 +508,19 @@ func TestHousekeepingIsForgottenApart(t *testing.T) {
 	b.says("forget ƒ2 housekeeping housekeeping 1 on 0")
 }
 
+// The manager gave an action up, and never had it stopped.
+func TestWhatRunsWhenItIsForgottenIsStopped(t *testing.T) {
+	b := newBench(t)
+	b.launch(1, 0, 1)
+	b.update(0, attempt(1, exec.TaskRunning, 0))
+	b.Signal(1, perilog.Signal{Action: epilog, Attempt: 1, Ranks: idset.Of(1), Signal: 15})
+	b.says("start ƒ2 epilog e 1 on 0-1; signal ƒ2 epilog e 1 on 1 15")
+	b.Forget(1, false)
+	b.says("signal ƒ2 epilog e 1 on 0 15")
+	b.Forget(1, true)
+	b.says("")
+}
+
 func TestAStrayTaskIsStopped(t *testing.T) {
 	b := newBench(t)
 	b.update(0, is(exec.TaskRunning, 0))
