@@ -12,7 +12,9 @@ import (
 	osexec "os/exec"
 	ossignal "os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -662,4 +664,46 @@ func TestATokenInAnEnvironmentEndsNoShim(t *testing.T) {
 	await(t, "it is not killed", ended(task, 9))
 	require.NoError(t, os.WriteFile(out+".go", nil, 0o600))
 	await(t, "its shim was killed", ended(other, 5<<8))
+}
+
+// What a debugger has does not end by SIGKILL. The shim waits, and does not search all the time.
+func TestAShimWaitsForWhatDoesNotEnd(t *testing.T) {
+	t.Parallel() // it waits
+	dir, pid := t.TempDir(), 0
+	n := open(t, filepath.Join(dir, "node"))
+	n.start("sleep 60 & echo $! >" + dir + "/pid; until test -e " + dir + "/go; do sleep .01; done; exit 3")
+	await(t, "it does not start", func() bool {
+		text, _ := os.ReadFile(dir + "/pid")
+		k, _ := fmt.Sscanln(string(text), &pid)
+		return k == 1
+	})
+	runtime.LockOSThread() // which is the debugger
+	defer runtime.UnlockOSThread()
+	if err := syscall.PtraceAttach(pid); err != nil {
+		n.signal(9)
+		n.ends()
+		t.Skip(err)
+	}
+	_, err := syscall.Wait4(pid, nil, syscall.WALL, nil)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(dir+"/go", nil, 0o600))
+	stat := func(pid string) []string {
+		text, err := os.ReadFile("/proc/" + pid + "/stat")
+		require.NoError(t, err)
+		return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	}
+	await(t, "it is not killed", func() bool { return stat(strconv.Itoa(pid))[0] == "Z" })
+	shim := stat(strconv.Itoa(pid))[1]
+	ticks := func() int { // of the CPU, 100 a second
+		user, err := strconv.Atoi(stat(shim)[11])
+		system, systemErr := strconv.Atoi(stat(shim)[12])
+		require.NoError(t, errors.Join(err, systemErr))
+		return user + system
+	}
+	was := ticks()
+	time.Sleep(2 * time.Second)
+	require.Less(t, ticks()-was, 25)
+	_, err = syscall.Wait4(pid, nil, syscall.WALL, nil) // now it has ended
+	require.NoError(t, err)
+	n.status(exec.TaskReleased, 3<<8)
 }

@@ -284,15 +284,15 @@ func (s *shim) reap() (ws syscall.WaitStatus, more bool) {
 	}
 }
 
-// clear ends what the command left.
+// clear ends what the command left. A search takes the longer the more processes there are, so what
+// does not end, such as one that waits for a disk, is searched for in a small part of the time.
 func (s *shim) clear() {
-	deadline := time.Now().Add(grace)
-	s.kill(syscall.SIGTERM)
-	for s.left() {
-		if time.Now().After(deadline) {
+	next := time.Now().Add(grace)
+	for s.kill(syscall.SIGTERM); s.left(); time.Sleep(5 * time.Millisecond) {
+		if began := time.Now(); began.After(next) {
 			s.kill(syscall.SIGKILL)
+			next = time.Now().Add(20 * time.Since(began))
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 
