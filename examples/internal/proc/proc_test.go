@@ -277,6 +277,22 @@ func TestAPreparedEnvironmentHasEachNameOnce(t *testing.T) {
 	n.status(exec.TaskReleased, 0)
 }
 
+// A command has the arguments, the environment and the folder that it was given, byte for byte.
+func TestACommandHasAnyBytes(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "\xff\u0107")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	n := open(t, t.TempDir())
+	n.Prepare = func(_ exec.Task, cmd *osexec.Cmd) error {
+		cmd.Dir, cmd.Env = dir, append(cmd.Environ(), "X=\xfe\u0107")
+		return nil
+	}
+	n.start("printf '%s' \"$X\" '\xfd\u0107' >out")
+	n.status(exec.TaskReleased, 0)
+	text, err := os.ReadFile(filepath.Join(dir, "out"))
+	require.NoError(t, err)
+	require.Equal(t, "\xfe\u0107\xfd\u0107", string(text))
+}
+
 // A process that outlives the output of its action, and one that holds it for ever, delay no end.
 func TestAnActionEndsWhoeverHoldsItsOutput(t *testing.T) {
 	runAction(t)

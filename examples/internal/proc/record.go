@@ -61,7 +61,31 @@ type record struct {
 type body struct {
 	Task  exec.Task
 	Token string
-	Args  []string
+	Args  []string // inJSON
+}
+
+// inJSON returns texts of any bytes with a character for each byte, since JSON has no other.
+func inJSON(texts ...string) (list []string) {
+	for _, text := range texts {
+		var b strings.Builder
+		for i := range len(text) {
+			b.WriteRune(rune(text[i]))
+		}
+		list = append(list, b.String())
+	}
+	return list
+}
+
+// fromJSON returns what inJSON had.
+func fromJSON(texts ...string) (list []string) {
+	for _, text := range texts {
+		var b []byte
+		for _, c := range text {
+			b = append(b, byte(c))
+		}
+		list = append(list, string(b))
+	}
+	return list
 }
 
 // path returns where the files of a task are, without their suffix.
@@ -79,7 +103,7 @@ func checked(text []byte) []byte { return fmt.Appendf(nil, "%08x %s", crc32.Chec
 
 // create makes the record of a new task, durably. The error is os.ErrExist if there is one.
 func create(dir string, task exec.Task, args []string) (*record, error) {
-	r := &record{state: stateStarting, body: body{task, rand.Text(), args}}
+	r := &record{state: stateStarting, body: body{task, rand.Text(), inJSON(args...)}}
 	text, err := json.Marshal(r.body)
 	if err != nil {
 		return nil, err

@@ -269,8 +269,9 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 		}
 		var as strings.Builder
 		text := json.NewEncoder(&as)
-		text.SetEscapeHTML(false)                                                                                       // a string of an environment may have 128 KiB
-		if err := text.Encode(commandAs{cmd.Dir, cmd.Environ(), cmd.SysProcAttr.Credential, r.MaxOutput}); err != nil { // the last value of each name
+		text.SetEscapeHTML(false)           // a string of an environment may have 128 KiB
+		environ := inJSON(cmd.Environ()...) // the last value of each name
+		if err := text.Encode(commandAs{inJSON(cmd.Dir)[0], environ, cmd.SysProcAttr.Credential, r.MaxOutput}); err != nil {
 			return nil, err
 		}
 		cmd.Dir, cmd.Env, cmd.SysProcAttr.Credential = "", append(os.Environ(), asEnv+"="+as.String()), nil

@@ -107,7 +107,7 @@ func persist(write func() error) error {
 	}
 }
 
-// commandAs is how a command runs, if Runner.Prepare says so.
+// commandAs is how a command runs, if Runner.Prepare says so. Its texts are inJSON.
 type commandAs struct {
 	Dir        string
 	Env        []string
@@ -121,6 +121,7 @@ func (s *shim) start(rec *record) error {
 		if err := json.Unmarshal([]byte(text), &as); err != nil {
 			return err
 		}
+		as.Dir, as.Env = fromJSON(as.Dir)[0], fromJSON(as.Env...)
 		for _, v := range as.Env { // the last one counts
 			if path, ok := strings.CutPrefix(v, "PATH="); ok {
 				if err := os.Setenv("PATH", path); err != nil {
@@ -129,7 +130,8 @@ func (s *shim) start(rec *record) error {
 			}
 		}
 	}
-	name := rec.Args[0]
+	args := fromJSON(rec.Args...)
+	name := args[0]
 	if !strings.Contains(name, "/") { // else it is one of Dir, if it is relative
 		var err error
 		if name, err = osexec.LookPath(name); err != nil {
@@ -160,7 +162,7 @@ func (s *shim) start(rec *record) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.group, err = syscall.ForkExec(name, rec.Args, &syscall.ProcAttr{
+	s.group, err = syscall.ForkExec(name, args, &syscall.ProcAttr{
 		Dir: as.Dir, Env: append(as.Env, env+"="+rec.Token), Files: []uintptr{null.Fd(), out.Fd(), errOut.Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Credential: as.Credential},
 	})
