@@ -239,6 +239,10 @@ func TestControlLinesAreBounded(t *testing.T) {
 	var x exec.Executor
 	_, err := x.Hello(0, []exec.TaskStatus{st})
 	require.NoError(t, err)
+	n.start("printf 'perilog-control:{}%5000s' x")
+	st = n.ends()
+	require.Len(t, st.Lines[0], maxLine)
+	require.False(t, json.Valid([]byte(st.Lines[0][len(perilog.ControlPrefix):])), "it was cut")
 	n.start("i=0; while test $i -lt 300; do printf 'perilog-control:%04080d\\n' 1; i=$((i+1)); done; echo perilog-control: 2")
 	st = n.ends()
 	require.Len(t, st.Lines, maxText/4096+1)

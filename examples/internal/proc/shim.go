@@ -193,7 +193,7 @@ func (s *shim) relay(rec *record) {
 		}
 		for _, part := range bytes.SplitAfter(buf[:n], []byte{'\n'}) {
 			text, whole := bytes.CutSuffix(part, []byte{'\n'})
-			line = append(line, text[:min(len(text), maxLine-len(line))]...)
+			line = append(line, text[:min(len(text), maxLine+1-len(line))]...)
 			if whole || err != nil {
 				s.control(rec, string(line))
 				line = line[:0]
@@ -229,6 +229,9 @@ func (s *shim) keep(out *os.File, limit int64) {
 func (s *shim) control(rec *record, line string) {
 	if !strings.HasPrefix(line, perilog.ControlPrefix) || s.room < 0 {
 		return
+	}
+	if len(line) > maxLine {
+		line = line[:maxLine-1] + "!" // what is left may be a line by itself
 	}
 	if s.room -= len(line); s.room < 0 || len(rec.lines) == maxLines-1 {
 		line, s.room = perilog.ControlPrefix+" too many lines", -1
