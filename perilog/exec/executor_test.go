@@ -723,6 +723,12 @@ func TestALineOfAnActionDoesNotRepeatASignal(t *testing.T) {
 	line.Lines = append(line.Lines, "perilog-control: b")
 	b.hello(0, line)
 	b.says("signal ƒ2 epilog e 1 on 0 15; report epilog e 0 output 0 perilog-control: b")
+
+	b = newBench(t) // which did not ask for it
+	b.sessions[0] = b.hello(0, line)
+	b.says("signal ƒ2 epilog e 1 on 0 15")
+	b.update(0, line)
+	b.says("")
 }
 
 // A shell that ended while its node was away may have left processes that missed the signal.

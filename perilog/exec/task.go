@@ -454,7 +454,7 @@ func (x *Executor) report(g *group, r perilog.Report) {
 func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 	g := x.on(rank, st.Task)
 	if g == nil {
-		x.stray(rank, st)
+		x.stray(rank, st, hello)
 		return
 	}
 	g.found = true
@@ -505,7 +505,7 @@ func (x *Executor) heard(rank uint32, st *TaskStatus, hello bool) {
 }
 
 // stray ends a task that nothing asked for: its job is over, it was given up, or its node lies.
-func (x *Executor) stray(rank uint32, st *TaskStatus) {
+func (x *Executor) stray(rank uint32, st *TaskStatus, hello bool) {
 	switch {
 	case x.kept[st.Task.Job]:
 	case st.State != TaskRunning && st.State != TaskExited:
@@ -521,7 +521,7 @@ func (x *Executor) stray(rank uint32, st *TaskStatus) {
 		g := &group{Task: st.Task, stray: true}
 		x.add(g, idset.Of(rank), stateRunning)
 		x.signal(g, &g.ranks, sigterm)
-	default: // an action that was given up, on a node that is drained
+	case hello || len(st.Lines) == 0: // an action that was given up, on a node that is drained; with a line it got the signal
 		x.command(Command{Kind: CommandSignal, Task: st.Task, Signal: sigterm}, idset.Of(rank))
 	}
 }
