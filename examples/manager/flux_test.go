@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -316,6 +318,23 @@ func TestAGuestPlaysTheScheduler(t *testing.T) {
 	q = in.request("sched.alloc")
 	in.respond(q, givesR(1<<24, 0))
 	require.Contains(t, in.hear("my-exec.start"), `"rank":"0"`)
+}
+
+// What a guest says of others who are gone is refused, and takes no memory.
+func TestAGuestSaysThatOthersAreGone(t *testing.T) {
+	here, there := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, there) }()
+	b := &broker{p: begin(t).p, routes: make(bySender[*flux.Message]), conn: flux.New(here, flux.Config{Handle: func(flux.Message) {}})}
+	defer b.conn.Close()
+	b.c = b.p.only(nil)
+	b.c.put, b.c.receive = b.send, b.receive
+	b.p.start()
+	for n := range 10 {
+		gone := flux.NewRequest(topicDisconnect, nil)
+		gone.UserID, gone.Rolemask, gone.Matchtag, gone.Route = 1001, flux.RoleUser, 1, []string{fmt.Sprint(n)}
+		b.p.take(input{client: b.c, flux: &gone})
+	}
+	require.Empty(t, b.routes)
 }
 
 // workers returns the processes that this one has started.

@@ -37,7 +37,8 @@
 //     answered. 4294967295 is for no use.
 //   - userid and rolemask say who asks: rolemask 1 is the owner of the instance, 2 a user.
 //     Without them it is the owner. Who can write to the manager is trusted.
-//   - A job-manager.disconnect without a sender is ignored.
+//   - A job-manager.disconnect without a sender is ignored, and one of a guest is refused: it may
+//     name anyone.
 //   - job-manager.broker-shutdown, which is not of flux-core, says that the broker is in its state
 //     CLEANUP. No epilog begins from then on.
 //   - "streaming":false says that the sender takes one answer, so that a request with many fails.

@@ -164,7 +164,7 @@ func (s *Service) table() map[string]handler {
 		"alloc-query":           {guests, s.allocQuery},
 		"broker-shutdown":       {owner, s.shutDown},
 		"config-reload":         {owner, s.reload},
-		"disconnect":            {guests, s.disconnect},
+		"disconnect":            {owner, s.disconnect},
 		"drain":                 {owner, s.empties.drain},
 		"events-journal":        {owner, with(s.journal.begin)},
 		"events-journal-cancel": {owner, with(s.journal.cancel)},

@@ -21,6 +21,20 @@ func TestDisconnectOfNobody(t *testing.T) {
 	require.Contains(t, d.submit(0, 2), `> sched.alloc {"id":2,`)
 }
 
+// A guest can put any name in front of a message: it says of nobody that it is gone.
+func TestDisconnectByAGuest(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	for _, sender := range []string{"s", "x"} {
+		gone := by(ownGuest, roleUser, "disconnect", ``)
+		gone.Sender = sender
+		d.Request(d.now, gone)
+		require.Equal(t, "disconnect "+sender+"1: errnum 1 Request requires owner credentials", d.flush())
+	}
+	d.submit(0, 1)
+	require.Contains(t, d.respond("sched.alloc", success(1, 1)), "> job-exec.start ")
+}
+
 // TestAnExecutorComesBackUnnoticed: without the disconnect its hello is all there is.
 func TestAnExecutorComesBackUnnoticed(t *testing.T) {
 	d := newDesk(t, Config{})
@@ -40,9 +54,9 @@ func TestAnExecutorComesBackUnnoticed(t *testing.T) {
 // TestDisconnectDuringAnUpdate: a client that is gone gets no answer, and the update goes on.
 func TestDisconnectDuringAnUpdate(t *testing.T) {
 	s := updating(t)
-	out := s.drive(from(aGuest, "update", queue(waitingJob, `"batch"`)))
+	out := s.drive(from(anOwner, "update", queue(waitingJob, `"batch"`)))
 	require.Len(t, out.Calls, 1)
-	gone := from(aGuest, "disconnect", ``)
+	gone := from(anOwner, "disconnect", ``)
 	gone.Matchtag = 0
 	s.drive(gone)
 	require.NoError(t, s.Respond(start, Response{Topic: out.Calls[0].Topic, Tag: out.Calls[0].Tag}))
