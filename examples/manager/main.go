@@ -62,7 +62,7 @@
 // A line with another topic than "job-manager.*" answers such a call. One without a matchtag
 // answers the client's oldest call of its topic, or is about the job in its payload, as for
 // sched.alloc and the executor's start. It counts only from the client that was asked, in that
-// session, and from no sender but that of the call.
+// session, from no sender but that of the call, and from no guest.
 //
 // A line has at most 16 MiB. One that is malformed is answered with errnum 71, one that is
 // too long with 90, and a response that is out of place with 22, under job-manager.error or

@@ -66,6 +66,24 @@ func TestALateAnswerToAnUpdateDoesNotCount(t *testing.T) {
 	require.Contains(t, s.hears(2), `{"topic":"my-exec.expiration","matchtag":3,`)
 }
 
+// A guest answers for nobody, whatever name it takes, and what it says ends nothing.
+func TestAGuestAnswersForNobody(t *testing.T) {
+	s := staffed(t, 4)
+	guest := func(text string) string { return `{"userid":100,"rolemask":2,` + text + "}" }
+	s.say(3, submit(2, 17))
+	require.Contains(t, s.say(1, guest(gives(17, 1))), stranger)
+	require.Contains(t, s.say(2, guest(tells(16, "exception", `{"severity":0,"type":"x"}`))), stranger)
+	s.say(2, "{"+tells(16, "start", "{}")+"}")
+	s.say(3, `{"topic":"job-manager.update","matchtag":3,"payload":{"id":16,"updates":{"attributes.system.duration":9000}}}`)
+	require.Contains(t, s.say(1, guest(`"topic":"sched.expiration","matchtag":1`)), stranger)
+	require.Contains(t, s.say(1, guest(`"topic":"sched.expiration"`)), stranger)
+	require.Equal(t, "start", s.state(16))
+	s.say(1, `{"topic":"sched.expiration","matchtag":1}`)
+	require.Contains(t, s.hears(3), `{"topic":"job-manager.update","matchtag":3}`)
+	s.say(1, "{"+gives(17, 1)+"}")
+	require.Contains(t, s.hears(2), `"topic":"my-exec.start",`)
+}
+
 // One who says hello and is refused has taken over nothing, and leaves nothing behind. Nobody
 // is gone without a name.
 func TestARefusedHelloTakesNothingOver(t *testing.T) {
