@@ -24,8 +24,11 @@ func Listen(path string) (net.Listener, error) {
 	case info.Mode()&os.ModeSocket == 0:
 		return nil, fmt.Errorf("%s exists and is not a socket: choose another path", path)
 	default:
-		if conn, err := net.Dial("unix", path); err == nil {
+		conn, err := net.Dial("unix", path)
+		if err == nil {
 			_ = conn.Close()
+		}
+		if full := (net.Error)(nil); err == nil || errors.As(err, &full) && full.Timeout() { // it accepts nobody for now
 			return nil, fmt.Errorf("another process listens on %s: end it, or choose another path", path)
 		}
 		if err := os.Remove(path); err != nil {

@@ -22,3 +22,23 @@ func TestASocketIsPrivateFromTheStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
+
+// One who listens, and is too busy to take in those who connect, keeps its socket.
+func TestABusyListenerKeepsItsSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	require.NoError(t, err)
+	defer syscall.Close(fd)
+	require.NoError(t, syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}))
+	require.NoError(t, syscall.Listen(fd, 1))
+	for err == nil { // until there is no room for one more
+		var conn net.Conn
+		if conn, err = net.Dial("unix", path); err == nil {
+			defer conn.Close()
+		}
+	}
+	_, err = Listen(path)
+	require.ErrorContains(t, err, "another process listens on "+path)
+	_, err = os.Lstat(path)
+	require.NoError(t, err)
+}
