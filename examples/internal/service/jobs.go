@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/joblife/joblife"
@@ -28,16 +29,20 @@ func (s *Service) activeJob(r *Request, id jobid.ID, errnum int, unknown, denied
 	return v, nil
 }
 
-// ofUser returns the active jobs of a user in the states of a mask. One without any costs nothing.
+// ofUser returns the active jobs of a user in the states of a mask. Those of others cost nothing.
 func (s *Service) ofUser(user userID, mask jobstate.State) (ids []jobid.ID) {
-	if user != anyUser && s.limits.jobs[uint32(user)] == 0 {
-		return nil
-	}
-	for v := range s.m.Jobs(mask) {
-		if user == anyUser || v.UserID() == uint32(user) {
+	if user == anyUser {
+		for v := range s.m.Jobs(mask) {
 			ids = append(ids, v.ID())
 		}
+		return ids
 	}
+	for id := range s.limits.jobs[uint32(user)] {
+		if v, ok := s.m.Job(id); ok && v.State().In(mask) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
 	return ids
 }
 

@@ -19,7 +19,7 @@ import (
 // The limits part knows what jobs may ask for: how much, how many of a user, and until when.
 type limits struct {
 	*core
-	jobs       map[uint32]int                        // how many a user has
+	jobs       map[uint32]map[jobid.ID]struct{}      // those of a user that are not over
 	restored   bool                                  // there was a process before
 	expiration jobstate.Optional[eventlog.Timestamp] // of the instance
 	known      map[jobid.ID]eventlog.Timestamp       // expirations that the scheduler of this session knows
@@ -28,10 +28,17 @@ type limits struct {
 // hooks refuse a job beyond the limits.
 func (s *limits) hooks() joblife.Hooks {
 	h := counting("limits", func(e *joblife.HookEvent, n int) {
-		delete(s.known, e.Job.ID())
-		user := e.Job.UserID()
-		if s.jobs[user] += n; s.jobs[user] == 0 {
-			delete(s.jobs, user)
+		id, user := e.Job.ID(), e.Job.UserID()
+		delete(s.known, id)
+		switch jobs := s.jobs[user]; {
+		case n > 0 && jobs == nil:
+			s.jobs[user] = map[jobid.ID]struct{}{id: {}}
+		case n > 0:
+			jobs[id] = struct{}{}
+		default:
+			if delete(jobs, id); len(jobs) == 0 {
+				delete(s.jobs, user)
+			}
 		}
 	})
 	h.Validate = func(e *joblife.HookEvent) error {
@@ -41,7 +48,7 @@ func (s *limits) hooks() joblife.Hooks {
 		if err := s.check(e.Job.Jobspec()); err != nil {
 			return err
 		}
-		if limit := s.cfg.MaxActive; limit > 0 && s.jobs[e.Job.UserID()] >= limit {
+		if limit := s.cfg.MaxActive; limit > 0 && len(s.jobs[e.Job.UserID()]) >= limit {
 			return fail(errno.Invalid, "user has max number of jobs submitted")
 		}
 		return nil

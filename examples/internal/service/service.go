@@ -129,7 +129,7 @@ func newService(now time.Time, cfg Config) *Service {
 	s.processes = processes{core: c, running: make(map[place]*process)}
 	s.sched = scheduler{core: c, processes: &s.processes, limits: &s.limits}
 	s.exec = executor{core: c, starts: make(map[jobid.ID]bool)}
-	s.limits = limits{core: c, jobs: make(map[uint32]int), known: make(map[jobid.ID]eventlog.Timestamp)}
+	s.limits = limits{core: c, jobs: make(map[uint32]map[jobid.ID]struct{}), known: make(map[jobid.ID]eventlog.Timestamp)}
 	s.handlers = s.table()
 	return s
 }
