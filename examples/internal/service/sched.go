@@ -64,8 +64,9 @@ func (s *scheduler) end() {
 	}
 	online := s.phase != 0
 	clear(s.limits.known) // no message of this session comes any more
-	if *s = (scheduler{core: s.core, processes: s.processes, limits: s.limits}); online {
-		s.void("sched.")
+	*s = scheduler{core: s.core, processes: s.processes, limits: s.limits}
+	s.void("sched.") // also of before, when another answered for a scheduler
+	if online {
 		s.void("feasibility.")
 	}
 }

@@ -326,6 +326,19 @@ func TestUpdateInCleanup(t *testing.T) {
 	require.JSONEq(t, fmt.Sprintf(`{"id":17,"expiration":%.0f}`, v.R().Expiration()), text(t, out.Calls[0].Payload), "the scheduler hears so")
 }
 
+// What another agreed to while there was no scheduler is no word of the one that has come since: it
+// was told the old expiration.
+func TestAnAnswerFromBeforeASchedulerCameDoesNotCount(t *testing.T) {
+	s := updating(t)
+	s.send("s", 1, "disconnect", ``)
+	out := s.drive(from(anOwner, "update", duration(runningJob, "7200")))
+	require.Equal(t, "sched.expiration", topics(out))
+	s.greet("s")
+	require.Equal(t, grep(s.flush(), "update"), "update a1: errnum 113 scheduler refused expiration update")
+	require.Error(t, s.Respond(s.now, Response{Topic: "sched.expiration", Tag: out.Calls[0].Tag, Errnum: errno.NoSys}))
+	require.EqualValues(t, 1700003600, s.view(runningJob).R().Expiration())
+}
+
 // A change without a scheduler does not count as known to the next one.
 func TestAnExpirationWithoutASchedulerIsForgotten(t *testing.T) {
 	d := newDesk(t, Config{})
