@@ -82,11 +82,11 @@ func (s *Service) update(r *Request, p struct {
 		})
 	case u.expiration.Set:
 		return nil, s.askFirst(u, "sched.expiration", map[string]any{"id": u.id, "expiration": u.expiration.Value}, func(a Response) error {
+			if a.Errnum == 0 || a.Errnum == errno.TimedOut { // it may take that up late
+				u.agreed = u.expiration
+			}
 			if a.Errnum != 0 && a.Errnum != errno.NoSys {
 				return fail(a.Errnum, "scheduler refused expiration update")
-			}
-			if a.Errnum == 0 {
-				u.agreed = u.expiration
 			}
 			return nil
 		})

@@ -339,6 +339,17 @@ func TestAnAnswerFromBeforeASchedulerCameDoesNotCount(t *testing.T) {
 	require.EqualValues(t, 1700003600, s.view(runningJob).R().Expiration())
 }
 
+// A scheduler that has not answered in time may yet set the new expiration: it hears what is so.
+func TestASchedulerThatIsLateHearsWhatIsSo(t *testing.T) {
+	s := updating(t)
+	out := s.drive(from(anOwner, "update", duration(runningJob, "7200")))
+	require.NoError(t, s.Respond(start, Response{Topic: "sched.expiration", Tag: out.Calls[0].Tag, Errnum: errno.TimedOut}))
+	out = s.collect()
+	require.Equal(t, errno.TimedOut, out.Answers[0].Errnum)
+	require.Equal(t, "sched.expiration", topics(out))
+	require.JSONEq(t, `{"id":17,"expiration":1700003600}`, text(t, out.Calls[0].Payload))
+}
+
 // A change without a scheduler does not count as known to the next one.
 func TestAnExpirationWithoutASchedulerIsForgotten(t *testing.T) {
 	d := newDesk(t, Config{})
