@@ -45,11 +45,13 @@ func (c *client) owns(key string) bool {
 }
 
 // An input is a line of a client. The first of a client has neither text nor error. One of
-// no client tells that something failed, that the process has to end, or that time has passed.
+// no client tells that something failed or is odd, that the process has to end, or that time has
+// passed.
 type input struct {
 	client *client
 	line   lines.Line
 	flux   *flux.Message // in place of a line
+	odd    error
 	quit   bool
 }
 

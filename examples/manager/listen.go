@@ -42,7 +42,7 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 func (p *process) welcome(ctx context.Context, l net.Listener, all *sync.WaitGroup) {
 	unread, unsent := lines.NewBudget(maxUnread), lines.NewBudget(maxUnsent)
 	for id := 1; ; id++ {
-		conn, err := l.Accept()
+		conn, err := lines.Accept(ctx, l, func(err error) { p.put(input{odd: err}) })
 		if err != nil {
 			p.put(input{line: lines.Line{Err: err}})
 			return

@@ -73,7 +73,8 @@
 //
 // # Clients
 //
-// A socket has up to 1024 clients. Only the user who started the manager may connect. When a
+// A socket has up to 1024 clients; one that comes when there is no descriptor left waits. Only the
+// user who started the manager may connect. When a
 // client goes, its senders are disconnected. One that is 64 MiB behind with reading is cut off;
 // on standard output the manager waits for it.
 //
@@ -385,6 +386,8 @@ func (p *process) take(in input) {
 	switch {
 	case in.quit:
 		p.stop()
+	case in.odd != nil:
+		p.warnf("%v", in.odd)
 	case c == nil && in.line.Err != nil:
 		p.fail(in.line.Err)
 	case c == nil: // time has passed

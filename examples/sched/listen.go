@@ -24,7 +24,7 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 	var sessions sync.WaitGroup
 	defer sessions.Wait()
 	for {
-		conn, err := l.Accept()
+		conn, err := lines.Accept(ctx, l, func(err error) { tell(stderr, err) })
 		if ctx.Err() != nil {
 			if err == nil {
 				_ = conn.Close()
@@ -51,8 +51,13 @@ func (o *options) accept(ctx context.Context, l net.Listener, ready func(), stde
 func (o *options) attend(ctx context.Context, conn net.Conn, stderr io.Writer) {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })() // a read or write that waits ends
 	if err := o.serve(ctx, conn, &patient{conn, o.patience}, stderr); err != nil && !errors.Is(err, lines.ErrRefused) && ctx.Err() == nil {
-		fmt.Fprintln(stderr, "sched: session:", lines.Escape(err.Error()))
+		tell(stderr, err)
 	}
+}
+
+// tell tells why a session did not begin, or how it ended.
+func tell(stderr io.Writer, err error) {
+	fmt.Fprintln(stderr, "sched: session:", lines.Escape(err.Error()))
 }
 
 // patient is a connection that is written to as long as the peer reads.

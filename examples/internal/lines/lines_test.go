@@ -8,11 +8,57 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 )
+
+// A scarce listener fails before each connection, and then is closed.
+type scarce struct {
+	net.Listener
+	failures int
+	conns    []net.Conn
+}
+
+func (l *scarce) Accept() (net.Conn, error) {
+	switch {
+	case l.failures > 0:
+		l.failures--
+		return nil, &net.OpError{Op: "accept", Net: "unix", Err: syscall.EMFILE}
+	case len(l.conns) == 0:
+		return nil, net.ErrClosed
+	}
+	conn := l.conns[0]
+	l.conns, l.failures = l.conns[1:], 2
+	return conn, nil
+}
+
+// A process that has no descriptor for one more connection ends nothing, says so once, and takes
+// it in later.
+func TestAcceptWaitsForRoom(t *testing.T) {
+	here, there := net.Pipe()
+	defer here.Close()
+	defer there.Close()
+	l, told := &scarce{failures: 2, conns: []net.Conn{here}}, 0
+	tell := func(err error) {
+		require.ErrorIs(t, err, syscall.EMFILE)
+		told++
+	}
+	conn, err := Accept(context.Background(), l, tell)
+	require.NoError(t, err)
+	require.Equal(t, here, conn)
+	require.Equal(t, 1, told)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err = Accept(ctx, l, tell)
+	require.Error(t, err)
+	l.failures = 0
+	_, err = Accept(context.Background(), l, tell)
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.Equal(t, 1, told)
+}
 
 func TestLongLinesArePassedOver(t *testing.T) {
 	read := func(input string) (got []string) {

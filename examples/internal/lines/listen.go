@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"time"
 )
 
 // maxPath is how long the path of a socket may be on all systems.
@@ -47,4 +48,25 @@ func Listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// acceptAgain is how long Accept waits where there is no room for a connection.
+const acceptAgain = 100 * time.Millisecond
+
+// Accept accepts a connection. If that fails, as for want of descriptors, it calls tell once and
+// tries again until ctx is done. An error says that the listener is closed, or that ctx is done.
+func Accept(ctx context.Context, l net.Listener, tell func(error)) (net.Conn, error) {
+	for told := false; ; told = true {
+		conn, err := l.Accept()
+		if err == nil || errors.Is(err, net.ErrClosed) || ctx.Err() != nil {
+			return conn, err
+		}
+		if !told {
+			tell(err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(acceptAgain):
+		}
+	}
 }
