@@ -116,6 +116,7 @@ func TestUpdatesOfLargeJobsAreBounded(t *testing.T) {
 		}
 	}
 	require.GreaterOrEqual(t, refused, 3)
+	require.Empty(t, s.drive(from(anOwner, "update", queue(111, `"batch"`))).Answers, "the owner may ask")
 	require.LessOrEqual(t, size, maxChecked+1<<10)
 }
 
@@ -186,6 +187,33 @@ func TestAUserDoesNotPayForTheJobsOfOthers(t *testing.T) {
 	require.Empty(t, d.ofUser(otherGuest, active))
 	require.Len(t, d.ofUser(ownUser, active), 1000)
 	require.Len(t, d.ofUser(anyUser, active), 1002)
+}
+
+// What guests ask for, while the store works, leaves the owner its room.
+func TestGuestsLeaveTheOwnerItsRoom(t *testing.T) {
+	d := newDesk(t, Config{})
+	require.Empty(t, d.submitted(1, ownGuest, sleep))
+	require.Empty(t, d.submitted(2, ownUser, sleep))
+	d.answers.size, d.touched.size = 400, 1
+	d.send("a", 9, "submit", submission1(3, ownUser))
+	o := d.storing()
+	const raise = `,"states":-1,"severity":7,"type":"x"}`
+	for _, wait := range []int{0, 1} {
+		for topic, payload := range map[string]string{
+			"getattr": `{"id":1,"attrs":["eventlog"]}`, "raiseall": fmt.Sprintf(`{"dry_run":false,"userid":%d`, ownGuest) + raise,
+		} {
+			d.Request(d.now, by(ownGuest, roleUser, topic, payload))
+			require.Len(t, d.next, wait, topic)
+			d.next = nil
+		}
+	}
+	d.send("a", 1, "getattr", `{"id":2,"attrs":["eventlog"]}`)
+	d.send("a", 2, "raiseall", `{"dry_run":false,"userid":-1`+raise)
+	require.Empty(t, d.next)
+	d.commit(o)
+	require.Len(t, d.collect().Answers, 5)
+	require.Zero(t, d.answers.used)
+	require.Zero(t, d.touched.used)
 }
 
 // I12: while the store works, the answers that wait for it take no memory out of proportion.

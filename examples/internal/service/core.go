@@ -293,20 +293,25 @@ type core struct {
 	touched room // jobs of requests about many, since a short one may concern all of a user
 }
 
-// A room is what may wait for the store, of one kind.
+// A room is what may wait for the store, of one kind: so much of guests, and as much of the owner.
 type room struct {
-	used, size int
-	full       string // the format of the error
+	used [2]int // of the owner, and of guests
+	size int
+	full string // the format of the error
 }
 
 // hold takes n of a room until what was stepped is durable. One that is alone may have more
 // than the room.
-func (c *core) hold(r *room, n int) error {
-	if r.used > 0 && r.used+n > r.size {
-		return fail(errno.Again, r.full, r.used)
+func (c *core) hold(by *Request, r *room, n int) error {
+	whose := 0
+	if !by.owner() {
+		whose = 1
 	}
-	r.used += n
-	c.then = append(c.then, func() { r.used -= n })
+	if used := r.used[whose]; used > 0 && used+n > r.size {
+		return fail(errno.Again, r.full, used)
+	}
+	r.used[whose] += n
+	c.then = append(c.then, func() { r.used[whose] -= n })
 	return nil
 }
 

@@ -34,7 +34,7 @@ func (c *core) getattr(r *Request, p struct {
 	if err != nil {
 		return nil, err
 	}
-	job, err := c.attributes(v, names)
+	job, err := c.attributes(r, v, names)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (c *core) getattr(r *Request, p struct {
 			size += 24 * len(text) // beside the log
 		}
 	}
-	return answer, c.hold(&c.answers, size)
+	return answer, c.hold(r, &c.answers, size)
 }
 
 // attrNames returns the names in a list of attributes, each once.
@@ -103,13 +103,13 @@ func (a *attributes) get(name string) (any, error) {
 
 // attributes returns those of an active job from memory, and those of an inactive one
 // from the store, as far as they are asked for. It holds the length of a log that it reads.
-func (c *core) attributes(v joblife.View, names []string) (a attributes, err error) {
+func (c *core) attributes(by *Request, v joblife.View, names []string) (a attributes, err error) {
 	if v.State() != jobstate.StateInactive {
 		a = attributes{v.Jobspec(), v.R(), nil}
 		if slices.Contains(names, attrEventlog) {
 			a.log = v.Eventlog()
 		}
-		return a, c.hold(&c.answers, len(a.log))
+		return a, c.hold(by, &c.answers, len(a.log))
 	}
 	if c.cfg.Lookup == nil || len(names) == 0 {
 		return a, nil
@@ -119,7 +119,7 @@ func (c *core) attributes(v joblife.View, names []string) (a attributes, err err
 		return a, err
 	}
 	a.log = found.Eventlog
-	if err := c.hold(&c.answers, len(a.log)); err != nil || len(names) == 1 && names[0] == attrEventlog {
+	if err := c.hold(by, &c.answers, len(a.log)); err != nil || len(names) == 1 && names[0] == attrEventlog {
 		return a, err
 	}
 	job, err := jobstate.Replay(v.ID(), a.log)

@@ -57,12 +57,12 @@ type tally struct {
 
 // each calls f for some jobs, and counts them and its errors. A dry run only counts the
 // jobs. It refuses if there is no room beside other requests: see maxMany.
-func (s *Service) each(ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, error) {
+func (s *Service) each(r *Request, ids []jobid.ID, dryRun bool, f func(jobid.ID) error) (any, error) {
 	c := tally{Count: len(ids)}
 	if dryRun {
 		return c, nil
 	}
-	if err := s.hold(&s.touched, len(ids)); err != nil {
+	if err := s.hold(r, &s.touched, len(ids)); err != nil {
 		return nil, err
 	}
 	for _, id := range ids {
@@ -178,7 +178,7 @@ func (s *Service) raiseAll(r *Request, p struct {
 		return nil, err
 	}
 	states := jobstate.State(p.States) & (jobstate.StateNew | jobstate.StateActive)
-	return s.each(s.ofUser(p.UserID, states), p.DryRun, func(id jobid.ID) error { return s.step(p.input(r, id)) })
+	return s.each(r, s.ofUser(p.UserID, states), p.DryRun, func(id jobid.ID) error { return s.step(p.input(r, id)) })
 }
 
 // raised returns the events that tell the executor, and others, of exceptions.
@@ -238,7 +238,7 @@ func (s *Service) killAll(r *Request, p struct {
 	if err := checkSignal(p.Signum); err != nil {
 		return nil, err
 	}
-	return s.each(s.ofUser(p.UserID, jobstate.StateRunning), p.DryRun, func(id jobid.ID) error { return s.signal(id, p.Signum) })
+	return s.each(r, s.ofUser(p.UserID, jobstate.StateRunning), p.DryRun, func(id jobid.ID) error { return s.signal(id, p.Signum) })
 }
 
 // signal sends a signal to the shells of a job with the next Out. They do not answer, so

@@ -107,7 +107,7 @@ func (s *plugins) jobtap(_ *Request, p struct {
 }
 
 // jobtapQuery tells of a plugin, with what some plugins have to say.
-func (s *Service) jobtapQuery(_ *Request, p struct {
+func (s *Service) jobtapQuery(r *Request, p struct {
 	Name string `json:"name"`
 }) (any, error) {
 	if !slices.Contains(s.plugins.all(), p.Name) {
@@ -131,7 +131,7 @@ func (s *Service) jobtapQuery(_ *Request, p struct {
 	if err != nil {
 		return nil, err
 	}
-	return json.RawMessage(text), s.hold(&s.answers, len(text))
+	return json.RawMessage(text), s.hold(r, &s.answers, len(text))
 }
 
 // actionConf returns the configuration of the prolog or the epilog in flux-core's form, with

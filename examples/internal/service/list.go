@@ -63,7 +63,7 @@ func (s *Service) stats(r *Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.RawMessage(text), s.hold(&s.answers, len(text))
+	return json.RawMessage(text), s.hold(r, &s.answers, len(text))
 }
 
 // list lists the active jobs: those that wait for resources, in the order in which they get
@@ -98,7 +98,7 @@ func (s *Service) list(r *Request, p struct {
 	for _, j := range jobs {
 		size += jobSize + len(j.Annotations) + len(strings.Join(j.Dependencies, ""))
 	}
-	return map[string][]listed{"jobs": jobs}, s.hold(&s.answers, size)
+	return map[string][]listed{"jobs": jobs}, s.hold(r, &s.answers, size)
 }
 
 // allocQuery counts the jobs that concern the scheduler.
@@ -112,7 +112,7 @@ func (s *Service) allocQuery(*Request) (any, error) {
 }
 
 // resourceStatus tells what all jobs together hold of the scheduler's resources.
-func (s *Service) resourceStatus(*Request) (any, error) {
+func (s *Service) resourceStatus(r *Request) (any, error) {
 	var list []*rset.R
 	for _, r := range s.m.Allocated() {
 		list = append(list, r)
@@ -122,7 +122,7 @@ func (s *Service) resourceStatus(*Request) (any, error) {
 		return nil, fail(errno.Invalid, "%v", err)
 	}
 	text := all.AppendJSON(nil)
-	return map[string]json.RawMessage{"allocated": text}, s.hold(&s.answers, len(text))
+	return map[string]json.RawMessage{"allocated": text}, s.hold(r, &s.answers, len(text))
 }
 
 // union returns the union of sets of resources, without their times. It unites halves of the
@@ -190,7 +190,7 @@ func (s *Service) history(r *Request, p struct {
 	for _, i := range picked {
 		jobs = append(jobs, ids[i])
 	}
-	return map[string][]jobid.ID{"jobs": jobs}, s.hold(&s.answers, 8*len(jobs))
+	return map[string][]jobid.ID{"jobs": jobs}, s.hold(r, &s.answers, 8*len(jobs))
 }
 
 // pick returns the indexes that a slice of the language Python, such as [-3:] or [::-1], picks

@@ -191,7 +191,7 @@ func TestGetattrReadsNoMoreThanItIsAskedFor(t *testing.T) {
 	require.Zero(t, read)
 	require.Zero(t, ask(`"eventlog"`, Stored{Eventlog: []byte("no log")}), "it is not replayed")
 	require.Zero(t, ask(`"R"`, Stored{Eventlog: log, R: w.stored[17].R, Jobspec: []byte("no jobspec")}))
-	require.NoError(t, w.core.hold(&w.answers, w.answers.size))
+	require.NoError(t, w.core.hold(&Request{Rolemask: roleOwner}, &w.answers, w.answers.size))
 	require.Equal(t, errno.Again, ask(`"R"`, Stored{Eventlog: []byte("no log")}))
 }
 

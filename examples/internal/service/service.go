@@ -28,11 +28,11 @@
 // # Limits
 //
 // There are 128 streams of events, and 16 of one sender; 1024 requests that wait for jobs to
-// end, and as many that purge; 64 updates of one user that others have to check, and 8 MiB of
-// their jobspecs; before a commit one request about many jobs, or several about 65 536 in
-// all, and one answer with logs, resources or lists, or several with 64 MiB in all. A request beyond that
-// fails with errnum 11, as one beyond a limit of the Manager does, such as
-// [joblife.Config.MaxLog]. The history in a stream comes in parts of 4 MiB.
+// end, and as many that purge. Of guests, and as much again of the owner, there are 64 updates of
+// one user that others have to check, and 8 MiB of their jobspecs; before a commit one request about
+// many jobs, or several about 65 536 in all, and one answer with logs, resources or lists, or several
+// with 64 MiB in all. A request beyond that fails with errnum 11, as one beyond a limit of the
+// Manager does, such as [joblife.Config.MaxLog]. The history in a stream comes in parts of 4 MiB.
 //
 // # Prologs, epilogs and housekeeping
 //

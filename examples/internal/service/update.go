@@ -24,8 +24,8 @@ const (
 	pathConstraints = "attributes.system.constraints"
 )
 
-// The limits of updates that wait for others. They are lower than what these may be behind
-// with reading, so that no user can get the scheduler cut off.
+// The limits of updates that wait for others, of guests, and as many of the owner. They are lower
+// than what these may be behind with reading, so that no user can get the scheduler cut off.
 const (
 	maxUpdates = 1 << 12
 	maxOfUser  = 1 << 6
@@ -97,13 +97,17 @@ func (s *Service) update(r *Request, p struct {
 // askFirst sends a Call, and updates the job if the response allows it. The error is errLater
 // if it sent one.
 func (s *Service) askFirst(u *update, topic string, payload any, allows func(Response) error) error {
-	ofUser, size := 0, u.size
+	n, ofUser, size := 0, 0, u.size
 	for _, o := range s.updates {
-		if size += o.size; o.r.UserID == u.r.UserID {
+		if o.r.owner() != u.r.owner() {
+			continue
+		}
+		n, size = n+1, size+o.size
+		if o.r.UserID == u.r.UserID {
 			ofUser++
 		}
 	}
-	if len(s.updates) >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
+	if n >= maxUpdates || ofUser >= maxOfUser || size > maxChecked {
 		return fail(errno.Again, "too many updates are being checked")
 	}
 	s.updates = append(s.updates, u)
