@@ -156,9 +156,9 @@ func (s *kvs) serve(cfg *service.Config) { cfg.Begin = s.begin }
 
 func (s *kvs) begin(rd *joblife.Ready, done func(map[jobid.ID]error, error)) {
 	commits, err := s.commits(rd)
-	s.p.writing, s.p.room = true, busyRoom
+	s.p.writing, s.p.room = true, busyRoom()
 	finish := func(err error) {
-		if s.p.writing, s.p.room = false, busyRoom; err == nil {
+		if s.p.writing, s.p.room = false, busyRoom(); err == nil {
 			s.keep(rd)
 		} else {
 			s.p.fail(fmt.Errorf("-store: %w", err))

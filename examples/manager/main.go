@@ -121,8 +121,8 @@
 //     is cut off when there is no room.
 //   - Lines that are not handled: 64 MiB in all, beside 64 KiB of each client. One that finds no
 //     room is skipped, and answered with errnum 90.
-//   - Requests while the store is read, or while the peer commits: 64 MiB, with 4 KiB for each, of
-//     which guests have half. More are answered with errnum 16.
+//   - Requests while the store is read, or while the peer commits: 64 MiB of guests and as much of
+//     the owner, with 4 KiB for each. More are answered with errnum 16.
 //   - With -flux a payload: 16 MiB of guests, 48 MiB of others, and 64 MiB of what the manager sends.
 //     A longer request is answered with errnum 90, and so is one whose answer would be longer. While
 //     32 MiB wait for a broker that does not read, or for the keeper, the worker waits.

@@ -101,7 +101,7 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	l := live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
 	const room = 4 << 20
-	l.p.room = room
+	l.p.room[1] = room
 	long := `{"topic":"job-manager.getinfo","matchtag":1,"payload":{"x":"` + strings.Repeat("x", room/4-room/64) + `"}}` + "\n"
 	for n := range 5 {
 		require.Equal(t, n == 4, strings.Contains(l.ask(long)[0], `"errnum":16,"errstr":"too many requests while the store is busy"`), n)
@@ -110,11 +110,28 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	short := `{"topic":"job-manager.getinfo"}` + "\n"
 	l = live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
-	l.p.room = room
+	l.p.room[1] = room
 	n := 0
 	for ; n < 100_000 && len(l.ask(short)[0]) == 0; n++ {
 	}
 	require.Equal(t, room/(perRequest+len(short)), n, "short ones count, too")
+}
+
+// What guests ask while a store is busy, or say of others who are gone, leaves the owner its room.
+func TestGuestsLeaveTheOwnerItsRoomWhileAStoreIsBusy(t *testing.T) {
+	l := live(t, "-store=lines", "-now=1000")
+	l.out.Reset()
+	l.p.room = [2]int{10 * perRequest, 2 * perRequest}
+	for _, topic := range []string{"getinfo", "disconnect"} {
+		line := `{"topic":"job-manager.` + topic + `","sender":"x","userid":100,"rolemask":2}` + "\n"
+		for range 10 {
+			l.ask(line)
+		}
+		require.Contains(t, l.ask(line)[0], `"errnum":16,`, topic)
+	}
+	require.Less(t, len(l.p.early), 10)
+	require.Empty(t, l.ask(`{"topic":"job-manager.getinfo"}` + "\n")[0])
+	require.Empty(t, l.ask(`{"topic":"job-manager.disconnect","sender":"x"}` + "\n")[0])
 }
 
 // I12: jobs of a guest can be more than a peer may be behind. The scheduler and the executor

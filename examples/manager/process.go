@@ -41,7 +41,7 @@ type process struct {
 	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
 	early   []early          // requests that came before that
-	room    int              // for more requests while the store is busy, in bytes
+	room    [2]int           // for more requests of guests, and of the owner, while the store is busy
 
 	clients []*client // by age
 	calls   calls
@@ -65,14 +65,16 @@ type early struct {
 
 // The limits of requests that come while the store is read, or while the peer commits.
 const (
-	busyRoom   = 64 << 20 // bytes
+	maxBusy    = 64 << 20 // bytes of guests, and as many of the owner
 	perRequest = 4 << 10  // of them, for what is kept of each
 )
+
+func busyRoom() [2]int { return [2]int{maxBusy, maxBusy} }
 
 // newProcess returns a process that has not read its store.
 func newProcess(o options, stderr io.Writer) (*process, error) {
 	p := &process{
-		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom, opened: make(chan struct{}), ended: make(chan bool),
+		o: o, clock: o.NewClock(), stderr: stderr, room: busyRoom(), opened: make(chan struct{}), ended: make(chan bool),
 	}
 	p.over, p.cancel = context.WithCancel(context.Background())
 	var err error
@@ -193,17 +195,14 @@ func (p *process) serve(m message, size int, err error) {
 	}
 }
 
-// hasRoom reports whether a request may wait for the store. That somebody is gone always may. Half of
-// the room is not for guests.
+// hasRoom reports whether a request may wait for the store. That somebody is gone always may, as the
+// owner says.
 func (p *process) hasRoom(m message, size int) bool {
-	least := 0
-	if or(m.Rolemask, 1)&1 == 0 {
-		least = busyRoom / 2
+	owner := or(m.Rolemask, 1) & 1
+	if p.service == nil || p.writing {
+		p.room[owner] -= size + perRequest
 	}
-	if (p.service == nil || p.writing) && p.room >= least {
-		p.room -= size + perRequest
-	}
-	return p.room >= least || m.Topic == topicDisconnect
+	return p.room[owner] >= 0 || m.Topic == topicDisconnect && owner != 0
 }
 
 // refuse answers a line that changes nothing.

@@ -82,7 +82,7 @@ func (p *process) begin(s *service.Service, recovered joblife.Recovered) {
 		p.welcomed(c)
 	}
 	list := p.early
-	p.early, p.room = nil, busyRoom
+	p.early, p.room = nil, busyRoom()
 	p.do(func() {
 		for _, e := range list {
 			p.about(e.client, e.line, func() { p.serve(e.message, 0, nil) })
