@@ -286,6 +286,7 @@ type core struct {
 	flush func()         // sends what goes out at once
 	later func(f func()) // calls f when the Manager has done the Ready that Effects has
 
+	ending  map[jobid.ID]struct{}           // jobs that are over, of which the store has no end yet
 	asked   map[uint64]func(joblife.Answer) // what waits for an answer of the Manager, by tag
 	calls   map[uint64]waiting              // what waits for the response to a Call
 	lastTag uint64

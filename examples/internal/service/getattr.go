@@ -34,6 +34,23 @@ func (c *core) getattr(r *Request, p struct {
 	if err != nil {
 		return nil, err
 	}
+	if _, ends := c.ending[p.ID]; !ends {
+		return c.answerAttrs(r, v, names)
+	}
+	c.then = append(c.then, func() {
+		c.later(func() {
+			if payload, err := c.answerAttrs(r, v, names); err != nil {
+				c.quick.fail(r, err)
+			} else {
+				c.open.answer(r, payload)
+			}
+		})
+	})
+	return nil, errLater
+}
+
+// answerAttrs returns the attributes of a job by their names. It holds their length.
+func (c *core) answerAttrs(r *Request, v joblife.View, names []string) (any, error) {
 	job, err := c.attributes(r, v, names)
 	if err != nil {
 		return nil, err

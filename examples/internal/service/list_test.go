@@ -176,6 +176,26 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 	require.Equal(t, "jobspec is NULL", w.drive(owner("getattr", `{"id":16,"attrs":["jobspec"]}`)).Answers[0].Errstr)
 }
 
+// A job ends while the store works: what is asked about it is what it had, and not what the store has
+// so far.
+func TestGetattrOfAJobThatEndsMeanwhile(t *testing.T) {
+	d := newDesk(t, Config{})
+	d.online()
+	d.submit(0, 1)
+	d.send("a", 1, "submit", submission1(2, ownUser))
+	o := d.storing()
+	require.NoError(t, d.Respond(d.now, Response{Topic: "sched.alloc", Payload: json.RawMessage(success(1, 1))}))
+	d.send("a", 2, "raise", `{"id":1,"severity":0,"type":"cancel"}`)
+	require.NoError(t, d.Respond(d.now, Response{Topic: "job-exec.start", Payload: json.RawMessage(`{"id":1,"type":"release","data":{"ranks":"all","final":true}}`)}))
+	require.Equal(t, jobstate.StateInactive, d.view(1).State())
+	d.send("a", 3, "getattr", `{"id":1,"attrs":["R","eventlog"]}`)
+	d.commit(o)
+	answer := grep(d.flush(), "getattr a3: ")
+	require.Contains(t, answer, `"R":{"version":1,`)
+	require.Contains(t, answer, `"name":"clean"`)
+	require.Empty(t, d.ending)
+}
+
 // A log is read and replayed only where the attributes that are asked for need it, and holds its
 // length before.
 func TestGetattrReadsNoMoreThanItIsAskedFor(t *testing.T) {

@@ -114,7 +114,7 @@ func Restore(now time.Time, cfg Config, records iter.Seq2[joblife.Record, error]
 
 func newService(now time.Time, cfg Config) *Service {
 	c := &core{
-		cfg: cfg, begun: now,
+		cfg: cfg, begun: now, ending: make(map[jobid.ID]struct{}),
 		asked: make(map[uint64]func(joblife.Answer)), calls: make(map[uint64]waiting),
 		answers: room{size: 64 << 20, full: "answers with %d bytes wait"},
 		touched: room{size: maxMany, full: "requests about %d jobs wait"},

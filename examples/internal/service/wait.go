@@ -207,9 +207,12 @@ type empties struct {
 	pending int // jobs that are not over, as far as that is durable
 }
 
-// hooks count the jobs from before.
+// hooks count the jobs from before, and note those that end.
 func (s *empties) hooks() joblife.Hooks {
-	return joblife.Hooks{Name: "idle", Restored: func(*joblife.HookEvent) { s.pending++ }}
+	return joblife.Hooks{
+		Name: "idle", Restored: func(*joblife.HookEvent) { s.pending++ },
+		Inactive: func(e *joblife.HookEvent) { s.ending[e.Job.ID()] = struct{}{} },
+	}
 }
 
 func (s *empties) count(rd *joblife.Ready) {
@@ -219,6 +222,7 @@ func (s *empties) count(rd *joblife.Ready) {
 			s.pending++
 		case jobstate.EventClean, jobstate.EventInvalidate:
 			s.pending--
+			delete(s.ending, e.Job)
 		}
 	}
 }
