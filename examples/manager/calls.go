@@ -116,7 +116,7 @@ var errStranger = errors.New("this is from somebody else than the one who was as
 // isFrom reports whether a response may be of a sender. One that names nobody is of the one
 // who was asked there. No guest is asked, and one may put any name there.
 func (m message) isFrom(sender *string) bool {
-	return or(m.Rolemask, 1)&1 != 0 && (m.Sender == nil || sender != nil && *m.Sender == *sender)
+	return m.isOwners() && (m.Sender == nil || sender != nil && *m.Sender == *sender)
 }
 
 // of takes out all calls to a client, in their order.

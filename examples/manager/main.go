@@ -9,7 +9,7 @@
 //
 // Standard error has a message on each line, after "manager: " and, unless it is only
 // information, its level: "error: " or "warning: ". A line of input that is at fault is named
-// by its number. The last line says why the process ended, if something failed.
+// by its number, unless it is a guest's. The last line says why the process ended, if something failed.
 // Ids have f for ƒ if FLUX_F58_FORCE_ASCII is set or the locale is not of UTF-8, as in Flux.
 //
 // Begin with -sample, which needs no input; testdata has longer conversations. -v prints on

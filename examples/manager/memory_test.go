@@ -130,6 +130,7 @@ func TestGuestsLeaveTheOwnerItsRoomWhileAStoreIsBusy(t *testing.T) {
 		require.Contains(t, l.ask(line)[0], `"errnum":16,`, topic)
 	}
 	require.Less(t, len(l.p.early), 10)
+	require.Empty(t, l.stderr.String(), "nor do they fill the log")
 	require.Empty(t, l.ask(`{"topic":"job-manager.getinfo"}` + "\n")[0])
 	require.Empty(t, l.ask(`{"topic":"job-manager.disconnect","sender":"x"}` + "\n")[0])
 }

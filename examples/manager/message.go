@@ -105,6 +105,9 @@ func addressee(text []byte) (m message) {
 	}
 }
 
+// isOwners reports whether the instance's owner sent it.
+func (m message) isOwners() bool { return or(m.Rolemask, 1)&1 != 0 }
+
 // failure returns the error that a response tells.
 func (m message) failure() error {
 	if m.Errnum == 0 {

@@ -198,11 +198,14 @@ func (p *process) serve(m message, size int, err error) {
 // hasRoom reports whether a request may wait for the store. That somebody is gone always may, as the
 // owner says.
 func (p *process) hasRoom(m message, size int) bool {
-	owner := or(m.Rolemask, 1) & 1
-	if p.service == nil || p.writing {
-		p.room[owner] -= size + perRequest
+	room := &p.room[0]
+	if m.isOwners() {
+		room = &p.room[1]
 	}
-	return p.room[owner] >= 0 || m.Topic == topicDisconnect && owner != 0
+	if p.service == nil || p.writing {
+		*room -= size + perRequest
+	}
+	return *room >= 0 || m.Topic == topicDisconnect && m.isOwners()
 }
 
 // refuse answers a line that changes nothing.
@@ -218,7 +221,9 @@ func (p *process) refuse(m message, errnum int, err error) {
 	default: // it answers a call
 		o.Errstr = where + text
 	}
-	p.blame("%.258s%.256s", where, text)
+	if m.isOwners() { // a guest could fill the log
+		p.blame("%.258s%.256s", where, text)
+	}
 	p.write(p.client, o)
 }
 
