@@ -53,6 +53,7 @@ func succeeds(t *testing.T, args ...string) string {
 }
 
 func TestJobsRunWithPrologAndEpilog(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	out := succeeds(t, "-dir", dir, "-n", "2", "-prolog", "echo p >>"+dir+"/trace", "-epilog", "echo e >>"+dir+"/trace",
 		"echo j >>"+dir+"/trace", "exit 3")
@@ -66,6 +67,7 @@ func TestJobsRunWithPrologAndEpilog(t *testing.T) {
 
 // One job is in its epilog and one runs when the manager is killed. Both go on.
 func TestJobsSurviveKill9(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	done, trace := filepath.Join(dir, "done"), filepath.Join(dir, "trace")
 	until := "; until test -e " + done + "; do sleep .01; done"
@@ -94,6 +96,7 @@ func TestJobsSurviveKill9(t *testing.T) {
 
 // Whenever the manager is killed, each job, prolog and epilog runs once on each node.
 func TestEverythingRunsOnceWheneverTheManagerIsKilled(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	trace := filepath.Join(dir, "trace")
 	args := []string{"-dir", dir, "-n", "2", "-prolog", "echo p >>" + trace, "-epilog", "echo e >>" + trace}
@@ -118,6 +121,7 @@ func TestEverythingRunsOnceWheneverTheManagerIsKilled(t *testing.T) {
 }
 
 func TestANodeWhoseEpilogFailedIsOutOfService(t *testing.T) {
+	t.Parallel() // it waits
 	out := succeeds(t, "-dir", t.TempDir(), "-n", "8", "-epilog", "exit 1", "true", "true")
 	var down idset.Set
 	for _, m := range regexp.MustCompile(`out of service: rank (\S+): epilog failed for job`).FindAllStringSubmatch(out, -1) {
@@ -132,6 +136,7 @@ func TestANodeWhoseEpilogFailedIsOutOfService(t *testing.T) {
 }
 
 func TestAnInterruptCancelsTheJobs(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	cmd, out := start(t, dir, "-dir", dir, "-epilog", "echo swept", "sleep 9")
 	proctest.Await(t, out, " start\n", 1)
@@ -143,6 +148,7 @@ func TestAnInterruptCancelsTheJobs(t *testing.T) {
 }
 
 func TestBadInputLosesNothing(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	file := filepath.Join(dir, "jobs.db")
 	cmd, out := start(t, dir, "-dir", dir, "until test -e "+dir+"/end; do sleep .01; done")

@@ -171,6 +171,7 @@ func (d *daemon) in(what string) string {
 }
 
 func TestAJobFromSubmitToItsEnd(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	job := d.submit(2, d.in("j")+"; exit 3")
 	log := d.log(job)
@@ -189,6 +190,7 @@ func TestAJobFromSubmitToItsEnd(t *testing.T) {
 // An epilog on node 0 releases node 1 early. The next manager hears that line again, and it
 // changes nothing.
 func TestAControlLineSurvivesKill9(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	d.kill()
 	epilog := `echo 'perilog-control: {"version":1,"released":"1"}'` + d.until("end-e") + d.in("e")
@@ -210,6 +212,7 @@ func TestAControlLineSurvivesKill9(t *testing.T) {
 // Two jobs run, and one waits for them, when the manager is killed. One ends before the next
 // start, and its epilog goes on through more of them. Nothing runs twice, and no status is lost.
 func TestJobsSurviveKill9(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	d.kill()
 	d.args[len(d.args)-1] = fmt.Sprintf(`{"prologs":[{"command":["sh","-c",%q],"per-rank":true}],"epilogs":[{"command":["sh","-c",%q],"per-rank":true}]}`, d.in("p"), d.in("e")+d.until("end-e")+"true")
@@ -259,6 +262,7 @@ func TestJobsSurviveKill9(t *testing.T) {
 
 // The jobspec of the documentation, and the list of jobs.
 func TestAListHasTheJobsThatAreNotOver(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	text, err := os.ReadFile("jobspec.json")
 	require.NoError(t, err)
@@ -283,6 +287,7 @@ func TestAListHasTheJobsThatAreNotOver(t *testing.T) {
 
 // A job that cannot be read keeps its nodes, and that shows.
 func TestAJobThatCannotBeReadHoldsItsNodes(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	job := d.submit(1, d.in("j")+d.until("end")+d.in("k"))
 	proctest.Await(t, filepath.Join(d.dir, "trace"), "j\n", 1)
@@ -318,6 +323,7 @@ func TestAStreamTakesAsLongAsItsJob(t *testing.T) {
 
 // HEAD has no body to wait for: the connection is free for the next request.
 func TestHeadOfALogEnds(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	job := d.submit(1, "true"+d.until("end"))
 	conn, err := net.Dial("unix", filepath.Join(d.dir, "m", "http"))
@@ -335,6 +341,7 @@ func TestHeadOfALogEnds(t *testing.T) {
 // The server does not see that a client is gone which sent more than a request. Such clients take
 // no files without end, and keep nobody from what needs no wait.
 func TestReadersOfLogsAreBounded(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	over := d.submit(1, "true")
 	d.log(over)
@@ -359,6 +366,7 @@ func TestReadersOfLogsAreBounded(t *testing.T) {
 }
 
 func TestACanceledJobEnds(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, `{"epilogs":[{"command":["true"],"per-rank":true}]}`)
 	job := d.submit(1, d.in("j")+"; sleep 60")
 	proctest.Await(t, filepath.Join(d.dir, "trace"), "j\n", 1)
@@ -373,6 +381,7 @@ func TestACanceledJobEnds(t *testing.T) {
 }
 
 func TestANodeWhoseEpilogFailedIsDrained(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, `{"epilogs":[{"command":["false"],"per-rank":true}]}`)
 	d.log(d.submit(1, "true"))
 	require.Eventually(t, func() bool { return d.ask("GET", "/resources", "")["down"] == "0" }, 10*time.Second, time.Millisecond)
@@ -410,6 +419,7 @@ func TestANodeIsDrainedWhileAnEpilogThatWasGivenUpRuns(t *testing.T) {
 }
 
 func TestBadRequestsChangeNothing(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	for _, c := range []struct {
 		method, path, body string
@@ -450,6 +460,7 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 }
 
 func TestOneNodeWithOneCore(t *testing.T) {
+	t.Parallel() // it waits
 	d := begin(t, "{}")
 	d.kill()
 	d.args = append(d.args, "-nodes", "1", "-cores", "1")

@@ -386,7 +386,10 @@ func throughKills(t *testing.T, n int, kills ...string) {
 // manager has answered is there afterwards.
 func TestJobsRunThroughKillsOfEachProcess(t *testing.T) {
 	for n := range 2 {
-		throughKills(t, n, "sched", "manager", "executor", "manager", "sched", "executor")
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel() // it waits
+			throughKills(t, n, "sched", "manager", "executor", "manager", "sched", "executor")
+		})
 	}
 }
 

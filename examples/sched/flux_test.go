@@ -580,6 +580,7 @@ func TestAnInstanceThatCannotHaveThisScheduler(t *testing.T) {
 
 // A broker that accepts each connection and closes it is not asked without a pause.
 func TestABrokerThatClosesIsNotAskedWithoutPause(t *testing.T) {
+	t.Parallel() // it waits
 	path := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", path)
 	require.NoError(t, err)

@@ -112,6 +112,7 @@ func (w *wired) Decide(now eventlog.Timestamp) (list []alloc.Response) {
 // The world finds nothing wrong with what comes over lines. That of the policies it judges
 // in package sched.
 func TestTheWorldIsContent(t *testing.T) {
+	t.Parallel()
 	o := options{policy: "easy", Options: lines.Options{Now: 1}} // time comes from Decide
 	rapid.Check(t, func(t *rapid.T) {
 		joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler { return &wired{t: t, options: o, nodes: nodes} }, joblifetest.SchedulerConfig{})
