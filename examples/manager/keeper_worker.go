@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/files"
 	"github.com/joblife/joblife/examples/internal/flux"
 )
 
@@ -48,11 +49,12 @@ func (k *keeper) start() (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	self, err := os.Executable()
+	self, err := files.Program()
 	if err != nil {
 		return nil, err
 	}
 	w := &worker{cmd: osexec.Command(self, os.Args[1:]...), ready: make(chan struct{}), late: make(chan struct{}), gone: make(chan struct{})}
+	w.cmd.Args[0] = os.Args[0]
 	w.cmd.ExtraFiles = []*os.File{theirs}
 	w.cmd.Stderr = k.stderr
 	k.mu.Lock()

@@ -1,4 +1,4 @@
-// Package files makes files durable.
+// Package files makes files durable, and finds that of the program.
 package files
 
 import (
@@ -67,4 +67,14 @@ func SyncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
+}
+
+// Program returns the path by which the program that runs can be started again. On Linux that is the
+// same program though its file was replaced or removed since; elsewhere it is what the file has now.
+func Program() (string, error) {
+	const self = "/proc/self/exe"
+	if _, err := os.Stat(self); err == nil {
+		return self, nil
+	}
+	return os.Executable()
 }

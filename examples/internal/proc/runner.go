@@ -237,7 +237,7 @@ func (r *Runner) spawn(task exec.Task, args []string) (watched *record, err erro
 	if len(args) == 0 {
 		return nil, errors.New("no command")
 	}
-	self, err := os.Executable()
+	self, err := files.Program()
 	if err != nil {
 		return nil, err
 	}
