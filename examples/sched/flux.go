@@ -62,7 +62,7 @@ type broker struct {
 	at      *flux.Message              // the request that is handled
 	waits   map[jobid.ID]*flux.Message // sched.alloc without its last response
 	held    []*flux.Message            // requests that wait for a session
-	manager string                     // who sends what is of the session
+	manager string                     // who sent the last message of a session, and is not gone
 	raised  map[jobid.ID]bool          // jobs that got an exception
 	bits    int                        // of flux module debug
 	placed  map[jobid.ID]int           // places in the queue that jobs were told
@@ -195,7 +195,7 @@ func (b *broker) serve() error {
 		b.log(level, fmt.Sprintf("%v; another begins in %v", err, wait))
 		waited := false
 		time.AfterFunc(wait, func() { b.push(func() error { waited = true; return nil }) })
-		if err := b.run(func() bool { return waited }); err != nil {
+		if err := b.run(func() bool { return waited }); err != nil && !errors.Is(err, errGone) {
 			return err
 		}
 	}

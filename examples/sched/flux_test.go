@@ -440,6 +440,19 @@ func TestAManagerThatOnlyFreedIsReloaded(t *testing.T) {
 	i.ready()
 }
 
+// One that sent something in the session before, and nothing in this one, is known as well.
+func TestAManagerOfTheSessionBeforeIsReloaded(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.say("sched.alloc", `{"id":5}`)
+	i.next("sched.alloc") // refused, which ends the session
+	i.ready()
+	require.NoError(t, i.conn.Close())
+	i.connect()
+	i.ready()
+}
+
 // An answer that is lost ends a session, and no program waits for it for ever.
 func TestAnAnswerIsLost(t *testing.T) {
 	for _, topic := range []string{"job-manager.sched-hello", "job-manager.sched-ready", "kvs.lookup", "kvs.commit"} {

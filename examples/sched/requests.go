@@ -68,10 +68,11 @@ func (b *broker) session() error {
 	return b.run(func() bool { return false })
 }
 
-// renew forgets the session before: what still comes for it is too late.
+// renew forgets the session before: what still comes for it is too late, but for the end of its
+// manager, which may have sent nothing in the next one.
 func (b *broker) renew() error {
 	b.era++
-	b.manager, b.waits, b.starts, b.size = "", make(map[jobid.ID]*flux.Message), nil, 0
+	b.waits, b.starts, b.size = make(map[jobid.ID]*flux.Message), nil, 0
 	b.placed, b.broken = make(map[jobid.ID]int), nil
 	return b.s.renew()
 }
@@ -248,7 +249,7 @@ func (b *broker) handle(q *flux.Message) error {
 	}
 	b.at = q
 	defer func() { b.at = nil }()
-	if b.s.greeted && b.manager == "" && slices.Contains(ofSession, q.Topic) {
+	if b.s.greeted && slices.Contains(ofSession, q.Topic) {
 		b.manager = q.Sender()
 	}
 	switch m := m.(type) {
