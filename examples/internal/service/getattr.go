@@ -15,6 +15,8 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+var errUnknown = fail(errno.Invalid, "unknown job")
+
 // getattr returns what the service knows of a job: R and jobspec with their updates, the
 // jobspec without the environment, and the eventlog as a list of events.
 func (c *core) getattr(r *Request, p struct {
@@ -26,7 +28,7 @@ func (c *core) getattr(r *Request, p struct {
 	case !ok && !c.knows(r), ok && c.cfg.Manager.Private && !r.mayAct(v.UserID()):
 		return nil, errHidden
 	case !ok:
-		return nil, fail(errno.Invalid, "unknown job")
+		return nil, errUnknown
 	case !r.mayAct(v.UserID()):
 		return nil, fail(errno.Perm, "guests can only access their own jobs")
 	}
@@ -37,9 +39,14 @@ func (c *core) getattr(r *Request, p struct {
 	if _, ends := c.ending[p.ID]; !ends {
 		return c.answerAttrs(r, v, names)
 	}
+	id := p.ID
 	c.then = append(c.then, func() {
 		c.later(func() {
-			if payload, err := c.answerAttrs(r, v, names); err != nil {
+			payload, err := any(nil), errUnknown
+			if v, ok := c.m.Job(id); ok { // or it was purged at once
+				payload, err = c.answerAttrs(r, v, names)
+			}
+			if err != nil {
 				c.quick.fail(r, err)
 			} else {
 				c.open.answer(r, payload)

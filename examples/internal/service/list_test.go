@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -177,8 +178,17 @@ func TestGetattrOfActiveAndInactiveJobs(t *testing.T) {
 }
 
 // A job ends while the store works: what is asked about it is what it had, and not what the store has
-// so far.
+// so far, or has no more.
 func TestGetattrOfAJobThatEndsMeanwhile(t *testing.T) {
+	for _, purged := range []bool{false, true} {
+		answer := getattrMeanwhile(t, purged)
+		require.Equal(t, purged, answer.Errstr == "unknown job", "%v", answer)
+		require.Equal(t, !purged, strings.Contains(text(t, answer.Payload), `"R":{"version":1,`))
+		require.Equal(t, !purged, strings.Contains(text(t, answer.Payload), `"name":"clean"`))
+	}
+}
+
+func getattrMeanwhile(t *testing.T, purged bool) Answer {
 	d := newDesk(t, Config{})
 	d.online()
 	d.submit(0, 1)
@@ -189,11 +199,18 @@ func TestGetattrOfAJobThatEndsMeanwhile(t *testing.T) {
 	require.NoError(t, d.Respond(d.now, Response{Topic: "job-exec.start", Payload: json.RawMessage(`{"id":1,"type":"release","data":{"ranks":"all","final":true}}`)}))
 	require.Equal(t, jobstate.StateInactive, d.view(1).State())
 	d.send("a", 3, "getattr", `{"id":1,"attrs":["R","eventlog"]}`)
+	if purged {
+		d.send("a", 4, "purge-id", `{"id":1,"force":1}`)
+	}
+	d.sent = func(o *parcel) {
+		for _, id := range o.Unlink {
+			delete(d.stored, id)
+		}
+	}
 	d.commit(o)
-	answer := grep(d.flush(), "getattr a3: ")
-	require.Contains(t, answer, `"R":{"version":1,`)
-	require.Contains(t, answer, `"name":"clean"`)
+	list := d.collect().Answers
 	require.Empty(t, d.ending)
+	return list[slices.IndexFunc(list, func(a Answer) bool { return a.Matchtag == 3 })]
 }
 
 // A log is read and replayed only where the attributes that are asked for need it, and holds its
