@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -31,7 +32,8 @@ type keeper struct {
 	file   bool // it has another configuration than the broker's, until that changes
 	stderr io.Writer
 	broker *flux.Conn
-	over   chan error // why it ends; nil if it was asked to
+	over   chan error   // why it ends; nil if it was asked to
+	odd    atomic.Int64 // messages that cannot be read
 
 	mu      sync.Mutex
 	worker  *worker
@@ -290,8 +292,13 @@ func (k *keeper) fromBroker(m flux.Message) {
 	}
 }
 
-// skipped tells of a message that cannot be read, or is longer than any may be.
-func (k *keeper) skipped(err error) { fmt.Fprintln(k.stderr, "manager: error:", err) }
+// skipped tells of messages that cannot be read, or are longer than any may be: the first, and then
+// each that makes them twice as many, since guests send them too.
+func (k *keeper) skipped(err error) {
+	if n := k.odd.Add(1); n&(n-1) == 0 {
+		fmt.Fprintln(k.stderr, "manager: error:", err)
+	}
+}
 
 // startedPID returns the process that an answer of rexec has, or 0.
 func startedPID(m *flux.Message) int {

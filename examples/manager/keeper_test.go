@@ -205,6 +205,16 @@ func TestGuestsAskMoreThanAWorkerReads(t *testing.T) {
 	require.NotContains(t, in.said.String(), "does not read")
 }
 
+// Messages that cannot be read, which guests send too, do not fill the log.
+func TestSkippedMessagesDoNotFillTheLog(t *testing.T) {
+	said := new(lockedBuffer)
+	k := &keeper{stderr: said}
+	for range 1000 {
+		k.skipped(flux.ErrMessage)
+	}
+	require.Equal(t, 10, strings.Count(said.String(), "malformed message\n"))
+}
+
 // A guest's good-bye says nothing of one who waits for nothing, and nothing but that.
 func TestAGuestSaysGoodBye(t *testing.T) {
 	ours, theirs := net.Pipe()
