@@ -135,6 +135,15 @@ func TestGuestsLeaveTheOwnerItsRoomWhileAStoreIsBusy(t *testing.T) {
 	require.Empty(t, l.ask(`{"topic":"job-manager.disconnect","sender":"x"}` + "\n")[0])
 }
 
+// Nor does what a guest sends that is at fault, however it is.
+func TestNoGuestFillsTheLog(t *testing.T) {
+	l := live(t, "-now=1000")
+	for _, line := range []string{`"errnum":5`, `"matchtag":1,"payload":{"id":"` + "\xff" + `"}`, `"x":1,"x":2`} {
+		l.ask(`{"topic":"job-manager.raise","userid":100,"rolemask":2,` + line + "}")
+	}
+	require.Empty(t, l.stderr.String())
+}
+
 // I12: jobs of a guest can be more than a peer may be behind. The scheduler and the executor
 // get them as they read, also if they do not for a while, and again after each hello.
 func TestNoGuestCanHaveASchedulerCutOff(t *testing.T) {

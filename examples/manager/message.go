@@ -80,7 +80,7 @@ func parseMessage(text []byte) (m message, err error) {
 	return m, err
 }
 
-// addressee returns the keys that say whom to answer, as far as a malformed line has them.
+// addressee returns the keys that say whom to answer and blame, as far as a malformed line has them.
 func addressee(text []byte) (m message) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if first, err := d.Token(); err != nil || first != json.Delim('{') {
@@ -101,6 +101,8 @@ func addressee(text []byte) (m message) {
 			m.Sender = &word
 		case key == "matchtag" && json.Unmarshal(value, &number) == nil:
 			m.Matchtag = &number
+		case key == "rolemask" && json.Unmarshal(value, &number) == nil:
+			m.Rolemask = &number
 		}
 	}
 }

@@ -122,9 +122,12 @@ func (p *process) printf(level service.Level, format string, args ...any) {
 
 func (p *process) warnf(format string, args ...any) { p.printf(service.LevelWarning, format, args...) }
 
-// blame is printf about the line that is handled, which is at fault.
-func (p *process) blame(format string, args ...any) {
+// blame is printf about the line that is handled, which is at fault. A guest could fill the log.
+func (p *process) blame(m message, format string, args ...any) {
 	where := ""
+	if !m.isOwners() {
+		return
+	}
 	if p.line > 0 {
 		where = fmt.Sprintf("line %d: ", p.line)
 	}
@@ -184,7 +187,7 @@ func (p *process) serve(m message, size int, err error) {
 		p.respond(m)
 	case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 		p.stats.refused++
-		p.blame("%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
+		p.blame(m, "%.256s: errnum %d: %.256s", m.Topic, m.Errnum, m.Errstr)
 	case p.over.Err() != nil: // it ends, and hears only what the store waits for
 	case !p.hasRoom(m, size):
 		p.refuse(m, errno.Busy, errors.New("too many requests while the store is busy"))
@@ -221,9 +224,7 @@ func (p *process) refuse(m message, errnum int, err error) {
 	default: // it answers a call
 		o.Errstr = where + text
 	}
-	if m.isOwners() { // a guest could fill the log
-		p.blame("%.258s%.256s", where, text)
-	}
+	p.blame(m, "%.258s%.256s", where, text)
 	p.write(p.client, o)
 }
 
