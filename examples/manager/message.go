@@ -19,8 +19,11 @@ const topicError = "job-manager.error"
 // topicReady tells that requests are served.
 const topicReady = "job-manager.ready"
 
-// topicDisconnect tells that a sender is gone.
-const topicDisconnect = "job-manager.disconnect"
+// topicDisconnect tells that a sender is gone, and topicShutsDown that the broker is in CLEANUP.
+const (
+	topicDisconnect = "job-manager.disconnect"
+	topicShutsDown  = "job-manager.broker-shutdown"
+)
 
 // What a scheduler and an executor say at first.
 const (

@@ -198,8 +198,8 @@ func (p *process) serve(m message, size int, err error) {
 	}
 }
 
-// hasRoom reports whether a request may wait for the store. That somebody is gone always may, as the
-// owner says.
+// hasRoom reports whether a request may wait for the store. That somebody is gone, or that the broker
+// shuts down, always may, as the owner says: nobody says it twice.
 func (p *process) hasRoom(m message, size int) bool {
 	room := &p.room[0]
 	if m.isOwners() {
@@ -208,7 +208,7 @@ func (p *process) hasRoom(m message, size int) bool {
 	if p.service == nil || p.writing {
 		*room -= size + perRequest
 	}
-	return *room >= 0 || m.Topic == topicDisconnect && m.isOwners()
+	return *room >= 0 || m.isOwners() && (m.Topic == topicDisconnect || m.Topic == topicShutsDown)
 }
 
 // refuse answers a line that changes nothing.
