@@ -169,10 +169,7 @@ func (b *broker) serve() error {
 		err := b.register()
 		b.push(func() error { registered = true; return err })
 	}()
-	if err := b.run(func() bool { return registered }); err != nil {
-		return err
-	}
-	if err := b.acquire(); err != nil {
+	if err := b.run(func() bool { return registered && b.s.Pool() != nil }); err != nil {
 		return err
 	}
 	if err := b.renew(); err != nil {
@@ -201,11 +198,21 @@ func (b *broker) serve() error {
 	}
 }
 
-// register becomes the scheduler of the instance.
+// register becomes the scheduler of the instance, and asks for the inventory.
 func (b *broker) register() error {
 	ctx, cancel := context.WithTimeout(b.ctx, startWait)
 	defer cancel()
-	text, err := b.conn.Attr(ctx, "rank")
+	try := func(do func() error) (err error) { // again while there is no room for it, which guests can fill
+		for err = do(); errors.Is(err, flux.ErrFull) && ctx.Err() == nil; err = do() {
+			time.Sleep(firstWait)
+		}
+		return err
+	}
+	var text string
+	err := try(func() (err error) {
+		text, err = b.conn.Attr(ctx, "rank")
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -214,7 +221,7 @@ func (b *broker) register() error {
 		return fmt.Errorf("this is the broker of rank %s: a scheduler belongs on rank 0", text)
 	}
 	for _, service := range services {
-		err := b.conn.Register(ctx, service)
+		err := try(func() error { return b.conn.Register(ctx, service) })
 		if flux.Errnum(err) == errno.Exists {
 			return fmt.Errorf("the instance has a scheduler: remove its module first (%w)", err)
 		}
@@ -223,23 +230,22 @@ func (b *broker) register() error {
 		}
 	}
 	if b.module { // before there is an inventory: rc1 goes on, and other brokers can join
-		return b.conn.Running()
+		if err := try(b.conn.Running); err != nil {
+			return err
+		}
 	}
-	return nil
+	return try(b.acquire)
 }
 
-// acquire asks for the inventory, and waits for it. What follows comes for the whole time of the
-// connection, whatever becomes of the sessions.
+// acquire asks for the inventory. What follows comes for the whole time of the connection, whatever
+// becomes of the sessions.
 func (b *broker) acquire() error {
 	q := flux.NewRequest(pool.TopicAcquire, nil)
 	q.Flags |= flux.FlagStreaming
 	_, err := b.conn.Start(q, func(m flux.Message, err error) {
 		b.push(func() error { return b.acquired(&m, err) })
 	})
-	if err != nil {
-		return err
-	}
-	return b.run(func() bool { return b.s.Pool() != nil })
+	return err
 }
 
 // run handles what comes until a condition holds.

@@ -179,6 +179,34 @@ func TestAModuleIsAskedBeforeItIsReady(t *testing.T) {
 	require.Eventually(t, func() bool { return (<-i.seen).Topic == "module.status" }, 5*time.Second, time.Millisecond)
 }
 
+// A guest's pings that a broker is slow to take the answers of do not keep it from that either.
+func TestABrokerThatIsSlowAtTheStart(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	b := &broker{ctx: t.Context(), module: true, conn: flux.New(ours, flux.Config{Room: 1 << 10})}
+	defer b.conn.Close()
+	for q := flux.NewRequest("x", nil); b.tell(q.Respond(nil)) == nil; {
+	}
+	topics := make(chan string, 1000)
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		r := flux.NewReader(theirs, 0)
+		for m, err := r.Read(); err == nil; m, err = r.Read() {
+			if m.Type != flux.TypeRequest {
+				continue
+			}
+			topics <- m.Topic
+			answer := m.Respond(flux.Text(`{"value":"0"}`))
+			text, _ := flux.AppendFrame(nil, &answer)
+			_, _ = theirs.Write(text)
+		}
+	}()
+	require.NoError(t, b.register())
+	for _, topic := range []string{"attr.get", "service.add", "service.add", "module.status", "resource.acquire"} {
+		require.Equal(t, topic, <-topics)
+	}
+}
+
 // What is not handled is short, or one message.
 func TestLongMessagesWait(t *testing.T) {
 	b := &broker{in: make(chan func() error, inbox), over: make(chan struct{})}
