@@ -429,7 +429,11 @@ func (b *broker) request(f *flux.Message, m message) {
 		to.Payload = nil // it may wait for long
 		b.routes.set(asked{sender, tag}, &to)
 	}
-	b.p.message(m, len(f.Payload), nil)
+	size := len(f.Payload)
+	if f.Flags.Has(flagAgain) { // it was let in, and the keeper has room for it
+		size = -perRequest
+	}
+	b.p.message(m, size, nil)
 }
 
 // send sends what the process has for the instance.

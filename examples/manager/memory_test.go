@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/linestest"
 )
@@ -117,6 +118,19 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	for ; n < 100_000 && len(l.ask(short)[0]) == 0; n++ {
 	}
 	require.Equal(t, room/(perRequest+len(short)), n, "short ones count, too")
+}
+
+// What a worker before was told was let in, and a keeper bounds it.
+func TestWhatComesAgainIsLetInThoughAStoreIsBusy(t *testing.T) {
+	l := live(t, "-store=lines", "-now=1000")
+	l.p.room = [2]int{}
+	b := &broker{p: l.p, c: l.c, routes: make(bySender[*flux.Message])}
+	for n, flags := range []flux.Flags{flagAgain, 0} {
+		f := flux.NewRequest(serviceName+".getinfo", flux.Text(`{}`))
+		f.Flags, f.Rolemask, f.Matchtag, f.Route = flags, flux.RoleOwner, uint32(n+1), []string{"x"}
+		l.p.about(l.c, 0, func() { b.receive(&f) })
+		require.Len(t, l.p.early, 1)
+	}
 }
 
 // What guests ask while a store is busy, or say of others who are gone, leaves the owner its room.
