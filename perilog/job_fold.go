@@ -1,7 +1,6 @@
 package perilog
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"time"
@@ -237,10 +236,8 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 		j.phase = phaseOpening
 	}
 	if j.r == nil && traitsOf(ev.Context()).has(namesRanks) {
-		e := ev.Entry()
-		e.Context = bytes.Clone(e.Context)
 		j.unshareNodes()
-		j.early = append(j.early, e)
+		j.early = append(j.early, ev.Entry().Clone())
 		if _, ok := ev.Action(); ok {
 			j.configure(nil) // the ranks of what was started are not known yet, so it is foreign
 		}

@@ -61,9 +61,10 @@ func (j *Job) ApplyEvent(now eventlog.Timestamp, ev *jobstate.Event) (jobstate.O
 		return outcome, err
 	}
 	j.open()
-	n := len(j.text)
-	j.text = append(j.text, e.Context...)
-	if e.Context != nil {
+	n, context := len(j.text), e.Context
+	j.text = append(j.text, context...)
+	e.Context = nil
+	if e = e.Clone(); context != nil { // of the line, if that is unusual
 		e.Context = j.text[n:len(j.text):len(j.text)]
 	}
 	j.record(LogJob, e, ev.Context())

@@ -129,3 +129,19 @@ func TestAJobThatWaitsTakesAnotherConfiguration(t *testing.T) {
 	b.exited(prolog, 0, 1<<8)
 	require.True(t, b.job.Draining())
 }
+
+// An entry whose keys are not the usual ones remembers the line that it was read from.
+func TestAnAcceptedEventKeepsNothingOfTheLineThatItWasReadFrom(t *testing.T) {
+	b := newBench(t, 1, perilog.Config{})
+	b.take()
+	const text = `{"name":"memo","timestamp":100,"context":{"a":1},"unknown":2}` + "\n"
+	line := []byte(text)
+	e, err := eventlog.Parse(line)
+	require.NoError(t, err)
+	_, err = b.job.Apply(100, e)
+	require.NoError(t, err)
+	clear(line)
+	stored, err := eventlog.AppendEntry(nil, b.job.Take(100).Post[0].Entry)
+	require.NoError(t, err)
+	require.Equal(t, text, string(stored))
+}
