@@ -29,6 +29,7 @@ const (
 	maxDescription = 256     // bytes
 	maxArguments   = 1 << 12 // of a command
 	maxArgument    = 1 << 16 // bytes
+	maxResources   = 1 << 16 // bytes of the names, in an event that may have maxRanksText too
 )
 
 // A Config says which prologs, epilogs and housekeeping the jobs of an instance have; the zero
@@ -65,7 +66,7 @@ type ActionConfig struct {
 	// Ranks limits the action to these ranks of the job; nil means all. The action holds them
 	// and, with PerRank, runs on them, or not at all if the job has none of them. Without
 	// PerRank it also holds Leader, if that is a rank of the job. Resources are the named
-	// resources that the action holds: see JobConfig.Named.
+	// resources that the action holds, of at most 64 KiB: see JobConfig.Named.
 	Ranks     *idset.Set `json:"ranks,omitempty" toml:"ranks,omitempty" yaml:"ranks,omitempty"`
 	Resources []string   `json:"resources,omitempty" toml:"resources,omitempty" yaml:"resources,omitempty"`
 
@@ -204,13 +205,17 @@ func (a *ActionConfig) check(key string, bad func(key, reason string)) {
 	if a.Leader > idset.MaxID {
 		bad(key+".leader", "is not a rank")
 	}
-	seen := make(map[string]bool)
+	seen, size := make(map[string]bool), 0
 	for _, name := range a.Resources {
 		if name == "" || seen[name] || !isLine(name, maxDescription) {
 			bad(key+".resources", "has a name that is empty, repeated, too long or not one line")
 			break
 		}
 		seen[name] = true
+		if size += len(name) + len(`"",`); size > maxResources {
+			bad(key+".resources", "has too many names")
+			break
+		}
 	}
 	if len(a.Command) > maxArguments {
 		bad(key+".command", "has too many elements")

@@ -3,6 +3,7 @@ package perilog
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
@@ -34,6 +36,7 @@ func TestCheckNamesEveryFaultWithItsKey(t *testing.T) {
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{""} }},
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{"a", "b", "a"} }},
 		{"prologs[0].resources has a name that is empty, repeated, too long or not one line", func(c *Config) { c.Prologs[0].Resources = []string{long} }},
+		{"prologs[0].resources has too many names", func(c *Config) { c.Prologs[0].Resources = manyNames(257) }},
 		{"prologs[0].command has too many elements", func(c *Config) { c.Prologs[0].Command = make([]string, maxArguments+1) }},
 		{"prologs[0].command has an element that is too long", func(c *Config) { c.Prologs[0].Command = []string{strings.Repeat("x", maxArgument+1)} }},
 		{"prologs[0].command is empty: give a program and its arguments, or leave command out if the embedder chooses", func(c *Config) { c.Prologs[0].Command = []string{} }},
@@ -75,7 +78,7 @@ func TestTheLimitsOfAConfigurationAreWithin(t *testing.T) {
 	cfg := fullConfig(t)
 	a := &cfg.Prologs[0]
 	a.Description, a.Leader, a.Timeout, a.KillTimeout = strings.Repeat("x", maxDescription), idset.MaxID, fsd.Forever, fsd.Forever-1
-	a.Command, a.Resources = make([]string, maxArguments), []string{strings.Repeat("y", maxDescription)}
+	a.Command, a.Resources = make([]string, maxArguments), manyNames(256)
 	a.Command[0] = strings.Repeat("z", maxArgument)
 	never := fsd.Forever
 	cfg.Housekeeping.ReleaseAfter = &never
@@ -83,6 +86,34 @@ func TestTheLimitsOfAConfigurationAreWithin(t *testing.T) {
 	require.NoError(t, cfg.Check())
 	cfg.Epilogs[0].Description = a.Description
 	require.NoError(t, cfg.Check(), "a prolog and an epilog may have one name")
+}
+
+// manyNames returns names of 253 bytes, each of which takes 256 in a log, or twice as much.
+func manyNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("%03d%s", i, strings.Repeat(`\`, 250))
+	}
+	return names
+}
+
+// The start of an action fits in a line of a log, whatever ranks and resources it names.
+func TestTheLongestStartOfAnActionCanBeLogged(t *testing.T) {
+	ranks := new(idset.Set)
+	for i := range uint32(maxRanksText / 9) {
+		ranks.Insert(maxControlRank - 2*i)
+	}
+	cfg := fullConfig(t)
+	a := &cfg.Prologs[0]
+	a.Description, a.Resources, a.PerRank = strings.Repeat(`\`, maxDescription), manyNames(256), false
+	require.NoError(t, cfg.Check())
+	run := action{ActionKey: a.key(jobstate.ActionProlog), config: a}
+	e, err := jobstate.NewEntry(math.MaxFloat64, &jobstate.ActionStartContext{
+		ActionKey: run.ActionKey, Ranks: jobstate.Ranks{Set: ranks}, Resources: a.Resources, ActionMode: run.mode(), Attempt: 1,
+	})
+	require.NoError(t, err)
+	_, err = eventlog.AppendEntry(nil, e)
+	require.NoError(t, err)
 }
 
 // configText sets every key there is.
