@@ -5,13 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/perilog"
 )
 
-// epilogOf returns a job on n nodes whose epilog runs.
-func epilogOf(t testing.TB, n int) *perilog.Job {
-	b := newBench(t, n, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
+// epilogOf returns a job on n nodes whose epilog runs, but for some that are offline.
+func epilogOf(t testing.TB, n int, offline ...uint32) *perilog.Job {
+	a := perRank()
+	a.WaitOffline = true
+	b := offlineBench(t, n, perilog.Config{Epilogs: []perilog.ActionConfig{a}}, idset.Of(offline...))
 	b.run()
 	b.take()
 	return b.job
@@ -41,9 +44,13 @@ func TestAllocations(t *testing.T) {
 	signal := prologs.job.Take(1000).Signal[0]
 	require.Zero(t, testing.AllocsPerRun(10, func() { prologs.job.Signaled(1000, signal) }), "a signal that goes out")
 
-	job := epilogOf(t, 4096)
-	rank = 0
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { step(job, rank); rank++ }), 7.0, "a report of an epilog, and its fragment")
+	epilogs := func(job *perilog.Job) float64 {
+		rank = 0
+		return testing.AllocsPerRun(1000, func() { step(job, rank); rank++ })
+	}
+	n := epilogs(epilogOf(t, 4096))
+	require.LessOrEqual(t, n, 7.0, "a report of an epilog, and its fragment")
+	require.Equal(t, n, epilogs(epilogOf(t, 4096, 4095)), "the same, while an offline node is waited for: nobody looks for it")
 }
 
 // BenchmarkReport measures the end of an epilog on a node and the fragment that

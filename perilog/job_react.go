@@ -345,6 +345,8 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 			a.run.EndIdle(j.now, off, causeOffline, false)
 		case !a.single() && (a.config == nil || !a.config.WaitOffline):
 			a.run.EndIdle(j.now, off, causeOffline, true)
+		default:
+			a.run.waits = j.offline
 		}
 	}
 	if !idle.IsEmpty() {
@@ -377,7 +379,7 @@ func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
 // progress posts what follows from the failures and ends of a prolog or an epilog.
 func (j *Job) progress(a *action) {
 	switch {
-	case !a.run.Has(slotIdle):
+	case !a.run.Has(slotIdle), a.run.waits != nil && a.run.waits == j.offline: // nothing has come back
 	case j.mayLaunch(a.Kind):
 		j.launch(a, a.run.At(slotIdle))
 	case a.Kind == jobstate.ActionProlog && j.holds.ending():

@@ -58,6 +58,7 @@ type run struct {
 	open  int                // ranks that have not ended
 	count [slotEnded + 1]int // processes by stage
 	last  uint32             // the latest attempt
+	waits *idset.Set         // the offline set, of which the ranks wait that are idle; nil: not known
 
 	launches []launch // by attempt, and so by deadline; the first has a process that runs or is lost
 
