@@ -51,6 +51,19 @@ func TestAllocations(t *testing.T) {
 	n := epilogs(epilogOf(t, 4096))
 	require.LessOrEqual(t, n, 7.0, "a report of an epilog, and its fragment")
 	require.Equal(t, n, epilogs(epilogOf(t, 4096, 4095)), "the same, while an offline node is waited for: nobody looks for it")
+
+	drains := func(n int) float64 {
+		b := newBench(t, n, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}})
+		b.run()
+		b.take()
+		for i := range uint32(n) {
+			b.report(perilog.Report{Action: perilog.Housekeeping(), Attempt: 1, Kind: perilog.ReportExited, Rank: i, Status: 1 << 8})
+		}
+		b.take()
+		rank = 0
+		return testing.AllocsPerRun(32, func() { b.job.Drained(100, idset.Of(rank)); b.job.Take(100); rank++ })
+	}
+	require.Equal(t, drains(64), drains(4096), "a drain that is confirmed")
 }
 
 // BenchmarkReport measures the end of an epilog on a node and the fragment that

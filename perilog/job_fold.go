@@ -133,7 +133,7 @@ func (j *Job) resume() error {
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyEnds(j.hk.run.Ends()) // a crash may have come before the log had them
+		j.readyEnds(j.hk.run.Ends(j.hk.run.spec.Ranks)) // a crash may have come before the log had them
 	}
 	if j.r != nil {
 		done := h.Released()

@@ -158,7 +158,7 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	}
 	if part := idset.Intersect(ranks, &j.hk.draining); !part.IsEmpty() {
 		j.postTo(LogHousekeeping, &jobstate.DrainedContext{Ranks: part})
-		j.readyEnds(j.hk.run.Ends())
+		j.readyEnds(j.hk.run.Ends(part))
 	}
 }
 

@@ -192,10 +192,10 @@ func (r *run) Failed() *idset.Set {
 	return r.ranks(func(s *slot) bool { return s.stage == slotEnded && s.status != 0 })
 }
 
-// Ends returns every rank on which the action has ended, in their order.
-func (r *run) Ends() []rankEnd {
+// Ends returns those of some ranks on which the action has ended, in their order.
+func (r *run) Ends(ranks *idset.Set) []rankEnd {
 	var ends []rankEnd
-	r.each(r.spec.Ranks, func(rank uint32, s *slot) {
+	r.each(ranks, func(rank uint32, s *slot) {
 		if s.stage == slotEnded {
 			ends = append(ends, rankEnd{rank, s.status, s.cause == causeForced})
 		}

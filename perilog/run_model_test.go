@@ -229,7 +229,7 @@ func (m *modelRun) checkTakes() {
 		require.Equal(m.t, n.ranks[e.Rank].cause == causeForced, e.Forced)
 	}
 	ended := new(idset.Set)
-	for _, e := range r.Ends() {
+	for _, e := range r.Ends(r.spec.Ranks) {
 		ended.Insert(e.Rank)
 		x := n.ranks[e.Rank]
 		require.Equal(m.t, rankEnd{Rank: e.Rank, Status: x.status, Forced: x.cause == causeForced}, e)
