@@ -377,7 +377,7 @@ func (j *Job) PrologTime() time.Duration {
 		}
 		last = max(last, a.finished)
 	}
-	return time.Duration(max(0, float64(last-first)) * float64(time.Second))
+	return guard.Duration(max(0, float64(last-first)))
 }
 
 // advance sets the time, which never goes back and is one that an event can have.

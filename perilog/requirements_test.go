@@ -3,6 +3,7 @@ package perilog_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -326,6 +327,12 @@ func TestPL17TheTimeOfPrologsIsKnown(t *testing.T) {
 	b.now += 1000
 	b.exited(epilog, 0, 0)
 	require.InDelta(t, float64(50*time.Second), float64(b.job.PrologTime()), float64(2*time.Second), "no prolog")
+
+	b = newBench(t, 1, both)
+	b.take()
+	b.now = 1e15
+	b.exited(prolog, 0, 0)
+	require.Equal(t, time.Duration(math.MaxInt64), b.job.PrologTime(), "a clock was wrong")
 }
 
 func TestHK1ARestartForgetsNoHousekeeping(t *testing.T) {
