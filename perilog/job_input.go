@@ -293,9 +293,10 @@ type Unresolved struct {
 func (j *Job) Unresolved() []Unresolved {
 	var list []Unresolved
 	lost := func(a *action, since eventlog.Timestamp) {
+		ranks := a.run.Lost()
 		for _, l := range a.run.launches {
 			if l.lost > 0 {
-				list = append(list, Unresolved{Action: a.ActionKey, Reason: ReasonLost, Ranks: a.run.Of(l.attempt, slotLost), Since: since, Attempt: l.attempt})
+				list = append(list, Unresolved{Action: a.ActionKey, Reason: ReasonLost, Ranks: ranks[l.attempt], Since: since, Attempt: l.attempt})
 			}
 		}
 	}

@@ -184,6 +184,24 @@ func (r *run) Of(attempt uint32, s slotStage) *idset.Set {
 	return r.where(func(p *slot) bool { return p.stage == s && p.attempt == attempt })
 }
 
+// Lost returns new sets of the ranks where the process is lost, by attempt.
+func (r *run) Lost() map[uint32]*idset.Set {
+	lost := make(map[uint32]*idset.Set)
+	if !r.Has(slotLost) {
+		return lost
+	}
+	r.processes(r.spec.Ranks, func(rank uint32, p *slot) {
+		if p.stage != slotLost {
+			return
+		}
+		if lost[p.attempt] == nil {
+			lost[p.attempt] = new(idset.Set)
+		}
+		lost[p.attempt].Insert(rank)
+	})
+	return lost
+}
+
 // Open returns a new set of the ranks on which the action has not ended.
 func (r *run) Open() *idset.Set { return r.ranks(func(s *slot) bool { return s.stage != slotEnded }) }
 
