@@ -191,8 +191,8 @@ const maxOperator = 64
 // ForceFinish ends an action on ranks with a wait status, and logs the name of the operator. There
 // the action may be running, lost, or waiting for the node; housekeeping may also have failed. nil
 // means all such ranks: to end only what [Job.Unresolved] lists, pass its Ranks. If a single
-// command is lost, the rank of its leader means all ranks. ForceFinish drains nothing. What may run
-// there gets SIGTERM, or does not start when its node comes back.
+// command is lost or removed, the rank of its leader means all ranks. ForceFinish drains nothing. What
+// may run there gets SIGTERM, or does not start when its node comes back.
 //
 // status is at least 0; for a prolog at least 1, since its ranks count as reported failures.
 // operator is one line of 1 to 64 bytes. A foreign action ends only as a whole. The error wraps
@@ -216,7 +216,7 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 		able = idset.Difference(&j.holds.left, &j.hk.ready)
 		able.SubtractWith(&j.hk.freed)
 	}
-	if ranks == nil || a.single() && a.run.Has(slotLost) && ranks.Equal(a.run.At(slotLost)) { // as Unresolved lists it: the leader
+	if ranks == nil || a.single() && a.unresolved() && ranks.Equal(idset.Of(a.run.spec.Leader.Value)) { // as Unresolved lists it
 		ranks = able
 	} else if !able.ContainsAll(ranks) || ranks.IsEmpty() {
 		return j.actionError(key, "has ended, or does not run, on ranks "+idset.Difference(ranks, able).String())
@@ -231,6 +231,11 @@ func (j *Job) ForceFinish(now eventlog.Timestamp, key jobstate.ActionKey, ranks 
 		j.readyHousekeeping(ended, status)
 	}
 	return nil
+}
+
+// unresolved reports whether Unresolved lists a prolog or an epilog.
+func (a *action) unresolved() bool {
+	return a.run.Has(slotLost) || a.config == nil && a.run.Has(slotIdle)
 }
 
 // finishForeign posts the finish of a foreign action.
@@ -270,7 +275,7 @@ const (
 	ReasonForeign                   // another writer started it and must finish it
 	ReasonHeld                      // housekeeping failed on the ranks, and OnFailure is "hold"
 	ReasonStart                     // the executor may be starting the job: apply its response, or call NotStarted
-	ReasonRemoved                   // housekeeping must run on the ranks, but is no longer in the configuration
+	ReasonRemoved                   // the action must run on the ranks, but is no longer in the configuration
 )
 
 // String returns a word such as "lost"; another value prints as Reason(n).
@@ -306,7 +311,9 @@ func (j *Job) Unresolved() []Unresolved {
 			break // an instance lost an epilog and closed the log, so nothing can end it
 		}
 		if a := j.active(h.ActionKey); a != nil && !seen[h.ActionKey] {
-			lost(a, h.since)
+			if lost(a, h.since); a.config == nil && a.run.Has(slotIdle) {
+				list = append(list, Unresolved{Action: h.ActionKey, Reason: ReasonRemoved, Ranks: a.run.At(slotIdle), Since: h.since})
+			}
 		} else {
 			list = append(list, Unresolved{Action: h.ActionKey, Reason: ReasonForeign, Ranks: h.ranks.Clone(), Since: h.since})
 		}

@@ -343,7 +343,7 @@ func (j *Job) launch(a *action, idle *idset.Set) {
 		switch {
 		case a.Kind == jobstate.ActionProlog:
 			a.run.EndIdle(j.now, off, causeOffline, false)
-		case !a.single() && (a.config == nil || !a.config.WaitOffline):
+		case !a.single() && !a.config.WaitOffline:
 			a.run.EndIdle(j.now, off, causeOffline, true)
 		default:
 			a.run.waits = j.offline
@@ -365,10 +365,7 @@ func (j *Job) relaunch(a *action, ranks *idset.Set) {
 }
 
 func (j *Job) requestLaunch(a *action, attempt uint32, ranks *idset.Set) {
-	l := Launch{Action: a.ActionKey, Attempt: attempt, Ranks: ranks, Timeout: a.run.spec.Timeout}
-	if a.config != nil {
-		l.Command = a.config.Command
-	}
+	l := Launch{Action: a.ActionKey, Attempt: attempt, Ranks: ranks, Command: a.config.Command, Timeout: a.run.spec.Timeout}
 	if a.single() {
 		l.Serves = a.run.Open()
 	}
@@ -381,6 +378,9 @@ func (j *Job) progress(a *action) {
 	switch {
 	case !a.run.Has(slotIdle), a.run.waits != nil && a.run.waits == j.offline: // nothing has come back
 	case j.mayLaunch(a.Kind):
+		if a.config == nil {
+			break // there is no command, and Unresolved lists it
+		}
 		j.launch(a, a.run.At(slotIdle))
 	case a.Kind == jobstate.ActionProlog && j.holds.ending():
 		a.run.EndIdle(j.now, a.run.At(slotIdle), causeCanceled, false)

@@ -399,3 +399,32 @@ func TestAForcedStatusSurvivesARestart(t *testing.T) {
 		require.Equal(t, said[0], said[1], status)
 	}
 }
+
+// An action that the log has begun and the configuration has no more is not launched without a
+// command: a node could only fail to run that, and be drained.
+func TestAnActionWithoutAConfigurationIsNotLaunched(t *testing.T) {
+	for _, a := range []perilog.ActionConfig{perRank(), {Leader: 7}} {
+		before := perilog.Config{Prologs: []perilog.ActionConfig{perRank()}, Epilogs: []perilog.ActionConfig{a}}
+		b := newBench(t, 2, before)
+		b.take()
+		b.exited(prolog, 1, 1<<8)
+		b.exited(prolog, 0, 0)
+		at := bytes.Index(b.log, []byte(`"name":"perilog-launch"`))
+		b.log = b.log[:bytes.LastIndexByte(b.log[:at], '\n')+1] // the crash comes before it
+		b.cfg = &perilog.Config{}
+		b.crash()
+		require.Empty(t, b.take().Launch)
+		list := b.job.Unresolved()
+		require.Len(t, list, 1)
+		require.Equal(t, perilog.ReasonRemoved, list[0].Reason)
+		again := *b
+		require.NoError(t, again.job.SetConfig(&before))
+		require.Len(t, again.take().Launch, 1, "it is configured again")
+		b.crash()
+		require.NoError(t, b.job.ForceFinish(b.now, epilog, list[0].Ranks, 1<<8, "alice"))
+		b.take()
+		require.Empty(t, b.job.Unresolved())
+		b.drained()
+		require.Equal(t, jobstate.StateInactive, b.state())
+	}
+}
