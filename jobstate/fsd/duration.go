@@ -21,8 +21,8 @@ const Forever Duration = math.MaxInt64
 // units ms, s, m, h and d, or none for seconds; or "infinity" or "inf" in letters of
 // either case, which is [Forever]. White space and a sign may come first.
 //
-// The result is rounded to a nanosecond; a number above zero gives at least one
-// nanosecond. A number of seconds without an exponent and with at most nine
+// The result is rounded to a nanosecond; a number that is above zero as a float64 gives at
+// least one nanosecond. A number of seconds without an exponent and with at most nine
 // decimals is exact; other numbers above 48 days are exact to a microsecond. What is longer
 // than Forever gives Forever.
 //

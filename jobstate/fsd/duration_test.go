@@ -28,7 +28,7 @@ func of(d time.Duration) fsd.Duration { return fsd.Duration(d) }
 
 func TestParseRoundsToTheNearestNanosecond(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"0": 0, "-0s": 0, "0.4e-9": 1, "5e-324": 1, "0.6e-9": 1, "1.4e-9": 1, "0.0000000004": 1,
+		"0": 0, "-0s": 0, "1e-400": 0, "0.4e-9": 1, "5e-324": 1, "0.6e-9": 1, "1.4e-9": 1, "0.0000000004": 1,
 		"51ms":           51 * time.Millisecond, // 0.051000000000000004
 		"0.9999999999":   time.Second,
 		"59.9999999999s": time.Minute,
