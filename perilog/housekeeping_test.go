@@ -59,6 +59,26 @@ func TestHousekeepingThatRunsIsNotRunAgain(t *testing.T) {
 	require.Equal(t, "0", b.take().Launch[0].Ranks.String())
 }
 
+// A control line may name a node that the job still holds, or on which nothing was launched. Housekeeping
+// failed on neither, and an attempt there would free a node that is in use (I3).
+func TestHousekeepingIsNotRunAgainBeforeItRan(t *testing.T) {
+	b := newBench(t, 3, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{ReleaseAfter: new(fsd.Duration)}})
+	b.take()
+	b.job.Offline(b.now, ranks("2"))
+	b.apply("start", "")
+	b.apply("finish", `{"status":0}`)
+	b.apply("release", `{"ranks":"0,2","final":false}`)
+	b.take()
+	require.Equal(t, perilog.AckApplied, b.says(hk, 0, `{"version":1,"failed":"1-2"}`))
+	b.take()
+	require.Equal(t, "1-2", b.drains.String())
+	for _, rank := range []string{"1", "2", "1-2"} {
+		require.ErrorIs(t, b.job.Rerun(b.now, hk, ranks(rank)), perilog.ErrAction, rank)
+	}
+	b.drained()
+	require.True(t, b.freed.IsEmpty())
+}
+
 // A crash can come between any two records: what follows from the first is logged then.
 func TestWhatHousekeepingEndedOnGoesBackAfterACrash(t *testing.T) {
 	force := func(b *bench) { require.NoError(b, b.job.ForceFinish(b.now, hk, nil, 256, "root")) }

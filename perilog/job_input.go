@@ -393,7 +393,7 @@ func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset
 func (j *Job) lostOrFailed(key jobstate.ActionKey, ranks *idset.Set) (*action, *idset.Set, error) {
 	if j.hk != nil && key == j.hk.ActionKey && ranks != nil && j.hk.stage == stageActive {
 		able := idset.Union(j.hk.run.At(slotLost), j.failedHousekeeping())
-		able.UnionWith(idset.Difference(&j.hk.draining, j.hk.run.At(slotRunning))) // a line that named it does not end it
+		able.UnionWith(idset.Intersect(&j.hk.draining, j.hk.run.Failed())) // a line that names a rank does not end it there
 		if able.ContainsAll(ranks) && !ranks.IsEmpty() {
 			return &j.hk.action, ranks, nil
 		}
