@@ -47,13 +47,14 @@ type stored struct {
 
 	// What its log comes to, as long as that depends on no configuration. Else, or if there
 	// is a doubt, the log is folded at the takeover.
-	life   *perilog.Job
-	set    *rset.R // of r
-	queue  string
-	cold   bool // there is a doubt
-	clean  bool // the log has that event
-	final  bool // housekeeping freed everything
-	closes int  // how often it was looked at whether the job is over
+	life    *perilog.Job
+	set     *rset.R // of r
+	queue   string
+	cold    bool // there is a doubt
+	clean   bool // the log has that event
+	final   bool // housekeeping freed everything
+	revoked bool // perhaps: then nothing is left to free
+	closes  int  // how often it was looked at whether the job is over
 }
 
 const (
@@ -99,7 +100,9 @@ func (f *Follower) Add(r Record) error {
 		if over {
 			s.damaged = fmt.Errorf("%w: a record of housekeeping after the end of job %v: those of housekeeping come first", ErrInvalid, r.Job)
 		}
-		f.close(s, r.Job)
+		if s.final {
+			f.close(s, r.Job)
+		}
 	case RecordEvent, RecordJobspec, RecordR:
 		if !over {
 			f.addText(f.job(r.Job), r)
@@ -146,6 +149,7 @@ func (f *Follower) addText(s *stored, r Record) {
 		}
 		s.log = append(room(s.log, len(r.Data)), r.Data...)
 		f.fold(s, r.Job, r.Data)
+		s.revoked = s.revoked || bytes.Contains(r.Data, []byte(revocation))
 		if s.life != nil {
 			s.clean = s.life.State().State() == jobstate.StateInactive
 		} else if bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) { // perhaps in a memo
@@ -252,7 +256,7 @@ func (f *Follower) begin(s *stored, id jobid.ID) error {
 
 // close reduces a job that is over to what the index needs.
 func (f *Follower) close(s *stored, id jobid.ID) {
-	if !s.clean || len(s.keep) > 0 && !s.final || s.spec == nil || s.damaged != nil || s.closes == maxCloses {
+	if !s.clean || len(s.keep) > 0 && !s.final && !s.revoked || s.spec == nil || s.damaged != nil || s.closes == maxCloses {
 		return // if the jobspec is missing, that is reported when all is read, unless it comes then
 	}
 	s.closes++

@@ -18,6 +18,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/purge"
 )
 
@@ -154,6 +155,19 @@ func TestAStandbyForgetsWhatIsGone(t *testing.T) {
 	m, err := joblife.Load(s.now, s.cfg, false, all(snap))
 	require.NoError(t, err)
 	require.Equal(t, joblife.Describe(s.m), joblife.Describe(m))
+}
+
+// A job that was revoked is over, and its housekeeping has no last release.
+func TestAStandbyKeepsNoJobThatWasRevoked(t *testing.T) {
+	s := silent(t, joblife.Config{Actions: perilog.Config{Housekeeping: &perilog.HousekeepingConfig{}}})
+	id := s.submit(jobspec.Job{Nodes: 2})
+	s.step(success(t, id, 0, 1))
+	s.step(joblife.Raise{ID: id, Type: "scheduler-restart"})
+	s.step(said(id, exec.ResponseFinish))
+	s.step(said(id, exec.ResponseRelease))
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	snap := slices.Collect(standby(t, s.store).Snapshot())
+	require.Equal(t, joblife.RecordInactive, snap[len(snap)-1].Kind)
 }
 
 // A snapshot of a process that knows no configuration keeps the state of each queue, and a

@@ -138,6 +138,15 @@ func TestAJobInHousekeepingStays(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, ev.Active)
 	require.Len(t, ev.Jobs, 1)
+
+	step(joblife.Submit{ID: 6, Jobspec: []byte(spec), Urgency: 16})
+	step(joblife.SchedResponse{ID: 6, R: node})
+	step(joblife.Raise{ID: 6, Type: "scheduler-restart"}) // which takes the nodes back
+	step(joblife.ExecRefused{ID: 6})
+	ev, _, err = s.Snapshot()
+	require.NoError(t, err)
+	require.Empty(t, ev.Active)
+	require.Len(t, ev.Jobs, 2)
 }
 
 // Prepare may be repeated, and lowers no watermark. What is dropped harms no other.
