@@ -208,9 +208,9 @@ type (
 		Reason   string // for people
 		Volatile bool
 	}
-	// Purge purges inactive jobs by limits, batch by batch, until one has all that are due. The
-	// Answer comes after it, with their number. Without Force it only counts them. Only the owner
-	// may do so.
+	// Purge purges inactive jobs by limits, batch by batch, and no more than there are when it
+	// begins. The Answer comes after the last, with their number. Without Force it only counts
+	// them. Only the owner may do so.
 	Purge struct {
 		Tag    uint64
 		By     Cred

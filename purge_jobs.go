@@ -23,7 +23,7 @@ type purger struct {
 
 	asked  fifo[Purge] // requests, the first of which is being carried out
 	asking bool        // the batch is for the first of asked
-	last   bool        // no other batch follows for it
+	left   int         // how many jobs may go for it yet: all that there were, or there may be no end of it
 	gone   int         // how many jobs went for it
 	byID   *PurgeIDs   // the request by id that the batch is for
 
@@ -197,17 +197,18 @@ func (p *purger) next() {
 			return
 		}
 		in, plan, err := p.asked.first(), purge.Plan{}, error(nil)
-		if !p.last {
+		if p.left > 0 {
+			in.Limits.Batch = min(cmp.Or(in.Limits.Batch, purge.DefaultBatch), p.left)
 			plan, err = p.index.Claim(p.now, in.Limits)
 		}
 		if p.asking = len(plan.Jobs) > 0; p.asking {
-			p.last = !plan.More // what is due later is not asked for: there may be no end of it
+			p.left -= len(plan.Jobs)
 			p.remove(plan)
 			return
 		}
 		p.answer(Answer{Tag: in.Tag, Count: p.gone, Err: err})
 		p.asked.pop()
-		p.gone, p.last = 0, false
+		p.gone, p.left = 0, p.index.Len()
 	}
 }
 
@@ -247,7 +248,9 @@ func (p *purger) ask(in Purge) error {
 		p.answer(Answer{Tag: in.Tag, Count: len(plan.Jobs)})
 		return nil
 	}
-	p.asked.push(in)
+	if p.asked.push(in); p.asked.len() == 1 {
+		p.left = p.index.Len()
+	}
 	p.next()
 	return nil
 }
