@@ -363,7 +363,9 @@ func TestADrainOutlivesAManager(t *testing.T) {
 // manager has not heard of the node at all.
 func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
 	t.Parallel()
-	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true, Command: []string{"true"}}}})
+	w := begin(t, 2, perilog.Config{
+		Epilogs: []perilog.ActionConfig{{PerRank: true, Command: []string{"true"}}}, Housekeeping: &perilog.HousekeepingConfig{Command: []string{"true"}},
+	})
 	stop := w.manager()
 	w.node(0)
 	gone := w.node(1)
@@ -380,6 +382,8 @@ func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
 	job, err := w.Wait(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, "FAILED", job.Result)
+	_, err = w.Wait(ctx, w.submit(ctx, "", 1, "true")) // housekeeping holds no node for it
+	require.NoError(t, err)
 	answer, err := w.Ask(ctx, "nodes", wire.Request{})
 	require.NoError(t, err)
 	require.False(t, answer.Nodes[1].Up)
@@ -405,10 +409,11 @@ func TestANodeIsNotGivenUpEarly(t *testing.T) {
 	require.ErrorContains(t, <-lost, "node 0 is up")
 }
 
-// A job holds nodes that the inventory has no more, until the owner says that nothing runs there.
+// A job and its housekeeping hold nodes that the inventory has no more, until the owner says that nothing
+// runs there.
 func TestANodeThatTheInventoryHasNoMoreIsGivenUp(t *testing.T) {
 	t.Parallel()
-	w := begin(t, 2, perilog.Config{})
+	w := begin(t, 2, perilog.Config{Housekeeping: &perilog.HousekeepingConfig{Command: []string{"true"}}})
 	stop := w.manager()
 	w.node(0)
 	gone := w.node(1)

@@ -19,6 +19,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
@@ -257,6 +258,41 @@ func (a *manager) part(x *exec.Executor) {
 		a.Log.Warn("nodes are down", "ranks", gone)
 		a.change(gone, false)
 	}
+	if !a.lost.IsEmpty() {
+		_ = a.Do(a.endHousekeeping) // or the next beat does it
+	}
+}
+
+// endHousekeeping ends the housekeeping that waits for nodes that were given up: it may hold the other
+// nodes of its job. A node on which it did not run is drained, as one without its epilog.
+func (a *manager) endHousekeeping(m *joblife.Manager) func() {
+	var due []joblife.ForceFinish
+	ranks := new(idset.Set)
+	for h := range m.Holders() {
+		if h.Kind != perilog.HolderHousekeeping {
+			continue
+		}
+		for rank := range idset.Intersect(h.Ranks, a.lost).All() {
+			action := joblife.Action{Job: h.Job, Key: perilog.Housekeeping(), Ranks: idset.Of(rank)}
+			due = append(due, joblife.ForceFinish{Action: action, Status: 1 << 8, Operator: "the node is lost"})
+			ranks.Insert(rank)
+		}
+	}
+	a.mu.Lock()
+	drained := a.drain.ranks()
+	a.mu.Unlock()
+	ranks.IntersectWith(a.Nodes.Ranks())
+	if !drained.ContainsAll(ranks) {
+		if err := a.drained(ranks, actionFailed, a.Manager.Owner); err != nil {
+			a.Log.Error("drain", "error", err)
+			return nil
+		}
+		a.refresh()
+	}
+	for _, in := range due {
+		_ = a.Step(in) // refused where it has ended
+	}
+	return nil
 }
 
 // change notes that nodes came or went.
