@@ -59,7 +59,7 @@ func (l *Loop) take() {
 	l.mu.Lock()
 	left := l.left
 	l.left = nil
-	if l.cfg.Begin != nil || l.steps < maxSteps && l.size < maxBytes { // else they wait for the next commit
+	if l.cfg.Begin != nil || !l.writing || l.steps < maxSteps && l.size < maxBytes { // else they wait for the next commit
 		l.batch = append(l.batch, l.inbox[l.head:min(len(l.inbox), l.head+maxBatch)]...)
 		clear(l.inbox[l.head : l.head+len(l.batch)])
 		l.head += len(l.batch)
