@@ -115,8 +115,8 @@ func sizeOf(v reflect.Value) (n int) {
 		for i := range v.NumField() {
 			n += sizeOf(v.Field(i))
 		}
-	case reflect.Pointer:
-		if !v.IsNil() {
+	case reflect.Pointer, reflect.Interface: // a large set of ids has its parts behind interfaces
+		if !v.IsNil() && v.Type() != reflect.TypeFor[error]() {
 			n = int(v.Elem().Type().Size()) + sizeOf(v.Elem())
 		}
 	case reflect.Slice:
