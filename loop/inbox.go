@@ -50,9 +50,12 @@ type call struct {
 	err    error
 }
 
-// tagOf returns the Tag of an input; it is not valid if its type has none.
+var inputPath = reflect.TypeFor[joblife.Tick]().PkgPath()
+
+// tagOf returns the Tag of an input; it is not valid if its type has none. A type that embeds an
+// input, which the Manager refuses, may embed a nil pointer, or have a Tag of its own.
 func tagOf(v reflect.Value) reflect.Value {
-	if v.Kind() != reflect.Struct {
+	if v.Kind() != reflect.Struct || v.Type().PkgPath() != inputPath {
 		return reflect.Value{}
 	}
 	return v.FieldByName("Tag")

@@ -23,3 +23,19 @@ func TestALargeSetIsMeasured(t *testing.T) {
 	}
 	require.ErrorIs(t, s.l.Put(slices.Repeat([]joblife.Input{joblife.Drained{Ranks: ids}}, 9)...), loop.ErrFull)
 }
+
+// The Manager refuses a type that embeds an input, whatever else it has.
+func TestATypeThatEmbedsAnInputIsRefused(t *testing.T) {
+	s := newSite(t, start, new(disk), config(), 0)
+	for _, in := range []joblife.Input{
+		struct{ *joblife.Submit }{}, struct {
+			Tag string
+			joblife.Tick
+		}{Tag: "x"},
+	} {
+		s.put(in)
+		require.NoError(t, s.l.Advance(start))
+		require.ErrorIs(t, s.refused[len(s.refused)-1], joblife.ErrInvalid)
+		require.ErrorIs(t, s.l.Put(joblife.Raise{Tag: 1 << 63}), joblife.ErrInvalid)
+	}
+}
