@@ -30,7 +30,7 @@ func (l *Loop) turn() (busy bool) {
 		busy = true
 	default:
 	}
-	l.take()
+	more := l.take()
 	for _, r := range l.batch {
 		if l.broken == nil {
 			l.request(r)
@@ -38,7 +38,7 @@ func (l *Loop) turn() (busy bool) {
 		}
 	}
 	clear(l.batch)
-	if at, ok := l.m.Deadline(); ok && l.broken == nil && !at.After(l.Now()) && !(l.inline && l.ticked) {
+	if at, ok := l.m.Deadline(); ok && l.broken == nil && !at.After(l.Now()) && !(l.inline && (l.ticked || more)) {
 		l.ticked = true
 		_ = l.step(joblife.Tick{})
 	}
@@ -53,8 +53,9 @@ func (l *Loop) turn() (busy bool) {
 	return busy
 }
 
-// take takes inputs out of the inbox, and forgets the calls that nobody waits for.
-func (l *Loop) take() {
+// take takes inputs out of the inbox, and forgets the calls that nobody waits for. It reports
+// whether more wait.
+func (l *Loop) take() (more bool) {
 	l.batch = l.batch[:0]
 	l.mu.Lock()
 	left := l.left
@@ -70,6 +71,7 @@ func (l *Loop) take() {
 			l.bytes -= r.size
 		}
 	}
+	more = len(l.inbox) > l.head
 	l.mu.Unlock()
 	for _, c := range left {
 		if l.calls[c.tag] == c {
@@ -77,6 +79,7 @@ func (l *Loop) take() {
 			_ = l.step(joblife.WaitCancel{Tag: c.tag}) // if it waits; refused at most after a Shutdown
 		}
 	}
+	return more
 }
 
 // request dispatches an input, or lets a reader view the Manager.
