@@ -70,6 +70,20 @@ exec /bin/sh "$@"
 	require.Equal(t, "ran\n", read(t, filepath.Join(dir, "trace")))
 }
 
+// A job that its node has lost fails, and the manager goes on.
+func TestTheManagerForgetsALostJob(t *testing.T) {
+	if os.Getenv("JOBLIFE_DEEP") == "" {
+		t.Skip("it builds the program, and waits: set JOBLIFE_DEEP=1")
+	}
+	dir := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", dir, "./manager").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	_ = inFolder(dir, "./manager 'sleep 1; kill -9 $PPID' || sleep 1; rm -r node-0/job-1.0").Run()
+	out, err = inFolder(dir, "./manager").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "jobs left: 1\nforget node-0/job-1.0: status \nforget node-0/job-1.1: status 0\n", string(out))
+}
+
 // check checks a page that shows the programs of some folders.
 func check(t *testing.T, page string, folders []string) {
 	require.NotEmpty(t, folders, "no program belongs to the page")

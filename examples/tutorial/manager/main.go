@@ -79,7 +79,8 @@ func obey(commands []exec.Command) {
 			case c.Launch != nil:
 				run(folder, c.Launch.Command)
 			case c.Kind == exec.CommandForget:
-				fmt.Printf("forget %s: status %s", folder, try(os.ReadFile(folder+"/status")))
+				status, _ := os.ReadFile(folder + "/status")
+				fmt.Printf("forget %s: status %s\n", folder, status)
 				check(os.RemoveAll(folder))
 			}
 		}
@@ -87,7 +88,7 @@ func obey(commands []exec.Command) {
 }
 
 func run(folder string, script []string) {
-	shell := osexec.Command("sh", "-c", `mkdir "$0" 2>&- || exit; (eval "$1"); echo $? >"$0/new"; mv "$0/new" "$0/status"`, folder, script[0])
+	shell := osexec.Command("sh", "-c", `mkdir "$0" 2>&- || exit; (eval "$1"); printf $? >"$0/new"; mv "$0/new" "$0/status"`, folder, script[0])
 	shell.Stdout, shell.Stderr, shell.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
 	check(shell.Start())
 	go shell.Wait()
