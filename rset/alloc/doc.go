@@ -42,7 +42,7 @@
 //
 //   - R in a [HelloResponse] is an addition, for schedulers that cannot look it up.
 //   - Recalled and canceled requests count against the limit until their response.
-//   - A request is recalled at most once, and only if the limit is reached.
+//   - For a better job, a request is recalled at most once, and only if the limit is reached.
 //   - A second ready needs a second hello first, which ends the first session.
 //   - A wrong response changes nothing; in flux-core it ends the session.
 //   - Resources for an unknown job are an error; resources for a canceled job are freed.
