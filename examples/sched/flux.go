@@ -62,7 +62,8 @@ type broker struct {
 	at      *flux.Message              // the request that is handled
 	waits   map[jobid.ID]*flux.Message // sched.alloc without its last response
 	held    []*flux.Message            // requests that wait for a session
-	manager string                     // who sent the last message of a session, and is not gone
+	manager string                     // who sent the first message of this session, or of one before, and is not gone
+	known   bool                       // it is of this session
 	raised  map[jobid.ID]bool          // jobs that got an exception
 	bits    int                        // of flux module debug
 	placed  map[jobid.ID]int           // places in the queue that jobs were told

@@ -453,6 +453,25 @@ func TestAManagerOfTheSessionBeforeIsReloaded(t *testing.T) {
 	i.ready()
 }
 
+// The next one may speak before the scheduler hears that the last one is gone.
+func TestAManagerSpeaksBeforeTheLastIsGone(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	for id, last := range []*flux.Conn{nil, i.conn} {
+		if last != nil {
+			i.connect()
+		}
+		i.alloc(5 + id)
+		i.committed()
+		i.next("sched.alloc")
+		if last != nil {
+			require.NoError(t, last.Close())
+		}
+	}
+	i.ready()
+}
+
 // An answer that is lost ends a session, and no program waits for it for ever.
 func TestAnAnswerIsLost(t *testing.T) {
 	for _, topic := range []string{"job-manager.sched-hello", "job-manager.sched-ready", "kvs.lookup", "kvs.commit"} {

@@ -72,7 +72,7 @@ func (b *broker) session() error {
 // manager, which may have sent nothing in the next one.
 func (b *broker) renew() error {
 	b.era++
-	b.waits, b.starts, b.size = make(map[jobid.ID]*flux.Message), nil, 0
+	b.known, b.waits, b.starts, b.size = false, make(map[jobid.ID]*flux.Message), nil, 0
 	b.placed, b.broken = make(map[jobid.ID]int), nil
 	return b.s.renew()
 }
@@ -249,8 +249,8 @@ func (b *broker) handle(q *flux.Message) error {
 	}
 	b.at = q
 	defer func() { b.at = nil }()
-	if b.s.greeted && slices.Contains(ofSession, q.Topic) {
-		b.manager = q.Sender()
+	if b.s.greeted && !b.known && slices.Contains(ofSession, q.Topic) { // the next one may speak before it is told that this one is gone
+		b.manager, b.known = q.Sender(), true
 	}
 	switch m := m.(type) {
 	case alloc.Request:
