@@ -250,7 +250,7 @@ func TestAJobOfARunningFlux(t *testing.T) {
 }
 
 // The manager tells which jobs hold resources, and the KVS what. No job ends because of what
-// is only odd: it holds its resources, and a sched.free will come.
+// is only odd: it holds its resources, and a sched.free will come. One whose nodes have all left ends.
 func TestJobsOfAHello(t *testing.T) {
 	kvs := map[string]string{
 		"job.0000.0000.0000.0001.R": fmt.Sprintf(rankR, 0),
@@ -259,10 +259,12 @@ func TestJobsOfAHello(t *testing.T) {
 	}
 	i := startInstance(t, []string{helloOf(1, ""), helloOf(2, `,"R":`+fmt.Sprintf(rankR, 1)), helloOf(3, ""), helloOf(4, "")}, kvs, "-log-level=debug")
 	i.next("resource.acquire")
-	i.ready()
+	i.next("job-manager.sched-hello")
+	_, text := i.next("job-manager.raise")
+	require.Contains(t, text, `{"id":3,"note":"the scheduler cannot take over what the job holds: pool: resources are not in the inventory: job ƒ4: rank7/core0",`)
+	i.next("job-manager.sched-ready")
 	log := strings.Join(i.Log(), "\n")
 	require.Contains(t, log, "hello: id=f2 priority=16 userid=1 t_submit=1.5")
-	require.Contains(t, log, "hello: job f4 runs on: pool: resources are not in the inventory: job f4: rank7/core0")
 	require.Contains(t, log, "hello: job f5 runs on: pool: resources are held twice: jobs f5 and f3 both hold rank1/core0")
 	i.alloc(5)
 	i.say("sched.free", `{"id":3,"R":`+kvs["job.0000.0000.0000.0003.R"]+`,"final":true}`)

@@ -92,8 +92,9 @@
 //     ends, as sched-simple does.
 //   - A job gets the fatal exception scheduler-restart if it is not known what it holds: its R is
 //     not in the KVS, or the hello contradicts itself. Nothing starts before it has gone;
-//     sched-simple goes on, and may give its nodes to another. A job that holds what another
-//     holds, or what left the inventory, runs on, and the log has it.
+//     sched-simple goes on, and may give its nodes to another. So does a job whose nodes have all
+//     left the inventory. One that holds what another holds, or of which a node left, runs on, and
+//     the log has it.
 //   - Only the owner of the instance may ask, as with sched-simple. sched.holders wants a stream.
 //   - Bits 1 and 4 of flux module debug deny requests and expirations; 2 tells jobs their places.
 //

@@ -121,9 +121,10 @@ func (b *broker) hello() error {
 	return nil
 }
 
-// adopt takes over a job. If it is not known what the job holds, it must not run on. What the
-// pool reports of one that holds its resources is logged: the exception would take them back
-// (RFC 21), no sched.free would come, and the pool would keep them for ever.
+// adopt takes over a job. If it is not known what the job holds, or none of its nodes is in the
+// inventory, it must not run on. What the pool reports of another that holds its resources is logged:
+// the exception would take them back (RFC 21), no sched.free would come, and the pool would keep them
+// for ever.
 func (b *broker) adopt(h *hello) {
 	err := h.err
 	if h.ID == 0 && err != nil { // of which job is not known
@@ -135,10 +136,10 @@ func (b *broker) adopt(h *hello) {
 	if took := b.s.dispatch(h.line, h.HelloResponse, nil); err == nil {
 		err = took
 	}
-	switch _, held := b.s.Pool().Allocation(h.ID); {
+	switch has, held := b.s.Pool().Allocation(h.ID); {
 	case err == nil || b.raised[h.ID]:
 		return
-	case held && h.err == nil && !errors.Is(err, pool.ErrExists):
+	case held && h.err == nil && !errors.Is(err, pool.ErrExists) && has.Held.Ranks().Len() > 0:
 		b.s.errorf("hello: job %v runs on: %s", h.ID, textOf(err))
 		return
 	}
