@@ -59,16 +59,20 @@ func (l *Loop) until(ctx context.Context, done <-chan struct{}) error {
 // hail has the Executor expect what a restart has left, and its first session begin.
 func (l *Loop) hail() error {
 	x := l.cfg.Executor
+	l.inbox = append(l.inbox, request{in: joblife.ExecHello{}, call: &call{done: l.hailed}})
 	for _, u := range l.cfg.Recovered.Unresolved {
 		if err := x.Recover(u.Job, u.Unresolved); err != nil {
 			return fmt.Errorf("loop: job %v: %w", u.Job, err)
+		}
+		if u.Reason == perilog.ReasonRemoved && u.Action.Kind != jobstate.ActionHousekeeping { // there is nothing to run
+			a := joblife.Action{Job: u.Job, Key: u.Action, Ranks: u.Ranks}
+			l.inbox = append(l.inbox, request{in: joblife.ForceFinish{Action: a, Status: 1, Operator: "executor"}})
 		}
 	}
 	for _, q := range l.cfg.Recovered.Quarantined {
 		x.Keep(q.Job)
 	}
 	l.cfg.Recovered = joblife.Recovered{} // it may be large
-	l.inbox = append(l.inbox, request{in: joblife.ExecHello{}, call: &call{done: l.hailed}})
 	return nil
 }
 

@@ -258,6 +258,28 @@ func TestALostActionRunsAgainOrHasFailed(t *testing.T) {
 	}
 }
 
+// An action that had begun, and was not launched, has failed if no configuration has it any more.
+func TestAnActionThatWasRemovedHasFailed(t *testing.T) {
+	cfg, d := plain(), new(disk)
+	cfg.Actions.Prologs = []perilog.ActionConfig{{Command: []string{"x"}, PerRank: true}}
+	cfg.Actions.Epilogs = cfg.Actions.Prologs
+	s := executed(t, start, d, cfg, new(exec.Executor), nil2)
+	s.put(wholeNodes(t, 1, 1))
+	require.NoError(t, s.l.Advance(start))
+	s.put(joblife.Raise{ID: 1, Type: "cancel"})
+	require.NoError(t, s.l.Advance(start))
+
+	cfg.Actions.Epilogs = nil
+	did, x := texts(nil), new(exec.Executor)
+	s = executed(t, start, d, cfg, x, did.add)
+	require.NoError(t, s.l.Advance(start))
+	_, err := x.Hello(0, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.l.Advance(start))
+	require.Empty(t, did)
+	require.Equal(t, jobstate.StateInactive, s.state(1))
+}
+
 // While a Shutdown goes on, nothing starts: the next life runs what is lost.
 func TestALostActionSurvivesAShutdown(t *testing.T) {
 	cfg, d := plain(), new(disk)

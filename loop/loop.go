@@ -47,7 +47,7 @@ type Config struct {
 	// and puts the hello: no other ExecHello or ExecLost is taken. It gets Exec, Raised, Launch and Signal of a Ready before Effects, and
 	// its errors join Faults. What follows comes after Effects, after functions of Do and Hear,
 	// and when it is due. An action that a restart has lost, and no node has, runs again; if it
-	// may not, it has failed. Nil: Effects does this.
+	// may not, or the configuration has it no more, it has failed. Nil: Effects does this.
 	Executor *exec.Executor
 	// Commands sends commands of the Executor to nodes, in order, and owns the slice. It must not
 	// wait, and may use the Executor. Drop a command for a node that is gone: its next hello
