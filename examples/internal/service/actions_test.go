@@ -458,6 +458,21 @@ func TestARestartDrainsFirst(t *testing.T) {
 	}
 }
 
+// An action that was lost in several attempts is finished on the ranks of all of them.
+func TestARestartLosesSeveralAttempts(t *testing.T) {
+	c := ran(t, actions(false, true, false), "0-1")
+	c.next.Lost = LostHold
+	c.crash()
+	c.hello()
+	epilog := jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "job-manager.epilog"}
+	c.do(joblife.Rerun{Action: joblife.Action{Job: 16, Key: epilog, Ranks: idset.Of(1)}})
+	c.next.Lost = LostFinish
+	c.crash()
+	c.hello()
+	require.Equal(t, []string{"0: epilog was lost for job ƒH", "1: epilog was lost for job ƒH"}, c.drained)
+	c.gone(16)
+}
+
 // What cannot run again is finished: the configuration has no such action any more.
 func TestARestartCannotRerun(t *testing.T) {
 	c := ran(t, actions(false, true, false), "0-1")

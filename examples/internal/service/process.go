@@ -134,7 +134,7 @@ func (s *processes) resolve(list []joblife.Unresolved) error {
 			action.Ranks = idset.Of()
 			for v := range s.m.Unresolved() { // some ranks may have ended in the meantime
 				if v.Job == u.Job && v.Action == u.Action && v.Reason == u.Reason {
-					action.Ranks = idset.Intersect(u.Ranks, v.Ranks)
+					action.Ranks.UnionWith(idset.Intersect(u.Ranks, v.Ranks)) // each attempt is one of them
 				}
 			}
 			if action.Ranks.IsEmpty() {
