@@ -142,6 +142,9 @@ func (c *core) attributes(by *Request, v joblife.View, names []string) (a attrib
 	if err != nil {
 		return a, err
 	}
+	if len(found.Eventlog) == 0 { // it is being purged
+		return a, errUnknown
+	}
 	a.log = found.Eventlog
 	if err := c.hold(by, &c.answers, len(a.log)); err != nil || len(names) == 1 && names[0] == attrEventlog {
 		return a, err

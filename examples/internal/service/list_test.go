@@ -227,6 +227,7 @@ func TestGetattrReadsNoMoreThanItIsAskedFor(t *testing.T) {
 	require.Equal(t, errno.Protocol, ask(`1`, Stored{}))
 	require.Zero(t, read)
 	require.Zero(t, ask(`"eventlog"`, Stored{Eventlog: []byte("no log")}), "it is not replayed")
+	require.Equal(t, errno.Invalid, ask(`"eventlog"`, Stored{}), "it is being purged")
 	require.Zero(t, ask(`"R"`, Stored{Eventlog: log, R: w.stored[17].R, Jobspec: []byte("no jobspec")}))
 	require.NoError(t, w.core.hold(&Request{Rolemask: roleOwner}, &w.answers, w.answers.size))
 	require.Equal(t, errno.Again, ask(`"R"`, Stored{Eventlog: []byte("no log")}))
