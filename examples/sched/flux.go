@@ -64,6 +64,7 @@ type broker struct {
 	held    []*flux.Message            // requests that wait for a session
 	manager string                     // who sent the first message of this session, or of one before, and is not gone
 	known   bool                       // it is of this session
+	before  string                     // who was that before it, and is not gone: this session's hello may have been for it
 	raised  map[jobid.ID]bool          // jobs that got an exception
 	bits    int                        // of flux module debug
 	placed  map[jobid.ID]int           // places in the queue that jobs were told

@@ -474,6 +474,23 @@ func TestAManagerSpeaksBeforeTheLastIsGone(t *testing.T) {
 	i.ready()
 }
 
+// So it may where the last one said nothing in this session.
+func TestAManagerSpeaksBeforeASilentOneIsGone(t *testing.T) {
+	i := startInstance(t, nil, nil)
+	i.next("resource.acquire")
+	i.ready()
+	i.say("sched.alloc", `{"id":5}`)
+	i.next("sched.alloc") // refused, which ends the session
+	i.ready()
+	last := i.conn
+	i.connect()
+	i.alloc(6)
+	i.committed()
+	i.next("sched.alloc")
+	require.NoError(t, last.Close())
+	i.ready()
+}
+
 // An answer that is lost ends a session, and no program waits for it for ever.
 func TestAnAnswerIsLost(t *testing.T) {
 	for _, topic := range []string{"job-manager.sched-hello", "job-manager.sched-ready", "kvs.lookup", "kvs.commit"} {

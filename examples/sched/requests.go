@@ -199,9 +199,11 @@ func (b *broker) receive(q *flux.Message) error {
 	case q.Type != flux.TypeRequest:
 		return nil
 	case method == "disconnect":
-		if owner && b.manager != "" && q.Sender() == b.manager {
-			b.manager = "" // each service that it used hears of its end
-			return errGone
+		for _, name := range []*string{&b.manager, &b.before} {
+			if owner && *name != "" && q.Sender() == *name {
+				*name = "" // each service that it used hears of its end
+				return errGone
+			}
 		}
 		return nil
 	case own && method == "ping" && q.Rolemask != 0:
@@ -251,7 +253,10 @@ func (b *broker) handle(q *flux.Message) error {
 	b.at = q
 	defer func() { b.at = nil }()
 	if b.s.greeted && !b.known && slices.Contains(ofSession, q.Topic) { // the next one may speak before it is told that this one is gone
-		b.manager, b.known = q.Sender(), true
+		if sender := q.Sender(); sender != b.manager {
+			b.manager, b.before = sender, b.manager
+		}
+		b.known = true
 	}
 	switch m := m.(type) {
 	case alloc.Request:
