@@ -264,7 +264,8 @@ func (a *manager) part(x *exec.Executor) {
 }
 
 // endHousekeeping ends the housekeeping that waits for nodes that were given up: it may hold the other
-// nodes of its job. A node on which it did not run is drained, as one without its epilog.
+// nodes of its job. Such a node is drained first, as one without its epilog, though its own may have
+// ended well: who knows the state of a node that was lost?
 func (a *manager) endHousekeeping(m *joblife.Manager) func() {
 	var due []joblife.ForceFinish
 	ranks := new(idset.Set)
