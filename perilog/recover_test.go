@@ -327,10 +327,11 @@ func FuzzRecoverJob(f *testing.F) {
 		}
 		l := &lifeLog{t: t, job: job, logs: logs{bytes.Clone(log), bytes.Clone(hk)}, now: 1e9}
 		for i := range 8 {
-			waits, pending := l.job.Unresolved(), l.job.State().State() == jobstate.StateSched
+			waits, s := l.job.Unresolved(), l.job.State()
+			pending := s.State() == jobstate.StateSched || s.Started() && !s.Released()
 			todo := l.round(int32(choice) % 2 * 256)
 			require.NoError(t, l.job.Check())
-			if i == 0 && !pending { // what alloc starts is launched in the next round
+			if i == 0 && !pending { // what alloc or release starts is launched in the next round
 				judgeUnresolved(t, l.job, &todo, len(waits))
 			}
 			for _, u := range l.job.Unresolved() {
