@@ -47,14 +47,13 @@ type stored struct {
 
 	// What its log comes to, as long as that depends on no configuration. Else, or if there
 	// is a doubt, the log is folded at the takeover.
-	life    *perilog.Job
-	set     *rset.R // of r
-	queue   string
-	cold    bool // there is a doubt
-	clean   bool // the log has that event
-	final   bool // housekeeping freed everything
-	revoked bool // perhaps: then nothing is left to free
-	closes  int  // how often it was looked at whether the job is over
+	life   *perilog.Job
+	set    *rset.R // of r
+	queue  string
+	cold   bool // there is a doubt
+	clean  bool // the log has that event
+	final  bool // housekeeping freed everything
+	closes int  // how often it was looked at whether the job is over
 }
 
 const (
@@ -149,7 +148,6 @@ func (f *Follower) addText(s *stored, r Record) {
 		}
 		s.log = append(room(s.log, len(r.Data)), r.Data...)
 		f.fold(s, r.Job, r.Data)
-		s.revoked = s.revoked || bytes.Contains(r.Data, []byte(revocation))
 		if s.life != nil {
 			s.clean = s.life.State().State() == jobstate.StateInactive
 		} else if bytes.Contains(r.Data, []byte(`"name":"`+jobstate.EventClean+`"`)) { // perhaps in a memo
@@ -256,8 +254,11 @@ func (f *Follower) begin(s *stored, id jobid.ID) error {
 
 // close reduces a job that is over to what the index needs.
 func (f *Follower) close(s *stored, id jobid.ID) {
-	if !s.clean || len(s.keep) > 0 && !s.final && !s.revoked || s.spec == nil || s.damaged != nil || s.closes == maxCloses {
+	if !s.clean || s.spec == nil || s.damaged != nil || s.closes == maxCloses {
 		return // if the jobspec is missing, that is reported when all is read, unless it comes then
+	}
+	if len(s.keep) > 0 && !s.final && !bytes.Contains(s.log, []byte(revocation)) {
+		return // housekeeping holds something, unless all was taken back
 	}
 	s.closes++
 	var job *jobstate.Job

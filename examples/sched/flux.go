@@ -55,21 +55,19 @@ type broker struct {
 	in   chan func() error
 	over chan struct{} // closed when nobody reads in any more
 
-	s       *session
-	era     int                        // counts sessions: what was for an earlier one comes too late
-	failed  int                        // sessions, since the last that stored an R
-	broken  error                      // why run ends
-	at      *flux.Message              // the request that is handled
-	waits   map[jobid.ID]*flux.Message // sched.alloc without its last response
-	held    []*flux.Message            // requests that wait for a session
-	manager string                     // who sent the first message of this session, or of one before, and is not gone
-	known   bool                       // it is of this session
-	before  string                     // who was that before it, and is not gone: this session's hello may have been for it
-	raised  map[jobid.ID]bool          // jobs that got an exception
-	bits    int                        // of flux module debug
-	placed  map[jobid.ID]int           // places in the queue that jobs were told
-	starts  []start                    // to store
-	size    int                        // of starts, in bytes
+	s        *session
+	era      int                        // counts sessions: what was for an earlier one comes too late
+	failed   int                        // sessions, since the last that stored an R
+	broken   error                      // why run ends
+	at       *flux.Message              // the request that is handled
+	waits    map[jobid.ID]*flux.Message // sched.alloc without its last response
+	held     []*flux.Message            // requests that wait for a session
+	managers map[string]bool            // who sent what is of a session, and is not gone: the next may speak before
+	raised   map[jobid.ID]bool          // jobs that got an exception
+	bits     int                        // of flux module debug
+	placed   map[jobid.ID]int           // places in the queue that jobs were told
+	starts   []start                    // to store
+	size     int                        // of starts, in bytes
 }
 
 // attach schedules a running Flux until ctx is done, or until the broker removes its module. A
@@ -119,7 +117,7 @@ func (b *broker) visit(uri string, dial func(context.Context, flux.Config) (*flu
 	b.in, b.over = make(chan func() error, inbox), make(chan struct{})
 	b.s = newSession(b.o, nil, nil)
 	b.s.to = b
-	b.raised = make(map[jobid.ID]bool)
+	b.raised, b.managers = make(map[jobid.ID]bool), make(map[string]bool)
 	conn, err := dial(b.ctx, flux.Config{URI: uri, Handle: b.heard})
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (b *broker) session() error {
 // manager, which may have sent nothing in the next one.
 func (b *broker) renew() error {
 	b.era++
-	b.known, b.waits, b.starts, b.size = false, make(map[jobid.ID]*flux.Message), nil, 0
+	b.waits, b.starts, b.size = make(map[jobid.ID]*flux.Message), nil, 0
 	b.placed, b.broken = make(map[jobid.ID]int), nil
 	return b.s.renew()
 }
@@ -199,11 +199,9 @@ func (b *broker) receive(q *flux.Message) error {
 	case q.Type != flux.TypeRequest:
 		return nil
 	case method == "disconnect":
-		for _, name := range []*string{&b.manager, &b.before} {
-			if owner && *name != "" && q.Sender() == *name {
-				*name = "" // each service that it used hears of its end
-				return errGone
-			}
+		if sender := q.Sender(); owner && b.managers[sender] {
+			delete(b.managers, sender) // each service that it used hears of its end
+			return errGone
 		}
 		return nil
 	case own && method == "ping" && q.Rolemask != 0:
@@ -252,11 +250,8 @@ func (b *broker) handle(q *flux.Message) error {
 	}
 	b.at = q
 	defer func() { b.at = nil }()
-	if b.s.greeted && !b.known && slices.Contains(ofSession, q.Topic) { // the next one may speak before it is told that this one is gone
-		if sender := q.Sender(); sender != b.manager {
-			b.manager, b.before = sender, b.manager
-		}
-		b.known = true
+	if b.s.greeted && slices.Contains(ofSession, q.Topic) {
+		b.managers[q.Sender()] = true
 	}
 	switch m := m.(type) {
 	case alloc.Request:
