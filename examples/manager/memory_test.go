@@ -102,7 +102,7 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	l := live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
 	const room = 4 << 20
-	l.p.room[1] = room
+	l.p.room[0] = room
 	long := `{"topic":"job-manager.getinfo","matchtag":1,"payload":{"x":"` + strings.Repeat("x", room/4-room/64) + `"}}` + "\n"
 	for n := range 5 {
 		require.Equal(t, n == 4, strings.Contains(l.ask(long)[0], `"errnum":16,"errstr":"too many requests while the store is busy"`), n)
@@ -113,7 +113,7 @@ func TestABusyStoreTakesSoManyRequests(t *testing.T) {
 	short := `{"topic":"job-manager.getinfo"}` + "\n"
 	l = live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
-	l.p.room[1] = room
+	l.p.room[0] = room
 	n := 0
 	for ; n < 100_000 && len(l.ask(short)[0]) == 0; n++ {
 	}
@@ -137,7 +137,7 @@ func TestWhatComesAgainIsLetInThoughAStoreIsBusy(t *testing.T) {
 func TestGuestsLeaveTheOwnerItsRoomWhileAStoreIsBusy(t *testing.T) {
 	l := live(t, "-store=lines", "-now=1000")
 	l.out.Reset()
-	l.p.room = [2]int{10 * perRequest, 2 * perRequest}
+	l.p.room = [2]int{2 * perRequest, 10 * perRequest}
 	for _, topic := range []string{"getinfo", "disconnect"} {
 		line := `{"topic":"job-manager.` + topic + `","sender":"x","userid":100,"rolemask":2}` + "\n"
 		for range 10 {

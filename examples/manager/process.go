@@ -41,7 +41,7 @@ type process struct {
 	startBy time.Time        // when it is read without a bridge; zero: nobody has come
 	service *service.Service // nil until it is
 	early   []early          // requests that came before that
-	room    [2]int           // for more requests of guests, and of the owner, while the store is busy
+	room    [2]int           // for more requests of the owner, and of guests, while the store is busy
 
 	clients []*client // by age
 	calls   calls
@@ -202,7 +202,7 @@ func (p *process) serve(m message, size int, err error) {
 // shuts down, always may, as the owner says: nobody says it twice.
 func (p *process) hasRoom(m message, size int) bool {
 	room := &p.room[0]
-	if m.isOwners() {
+	if !m.isOwners() {
 		room = &p.room[1]
 	}
 	if p.service == nil || p.writing {
