@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -38,10 +39,10 @@ type Store interface {
 }
 
 // CheckStore returns the first promise that a store does not keep, and what to do about it. What
-// Append has stored is there when the store is opened again, in order and to the byte, also the
-// greatest records of a Manager and 20,000 at once. Unlink removes jobs for good, 1000 at once.
-// A store keeps all records, or those of jobs that are not unlinked: what Restore makes of them
-// is what it makes of all.
+// Append has stored is there when the store is opened again, in order and to the byte, except white
+// space in jobspecs, also the greatest records of a Manager and 20,000 at once. Unlink removes jobs
+// for good, 1000 at once, and no others. A store keeps all records, or those of jobs that are not
+// unlinked: what Restore makes of them is what it makes of all.
 //
 // Open opens the store of a name, such as a file, a table or a stream; a new one is empty.
 // CheckStore closes a store before it opens it again, and asks for 10 names. It takes some
@@ -51,6 +52,7 @@ func CheckStore(open func(name string) (Store, error)) error {
 	for i, c := range storeChecks {
 		k := &keeper{
 			now:  epoch().Add(time.Hour),
+			cfg:  joblife.Config{Queues: []string{"batch", "debug"}},
 			open: func() (Store, error) { return open(fmt.Sprintf("store%d", i)) },
 		}
 		err := k.reopen()
@@ -207,10 +209,14 @@ func partsOf(list []joblife.Record) map[jobid.ID]map[joblife.RecordKind][]byte {
 			if all[r.Job] == nil {
 				all[r.Job] = make(map[joblife.RecordKind][]byte)
 			}
+			data := r.Data
 			if r.Kind == joblife.RecordJobspec || r.Kind == joblife.RecordR {
 				all[r.Job][r.Kind] = nil
+				if dense := new(bytes.Buffer); json.Compact(dense, data) == nil { // as joblife.AppendRecords does
+					data = dense.Bytes()
+				}
 			}
-			all[r.Job][r.Kind] = append(all[r.Job][r.Kind], r.Data...)
+			all[r.Job][r.Kind] = append(all[r.Job][r.Kind], data...)
 		}
 	}
 	for _, r := range list {
@@ -362,10 +368,10 @@ func (k *keeper) step(inputs ...joblife.Input) error {
 	return nil
 }
 
-// submit returns a job with an argument, a text of JSON.
+// submit returns a job with an argument, a text of JSON. Its jobspec has two lines.
 func submit(id jobid.ID, arg string) joblife.Input {
 	const spec = `{"version":1,"resources":[{"type":"slot","count":1,"label":"task","with":[{"type":"core","count":1}]}],` +
-		`"tasks":[{"command":["%s"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0}}}`
+		`"tasks":[{"command":["%s"],"slot":"task","count":{"per_slot":1}}],"attributes":{"system":{"duration":0,"queue":"batch"}}` + "\n}"
 	return joblife.Submit{ID: id, Jobspec: fmt.Appendf(nil, spec, arg), Urgency: jobstate.UrgencyDefault, Key: fmt.Sprint(id)}
 }
 
@@ -374,8 +380,8 @@ func (k *keeper) purges() error {
 	const a, b, c, d, e jobid.ID = 1<<62 + 1, 1<<62 + 2, 1<<62 + 3, 1<<62 + 4, 1<<62 + 5
 	k.cfg.TombstoneCount = jobstate.Some(1)
 	lives := [...][]joblife.Input{
-		{joblife.EnableQueue{Reason: "full"}, joblife.StartQueue{Reason: "full"}},
-		{joblife.EnableQueue{Enable: true}},
+		{joblife.EnableQueue{Queue: "batch", Reason: "full"}, joblife.StartQueue{Queue: "batch", Reason: "full"}, joblife.StartQueue{Queue: "debug", Reason: "full"}},
+		{joblife.EnableQueue{Queue: "batch", Enable: true}},
 		2: nil, // five jobs
 		{joblife.Raise{ID: e, Type: "cancel"}, joblife.Raise{ID: c, Type: "cancel"}},
 		{joblife.PurgeIDs{IDs: []jobid.ID{e}, Force: true}},
@@ -392,7 +398,10 @@ func (k *keeper) purges() error {
 			return err
 		}
 	}
-	return k.unlink(b, c, d, e, 99)
+	if err := k.unlink(); err != nil {
+		return err
+	}
+	return k.unlink(b, c, d, e, 99, a/10, a>>4, a/58) // in each notation of ids, a begins with one of them
 }
 
 // live passes inputs to the Manager, and opens the store again.

@@ -1,10 +1,13 @@
 package joblifetest
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,6 +61,13 @@ func (s *badStore) Append(list []joblife.Record) error {
 			r.Job = jobid.ID(uint32(r.Job))
 		case "keeps ids as float64":
 			r.Job = jobid.ID(float64(r.Job))
+		case "keeps lines":
+			r.Data, _, _ = bytes.Cut(r.Data, []byte("\n"))
+			r.Data = append(r.Data, '\n')
+		case "keeps one queue":
+			s.list = slices.DeleteFunc(s.list, func(old joblife.Record) bool {
+				return r.Kind == joblife.RecordQueue && old.Kind == r.Kind
+			})
 		case "drops " + r.Kind.String():
 			continue
 		}
@@ -98,6 +108,16 @@ func (s *badStore) Unlink(ctx context.Context, ids []jobid.ID) (map[jobid.ID]err
 		gone = gone[:min(1, len(gone))]
 	case s.fault == "removes a part" && ctx.Err() != nil:
 		most = joblife.RecordEvent
+	case s.fault == "removes all if none are named" && len(gone) == 0:
+		s.list = nil
+	case s.fault == "removes by a prefix":
+		for _, r := range s.list {
+			if slices.ContainsFunc(ids, func(id jobid.ID) bool {
+				return strings.HasPrefix(fmt.Sprintf("%x", uint64(r.Job)), fmt.Sprintf("%x", uint64(id)))
+			}) {
+				gone = append(gone, r.Job)
+			}
+		}
 	case s.fault == "removes a neighbor" && len(gone) > 0:
 		gone = append(gone, slices.Max(gone)+1)
 	case s.fault == "refuses unknown jobs":
@@ -167,6 +187,8 @@ func TestABadStoreIsFound(t *testing.T) {
 		{"keeps 32 bits of ids", "are missing"},
 		{"keeps ids as float64", "are missing"},
 		{"refuses 1000 ids", "many at once: on Unlink of 1000 jobs: the disk is full"},
+		{"keeps lines", "the jobspec records of job"},
+		{"keeps one queue", "a restart finds"},
 		{"drops event", "the event records of job"},
 		{"drops jobspec", "the jobspec records of job"},
 		{"drops R", "the R records of job"},
@@ -179,6 +201,8 @@ func TestABadStoreIsFound(t *testing.T) {
 		{"does nothing in time", "Unlink with a context that has ended: no error, and 1 jobs were left"},
 		{"removes a part", "Unlink with a context that has ended"},
 		{"removes a neighbor", "are missing"},
+		{"removes by a prefix", "are missing: Append has to store them before it returns, and Unlink of another job not to remove them"},
+		{"removes all if none are named", "are missing"},
 		{"removes tombstones", "a restart finds"},
 		{"refuses unknown jobs", "Unlink of 1 jobs: no such job: a job of which nothing is stored is no error"},
 		{"resurrects", "is there, and it was unlinked"},
