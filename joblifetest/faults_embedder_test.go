@@ -12,6 +12,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 )
@@ -179,6 +180,25 @@ func (s *badSite) Do(rd *joblife.Ready) error {
 		return errForgets
 	}
 	return nil
+}
+
+// A crash loses what the last node said of a prolog, which was canceled. So an operator ends it, and
+// says that it failed.
+func TestAnEmbedderPassesWhereAnOperatorEndsAProlog(t *testing.T) {
+	setFlags(t, map[string]string{"rapid.checks": "2000"})
+	r := nodes(t, 0, 1)
+	spec, err := jobspec.New(jobspec.Job{Nodes: 2, Command: []string{"true"}})
+	require.NoError(t, err)
+	text, err := spec.MarshalJSON()
+	require.NoError(t, err)
+	forced := 0
+	rapid.Check(t, func(t *rapid.T) {
+		r := newRunner(t, perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}, r)
+		r.faulty, r.begins = true, true
+		require.NoError(t, r.play([]Arrival{{Cancel: time.Second, Submit: joblife.Submit{Jobspec: text, Urgency: 16}}}))
+		forced += len(r.forced)
+	})
+	require.Positive(t, forced)
 }
 
 func TestABadEmbedderIsFound(t *testing.T) {

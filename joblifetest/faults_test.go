@@ -26,6 +26,15 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
+// setFlags sets flags of rapid until the test ends.
+func setFlags(t *testing.T, values map[string]string) {
+	for name, value := range values {
+		old := flag.Lookup(name).Value.String()
+		require.NoError(t, flag.Set(name, value))
+		t.Cleanup(func() { require.NoError(t, flag.Set(name, old)) })
+	}
+}
+
 // find returns the first error of random runs, which take at most two seconds of the
 // processor.
 func find(t *testing.T, run func(*rapid.T) error) (found error) {
@@ -345,11 +354,7 @@ func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("it takes seconds")
 	}
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.checks": "200"} {
-		old := flag.Lookup(name).Value.String()
-		require.NoError(t, flag.Set(name, value))
-		defer func() { require.NoError(t, flag.Set(name, old)) }()
-	}
+	setFlags(t, map[string]string{"rapid.seed": "1", "rapid.checks": "200"})
 	found := 0
 	rapid.Check(t, func(t *rapid.T) {
 		if runScheduler(t, newBad("ignores expiration"), SchedulerConfig{}) != nil {

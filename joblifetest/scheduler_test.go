@@ -1,7 +1,6 @@
 package joblifetest
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -102,11 +101,7 @@ func (f *failing) FailNow()     { f.failed = true }
 
 // What happened before is printed if a policy panics, or finds itself that the test fails.
 func TestWhatHappenedBeforeAPolicyFailsIsPrinted(t *testing.T) {
-	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "100ms", "rapid.seed": "1"} {
-		old := flag.Lookup(name).Value.String()
-		require.NoError(t, flag.Set(name, value))
-		defer func() { require.NoError(t, flag.Set(name, old)) }()
-	}
+	setFlags(t, map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "100ms", "rapid.seed": "1"})
 	for name, fail := range map[string]func(*rapid.T){
 		"panic": func(*rapid.T) { panic("too many jobs") },
 		"Fatal": func(t *rapid.T) { t.Fatal("too many jobs") },
