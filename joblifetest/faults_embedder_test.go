@@ -3,6 +3,7 @@ package joblifetest
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // badLoop is an embedder with a fault.
@@ -93,12 +95,15 @@ func (b *badLoop) Handle(now time.Time, connection int, in joblife.Input) error 
 			in = msg
 		}
 	case joblife.SchedResponse:
-		if b.fault == "takes late answers" {
+		if b.fault == "takes late answers" || b.fault == "takes answers before a hello" && b.sched == 0 {
 			connection = 0
 		}
 	case joblife.SchedReady:
-		if b.fault == "forgets Ready" {
+		switch b.fault {
+		case "forgets Ready":
 			return b.m.Step(now, in)
+		case "sends more requests than are allowed":
+			in = joblife.SchedReady{}
 		}
 	case joblife.Report:
 		switch exited := msg.Kind == perilog.ReportExited; {
@@ -120,6 +125,8 @@ func (b *badLoop) Handle(now time.Time, connection int, in joblife.Input) error 
 		now = now.Add(-time.Second * time.Duration(connection))
 	case "has a clock that is ahead":
 		now = now.Add(time.Second)
+	case "has a clock that stands still":
+		now = b.site.(*badSite).Now
 	}
 	err := b.loop.Handle(now, connection, in)
 	for len(b.drain) > 0 {
@@ -163,6 +170,18 @@ func (s *badSite) Do(rd *joblife.Ready) error {
 		effects.Append = nil
 	case "loses launches":
 		effects.Launch = nil
+	case "loses cancels", "loses priorities", "loses expirations":
+		effects.Sched = slices.DeleteFunc(slices.Clone(rd.Sched), func(msg alloc.Message) bool {
+			switch msg.(type) {
+			case alloc.Cancel:
+				return s.b.fault == "loses cancels"
+			case alloc.Prioritize:
+				return s.b.fault == "loses priorities"
+			case alloc.Expiration:
+				return s.b.fault == "loses expirations"
+			}
+			return false
+		})
 	case "confirms drains itself":
 		for _, d := range rd.Drain {
 			s.b.drain = append(s.b.drain, d.Ranks.Clone())
@@ -229,8 +248,14 @@ func TestABadEmbedderIsFound(t *testing.T) {
 		"loses reports":                             "loses an input: there is no answer to the report of rank",
 		"loses reports at a restart":                "loses an input: there is no answer to the report of rank",
 		"restores without some records":             "I5: it is in the store, and the embedder has forgotten it",
-		"steps the clock back":                      "clock steps back|clock stepped",
-		"has a clock that is ahead":                 "clock steps back or ahead",
+		"steps the clock back":                      "clock stepped",
+		"has a clock that is ahead":                 "the embedder has another clock than Handle",
+		"has a clock that stands still":             "the embedder has another clock than Handle",
+		"takes answers before a hello":              "the embedder takes the scheduler's response .* on connection .*, which has ended",
+		"sends more requests than are allowed":      "requests have no response, and SchedReady allows",
+		"loses cancels":                             "waits no more, and the scheduler is not told: its request has no Cancel",
+		"loses priorities":                          "has the priority .*, and the scheduler was told",
+		"loses expirations":                         "expires at .*, and the scheduler was told",
 	} {
 		t.Run(fault, func(t *testing.T) {
 			found := find(t, func(t *rapid.T) error { return runEmbedder(t, newBadLoop(fault, new(int))) })

@@ -99,7 +99,14 @@ func newBad(fault string) func(*rset.R) Scheduler {
 		})
 	}
 	return func(nodes *rset.R) Scheduler {
-		return &bad{session: NewScheduler(cfg)(nodes).(*session), fault: fault, nodes: nodes}
+		has := nodes
+		if fault == "takes all nodes for equal" {
+			first, _ := nodes.Ranks().Min()
+			children := map[string]*idset.Set{"core": nodes.Children(first, "core"), "gpu": nodes.Children(first, "gpu")}
+			has, _ = rset.New(rset.Config{Entries: []rset.Entry{{Ranks: nodes.Ranks(), Children: children}}})
+			has, _ = has.AssignHosts(nodes.Nodelist())
+		}
+		return &bad{session: NewScheduler(cfg)(has).(*session), fault: fault, nodes: nodes}
 	}
 }
 
@@ -163,6 +170,10 @@ func (b *bad) Handle(msg alloc.Message) error {
 	case alloc.Request:
 		if b.fault == "forgets a request" && len(b.waiting) > 0 {
 			return nil
+		}
+		if b.fault == "keeps 32 bits of ids" {
+			m.ID = jobid.ID(uint32(m.ID))
+			msg = m
 		}
 		if b.waiting[m.ID] = m; b.fault == "ignores constraints" {
 			m.Jobspec = bytes.Replace(m.Jobspec, []byte(`"constraints":`), []byte(`"wishes":`), 1)
@@ -255,6 +266,14 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 		case "gives more than asked":
 			r, _ = b.nodes.Restrict(r.Ranks())
 			r, _ = r.WithTimes(out[i].R.Start(), out[i].R.Expiration())
+		case "numbers the nodes from 0":
+			var entries []rset.Entry
+			for rank := range r.Ranks().All() {
+				n := idset.Intersect(b.nodes.Ranks(), idset.Range(0, rank)).Len() - 1
+				entries = append(entries, rset.Entry{Ranks: idset.Of(uint32(n)), Children: map[string]*idset.Set{"core": r.Children(rank, "core")}})
+			}
+			r, _ = rset.New(rset.Config{Entries: entries, Start: r.Start(), Expiration: r.Expiration()})
+			r, _ = r.AssignHosts(out[i].R.Nodelist())
 		case "responds twice":
 			return append(out, out[i])
 		case "denies what is feasible":
@@ -276,6 +295,9 @@ func (b *bad) Decide(now eventlog.Timestamp) []alloc.Response {
 		case "gives whole nodes":
 			r, _ = b.nodes.Restrict(r.Ranks())
 			r, _ = r.WithTimes(out[i].R.Start(), out[i].R.Expiration())
+			if len(cores(r, r.Ranks())) == len(cores(out[i].R, r.Ranks())) {
+				continue // which is no fault, and the hello would forget other jobs
+			}
 			_ = b.session.Handle(alloc.Free{ID: out[i].ID, Final: true})
 			_ = b.session.Handle(alloc.HelloResponse{JobInfo: alloc.JobInfo{ID: out[i].ID}, R: r})
 			_, _ = b.EndHello()
@@ -310,6 +332,9 @@ func TestABadSchedulerIsFound(t *testing.T) {
 		"gives more than asked":                   "more than it asks for",
 		"gives whole nodes":                       "more than it asks for",
 		"gives what does not exist":               "what does not exist: rank 99 has no core 0",
+		"takes all nodes for equal":               "what does not exist: rank . has no [cg]",
+		"numbers the nodes from 0":                "what does not exist: rank . has no core|and those of rank|its constraints do not allow|double booking",
+		"keeps 32 bits of ids":                    "responds .*, and has no request for it in this session",
 		"gives a node twice":                      "double booking: core . of rank . is held by ƒ",
 		"gives nodes that are down":               "gives it rank .*, which is down or drained",
 		"does not see nodes come back":            waits,

@@ -60,6 +60,7 @@ type runner struct {
 	met   bool       // the scheduler was told who holds what
 	asked *idset.Set // ranks to drain, not confirmed yet
 
+	first    jobid.ID // of jobs without an id
 	jobs     map[jobid.ID]*Arrival
 	told     map[jobid.ID][]exec.Response // what the executor has said of each job
 	forced   map[jobid.ID]bool            // an operator has ended an action of the job
@@ -108,7 +109,7 @@ func clock(t eventlog.Timestamp) string {
 func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 	w := NewWorld(actions)
 	return &runner{
-		t: t, cfg: joblife.Config{Epoch: epoch(), Actions: actions}, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
+		t: t, cfg: joblife.Config{Actions: actions}, first: 1000, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
 		newEmbedder: newLoop, judge: &judge{w: w, nodes: nodes, off: new(idset.Set)}, asked: new(idset.Set),
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
 		forced: make(map[jobid.ID]bool),
@@ -131,6 +132,13 @@ func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) e
 	r := newRunner(t, perilog.Config{}, Rs(6).Draw(t, "nodes"))
 	r.hooks, r.faulty, r.begins, r.judge.trusts = newHooks, true, true, true
 	return r.play(workload)
+}
+
+// greatIDs draws whether ids need all 63 bits.
+func (r *runner) greatIDs() {
+	if rapid.Bool().Draw(r.t, "great ids") {
+		r.first += 1 << 62
+	}
 }
 
 func (r *runner) choose(most int) int { return rapid.IntRange(0, most).Draw(r.t, "choice") }
@@ -181,7 +189,7 @@ func (r *runner) run(jobs []Arrival) error {
 	at := time.Duration(0)
 	for i, a := range jobs {
 		if at += a.After; a.Submit.ID == 0 {
-			a.Submit.ID = jobid.ID(1000 + i)
+			a.Submit.ID = r.first + jobid.ID(i)
 		}
 		if r.jobs[a.Submit.ID] != nil {
 			return fmt.Errorf("joblifetest: two jobs of the workload have the id %v: a job without an ID gets 1000 and its index", a.Submit.ID)
@@ -279,7 +287,8 @@ func (r *runner) meddle() error {
 	}
 	switch n := r.choose(19); {
 	case n >= 17 && r.met:
-		rank, what := uint32(r.choose(r.judge.nodes.Len()-1)), "up"
+		ranks := slices.Collect(r.judge.nodes.Ranks().All())
+		rank, what := ranks[r.choose(len(ranks)-1)], "up"
 		if !r.judge.off.Contains(rank) {
 			what = []string{"down", "drained"}[r.choose(1)]
 		}
@@ -325,7 +334,7 @@ func (r *runner) hurry() error {
 	if err != nil {
 		return err
 	}
-	a := &Arrival{Runs: soon, Submit: joblife.Submit{ID: jobid.ID(2000 + r.small), Urgency: 1}}
+	a := &Arrival{Runs: soon, Submit: joblife.Submit{ID: r.first + jobid.ID(1000+r.small), Urgency: 1}}
 	if a.Submit.Jobspec, err = spec.MarshalJSON(); err != nil {
 		return err
 	}
@@ -400,7 +409,11 @@ func (r *runner) session() error {
 			return err
 		}
 	}
-	return r.pass(conn, joblife.SchedReady{Limit: max(0, r.choose(9)-6)})
+	in := joblife.SchedReady{Limit: max(0, r.choose(9)-6)}
+	if conn == r.conns[fromSched] { // else it comes too late
+		r.judge.ready, r.judge.limit = true, in.Limit
+	}
+	return r.pass(conn, in)
 }
 
 func (r *runner) newTag() uint64 {

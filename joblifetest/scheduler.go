@@ -14,6 +14,7 @@ import (
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/perilog"
@@ -74,8 +75,9 @@ func (s *session) Hello(a alloc.Announcement) error {
 
 func (s *session) Update(c pool.Change) error { return s.Acquire(pool.Acquire{Change: c}) }
 
-// RunScheduler plays a random workload of some minutes, hours or days on random nodes with a
-// scheduler from newScheduler, and injects the faults that the package documentation lists. It also takes nodes down,
+// RunScheduler plays a random workload of some minutes, hours or days with a scheduler from
+// newScheduler, and injects the faults that the package documentation lists. The nodes are random:
+// they may differ, and their ranks may have a gap. Ids may need 63 bits. It also takes nodes down,
 // drains them and brings them back, limits how many requests are open, cancels jobs,
 // changes priorities and expirations, and frees allocations in parts. To pass, a scheduler
 //
@@ -102,12 +104,11 @@ func RunScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 }
 
 func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg SchedulerConfig) error {
-	nodes := Rs(6).Draw(t, "nodes")
-	jobs := Workloads(16, nodes.Len()).Draw(t, "workload")
-	nodes, err := nodes.AssignHosts(hostlist.Of([]string{"n0", "n1", "n2", "n3", "n4", "n5"}[:nodes.Len()]...))
-	if err == nil {
-		nodes, err = nodes.WithProperties(map[string]*idset.Set{"fast": idset.Intersect(nodes.Ranks(), idset.Of(0, 2, 3))})
+	nodes, err := machine(t)
+	if err != nil {
+		return err
 	}
+	jobs := Workloads(16, nodes.Len()).Draw(t, "workload")
 	unit := time.Duration(rapid.SampledFrom([]int{1, 60, 3600}).Draw(t, "seconds of a second"))
 	for i := range jobs {
 		err = errors.Join(err, constrain(t, &jobs[i].Submit), jobs[i].scale(unit))
@@ -117,7 +118,40 @@ func runScheduler(t *rapid.T, newScheduler func(nodes *rset.R) Scheduler, cfg Sc
 	}
 	r := newRunner(t, perilog.Config{}, nodes)
 	r.s, r.judge.lax, r.faulty, r.small = newScheduler(nodes), cfg, true, 4
+	r.greatIDs()
 	return r.play(jobs)
+}
+
+// machine draws nodes with hosts and properties. Some ranks may be missing, and the last node may
+// have less than the others.
+func machine(t *rapid.T) (*rset.R, error) {
+	all := Rs(6).Draw(t, "nodes")
+	last, _ := all.Ranks().Max()
+	gone := rapid.Uint32Range(0, last+3).Draw(t, "missing rank")
+	small := rapid.Bool().Draw(t, "a small node")
+	var entries []rset.Entry
+	var hosts []string
+	for rank := range all.Ranks().All() {
+		if rank == gone && last > 0 {
+			continue
+		}
+		e := rset.Entry{Ranks: idset.Of(rank), Children: map[string]*idset.Set{"core": all.Children(rank, "core")}}
+		if gpus := all.Children(rank, "gpu"); !gpus.IsEmpty() && !(small && rank == last) {
+			e.Children["gpu"] = gpus
+		}
+		if small && rank == last {
+			e.Children["core"] = idset.Of(0)
+		}
+		entries, hosts = append(entries, e), append(hosts, fmt.Sprintf("n%d", rank))
+	}
+	r, err := rset.New(rset.Config{Entries: entries})
+	if err == nil {
+		r, err = r.AssignHosts(hostlist.Of(hosts...))
+	}
+	if err == nil {
+		r, err = r.WithProperties(map[string]*idset.Set{"fast": idset.Intersect(r.Ranks(), idset.Of(0, 2, 3))})
+	}
+	return r, err
 }
 
 // constraints are what jobs have of RFC 31, and the ranks that they allow.
@@ -161,6 +195,8 @@ type judge struct {
 	nodes  *rset.R
 	lax    SchedulerConfig
 	trusts bool                            // only the world judges
+	ready  bool                            // it has said so: until then the Manager keeps back what it has to say
+	limit  int                             // how many requests may have no response; 0: any number
 	off    *idset.Set                      // ranks that are down or drained
 	asked  map[jobid.ID]*ask               // requests without a response
 	ends   map[jobid.ID]eventlog.Timestamp // when jobs that hold resources expire; 0: never
@@ -194,7 +230,7 @@ func refused(id jobid.ID, format string, args ...any) error {
 
 func (j *judge) hello(a *alloc.Announcement) {
 	j.asked, j.ends = make(map[jobid.ID]*ask), make(map[jobid.ID]eventlog.Timestamp)
-	j.before = make(map[jobid.ID]string)
+	j.before, j.ready = make(map[jobid.ID]string), false
 	for _, h := range a.Responses {
 		j.ends[h.ID] = h.R.Expiration()
 	}
@@ -223,7 +259,9 @@ func (j *judge) sent(msg alloc.Message) error {
 				a.allowed = idset.Intersect(ranks, a.allowed)
 			}
 		}
-		j.asked[m.ID] = a
+		if j.asked[m.ID] = a; j.limit > 0 && len(j.asked) > j.limit {
+			return fmt.Errorf("joblifetest: %d requests have no response, and SchedReady allows %d", len(j.asked), j.limit)
+		}
 	case alloc.Prioritize:
 		for _, p := range m.Jobs {
 			if a := j.asked[p.ID]; a != nil {
@@ -236,6 +274,28 @@ func (j *judge) sent(msg alloc.Message) error {
 		}
 	case alloc.Expiration:
 		j.ends[m.ID] = m.Expiration
+	}
+	return nil
+}
+
+// knows judges that a scheduler was told of each cancel, priority and expiration.
+func (j *judge) knows(m *joblife.Manager) error {
+	if j.trusts || !j.ready {
+		return nil
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.asked)) {
+		v, ok := m.Job(id)
+		if !ok || v.State() != jobstate.StateSched {
+			return fmt.Errorf("joblifetest: job %v waits no more, and the scheduler is not told: its request has no Cancel", id)
+		}
+		if p, _ := v.Job().Priority(); p != j.asked[id].priority {
+			return fmt.Errorf("joblifetest: job %v has the priority %d, and the scheduler was told %d", id, p, j.asked[id].priority)
+		}
+	}
+	for v := range m.Jobs(jobstate.StateRun) {
+		if end, told := j.ends[v.ID()]; told && end != v.R().Expiration() {
+			return fmt.Errorf("joblifetest: job %v expires at %s, and the scheduler was told %s", v.ID(), clock(v.R().Expiration()), clock(end))
+		}
 	}
 	return nil
 }
