@@ -173,17 +173,14 @@ func chains(t *rapid.T) []Arrival {
 		if i == 0 || rapid.IntRange(0, 2).Draw(t, "alone") == 0 {
 			continue
 		}
-		spec, err := jobspec.Parse(in.Jobspec)
-		require.NoError(t, err)
 		scheme := rapid.SampledFrom([]string{"after", "afterok", "afterany", "afternotok", "begin-time"}).Draw(t, "scheme")
 		value := jobid.ID(rapid.IntRange(1, i).Draw(t, "on")).String()
 		if scheme == "begin-time" {
 			value = fmt.Sprint(epoch().Unix() + 3600 + int64(rapid.IntRange(0, 90).Draw(t, "at")))
 		}
-		spec, err = spec.Update("attributes.system.dependencies", fmt.Appendf(nil, `[{"scheme":%q,"value":%q}]`, scheme, value))
-		require.NoError(t, err)
-		in.Jobspec, err = spec.MarshalJSON()
-		require.NoError(t, err)
+		require.NoError(t, amend(in, "dependencies", func(*jobspec.Spec) string {
+			return fmt.Sprintf(`[{"scheme":%q,"value":%q}]`, scheme, value)
+		}))
 	}
 	return jobs
 }

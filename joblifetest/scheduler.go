@@ -160,15 +160,11 @@ var constraints = []struct{ text, ranks string }{
 	{`{"hostlist":["n[0,2]"]}`, "0,2"}, {`{"not":[{"hostlist":["n0"]}]}`, "1-5"}, {`{"or":[{"ranks":["0"]},{"properties":["^fast"]}]}`, "0-1,4-5"},
 }
 
-// constrain gives half of the jobs constraints.
-func constrain(t *rapid.T, in *joblife.Submit) error {
-	i := rapid.IntRange(-5, len(constraints)-1).Draw(t, "constraints")
-	if i <= 0 {
-		return nil
-	}
+// amend changes an attribute of a jobspec to what value returns of it.
+func amend(in *joblife.Submit, attribute string, value func(*jobspec.Spec) string) error {
 	spec, err := jobspec.Parse(in.Jobspec)
 	if err == nil {
-		spec, err = spec.Update("attributes.system.constraints", json.RawMessage(constraints[i].text))
+		spec, err = spec.Update("attributes.system."+attribute, json.RawMessage(value(spec)))
 	}
 	if err == nil {
 		in.Jobspec, err = spec.MarshalJSON()
@@ -176,17 +172,19 @@ func constrain(t *rapid.T, in *joblife.Submit) error {
 	return err
 }
 
+// constrain gives half of the jobs constraints.
+func constrain(t *rapid.T, in *joblife.Submit) error {
+	i := rapid.IntRange(-5, len(constraints)-1).Draw(t, "constraints")
+	if i <= 0 {
+		return nil
+	}
+	return amend(in, "constraints", func(*jobspec.Spec) string { return constraints[i].text })
+}
+
 // scale has all that a job does take a number of times longer.
 func (a *Arrival) scale(by time.Duration) error {
 	a.After, a.Runs, a.Cancel = a.After*by, a.Runs*by, a.Cancel*by
-	spec, err := jobspec.Parse(a.Submit.Jobspec)
-	if err == nil && by > 1 {
-		spec, err = spec.Update("attributes.system.duration", json.RawMessage(fmt.Sprint((spec.Duration() * by).Seconds())))
-	}
-	if err == nil {
-		a.Submit.Jobspec, err = spec.MarshalJSON()
-	}
-	return err
+	return amend(&a.Submit, "duration", func(s *jobspec.Spec) string { return fmt.Sprint((s.Duration() * by).Seconds()) })
 }
 
 // A judge knows what a scheduler was told in a session.
