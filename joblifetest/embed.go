@@ -265,8 +265,9 @@ func (l *loop) Handle(now time.Time, connection int, in joblife.Input) error {
 // too late, if it confirms what nobody did, has another clock than Handle, forgets Done, or goes on
 // after its store has failed, and if the [World] or [Check] finds a fault. It also fails t if a log has
 // another user, jobspec, urgency, expiration or exception than was asked for, or says that a job, prolog
-// or epilog ended otherwise than it did; and if the scheduler is not told of a cancel, priority or
-// expiration, or gets more requests than it allows. The Config must be the Site's: RunHooks tests hooks.
+// or epilog ended otherwise than it did; if the scheduler is not told of a cancel, priority or
+// expiration, or gets more requests than it allows; and if the prolog of a canceled job is not told to
+// end. The Config must be the Site's: RunHooks tests hooks.
 func RunEmbedder(t *rapid.T, newEmbedder func(*Site) (Embedder, error)) {
 	must(t, runEmbedder(t, newEmbedder))
 }
@@ -345,6 +346,13 @@ func (r *runner) step(connection int, in joblife.Input) error {
 			return fmt.Errorf("joblifetest: job %v: I5: it is in the store, and the embedder has forgotten it", id)
 		} else if v.State() != jobstate.StateInactive && string(v.Eventlog()) != string(r.logs[id]) {
 			return fmt.Errorf("joblifetest: job %v: I5: its log is\n%sand in the store it is\n%s", id, v.Eventlog(), r.logs[id])
+		}
+	}
+	if raised, ok := in.(joblife.Raise); ok && r.began[raised.ID] == r.lives { // after a restart nodes may have to be asked first
+		for _, p := range r.w.Processes() {
+			if p.Job == raised.ID && p.Action.Kind == jobstate.ActionProlog && p.Running && !p.Signal {
+				return fmt.Errorf("joblifetest: job %v is canceled, and %v is not told to end on rank %d", p.Job, p.Action, p.Rank)
+			}
 		}
 	}
 	if r.met {

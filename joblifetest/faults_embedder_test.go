@@ -170,6 +170,8 @@ func (s *badSite) Do(rd *joblife.Ready) error {
 		effects.Append = nil
 	case "loses launches":
 		effects.Launch = nil
+	case "loses signals":
+		effects.Signal = nil
 	case "loses cancels", "loses priorities", "loses expirations":
 		effects.Sched = slices.DeleteFunc(slices.Clone(rd.Sched), func(msg alloc.Message) bool {
 			switch msg.(type) {
@@ -229,6 +231,7 @@ func TestABadEmbedderIsFound(t *testing.T) {
 		"forgets Ready":                             "takes .* and does not ask for a Ready",
 		"acts twice":                                "carries out Ready .* again",
 		"loses launches":                            "is left in|final fragment did not come|did not run there",
+		"loses signals":                             "is canceled, and prolog job-manager.prolog is not told to end on rank",
 		"forgets Done":                              "does not call Done for Ready",
 		"takes late answers":                        "the embedder takes the scheduler's response .* on connection .*, which has ended",
 		"tells another result":                      "its log says that it ended with status 9, and the executor said",

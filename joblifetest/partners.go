@@ -174,6 +174,9 @@ func (r *runner) say(from int, in joblife.Input) {
 
 // launch runs an action on its nodes, which report until they are heard.
 func (r *runner) launch(l joblife.Launch) {
+	if r.began[l.Job] == 0 {
+		r.began[l.Job] = r.lives
+	}
 	at := time.Duration(0)
 	for _, report := range Reports(l).Draw(r.t, "reports") {
 		at += time.Duration(r.choose(3)) * time.Second

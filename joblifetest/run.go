@@ -64,6 +64,7 @@ type runner struct {
 	jobs     map[jobid.ID]*Arrival
 	told     map[jobid.ID][]exec.Response // what the executor has said of each job
 	forced   map[jobid.ID]bool            // an operator has ended an action of the job
+	began    map[jobid.ID]int             // the life in which its first action was launched
 	queue    []event                      // in order
 	todo     [2][]message                 // on their way to the embedder, in order: see fromSched
 	conns    [2]int                       // the connections of the scheduler and the executor
@@ -112,7 +113,7 @@ func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 		t: t, cfg: joblife.Config{Actions: actions}, first: 1000, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
 		newEmbedder: newLoop, judge: &judge{w: w, nodes: nodes, off: new(idset.Set)}, asked: new(idset.Set),
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
-		forced: make(map[jobid.ID]bool),
+		forced: make(map[jobid.ID]bool), began: make(map[jobid.ID]int),
 	}
 }
 
