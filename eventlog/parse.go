@@ -70,16 +70,6 @@ func (p *parser) usual(line []byte, e *Entry) bool {
 	return ok && end == len(line)-1
 }
 
-// setTimestamp sets the timestamp of e. ok is false if raw is no number, or one not above zero.
-func setTimestamp(raw []byte, e *Entry) (ok bool) {
-	f, integer, _, ok := jsonobj.FloatAt(raw, 0)
-	e.Timestamp, e.integer = Timestamp(f), 0
-	if ok && integer {
-		e.integer, ok = jsonobj.Int64(raw)
-	}
-	return ok && e.Timestamp.check() == nil
-}
-
 // The keys of an event, as bits in their usual order.
 const (
 	hasTimestamp = 1 << iota
@@ -131,7 +121,12 @@ func (p *parser) member(o *jsonobj.Reader, line []byte, e *Entry) int {
 	v := o.Value()
 	switch string(o.Key()) {
 	case "timestamp":
-		if !setTimestamp(v.Raw(), e) {
+		f, integer, _, ok := jsonobj.FloatAt(v.Raw(), 0)
+		e.Timestamp, e.integer = Timestamp(f), 0
+		if ok && integer {
+			e.integer, ok = jsonobj.Int64(v.Raw())
+		}
+		if !ok || e.Timestamp.check() != nil {
 			if v.Kind() == jsonobj.KindNumber {
 				v.Fail(errNotPositive)
 			}

@@ -102,7 +102,12 @@ func (s *Set) combine(op operation, t *Set) bool {
 		default:
 			sb.AndNot(tb)
 		}
-		s.setBits(sb)
+		if s.big == nil {
+			s.few, s.n = [maxFew]run{}, 0
+			s.big = new(big)
+		}
+		s.big.list, s.big.bits = nil, sb
+		s.represent()
 	}
 	s.gen++
 	return s.count() != before
@@ -172,15 +177,6 @@ func (s *Set) span() run {
 	first, _ := s.Min()
 	last, _ := s.Max()
 	return run{first, last}
-}
-
-func (s *Set) setBits(bits *roaring.Bitmap) {
-	if s.big == nil {
-		s.few, s.n = [maxFew]run{}, 0
-		s.big = new(big)
-	}
-	s.big.list, s.big.bits = nil, bits
-	s.represent()
 }
 
 func (s *Set) combineLists(op operation, t *Set) {

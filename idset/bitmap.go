@@ -199,13 +199,3 @@ func endOfRun(bits *roaring.Bitmap, id uint32) uint32 {
 	}
 	return id
 }
-
-// bitmapBytes returns about how many bytes a bitmap takes, and repacks very many runs.
-func bitmapBytes(bits *roaring.Bitmap) int {
-	s := bits.Stats()
-	if s.RunContainerBytes > denseBytes/2*s.RunContainers {
-		bits.RunOptimize()
-		s = bits.Stats()
-	}
-	return int(s.ArrayContainerBytes+s.BitmapContainerBytes+s.RunContainerBytes) + int(s.Containers)*containerBytes
-}

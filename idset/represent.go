@@ -124,10 +124,15 @@ func (s *Set) represent() {
 	}
 }
 
-// look measures a bitmap. Its budget becomes the number of runs at which it is
+// look measures a bitmap, and repacks one of very many runs. Its budget becomes the number of runs at which it is
 // turned back into a list, which is also what finding that out costs.
 func (b *big) look() {
-	b.bytes = bitmapBytes(b.bits)
+	s := b.bits.Stats()
+	if s.RunContainerBytes > denseBytes/2*s.RunContainers { // very many runs
+		b.bits.RunOptimize()
+		s = b.bits.Stats()
+	}
+	b.bytes = int(s.ArrayContainerBytes+s.BitmapContainerBytes+s.RunContainerBytes) + int(s.Containers)*containerBytes
 	b.budget = max(minBits, b.bytes/leaveBytes)
 }
 

@@ -104,9 +104,6 @@ func (r *runner) tell(rd *joblife.Ready) {
 			r.note("  answer: %v", a.Err)
 		}
 	}
-	for _, f := range rd.Faults {
-		r.note("  fault: %v", f)
-	}
 	if len(rd.Unlink) > 0 {
 		r.note("  unlink: %v", rd.Unlink)
 	}
