@@ -32,7 +32,6 @@ var (
 	sample = flag.Int("sample", 0, "try `n` mutants of each package, chosen by -seed; 0: all")
 	seed   = flag.Uint64("seed", 1, "chooses the sample")
 	own    = flag.Bool("own", false, "run no tests but those of the mutant's own package")
-	again  = flag.Bool("again", false, "try only what has survived")
 
 	reasons = make(map[string]string)    // of the mutants that are listed, by key
 	done    = make(map[string][2]string) // what became of a mutant, and the state of its package then
@@ -115,9 +114,6 @@ func mutate(dir string, out *os.File) (bad int) {
 		rng := rand.New(rand.NewPCG(*seed, 0))
 		rng.Shuffle(total, func(i, j int) { list[i], list[j] = list[j], list[i] })
 		list = list[:*sample]
-	}
-	if *again {
-		list = slices.DeleteFunc(list, func(m mutant) bool { return done[m.key()][0] != survives })
 	}
 	status, output := test("./"+dir, nil, 5*time.Minute)
 	if status != survives {
