@@ -110,7 +110,7 @@ func clock(t eventlog.Timestamp) string {
 func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 	w := NewWorld(actions)
 	return &runner{
-		t: t, cfg: joblife.Config{Actions: actions}, first: 1000, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
+		t: t, cfg: joblife.Config{Epoch: epoch(), Actions: actions}, first: 1000, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
 		newEmbedder: newLoop, judge: &judge{w: w, nodes: nodes, off: new(idset.Set)}, asked: new(idset.Set),
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
 		forced: make(map[jobid.ID]bool), began: make(map[jobid.ID]int),
@@ -135,10 +135,10 @@ func runHooks(t *rapid.T, newHooks func() []joblife.Hooks, workload []Arrival) e
 	return r.play(workload)
 }
 
-// greatIDs draws whether ids need all 63 bits.
+// greatIDs draws whether ids need all 63 bits: they would be of years to come since an epoch.
 func (r *runner) greatIDs() {
 	if rapid.Bool().Draw(r.t, "great ids") {
-		r.first += 1 << 62
+		r.first, r.cfg.Epoch = r.first+1<<62, time.Time{}
 	}
 }
 
