@@ -19,3 +19,7 @@ func lockFile(f *os.File) error {
 	}
 	return err
 }
+
+func isFull(err error) bool {
+	return errors.Is(err, windows.ERROR_DISK_FULL) || errors.Is(err, windows.ERROR_HANDLE_DISK_FULL)
+}
