@@ -17,6 +17,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -78,10 +79,8 @@ func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
 		err = s.play(ctx)
 	}
 	if err == nil || errors.Is(err, context.Canceled) && len(s.runs) > 0 {
-		if e := s.print(stdout); e != nil {
-			err = e
-		} else if e := s.save(); e != nil {
-			err = e
+		if failed := cmp.Or(s.save(), s.print(stdout)); failed != nil { // each is done, whatever becomes of the other
+			err = failed
 		} else if s.o.html != "" {
 			fmt.Fprintf(stdout, "\nThe plots are in %s.\n", lines.Escape(s.o.html))
 		}

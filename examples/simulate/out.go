@@ -38,8 +38,12 @@ func (s *study) outputs() (list []output) {
 	return list
 }
 
-// writable returns what prevents a file from being written. It changes nothing.
+// writable returns what prevents a file from being written. It changes nothing. It leaves a pipe
+// alone: opening waits for its reader, which takes the closing for the end.
 func writable(name string) error {
+	if info, err := os.Stat(name); err == nil && info.Mode()&fs.ModeNamedPipe != 0 {
+		return nil
+	}
 	_, stat := os.Lstat(name)
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
@@ -71,9 +75,10 @@ func (s *study) save() error {
 	return nil
 }
 
-// save writes a file as a whole or, after an error, in part.
+// save writes a file as a whole or, after an error, in part. It does not read, as [os.Create]
+// would: a pipe that the writer reads too never says that its reader has gone.
 func (f output) save() error {
-	file, err := os.Create(f.name)
+	file, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666)
 	if err != nil {
 		return err
 	}

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -96,3 +102,45 @@ func requireRows(t *testing.T, share string) {
 	require.InDelta(t, mean(each(jobs, (*job).slowdown)), slowdowns/float64(len(jobs)), 1e-6)
 	require.Contains(t, string(text), `"result": "FAILED"`)
 }
+
+// A reader of -csv /dev/stdout that goes away, such as head, is an error and no wait.
+func TestAPipeThatNobodyReads(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs /dev/fd")
+	}
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer w.Close()
+	f := output{fmt.Sprintf("/dev/fd/%d", w.Fd()), func(to io.Writer) error {
+		_, err := to.Write(make([]byte, 1<<20))
+		return err
+	}}
+	require.NoError(t, writable(f.name))
+	saved := make(chan error, 1)
+	go func() { saved <- f.save() }()
+	_, err = io.ReadFull(r, make([]byte, 10))
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	select {
+	case err := <-saved:
+		require.ErrorContains(t, err, "broken pipe")
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for a reader")
+	}
+}
+
+// A table that nobody gets costs no file.
+func TestFilesAreWrittenIfTheTableIsNot(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.csv")
+	var stderr bytes.Buffer
+	status := run(context.Background(), []string{"-jobs", "2", "-seeds", "1", "-html", "", "-csv", name}, deaf{}, &stderr)
+	require.Equal(t, exitFault, status)
+	require.Equal(t, "simulate: nobody listens\n", stderr.String())
+	text, err := os.ReadFile(name)
+	require.NoError(t, err)
+	require.Equal(t, 1+2*2, strings.Count(string(text), "\n"))
+}
+
+type deaf struct{}
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody listens") }
