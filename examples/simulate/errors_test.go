@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "rewrite the golden file")
 
 // badLines are lines of SWF, of which one is a job: number, submitted, waited, ran, processors.
 const badLines = `1 9 0 60 1
-2 8 0 60 1
+2 9 0 0 1 -1 -1 1 30 -1 5
 3 9 0 60
 4 9 0 long 1
 5 9 0 -2 1

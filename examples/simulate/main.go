@@ -174,7 +174,7 @@ func (s *study) open() (err error) {
 		fmt.Fprintf(s.stderr, "simulate: %s: %s\n", name, line)
 	}
 	if n := s.trace.bad; n > 0 {
-		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %d jobs left\n", name, n, len(s.work))
+		fmt.Fprintf(s.stderr, "simulate: %s: %d skipped, %s left\n", name, n, lines.Count(len(s.work), "job"))
 	}
 	if n := s.trace.raised; n > 0 {
 		fmt.Fprintf(s.stderr, "simulate: %s: %s longer than asked for; the runtime is the limit\n", name, lines.Count(n, "job")+" ran")

@@ -74,7 +74,6 @@ func readTrace(r io.Reader) (*trace, error) {
 	t := new(trace)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
-	last := seconds(0)
 	for n := 1; lines.Scan(); n++ {
 		if int64(n) > freeLines+file.Len()/2 {
 			return nil, fmt.Errorf("line %d: %w", n, unpack.ErrLong)
@@ -90,16 +89,11 @@ func readTrace(r io.Reader) (*trace, error) {
 		j, err := parseArrival(string(line))
 		switch {
 		case err != nil:
-		case j.submit < last:
-			err = fmt.Errorf("submitted at %d, before the job above it at %d", j.submit, last)
+			t.skip(n, err)
+			continue
 		case len(t.jobs) == maxJobs:
 			return nil, fmt.Errorf("line %d: more than %d jobs", n, maxJobs)
 		}
-		if err != nil {
-			t.skip(n, err)
-			continue
-		}
-		last = j.submit
 		if j.limit > 0 && j.limit < j.run {
 			j.limit = j.run
 			t.raised++
@@ -119,9 +113,10 @@ func readTrace(r io.Reader) (*trace, error) {
 	return t, nil
 }
 
-// header takes what a comment says of the machine.
+// header takes what a comment says of the machine, without its partitions, in parentheses.
 func (t *trace) header(line string) {
 	name, value, _ := strings.Cut(strings.TrimLeft(line, "; \t"), ":")
+	value, _, _ = strings.Cut(value, "(")
 	n, err := strconv.Atoi(strings.TrimSpace(value))
 	if err != nil || n < 1 || n > maxProcs {
 		return
@@ -180,6 +175,8 @@ func parseArrival(line string) (arrival, error) {
 		return arrival{}, fmt.Errorf("submitted at %g seconds, not 0 to 100 years", f[fieldSubmit])
 	case f[fieldRun] < 0:
 		return arrival{}, errors.New("the runtime is unknown")
+	case f[fieldStatus] == 5 && f[fieldRun] == 0:
+		return arrival{}, errors.New("canceled before it ran")
 	case f[fieldRun] > maxSeconds || f[fieldLimit] > maxSeconds:
 		return arrival{}, fmt.Errorf("a runtime of %g seconds, of %g asked for: want at most 100 years", f[fieldRun], f[fieldLimit])
 	case size <= 0:

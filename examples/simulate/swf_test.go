@@ -62,7 +62,7 @@ func TestBadLinesAreNamedAndSkipped(t *testing.T) {
 		"1 20 -1 5 1e9":              "1e+09 processors",
 		"1 20 -1 -7 2":               "field 4 is negative: -7",
 		"1 20 -1 5 2 0 0 0 -5 0 0":   "field 9 is negative: -5",
-		"1 5 -1 5 2":                 "submitted at 5, before the job above it at 10",
+		"1 20 -1 0 2 -1 -1 2 9 -1 5": "canceled before it ran",
 		"1 20 -1 5 2 0 0 0 1e11 0 0": "a runtime of 5 seconds, of 1e+11",
 		"1 20 -1 5 2 -1 -1 2 9 -1 2": "status 2: a part of a job",
 		"1 -1 50 5 2 0 0 2 9 -1 3":   "status 3: a part of a job",
@@ -131,6 +131,27 @@ func TestATraceWithoutMaxNodes(t *testing.T) {
 	}
 }
 
+// One line with a wrong time takes no other job away.
+func TestATraceThatIsNotInOrder(t *testing.T) {
+	got, err := readTrace(strings.NewReader("1 900 -1 5 1\n2 20 -1 6 1\n3 10 -1 7 9\n4 20 -1 8 1\n5 15 -1 9 1\n"))
+	require.NoError(t, err)
+	var runs []seconds
+	for _, j := range fromTrace(got, &options{nodes: 4, cores: 1}) {
+		runs = append(runs, j.run)
+	}
+	require.Equal(t, []seconds{9, 6, 8, 5}, runs)
+	require.Equal(t, []string{"line 3: 9 nodes, more than the machine has"}, got.skipped)
+}
+
+// The standard has the nodes of each partition in parentheses.
+func TestAHeaderWithPartitions(t *testing.T) {
+	for header, nodes := range map[string]int{"430 (336 batch, 94 interactive)": 430, "430(336)": 430, "(336)": 0, "1,152": 0, "": 0} {
+		got, err := readTrace(strings.NewReader("; MaxNodes: " + header + "\n1 0 -1 5 1\n"))
+		require.NoError(t, err)
+		require.Equal(t, nodes, got.nodes, header)
+	}
+}
+
 func TestRescale(t *testing.T) {
 	for _, load := range []float64{0.1, 0.9, 2} {
 		jobs := []arrival{{submit: 100, run: 3000, size: 2}, {submit: 1000, run: 5000, size: 4}, {submit: 5100, run: 1000, size: 1}}
@@ -148,7 +169,9 @@ func FuzzTrace(f *testing.F) {
 		if err != nil {
 			return
 		}
-		require.True(t, slices.IsSortedFunc(got.jobs, func(a, b arrival) int { return int(a.submit - b.submit) }))
+		work := fromTrace(got, &options{nodes: maxProcs, cores: 1, estimate: 1})
+		require.Len(t, work, len(got.jobs))
+		require.True(t, slices.IsSortedFunc(work, func(a, b arrival) int { return int(a.submit - b.submit) }))
 		for _, j := range got.jobs {
 			require.True(t, j.submit >= 0 && j.run >= 0 && j.size > 0 && j.size <= maxProcs && (j.limit == 0 || j.limit >= j.run), fmt.Sprint(j))
 		}

@@ -60,8 +60,9 @@ func roundUp(t seconds) seconds {
 	return (t + 3599) / 3600 * 3600
 }
 
-// fromTrace makes a workload of a trace: processors become whole nodes, or cores where jobs
-// share nodes, and unknown limits the runtime times -estimate. Jobs that the machine cannot hold are left out.
+// fromTrace makes a workload of a trace, in the order of submission: processors become whole
+// nodes, or cores where jobs share nodes, and unknown limits the runtime times -estimate. Jobs
+// that the machine cannot hold are left out.
 func fromTrace(t *trace, o *options) (jobs []arrival) {
 	for i, j := range t.jobs {
 		per := o.cores / o.units() // processors
@@ -75,6 +76,7 @@ func fromTrace(t *trace, o *options) (jobs []arrival) {
 		}
 		jobs = append(jobs, j)
 	}
+	slices.SortStableFunc(jobs, func(a, b arrival) int { return cmp.Compare(a.submit, b.submit) })
 	return jobs
 }
 
@@ -110,6 +112,5 @@ func rescale(jobs []arrival, o *options) error {
 	for i := range jobs {
 		jobs[i].submit = seconds(math.Round(float64(jobs[i].submit-first) * factor))
 	}
-	slices.SortStableFunc(jobs, func(a, b arrival) int { return cmp.Compare(a.submit, b.submit) })
 	return nil
 }
