@@ -213,6 +213,16 @@ func TestTrimLeavesOutBothEnds(t *testing.T) {
 	}
 }
 
+// All seeds of a trace have its jobs, so their intervals are narrower than chance is.
+func TestTheNoteSaysWhatTheIntervalsOfATraceLeaveOut(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "x.swf")
+	require.NoError(t, os.WriteFile(name, []byte(sampleTrace), 0o666))
+	for _, args := range [][]string{{"-jobs", "9"}, {"-swf", name}} {
+		out := strings.Join(strings.Fields(good(t, append(args, "-seeds", "2", "-html", "")...)), " ")
+		require.Equal(t, args[0] == "-swf", strings.Contains(out, "The seeds differ in prologs, epilogs and failures of nodes"), out)
+	}
+}
+
 // The load is that of the jobs, of all prologs and epilogs, and of what is held idle.
 func TestTheLoadHasPrologsAndEpilogs(t *testing.T) {
 	args := []string{"-jobs", "300", "-seeds", "1", "-html", "", "-straggle", "0"}

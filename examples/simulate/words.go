@@ -138,7 +138,11 @@ func (s *study) note() string {
 	case len(s.runs) == 1:
 		return text + " One seed does not tell differences from chance."
 	}
-	return text + fmt.Sprintf(" Means over %d seeds; the difference with its 95 %% confidence interval, paired by seed. ~: it may be chance.", len(s.runs))
+	text += fmt.Sprintf(" Means over %d seeds; the difference with its 95 %% confidence interval, paired by seed. ~: it may be chance.", len(s.runs))
+	if s.trace != nil {
+		text += " The seeds differ in prologs, epilogs and failures of nodes: the intervals say nothing about other workloads."
+	}
+	return text
 }
 
 // short prints seconds for people.
