@@ -43,6 +43,7 @@ type cluster struct {
 	left  int // jobs that are not inactive
 	nodes []node
 	queue events
+	added int // events
 
 	l        *loop.Loop
 	inputs   []joblife.Input  // to be put into it
@@ -110,7 +111,6 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	c := &cluster{
 		o: o, start: time.Unix(1_600_000_000, 0).UTC(), jobs: make([]job, len(work)+1), left: len(work), next: 1, specs: make(map[shape]*jobspec.Spec),
 		nodes: make([]node, o.nodes), offline: new(idset.Set), drained: new(idset.Set), rng: rand.New(rand.NewPCG(seed, 2)),
-		queue: events{at: make(map[seconds][]func())},
 	}
 	for i := range work {
 		c.jobs[i+1].arrival = &work[i]
@@ -233,8 +233,8 @@ func (c *cluster) advance() (bool, error) {
 	if c.next < len(c.jobs) {
 		at = c.jobs[c.next].submit
 	}
-	if len(c.queue.times) > 0 {
-		at = min(at, c.queue.times[0])
+	if len(c.queue) > 0 {
+		at = min(at, c.queue[0].at)
 	}
 	if deadline, ok := c.m.Deadline(); ok {
 		at = min(at, c.seconds(deadline))

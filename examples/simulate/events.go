@@ -11,53 +11,42 @@ import (
 	"github.com/joblife/joblife/rset/pool"
 )
 
-// events happen at a time; of one time, in the order in which they were added.
-type events struct {
-	times moments
-	at    map[seconds][]func()
-	spare [][]func() // empty, to be used again
+// An event happens at a time; those of one time, in the order in which they were added.
+type event struct {
+	at     seconds
+	number int
+	happen func()
 }
 
-// moments are a heap.
-type moments []seconds
+// events are a heap.
+type events []event
 
-func (q moments) Len() int           { return len(q) }
-func (q moments) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q moments) Less(i, j int) bool { return q[i] < q[j] }
-func (q *moments) Push(t any)        { *q = append(*q, t.(seconds)) }
+func (q events) Len() int      { return len(q) }
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(e any)   { *q = append(*q, e.(event)) }
 
-func (q *moments) Pop() any {
+func (q events) Less(i, j int) bool {
+	return q[i].at < q[j].at || q[i].at == q[j].at && q[i].number < q[j].number
+}
+
+func (q *events) Pop() any {
 	last := len(*q) - 1
-	t := (*q)[last]
+	e := (*q)[last]
+	(*q)[last] = event{}
 	*q = (*q)[:last]
-	return t
+	return e
 }
 
 // after has something happen after a time.
 func (c *cluster) after(wait seconds, happen func()) {
-	at := c.now + wait
-	q := &c.queue
-	list, ok := q.at[at]
-	if !ok {
-		heap.Push(&q.times, at)
-		if n := len(q.spare); n > 0 {
-			list, q.spare = q.spare[n-1], q.spare[:n-1]
-		}
-	}
-	q.at[at] = append(list, happen)
+	c.added++
+	heap.Push(&c.queue, event{c.now + wait, c.added, happen})
 }
 
 // happen lets happen what is due. What it adds for now follows.
 func (c *cluster) happen() {
-	for q := &c.queue; len(q.times) > 0 && q.times[0] <= c.now; {
-		t := q.times[0]
-		for i := 0; i < len(q.at[t]); i++ {
-			q.at[t][i]()
-		}
-		clear(q.at[t])
-		q.spare = append(q.spare, q.at[t][:0])
-		delete(q.at, t)
-		heap.Pop(&q.times)
+	for len(c.queue) > 0 && c.queue[0].at <= c.now {
+		heap.Pop(&c.queue).(event).happen()
 	}
 }
 
