@@ -91,6 +91,10 @@ func TestTheDepthOfAPolicy(t *testing.T) {
 	require.Equal(t, fifo, results("-policy", "conservative", "-depth", "1"))
 	require.NotEqual(t, fifo, results("-policy", "easy", "-depth", "10"))
 	require.NotEqual(t, results("-policy", "easy"), results("-policy", "easy", "-depth", "10"))
+	for policy, title := range map[string]string{"easy": "easy,", "conservative": "conservative (depth 30),", "fair": "fair (depth 100),"} {
+		out := strings.Join(strings.Fields(good(t, "-jobs", "1", "-seeds", "1", "-html", "", "-policy", policy)), " ")
+		require.Contains(t, out, " "+title)
+	}
 }
 
 // Whether the page can be written is found out without touching what is there.

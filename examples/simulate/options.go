@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -107,7 +108,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, err
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q: a trace is given with -swf", f.Arg(0))
-	case policies[o.policy] == nil:
+	case policies[o.policy].of == nil:
 		return nil, fmt.Errorf("-policy %q: want %s", o.policy, policyNames)
 	case o.policy == "fifo" && o.depth > 0:
 		return nil, errors.New("-depth is not for -policy fifo: leave it out, or give another policy")
@@ -120,6 +121,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case o.maxRuntime < o.runtime:
 		return nil, fmt.Errorf("-max-runtime %s is below -runtime %s: give more, or a shorter -runtime", short(float64(o.maxRuntime)), short(float64(o.runtime)))
 	}
+	o.depth = cmp.Or(o.depth, policies[o.policy].depth)
 	if o.maxSize == 0 {
 		o.maxSize = min(max(1, o.nodes/2), 256)
 	}

@@ -9,14 +9,19 @@ import (
 	"github.com/joblife/joblife/rset/sched"
 )
 
-// policies are the policies, by name, for the depth that -depth says; 0 is the default. To
-// try one of your own, add it here.
-var policies = map[string]func(depth int) sched.Policy{
-	"fifo": func(int) sched.Policy { return sched.FIFO{} },
-	"easy": func(depth int) sched.Policy { return sched.EASY{Depth: depth} },
+// A policy considers so many jobs, unless -depth says how many; 0 is all.
+type policy struct {
+	depth int
+	of    func(depth int) sched.Policy
+}
+
+// policies are the policies, by name. To try one of your own, add it here.
+var policies = map[string]policy{
+	"fifo": {0, func(int) sched.Policy { return sched.FIFO{} }},
+	"easy": {0, func(depth int) sched.Policy { return sched.EASY{Depth: depth} }},
 	// A plan for each of thousands would take hours.
-	"conservative": func(depth int) sched.Policy { return sched.Conservative{Depth: cmp.Or(depth, 30)} },
-	"fair":         func(depth int) sched.Policy { return fair{cmp.Or(depth, 100)} },
+	"conservative": {30, func(depth int) sched.Policy { return sched.Conservative{Depth: depth} }},
+	"fair":         {100, func(depth int) sched.Policy { return fair{depth} }},
 }
 
 var policyNames = strings.Join(slices.Sorted(maps.Keys(policies)), ", ")
