@@ -55,7 +55,7 @@ such as 90s, 12h or 7d.
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal kills
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -109,6 +111,37 @@ func TestAnInterruptBeforeTheFirstJobLeavesTheOldPage(t *testing.T) {
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
 	require.Equal(t, "old", string(text))
+}
+
+// The first interrupt asks, which a trace that is read does not hear; the second ends the program.
+func TestTheSecondInterruptEndsTheProgram(t *testing.T) {
+	if os.Getenv("SIMULATE_MAIN") != "" {
+		os.Args = []string{"simulate", "-html", "", "-swf", "/dev/stdin"}
+		main()
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("it has no interrupts")
+	}
+	c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	c.Env = append(os.Environ(), "SIMULATE_MAIN=1")
+	in, err := c.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	_, err = io.WriteString(in, strings.Repeat("; wait\n", 1<<17)) // more than a pipe holds: it reads
+	require.NoError(t, err)
+	over := make(chan error, 1)
+	go func() { over <- c.Wait() }()
+	for range 200 {
+		_ = c.Process.Signal(os.Interrupt) // it may be over
+		select {
+		case err := <-over:
+			require.ErrorContains(t, err, "interrupt")
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	_ = c.Process.Kill()
+	t.Fatal("it goes on")
 }
 
 func TestAnInterruptComparesOnlyWhatIsComplete(t *testing.T) {
