@@ -503,7 +503,7 @@ func (c *cluster) launch(l joblife.Launch) {
 		c.acting += t.units
 		list = append(list, exit{takes[len(list)], rank})
 	}
-	slices.SortStableFunc(list, func(a, b exit) int { return int(a.takes - b.takes) })
+	slices.SortStableFunc(list, func(a, b exit) int { return cmp.Compare(a.takes, b.takes) })
 	for len(list) > 0 {
 		later := slices.IndexFunc(list, func(e exit) bool { return e.takes > list[0].takes })
 		if later < 0 {

@@ -268,7 +268,7 @@ func (p panel) block(b block, class string) {
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 // clock prints a time in hours and minutes.
-func clock(t float64) string { return fmt.Sprintf("%d:%02d", int(t)/3600, int(t)/60%60) }
+func clock(t float64) string { return fmt.Sprintf("%d:%02d", int64(t)/3600, int64(t)/60%60) }
 
 // A block is a segment on some rows, one beside the other.
 type block struct {

@@ -97,25 +97,29 @@ var columns = []string{"seed", "release", "id", "user", "nodes", "submit", "star
 func (s *study) rows(yield func([]any) error) error {
 	for _, p := range s.runs {
 		for w, c := range p {
-			for i := range c.jobs[1:] {
-				j := &c.jobs[i+1]
-				row := []any{c.seed, way(w).file(), i + 1, j.user, c.nodesOf(j.size), j.submit, nil, nil, nil, c.nodesOf(int(j.idle)), nil, c.counts(j.submit)}
-				if j.ran {
-					row[6] = j.began
-				}
-				if j.result != 0 {
-					row[10] = j.result.String()
-					if j.ran {
-						row[7], row[8] = j.ended, j.free
-					}
-				}
-				if err := yield(row); err != nil {
+			for id := 1; id < len(c.jobs); id++ {
+				if err := yield(c.row(way(w), id)); err != nil {
 					return err
 				}
 			}
 		}
 	}
 	return nil
+}
+
+func (c *cluster) row(w way, id int) []any {
+	j := &c.jobs[id]
+	var start, end, free, result any
+	if j.ran {
+		start = j.began
+	}
+	if j.result != 0 {
+		result = j.result.String()
+		if j.ran {
+			end, free = j.ended, j.free
+		}
+	}
+	return []any{c.seed, w.file(), id, j.user, c.nodesOf(j.size), j.submit, start, end, free, float64(j.idle) / float64(c.units), result, c.counts(j.submit)}
 }
 
 func (s *study) writeCSV(w io.Writer) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,13 @@ func requireRows(t *testing.T, share string) {
 	require.InDelta(t, worth[2].of(c, jobs), idle/c.window(c.last)*hoursAWeek, 1e-6)
 	require.InDelta(t, mean(each(jobs, (*job).slowdown)), slowdowns/float64(len(jobs)), 1e-6)
 	require.Contains(t, string(text), `"result": "FAILED"`)
+}
+
+// An int has 32 bits on some machines.
+func TestTheRowOfAJobThatHeldMuchForLong(t *testing.T) {
+	c := &cluster{jobs: make([]job, 2), metrics: metrics{units: 2}}
+	c.jobs[1] = job{arrival: new(arrival), idle: 1 << 34}
+	require.Equal(t, 8589934592.0, c.row(wholeJob, 1)[slices.Index(columns, "idle_node_seconds")])
 }
 
 // A reader of -csv /dev/stdout that goes away, such as head, is an error and no wait.
