@@ -48,9 +48,6 @@ func (s *study) figures() (list []figure) {
 		figure{"waits", "How long jobs wait", "Jobs that have not started yet, by the time since their submission.", func(d *drawing) {
 			s.survival(d, "% of jobs", "time since the submission", (*cluster).waits)
 		}})
-	if s.uneven() {
-		return list
-	}
 	const gray = " Gray points: the difference may be chance."
 	sizes := s.sizes()
 	list = append(list, figure{"sizes", "Large and small jobs", "By the nodes of a job." + gray, func(d *drawing) { s.curve(d, sizes, "nodes of a job", false) }})

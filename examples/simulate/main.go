@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return newStudy(o, stderr).run(ctx, stdout, stderr)
 }
 
-// run simulates and prints. An interrupt ends the runs; what they have is printed.
+// run simulates and prints. An interrupt ends the runs; what is complete is printed.
 func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
 	err := s.open()
 	if err == nil {
@@ -115,12 +115,6 @@ func newStudy(o *options, stderr io.Writer) *study {
 
 // A pair is two runs that differ in the release alone: see [way].
 type pair [2]*cluster
-
-// uneven reports whether an interrupt ended one of the runs.
-func (p pair) uneven() bool { return p[wholeJob].left+p[partialRelease].left > 0 }
-
-// uneven reports whether the runs cannot be compared.
-func (s *study) uneven() bool { return slices.ContainsFunc(s.runs, pair.uneven) }
 
 // shown is how many lines that are no jobs are named.
 const shown = 10
@@ -224,7 +218,7 @@ func (s *study) play(ctx context.Context) error {
 }
 
 // simulate runs the workload with all seeds, both ways. If ctx is canceled, the pairs that
-// are complete count; if none is, the first stays as it is then.
+// are complete count.
 func (s *study) simulate(ctx context.Context, step func(int)) error {
 	o := s.o
 	s.runs = make([]pair, o.seeds)
@@ -254,11 +248,8 @@ func (s *study) simulate(ctx context.Context, step func(int)) error {
 		})
 	}
 	workers.Wait()
-	s.runs = slices.DeleteFunc(s.runs, func(p pair) bool { return p[wholeJob] == nil || p[partialRelease] == nil })
-	if complete := slices.DeleteFunc(slices.Clone(s.runs), pair.uneven); len(complete) > 0 {
-		s.runs = complete
-	} else {
-		s.runs = s.runs[:min(1, len(s.runs))]
-	}
+	s.runs = slices.DeleteFunc(s.runs, func(p pair) bool {
+		return slices.ContainsFunc(p[:], func(c *cluster) bool { return c == nil || c.left > 0 })
+	})
 	return context.Cause(ctx)
 }

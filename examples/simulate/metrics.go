@@ -116,12 +116,9 @@ func (c *metrics) begins(j *job) {
 // wait returns the time from the submission of a job to its start.
 func (j *job) wait() float64 { return float64(j.began - j.submit) }
 
-// slowdown returns the bounded slowdown, of a job that still runs the one it is to have.
+// slowdown returns the bounded slowdown. A failure of a node may have ended the job.
 func (j *job) slowdown() float64 {
-	run := float64(j.run)
-	if !j.running { // a failure of a node may have ended it
-		run = float64(j.ended - j.began)
-	}
+	run := float64(j.ended - j.began)
 	return max(1, (j.wait()+run)/max(run, 10))
 }
 

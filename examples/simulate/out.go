@@ -90,7 +90,7 @@ func (f output) save() error {
 }
 
 // columns are what is said of a job in the CSV and the JSON. Nodes are by cores where jobs
-// share them. Times are in seconds since the first submission. A job that did not start or end has no such time.
+// share them. Times are in seconds since the first submission. A job that did not start has no times of a run.
 var columns = []string{"seed", "release", "id", "user", "nodes", "submit", "start", "end", "free", "idle_node_seconds", "result", "counts"}
 
 // rows yields a row for each job of each run, until yield fails.
@@ -109,17 +109,11 @@ func (s *study) rows(yield func([]any) error) error {
 
 func (c *cluster) row(w way, id int) []any {
 	j := &c.jobs[id]
-	var start, end, free, result any
+	var start, end, free any
 	if j.ran {
-		start = j.began
+		start, end, free = j.began, j.ended, j.free
 	}
-	if j.result != 0 {
-		result = j.result.String()
-		if j.ran {
-			end, free = j.ended, j.free
-		}
-	}
-	return []any{c.seed, w.file(), id, j.user, c.nodesOf(j.size), j.submit, start, end, free, float64(j.idle) / float64(c.units), result, c.counts(j.submit)}
+	return []any{c.seed, w.file(), id, j.user, c.nodesOf(j.size), j.submit, start, end, free, float64(j.idle) / float64(c.units), j.result.String(), c.counts(j.submit)}
 }
 
 func (s *study) writeCSV(w io.Writer) error {
@@ -171,8 +165,7 @@ func (s *study) writeJSON(w io.Writer) error {
 }
 
 // writeSWF writes what became of the jobs of a run as a log in the Standard Workload Format,
-// which -swf reads. Processors are cores. The runtime and the status of a job that is not
-// over are unknown.
+// which -swf reads. Processors are cores. A job that did not start has no runtime.
 func (s *study) writeSWF(w io.Writer, c *cluster) error {
 	_, err := fmt.Fprintf(w, "; Version: 2.2\n; Note: %s\n; MaxJobs: %d\n; MaxNodes: %d\n; MaxProcs: %d\n; UnixStartTime: 0\n",
 		s.title(), len(c.jobs)-1, len(c.nodes), len(c.nodes)*s.o.cores)
@@ -180,18 +173,10 @@ func (s *study) writeSWF(w io.Writer, c *cluster) error {
 		j := &c.jobs[i+1]
 		wait, run, status := seconds(-1), seconds(-1), 0
 		if j.ran {
-			wait = j.began - j.submit
-			if j.result != 0 {
-				run = j.ended - j.began
-			}
+			wait, run = j.began-j.submit, j.ended-j.began
 		}
-		switch j.result {
-		case 0:
-			status = -1
-		case jobstate.ResultCompleted:
+		if j.result == jobstate.ResultCompleted {
 			status = 1
-		case jobstate.ResultCanceled:
-			status = 5
 		}
 		procs := j.size * s.o.cores / c.units
 		if err == nil {

@@ -26,7 +26,7 @@ func (s *study) page(w io.Writer) error {
 		fmt.Fprintf(&dark, "svg .%[1]s:not(path) { fill: %[2]s } path.%[1]s { stroke: %[2]s }\n", c.class, c.dark)
 	}
 	return pageTemplate.Execute(w, map[string]any{
-		"Title": s.title(), "Outside": s.outside(), "Headline": s.headline(), "Lines": s.lines(), "Uneven": s.uneven(), "Note": s.note(),
+		"Title": s.title(), "Outside": s.outside(), "Headline": s.headline(), "Lines": s.lines(), "Note": s.note(),
 		"Figures": s.figures(), "Dark": template.CSS(dark.String()),
 	})
 }

@@ -188,27 +188,18 @@ func (l line) gray(t string, colors bool) string {
 // print prints the table, and those of -sweep.
 func (s *study) print(w io.Writer) error {
 	t := newTable()
-	header := table.Row{"", "whole job", "partial", "difference"}
-	columns := len(header)
-	if s.uneven() {
-		columns--
-	}
-	t.AppendHeader(header[:columns])
+	t.AppendHeader(table.Row{"", "whole job", "partial", "difference"})
 	f, ok := w.(*os.File)
 	colors := ok && term.IsTerminal(int(f.Fd()))
 	for _, l := range s.lines() {
-		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.gray(l.Difference(), colors)}[:columns])
+		t.AppendRow(table.Row{l.Name, l.text(l.Whole), l.text(l.Partial), l.gray(l.Difference(), colors)})
 	}
 	var b strings.Builder
 	for _, line := range append([]string{s.title()}, s.outside()...) {
 		b.WriteString(wrap(line))
 	}
-	b.WriteString("\n" + t.Render() + "\n\n")
-	if headline := s.headline(); headline != "" {
-		b.WriteString(wrap(headline) + "\n")
-	}
-	b.WriteString(wrap(s.note()))
-	if s.o.sweep && !s.uneven() {
+	b.WriteString("\n" + t.Render() + "\n\n" + wrap(s.headline()) + "\n" + wrap(s.note()))
+	if s.o.sweep {
 		b.WriteString("\n" + s.curves(colors))
 	}
 	_, err := io.WriteString(w, b.String())

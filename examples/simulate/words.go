@@ -66,7 +66,7 @@ func (s *study) outside() []string {
 	if o.share {
 		list = append(list, fmt.Sprintf("Jobs share nodes. What is said of nodes is by cores: a node-hour is %s.", lines.Count(o.cores, "core-hour")))
 	}
-	if whole, partial := s.held(wholeJob), s.held(partialRelease); s.offered > 0 && !s.uneven() {
+	if whole, partial := s.held(wholeJob), s.held(partialRelease); s.offered > 0 {
 		list = append(list, fmt.Sprintf("load with prologs and epilogs: %.2f with whole-job release, %.2f with partial", whole, partial))
 		if most := s.load(); most > steady {
 			list = append(list, fmt.Sprintf("Warning: %.2f is above %.2f. The queue grows while jobs come, so the waits say how long the workload is, and the node-hours held idle are those of the jobs that come in a week.", most, steady))
@@ -82,12 +82,7 @@ func (s *study) outside() []string {
 	if o.restarts > 0 {
 		list = append(list, lines.Count(o.restarts, "restart")+" of the manager and the scheduler in each run")
 	}
-	switch p := s.runs[0]; {
-	case p.uneven():
-		all := len(p[wholeJob].jobs) - 1
-		list = append(list, fmt.Sprintf("Interrupted: %d of %d jobs are over with whole-job release, %d with partial.", all-p[wholeJob].left, all, all-p[partialRelease].left),
-			"That is too early to compare them.")
-	case len(s.runs) < o.seeds:
+	if len(s.runs) < o.seeds {
 		list = append(list, fmt.Sprintf("Interrupted: %d of %s are complete; the others do not count.", len(s.runs), lines.Count(o.seeds, "seed")))
 	}
 	return list
@@ -95,9 +90,6 @@ func (s *study) outside() []string {
 
 // headline says in one sentence what partial release is worth.
 func (s *study) headline() string {
-	if s.uneven() {
-		return ""
-	}
 	var wait, idle line
 	for _, l := range s.compare(worth, 1, maxNodes) {
 		switch l.Name {
@@ -132,10 +124,7 @@ func (s *study) note() string {
 		text = fmt.Sprintf("%d of %d jobs count: those of the first and the last %g %% of the time are left out, but for the makespan and the results.",
 			len(c.counted(1, maxNodes)), len(c.jobs)-1, 100*s.o.trim)
 	}
-	switch {
-	case s.uneven():
-		return text
-	case len(s.runs) == 1:
+	if len(s.runs) == 1 {
 		return text + " One seed does not tell differences from chance."
 	}
 	text += fmt.Sprintf(" Means over %d seeds; the difference with its 95 %% confidence interval, paired by seed. ~: it may be chance.", len(s.runs))
