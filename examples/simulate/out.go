@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
@@ -56,8 +57,8 @@ func writable(name string) error {
 	return err
 }
 
-// save writes the files.
-func (s *study) save() error {
+// save writes the files, each whatever becomes of the others. The error is the first.
+func (s *study) save() (err error) {
 	files := s.outputs()
 	if s.o.svg != "" {
 		for _, f := range s.figures() {
@@ -68,11 +69,9 @@ func (s *study) save() error {
 		}
 	}
 	for _, f := range files {
-		if err := f.save(); err != nil {
-			return err
-		}
+		err = cmp.Or(err, f.save())
 	}
-	return nil
+	return err
 }
 
 // save writes a file as a whole or, after an error, in part. It does not read, as [os.Create]

@@ -149,6 +149,18 @@ func TestFilesAreWrittenIfTheTableIsNot(t *testing.T) {
 	require.Equal(t, 1+2*2, strings.Count(string(text), "\n"))
 }
 
+// One that cannot be written costs no other.
+func TestFilesAreWrittenIfOneIsNot(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("it needs /dev/full")
+	}
+	dir := t.TempDir()
+	status, _, errs := command(t, "-jobs", "2", "-seeds", "1", "-html", "/dev/full", "-swf-out", dir)
+	require.Equal(t, exitFault, status)
+	require.Equal(t, "simulate: write /dev/full: no space left on device\n", errs)
+	require.FileExists(t, filepath.Join(dir, "partial.swf"))
+}
+
 type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody listens") }
