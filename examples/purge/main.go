@@ -19,10 +19,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/fsd"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -72,13 +72,13 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	maxCount := -1
 	f := flag.NewFlagSet("purge", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d)", maxJobs, o.jobs), number(&o.jobs, 0, maxJobs))
+	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d)", maxJobs, o.jobs), lines.Number(&o.jobs, 0, maxJobs))
 	f.Uint64Var(&o.seed, "seed", 1, "the `number` that seeds the random jobs")
 	f.Func("age-limit", "purge jobs older than `FSD` (default 7d without -num-limit)", duration(&o.limits.MaxAge))
-	f.Func("num-limit", "purge the oldest of more than `N` jobs", number(&maxCount, 0, maxJobs))
+	f.Func("num-limit", "purge the oldest of more than `N` jobs", lines.Number(&maxCount, 0, maxJobs))
 	f.Func("min-age", "purge no job younger than `FSD`", duration(&o.limits.MinAge))
 	f.Func("batch", fmt.Sprintf("purge at most `N` jobs at a time, 1 to %d (default %d)", purge.MaxBatch, purge.DefaultBatch),
-		number(&o.limits.Batch, 1, purge.MaxBatch))
+		lines.Number(&o.limits.Batch, 1, purge.MaxBatch))
 	f.BoolVar(&o.force, "force", false, "purge; without it this is a dry run")
 	f.Func("id", "purge the job with the `ID`, whatever the limits say; may be repeated", func(s string) error {
 		id, err := jobid.Parse(s)
@@ -88,7 +88,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		o.ids = append(o.ids, id)
 		return nil
 	})
-	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to 1000 (default %d)", o.pin), number(&o.pin, 0, 1000))
+	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to 1000 (default %d)", o.pin), lines.Number(&o.pin, 0, 1000))
 	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `file`; if it has jobs already, use those")
 	err := f.Parse(args)
 	if maxCount >= 0 {
@@ -109,16 +109,6 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		o.limits.MaxAge = jobstate.Some(defaultAge)
 	}
 	return o, err
-}
-
-// number returns a function that sets n to a number from least to most.
-func number(n *int, least, most int) func(string) error {
-	return func(s string) (err error) {
-		if *n, err = strconv.Atoi(s); err != nil || *n < least || *n > most {
-			return fmt.Errorf("want a number from %d to %d", least, most)
-		}
-		return nil
-	}
 }
 
 // duration returns a function that sets a limit.

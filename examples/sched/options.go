@@ -62,7 +62,7 @@ func (o *options) program() *lines.Program {
 		return nil
 	})
 	f.Func("queue-depth", "accept at most `N` outstanding requests, or unlimited (default unlimited)", o.depthOf)
-	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), number(&o.depth))
+	f.Func("backfill-depth", fmt.Sprintf("policy easy considers the first `N` waiting jobs (default %d)", defaultDepth), lines.Number(&o.depth, 1, math.MaxInt32))
 	f.Func("forecast-period", "policy fifo tells the first 8 jobs their start, at most once in `SECONDS`; 0: never (default 1)", func(s string) error {
 		t, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(t >= 0) || math.IsInf(t, 0) {
@@ -106,7 +106,7 @@ func (o *options) depthOf(s string) error {
 		o.limit = 0
 		return nil
 	}
-	return number(&o.limit)(s)
+	return lines.Number(&o.limit, 1, math.MaxInt32)(s)
 }
 
 // flags returns arguments as flags: those of sched-simple, as flux module load has them, begin
@@ -120,18 +120,6 @@ func flags(args []string) []string {
 		}
 	}
 	return args
-}
-
-// number returns what sets n, a number of 1 or more.
-func number(n *int) func(string) error {
-	return func(s string) error {
-		v, err := strconv.ParseInt(s, 10, 32)
-		if err != nil || v < 1 {
-			return fmt.Errorf("want a number from 1 to %d", math.MaxInt32)
-		}
-		*n = int(v)
-		return nil
-	}
 }
 
 // about tells how to use the command, with the beginning of a conversation.

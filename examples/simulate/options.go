@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
@@ -215,14 +216,7 @@ func (f flags) number(name, text string, to *int, lo, hi int) {
 	if *to != 0 {
 		text += fmt.Sprintf(" (default %d)", *to)
 	}
-	f.Func(name, text, func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < lo || n > hi {
-			return fmt.Errorf("want a number from %d to %d", lo, hi)
-		}
-		*to = n
-		return nil
-	})
+	f.Func(name, text, lines.Number(to, lo, hi))
 }
 
 func (f flags) float(name, text string, to *float64, lo, hi float64) {
