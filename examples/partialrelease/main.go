@@ -33,6 +33,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
@@ -51,12 +52,8 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run is the command without the process around it.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
 	if err != nil {
-		fmt.Fprintf(stderr, "partialrelease: %v\nRun partialrelease -h for the flags.\n", err)
-		return 2
+		return lines.Refuse(stderr, "partialrelease", err)
 	}
 	if err := compare(o, bufio.NewWriter(stdout)); err != nil {
 		fmt.Fprintln(stderr, "partialrelease:", err)
@@ -69,7 +66,6 @@ func run(args []string, stdout, stderr io.Writer) int {
 func parse(args []string, stdout io.Writer) (options, error) {
 	var o options
 	f := flag.NewFlagSet("partialrelease", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	f.IntVar(&o.nodes, "nodes", 64, "the `number` of nodes of the job")
 	f.IntVar(&o.stragglers, "stragglers", 3, "the `number` of nodes where the epilog takes minutes")
 	f.IntVar(&o.hang, "hang", 0, "the `number` of nodes where the epilog never ends")
@@ -90,12 +86,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.BoolVar(&o.housekeeping, "housekeeping", false, "run housekeeping instead of the epilog")
 	duration(&o.releaseAfter, "release-after", fsd.Duration(30*time.Second), "the `duration` after which -housekeeping frees the nodes that are done")
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each fragment")
-	err := f.Parse(args)
+	err := lines.ParseFlags(f, args, stdout, "Usage: partialrelease [flags]\n\nA duration is a number of seconds, or a number with a unit, such as 500ms, 90s or 1.5m.\n")
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		f.SetOutput(stdout)
-		fmt.Fprintln(stdout, "Usage: partialrelease [flags]\n\nA duration is a number of seconds, or a number with a unit, such as 500ms, 90s or 1.5m.")
-		f.PrintDefaults()
 	case err != nil:
 	case f.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: give flags only", f.Arg(0))

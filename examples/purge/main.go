@@ -44,18 +44,20 @@ type options struct {
 	ids       []jobid.ID
 }
 
+const usage = `Usage: purge [flags]
+
+Makes up inactive jobs and prints which of them a purge would remove. With -force it purges them.
+An FSD is a number of seconds, or a number with a unit, such as 90s, 12h or 7d.
+`
+
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // run is the command without the process around it. It returns the exit status: 1
 // if a job of -id was not purged or something failed, 2 for bad flags.
 func run(args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "purge: %v\nRun purge -h for the flags.\n", err)
-		return 2
+	if err != nil {
+		return lines.Refuse(stderr, "purge", err)
 	}
 	out := bufio.NewWriter(stdout)
 	err = show(o, out, stderr)
@@ -71,7 +73,6 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	o := options{jobs: 10_000, pin: 3}
 	maxCount := -1
 	f := flag.NewFlagSet("purge", flag.ContinueOnError)
-	f.SetOutput(io.Discard)
 	f.Func("jobs", fmt.Sprintf("make up `N` inactive jobs, 0 to %d (default %d)", maxJobs, o.jobs), lines.Number(&o.jobs, 0, maxJobs))
 	f.Uint64Var(&o.seed, "seed", 1, "the `number` that seeds the random jobs")
 	f.Func("age-limit", "purge jobs older than `FSD` (default 7d without -num-limit)", duration(&o.limits.MaxAge))
@@ -90,16 +91,11 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	})
 	f.Func("pin", fmt.Sprintf("pin the `N` oldest jobs, 0 to 1000 (default %d)", o.pin), lines.Number(&o.pin, 0, 1000))
 	f.StringVar(&o.store, "store", "", "keep the jobs in the bbolt `file`; if it has jobs already, use those")
-	err := f.Parse(args)
+	err := lines.ParseFlags(f, args, stdout, usage)
 	if maxCount >= 0 {
 		o.limits.MaxCount = jobstate.Some(maxCount)
 	}
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		f.SetOutput(stdout)
-		fmt.Fprint(stdout, "Usage: purge [flags]\n\nMakes up inactive jobs and prints which of them a purge would remove. With -force it purges them.\n"+
-			"An FSD is a number of seconds, or a number with a unit, such as 90s, 12h or 7d.\n")
-		f.PrintDefaults()
 	case err != nil:
 	case f.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: give job ids with -id", f.Arg(0))

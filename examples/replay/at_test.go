@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // line returns a job on the nodes fluke0 to fluke2, as JSON lines have it.
@@ -42,7 +44,7 @@ func TestWhoHeldWhichNode(t *testing.T) {
 		return good(t, nil, append(more, "-at", fmt.Sprint(1_600_000_000+seconds), path)...)
 	}
 	status, stdout, stderr := replay(t, nil, "-at", "1600000039", path)
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Empty(t, stdout)
 	require.Equal(t, "replay: no job held a node at 2020-09-13 12:27:19 UTC\n", stderr)
 	require.Equal(t, `NODES       RANKS  JOBID  USER  NAME  ST  SINCE (UTC)          HOLDER
@@ -69,7 +71,7 @@ func TestATimeIsReadAsPeopleWriteIt(t *testing.T) {
 		require.Error(t, err, s)
 	}
 	status, _, _ := replay(t, nil, "-at", "0", "-json", samplePath)
-	require.Equal(t, exitUsage, status)
+	require.Equal(t, lines.ExitUsage, status)
 }
 
 func TestFailedLeavesTheJobsThatDidNotComplete(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/eventlog/logfile"
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 const life = `{"timestamp":1.0,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
@@ -40,7 +41,7 @@ func TestEventsAreFollowedUntilTheJobIsInactive(t *testing.T) {
 `, out.String())
 
 	status, stdout, stderr := replay(t, nil, "-follow", path)
-	require.Equal(t, exitOK, status, stderr)
+	require.Equal(t, lines.ExitOK, status, stderr)
 	require.Equal(t, out.String(), stdout)
 }
 

@@ -44,13 +44,6 @@ import (
 //go:embed testdata/sample.jsonl.gz
 var sample []byte
 
-// Exit statuses.
-const (
-	exitOK    = 0
-	exitFault = 1 // findings, or jobs that could not be read
-	exitUsage = 2
-)
-
 // lookEvery is how often -follow looks for more.
 const lookEvery = 100 * time.Millisecond
 
@@ -75,8 +68,6 @@ that is a pipe or a file, else a recorded sample.
 // run is the command, without the process around it.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
 	asJSON := flags.Bool("json", false, "print one JSON object for each job, with the attribute names of RFC 43")
 	asEvents := flags.Bool("events", false, "print a timeline of each job's events")
 	asFindings := flags.Bool("validate", false, "print what is wrong with each log by RFC 18 and RFC 21, and how much could not be read")
@@ -95,18 +86,13 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return nil
 	})
 	failed := flags.Bool("failed", false, "leave out the jobs that are not over, or completed")
-	if err := flags.Parse(args); err != nil {
-		if !errors.Is(err, flag.ErrHelp) {
-			return refuse(stderr, err)
-		}
-		fmt.Fprint(stdout, usage)
-		flags.SetOutput(stdout)
-		flags.PrintDefaults()
-		return exitOK
+	refuse := func(why error) int { return lines.Refuse(stderr, "replay", why) }
+	if err := lines.ParseFlags(flags, args, stdout, usage); err != nil {
+		return refuse(err)
 	}
 	fail := func(why any) int {
 		fmt.Fprintln(stderr, "replay:", why)
-		return exitFault
+		return lines.ExitFault
 	}
 	modes := 0
 	for _, on := range []bool{*asJSON, *asEvents, *asFindings, *waits, at.Set, followed != ""} {
@@ -116,16 +102,16 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}
 	switch {
 	case modes > 1:
-		return refuse(stderr, errors.New("-json, -events, -validate, -waits, -at and -follow exclude each other: give one"))
+		return refuse(errors.New("-json, -events, -validate, -waits, -at and -follow exclude each other: give one"))
 	case followed != "" && *failed:
-		return refuse(stderr, errors.New("-failed is not for -follow, which prints one job: leave it out"))
+		return refuse(errors.New("-failed is not for -follow, which prints one job: leave it out"))
 	case followed != "" && flags.NArg() > 0:
-		return refuse(stderr, fmt.Errorf("-follow reads one file: leave out %q", flags.Arg(0)))
+		return refuse(fmt.Errorf("-follow reads one file: leave out %q", flags.Arg(0)))
 	case followed != "":
 		if err := follow(followed, stdout, func() { time.Sleep(lookEvery) }); err != nil {
 			return fail(lines.Escape(err.Error()))
 		}
-		return exitOK
+		return lines.ExitOK
 	}
 
 	out := bufio.NewWriter(stdout)
@@ -160,15 +146,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "replay: no job held a node at %s UTC\n", at.Value.Time().UTC().Format(time.DateTime))
 	}
 	if s.faults > 0 || text.errors > 0 {
-		return exitFault
+		return lines.ExitFault
 	}
-	return exitOK
-}
-
-// refuse tells what is wrong with a command line.
-func refuse(stderr io.Writer, why error) int {
-	fmt.Fprintf(stderr, "replay: %s\nRun replay -h for the flags.\n", lines.Escape(why.Error()))
-	return exitUsage
+	return lines.ExitOK
 }
 
 // width returns the number of columns of a terminal, 0 if w is none.

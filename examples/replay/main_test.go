@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/internal/refdata"
 )
 
@@ -31,7 +32,7 @@ func replay(t *testing.T, stdin io.Reader, args ...string) (status int, stdout, 
 func good(t *testing.T, stdin io.Reader, args ...string) string {
 	t.Helper()
 	status, stdout, stderr := replay(t, stdin, args...)
-	require.Equal(t, exitOK, status, stderr)
+	require.Equal(t, lines.ExitOK, status, stderr)
 	require.Empty(t, stderr)
 	return stdout
 }
@@ -39,7 +40,7 @@ func good(t *testing.T, stdin io.Reader, args ...string) string {
 func fails(t *testing.T, stdin io.Reader, args ...string) (stdout, stderr string) {
 	t.Helper()
 	status, stdout, stderr := replay(t, stdin, args...)
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	return stdout, stderr
 }
 
@@ -71,7 +72,7 @@ func TestNothingToReadShowsTheSample(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, null.Close()) }()
 	status, stdout, stderr := replay(t, null)
-	require.Equal(t, exitOK, status)
+	require.Equal(t, lines.ExitOK, status)
 	require.Contains(t, stderr, "recorded sample")
 	want, err := os.ReadFile("testdata/table.golden")
 	require.NoError(t, err)
@@ -391,7 +392,7 @@ func FuzzInput(f *testing.F) {
 	f.Fuzz(func(t *testing.T, input []byte) {
 		for _, args := range [][]string{nil, {"-json"}, {"-events"}, {"-validate"}} {
 			status, stdout, stderr := replay(t, bytes.NewReader(input), append(args, "-")...)
-			require.Contains(t, []int{exitOK, exitFault}, status)
+			require.Contains(t, []int{lines.ExitOK, lines.ExitFault}, status)
 			for _, text := range []string{stdout, stderr} {
 				require.NotContains(t, text, "\x1b")
 				require.True(t, text == "" || strings.HasSuffix(text, "\n"), "%q", text)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -180,7 +181,7 @@ func TestABrokenOutputEndsReading(t *testing.T) {
 	for _, args := range [][]string{{samplePath}, {"-json", "-"}} {
 		r := archiveOf(math.MaxInt32, 1, func() {})
 		var stderr bytes.Buffer
-		require.Equal(t, exitFault, run(args, r, brokenWriter{}, &stderr))
+		require.Equal(t, lines.ExitFault, run(args, r, brokenWriter{}, &stderr))
 		require.NoError(t, r.Close())
 		require.Contains(t, stderr.String(), "disk is full")
 		require.NotContains(t, stderr.String(), "standard input")

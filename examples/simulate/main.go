@@ -20,7 +20,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -37,13 +36,8 @@ import (
 	"github.com/joblife/joblife/examples/internal/lines"
 )
 
-// Exit statuses.
-const (
-	exitOK          = 0
-	exitFault       = 1
-	exitUsage       = 2
-	exitInterrupted = 130
-)
+// exitInterrupted is the exit status after a signal, beside those of package lines.
+const exitInterrupted = 130
 
 const usage = `Usage: simulate [flags]
 
@@ -62,12 +56,8 @@ func main() {
 // run is the command, without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintf(stderr, "simulate: %s\nRun simulate -h for the flags.\n", lines.Escape(err.Error()))
-		return exitUsage
+	if err != nil {
+		return lines.Refuse(stderr, "simulate", err)
 	}
 	return newStudy(o, stderr).run(ctx, stdout, stderr)
 }
@@ -91,9 +81,9 @@ func (s *study) run(ctx context.Context, stdout, stderr io.Writer) int {
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(stderr, "simulate:", lines.Escape(err.Error()))
-		return exitFault
+		return lines.ExitFault
 	}
-	return exitOK
+	return lines.ExitOK
 }
 
 // A study is a workload and the runs of it.

@@ -63,7 +63,6 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		seeds: 5, seed: 1, html: "simulate.html", set: make(map[string]bool),
 	}
 	f := flags{flag.NewFlagSet("simulate", flag.ContinueOnError)}
-	f.SetOutput(io.Discard)
 	f.StringVar(&o.swf, "swf", "", "the workload in the `file`, in the Standard Workload Format; gzip too")
 	f.StringVar(&o.policy, "policy", o.policy, policyNames+": `which` job starts next")
 	f.number("depth", "the policy considers `N` jobs, easy so many behind the first; default all, of conservative 30, of fair 100", &o.depth, 1, maxJobs)
@@ -97,14 +96,9 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.StringVar(&o.csv, "csv", "", "write a row for each job of all runs to the `file`")
 	f.StringVar(&o.json, "json", "", "write these rows as JSON to the `file`")
 	f.StringVar(&o.swfOut, "swf-out", "", "write what became of the jobs of the first seed into the `folder`, as whole.swf and partial.swf")
-	err := f.Parse(args)
+	err := lines.ParseFlags(f.FlagSet, args, stdout, usage)
 	f.Visit(func(g *flag.Flag) { o.set[g.Name] = true })
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage)
-		f.SetOutput(stdout)
-		f.PrintDefaults()
-		return nil, err
 	case err != nil:
 		return nil, err
 	case f.NArg() > 0:

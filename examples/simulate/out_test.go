@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/internal/lines"
 )
 
 // The program reads the log that it writes, and gets the same workload of it.
@@ -142,7 +144,7 @@ func TestFilesAreWrittenIfTheTableIsNot(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "x.csv")
 	var stderr bytes.Buffer
 	status := run(context.Background(), []string{"-jobs", "2", "-seeds", "1", "-html", "", "-csv", name}, deaf{}, &stderr)
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Equal(t, "simulate: nobody listens\n", stderr.String())
 	text, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -156,7 +158,7 @@ func TestFilesAreWrittenIfOneIsNot(t *testing.T) {
 	}
 	dir := t.TempDir()
 	status, _, errs := command(t, "-jobs", "2", "-seeds", "1", "-html", "/dev/full", "-swf-out", dir)
-	require.Equal(t, exitFault, status)
+	require.Equal(t, lines.ExitFault, status)
 	require.Equal(t, "simulate: write /dev/full: no space left on device\n", errs)
 	require.FileExists(t, filepath.Join(dir, "partial.swf"))
 }

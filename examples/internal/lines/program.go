@@ -96,7 +96,9 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 			err = fmt.Errorf("-listen: %w", err)
 		}
 	case !Piped(stdin):
-		p.usage(stdout)
+		fmt.Fprint(stdout, p.help())
+		p.Flags.SetOutput(stdout)
+		p.Flags.PrintDefaults()
 	default:
 		err = p.Serve(ctx, stdin, stdout, stderr)
 	}
@@ -114,11 +116,8 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 // false.
 func (p *Program) Parse(args []string, stdout, stderr io.Writer) (int, bool) {
 	p.flags()
-	err := p.Flags.Parse(args)
+	err := ParseFlags(p.Flags, args, stdout, p.help())
 	switch {
-	case errors.Is(err, flag.ErrHelp):
-		p.usage(stdout)
-		return ExitOK, false
 	case err != nil:
 	case p.Flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: requests come on standard input, as in: %s < %[1]s", p.Flags.Arg(0), p.Name)
@@ -126,9 +125,7 @@ func (p *Program) Parse(args []string, stdout, stderr io.Writer) (int, bool) {
 		err = errors.New("give either -sample or -listen, not both")
 	}
 	if err != nil {
-		p.tell(stderr, err)
-		fmt.Fprintf(stderr, "Run %s -h for the flags.\n", p.Name)
-		return ExitUsage, false
+		return Refuse(stderr, p.Name, err), false
 	}
 	if p.Complete != nil {
 		if err := p.Complete(); err != nil {
@@ -148,8 +145,6 @@ func (p *Program) tell(stderr io.Writer, err error) {
 }
 
 func (p *Program) flags() {
-	p.Flags.SetOutput(io.Discard)
-	p.Flags.Usage = func() {}
 	o := p.Options
 	p.Flags.Func("listen", "serve on a socket, `unix:PATH`, instead of standard input and output", func(s string) error {
 		path, ok := strings.CutPrefix(s, "unix:")
@@ -171,11 +166,9 @@ func (p *Program) flags() {
 	p.Flags.BoolVar(&o.Verbose, "v", false, "print on standard error what happens to each job")
 }
 
-// usage prints how to use the command, with the beginning of a conversation.
-func (p *Program) usage(w io.Writer) {
-	fmt.Fprintf(w, "usage: %s [flags]\n\n%s\nPlay a whole one with:  %[1]s -sample\nPut one in with:        %[1]s < FILE\n\n", p.Name, p.About)
-	p.Flags.SetOutput(w)
-	p.Flags.PrintDefaults()
+// help says how to use the command, with the beginning of a conversation.
+func (p *Program) help() string {
+	return fmt.Sprintf("usage: %s [flags]\n\n%s\nPlay a whole one with:  %[1]s -sample\nPut one in with:        %[1]s < FILE\n\n", p.Name, p.About)
 }
 
 // Piped reports whether somebody feeds standard input: it is a pipe or a file,
