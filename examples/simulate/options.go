@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -146,7 +147,7 @@ func (o *options) combined() error {
 		switch {
 		case err != nil:
 			return err
-		case o.swf != "" && name == trace:
+		case o.swf != "" && (name == trace || sameFile(name, trace)):
 			return fmt.Errorf("an output would be written over the trace %s: give it a name of its own", file)
 		case written[name]:
 			return fmt.Errorf("two outputs would be written to %s: give each a name of its own", file)
@@ -154,6 +155,13 @@ func (o *options) combined() error {
 		written[name] = true
 	}
 	return nil
+}
+
+// sameFile reports whether two names are of one regular file.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	other, fail := os.Stat(b)
+	return err == nil && fail == nil && one.Mode().IsRegular() && os.SameFile(one, other)
 }
 
 // files returns the names of all files that may be written.

@@ -151,6 +151,20 @@ func TestFilesAreWrittenIfTheTableIsNot(t *testing.T) {
 	require.Equal(t, 1+2*2, strings.Count(string(text), "\n"))
 }
 
+// A trace has perhaps other names.
+func TestNoOutputGoesOverTheTrace(t *testing.T) {
+	dir := t.TempDir()
+	trace, link := filepath.Join(dir, "x.swf"), filepath.Join(dir, "x.csv")
+	require.NoError(t, os.WriteFile(trace, []byte(sampleTrace), 0o666))
+	require.NoError(t, os.Link(trace, link))
+	status, _, errs := command(t, "-swf", trace, "-html", "", "-seeds", "1", "-csv", link)
+	require.Equal(t, lines.ExitUsage, status)
+	require.Contains(t, errs, "x.csv: give it a name of its own")
+	text, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	require.Equal(t, sampleTrace, string(text))
+}
+
 // One that cannot be written costs no other.
 func TestFilesAreWrittenIfOneIsNot(t *testing.T) {
 	if runtime.GOOS != "linux" {
