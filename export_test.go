@@ -97,7 +97,7 @@ func (m *Manager) pending(j *job, kind RecordKind) []byte {
 // change.
 func DescribeAll(m *Manager) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d\n", Describe(m), m.now, m.exec.on, m.waits.n, m.dead,
+	fmt.Fprintf(&b, "%s%v exec %v waits %d dead %v stopping %v %v timers %d posts %d dirty %d\n", Describe(m), m.now, m.exec.on, m.waits.len(), m.dead,
 		m.shutdown.begun, m.shutdown.at, m.timers.tree.Len(), m.posts.len(), m.dirty.len())
 	for _, id := range slices.Sorted(maps.Keys(m.jobs)) {
 		j := m.jobs[id]
@@ -179,24 +179,17 @@ func Audit(m *Manager) error {
 	if m.dirty.len()+m.posts.len() > 0 {
 		bad("%d jobs and %d posts are not settled", m.dirty.len(), m.posts.len())
 	}
-	waits := 0
-	for _, s := range m.waits.empty {
-		waits += len(s.list)
-	}
-	for id, l := range m.waits.jobs {
-		for _, s := range l {
-			waits += len(s.list)
+	m.waits.byJob.Ascend(func(w wait) bool {
+		if w.ID != 0 && m.jobs[w.ID] == nil {
+			bad("there are waits for %v, which is no job", w.ID)
 		}
-		if m.jobs[id] == nil {
-			bad("there are waits for %v, which is no job", id)
+		if !m.waits.byTag.Has(w) {
+			bad("the wait %+v is not found by its tag", w)
 		}
-	}
-	tagged := 0
-	for _, t := range m.waits.tags {
-		tagged += t.n
-	}
-	if waits != m.waits.n+m.waits.stale || tagged != m.waits.n || m.waits.stale > m.waits.n+maxStale {
-		bad("%d waits, %d with a tag, and the count is %d and %d", waits, tagged, m.waits.n, m.waits.stale)
+		return true
+	})
+	if n := m.waits.byTag.Len(); n != m.waits.len() {
+		bad("%d waits, %d by their tags", m.waits.len(), n)
 	}
 	return errors.Join(errs...)
 }

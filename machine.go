@@ -58,7 +58,7 @@ func (m *machine) begin(cfg Config) (err error) {
 		jobTable: jobTable{jobs: make(map[jobid.ID]*job), invalid: make(map[jobid.ID]*job)},
 	}
 	m.cfg, m.offline = cfg, cfg.Offline
-	m.timers, m.allocations, m.scratch = newTimers(), newAllocations(), new(perilog.Scratch)
+	m.timers, m.waits, m.allocations, m.scratch = newTimers(), newWaits(), newAllocations(), new(perilog.Scratch)
 	m.sched.core, m.exec.core, m.purger.core = &m.core, &m.core, &m.core
 	m.sched.queue = alloc.NewQueue(alloc.Config{MaxJobs: math.MaxInt}) // Submit limits them
 	if err := m.configure(cfg); err != nil {

@@ -322,7 +322,7 @@ type Stats struct {
 // Stats returns the counts.
 func (m *Manager) Stats() Stats {
 	s := Stats{
-		States: make(map[jobstate.State]int), Queue: m.sched.queue.Stats(), Waits: m.waits.n,
+		States: make(map[jobstate.State]int), Queue: m.sched.queue.Stats(), Waits: m.waits.len(),
 		Quarantined: len(m.quarantine.jobs), Faults: m.faults, Events: m.events, Purge: m.index.Stats(),
 		MaxID: m.index.Watermark(), Housekeeping: m.count(jobstate.StateInactive), Actions: m.acting,
 	}

@@ -398,7 +398,7 @@ func (in WaitEmpty) dispatch(m *machine) error {
 	if err := m.waits.check("WaitEmpty", in.Tag, in.States); err != nil {
 		return err
 	}
-	m.waits.empty.add(m.waits.begin(Wait{Tag: in.Tag, States: in.States}))
+	m.waits.add(Wait{Tag: in.Tag, States: in.States})
 	return nil
 }
 
