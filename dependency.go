@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/google/btree"
@@ -33,7 +32,7 @@ import (
 // "dependency". Refusals are in flux-core's words. Each Manager needs hooks of its own.
 func Dependencies() Hooks {
 	d := &dependencies{
-		after: make(map[jobid.ID]dependents), on: make(map[jobid.ID][]jobid.ID),
+		after: btree.NewG(16, dependent.less), of: make(map[jobid.ID][]dependent),
 		line: btree.NewG(16, member.less), free: make(map[string]map[jobid.ID]bool), keys: make(map[jobid.ID]string),
 	}
 	return Hooks{
@@ -43,8 +42,8 @@ func Dependencies() Hooks {
 
 // dependencies are the jobs that wait. A restart makes them again of the jobspecs and the logs.
 type dependencies struct {
-	after  map[jobid.ID]dependents      // by the job that they wait for
-	on     map[jobid.ID][]jobid.ID      // the jobs that a job waits for
+	after  *btree.BTreeG[dependent]     // by the job that they wait for
+	of     map[jobid.ID][]dependent     // the same by the job that waits
 	line   *btree.BTreeG[member]        // active jobs that wait until they are the only ones of their name
 	free   map[string]map[jobid.ID]bool // other active jobs with a name, by user and name
 	keys   map[jobid.ID]string          // the key of each active job with a name
@@ -66,17 +65,15 @@ func (d *dependencies) note(e *HookEvent, f func()) {
 	}
 }
 
-// dependents wait for one job. To remove each that ends would take too long if they all do, so
-// the list has them for a while: about as many as wait.
-type dependents struct {
-	list []dependent
-	gone int // how many are over, or more
-}
-
+// A dependent is a job that waits for another one.
 type dependent struct {
-	id          jobid.ID
+	on, id      jobid.ID
 	scheme      scheme
 	description string
+}
+
+func (a dependent) less(b dependent) bool {
+	return cmp.Or(cmp.Compare(a.on, b.on), cmp.Compare(a.id, b.id), cmp.Compare(a.description, b.description)) < 0
 }
 
 // scheme is a way to wait for another job, as descriptions begin.
@@ -132,7 +129,7 @@ func (d *dependencies) beginTime(e *HookEvent, value string) error {
 }
 
 func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) error {
-	w := dependent{e.Job.ID(), s, string(s) + "=" + dep.Value}
+	w := dependent{id: e.Job.ID(), scheme: s, description: string(s) + "=" + dep.Value}
 	if satisfied(e.Job.Job(), w.description) { // the other job may be purged
 		return nil
 	}
@@ -167,10 +164,10 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 	case !live || s == afterStart && v.Job().Started():
 		e.Post(DependencyRemove{ID: w.id, Description: w.description})
 	default:
+		w.on = on
 		d.note(e, func() {
-			a := d.after[on]
-			d.after[on] = dependents{append(a.list, w), a.gone}
-			d.on[w.id] = append(d.on[w.id], on)
+			d.after.ReplaceOrInsert(w)
+			d.of[w.id] = append(d.of[w.id], w)
 		})
 	}
 	return nil
@@ -249,31 +246,27 @@ func (d *dependencies) event(e *HookEvent) {
 
 // release ends the waits that are satisfied. With a note it raises exceptions on the others.
 func (d *dependencies) release(e *HookEvent, satisfied func(dependent) bool, note string) {
-	id := e.Job.ID()
-	list := d.after[id].list
-	if len(list) == 0 {
-		return
-	}
-	left := list[:0]
-	ended := make(map[jobid.ID]bool) // they may wait in more than one way
-	for _, w := range list {
+	on := e.Job.ID()
+	var over []dependent
+	var ended map[jobid.ID]bool // they may wait in more than one way
+	d.after.AscendGreaterOrEqual(dependent{on: on}, func(w dependent) bool {
 		switch {
+		case w.on != on:
+			return false
 		case ended[w.id] || !w.waits(e):
 		case satisfied(w):
 			e.Post(DependencyRemove{ID: w.id, Description: w.description})
 		case note != "":
-			ended[w.id] = true
+			ended = put(ended, w.id, true)
 			e.Post(Raise{ID: w.id, Type: "dependency", Note: "dependency " + w.description + " " + note})
 		default:
-			left = append(left, w)
+			return true
 		}
-	}
-	d.keep(id, left)
-}
-
-func (d *dependencies) keep(on jobid.ID, list []dependent) {
-	if d.after[on] = (dependents{list: list}); len(list) == 0 {
-		delete(d.after, on)
+		over = append(over, w)
+		return true
+	})
+	for _, w := range over {
+		d.after.Delete(w)
 	}
 }
 
@@ -290,15 +283,10 @@ func satisfied(j *jobstate.Job, description string) bool {
 
 // forget drops the waits of a job that ends before they do.
 func (d *dependencies) forget(id jobid.ID) {
-	for _, on := range d.on[id] {
-		a, ok := d.after[on]
-		if a.gone++; a.gone > len(a.list)/2 {
-			d.keep(on, slices.DeleteFunc(a.list, func(w dependent) bool { return w.id == id || d.on[w.id] == nil }))
-		} else if ok {
-			d.after[on] = a
-		}
+	for _, w := range d.of[id] {
+		d.after.Delete(w)
 	}
-	delete(d.on, id)
+	delete(d.of, id)
 }
 
 // key stands for the user and the name of a job; it is "" without a name.
