@@ -56,7 +56,7 @@ func Describe(m *Manager) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "watermark %v floor %v\n", m.index.Watermark(), m.purger.idFloor)
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
-		fmt.Fprintf(&b, "queue %q %+v %+v\n", name, m.queues[name].enable, m.queues[name].kept)
+		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].kept)
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.keys.of)) {
 		fmt.Fprintf(&b, "key %+v of %v %v\n", m.keys.of[id], id, m.keys.jobs[m.keys.of[id]])
@@ -104,7 +104,7 @@ func DescribeAll(m *Manager) string {
 		fmt.Fprintf(&b, "job %v: %v start %v queued %v later %v priority %d %v notes %s\n", id, j.life, j.start, j.queued, j.later, j.computed, j.ranked, j.rareCopy().notes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.queues)) {
-		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].start)
+		fmt.Fprintf(&b, "queue %q %+v\n", name, m.queues[name].now)
 	}
 	fmt.Fprintf(&b, "queue %+v\n", m.sched.queue.Stats())
 	for info := range m.sched.queue.All() {

@@ -309,7 +309,7 @@ func (m *machine) applyEntry(j *job, e eventlog.Entry) error {
 // starts reports whether the jobs of a queue go to the scheduler.
 func (m *machine) starts(name string) bool {
 	q := m.queues[name]
-	return q != nil && q.start.open && !m.shutdown.begun
+	return q != nil && q.now.Started && !m.shutdown.begun
 }
 
 // updated returns the jobspec with more updates, within MaxJobspec, which limits their time too.

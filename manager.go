@@ -302,7 +302,7 @@ func (m *Manager) Queue(name string) (QueueStatus, bool) {
 	if q == nil {
 		return QueueStatus{}, false
 	}
-	return QueueStatus{q.enable.open, q.start.open, q.enable.reason, q.start.reason}, true
+	return q.now, true
 }
 
 // Stats are counts.

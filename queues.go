@@ -9,22 +9,16 @@ import (
 type queues map[string]*queue
 
 type queue struct {
-	enable, start gate
-	kept          gate // start, without volatile changes: as the records have it
+	now  QueueStatus
+	kept QueueStatus // without volatile changes: as the records have it
 }
 
-// A gate is open, or closed for a reason.
-type gate struct {
-	open   bool
-	reason string
-}
-
-// set opens or closes a gate for a reason in words from outside.
-func (g *gate) set(open bool, reason string) {
-	*g = gate{open: open}
-	if !open {
-		g.reason = sanitizeNote(reason)
+// reasonFor returns the reason for which a queue is closed, in words from outside.
+func reasonFor(open bool, words string) string {
+	if open {
+		return ""
 	}
+	return sanitizeNote(words)
 }
 
 // named returns the queues of a configuration. Those that exist keep their state; new ones begin
@@ -36,8 +30,8 @@ func (q queues) named(names []string, started bool) (list queues, added []string
 	}
 	for _, name := range names {
 		if list[name] = q[name]; list[name] == nil {
-			start := gate{open: name == "" || started}
-			list[name] = &queue{gate{open: true}, start, start}
+			begins := QueueStatus{Enabled: true, Started: name == "" || started}
+			list[name] = &queue{begins, begins}
 			added = append(added, name)
 		}
 	}
@@ -50,12 +44,12 @@ func (q queues) admits(name string) error {
 	switch {
 	case found == nil:
 		return noQueue(ErrRefused, name)
-	case found.enable.open:
+	case found.now.Enabled:
 		return nil
 	case name != "":
 		name = " to " + plain(name)
 	}
-	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, found.enable.reason)
+	return fmt.Errorf("%w: job submission%s is disabled: %s", ErrRefused, name, found.now.DisableReason)
 }
 
 func noQueue(category error, name string) error {
@@ -84,8 +78,7 @@ type queueState struct {
 }
 
 func (q queues) record(name string) Record {
-	found := q[name]
-	b, err := json.Marshal(queueState{name, QueueStatus{found.enable.open, found.kept.open, found.enable.reason, found.kept.reason}})
+	b, err := json.Marshal(queueState{name, q[name].kept})
 	must("a queue that cannot be written", err)
 	return Record{Kind: RecordQueue, sound: true, Data: b}
 }
@@ -96,7 +89,6 @@ func (q queues) restore(data []byte) error {
 	if err := json.Unmarshal(data, &state); err != nil {
 		return fmt.Errorf("joblife: queue record: %w", err)
 	}
-	start := gate{state.Started, state.StopReason}
-	*q[state.Name] = queue{gate{state.Enabled, state.DisableReason}, start, start}
+	*q[state.Name] = queue{state.QueueStatus, state.QueueStatus}
 	return nil
 }

@@ -412,7 +412,9 @@ func (in EnableQueue) dispatch(m *machine) error {
 	if err != nil {
 		return err
 	}
-	q.enable.set(in.Enable, in.Reason)
+	for _, s := range []*QueueStatus{&q.now, &q.kept} {
+		s.Enabled, s.DisableReason = in.Enable, reasonFor(in.Enable, in.Reason)
+	}
 	m.record(m.queues.record(in.Queue))
 	m.answer(Answer{Tag: in.Tag})
 	return nil
@@ -428,9 +430,9 @@ func (in StartQueue) dispatch(m *machine) error {
 		if err != nil {
 			return err
 		}
-		q.start.set(in.Start, in.Reason)
+		q.now.Started, q.now.StopReason = in.Start, reasonFor(in.Start, in.Reason)
 		if !in.Volatile {
-			q.kept = q.start
+			q.kept = q.now
 			m.record(m.queues.record(name))
 		}
 	}
