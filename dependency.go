@@ -33,7 +33,7 @@ import (
 func Dependencies() Hooks {
 	d := &dependencies{
 		after: btree.NewG(16, dependent.less), of: make(map[jobid.ID][]dependent),
-		line: btree.NewG(16, member.less), free: make(map[string]map[jobid.ID]bool), keys: make(map[jobid.ID]string),
+		named: btree.NewG(16, member.less), keys: make(map[jobid.ID]string),
 	}
 	return Hooks{
 		Name: "dependencies", Restored: d.join, Validate: d.validate, Dependency: d.dependency, Event: d.event,
@@ -42,12 +42,11 @@ func Dependencies() Hooks {
 
 // dependencies are the jobs that wait. A restart makes them again of the jobspecs and the logs.
 type dependencies struct {
-	after  *btree.BTreeG[dependent]     // by the job that they wait for
-	of     map[jobid.ID][]dependent     // the same by the job that waits
-	line   *btree.BTreeG[member]        // active jobs that wait until they are the only ones of their name
-	free   map[string]map[jobid.ID]bool // other active jobs with a name, by user and name
-	keys   map[jobid.ID]string          // the key of each active job with a name
-	staged []func()                     // what the job that is being validated waits for
+	after  *btree.BTreeG[dependent] // by the job that they wait for
+	of     map[jobid.ID][]dependent // the same by the job that waits
+	named  *btree.BTreeG[member]    // active jobs with a name
+	keys   map[jobid.ID]string      // the key of each of those
+	staged []func()                 // what the job that is being validated waits for
 }
 
 // validate drops what a job that was refused before left.
@@ -299,18 +298,23 @@ func key(v View) string {
 	return strconv.Itoa(int(v.UserID())) + ":" + string(digest[:])
 }
 
+// A member is one of the jobs with a key. Those that wait until they are the only one come last.
 type member struct {
-	key string
-	at  eventlog.Timestamp // of its submission
-	id  jobid.ID
+	key   string
+	alone bool               // it waits so
+	at    eventlog.Timestamp // of its submission
+	id    jobid.ID
 }
 
 func memberOf(v View, k string) member {
 	at, _ := v.Job().Entered(jobstate.StateNew)
-	return member{k, at, v.ID()}
+	return member{k, waitsAlone(v), at, v.ID()}
 }
 
 func (a member) less(b member) bool {
+	if a.alone != b.alone && a.key == b.key {
+		return b.alone
+	}
 	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at), cmp.Compare(a.id, b.id)) < 0
 }
 
@@ -339,35 +343,37 @@ func (d *dependencies) singleton(e *HookEvent) error {
 // hasToWait reports whether a job has to wait for others of its name. After a restart it
 // decides only for a job that is not validated: for others the log says it.
 func (d *dependencies) hasToWait(e *HookEvent, k string) bool {
-	id := e.Job.ID()
-	if _, restored := e.Lookup(id); !restored {
-		_, waits := d.first(k)
-		return waits || len(d.free[k]) > 0
+	if _, restored := e.Lookup(e.Job.ID()); !restored {
+		_, others := d.first(k)
+		return others
 	}
 	if e.Job.State() != jobstate.StateNew {
 		return false
 	}
-	for other := range d.free[k] {
-		v, _ := e.Lookup(other)
-		if other != id && (v.State() != jobstate.StateNew || memberOf(v, k).less(memberOf(e.Job, k))) {
-			return true
+	waits := false
+	d.named.AscendGreaterOrEqual(member{key: k}, func(other member) bool {
+		if other.key != k || other.alone {
+			return false
 		}
-	}
-	return false
+		v, _ := e.Lookup(other.id)
+		waits = other.id != e.Job.ID() && (v.State() != jobstate.StateNew || other.less(memberOf(e.Job, k)))
+		return !waits
+	})
+	return waits
 }
 
-// first returns the first in line of a name.
+// first returns the first member with a key.
 func (d *dependencies) first(k string) (w member, ok bool) {
-	d.line.AscendGreaterOrEqual(member{key: k}, func(first member) bool {
+	d.named.AscendGreaterOrEqual(member{key: k}, func(first member) bool {
 		w, ok = first, first.key == k
 		return false
 	})
 	return w, ok
 }
 
-// next lets the first in line of a name go if all others wait too.
+// next lets the first that waits go if all with the key wait.
 func (d *dependencies) next(e *HookEvent, k string) {
-	if w, ok := d.first(k); ok && len(d.free[k]) == 0 {
+	if w, ok := d.first(k); ok && w.alone {
 		e.Post(DependencyRemove{ID: w.id, Description: "singleton"})
 	}
 }
@@ -388,20 +394,11 @@ func (d *dependencies) leave(e *HookEvent) {
 	}
 }
 
-func (d *dependencies) put(e *HookEvent, k string) {
-	if waitsAlone(e.Job) {
-		d.line.ReplaceOrInsert(memberOf(e.Job, k))
-		return
-	}
-	if d.free[k] == nil {
-		d.free[k] = make(map[jobid.ID]bool)
-	}
-	d.free[k][e.Job.ID()] = true
-}
+func (d *dependencies) put(e *HookEvent, k string) { d.named.ReplaceOrInsert(memberOf(e.Job, k)) }
 
 func (d *dependencies) remove(e *HookEvent, k string) {
-	d.line.Delete(memberOf(e.Job, k))
-	if delete(d.free[k], e.Job.ID()); len(d.free[k]) == 0 {
-		delete(d.free, k)
-	}
+	w := memberOf(e.Job, k)
+	d.named.Delete(w)
+	w.alone = !w.alone // it may have changed
+	d.named.Delete(w)
 }
