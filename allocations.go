@@ -168,14 +168,9 @@ func (b *allocations) rest(id jobid.ID, r *rset.R) *rset.R {
 }
 
 type quarantine struct {
-	jobs     []quarantined         // by id
+	jobs     map[jobid.ID][]Record // nil: the records are too large
 	bytes    int                   // of their records
 	holdings []alloc.HelloResponse // what they hold of the scheduler's resources, as far as it is known
-}
-
-type quarantined struct {
-	id      jobid.ID
-	records []Record // nil: they are too large
 }
 
 // maxQuarantine is how many bytes of their records are kept for snapshots.
@@ -193,12 +188,12 @@ func (q *quarantine) add(id jobid.ID, records []Record) bool {
 	} else {
 		records = nil
 	}
-	q.jobs = append(q.jobs, quarantined{id, records})
+	q.jobs = put(q.jobs, id, records)
 	return kept
 }
 
 func (q *quarantine) has(id jobid.ID) bool {
-	_, ok := slices.BinarySearchFunc(q.jobs, id, func(q quarantined, id jobid.ID) int { return cmp.Compare(q.id, id) })
+	_, ok := q.jobs[id]
 	return ok
 }
 

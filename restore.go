@@ -332,8 +332,8 @@ func (m *Manager) Snapshot() iter.Seq[Record] {
 				return
 			}
 		}
-		for _, q := range m.quarantine.jobs {
-			if !give(q.records...) {
+		for _, id := range slices.Sorted(maps.Keys(m.quarantine.jobs)) {
+			if !give(m.quarantine.jobs[id]...) {
 				return
 			}
 		}
@@ -385,15 +385,11 @@ func (j *job) snapshot() []Record {
 // separate adds what jobs hold by their records, and returns those jobs. It quarantines jobs that
 // hold the same: when one ended, the resources of the other would be free.
 func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
-	book := func() {
-		m.allocations = newAllocations()
-		for _, j := range slices.Backward(live) { // so that of several the first is named
-			if h, ok := j.holding(); ok {
-				m.allocations.add(j.id, heldOf(h))
-			}
+	for _, j := range slices.Backward(live) { // so that of several the first is named, and removed at once
+		if h, ok := j.holding(); ok {
+			m.allocations.add(j.id, heldOf(h))
 		}
 	}
-	book()
 	var held []alloc.HelloResponse
 	for _, q := range out.Quarantined {
 		if h, ok := f.jobs[q.Job].holding(q.Job); ok {
@@ -412,16 +408,13 @@ func (m *machine) separate(live []*job, f *Follower, out *Recovered) []*job {
 		err := faults[j.id]
 		if err != nil {
 			m.move(j, 0)
+			m.allocations.remove(j.id, j.r)
 			delete(f.over, j.id)
 			m.setAside(j.id, f, err, out)
 		}
 		return err != nil
 	})
-	if len(faults) > 0 {
-		book()
-	}
 	m.addAside(held)
-	slices.SortFunc(m.quarantine.jobs, func(a, b quarantined) int { return cmp.Compare(a.id, b.id) })
 	slices.SortFunc(out.Quarantined, func(a, b Quarantined) int { return cmp.Compare(a.Job, b.Job) })
 	for _, h := range m.quarantine.holdings {
 		n, _ := slices.BinarySearchFunc(out.Quarantined, h.ID, func(q Quarantined, id jobid.ID) int { return cmp.Compare(q.Job, id) })
