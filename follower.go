@@ -29,9 +29,9 @@ type Follower struct {
 	jobs    map[jobid.ID]*stored          // those that are not over, or whose records cannot be read
 	over    map[jobid.ID]jobstate.Summary // inactive ones
 	tombs   map[jobid.ID]jobstate.Summary
-	queues  map[string][]byte // the last record of each
-	keys    keys              // only by job
-	floor   jobid.ID          // ids up to it do not come back
+	queues  map[string]QueueStatus // of the last record of each
+	keys    keys                   // only by job
+	floor   jobid.ID               // ids up to it do not come back
 	time    eventlog.Timestamp
 	scratch *perilog.Scratch // of each stored.life
 	none    perilog.Config   // without actions: never changed
@@ -78,7 +78,7 @@ func (f *Follower) Add(r Record) error {
 		if err := json.Unmarshal(r.Data, &q); err != nil {
 			return fmt.Errorf("joblife: queue record: %w", err)
 		}
-		f.queues = put(f.queues, q.Name, bytes.Clone(r.Data))
+		f.queues = put(f.queues, q.Name, q.QueueStatus)
 	case RecordInactive, RecordTombstone:
 		f.addSummary(r)
 	case RecordUnlinked:
@@ -371,7 +371,7 @@ func (f *Follower) Snapshot() iter.Seq[Record] {
 		give := giving(yield, cmp.Or(f.time, 1)) // a line needs some time
 		list := []Record{{Kind: RecordWatermark, Data: purge.AppendWatermark(nil, f.floor)}}
 		for _, name := range slices.Sorted(maps.Keys(f.queues)) {
-			list = append(list, Record{Kind: RecordQueue, Data: f.queues[name]})
+			list = append(list, queueState{name, f.queues[name]}.record())
 		}
 		for _, id := range slices.Sorted(maps.Keys(f.tombs)) {
 			list = append(list, Record{Job: id, Kind: RecordTombstone, Data: textOf(f.tombs[id])})

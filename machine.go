@@ -34,7 +34,7 @@ type machine struct {
 	timers timers
 	waits  waits
 	queues queues
-	absent map[string][]byte // records of queues that the configuration lacks
+	absent map[string]QueueStatus // the records of queues that the configuration lacks
 	keys   keys
 	sched  scheduler
 	exec   executor
@@ -87,7 +87,7 @@ func (m *machine) configure(cfg Config) error {
 		}
 		for name := range m.queues {
 			if list[name] == nil {
-				m.absent = put(m.absent, name, m.queues.record(name).Data)
+				m.absent = put(m.absent, name, m.queues[name].kept)
 			}
 		}
 	}

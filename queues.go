@@ -77,18 +77,10 @@ type queueState struct {
 	QueueStatus
 }
 
-func (q queues) record(name string) Record {
-	b, err := json.Marshal(queueState{name, q[name].kept})
+func (s queueState) record() Record {
+	b, err := json.Marshal(s)
 	must("a queue that cannot be written", err)
 	return Record{Kind: RecordQueue, sound: true, Data: b}
 }
 
-// restore reads a record of a queue that the configuration has.
-func (q queues) restore(data []byte) error {
-	var state queueState
-	if err := json.Unmarshal(data, &state); err != nil {
-		return fmt.Errorf("joblife: queue record: %w", err)
-	}
-	*q[state.Name] = queue{state.QueueStatus, state.QueueStatus}
-	return nil
-}
+func (q queues) record(name string) Record { return queueState{name, q[name].kept}.record() }

@@ -94,11 +94,11 @@ func (m *machine) restore(f *Follower, out *Recovered) ([]*job, error) {
 	if f.scratch != nil {
 		m.scratch = f.scratch
 	}
-	for name, data := range f.queues {
-		if m.queues[name] == nil {
-			m.absent = put(m.absent, name, data)
-		} else if err := m.queues.restore(data); err != nil {
-			return nil, err
+	for name, status := range f.queues {
+		if q := m.queues[name]; q != nil {
+			*q = queue{status, status}
+		} else {
+			m.absent = put(m.absent, name, status)
 		}
 	}
 	m.purger.idFloor = f.floor
@@ -361,7 +361,7 @@ func (m *machine) common() []Record {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.absent)) {
 		if m.queues[name] == nil {
-			list = append(list, Record{Kind: RecordQueue, Data: m.absent[name]})
+			list = append(list, queueState{name, m.absent[name]}.record())
 		}
 	}
 	plan, _ := m.index.Claimed() // its tombstones are durable, and count when the jobs are gone
