@@ -215,11 +215,16 @@ func (m *machine) live(by Cred, id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-func (m *machine) change(by Cred, j *job, tag uint64, c jobstate.Context) error {
-	if err := m.request(by, j, c); err != nil {
+// change logs an event that somebody asked for with a tag.
+func (m *machine) change(by Cred, id jobid.ID, tag uint64, c jobstate.Context) error {
+	j, err := m.active(by, id)
+	if err == nil {
+		err = m.request(by, j, c)
+	}
+	if err != nil {
 		return err
 	}
-	m.answer(Answer{Tag: tag, Job: j.id})
+	m.answer(Answer{Tag: tag, Job: id})
 	return nil
 }
 

@@ -258,7 +258,7 @@ func (in SetExpiration) dispatch(m *machine) error {
 	case in.Expiration != 0 && j.r != nil && in.Expiration <= j.r.Start():
 		return fmt.Errorf("%w: expiration %v is before the start of R", ErrInvalid, in.Expiration)
 	}
-	if err := m.change(in.By, j, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
+	if err := m.change(in.By, j.id, in.Tag, &jobstate.ResourceUpdateContext{Expiration: in.Expiration}); err != nil {
 		return err
 	}
 	if !j.hidden {

@@ -285,21 +285,17 @@ func (in SetPriority) dispatch(m *machine) error {
 }
 
 func (in UpdateJobspec) dispatch(m *machine) error {
-	j, err := m.active(in.By, in.ID)
-	if err != nil {
-		return err
-	}
-	return m.change(in.By, j, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
+	return m.change(in.By, in.ID, in.Tag, &jobstate.JobspecUpdateContext{Updates: in.Updates})
 }
 
 func (in Memo) dispatch(m *machine) error {
+	c := &jobstate.MemoContext{Values: in.Values}
+	if !in.Volatile {
+		return m.change(in.By, in.ID, in.Tag, c)
+	}
 	j, err := m.active(in.By, in.ID)
 	if err != nil {
 		return err
-	}
-	c := &jobstate.MemoContext{Values: in.Values}
-	if !in.Volatile {
-		return m.change(in.By, j, in.Tag, c)
 	}
 	e, err := m.entry(m.now, c)
 	if err != nil {
@@ -326,10 +322,7 @@ func (in Raise) dispatch(m *machine) error {
 		}
 		in.By.UserID = m.cfg.Owner
 	}
-	j, err := m.active(in.By, in.ID)
 	switch {
-	case err != nil:
-		return err
 	case in.Severity < 0 || in.Severity > jobstate.MaxSeverity:
 		return fmt.Errorf("%w: severity %d", ErrInvalid, in.Severity)
 	case in.Type == "":
@@ -339,7 +332,7 @@ func (in Raise) dispatch(m *machine) error {
 	case len(in.Type) > maxNote:
 		return fmt.Errorf("%w: an exception with a type of %d bytes, at most %d", ErrLimit, len(in.Type), maxNote)
 	}
-	return m.change(in.By, j, in.Tag, &jobstate.ExceptionContext{
+	return m.change(in.By, in.ID, in.Tag, &jobstate.ExceptionContext{
 		Type: in.Type, Severity: uint8(in.Severity), Note: sanitizeNote(in.Note),
 		UserID: jobstate.Some(in.By.UserID), WaitStatus: in.WaitStatus,
 	})
@@ -369,11 +362,10 @@ func (in Post) dispatch(m *machine) error {
 }
 
 func (in SetFlags) dispatch(m *machine) error {
-	j, err := m.activeOf(in.By, in.ID)
-	if err != nil {
+	if err := owner(in.By); err != nil {
 		return err
 	}
-	return m.change(in.By, j, in.Tag, &jobstate.SetFlagsContext{Flags: in.Flags})
+	return m.change(in.By, in.ID, in.Tag, &jobstate.SetFlagsContext{Flags: in.Flags})
 }
 
 func (in Wait) dispatch(m *machine) error {

@@ -113,12 +113,8 @@ func (s *scheduler) hello(partialOK bool, held []alloc.HelloResponse) {
 	}
 	// It need not know of jobs that hold nothing and only have to end.
 	for _, j := range s.sorted(jobstate.StateRunning | jobstate.StateInactive) {
-		j.hidden = j.r != nil
-	}
-	for _, h := range held {
-		if j := s.jobs[h.ID]; j != nil {
-			j.hidden = false
-		}
+		_, holds := j.holding()
+		j.hidden = j.r != nil && !holds
 	}
 }
 
