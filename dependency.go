@@ -42,26 +42,18 @@ func Dependencies() Hooks {
 
 // dependencies are the jobs that wait. A restart makes them again of the jobspecs and the logs.
 type dependencies struct {
-	after  *btree.BTreeG[dependent] // by the job that they wait for
-	of     map[jobid.ID][]dependent // the same by the job that waits
-	named  *btree.BTreeG[member]    // active jobs with a name
-	keys   map[jobid.ID]string      // the key of each of those
-	staged []func()                 // what the job that is being validated waits for
+	after *btree.BTreeG[dependent] // by the job that they wait for
+	of    map[jobid.ID][]dependent // the same by the job that waits
+	named *btree.BTreeG[member]    // active jobs with a name
+	keys  map[jobid.ID]string      // the key of each of those
+	asked jobid.ID                 // the job that waits and is not accepted yet; 0: none
 }
 
-// validate drops what a job that was refused before left.
+// validate drops what a job that was refused before left: this one may have its id.
 func (d *dependencies) validate(*HookEvent) error {
-	d.staged = nil
+	d.forget(d.asked)
+	d.asked = 0
 	return nil
-}
-
-// note does something when a job is accepted, or at once if it was.
-func (d *dependencies) note(e *HookEvent, f func()) {
-	if _, ok := e.Lookup(e.Job.ID()); ok {
-		f()
-	} else {
-		d.staged = append(d.staged, f)
-	}
 }
 
 // A dependent is a job that waits for another one.
@@ -164,10 +156,11 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 		e.Post(DependencyRemove{ID: w.id, Description: w.description})
 	default:
 		w.on = on
-		d.note(e, func() {
-			d.after.ReplaceOrInsert(w)
-			d.of[w.id] = append(d.of[w.id], w)
-		})
+		d.after.ReplaceOrInsert(w)
+		d.of[w.id] = append(d.of[w.id], w)
+		if _, accepted := e.Lookup(w.id); !accepted {
+			d.asked = w.id
+		}
 	}
 	return nil
 }
@@ -197,10 +190,7 @@ func (d *dependencies) event(e *HookEvent) {
 	switch e.Entry.Name {
 	case jobstate.EventSubmit:
 		d.join(e)
-		for _, f := range d.staged {
-			f()
-		}
-		d.staged = nil
+		d.asked = 0
 		return
 	case jobstate.EventJobspecUpdate:
 		k := key(e.Job)

@@ -312,3 +312,17 @@ func TestDependencyAddKeepsToTheLimit(t *testing.T) {
 	s.step(joblife.Validated{ID: id})
 	require.Contains(t, s.events(id), "exception", "it does not go on without the dependency of the hook")
 }
+
+// A job that is refused waits for nothing, whoever gets its id.
+func TestARefusedJobLeavesNoDependencies(t *testing.T) {
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
+	s.hold["sched"] = true
+	first := s.add(needing("a"))
+	id := first + 1
+	in := joblife.Submit{ID: id, Urgency: 16, Jobspec: needing("b", "afterok", first.String(), "bogus", "")}
+	require.ErrorIs(t, s.try(in), joblife.ErrRefused)
+	in.Jobspec = needing("b", "begin-time", "1700000000")
+	s.step(in)
+	s.cancel(first)
+	require.Equal(t, jobstate.StateDepend, s.state(id), s.events(id))
+}

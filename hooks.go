@@ -111,14 +111,17 @@ func (m *machine) removed(rec jobstate.Summary) {
 	}
 }
 
-func (m *machine) call(h *Hooks, j *job, f func(*HookEvent)) {
-	m.callEvent(h, &HookEvent{Job: View{table: &m.jobTable, j: j}, m: m, hook: h, Prev: j.state}, f)
+// call calls a hook, and returns false if it panicked.
+func (m *machine) call(h *Hooks, j *job, f func(*HookEvent)) bool {
+	return m.callEvent(h, &HookEvent{Job: View{table: &m.jobTable, j: j}, m: m, hook: h, Prev: j.state}, f)
 }
 
-func (m *machine) callEvent(h *Hooks, e *HookEvent, f func(*HookEvent)) {
-	if p := m.try(h, e, f); p != nil {
+func (m *machine) callEvent(h *Hooks, e *HookEvent, f func(*HookEvent)) bool {
+	p := m.try(h, e, f)
+	if p != nil {
 		m.fault(h.Name, e.Job.ID(), fmt.Errorf("the hook panicked: %v", p))
 	}
+	return p == nil
 }
 
 // ask calls a hook that may refuse a job, which a panic does too.
@@ -216,13 +219,9 @@ func (m *machine) priority(j *job) (uint32, bool) {
 			continue
 		}
 		var computed uint32
-		later, returned := false, false
-		m.call(h, j, func(e *HookEvent) {
-			computed, later = h.Priority(e)
-			returned = true
-		})
-		if !returned {
-			break // it panicked
+		later := false
+		if !m.call(h, j, func(e *HookEvent) { computed, later = h.Priority(e) }) {
+			break
 		}
 		if !later {
 			j.computed, j.ranked = computed, true

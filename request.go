@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"time"
 
@@ -466,9 +467,8 @@ func (in Shutdown) dispatch(m *machine) error {
 }
 
 func (in Tagged) dispatch(m *machine) error {
-	switch in.In.(type) {
-	case Submit, SetUrgency, UpdateJobspec, SetExpiration, Memo, SetFlags, Alloc, Raise, Post, Wait, WaitEmpty, WaitCancel,
-		EnableQueue, StartQueue, Purge, PurgeIDs, Report, Reports, Tagged:
+	_, list := in.In.(Reports)
+	if v := reflect.ValueOf(in.In); list || v.Kind() == reflect.Struct && v.FieldByName("Tag").IsValid() {
 		return fmt.Errorf("%w: input %T in a Tagged has a Tag of its own", ErrInvalid, in.In)
 	}
 	if err := m.dispatch(in.In); err != nil {
