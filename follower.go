@@ -154,7 +154,6 @@ func (f *Follower) addText(s *stored, r Record) {
 			e, err := eventlog.Parse(r.Data)
 			s.clean = s.clean || err == nil && e.Name == jobstate.EventClean
 		}
-		f.close(s, r.Job)
 	case RecordJobspec:
 		if s.spec != nil || s.log != nil {
 			s.cool()
@@ -166,6 +165,7 @@ func (f *Follower) addText(s *stored, r Record) {
 		}
 		s.r = bytes.Clone(r.Data)
 	}
+	f.close(s, r.Job)
 }
 
 // addSummary adds what is known of a job that is over.
@@ -255,7 +255,7 @@ func (f *Follower) begin(s *stored, id jobid.ID) error {
 // close reduces a job that is over to what the index needs.
 func (f *Follower) close(s *stored, id jobid.ID) {
 	if !s.clean || s.spec == nil || s.damaged != nil || s.closes == maxCloses {
-		return // if the jobspec is missing, that is reported when all is read, unless it comes then
+		return // the jobspec may come later; if it does not, the takeover reports that
 	}
 	if len(s.keep) > 0 && !s.final && !bytes.Contains(s.log, []byte(revocation)) {
 		return // housekeeping holds something, unless all was taken back

@@ -389,3 +389,31 @@ func TestAStandbyKeepsLittle(t *testing.T) {
 		require.Less(t, n, 1000)
 	}
 }
+
+// The records of different kinds may come in any order, whatever they lack.
+func TestAJobThatIsOverNeedsNoRInAnyOrder(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	require.Equal(t, jobstate.StateInactive, s.state(id))
+	for _, r := range []string{"", `{"version":2}`} {
+		for _, order := range [][]joblife.RecordKind{
+			{joblife.RecordJobspec, joblife.RecordR, joblife.RecordEvent}, {joblife.RecordEvent, joblife.RecordJobspec, joblife.RecordR},
+			{joblife.RecordR, joblife.RecordEvent, joblife.RecordJobspec},
+		} {
+			var records []joblife.Record
+			for _, kind := range order {
+				for _, rec := range s.store {
+					if rec.Kind == joblife.RecordR {
+						rec.Data = []byte(r)
+					}
+					if rec.Kind == kind && len(rec.Data) > 0 {
+						records = append(records, rec)
+					}
+				}
+			}
+			s.restore(records)
+			require.Empty(t, s.rec.Quarantined, "%v", order)
+			require.Equal(t, jobstate.StateInactive, s.state(id))
+		}
+	}
+}
