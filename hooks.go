@@ -89,7 +89,7 @@ func (e *HookEvent) PostAt(at eventlog.Timestamp, in Input) {
 		return
 	}
 	e.m.timers.serial++
-	t := timer{at: at, serial: e.m.timers.serial, post: post{in: in, hook: e.hook.Name, job: e.Job.ID()}}
+	t := timer{due: due{at, e.m.timers.serial}, post: post{in: in, hook: e.hook.Name, job: e.Job.ID()}}
 	e.m.inbox.staged = append(e.m.inbox.staged, t)
 }
 

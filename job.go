@@ -233,17 +233,16 @@ type timers struct {
 func newTimers() timers { return timers{tree: btree.NewG(16, timer.less)} }
 
 type timer struct {
-	at     eventlog.Timestamp
-	serial uint64
-	job    *job // of a job's own deadline; else nil
-	post   post
+	due
+	job  *job // of a job's own deadline; else nil
+	post post
 }
 
 func (a timer) less(b timer) bool {
 	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.serial, b.serial)) < 0
 }
 
-// due is the place of a timer of a job among all.
+// due is the place of a timer among all.
 type due struct {
 	at     eventlog.Timestamp
 	serial uint64
@@ -261,10 +260,10 @@ func (t *timers) add(j *job, a timer) {
 	t.tree.ReplaceOrInsert(a)
 	more := j.ensureRare()
 	if list := more.alarms; len(list) == cap(list) {
-		list = slices.DeleteFunc(list, func(d due) bool { return !t.tree.Has(timer{at: d.at, serial: d.serial}) })
+		list = slices.DeleteFunc(list, func(d due) bool { return !t.tree.Has(timer{due: d}) })
 		more.alarms = slices.Grow(list, len(list)+1)
 	}
-	more.alarms = append(more.alarms, due{a.at, a.serial})
+	more.alarms = append(more.alarms, a.due)
 }
 
 func (t *timers) pop(now eventlog.Timestamp) (timer, bool) {
@@ -282,20 +281,18 @@ func (t *timers) schedule(j *job) {
 	if at == have.at {
 		return
 	}
-	if have.at != 0 {
-		t.tree.Delete(timer{at: have.at, serial: have.serial})
-	}
+	t.tree.Delete(timer{due: have})
 	if have = (due{}); at != 0 {
 		t.serial++
 		have = due{at, t.serial}
-		t.tree.ReplaceOrInsert(timer{at: at, serial: t.serial, job: j})
+		t.tree.ReplaceOrInsert(timer{due: have, job: j})
 	}
 	j.ensureRare().timer = have
 }
 
 func (t *timers) silence(j *job) {
 	for _, a := range j.rareCopy().alarms {
-		t.tree.Delete(timer{at: a.at, serial: a.serial})
+		t.tree.Delete(timer{due: a})
 	}
 }
 

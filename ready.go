@@ -53,7 +53,7 @@ type Ready struct {
 	Over []jobid.ID
 
 	// Unlink names jobs to remove from the store: see [purge.Store]. Step takes the
-	// outcome as [Unlinked]. No other jobs are named until then.
+	// outcome as [Unlinked]. Until then it names no other jobs but those that are invalidated.
 	Unlink []jobid.ID
 
 	// Journal has the events, volatile ones too, for readers: see [Manager.History]. A crash
