@@ -43,6 +43,7 @@ type stored struct {
 	damaged            error    // a record of it cannot be read
 	bad                []Record // those records
 	unlinked           bool
+	expires            bool // that it was unlinked may be forgotten with its tombstone
 	unsound            bool // a record of it was not checked
 
 	// What its log comes to, as long as that depends on no configuration. Else, or if there
@@ -172,7 +173,7 @@ func (f *Follower) addText(s *stored, r Record) {
 func (f *Follower) addSummary(r Record) {
 	if r.Kind == RecordTombstone && len(r.Data) == 0 {
 		delete(f.tombs, r.Job)
-		if s := f.jobs[r.Job]; s != nil && s.unlinked {
+		if s := f.jobs[r.Job]; s != nil && s.expires {
 			delete(f.jobs, r.Job)
 		}
 		return
@@ -199,7 +200,7 @@ func (f *Follower) addSummary(r Record) {
 }
 
 // unlinked forgets a job. It remembers that if it has not read the job's end, since a store
-// that keeps each kind apart may yield the rest later.
+// that keeps each kind apart may yield the rest later, tombstones too if there was none before.
 func (f *Follower) unlinked(id jobid.ID) {
 	f.floor = max(f.floor, id)
 	_, over := f.over[id]
@@ -209,7 +210,8 @@ func (f *Follower) unlinked(id jobid.ID) {
 	delete(f.over, id)
 	delete(f.keys.of, id)
 	if delete(f.jobs, id); !over {
-		f.jobs = put(f.jobs, id, &stored{unlinked: true})
+		_, dead := f.tombs[id]
+		f.jobs = put(f.jobs, id, &stored{unlinked: true, expires: dead})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/internal/race"
@@ -416,4 +417,31 @@ func TestAJobThatIsOverNeedsNoRInAnyOrder(t *testing.T) {
 			require.Equal(t, jobstate.StateInactive, s.state(id))
 		}
 	}
+}
+
+// Nor does a job that is purged come back in any of them, whether or not its tombstone has expired,
+// and though the store had failed to remove it once.
+func TestAPurgedJobIsGoneInAnyOrder(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	id := s.submit(jobspec.Job{Nodes: 1})
+	s.hold["unlink"] = true
+	s.step(joblife.Purge{Limits: purge.PurgeAll(), Force: true})
+	s.step(joblife.Unlinked{Failed: map[jobid.ID]error{id: errors.New("disk")}})
+	s.hold["unlink"] = false
+	s.now = s.now.Add(time.Hour)
+	s.step(joblife.Purge{Limits: purge.PurgeAll(), Force: true})
+	require.Zero(t, s.inactive())
+	kinds := []joblife.RecordKind{joblife.RecordEvent, joblife.RecordJobspec, joblife.RecordR, joblife.RecordTombstone, joblife.RecordUnlinked}
+	rapid.Check(t, func(t *rapid.T) {
+		order := rapid.Permutation(kinds).Draw(t, "order")
+		list := slices.Clone(s.store)
+		if rapid.Bool().Draw(t, "expired") {
+			list = append(list, joblife.Record{Job: id, Kind: joblife.RecordTombstone})
+		}
+		slices.SortStableFunc(list, func(a, b joblife.Record) int { return slices.Index(order, a.Kind) - slices.Index(order, b.Kind) })
+		m, _, err := joblife.Restore(s.now, joblife.Config{}, all(list))
+		require.NoError(t, err)
+		_, found := m.Job(id)
+		require.False(t, found, "it comes back")
+	})
 }
