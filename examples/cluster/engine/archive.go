@@ -28,7 +28,8 @@ const (
 // Archive stores jobs that have ended, each in place of an earlier text of it. It tries again
 // until all are stored or ctx ends. The middle of an eventlog that the server refuses as too
 // long is left out.
-func (e *Engine) Archive(ctx context.Context, jobs []wire.Archived) error {
+func (e *Engine) Archive(ctx context.Context, jobs []wire.Archived) (err error) {
+	defer within("archive", &err)
 	texts := make([]*nats.Msg, 0, min(len(jobs), maxBatch))
 	size := 0
 	flush := func() error {
@@ -39,11 +40,11 @@ func (e *Engine) Archive(ctx context.Context, jobs []wire.Archived) error {
 	for _, j := range jobs {
 		text, err := e.archived(j)
 		if err != nil {
-			return fmt.Errorf("engine: archive: job %v: %w", j.ID, err)
+			return fmt.Errorf("job %v: %w", j.ID, err)
 		}
 		if len(texts) == maxBatch || len(texts) > 0 && size+len(text) > maxBatchBytes {
 			if err := flush(); err != nil {
-				return fmt.Errorf("engine: archive: %w", err)
+				return err
 			}
 		}
 		texts = append(texts, &nats.Msg{Subject: e.archiveSubject(j.UserID, j.ID), Data: text})
@@ -52,10 +53,7 @@ func (e *Engine) Archive(ctx context.Context, jobs []wire.Archived) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	if err := flush(); err != nil {
-		return fmt.Errorf("engine: archive: %w", err)
-	}
-	return nil
+	return flush()
 }
 
 func (e *Engine) archiveSubject(uid uint32, id jobid.ID) string {
@@ -101,18 +99,15 @@ func (e *Engine) storeBatch(ctx context.Context, texts []*nats.Msg) error {
 }
 
 // Unarchive removes a job from the archive. There need not be one.
-func (e *Engine) Unarchive(ctx context.Context, uid uint32, id jobid.ID) error {
-	err := e.retry(ctx, func(ctx context.Context) error {
+func (e *Engine) Unarchive(ctx context.Context, uid uint32, id jobid.ID) (err error) {
+	defer within(fmt.Sprintf("archive: job %v", id), &err)
+	return e.retry(ctx, func(ctx context.Context) error {
 		stream, err := e.js.Stream(ctx, e.Instance.Archive())
 		if err != nil {
 			return err
 		}
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(e.archiveSubject(uid, id)))
 	})
-	if err != nil {
-		return fmt.Errorf("engine: archive: job %v: %w", id, err)
-	}
-	return nil
 }
 
 // Archived returns a job of the archive. The error may be ErrNotArchived.
@@ -135,49 +130,44 @@ func (e *Engine) Archived(ctx context.Context, uid uint32, id jobid.ID) (j wire.
 }
 
 // ReadArchive calls f with each job of the archive.
-func (e *Engine) ReadArchive(ctx context.Context, f func(wire.Archived)) error {
-	err := func() error {
-		consumer, err := e.js.OrderedConsumer(ctx, e.Instance.Archive(), jetstream.OrderedConsumerConfig{})
-		if err != nil {
-			return err
-		}
-		if info, err := consumer.Info(ctx); err != nil || info.NumPending == 0 {
-			return err
-		}
-		messages, err := consumer.Messages()
-		if err != nil {
-			return err
-		}
-		defer messages.Stop()
-		defer context.AfterFunc(ctx, messages.Stop)()
-		for {
-			msg, err := messages.Next(jetstream.NextMaxWait(time.Second))
-			if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil { // the last ones may have been removed meanwhile
-				if info, err := consumer.Info(ctx); err != nil || info.NumPending == 0 {
-					return err
-				}
-				continue
-			}
-			if err != nil {
-				return errors.Join(err, ctx.Err())
-			}
-			meta, err := msg.Metadata()
-			if err != nil {
+func (e *Engine) ReadArchive(ctx context.Context, f func(wire.Archived)) (err error) {
+	defer within("archive", &err)
+	consumer, err := e.js.OrderedConsumer(ctx, e.Instance.Archive(), jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		return err
+	}
+	if info, err := consumer.Info(ctx); err != nil || info.NumPending == 0 {
+		return err
+	}
+	messages, err := consumer.Messages()
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	defer context.AfterFunc(ctx, messages.Stop)()
+	for {
+		msg, err := messages.Next(jetstream.NextMaxWait(time.Second))
+		if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil { // the last ones may have been removed meanwhile
+			if info, err := consumer.Info(ctx); err != nil || info.NumPending == 0 {
 				return err
 			}
-			var j wire.Archived
-			if err := json.Unmarshal(msg.Data(), &j); err != nil {
-				return fmt.Errorf("message %d: %w", meta.Sequence.Stream, err)
-			}
-			if f(j); meta.NumPending == 0 {
-				return nil
-			}
+			continue
 		}
-	}()
-	if err != nil {
-		return fmt.Errorf("engine: archive: %w", err)
+		if err != nil {
+			return errors.Join(err, ctx.Err())
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return err
+		}
+		var j wire.Archived
+		if err := json.Unmarshal(msg.Data(), &j); err != nil {
+			return fmt.Errorf("message %d: %w", meta.Sequence.Stream, err)
+		}
+		if f(j); meta.NumPending == 0 {
+			return nil
+		}
 	}
-	return nil
 }
 
 // Last returns the sequence of the last message of the log, and how many bytes the log has.

@@ -170,5 +170,12 @@ func (e *Engine) retry(ctx context.Context, f func(context.Context) error) error
 	}
 }
 
+// within puts what failed before an error, if there is one.
+func within(what string, err *error) {
+	if *err != nil {
+		*err = fmt.Errorf("engine: %s: %w", what, *err)
+	}
+}
+
 // Name returns the name of this process.
 func (e *Engine) Name() string { return e.name }

@@ -30,14 +30,12 @@ type Lease struct {
 
 // Active returns the lease as it is, with its revision.
 func (e *Engine) Active(ctx context.Context) (l Lease, revision uint64, err error) {
+	defer within("lease", &err)
 	entry, err := e.entry(ctx, leaseKey)
 	if err == nil && entry != nil {
 		l.Renewed, revision, err = entry.Created(), entry.Revision(), json.Unmarshal(entry.Value(), &l)
 	}
-	if err != nil {
-		return l, 0, fmt.Errorf("engine: lease: %w", err)
-	}
-	return l, revision, nil
+	return l, revision, err
 }
 
 // Acquire waits until this process has the lease: it was free, or was not renewed for the time
@@ -180,6 +178,7 @@ func (h *Held) Release(ctx context.Context) error {
 
 // entry returns a key of the instance, and nil if there is none.
 func (e *Engine) entry(ctx context.Context, key string) (entry jetstream.KeyValueEntry, err error) {
+	defer within("key "+key, &err)
 	err = e.retry(ctx, func(ctx context.Context) error {
 		var err error
 		if entry, err = e.kv.Get(ctx, key); errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -187,10 +186,7 @@ func (e *Engine) entry(ctx context.Context, key string) (entry jetstream.KeyValu
 		}
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("engine: key %s: %w", key, err)
-	}
-	return entry, nil
+	return entry, err
 }
 
 // Get returns the value of a key of the instance, and nil and 0 if there is none.
@@ -205,6 +201,7 @@ func (e *Engine) Get(ctx context.Context, key string) (value []byte, revision ui
 // Update sets the value of a key that has a revision, 0 if there is none. It returns the new
 // revision. The error is ErrLost if somebody else has changed it.
 func (e *Engine) Update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
+	defer within("key "+key, &err)
 	lost := false
 	err = e.retry(ctx, func(ctx context.Context) error {
 		var err error
@@ -225,8 +222,5 @@ func (e *Engine) Update(ctx context.Context, key string, value []byte, revision 
 	if lost {
 		err = ErrLost
 	}
-	if err != nil {
-		return 0, fmt.Errorf("engine: key %s: %w", key, err)
-	}
-	return next, nil
+	return next, err
 }

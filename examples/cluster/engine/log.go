@@ -33,6 +33,7 @@ var (
 // Fence begins an epoch: nobody who began before can append any more. The epoch is the
 // sequence of the fence.
 func (e *Engine) Fence(ctx context.Context) (epoch uint64, err error) {
+	defer within("fence", &err)
 	w := &Writer{e: e} // its serial stays 0, which no append has: a fence that was repeated may come late
 	err = e.retry(ctx, func(ctx context.Context) error {
 		ack, err := e.js.PublishMsg(ctx, w.message(e.Subject("log", "fence"), nil), jetstream.WithRetryAttempts(0))
@@ -41,10 +42,7 @@ func (e *Engine) Fence(ctx context.Context) (epoch uint64, err error) {
 		}
 		return err
 	})
-	if err != nil {
-		return 0, fmt.Errorf("engine: fence: %w", err)
-	}
-	return epoch, nil
+	return epoch, err
 }
 
 // A Writer appends the records of one epoch: a loop.Store.
@@ -89,7 +87,8 @@ func (w *Writer) Append(records []joblife.Record) (err error) {
 
 // append appends one message. An answer that was lost looks like another writer, so that the
 // last message decides.
-func (w *Writer) append(text []byte) error {
+func (w *Writer) append(text []byte) (err error) {
+	defer within("append", &err)
 	patience := w.Patience
 	if patience == 0 {
 		patience = time.Minute
@@ -98,7 +97,7 @@ func (w *Writer) append(text []byte) error {
 	defer cancel()
 	w.serial++
 	var fenced bool
-	err := w.e.retry(ctx, func(ctx context.Context) error {
+	err = w.e.retry(ctx, func(ctx context.Context) error {
 		ack, err := w.e.js.PublishMsg(ctx, w.message(w.e.Subject("log", "rec"), text), jetstream.WithExpectLastSequence(w.last.Load()), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			w.last.Store(ack.Sequence)
@@ -124,10 +123,7 @@ func (w *Writer) append(text []byte) error {
 	if fenced {
 		err = ErrFenced
 	}
-	if err != nil {
-		return fmt.Errorf("engine: append: %w", err)
-	}
-	return nil
+	return err
 }
 
 func (w *Writer) message(subject string, text []byte) *nats.Msg {
@@ -142,7 +138,6 @@ func (w *Writer) Unlink(context.Context, []jobid.ID) (map[jobid.ID]error, error)
 // A Batch is one message of the log.
 type Batch struct {
 	Seq     uint64
-	Time    time.Time // by the server's clock
 	Records []joblife.Record
 }
 
@@ -199,7 +194,7 @@ func (e *Engine) batch(msg jetstream.Msg, before uint64) (Batch, error) {
 	if err != nil {
 		return Batch{}, fmt.Errorf("engine: %w", err)
 	}
-	b := Batch{Seq: meta.Sequence.Stream, Time: meta.Timestamp}
+	b := Batch{Seq: meta.Sequence.Stream}
 	if b.Seq != before+1 {
 		return b, fmt.Errorf("%w: after message %d comes %d", ErrGap, before, b.Seq)
 	}

@@ -29,19 +29,20 @@ type Server struct {
 // Serve starts a server in this process: JetStream that syncs each message. It trusts the keys
 // in a folder of package auth; "" lets everybody do everything, for tests. Streams do not go over
 // from a server that was alone to a cluster: it is an error if Dir has those of one.
-func Serve(cfg Server, keys string) (*server.Server, error) {
+func Serve(cfg Server, keys string) (s *server.Server, err error) {
+	defer within("server", &err)
 	o := &server.Options{JetStream: true, SyncAlways: true, NoSigs: true, MaxPayload: auth.MaxPayload}
 	host, port, err := address(cfg.URL)
 	if err == nil && keys != "" {
 		o, err = auth.ServerOptions(keys, host)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("engine: server: %w", err)
+		return nil, err
 	}
 	if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil { // the server would be silent for 10 seconds
-		return nil, fmt.Errorf("engine: server: %w", err)
+		return nil, err
 	} else if err := l.Close(); err != nil {
-		return nil, fmt.Errorf("engine: server: %w", err)
+		return nil, err
 	}
 	o.Host, o.Port, o.JetStreamMaxStore = host, port, 1<<50 // else it is what is free now, so too little when the disk was full
 
@@ -54,16 +55,15 @@ func Serve(cfg Server, keys string) (*server.Server, error) {
 		err = fmt.Errorf("%s has the streams of a server that was alone, and one of several would remove them: name another folder", cfg.Dir)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("engine: server: %w", err)
+		return nil, err
 	}
-	s, err := server.NewServer(o)
-	if err != nil {
-		return nil, fmt.Errorf("engine: server: %w", err)
+	if s, err = server.NewServer(o); err != nil {
+		return nil, err
 	}
 	s.Start()
 	if !s.ReadyForConnections(10 * time.Second) {
 		s.Shutdown()
-		return nil, fmt.Errorf("engine: server: it does not start at %s within 10 seconds", cfg.URL)
+		return nil, fmt.Errorf("it does not start at %s within 10 seconds", cfg.URL)
 	}
 	return s, nil
 }

@@ -29,25 +29,26 @@ func (e *Engine) Snapshot(ctx context.Context, add func(joblife.Record) error) (
 	if err != nil || s.Seq == 0 {
 		return 0, err
 	}
+	defer within("snapshot", &err)
 	stream, err := e.js.Stream(ctx, e.Snapshots())
 	if err != nil {
-		return 0, fmt.Errorf("engine: snapshot: %w", err)
+		return 0, err
 	}
 	for n := s.First; n <= s.Last; n++ {
 		msg, err := stream.GetMsg(ctx, n)
 		if err != nil {
-			return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
+			return 0, fmt.Errorf("message %d: %w", n, err)
 		}
 		if msg.Subject != e.Subject("snap", s.Seq) || msg.Header.Get(headerWho) != s.Who {
 			continue // of another that was being made
 		}
 		all, err := records(msg.Data)
 		if err != nil {
-			return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
+			return 0, fmt.Errorf("message %d: %w", n, err)
 		}
 		for _, r := range all {
 			if err := add(r); err != nil {
-				return 0, fmt.Errorf("engine: snapshot: message %d: %w", n, err)
+				return 0, fmt.Errorf("message %d: %w", n, err)
 			}
 		}
 	}
@@ -55,21 +56,19 @@ func (e *Engine) Snapshot(ctx context.Context, add func(joblife.Record) error) (
 }
 
 func (e *Engine) snapshot(ctx context.Context) (s snapshot, revision uint64, err error) {
+	defer within("snapshot", &err)
 	text, revision, err := e.Get(ctx, snapshotKey)
 	if err == nil && text != nil {
 		err = json.Unmarshal(text, &s)
 	}
-	if err != nil {
-		return s, 0, fmt.Errorf("engine: snapshot: %w", err)
-	}
-	return s, revision, nil
+	return s, revision, err
 }
 
 // Compact stores records that replace those of the log up to seq, and removes those of the log
 // up to the snapshot before: whoever reads that one now goes on without a gap. Several processes
 // may do so: the error is ErrLost if another one has made a snapshot meanwhile, which counts then.
 // It is ErrGap, and nothing is stored, if the log ends before seq.
-func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.Record]) error {
+func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.Record]) (err error) {
 	before, revision, err := e.snapshot(ctx)
 	if err != nil {
 		return err
@@ -80,6 +79,7 @@ func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.R
 	if err := e.has(ctx, seq); err != nil {
 		return err
 	}
+	defer within("snapshot", &err)
 	s, text := snapshot{Seq: seq, Who: e.name}, []byte(nil)
 	flush := func() error {
 		ack, err := e.js.PublishMsg(ctx, &nats.Msg{Subject: e.Subject("snap", seq), Data: text, Header: nats.Header{headerWho: {e.name}}})
@@ -95,19 +95,19 @@ func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.R
 	for r := range all {
 		n := len(text)
 		if text, err = joblife.AppendRecords(text, []joblife.Record{r}); err != nil {
-			return fmt.Errorf("engine: snapshot: %w", err)
+			return err
 		}
 		if len(text) > e.max/4 && n > 0 {
 			rest := append([]byte(nil), text[n:]...)
 			text = text[:n]
 			if err := flush(); err != nil {
-				return fmt.Errorf("engine: snapshot: %w", err)
+				return err
 			}
 			text = append(text, rest...)
 		}
 	}
 	if err := flush(); err != nil {
-		return fmt.Errorf("engine: snapshot: %w", err)
+		return err
 	}
 	value, err := json.Marshal(s)
 	if err == nil {
@@ -119,8 +119,5 @@ func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.R
 			err = stream.Purge(ctx, jetstream.WithPurgeSequence(before.First))
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("engine: snapshot: %w", err)
-	}
-	return nil
+	return err
 }
