@@ -174,7 +174,7 @@ func initTrust(dir string, i wire.Instance, allow func(wire.Instance, role) jwt.
 		if err != nil {
 			return err
 		}
-		if err := write(filepath.Join(dir, t.file), []byte(token)); err != nil {
+		if err := files.Create(filepath.Join(dir, t.file), []byte(token)); err != nil {
 			return err
 		}
 	}
@@ -223,5 +223,5 @@ func add(dir string, id ID, life time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(dir, id.String()+".creds"), creds)
+	return files.Create(filepath.Join(dir, id.String()+".creds"), creds)
 }

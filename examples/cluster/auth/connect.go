@@ -19,15 +19,12 @@ import (
 // caller adds the port, the StoreDir, and the routes of a cluster; it keeps the rest. Clients
 // must use TLS unless host is a loopback address; other servers must always, with the
 // certificate of dir, for a server believes another whatever it says.
-func ServerOptions(dir, host string) (*server.Options, error) {
-	o, err := serverOptions(dir, host)
-	if err != nil {
-		return nil, fmt.Errorf("auth: options of server: %w", err)
-	}
-	return o, nil
-}
-
-func serverOptions(dir, host string) (*server.Options, error) {
+func ServerOptions(dir, host string) (_ *server.Options, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("auth: options of server: %w", err)
+		}
+	}()
 	token, err := os.ReadFile(filepath.Join(dir, operatorFile))
 	if err != nil {
 		return nil, err

@@ -7,9 +7,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
-	"fmt"
-	"io/fs"
 	"math/big"
 	"net"
 	"os"
@@ -47,7 +44,7 @@ func writeSeed(dir, name string, key nkeys.KeyPair) error {
 	if err != nil {
 		return err
 	}
-	return write(filepath.Join(dir, "keys", name+".nk"), seed)
+	return files.Create(filepath.Join(dir, "keys", name+".nk"), seed)
 }
 
 func readAccount(dir string) (*jwt.AccountClaims, error) {
@@ -106,27 +103,8 @@ func certify(dir, file, keyFile string, cert, parent *x509.Certificate, parentKe
 	if err != nil {
 		return nil, err
 	}
-	if err := write(filepath.Join(dir, file), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
+	if err := files.Create(filepath.Join(dir, file), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
 		return nil, err
 	}
-	return key, write(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
-}
-
-// write makes a file of mode 0600, whole and synced or not at all. It replaces none.
-func write(file string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), file); errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s: %w", file, fs.ErrExist)
-	} else if err != nil {
-		return err
-	}
-	return files.SyncDir(filepath.Dir(file))
+	return key, files.Create(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}))
 }

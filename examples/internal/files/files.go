@@ -3,6 +3,7 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,14 +12,30 @@ import (
 
 // Write makes a file of mode 0600, or replaces it: after a crash it has the old text or the new
 // one.
-func Write(name string, text []byte) (err error) {
+func Write(name string, text []byte) error { return put(name, text, os.Rename) }
+
+// Create is Write for a file that is not there. If it is, the error is fs.ErrExist.
+func Create(name string, text []byte) error {
+	err := put(name, text, func(from, to string) error {
+		if err := os.Link(from, to); err != nil {
+			return err
+		}
+		return os.Remove(from)
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: %w", name, fs.ErrExist)
+	}
+	return err
+}
+
+func put(name string, text []byte, place func(from, to string) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".new-*")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
 	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
+		err = place(f.Name(), name)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
