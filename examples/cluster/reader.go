@@ -22,6 +22,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/metrics"
 	"github.com/joblife/joblife/examples/cluster/reader"
+	"github.com/joblife/joblife/examples/internal/files"
 )
 
 // readerFlags defines the flags of a reader, and returns what runs it.
@@ -75,8 +76,9 @@ func (p *program) token() (string, error) {
 	path := filepath.Join(p.dir, "reader.token")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		text = []byte(rand.Text() + "\n")
-		err = os.WriteFile(path, text, 0o600)
+		if err = files.Create(path, []byte(rand.Text()+"\n")); err == nil || errors.Is(err, fs.ErrExist) { // another was faster
+			text, err = os.ReadFile(path)
+		}
 	}
 	token := strings.TrimSpace(string(text))
 	if err == nil && token == "" {

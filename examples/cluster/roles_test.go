@@ -68,3 +68,22 @@ func TestAStoreMayBeElsewhere(t *testing.T) {
 		require.NoError(t, os.RemoveAll(dir+"/a"))
 	}
 }
+
+// Readers of one folder have one token, though they begin at once.
+func TestReadersThatBeginAtOnceHaveOneToken(t *testing.T) {
+	for range 20 {
+		p := &program{dir: t.TempDir()}
+		tokens := make(chan string, 8)
+		for range cap(tokens) {
+			go func() {
+				token, _ := p.token()
+				tokens <- token
+			}()
+		}
+		want := <-tokens
+		require.NotEmpty(t, want)
+		for range cap(tokens) - 1 {
+			require.Equal(t, want, <-tokens)
+		}
+	}
+}
