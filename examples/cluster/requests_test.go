@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math"
 	"testing"
 	"time"
@@ -59,6 +61,29 @@ func TestEachRequestHasItsAnswer(t *testing.T) {
 	list, err := w.Ask(ctx, "jobs", wire.Request{All: true, Limit: math.MaxInt})
 	require.NoError(t, err, "no limit is too large")
 	require.Len(t, list.Jobs, 1)
+}
+
+// A guest is told why a request is refused. The log has no line of it: a guest could fill the log.
+func TestWhatAGuestIsRefusedIsNotLogged(t *testing.T) {
+	t.Parallel()
+	w := begin(t, 1, perilog.Config{})
+	var said bytes.Buffer
+	w.log = slog.New(slog.NewTextHandler(&said, nil))
+	stop := w.manager()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	guest, err := client.Open(w.url, "main", 7)
+	require.NoError(t, err)
+	defer guest.Close()
+	for verb, r := range map[string]wire.Request{
+		"submit": {Jobspec: []byte(`{}`)}, "cancel": {ID: 7}, "urgency": {ID: 7, Urgency: new(int)}, "wait": {ID: 7},
+	} {
+		_, err := guest.Ask(ctx, verb, r)
+		require.ErrorIs(t, err, client.ErrRefused, verb)
+	}
+	stop()
+	require.Contains(t, said.String(), "active")
+	require.NotContains(t, said.String(), "level=WARN")
 }
 
 // A guest that lists its jobs over and over is served the less the more they are.

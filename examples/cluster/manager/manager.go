@@ -246,7 +246,6 @@ func active(ctx context.Context, cfg Config, h *engine.Held, epoch uint64, resto
 		},
 		Refused: func(in joblife.Input, err error) {
 			warn(err)
-			a.denied(in, err)
 			if a.other != nil {
 				a.other.refused(in, err)
 			}

@@ -91,8 +91,8 @@ func (a *manager) listen(ctx context.Context) (stop func(), err error) {
 	return stop, nil
 }
 
-// request begins to serve a request. What is an input is answered by effects or refused, and
-// anything else in a goroutine of its own.
+// request begins to serve a request. What is an input is answered when it is durable, and anything
+// else by a goroutine of its own.
 func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 	verb := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	owner, known := wire.Verbs[verb]
@@ -134,7 +134,12 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 		}()
 		return
 	case err == nil:
-		err = a.Put(in)
+		err = a.Do(func(*joblife.Manager) (durable func()) {
+			if err := a.Step(in); err != nil { // what it is about may not be durable yet
+				return func() { a.respond(tag, wire.Answer{}, err) }
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		a.respond(tag, wire.Answer{}, err)
@@ -145,30 +150,6 @@ func (a *manager) request(ctx context.Context, m *nats.Msg, uid uint32) {
 func (a *manager) answered(list []joblife.Answer) {
 	for _, got := range list {
 		a.respond(got.Tag, wire.Answer{ID: got.Job, Count: got.Count, Old: got.Old}, got.Err)
-	}
-}
-
-// denied responds to a request that the Manager refuses, when what that is about is durable.
-func (a *manager) denied(in joblife.Input, err error) {
-	tag := uint64(0)
-	switch in := in.(type) {
-	case joblife.Submit:
-		tag = in.Tag
-	case joblife.Raise:
-		tag = in.Tag
-	case joblife.SetUrgency:
-		tag = in.Tag
-	case joblife.Wait:
-		tag = in.Tag
-	case joblife.Purge:
-		tag = in.Tag
-	default:
-		return
-	}
-	if doErr := a.Do(func(*joblife.Manager) func() {
-		return func() { a.respond(tag, wire.Answer{}, err) }
-	}); doErr != nil {
-		a.respond(tag, wire.Answer{}, doErr)
 	}
 }
 

@@ -197,8 +197,7 @@ func Events(text []byte) iter.Seq2[jobid.ID, []byte] {
 
 // A Beat says who is active.
 type Beat struct {
-	Epoch  uint64 `json:"epoch"`
-	Holder string `json:"holder"`
+	Epoch uint64 `json:"epoch"`
 }
 
 // An Archived is a job that has ended, with its eventlog.
