@@ -16,11 +16,7 @@ import (
 )
 
 func status(p *program) func(context.Context) error {
-	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
-		answer, err := c.Ask(ctx, "status", wire.Request{})
-		if err != nil {
-			return err
-		}
+	return p.once("status", nothing, func(answer wire.Answer) error {
 		if p.json {
 			return json.NewEncoder(os.Stdout).Encode(answer.Status)
 		}

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"golang.org/x/term"
 
@@ -101,20 +100,27 @@ func (p *program) specFlags() func() (wire.Request, error) {
 	}
 }
 
-func submit(p *program) func(context.Context) error {
-	request := p.specFlags()
+// once has one request made, and its answer printed.
+func (p *program) once(verb string, request func() (wire.Request, error), print func(wire.Answer) error) func(context.Context) error {
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		r, err := request()
 		if err != nil {
 			return err
 		}
-		answer, err := c.Ask(ctx, "submit", r)
+		answer, err := c.Ask(ctx, verb, r)
 		if err != nil {
 			return err
 		}
-		return p.print(answer.ID, answer.ID.String())
+		return print(answer)
 	})
 }
+
+func submit(p *program) func(context.Context) error {
+	return p.once("submit", p.specFlags(), func(a wire.Answer) error { return p.print(a.ID, a.ID.String()) })
+}
+
+// nothing is a request that needs no more than its verb.
+func nothing() (wire.Request, error) { return wire.Request{}, nil }
 
 // print prints v as JSON with -json, else the text.
 func (p *program) print(v any, text string) error {
@@ -305,16 +311,6 @@ func ago(t eventlog.Timestamp) string {
 	return fmt.Sprintf("%s (%s ago)", t.Time().Local().Format("15:04:05"), time.Since(t.Time()).Round(time.Second))
 }
 
-// printable returns a text with ? for what may control a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
-}
-
 // timeline prints the events of a job with the seconds since the first.
 func timeline(log string) error {
 	var first eventlog.Timestamp
@@ -326,7 +322,7 @@ func timeline(log string) error {
 			first = e.Timestamp
 			fmt.Println(first.Time().Local().Format(time.DateTime))
 		}
-		fmt.Printf("%10.3f  %-18s %s\n", float64(e.Timestamp-first), printable(e.Name), printable(string(e.Context)))
+		fmt.Printf("%10.3f  %-18s %s\n", float64(e.Timestamp-first), wire.Printable(e.Name), wire.Printable(string(e.Context)))
 	}
 	return nil
 }
@@ -352,7 +348,7 @@ func watch(p *program) func(context.Context) error {
 			} else if e, err := eventlog.Parse(line); err != nil {
 				fmt.Fprintf(out, "%v %q\n", id, line)
 			} else {
-				fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, printable(e.Name), printable(string(e.Context)))
+				fmt.Fprintf(out, "%s %v %s %s\n", e.Timestamp.Time().Local().Format("15:04:05.000"), id, wire.Printable(e.Name), wire.Printable(string(e.Context)))
 			}
 			_ = out.Flush()
 		})
@@ -381,32 +377,24 @@ func cancel(p *program) func(context.Context) error {
 }
 
 func urgency(p *program) func(context.Context) error {
-	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
+	return p.once("urgency", func() (r wire.Request, err error) {
 		if p.NArg() != 2 {
-			return p.wrong("name a job and its urgency, 0 to 31")
+			return r, p.wrong("name a job and its urgency, 0 to 31")
 		}
-		id, err := p.idOf(p.Arg(0))
-		if err != nil {
-			return err
+		if r.ID, err = p.idOf(p.Arg(0)); err != nil {
+			return r, err
 		}
 		n, err := strconv.Atoi(p.Arg(1))
 		if err != nil {
-			return p.wrong("urgency %q: want a number from 0 to 31", p.Arg(1))
+			return r, p.wrong("urgency %q: want a number from 0 to 31", p.Arg(1))
 		}
-		answer, err := c.Ask(ctx, "urgency", wire.Request{ID: id, Urgency: &n})
-		if err != nil {
-			return err
-		}
-		return p.print(answer.Old, fmt.Sprint("it was ", answer.Old))
-	})
+		r.Urgency = &n
+		return r, nil
+	}, func(a wire.Answer) error { return p.print(a.Old, fmt.Sprint("it was ", a.Old)) })
 }
 
 func listNodes(p *program) func(context.Context) error {
-	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
-		answer, err := c.Ask(ctx, "nodes", wire.Request{})
-		if err != nil {
-			return err
-		}
+	return p.once("nodes", nothing, func(answer wire.Answer) error {
 		if p.json {
 			return json.NewEncoder(os.Stdout).Encode(answer.Nodes)
 		}
@@ -448,13 +436,10 @@ func onRanks(verb, why string) func(*program) func(context.Context) error {
 		if why != "" {
 			note = p.String("reason", "", why)
 		}
-		return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
+		return p.once(verb, func() (wire.Request, error) {
 			set, err := p.ranks()
-			if err == nil {
-				_, err = c.Ask(ctx, verb, wire.Request{Ranks: set, Note: *note})
-			}
-			return err
-		})
+			return wire.Request{Ranks: set, Note: *note}, err
+		}, func(wire.Answer) error { return nil })
 	}
 }
 
@@ -465,9 +450,9 @@ func purgeJobs(p *program) func(context.Context) error {
 	count := p.Int("keep", -1, "keep so many of those that ended last; -1: any number")
 	p.BoolVar(&r.All, "all", false, "purge all that are over, whatever their age and number: not with -age and -keep")
 	dry := p.Bool("dry-run", false, "only count")
-	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
+	return p.once("purge", func() (wire.Request, error) {
 		if *count < -1 {
-			return p.wrong("-keep %d: want 0 or more, or -1 for any number", *count)
+			return r, p.wrong("-keep %d: want 0 or more, or -1 for any number", *count)
 		}
 		r.Force = !*dry
 		if age > 0 {
@@ -477,14 +462,10 @@ func purgeJobs(p *program) func(context.Context) error {
 			r.MaxCount = count
 		}
 		if !r.All && r.MaxAge == nil && r.MaxCount == nil {
-			return p.wrong("say what to purge: -age, -keep or -all")
+			return r, p.wrong("say what to purge: -age, -keep or -all")
 		}
-		answer, err := c.Ask(ctx, "purge", r)
-		if err != nil {
-			return err
-		}
-		return p.print(answer.Count, fmt.Sprintf("%d jobs", answer.Count))
-	})
+		return r, nil
+	}, func(a wire.Answer) error { return p.print(a.Count, fmt.Sprintf("%d jobs", a.Count)) })
 }
 
 func takeover(p *program) func(context.Context) error {

@@ -290,14 +290,19 @@ type JobInfo struct {
 // These are how many bytes of what a user wrote are in a JobInfo: an answer has room for 10 000.
 const maxName, maxWaiting = 64, 256
 
-// cut returns what of a text is shown, on terminals of others too: with ? for what cannot be printed.
+// cut returns what of a text is shown, on terminals of others too.
 func cut(text string, n int) string {
+	return Printable(strings.ToValidUTF8(text[:min(len(text), n)], ""))
+}
+
+// Printable returns a text with ? for what may control a terminal.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
 			return r
 		}
 		return '?'
-	}, strings.ToValidUTF8(text[:min(len(text), n)], ""))
+	}, text)
 }
 
 // Describe tells of a job as its log says, without Holders and Eventlog. spec and r may be nil.
