@@ -45,36 +45,10 @@ func (c *Conn) Register(ctx context.Context, service string) error {
 	return c.CallJSON(ctx, "service.add", NodeidAny, map[string]string{"service": service}, nil)
 }
 
-// Unregister takes Register back.
-func (c *Conn) Unregister(ctx context.Context, service string) error {
-	return c.CallJSON(ctx, "service.remove", NodeidAny, map[string]string{"service": service}, nil)
-}
-
-// Subscribe asks for the events whose topic begins with a text; "" asks for all. Two of the same
-// text need two of Unsubscribe. An event comes once, however many texts fit.
+// Subscribe asks for the events whose topic begins with a text; "" asks for all. An event comes
+// once, however many texts fit.
 func (c *Conn) Subscribe(ctx context.Context, topic string) error {
 	return c.CallJSON(ctx, "event.subscribe", NodeidAny, map[string]string{"topic": topic}, nil)
-}
-
-// Unsubscribe takes Subscribe back. ENOENT says that there was none.
-func (c *Conn) Unsubscribe(ctx context.Context, topic string) error {
-	return c.CallJSON(ctx, "event.unsubscribe", NodeidAny, map[string]string{"topic": topic}, nil)
-}
-
-// Publish has rank 0 publish an event, and returns the number of it. Sending NewEvent does so
-// without an answer. A private one reaches its sender and the owner of the instance only.
-func (c *Conn) Publish(ctx context.Context, topic string, payload []byte, private bool) (seq uint32, err error) {
-	in := struct {
-		Topic   string `json:"topic"`
-		Flags   Flags  `json:"flags"`
-		Payload []byte `json:"payload,omitempty"` // json has it in base64
-	}{topic, 0, payload}
-	if private {
-		in.Flags = FlagPrivate
-	}
-	var out struct{ Seq uint32 }
-	err = c.CallJSON(ctx, "event.publish", 0, in, &out)
-	return out.Seq, err
 }
 
 // Attr returns an attribute of the broker, such as rank, size, hostlist or security.owner.
@@ -122,16 +96,6 @@ const (
 	StateUnloadBuiltins
 	StateExit
 )
-
-var stateNames = [...]string{"load-builtins", "join", "config-sync", "init", "quorum", "run", "cleanup", "shutdown",
-	"finalize", "goodbye", "unload-builtins", "exit"}
-
-func (s State) String() string {
-	if s < 0 || int(s) >= len(stateNames) {
-		return fmt.Sprintf("State(%d)", int(s))
-	}
-	return stateNames[s]
-}
 
 // FollowState calls f with the state of the broker, and again with each that follows, from the
 // goroutine of Handle, until an error. A program that manages jobs ends them at StateCleanup.

@@ -70,21 +70,6 @@ func (b *Broker) builtins() {
 		b.mu.Unlock()
 		tell(text)
 	})
-	b.Serve("event.publish", func(q flux.Message, answer func(flux.Message)) {
-		var in struct {
-			Topic   string
-			Flags   flux.Flags
-			Payload []byte
-		}
-		if !decode(&q, &in) || in.Flags&^flux.FlagPrivate != 0 || in.Topic == "" {
-			answer(q.RespondError(errno.Protocol, ""))
-			return
-		}
-		e := flux.NewEvent(in.Topic, in.Payload)
-		e.Flags |= in.Flags
-		e.UserID, e.Rolemask = q.UserID, q.Rolemask
-		answer(q.Respond(flux.Text(fmt.Sprintf(`{"seq":%d}`, b.Publish(e)))))
-	})
 	b.Serve("log.append", func(q flux.Message, _ func(flux.Message)) {
 		b.mu.Lock()
 		defer b.mu.Unlock()

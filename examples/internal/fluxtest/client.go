@@ -36,7 +36,7 @@ type client struct {
 	out    []byte
 	over   bool
 
-	topics map[string]int          // subscriptions; guarded by Broker.mu
+	topics []string                // subscriptions; guarded by Broker.mu
 	byes   map[string]flux.Message // to send when it is gone; of its reader
 }
 
@@ -51,7 +51,7 @@ func (b *Broker) accept(conn net.Conn) {
 	b.count++
 	c := &client{
 		b: b, id: fmt.Sprintf("00000000-0000-4000-8000-%012d", b.count), conn: conn,
-		topics: make(map[string]int), byes: make(map[string]flux.Message), out: []byte{0},
+		byes: make(map[string]flux.Message), out: []byte{0},
 	}
 	c.change.L = &c.mu
 	b.clients[c.id] = c
@@ -146,22 +146,17 @@ func (c *client) handle(m flux.Message) {
 		c.b.respond(m)
 	case flux.TypeEvent:
 		m.Route = append(m.Route, hop)
-		c.b.Publish(m)
+		c.b.publish(m)
 	}
 }
 
 // wants reports whether a client has subscribed to a topic. Broker.mu is held.
 func (c *client) wants(topic string) bool {
-	for prefix := range c.topics {
-		if strings.HasPrefix(topic, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.topics, func(prefix string) bool { return strings.HasPrefix(topic, prefix) })
 }
 
 func isLocal(topic string) bool {
-	return slices.Contains([]string{"service.add", "service.remove", "event.subscribe", "event.unsubscribe"}, topic)
+	return topic == "service.add" || topic == "event.subscribe"
 }
 
 // local serves what is about the connection itself, and reports whether it is.
@@ -191,30 +186,15 @@ func (b *Broker) local(from *client, q *flux.Message, answer func(flux.Message))
 
 // local does what the topic says, and returns an error number. Broker.mu is held.
 func (c *client) local(topic, arg string) uint32 {
-	owner := c.b.owners[arg]
-	switch topic {
-	case "service.add":
-		switch {
-		case strings.Contains(arg, "."):
-			return errno.Invalid
-		case owner != nil || c.b.services[arg] != nil:
-			return errno.Exists
-		}
-		c.b.owners[arg] = c
-	case "service.remove":
-		if owner != c {
-			return errno.NoEntry
-		}
-		delete(c.b.owners, arg)
-	case "event.subscribe":
-		c.topics[arg]++
+	switch {
+	case topic == "event.subscribe":
+		c.topics = append(c.topics, arg)
+	case strings.Contains(arg, "."):
+		return errno.Invalid
+	case c.b.owners[arg] != nil || c.b.services[arg] != nil:
+		return errno.Exists
 	default:
-		if c.topics[arg] == 0 {
-			return errno.NoEntry
-		}
-		if c.topics[arg]--; c.topics[arg] == 0 {
-			delete(c.topics, arg)
-		}
+		c.b.owners[arg] = c
 	}
 	return 0
 }

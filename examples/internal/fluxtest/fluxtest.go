@@ -1,6 +1,6 @@
 // Package fluxtest has a broker of Flux for tests that have no Flux. It is alone in its instance
 // and has the services that clients register, those that a test writes in Go, and attr.get,
-// config.get, event.publish, log.append and state-machine.monitor.
+// config.get, log.append and state-machine.monitor.
 //
 //	b := fluxtest.Start(t)
 //	b.Serve("kvs.commit", func(q flux.Message, answer func(flux.Message)) {
@@ -167,8 +167,8 @@ func (b *Broker) Hold(topic string) (release func()) {
 	}
 }
 
-// Publish sends an event to those who want it, and returns its number.
-func (b *Broker) Publish(e flux.Message) uint32 {
+// publish numbers an event, and sends it to those who want it.
+func (b *Broker) publish(e flux.Message) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.seq++
@@ -180,7 +180,6 @@ func (b *Broker) Publish(e flux.Message) uint32 {
 			c.send(e)
 		}
 	}
-	return e.Seq
 }
 
 // Await waits until a client has registered a service, or the test ends.
