@@ -14,6 +14,8 @@ import (
 	"github.com/joblife/joblife/internal/attack"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // TestAttackOfStrangers lets schedulers and executors come and go on a socket, each on a
@@ -245,12 +247,12 @@ func (a *assault) accepted(p *partner) {
 // ask takes what a partner is asked or told.
 func (a *assault) ask(p *partner, m message, b body, text string) {
 	switch m.Topic {
-	case topicSchedHello:
+	case alloc.TopicHello:
 		if a.accepted(p); m.Errnum == 0 {
 			p.holds[b.ID] = b.node()
 		}
 		return
-	case topicExecHello:
+	case exec.TopicHello:
 		a.accepted(p)
 		return
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/fluxtest"
 	"github.com/joblife/joblife/internal/race"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // An instance is a broker with a KVS, a job-ingest, a scheduler of one node and an executor,
@@ -304,12 +305,12 @@ func TestAGuestPlaysTheScheduler(t *testing.T) {
 	gone := flux.NewRequest(topicDisconnect, nil)
 	gone.Flags |= flux.FlagNoResponse
 	say(gone, []string{me.Sender()})
-	hello := flux.NewRequest(topicSchedHello, flux.Text(`{"partial-ok":true}`))
+	hello := flux.NewRequest(alloc.TopicHello, flux.Text(`{"partial-ok":true}`))
 	hello.Matchtag, hello.Flags = 77, hello.Flags|flux.FlagStreaming
 	say(hello, []string{me.Sender()})
 	forged := q.Respond(flux.Text(givesR(1<<24, 1)))
 	say(forged, q.Route)
-	m := in.request(topicSchedHello) // its answer
+	m := in.request(alloc.TopicHello) // its answer
 	require.EqualValues(t, errno.Perm, m.Errnum)
 
 	in.kill() // the keeper still knows what the scheduler was asked

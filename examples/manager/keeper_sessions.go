@@ -14,20 +14,17 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// Topics of the messages that belong to a session.
+// Topics of messages that change more than the worker.
 const (
-	topicAlloc      = "sched.alloc"
-	topicCancel     = "sched.cancel"
-	topicFree       = "sched.free"
-	topicPrioritize = "sched.prioritize"
-	topicSchedReady = "job-manager.sched-ready"
 	topicShutdown   = "job-manager.shutdown"
 	topicReload     = "job-manager.config-reload"
 	topicQueueStart = "job-manager.queue-start"
@@ -113,7 +110,7 @@ type execSession struct {
 func (k *keeper) notice(a asked, m *flux.Message) {
 	switch {
 	case m.Rolemask&flux.RoleOwner == 0: // a session is the owner's
-	case m.Topic == topicSchedHello:
+	case m.Topic == alloc.TopicHello:
 		k.told[a] = make(greeted)
 	case m.Topic == topicJournal:
 		k.told[a] = newJournalled(eventlog.FromTime(time.Now()))
@@ -138,15 +135,15 @@ func (k *keeper) cancel(sender string, m flux.Message) {
 func (k *keeper) heeds(a asked, q *request, m *flux.Message) {
 	switch ok := m.Errnum == 0; {
 	case q.Rolemask&flux.RoleOwner == 0:
-	case q.Topic == topicSchedHello && (ok || m.Errnum == errno.NoData) && k.sched.hello != q:
+	case q.Topic == alloc.TopicHello && (ok || m.Errnum == errno.NoData) && k.sched.hello != q:
 		k.sched.reset()
 		k.sched.sender, k.sched.hello = a.sender, q
 		k.greets(m)
-	case q.Topic == topicSchedHello && ok:
+	case q.Topic == alloc.TopicHello && ok:
 		k.greets(m)
-	case q.Topic == topicSchedReady && ok && a.sender == k.sched.sender:
+	case q.Topic == alloc.TopicReady && ok && a.sender == k.sched.sender:
 		k.sched.ready = q.Payload
-	case q.Topic == topicExecHello && ok:
+	case q.Topic == exec.TopicHello && ok:
 		b, _ := parseSessionBody(textOf(&q.Message)) // a worker has accepted it
 		k.exec = execSession{a.sender, b.Service}
 		clear(k.started)
@@ -243,25 +240,25 @@ func (k *keeper) asks(m *flux.Message) bool {
 	b, ok := parseSessionBody(textOf(m))
 	switch {
 	case !ok:
-	case m.Topic == topicAlloc:
+	case m.Topic == alloc.TopicAlloc:
 		if _, ok := k.sched.stale[b.ID]; ok {
 			k.sched.stale[b.ID] = m
 			delete(k.sched.later, b.ID)
 			return false
 		}
 		k.sched.wait[b.ID] = true
-	case m.Topic == topicCancel:
+	case m.Topic == alloc.TopicCancel:
 		if again, ok := k.sched.stale[b.ID]; ok {
 			if again != nil {
 				k.sched.stale[b.ID] = nil
 				k.send(flux.Message{
-					Type: flux.TypeResponse, Rolemask: flux.RoleOwner, Topic: topicAlloc,
+					Type: flux.TypeResponse, Rolemask: flux.RoleOwner, Topic: alloc.TopicAlloc,
 					Payload: flux.Text(fmt.Sprintf(`{"id":%d,"type":3}`, uint64(b.ID))),
 				})
 			}
 			return false
 		}
-	case m.Topic == topicPrioritize && len(k.sched.stale) > 0:
+	case m.Topic == alloc.TopicPrioritize && len(k.sched.stale) > 0:
 		var p struct{ Jobs [][2]uint64 }
 		_ = json.Unmarshal(textOf(m), &p) // a worker wrote it
 		for _, j := range p.Jobs {
@@ -269,7 +266,7 @@ func (k *keeper) asks(m *flux.Message) bool {
 				k.sched.later[id] = j[1]
 			}
 		}
-	case m.Topic == topicFree:
+	case m.Topic == alloc.TopicFree:
 		if b.Final {
 			delete(k.sched.has, b.ID)
 			delete(k.started, b.ID)
@@ -302,7 +299,7 @@ func (k *keeper) answered(m *flux.Message) bool {
 	b, ok := parseSessionBody(text)
 	switch {
 	case !ok:
-	case m.Topic == topicAlloc:
+	case m.Topic == alloc.TopicAlloc:
 		return k.allocated(m, &b)
 	case strings.HasSuffix(m.Topic, ".start"):
 		if s := k.started[b.ID]; s != nil {
@@ -345,7 +342,7 @@ func (k *keeper) allocated(m *flux.Message, b *sessionBody) bool {
 		s.wait[b.ID] = true
 		k.toBroker(*again)
 		if priority, ok := s.later[b.ID]; ok {
-			k.toBroker(flux.NewRequest(topicPrioritize, flux.Text(fmt.Sprintf(`{"jobs":[[%d,%d]]}`, uint64(b.ID), priority))))
+			k.toBroker(flux.NewRequest(alloc.TopicPrioritize, flux.Text(fmt.Sprintf(`{"jobs":[[%d,%d]]}`, uint64(b.ID), priority))))
 		}
 		return false
 	case kind == allocSuccess:
@@ -377,15 +374,12 @@ func (g *given) left() (*rset.R, error) {
 			free[i], err = rset.Parse(text)
 		}
 	}
-	for n := len(free); n > 1 && err == nil; n = (n + 1) / 2 { // two and two, so that none is united often
-		for i := 0; i < n && err == nil; i += 2 {
-			if free[i/2] = free[i]; i+1 < n {
-				free[i/2], err = rset.Union(free[i], free[i+1])
-			}
-		}
+	var all *rset.R
+	if err == nil {
+		all, err = service.Union(free)
 	}
-	if err == nil && len(free) > 0 {
-		r, _, err = rset.Subtract(r, free[0])
+	if err == nil {
+		r, _, err = rset.Subtract(r, all)
 	}
 	return r, err
 }
@@ -406,7 +400,7 @@ func (k *keeper) free(id jobid.ID, g, held *given) {
 	if err != nil {
 		return
 	}
-	if k.toBroker(flux.NewRequest(topicFree, flux.Text(text))); held != nil {
+	if k.toBroker(flux.NewRequest(alloc.TopicFree, flux.Text(text))); held != nil {
 		text, _ := r.MarshalJSON()
 		g.freed = append(g.freed, text)
 	}
@@ -458,12 +452,12 @@ func (k *keeper) resume(w *worker) error {
 	}
 	for id := range s.wait {
 		s.stale[id] = nil
-		k.toBroker(flux.NewRequest(topicCancel, flux.Text(fmt.Sprintf(`{"id":%d}`, uint64(id)))))
+		k.toBroker(flux.NewRequest(alloc.TopicCancel, flux.Text(fmt.Sprintf(`{"id":%d}`, uint64(id)))))
 	}
 	clear(s.wait)
-	if s.sender != "" && !open(topicSchedHello) {
+	if s.sender != "" && !open(alloc.TopicHello) {
 		held := make(map[jobid.ID]*given)
-		err := own(tagHello, s.sender, topicSchedHello, flux.Text(`{"partial-ok":true}`), flux.FlagStreaming, func(a answer) {
+		err := own(tagHello, s.sender, alloc.TopicHello, flux.Text(`{"partial-ok":true}`), flux.FlagStreaming, func(a answer) {
 			if a.text != nil {
 				b, _ := parseSessionBody(a.text)
 				held[b.ID] = &given{r: b.R, ranks: b.Free}
@@ -478,8 +472,8 @@ func (k *keeper) resume(w *worker) error {
 				}
 			}
 		})
-		if err == nil && s.ready != nil && !open(topicSchedReady) {
-			err = own(tagReady, s.sender, topicSchedReady, s.ready, 0, func(answer) {})
+		if err == nil && s.ready != nil && !open(alloc.TopicReady) {
+			err = own(tagReady, s.sender, alloc.TopicReady, s.ready, 0, func(answer) {})
 		}
 		if err != nil {
 			return err
@@ -489,5 +483,5 @@ func (k *keeper) resume(w *worker) error {
 		return nil
 	}
 	text := flux.Text(fmt.Sprintf(`{"service":%q}`, k.exec.service))
-	return own(tagExec, k.exec.sender, topicExecHello, text, 0, func(answer) {})
+	return own(tagExec, k.exec.sender, exec.TopicHello, text, 0, func(answer) {})
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // An answer of a stream of events in short: the job, and names of events with their times.
@@ -183,8 +184,8 @@ func TestWhatNoWorkerGivesBack(t *testing.T) {
 		return fmt.Sprintf(`{"version":1,"execution":{"R_lite":[{"rank":%q,"children":{"core":"0"}}],"starttime":1.0,"expiration":0.0,"nodelist":["n[%s]"]}}`, ranks, ranks)
 	}
 	for id := 1; id <= 3; id++ {
-		k.answered(&flux.Message{Topic: topicAlloc, Payload: flux.Text(fmt.Sprintf(`{"id":%d,"type":0,"R":%s}`, id, r("0-3")))})
-		k.asks(&flux.Message{Topic: topicFree, Payload: flux.Text(fmt.Sprintf(`{"id":%d,"R":%s,"final":false}`, id, r("1")))})
+		k.answered(&flux.Message{Topic: alloc.TopicAlloc, Payload: flux.Text(fmt.Sprintf(`{"id":%d,"type":0,"R":%s}`, id, r("0-3")))})
+		k.asks(&flux.Message{Topic: alloc.TopicFree, Payload: flux.Text(fmt.Sprintf(`{"id":%d,"R":%s,"final":false}`, id, r("1")))})
 	}
 	require.NoError(t, k.resume(w))
 	hello := k.own[asked{"s", tagHello}]
@@ -205,11 +206,11 @@ func TestAPriorityChangesAfterTheCrash(t *testing.T) {
 	k := &keeper{broker: in.dial()}
 	k.sched.reset()
 	k.sched.stale[7] = nil
-	require.False(t, k.asks(&flux.Message{Type: flux.TypeRequest, Topic: topicAlloc, Payload: flux.Text(`{"id":7,"priority":16}`)}))
-	require.True(t, k.asks(&flux.Message{Topic: topicPrioritize, Payload: flux.Text(`{"jobs":[[6,5],[7,31]]}`)}))
-	require.False(t, k.answered(&flux.Message{Topic: topicAlloc, Payload: flux.Text(`{"id":7,"type":3}`)}))
-	require.JSONEq(t, `{"id":7,"priority":16}`, in.hear(topicAlloc))
-	require.JSONEq(t, `{"jobs":[[7,31]]}`, in.hear(topicPrioritize))
+	require.False(t, k.asks(&flux.Message{Type: flux.TypeRequest, Topic: alloc.TopicAlloc, Payload: flux.Text(`{"id":7,"priority":16}`)}))
+	require.True(t, k.asks(&flux.Message{Topic: alloc.TopicPrioritize, Payload: flux.Text(`{"jobs":[[6,5],[7,31]]}`)}))
+	require.False(t, k.answered(&flux.Message{Topic: alloc.TopicAlloc, Payload: flux.Text(`{"id":7,"type":3}`)}))
+	require.JSONEq(t, `{"id":7,"priority":16}`, in.hear(alloc.TopicAlloc))
+	require.JSONEq(t, `{"jobs":[[7,31]]}`, in.hear(alloc.TopicPrioritize))
 }
 
 // What is free of a job may be parts of nodes, and come in any order. It is not copied

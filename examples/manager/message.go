@@ -11,6 +11,7 @@ import (
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/strict"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // topicError answers a line that is no message.
@@ -25,18 +26,12 @@ const (
 	topicShutsDown  = "job-manager.broker-shutdown"
 )
 
-// What a scheduler and an executor say at first.
-const (
-	topicSchedHello = "job-manager.sched-hello"
-	topicExecHello  = "job-manager.exec-hello"
-)
-
 // topicJournal asks for the events of all jobs.
 const topicJournal = "job-manager.events-journal"
 
 // isStream reports whether a request has many answers, the last one with an error. All others have
 // one, whatever their sender believes.
-func isStream(topic string) bool { return topic == topicJournal || topic == topicSchedHello }
+func isStream(topic string) bool { return topic == topicJournal || topic == alloc.TopicHello }
 
 // untagged is the matchtag of a request that has no key for it. Its answers have
 // none either.

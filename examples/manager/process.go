@@ -16,6 +16,8 @@ import (
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
+	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/rset/alloc"
 )
 
 // A process is the service, and what goes between it, the clients and the store. Its inputs
@@ -90,7 +92,7 @@ const bridgeIn = 10 * time.Second
 // meet notes that a client said something. The store is read when one comes that may be the
 // bridge: it says more than a hello of its own.
 func (p *process) meet(c *client, m message) {
-	if m.Sender == nil && (m.Topic == topicSchedHello || m.Topic == topicExecHello) {
+	if m.Sender == nil && (m.Topic == alloc.TopicHello || m.Topic == exec.TopicHello) {
 		return
 	}
 	if c.spoke = true; !p.started {

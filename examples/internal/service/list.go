@@ -117,7 +117,7 @@ func (s *Service) resourceStatus(r *Request) (any, error) {
 	for _, r := range s.m.Allocated() {
 		list = append(list, r)
 	}
-	all, err := union(list)
+	all, err := Union(list)
 	if err != nil {
 		return nil, fail(errno.Invalid, "%v", err)
 	}
@@ -125,20 +125,20 @@ func (s *Service) resourceStatus(r *Request) (any, error) {
 	return map[string]json.RawMessage{"allocated": text}, s.hold(r, &s.answers, len(text))
 }
 
-// union returns the union of sets of resources, without their times. It unites halves of the
+// Union returns the union of sets of resources, without their times. It unites halves of the
 // list, so that the work is n log n.
-func union(list []*rset.R) (*rset.R, error) {
+func Union(list []*rset.R) (*rset.R, error) {
 	switch len(list) {
 	case 0:
 		return new(rset.R), nil
 	case 1:
 		return list[0].WithTimes(0, 0)
 	}
-	a, err := union(list[:len(list)/2])
+	a, err := Union(list[:len(list)/2])
 	if err != nil {
 		return nil, err
 	}
-	b, err := union(list[len(list)/2:])
+	b, err := Union(list[len(list)/2:])
 	if err != nil {
 		return nil, err
 	}
