@@ -2,14 +2,13 @@ package fluxtest
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/joblife/joblife/examples/internal/errno"
@@ -27,85 +26,44 @@ const (
 
 // A client is one connection.
 type client struct {
-	b    *Broker
-	id   string
-	conn net.Conn
-
-	mu     sync.Mutex
-	change sync.Cond
-	out    []byte
-	over   bool
+	*flux.Conn // without a limit, as a broker has none
+	b          *Broker
+	id         string
+	socket     net.Conn
 
 	topics []string                // subscriptions; guarded by Broker.mu
 	byes   map[string]flux.Message // to send when it is gone; of its reader
 }
 
-func (b *Broker) accept(conn net.Conn) {
-	b.mu.Lock()
+func (b *Broker) accept(socket net.Conn) {
+	b.mu.Lock() // no message is handled before the client is whole
 	defer b.mu.Unlock()
 	if b.refusal != 0 || b.listener == nil {
-		_, _ = conn.Write([]byte{max(b.refusal, errno.Perm)})
-		_ = conn.Close()
+		_, _ = socket.Write([]byte{max(b.refusal, errno.Perm)})
+		_ = socket.Close()
 		return
 	}
+	_, _ = socket.Write([]byte{0}) // it is let in
 	b.count++
-	c := &client{
-		b: b, id: fmt.Sprintf("00000000-0000-4000-8000-%012d", b.count), conn: conn,
-		byes: make(map[string]flux.Message), out: []byte{0},
-	}
-	c.change.L = &c.mu
+	c := &client{b: b, id: fmt.Sprintf("00000000-0000-4000-8000-%012d", b.count), socket: socket, byes: make(map[string]flux.Message)}
 	b.clients[c.id] = c
-	b.wg.Go(c.write)
-	b.wg.Go(c.read)
+	c.Conn = flux.New(socket, flux.Config{Handle: c.handle, Max: 1 << 30, Room: math.MaxInt, Skipped: func(err error) {
+		b.t.Errorf("fluxtest: client %s: %v", c.id, err)
+	}})
+	b.wg.Go(c.follow)
 }
 
 // send sends a message without a wait.
 func (c *client) send(m flux.Message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if out, err := flux.AppendFrame(c.out, &m); err == nil {
-		c.out = out
-		c.change.Signal()
-	} else {
+	if err := c.Send(m); err != nil && c.Err() == nil {
 		c.b.t.Errorf("fluxtest: %s for client %s: %v", m.Type, c.id, err)
 	}
 }
 
-func (c *client) write() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for !c.over {
-		if len(c.out) == 0 {
-			c.change.Wait()
-			continue
-		}
-		out := c.out
-		c.out = nil
-		c.mu.Unlock()
-		_, err := c.conn.Write(out)
-		c.mu.Lock()
-		c.over = c.over || err != nil
-	}
-}
-
-// read handles what the client sends, and says good-bye for it.
-func (c *client) read() {
-	r := flux.NewReader(c.conn, 1<<30) // a broker has no limit
-	for {
-		m, err := r.Read()
-		if errors.As(err, new(*flux.SkipError)) {
-			c.b.t.Errorf("fluxtest: client %s: %v", c.id, err)
-		} else if err != nil {
-			break
-		} else {
-			c.handle(m)
-		}
-	}
-	_ = c.conn.Close()
-	c.mu.Lock()
-	c.over = true
-	c.change.Signal()
-	c.mu.Unlock()
+// follow says good-bye for a client when it is gone.
+func (c *client) follow() {
+	<-c.Done()
+	_ = c.Close()
 	c.b.mu.Lock()
 	c.leave()
 	c.b.mu.Unlock()

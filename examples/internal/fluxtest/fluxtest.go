@@ -121,7 +121,7 @@ func (b *Broker) Cut() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range b.clients {
-		_ = c.conn.Close()
+		_ = c.socket.Close()
 		c.leave()
 	}
 }
