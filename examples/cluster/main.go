@@ -22,6 +22,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -217,24 +218,15 @@ func (p *program) words(args string) error {
 
 func usage() {
 	fmt.Println("usage: cluster COMMAND [flags] [arguments]")
-	for _, name := range names() {
+	for _, name := range slices.Sorted(maps.Keys(commands)) {
 		fmt.Printf("  %-10s %s\n", name, commands[name].help)
 	}
 	fmt.Println("cluster COMMAND -h prints the flags of a command")
 }
 
-func names() []string {
-	var list []string
-	for name := range commands {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return list
-}
-
 func completion(*program) func(context.Context) error {
 	return func(context.Context) error {
-		_, err := fmt.Printf("complete -W %q cluster\n", strings.Join(names(), " "))
+		_, err := fmt.Printf("complete -W %q cluster\n", strings.Join(slices.Sorted(maps.Keys(commands)), " "))
 		return err
 	}
 }

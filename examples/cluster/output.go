@@ -63,7 +63,7 @@ func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, l
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	var errs []error
-	for rank := range client.Ranks(info).All() {
+	for rank := range info.Ranks.All() {
 		all.Go(func() {
 			w := &labeled{mu: &mu}
 			if label {

@@ -14,7 +14,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/joblife/joblife/examples/cluster/wire"
-	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
@@ -233,12 +232,4 @@ func (c *Client) Watch(ctx context.Context, id jobid.ID, f func(id jobid.ID, lin
 			}
 		}
 	}
-}
-
-// Ranks returns the ranks of a job in order.
-func Ranks(job wire.JobInfo) *idset.Set {
-	if job.Ranks == nil {
-		return new(idset.Set)
-	}
-	return job.Ranks
 }

@@ -309,7 +309,7 @@ func (a *manager) giveUp(ctx context.Context, set *idset.Set, note string) error
 }
 
 func known(set, all *idset.Set) error {
-	if set == nil || set.Len() == 0 {
+	if set.IsEmpty() {
 		return errors.New("no ranks are named")
 	}
 	if other := idset.Difference(set, all); other.Len() > 0 {

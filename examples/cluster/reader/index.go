@@ -143,17 +143,6 @@ func (x *index) get(id jobid.ID) (*wire.JobInfo, bool) {
 	return info, ok
 }
 
-// ids returns the ids of the jobs.
-func (x *index) ids() map[jobid.ID]bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	ids := make(map[jobid.ID]bool, len(x.jobs))
-	for id := range x.jobs {
-		ids[id] = true
-	}
-	return ids
-}
-
 // Len returns how many jobs there are.
 func (x *index) Len() int {
 	x.mu.RLock()

@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net"
 	"sync/atomic"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/engine"
 	"github.com/joblife/joblife/examples/cluster/metrics"
+	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
@@ -219,13 +219,15 @@ func (r *reader) archive(ctx context.Context) error {
 // that was behind may have stored it after another one had removed it. All is read that the log
 // had when the archive was read, so the records have each job that is there.
 func (r *reader) missed() {
-	purged := r.ids()
+	r.list(&wire.Request{}, func(j *wire.JobInfo) bool {
+		r.purged[j.ID] = true
+		return true
+	})
 	for rec := range r.follower.Snapshot() {
 		if rec.Kind != joblife.RecordTombstone {
-			delete(purged, rec.Job)
+			delete(r.purged, rec.Job)
 		}
 	}
-	maps.Copy(r.purged, purged)
 }
 
 // grown reports whether a snapshot is due. The archive has all that is over.

@@ -18,10 +18,6 @@ const (
 	firstUser = 1000
 )
 
-// find returns the instance that made an id. Each has a generator of its own, whose number is the
-// 14 bits before the last 10 (RFC 19).
-func (w *world) find(id jobid.ID) *instance { return w.instances[id>>10&(1<<14-1)] }
-
 // route returns where a submission goes at its nth try.
 func (w *world) route(j *job, n int) *instance {
 	a, b := w.rng.IntN(w.Instances), w.rng.IntN(w.Instances)
