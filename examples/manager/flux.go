@@ -26,9 +26,6 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// serviceName is the service that the manager is.
-const serviceName = "job-manager"
-
 // A broker is the client that a worker has: the instance, by way of its keeper.
 type broker struct {
 	p      *process
@@ -83,9 +80,6 @@ const (
 	workerVariable = "JOBLIFE_WORKER"
 	workerEnding   = "ending"
 )
-
-// topicStatus is about the state of a module.
-const topicStatus = "module.status"
 
 // startWait is how long the broker may take for its answers at the start.
 const startWait = 30 * time.Second
@@ -255,7 +249,9 @@ func (b *broker) receive(f *flux.Message) {
 		text, err := f.JSON()
 		switch {
 		case err != nil && f.Type == flux.TypeRequest:
-			b.malformed(f, err)
+			if !f.Flags.Has(flux.FlagNoResponse) {
+				_ = b.reply(f, f.RespondError(errno.Protocol, err.Error()))
+			}
 			return
 		case err != nil: // whose answer it is refuses it, and ends the session of a scheduler
 			text = f.Payload
@@ -280,8 +276,8 @@ func (b *broker) receive(f *flux.Message) {
 		if f.Matchtag != 0 {
 			m.Matchtag = &f.Matchtag
 		}
-		if m.Errnum = int(f.Errnum); m.Errnum != 0 {
-			m.Payload, m.Errstr = nil, errorText(f)
+		if failed := (*flux.Error)(nil); errors.As(f.Err(), &failed) {
+			m.Payload, m.Errnum, m.Errstr = nil, int(failed.Errnum), failed.Text
 		}
 		if !f.Flags.Has(flagAgain) || !b.isLogged(m.Payload) {
 			b.p.message(m, len(f.Payload), nil)
@@ -293,8 +289,6 @@ func (b *broker) receive(f *flux.Message) {
 // that is not answered, or what cancels it. Most that come twice say nothing new; of an exception
 // the worker looks into the log.
 const flagAgain = flux.FlagUser1
-
-const topicRaise = serviceName + ".raise"
 
 // dated returns the payload of a raise that comes again: it begins with the time when it came first.
 func dated(came eventlog.Timestamp, payload []byte) []byte {
@@ -391,21 +385,6 @@ func (b *broker) isLogged(payload []byte) bool {
 	}
 	logged[x] = logged[x][1:] // the newest ones may be those of requests
 	return true
-}
-
-func errorText(f *flux.Message) string {
-	var e *flux.Error
-	if errors.As(f.Err(), &e) {
-		return e.Text
-	}
-	return ""
-}
-
-// malformed answers a request whose payload is no JSON object.
-func (b *broker) malformed(f *flux.Message, err error) {
-	if !f.Flags.Has(flux.FlagNoResponse) {
-		_ = b.reply(f, f.RespondError(errno.Protocol, err.Error()))
-	}
 }
 
 // reply sends the answer to a request. The keeper has to know whose it is: see senderOf.

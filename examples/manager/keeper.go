@@ -68,12 +68,6 @@ type request struct {
 // unanswered names a request that nobody wants answered, and that waits for a worker.
 func unanswered(number uint64) asked { return asked{fmt.Sprint("request ", number), 0} }
 
-const (
-	topicRun    = "rexec.exec" // runs a process
-	topicCommit = "kvs.commit"
-	topicConfig = "config.get"
-)
-
 // A calling is a request that a worker made.
 type calling struct {
 	worker  *worker
@@ -265,8 +259,11 @@ func (k *keeper) fromBroker(m flux.Message) {
 			return // the owner's services alone are asked
 		}
 		if m.Matchtag == 0 {
-			if k.answered(&m) && k.serving() {
-				k.inform(m)
+			if within := time.Duration(0); k.answered(&m) && k.serving() {
+				if k.commits > 0 { // until then the worker can do nothing with it that others see
+					within = commitWait
+				}
+				k.sendWithin(within, m)
 			}
 			return
 		}
@@ -314,16 +311,6 @@ func startedPID(m *flux.Message) int {
 
 // commitWait is how long what a worker is told may wait for more, so that it wakes once for all.
 const commitWait = 20 * time.Millisecond
-
-// inform sends an answer of a scheduler or an executor. While the worker commits it can do nothing
-// with it that others see.
-func (k *keeper) inform(m flux.Message) {
-	if k.commits > 0 {
-		k.sendWithin(commitWait, m)
-	} else {
-		k.send(m)
-	}
-}
 
 // send sends a message to the worker, if it serves requests. What it has missed it is told when
 // it does.

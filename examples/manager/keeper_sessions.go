@@ -23,14 +23,6 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// Topics of messages that change more than the worker.
-const (
-	topicShutdown   = "job-manager.shutdown"
-	topicReload     = "job-manager.config-reload"
-	topicQueueStart = "job-manager.queue-start"
-	topicJobtap     = "job-manager.jobtap"
-)
-
 // A schedSession is what a scheduler was asked, and what it has given.
 type schedSession struct {
 	sender string              // "": there is none

@@ -184,8 +184,7 @@ func (k *keeper) clear(ctx context.Context) error {
 	all.Wait()
 	ctx, cancel = context.WithTimeout(ctx, startWait)
 	defer cancel()
-	fence := map[string]any{"namespace": "primary", "flags": 0, "ops": []op{{Key: "joblife.fence", Dirent: value([]byte{})}}}
-	return k.broker.CallJSON(ctx, "kvs.commit", flux.NodeidAny, fence, nil)
+	return k.broker.CallJSON(ctx, topicCommit, flux.NodeidAny, commitOf(op{Key: "joblife.fence", Dirent: value([]byte{})}), nil)
 }
 
 // kill kills a process as soon as it has started, and waits for its end.

@@ -82,13 +82,18 @@ func value(text []byte) json.RawMessage {
 	return append(base64.StdEncoding.AppendEncode([]byte(`{"ver":1,"type":"val","data":"`), text), `"}`...)
 }
 
-// commit changes keys, all or none.
-func (s *kvs) commit(ops []op, then func(error)) {
-	s.call("kvs.commit", struct {
+// commitOf returns the payload of a request to change keys.
+func commitOf(ops ...op) any {
+	return struct {
 		Namespace string `json:"namespace"`
 		Flags     int    `json:"flags"`
 		Ops       []op   `json:"ops"`
-	}{"primary", 0, ops}, false, func(m message) { then(m.failure()) })
+	}{"primary", 0, ops}
+}
+
+// commit changes keys, all or none.
+func (s *kvs) commit(ops []op, then func(error)) {
+	s.call(topicCommit, commitOf(ops...), false, func(m message) { then(m.failure()) })
 }
 
 // look asks for what is at a key. Nothing is nil.

@@ -14,20 +14,26 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// topicError answers a line that is no message.
-const topicError = "job-manager.error"
+// serviceName is the service that the manager is.
+const serviceName = "job-manager"
 
-// topicReady tells that requests are served.
-const topicReady = "job-manager.ready"
-
-// topicDisconnect tells that a sender is gone, and topicShutsDown that the broker is in CLEANUP.
+// The topics that lines, the worker and the keeper look at, beside those of sessions.
 const (
-	topicDisconnect = "job-manager.disconnect"
-	topicShutsDown  = "job-manager.broker-shutdown"
+	topicError      = serviceName + ".error"           // answers a line that is no message
+	topicReady      = serviceName + ".ready"           // requests are served
+	topicDisconnect = serviceName + ".disconnect"      // a sender is gone
+	topicShutsDown  = serviceName + ".broker-shutdown" // the broker is in CLEANUP
+	topicJournal    = serviceName + ".events-journal"  // the events of all jobs
+	topicRaise      = serviceName + ".raise"
+	topicShutdown   = serviceName + ".shutdown" // the module is removed
+	topicReload     = serviceName + ".config-reload"
+	topicQueueStart = serviceName + ".queue-start"
+	topicJobtap     = serviceName + ".jobtap"
+	topicRun        = "rexec.exec" // runs a process
+	topicCommit     = "kvs.commit"
+	topicConfig     = "config.get"
+	topicStatus     = "module.status"
 )
-
-// topicJournal asks for the events of all jobs.
-const topicJournal = "job-manager.events-journal"
 
 // isStream reports whether a request has many answers, the last one with an error. All others have
 // one, whatever their sender believes.

@@ -185,7 +185,7 @@ func (p *process) serve(m message, size int, err error) {
 		p.refuse(m, errno.Protocol, err)
 	case p.failed != nil:
 	case m.Topic == "": // the time alone
-	case !strings.HasPrefix(m.Topic, "job-manager."):
+	case !strings.HasPrefix(m.Topic, serviceName+"."):
 		p.respond(m)
 	case m.Errnum != 0: // an error of the peer's: to answer it would have no end
 		p.stats.refused++
@@ -221,7 +221,7 @@ func (p *process) refuse(m message, errnum int, err error) {
 	switch {
 	case m.Topic == "":
 		where = ""
-	case strings.HasPrefix(m.Topic, "job-manager."):
+	case strings.HasPrefix(m.Topic, serviceName+"."):
 		o.Topic, o.Matchtag = m.Topic, or(m.Matchtag, 0)
 	default: // it answers a call
 		o.Errstr = where + text
