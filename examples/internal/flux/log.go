@@ -23,13 +23,11 @@ const (
 // A LogEntry is for the log of a broker, which flux dmesg shows.
 type LogEntry struct {
 	Level int
-	Rank  uint32    // of the broker, from Attr: it forwards what is of others, and keeps nothing
-	Name  string    // of the program, without a space
-	Text  string    // one entry a line; empty lines count for nothing
-	Time  time.Time // zero: now
+	Name  string // of the program, without a space
+	Text  string // one entry a line; empty lines count for nothing
 }
 
-// Log sends entries to the broker's log without a wait, and without an answer.
+// Log sends entries to the log of the broker of rank 0 without a wait, and without an answer.
 func (c *Conn) Log(e LogEntry) error {
 	for line := range strings.FieldsFuncSeq(e.Text, func(r rune) bool { return r == '\n' || r == '\r' }) {
 		m := NewRequest("log.append", e.append(line))
@@ -44,10 +42,6 @@ func (c *Conn) Log(e LogEntry) error {
 // append returns one line of the log in the form of RFC 5424, without a NUL. Its first number
 // is 8 times the level, where that RFC has the facility first: flux-core reads it so.
 func (e *LogEntry) append(line string) []byte {
-	at := e.Time
-	if at.IsZero() {
-		at = time.Now()
-	}
-	return fmt.Appendf(nil, "<%d>1 %s %d %s %d - - %s", 8*min(max(e.Level, LogEmerg), LogDebug),
-		at.UTC().Format("2006-01-02T15:04:05.000000Z"), e.Rank, cmp.Or(e.Name, "-"), os.Getpid(), line)
+	return fmt.Appendf(nil, "<%d>1 %s 0 %s %d - - %s", 8*min(max(e.Level, LogEmerg), LogDebug),
+		time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"), cmp.Or(e.Name, "-"), os.Getpid(), line)
 }
