@@ -159,6 +159,9 @@ func (e *Engine) retry(ctx context.Context, f func(context.Context) error) error
 		try, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := f(try)
 		cancel()
+		if errors.Is(err, nats.ErrReconnectBufExceeded) { // what is said for want of a connection
+			err = fmt.Errorf("%w: is it up?", nats.ErrNoServers)
+		}
 		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errAlone) || errors.Is(err, errMany) {
 			return err
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -83,4 +85,15 @@ func TestAServerInAClusterRefusesTheFolderOfOneThatWasAlone(t *testing.T) {
 	dir = t.TempDir()
 	require.NoError(t, begin(clustered))
 	require.NoError(t, begin(clustered), "its own folder")
+}
+
+// Who waits for a server that is not there, and has waited enough, learns that.
+func TestAServerThatIsNotThere(t *testing.T) {
+	cfg := Config{URL: "nats://127.0.0.1:1", Instance: "main", Name: "a"}
+	for _, open := range []func(context.Context, Config) (*Engine, error){Open, Make} {
+		ctx, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+		_, err := open(ctx, cfg)
+		cancel()
+		require.ErrorIs(t, err, nats.ErrNoServers)
+	}
 }
