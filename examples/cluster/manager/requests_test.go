@@ -105,7 +105,7 @@ func TestWhatIsLargeCountsAsManyRequests(t *testing.T) {
 		text string
 		one  int // counts as so many
 	}{"jobs": {`{"protocol":1}`, perList}, "nodes": {`{"protocol":1}`, perList}, "wait": {long, 4}} {
-		before := len(a.requests.tags(func(request) bool { return true }))
+		before, began := len(a.requests.tags(func(request) bool { return true })), time.Now()
 		uid := uint32(verb[0])
 		for range 2 * requestsPerSecond {
 			require.NoError(t, a.Engine.PublishRequest(a.Engine.Subject("req", uid, verb), wire.Inbox(uid)+".x", []byte(c.text)))
@@ -113,11 +113,14 @@ func TestWhatIsLargeCountsAsManyRequests(t *testing.T) {
 		require.NoError(t, a.Engine.Flush())
 		time.Sleep(200 * time.Millisecond)
 		served := len(a.requests.tags(func(request) bool { return true })) - before
-		require.InDelta(t, 2*requestsPerSecond/c.one, served, float64(5+100/c.one), verb)
+		require.GreaterOrEqual(t, served, 2*requestsPerSecond/c.one-5, verb)
+		most := (2 + time.Since(began).Seconds()) * requestsPerSecond / float64(c.one) // a busy machine takes longer
+		require.LessOrEqual(t, float64(served), most+5, verb)
 	}
 
 	const uid = 7
-	require.True(t, a.limit.Allow(uid, time.Now()))
+	began := time.Now()
+	require.True(t, a.limit.Allow(uid, began))
 	done := make(chan error, 1)
 	go func() {
 		_, err := a.answer(ctx, joblife.Cred{UserID: uid, Guest: true}, "nodes", wire.Request{})
@@ -132,7 +135,7 @@ func TestWhatIsLargeCountsAsManyRequests(t *testing.T) {
 			require.NoError(t, a.Advance(time.Unix(1_700_000_000, 0)))
 		}
 	}
-	require.False(t, a.limit.Allow(uid, time.Now()), "10 000 nodes count as 400 requests")
+	require.False(t, a.limit.Allow(uid, began), "10 000 nodes count as 400 requests, whenever that is")
 }
 
 // One guest leaves room for others, whether it asks often or at length.
