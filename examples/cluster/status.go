@@ -60,10 +60,8 @@ func top(p *program) func(context.Context) error {
 			if err != nil {
 				return err
 			}
-			select {
-			case <-ctx.Done():
+			if wire.Pause(ctx, *every) != nil {
 				return nil
-			case <-time.After(*every):
 			}
 		}
 	})

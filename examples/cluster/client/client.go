@@ -66,7 +66,7 @@ func (c *Client) Ask(ctx context.Context, verb string, r wire.Request) (wire.Ans
 	var answer wire.Answer
 	err := c.request(ctx, c.instance.Subject("req", c.uid, verb), verb != "cancel" && verb != "urgency", r, &answer)
 	for err == nil && answer.Retry && ctx.Err() == nil {
-		time.Sleep(50 * time.Millisecond)
+		_ = wire.Pause(ctx, 50*time.Millisecond) // the next try tells of the end
 		answer = wire.Answer{}
 		err = c.request(ctx, c.instance.Subject("req", c.uid, verb), true, r, &answer)
 	}
@@ -106,10 +106,7 @@ func (c *Client) request(ctx context.Context, subject string, repeat bool, r, an
 		case !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, nats.ErrReconnectBufExceeded) && !repeat:
 			return fmt.Errorf("cluster: no answer: whether the request counts is not known: %w", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(50 * time.Millisecond):
-		}
+		_ = wire.Pause(ctx, 50*time.Millisecond) // the next try tells of the end
 	}
 }
 
@@ -165,10 +162,8 @@ func (c *Client) Output(ctx context.Context, id jobid.ID, rank uint32, over cont
 		}
 		r.Offset += int64(len(out.Data))
 		if len(out.Data) == 0 {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(100 * time.Millisecond):
+			if err := wire.Pause(ctx, 100*time.Millisecond); err != nil {
+				return err
 			}
 		}
 	}
@@ -205,10 +200,8 @@ func (c *Client) Started(ctx context.Context, id jobid.ID) (wire.JobInfo, error)
 		if err != nil || job.Started || job.Result != "" {
 			return job, err
 		}
-		select {
-		case <-ctx.Done():
-			return job, ctx.Err()
-		case <-time.After(50*time.Millisecond + time.Duration(len(job.Eventlog))*perByte):
+		if err := wire.Pause(ctx, 50*time.Millisecond+time.Duration(len(job.Eventlog))*perByte); err != nil {
+			return job, err
 		}
 	}
 }

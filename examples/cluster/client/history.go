@@ -37,10 +37,8 @@ func (c *Client) Archived(ctx context.Context, id jobid.ID) (wire.JobInfo, error
 		case !answer.Retry || time.Since(began) > archiveTime:
 			return wire.JobInfo{}, cmp.Or(err, errLacks)
 		}
-		select {
-		case <-ctx.Done():
+		if wire.Pause(ctx, 20*time.Millisecond) != nil {
 			return wire.JobInfo{}, err
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }

@@ -165,10 +165,8 @@ func (e *Engine) retry(ctx context.Context, f func(context.Context) error) error
 		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrMaxPayload) || errors.Is(err, errAlone) || errors.Is(err, errMany) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if wire.Pause(ctx, 100*time.Millisecond) != nil {
 			return err
-		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }

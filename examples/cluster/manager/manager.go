@@ -74,10 +74,8 @@ func Run(ctx context.Context, cfg Config) error {
 		if time.Since(began) > time.Minute {
 			pause = 100 * time.Millisecond
 		}
-		select {
-		case <-ctx.Done():
+		if wire.Pause(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }

@@ -102,10 +102,8 @@ func Run(ctx context.Context, cfg Config) error {
 			return nil
 		}
 		cfg.Log.Error("reader begins again", "error", err)
-		select {
-		case <-ctx.Done():
+		if wire.Pause(ctx, pause) != nil {
 			return nil
-		case <-time.After(pause):
 		}
 	}
 }

@@ -49,8 +49,10 @@ func Run(ctx context.Context, cfg Config) error {
 	defer tick.Stop()
 	for {
 		var due <-chan time.Time
-		if at, ok := s.deadline(); ok {
-			due = time.After(time.Until(at.Time()))
+		if s.Open() {
+			if at, ok := s.sched.Deadline(); ok {
+				due = time.After(time.Until(at.Time()))
+			}
 		}
 		select {
 		case <-ctx.Done():
@@ -71,13 +73,6 @@ func Run(ctx context.Context, cfg Config) error {
 			s.decide()
 		}
 	}
-}
-
-func (s *scheduler) deadline() (eventlog.Timestamp, bool) {
-	if !s.Open() {
-		return 0, false
-	}
-	return s.sched.Deadline()
 }
 
 func (s *scheduler) say(u wire.Up) {

@@ -1,10 +1,21 @@
 package wire
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"time"
 )
+
+// Pause waits for a time or the end of ctx, of which it returns the error.
+func Pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+	return ctx.Err()
+}
 
 // A Peer is a session as a node or a scheduler has it. Nobody acknowledges anything: what is said
 // is numbered, and a side that misses something begins another session by a hello.

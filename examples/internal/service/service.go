@@ -337,7 +337,10 @@ func (s *Service) Stop() {
 		s.quick.fail(l, errNoData)
 	}
 	s.purges.stop()
-	s.endUpdates()
+	for _, u := range s.updates {
+		s.quick.fail(u.r, fail(errno.Again, "job manager is shutting down"))
+	}
+	s.updates = nil
 }
 
 // Deadline returns when the Loop has to Advance, and false for never.

@@ -115,7 +115,7 @@ func (s *Service) askFirst(u *update, topic string, payload any, allows func(Res
 	s.send(&s.quick, c, func(a Response) error {
 		i := slices.Index(s.updates, u)
 		if i < 0 {
-			return nil // endUpdates has answered
+			return nil // Stop has answered
 		}
 		s.updates = slices.Delete(s.updates, i, i+1)
 		err := allows(a)
@@ -146,13 +146,6 @@ func (s *Service) recall(u *update) {
 	if r := v.R(); r != nil && r.Expiration() != u.agreed.Value {
 		s.sched.expire(alloc.Expiration{ID: u.id, Expiration: r.Expiration()})
 	}
-}
-
-func (s *Service) endUpdates() {
-	for _, u := range s.updates {
-		s.quick.fail(u.r, fail(errno.Again, "job manager is shutting down"))
-	}
-	s.updates = nil
 }
 
 // readUpdates returns the updates of a request in their order, and nil if one of them is
@@ -289,10 +282,7 @@ func (q Queue) constraints() json.RawMessage {
 	if q.Requires == nil {
 		return json.RawMessage("{}")
 	}
-	text, err := json.Marshal(map[string][]string{"properties": q.Requires})
-	if err != nil {
-		panic("service: properties that cannot be written: " + err.Error())
-	}
+	text, _ := json.Marshal(map[string][]string{"properties": q.Requires}) // of words
 	return text
 }
 
