@@ -121,8 +121,17 @@ func (j *Job) replay(log []byte, fold func(*jobstate.Event) error) error {
 
 // resume continues the job after a restart, from what the logs say.
 func (j *Job) resume() error {
-	j.eachRun(func(a *action) { a.run.Lose() })
 	h := &j.holds
+	j.eachRun(func(a *action) {
+		a.run.Lose()
+		if hold := h.hold(a.ActionKey); hold != nil && a.Kind == jobstate.ActionEpilog && !a.foreign {
+			ranks := hold.ranks.Clone()
+			if a.single() {
+				ranks.Remove(a.run.spec.Leader.Value) // where it may still run
+			}
+			a.run.ended = a.run.Ends(ranks) // a crash may have come before the log had that it released them
+		}
+	})
 	if j.loggedStart() == startPending {
 		j.executor = executorUnknown
 	}
@@ -133,7 +142,7 @@ func (j *Job) resume() error {
 		if busy := idset.Intersect(&j.hk.freed, j.hk.run.Open()); !busy.IsEmpty() {
 			return fmt.Errorf("%w: housekeeping freed ranks %q before it ended there", ErrOrder, busy)
 		}
-		j.readyEnds(j.hk.run.Ends(j.hk.run.spec.Ranks)) // a crash may have come before the log had them
+		j.readyEnds(j.hk.run.Ends(j.hk.run.spec.Ranks)) // likewise
 	}
 	if j.r != nil {
 		done := h.Released()

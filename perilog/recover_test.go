@@ -69,6 +69,65 @@ func TestAFailureInAControlLineSurvivesACrash(t *testing.T) {
 	require.Equal(t, "1", b.drains.String())
 }
 
+// A crash can keep the failure of an epilog on a rank, and lose the release that follows.
+func TestARankWhereAnEpilogEndedGoesBackBeforeTheOthersAfterACrash(t *testing.T) {
+	single := perilog.ActionConfig{Leader: 1}
+	for name, c := range map[string]struct {
+		epilog  perilog.ActionConfig
+		offline *idset.Set
+		end     func(b *bench)
+		back    string
+	}{
+		"failed":  {perRank(), nil, func(b *bench) { b.exited(epilog, 0, 1<<8) }, "0"},
+		"offline": {perRank(), ranks("0"), nil, "0"},
+		"forced": {perRank(), nil, func(b *bench) {
+			require.NoError(b, b.job.ForceFinish(b.now, epilog, ranks("0"), 1, "root"))
+		}, "0"},
+		"forced, of a single command": {single, nil, func(b *bench) {
+			require.NoError(b, b.job.ForceFinish(b.now, epilog, ranks("0"), 1, "root"))
+		}, "0"},
+		"the node of a single command that may still run there": {single, nil, func(b *bench) {
+			require.NoError(b, b.job.ForceFinish(b.now, epilog, nil, 1, "root"))
+			b.take()
+			b.log = bytes.Replace(b.log, []byte(`"ranks":"0-2","cause":"forced"`), []byte(`"ranks":"1","cause":"timed-out"`), 1)
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := offlineBench(t, 3, perilog.Config{Epilogs: []perilog.ActionConfig{c.epilog}}, c.offline)
+			b.run()
+			b.take()
+			if c.end != nil {
+				c.end(b)
+				b.take()
+			}
+			failed := bytes.Index(b.log, []byte(`"perilog-fail"`))
+			b.log = b.log[:failed+bytes.IndexByte(b.log[failed:], '\n')+1]
+			b.freed = new(idset.Set)
+			b.crash()
+			b.take()
+			b.drained()
+			require.Equal(t, c.back, b.freed.String(), string(b.log))
+			require.Equal(t, len(c.back), b.logged("perilog-release"))
+			b.crash()
+			b.take()
+			require.Equal(t, len(c.back), b.logged("perilog-release"), "once")
+		})
+	}
+	t.Run("of another writer, which releases it", func(t *testing.T) {
+		b := newBench(t, 2, perilog.Config{})
+		b.take()
+		b.apply("start", "")
+		b.apply("finish", `{"status":0}`)
+		b.apply("epilog-start", `{"description":"job-manager.epilog"}`)
+		b.apply("perilog-fail", `{"description":"job-manager.epilog","kind":"epilog","ranks":"0","cause":"failed","status":256}`)
+		b.take()
+		b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+		b.crash()
+		b.take()
+		require.Zero(t, b.logged("perilog-release"))
+	})
+}
+
 func TestAnActionIsTakenUpAsItsStartSaysWhateverIsConfigured(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}})
 	b.run()
