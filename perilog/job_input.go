@@ -364,8 +364,9 @@ func (j *Job) Reattach(now eventlog.Timestamp, key jobstate.ActionKey, ranks *id
 // Rerun launches a lost action again on ranks; nil means all ranks where it was lost. Housekeeping
 // can also run again where it failed and has ended, while the ranks are held or being drained. A
 // job whose prolog was lost starts only after a Rerun or a report that it succeeded. On dropped
-// ranks, Rerun ends the action. It refuses the prolog of a job that is ending, and an action that is
-// not configured any more. The error wraps ErrAction, or is ErrStopped in a shutdown.
+// ranks, Rerun ends the action: on all, if a single command ran there. It refuses the prolog of a job
+// that is ending, and an action that is not configured any more. The error wraps ErrAction, or is
+// ErrStopped in a shutdown.
 func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset.Set) error {
 	j.enter(now)
 	a, ranks, err := j.lostOrFailed(key, ranks)
@@ -380,8 +381,12 @@ func (j *Job) Rerun(now eventlog.Timestamp, key jobstate.ActionKey, ranks *idset
 		return j.actionError(key, "is not in the configuration")
 	}
 	if off := idset.Intersect(ranks, &j.holds.dropped); !off.IsEmpty() && key.Kind == jobstate.ActionProlog {
+		ranks = idset.Difference(ranks, off)
+		if a.single() {
+			off = a.run.Open()
+		}
 		a.run.Force(j.now, off, 1<<8, "the job, which dropped the node")
-		if ranks = idset.Difference(ranks, off); ranks.IsEmpty() {
+		if ranks.IsEmpty() {
 			return nil
 		}
 	}

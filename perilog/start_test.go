@@ -301,6 +301,23 @@ func TestToleranceIsOfTheJobNotOfAProlog(t *testing.T) {
 		require.NoError(t, b.job.Rerun(b.now, second, nil))
 		require.Equal(t, "1-2", b.take().Launch[0].Ranks.String())
 	})
+	t.Run("a rerun ends a single command whose node was dropped", func(t *testing.T) {
+		b := newBench(t, 3, perilog.Config{
+			Prologs:  []perilog.ActionConfig{perRank(), {Description: "second", Leader: 1}},
+			Tolerate: perilog.Tolerate{Count: 1, Drop: true},
+		})
+		b.take()
+		b.says(second, 1, `{"version":1,"released":"0"}`)
+		b.says(prolog, 1, `{"version":1,"failed":true}`)
+		b.exitedAll(prolog)
+		b.crash()
+		b.take()
+		require.NoError(t, b.job.Rerun(b.now, second, nil))
+		b.take()
+		require.Zero(t, b.logged("perilog-launch"), "there is nowhere to launch")
+		require.Empty(t, b.job.Unresolved())
+		require.Equal(t, jobstate.StateCleanup, b.state(), "it failed on every rank")
+	})
 }
 
 // A script that has named its node goes on. If it then fails of itself, that is no
