@@ -3,6 +3,7 @@ package perilog
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -331,8 +332,12 @@ func (j *Job) foldStart(c *jobstate.ActionStartContext, t eventlog.Timestamp) {
 	if a == nil || a.stage == stageActive { // a foreign start of the same name
 		return
 	}
-	a.stage, a.began, a.foreign = stageActive, t, !c.Given()
 	ranks := j.holds.hold(key).ranks.Clone()
+	if !c.Given() && ranks.IsEmpty() && a.config != nil && a.config.PerRank { // no rank could end it
+		j.actions = slices.DeleteFunc(j.actions, func(b *action) bool { return b == a })
+		return
+	}
+	a.stage, a.began, a.foreign = stageActive, t, !c.Given()
 	a.run = j.newRun(a, &c.ActionMode, ranks)
 	switch {
 	case c.Attempt > 0:

@@ -205,6 +205,30 @@ func TestWhatAnotherWriterStartedThatWriterEnds(t *testing.T) {
 	}
 }
 
+// An action of another writer can hold nothing. A configuration that has its name for an action on
+// each rank does not end it: there is no rank on which it could end.
+func TestWhatAnotherWriterStartedOnNoRankThatWriterEnds(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{})
+	b.take()
+	b.apply("epilog-start", `{"description":"job-manager.epilog","ranks":""}`)
+	b.run()
+	b.take()
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	b.crash()
+	b.take()
+	require.Zero(t, b.logged("epilog-finish"))
+	require.Equal(t, jobstate.StateCleanup, b.state(), "I3")
+	u := b.job.Unresolved()
+	require.Len(t, u, 1)
+	require.Equal(t, perilog.ReasonForeign, u[0].Reason)
+	require.NoError(t, b.job.SetConfig(b.cfg))
+	b.take()
+	b.apply("epilog-finish", `{"description":"job-manager.epilog","status":0}`)
+	b.take()
+	require.Equal(t, 1, b.logged("epilog-start"))
+	require.Equal(t, jobstate.StateInactive, b.state())
+}
+
 func TestNothingIsAskedForAgainAsAPrologIsAddedWhileTheJobStarts(t *testing.T) {
 	b := newBench(t, 1, perilog.Config{})
 	require.True(t, b.take().Start)
