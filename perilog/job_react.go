@@ -234,9 +234,7 @@ func (j *Job) isMoot(l Launch) bool {
 	if a == nil || a.run == nil {
 		return true
 	}
-	if a.single() || a.run.alive(l.Attempt) < l.Ranks.Len() {
-		l.Ranks.IntersectWith(a.run.Of(l.Attempt, slotRunning))
-	}
+	l.Ranks.IntersectWith(a.run.Of(l.Attempt, slotRunning))
 	if l.Serves != nil {
 		l.Serves.IntersectWith(a.run.Open())
 	}
@@ -319,21 +317,17 @@ func (j *Job) startAction(a *action) {
 	if c.Ranks.All = a.config.Ranks == nil; !c.Ranks.All {
 		c.Ranks.Set = ranks
 	}
-	if j.mayLaunch(a.Kind) && !j.isOffline(a, ranks) {
+	where := ranks
+	if !a.config.PerRank {
+		where = idset.Of(a.config.Leader)
+	}
+	if j.mayLaunch(a.Kind) && !where.Intersects(j.offline) {
 		c.Attempt = 1
 	}
 	j.post(c)
 	if c.Attempt == 1 {
 		j.requestLaunch(a, 1, a.run.At(slotRunning))
 	}
-}
-
-// isOffline reports whether a node on which the action has to run is offline.
-func (j *Job) isOffline(a *action, ranks *idset.Set) bool {
-	if a.config.PerRank {
-		return ranks.Intersects(j.offline)
-	}
-	return j.offline.Contains(a.config.Leader)
 }
 
 // launch launches an action on idle ranks that are online. It ends on the others, or waits there.

@@ -74,7 +74,8 @@ type run struct {
 	ended    []rankEnd                    // what ended and was not taken
 	signals  []Signal                     // what is to be sent and was not taken
 	notes    []note                       // the first of them
-	details  details
+	details  []byte                       // what reports said, for administrators
+	dropped  int                          // how many reports found no room there
 }
 
 // span is a range of consecutive ranks: the slot of rank first+i is base+i.
@@ -321,14 +322,6 @@ func (r *run) launchOf(attempt uint32) *launch {
 		return nil
 	}
 	return &r.launches[i]
-}
-
-// alive returns how many processes of an attempt run.
-func (r *run) alive(attempt uint32) int {
-	if l := r.launchOf(attempt); l != nil {
-		return l.alive
-	}
-	return 0
 }
 
 // runs reports whether a process of an attempt runs on one of some ranks.

@@ -2,6 +2,7 @@ package perilog
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,8 +46,8 @@ func (r *run) Outcome() outcome {
 	o := outcome{reported: true, mayRun: r.orphaned}
 	o.Action, o.Status, o.Failed = r.spec.ActionKey, r.lead.status, r.ranks(func(s *slot) bool { return s.status != 0 })
 	o.Start, o.End = r.start, r.end
-	if o.Detail = string(r.details.text); r.details.dropped > 0 {
-		o.Detail += "and " + strconv.Itoa(r.details.dropped) + " more\n"
+	if o.Detail = string(r.details); r.dropped > 0 {
+		o.Detail += "and " + strconv.Itoa(r.dropped) + " more\n"
 	}
 	r.each(r.spec.Ranks, func(_ uint32, s *slot) { o.Status = max(o.Status, s.status) })
 	groups := r.groups()
@@ -197,36 +198,28 @@ func (r *run) note(text string, rank uint32) {
 	}
 }
 
-// details are what reports said, for administrators, as far as there is room.
-type details struct {
-	text    []byte
-	dropped int // reports that found no room
-}
-
-// detail keeps what a report said of a rank.
+// detail keeps what a report said of a rank, as far as there is room.
 func (r *run) detail(rank uint32, cause endCause, status int32, text string) {
-	d := &r.details
-	if d.dropped > 0 {
-		d.dropped++
+	if r.dropped > 0 {
+		r.dropped++
 		return
 	}
-	n := len(d.text)
-	d.text = strconv.AppendUint(append(d.text, "rank "...), uint64(rank), 10)
+	line := fmt.Appendf(nil, "rank %d", rank)
 	if host := r.spec.Hosts(idset.Of(rank)); host != "" {
-		d.text = append(append(append(d.text, " ("...), host...), ')')
+		line = fmt.Appendf(line, " (%s)", host)
 	}
-	d.text = append(append(d.text, ": "...), cause.String()...)
+	line = fmt.Appendf(line, ": %v", cause)
 	if status != 0 {
-		d.text = strconv.AppendInt(append(d.text, ", status "...), int64(status), 10)
+		line = fmt.Appendf(line, ", status %d", status)
 	}
 	if text != "" {
-		d.text = strconv.AppendQuote(append(d.text, ": "...), clip(text, maxDetailText))
+		line = fmt.Appendf(line, ": %q", clip(text, maxDetailText))
 	}
-	d.text = append(d.text, '\n')
-	if len(d.text) > maxDetail-detailRoom {
-		d.text = d.text[:n]
-		d.dropped++
+	if len(r.details)+len(line) >= maxDetail-detailRoom {
+		r.dropped++
+		return
 	}
+	r.details = append(append(r.details, line...), '\n')
 }
 
 // clip returns the first n bytes of text that are whole characters, in one line.

@@ -234,18 +234,10 @@ func (r *run) reported(rank uint32, s *slot, note string) bool {
 	}
 	note = clip(note, maxNote)
 	drain := !s.drained
-	s.mark(causeReported)
-	s.drained = true
+	s.cause, s.drained = max(s.cause, causeReported), true // a line that is not understood outweighs it
 	r.detail(rank, causeReported, 0, note)
 	r.fail(rank, causeReported, statusFailed, note, drain)
 	return true
-}
-
-// mark notes what a control line said. One that is not understood outweighs the others.
-func (s *slot) mark(c endCause) {
-	if s.cause != causeControl {
-		s.cause = c
-	}
 }
 
 // EndIdle ends ranks on which nothing was launched: they are offline, or the run was canceled.
@@ -310,7 +302,7 @@ func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 		case s.stage == slotEnded, running && s.cause == cause:
 			return
 		case running:
-			s.mark(cause)
+			s.cause = max(s.cause, cause)
 		default:
 			r.endSlot(s, cause, status)
 		}
