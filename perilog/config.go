@@ -160,9 +160,8 @@ func (c *Config) Check() error {
 		if h.ReleaseAfter != nil && *h.ReleaseAfter < 0 {
 			bad("housekeeping.release-after", "is not a duration")
 		}
-		switch h.OnFailure {
-		case "", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease:
-		default:
+		known := []jobstate.OnFailure{"", jobstate.OnFailureDrain, jobstate.OnFailureHold, jobstate.OnFailureRelease}
+		if !slices.Contains(known, h.OnFailure) {
 			bad("housekeeping.on-failure", `is not "drain", "hold" or "release"`)
 		}
 	}

@@ -390,7 +390,7 @@ func (x *Executor) lacks(g *group, rank uint32) {
 		x.move(g, rank, stateOver)
 	case x.blocked(g, idset.Of(rank)).Contains(rank):
 	case s == stateAsked && !g.isShell():
-		x.out.Missing = append(x.out.Missing, x.named(g, perilog.Report{Rank: rank}))
+		x.out.Missing = append(x.out.Missing, Report{g.Job, perilog.Report{Action: g.Action, Attempt: g.Attempt, Rank: rank}})
 		x.remove(g, idset.Of(rank))
 	case g.signaled.Contains(rank):
 		x.neverRan(g, rank)
@@ -437,16 +437,11 @@ func (x *Executor) abort(g *group, what string, status int32, r perilog.Report) 
 	x.stop(j)
 }
 
-// named names the action of a report.
-func (x *Executor) named(g *group, r perilog.Report) Report {
-	r.Action, r.Attempt = g.Action, g.Attempt
-	return Report{Job: g.Job, Report: r}
-}
-
 // report reports on an action that the manager waits for, and no other attempt replaces.
 func (x *Executor) report(g *group, r perilog.Report) {
 	if !g.isShell() && !g.stray && !g.replaced.Contains(r.Rank) {
-		x.out.Reports = append(x.out.Reports, x.named(g, r))
+		r.Action, r.Attempt = g.Action, g.Attempt
+		x.out.Reports = append(x.out.Reports, Report{g.Job, r})
 	}
 }
 
