@@ -79,9 +79,9 @@ func (r *run) processEnded(rank uint32, p *slot, cause endCause, status int32, d
 	}
 	r.stopped(p)
 	if r.spec.PerRank {
-		r.rankEnded(rank, p, cause, status)
-	} else {
-		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
+		r.rankEnded(rank, p, cause, status, causes[cause].drains)
+	} else { // its end says nothing about any node
+		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status, false) })
 		if p.cause != 0 { // causeControl, which stands also where no rank is left
 			cause, status = p.cause, orStatus(status, statusFailed)
 		}
@@ -113,9 +113,10 @@ func (r *run) orphan(cause endCause, status int32) {
 	}
 }
 
-// rankEnded ends a rank and reports it. What a control line said before stands: the node
-// failed even if the command then succeeds there. If it does not, that is a second failure.
-func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32) {
+// rankEnded ends a rank and reports it, with a drain unless it had one. What a control line said
+// before stands: the node failed even if the command then succeeds there. If it does not, that is
+// a second failure.
+func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32, drain bool) {
 	reported := s.cause == causeControl || s.cause == causeReported && (cause == causeOK || cause == causeCanceled)
 	if reported {
 		cause, status = s.cause, orStatus(status, statusFailed)
@@ -125,8 +126,7 @@ func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32) {
 	if cause == causeOK || cause == causeCanceled || reported {
 		return
 	}
-	// The end of a single command says nothing about any node.
-	drain := r.spec.PerRank && !s.drained && causes[cause].drains
+	drain = drain && !s.drained
 	s.drained = s.drained || drain
 	r.fail(rank, cause, status, "", drain)
 }
@@ -183,7 +183,7 @@ func (r *run) output(rank uint32, p *slot, line []byte) Ack {
 	if !r.spec.PerRank {
 		r.eachOpen(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) {
 			if rank != r.spec.Leader.Value { // which ends with the command
-				r.rankEnded(rank, s, causeOK, 0)
+				r.rankEnded(rank, s, causeOK, 0, false)
 				changed = true
 			}
 		})
@@ -251,14 +251,7 @@ func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, 
 		r.endLead(cause, status)
 		ranks = r.spec.Ranks
 	}
-	r.eachOpen(ranks, func(rank uint32, s *slot) {
-		r.endSlot(s, cause, status)
-		r.ended = append(r.ended, rankEnd{Rank: rank, Status: status})
-		if cause != causeCanceled {
-			r.fail(rank, cause, status, "", drain && !s.drained)
-		}
-		s.drained = s.drained || drain
-	})
+	r.eachOpen(ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status, drain) })
 	r.finish()
 }
 
