@@ -32,9 +32,8 @@ const (
 	maxLine        = 4 << 10 // bytes, as in package perilog
 )
 
-// An Executor is the executor of a manager whose jobs run on many nodes. It turns what
-// nodes say into the responses of RFC 32 and the reports of package perilog, and what
-// the manager asks into commands for nodes. It has no I/O and no clock. A loop.Loop drives it:
+// An Executor turns what nodes say into the responses of RFC 32 and the reports of package
+// perilog, and what the manager asks into commands for nodes. A loop.Loop drives it:
 //
 //	l, err := loop.New(m, loop.Config{Executor: x, Commands: send, Recovered: left, …}) // 1
 //	err = l.Hear(func(x *exec.Executor) (err error) { // 2
@@ -67,13 +66,11 @@ const (
 //     Hello of a node: a task that nothing asked for is killed.
 //
 // A node that is gone may come back, so its tasks go on. If it never will, call [Executor.Fail].
-// After an error nothing has changed. An Executor takes at most 2^22 tasks, each counted
-// once for each of its ranks.
 //
-// The zero Executor has no jobs and nodes. An Executor keeps nothing durable: the log has
-// what the manager knows, and nodes have what runs. A job takes memory and time for each of
-// its ranks; a message of a node takes the same however large its job is. One goroutine at a
-// time may use an Executor, which must not be copied.
+// The zero Executor has no jobs and nodes. It takes at most 2^22 tasks, each counted once for each
+// of its ranks. A job takes memory and time for each of its ranks; a message of a node takes the
+// same however large its job is. After an error nothing has changed. An Executor has no clock, and
+// keeps nothing durable. One goroutine at a time may use it. It must not be copied.
 type Executor struct {
 	// KillTimeout is the time from SIGTERM to SIGKILL when a job is stopped; 0 or less means
 	// 5 seconds. An action has the timeouts of its configuration.
@@ -100,15 +97,15 @@ type Executor struct {
 type Effects struct {
 	// Commands are for nodes, in this order.
 	Commands []Command
-	// Responses are for the manager: of a job a start, a finish and releases, each once and in
-	// this order, unless the manager asks for the job again; and at most one exception.
+	// Responses are for the manager: of a job a start, at most one exception, a finish and
+	// releases, each once unless the manager asks for the job again.
 	Responses []Response
 	// Refused are jobs that no node has run or will run.
 	Refused []Refused
 	// Reports are what became of prologs, epilogs and housekeeping.
 	Reports []Report
-	// Missing are actions that were lost in a restart of the manager, and that a node does not
-	// have. Rerun them. The Kind is 0.
+	// Missing are actions that were lost in a restart and that a node does not have: Rerun them.
+	// The Kind is 0.
 	Missing []Report
 }
 
@@ -150,11 +147,10 @@ type Session struct {
 	n    uint64
 }
 
-// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration], which
-// changes nothing if the job is not there. It retains R, and copies the rest. If the Executor has
-// the job, a Start repeats the responses: the manager has begun another session. Without Reattach
-// the job starts on each node, at once or with the node's hello; with it, it must be there. When
-// its resources expire, it gets the exception timeout.
+// Handle does what the manager asks: a [Start], whose R must be set, or an [Expiration], ignored if
+// the job is not there. It retains R, and copies the rest. Without Reattach the job starts on each
+// node, at once or with the node's hello; with it, it must be there. If the Executor has the job, a
+// Start repeats the responses. When its resources expire, the job gets the exception timeout.
 func (x *Executor) Handle(m Message) error {
 	switch m := m.(type) {
 	case Start:
@@ -207,10 +203,9 @@ func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 }
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager: pass each
-// of [joblife.Recovered].Unresolved, whatever its reason. If a node has the action, Effects has a
-// report; if not, it is in Effects.Missing. Without an Executor, and if an action runs only once by
-// its name, Rerun it at once instead. Where housekeeping failed and still runs, it ends before a
-// later attempt begins.
+// of [joblife.Recovered].Unresolved, whatever its reason. Effects has a report if a node has the
+// action, or else it is in Effects.Missing. Where housekeeping failed and still runs, it ends before
+// a later attempt begins.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
@@ -259,9 +254,9 @@ func (x *Executor) Keep(id jobid.ID) {
 	x.kept[id] = true
 }
 
-// Kill stops a job, if it is there: the manager raised an exception of severity 0, with this wait
-// status if it has one. If that is what stops the job first, the finish has the status, in the
-// form of a shell. Where a shell was not sent to its node, it does not start.
+// Kill stops a job, if it is there: the manager raised an exception of severity 0. If that stops
+// the job first, the finish has this wait status, if there is one, in the form of a shell. Where a
+// shell was not sent to its node, it does not start.
 func (x *Executor) Kill(id jobid.ID, status jobstate.Optional[int32]) {
 	if j := x.jobs[id]; j != nil && j.shells != nil {
 		if j.stopped = true; !j.stopping {
@@ -311,9 +306,8 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 // Hello begins a session of a node, which ends its earlier one. The tasks are all of which it has
 // a record, at most 65536, in any order. A task that the node lacks is lost if the node had it, or
 // if the log of its job has the event start; an action from before a restart is in
-// Effects.Missing; else it starts. A node that reports an action by another Description than it
-// was told lacks the action. Records must outlive the manager: a node without them runs again
-// what began just before a crash.
+// Effects.Missing; else it starts. Records must outlive the manager: a node without them runs
+// again what began just before a crash.
 func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
 		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
@@ -382,9 +376,9 @@ func (x *Executor) Close(s Session) {
 	})
 }
 
-// Fail gives a node up and ends its session. Call it when you know that nothing runs there any
-// more: the node is powered off or fenced. Its shells are lost, which ends their jobs; its
-// actions are unreachable. If it comes back, what still runs there is stopped.
+// Fail gives a node up and ends its session. Call it when nothing runs there any more: the node is
+// powered off or fenced. Its shells are lost, which ends their jobs; its actions are unreachable.
+// If it comes back, what still runs there is stopped.
 func (x *Executor) Fail(rank uint32, note string) {
 	x.Close(Session{rank, x.sessions[rank]})
 	note = clean(note)
