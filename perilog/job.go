@@ -128,8 +128,11 @@ func (j *Job) unshareDrains() {
 	unshare(&j.drains, &j.holds.scratch.noDrains)
 }
 
-// maxAdopted limits the actions that a job follows and only its log has. Others are foreign.
-const maxAdopted = 64
+// Limits of the actions that the configuration does not have.
+const (
+	maxAdopted = 64      // that a job follows; others are foreign
+	maxForeign = 4 << 10 // bytes of a description, so that all that is said of it fits in a line
+)
 
 // A stage is how far an action is.
 type stage uint8

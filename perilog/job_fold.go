@@ -312,7 +312,7 @@ func (j *Job) active(key jobstate.ActionKey) *action {
 
 // adopt adds an action that only the log has; nil: another writer runs it, or too many were.
 func (j *Job) adopt(key jobstate.ActionKey, how *jobstate.ActionMode) *action {
-	if !how.Given() || j.adopted == maxAdopted {
+	if !how.Given() || j.adopted == maxAdopted || len(key.Description) > maxForeign {
 		return nil
 	}
 	a := &action{ActionKey: key}

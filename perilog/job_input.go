@@ -25,7 +25,8 @@ const maxFrame = 256
 // Apply refuses what [jobstate.Job.Apply] and eventlog.AppendEntry refuse. It returns ErrOrder
 // for a start before every prolog has succeeded or of a job that cannot start any more, and for a
 // free or clean while something is held. It refuses an alloc before the job has an R, an event
-// of an action that the Job runs, and a launch. Apply keeps no reference to e.
+// of an action that the Job runs, a launch, and a description of more than 4 KiB. Apply keeps no
+// reference to e.
 func (j *Job) Apply(now eventlog.Timestamp, e eventlog.Entry) (jobstate.Outcome, error) {
 	if j.advance(now); j.stopped() {
 		return 0, ErrStopped
@@ -105,6 +106,8 @@ func (j *Job) admit(ev *jobstate.Event) error {
 	does := traitsOf(ev.Context())
 	switch a := j.action(key); {
 	case !ok:
+	case does.has(startsAction) && len(key.Description) > maxForeign:
+		return fmt.Errorf("%w: %s has a description of %d bytes, at most %d are taken", eventlog.ErrLimit, key.Kind, len(key.Description), maxForeign)
 	case a != nil && (a.stage != stageActive || !a.foreign) && (a.stage != stageFinished || does.has(startsAction)), does.has(saysMode):
 		return fmt.Errorf("%w: %v", errPosted, key)
 	case key.Kind == jobstate.ActionProlog && does.has(startsAction) && j.start() == startPending:
@@ -257,7 +260,7 @@ func (j *Job) finishForeign(key jobstate.ActionKey, ranks *idset.Set, status int
 		severity = 0
 		j.startAll(jobstate.ActionEpilog)
 	}
-	j.raise(key.Kind, severity, key.String()+" was finished by force by "+operator, nil)
+	j.raise(key.Kind, severity, clip(key.String(), maxRunNote)+" was finished by force by "+operator, nil)
 	j.post(&jobstate.ActionFinishContext{ActionKey: key, Status: status})
 	return nil
 }

@@ -22,6 +22,36 @@ const closedLog = prelude + `{"timestamp":2,"name":"alloc"}
 {"timestamp":6,"name":"clean"}
 `
 
+// What is said of an action has its description, and more.
+func TestAnActionOfAnotherWriterHasADescriptionThatFitsInALine(t *testing.T) {
+	quotes := func(n int) string { return strings.Repeat(`\"`, n) }
+	start := func(n int, more string) string { return `{"description":"` + quotes(n) + `"` + more + `}` }
+	b := newBench(t, 1, perilog.Config{})
+	b.take()
+	b.refuse("epilog-start", start(1<<19-100, ""), eventlog.ErrLimit)
+	b.refuse("prolog-start", start(4<<10+1, ""), eventlog.ErrLimit)
+	b.apply("epilog-start", start(4<<10, ""))
+	b.take()
+
+	for name, more := range map[string]string{
+		"its own": "", "one that could be run": `,"per-rank":true,"kill-timeout":1.0,"attempt":1`,
+	} {
+		t.Run("a log has "+name, func(t *testing.T) {
+			b := newBench(t, 1, perilog.Config{})
+			b.take()
+			line := []byte(`{"timestamp":9,"name":"prolog-start","context":` + start(1<<19-50-len(more), more) + "}\n")
+			b.log = append(b.log, line...)
+			b.crash()
+			b.take()
+			list := b.job.Unresolved()
+			require.Equal(t, perilog.ReasonForeign, list[0].Reason)
+			require.NoError(t, b.job.ForceFinish(b.now, list[0].Action, nil, 1, "root"))
+			b.take()
+			require.Empty(t, b.job.Unresolved())
+		})
+	}
+}
+
 func TestNothingIsLoggedAfterClean(t *testing.T) {
 	ours := perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true}}}
 	force := func(j *perilog.Job) error { return j.ForceFinish(101, epilog, nil, 256, "alice") }
