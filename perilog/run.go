@@ -68,7 +68,7 @@ type run struct {
 	canceled bool // the run was canceled
 	orphaned bool // a command was given up or lost, whatever cause its rank has
 
-	start, end eventlog.Timestamp
+	start, end eventlog.Timestamp // of the first launch, and of the last end
 
 	failures []jobstate.ActionFailContext // what failed and was not taken
 	ended    []rankEnd                    // what ended and was not taken
@@ -254,7 +254,7 @@ func (r *run) Launch(now eventlog.Timestamp, attempt uint32, ranks *idset.Set) {
 				return
 			}
 			r.open++
-			r.end, s.cause = 0, 0
+			s.cause = 0
 		case slotRunning: // in a replay, which does not know of the restart between
 			r.launchOf(s.attempt).alive--
 		}

@@ -87,7 +87,6 @@ func (r *run) processEnded(rank uint32, p *slot, cause endCause, status int32, d
 		}
 		p.cause, p.status = cause, status
 	}
-	r.finish()
 }
 
 // stopped notes that a process neither runs nor is lost any more.
@@ -99,6 +98,7 @@ func (r *run) stopped(p *slot) {
 		r.launchOf(p.attempt).lost--
 	}
 	r.enter(p, slotEnded)
+	r.end = r.now
 	r.forget()
 }
 
@@ -138,6 +138,7 @@ func (r *run) endSlot(s *slot, cause endCause, status int32) {
 	}
 	s.stage, s.cause, s.status = slotEnded, cause, status
 	r.open--
+	r.end = r.now
 }
 
 // endLead ends a single command without a report.
@@ -158,12 +159,6 @@ func (r *run) fail(rank uint32, cause endCause, status int32, note string, drain
 	r.failures = append(r.failures, jobstate.ActionFailContext{
 		ActionKey: r.spec.ActionKey, Ranks: idset.Of(rank), Cause: cause.name(), Status: status, Note: note, Drain: drain,
 	})
-}
-
-func (r *run) finish() {
-	if r.Done() && r.end == 0 {
-		r.end = r.now
-	}
 }
 
 // output obeys a control line, which costs what it changes.
@@ -188,7 +183,6 @@ func (r *run) output(rank uint32, p *slot, line []byte) Ack {
 			}
 		})
 	}
-	r.finish()
 	if !changed {
 		return AckIgnored
 	}
@@ -252,7 +246,6 @@ func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, 
 		ranks = r.spec.Ranks
 	}
 	r.eachOpen(ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status, drain) })
-	r.finish()
 }
 
 // Force ends ranks for an operator, with a wait status. It ends a single command if no rank is
@@ -278,7 +271,6 @@ func (r *run) Force(now eventlog.Timestamp, ranks *idset.Set, status int32, who 
 		stop(r.spec.Leader.Value, &r.lead)
 		r.endLead(causeForced, status)
 	}
-	r.finish()
 }
 
 // Fold folds a failure that is in the log, unless the run knows it.
@@ -305,7 +297,6 @@ func (r *run) Fold(t eventlog.Timestamp, c *jobstate.ActionFailContext) {
 	if !r.spec.PerRank && !running && r.lead.stage != slotEnded && r.open == 0 {
 		r.endLead(cause, status)
 	}
-	r.finish()
 }
 
 // Released folds an end on ranks that is in the log, unless the run knows it.
@@ -321,7 +312,6 @@ func (r *run) Released(t eventlog.Timestamp, ranks *idset.Set, status int32) {
 		}
 		r.endSlot(s, cause, status)
 	})
-	r.finish()
 }
 
 // Take returns what failed since the last call, and the signals to send.
