@@ -99,9 +99,7 @@ func (h *Holds) Check() error {
 
 // check returns an error if what Jobs without an allocation share was changed.
 func (s *Scratch) check() error {
-	shared := s.noNodes
-	shared.drains = nil
-	for _, v := range []any{&shared, &s.noDrains, &s.noFailures, &s.noAllocation, &s.noEffects} {
+	for _, v := range []any{&s.noNodes, &s.noFailures, &s.noAllocation, &s.noEffects} {
 		if !reflect.ValueOf(v).Elem().IsZero() {
 			return fmt.Errorf("perilog: a job changed the %T that it shares with others", v)
 		}

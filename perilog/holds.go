@@ -55,6 +55,11 @@ type failures struct {
 	drained  idset.Set // what drains held that are confirmed
 	failed   idset.Set // ranks that failed, as events name them
 	dropped  idset.Set // those of them that the job gave up
+
+	// Of a Job:
+	due       []Drain   // asked for by the log
+	asked     idset.Set // ranks whose drain was asked for and is not confirmed
+	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
 }
 
 // unshare replaces a part that Jobs share by a new one, before its first change.

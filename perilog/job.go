@@ -91,20 +91,12 @@ type nodes struct {
 	final   bool             // the last fragment went back
 	hk      *housekeeping
 	offline *idset.Set
-	*drains // those of holds.scratch until unshareDrains gives it some
-}
-
-// drains are the drains of ranks that failed.
-type drains struct {
-	due       []Drain   // asked for by the log
-	asked     idset.Set // ranks whose drain was asked for and is not confirmed
-	confirmed idset.Set // ranks whose drain is confirmed, which the log does not have yet
 }
 
 // unshareNodes gives j nodes of its own before their first change.
 func (j *Job) unshareNodes() {
 	if s := j.holds.scratch; j.nodes == &s.noNodes {
-		j.nodes = &nodes{drains: &s.noDrains}
+		j.nodes = new(nodes)
 	}
 }
 
@@ -116,16 +108,9 @@ func (j *Job) unshareAll() {
 			nodes
 			allocation
 		})
-		both.drains = j.drains
 		j.nodes, h.allocation = &both.nodes, &both.allocation
 	}
 	j.unshareNodes()
-}
-
-// unshareDrains gives j drains of its own before their first change.
-func (j *Job) unshareDrains() {
-	j.unshareNodes()
-	unshare(&j.drains, &j.holds.scratch.noDrains)
 }
 
 // Limits of the actions that the configuration does not have.
@@ -168,7 +153,6 @@ func NewJob(c *Config, s JobConfig) (*Job, error) {
 		return nil, err
 	}
 	j.nodes, j.buffers = &none.noNodes, &none.noEffects
-	none.noNodes.drains = &none.noDrains
 	j.setOffline(s.Offline)
 	j.configure(nil)
 	if s.R != nil {
@@ -463,7 +447,6 @@ type Scratch struct {
 
 	// What Jobs share that have none of it. It never changes.
 	noNodes      nodes
-	noDrains     drains
 	noFailures   failures
 	noAllocation allocation
 	noEffects    buffers

@@ -264,8 +264,7 @@ func (j *Job) refold() {
 	if early == nil {
 		return
 	}
-	j.early, j.drains = nil, &h.scratch.noDrains
-	h.actions, h.failures = nil, &h.scratch.noFailures
+	j.early, h.actions, h.failures = nil, nil, &h.scratch.noFailures
 	j.configure(nil)
 	for _, e := range early {
 		if err := h.scratch.posted.Decode(e); err != nil {
@@ -296,7 +295,7 @@ func (j *Job) change(ev *jobstate.Event) {
 			j.foldFinish(a, t, c.Status)
 		}
 	case *jobstate.DrainedContext:
-		j.asked.SubtractWith(c.Ranks)
+		j.holds.asked.SubtractWith(c.Ranks)
 	case *jobstate.ExceptionContext:
 		j.foldException(c, t)
 	}
@@ -430,8 +429,8 @@ func (j *Job) foldFail(a *action, t eventlog.Timestamp, c *jobstate.ActionFailCo
 		a.run.Fold(t, c)
 	}
 	if c.Drain {
-		j.unshareDrains()
-		j.due = append(j.due, Drain{Ranks: c.Ranks.Clone(), Reason: drainReason(c, j.State().ID())})
+		unshare(&j.holds.failures, &j.holds.scratch.noFailures)
+		j.holds.due = append(j.holds.due, Drain{Ranks: c.Ranks.Clone(), Reason: drainReason(c, j.State().ID())})
 	}
 }
 
@@ -456,9 +455,9 @@ func (j *Job) foldFinish(a *action, t eventlog.Timestamp, status int32) {
 // foldException cancels what a fatal exception cancels, and drains ranks that the job drops.
 func (j *Job) foldException(c *jobstate.ExceptionContext, t eventlog.Timestamp) {
 	if f := c.Failed; f != nil && f.Action == jobstate.FailedDrop {
-		j.unshareDrains()
+		unshare(&j.holds.failures, &j.holds.scratch.noFailures)
 		reason := c.Type + " dropped the node for job " + j.State().ID().String()
-		j.due = append(j.due, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
+		j.holds.due = append(j.holds.due, Drain{Ranks: f.Ranks.Clone(), Reason: reason})
 	}
 	if c.Severity != 0 {
 		return

@@ -90,7 +90,7 @@ func (j *Job) foldHousekeeping(ev *jobstate.Event) {
 	case *jobstate.DrainedContext:
 		h.drained.UnionWith(idset.Intersect(&h.draining, c.Ranks))
 		h.draining.SubtractWith(c.Ranks)
-		j.asked.SubtractWith(c.Ranks)
+		j.holds.asked.SubtractWith(c.Ranks)
 	case *jobstate.ActionReleaseContext:
 		h.run.Released(t, c.Ranks, c.Status)
 		j.holds.fresh.SubtractWith(c.Ranks) // an operator may have ended what was never launched
@@ -187,28 +187,28 @@ func (j *Job) freeHousekeeping() {
 
 // confirmDrains posts drains that are confirmed, unless the job may be starting there.
 func (j *Job) confirmDrains() {
-	if j.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
+	if j.holds.confirmed.IsEmpty() || j.mayBeStarting() || j.holds.job.Closed() {
 		return
 	}
-	j.post(&jobstate.DrainedContext{Ranks: &j.confirmed})
-	j.confirmed.SubtractWith(&j.confirmed)
+	j.post(&jobstate.DrainedContext{Ranks: &j.holds.confirmed})
+	j.holds.confirmed.SubtractWith(&j.holds.confirmed)
 }
 
 // askDrains asks for the drains in the log that were neither asked for nor confirmed.
 func (j *Job) askDrains() {
-	for _, d := range j.due {
-		d.Ranks.SubtractWith(&j.asked)
+	for _, d := range j.holds.due {
+		d.Ranks.SubtractWith(&j.holds.asked)
 		waits := idset.Intersect(d.Ranks, &j.holds.draining)
 		if j.hk != nil {
 			waits.UnionWith(idset.Intersect(d.Ranks, &j.hk.draining))
 		}
 		if !waits.IsEmpty() {
-			j.asked.UnionWith(waits)
+			j.holds.asked.UnionWith(waits)
 			j.open()
 			j.effects.Drain = append(j.effects.Drain, Drain{Ranks: waits, Reason: d.Reason})
 		}
 	}
-	j.due = j.due[:0]
+	j.holds.due = j.holds.due[:0]
 }
 
 // free gives back what has left, unless housekeeping comes first.

@@ -154,7 +154,7 @@ func (j *Job) Drained(now eventlog.Timestamp, ranks *idset.Set) {
 	if j.enter(now); j.stopped() {
 		return
 	}
-	j.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
+	j.holds.confirmed.UnionWith(idset.Intersect(ranks, &j.holds.draining))
 	j.confirmDrains()
 	if j.hk == nil {
 		return

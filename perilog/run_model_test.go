@@ -121,7 +121,7 @@ func (m *modelRun) report(*rapid.T) {
 // told returns all that reports change.
 func (m *modelRun) told() string {
 	r := m.run
-	return fmt.Sprint(r.slots, r.lead, r.launches, r.open, r.count, r.end, r.failures, r.ended, r.signals, r.notes, r.details)
+	return fmt.Sprint(r.slots, r.lead, r.launches, r.open, r.count, r.end, r.failures, r.ended, r.signals, r.notes, r.details, r.dropped)
 }
 
 func (m *modelRun) tick(*rapid.T) {
