@@ -83,34 +83,23 @@ type Job struct {
 	adopted   uint8 // how many of actions the configuration does not have
 }
 
-// nodes has what a Job does with its nodes, beside what holds them.
+// nodes has what a Job does with its nodes, and what holds them.
 type nodes struct {
-	r       *rset.R
-	early   []eventlog.Entry // events that named ranks before r came
-	ledger  *rset.Ledger     // nil until a part goes back
-	final   bool             // the last fragment went back
-	hk      *housekeeping
-	offline *idset.Set
+	allocation allocation // that of Job.holds
+	r          *rset.R
+	early      []eventlog.Entry // events that named ranks before r came
+	ledger     *rset.Ledger     // nil until a part goes back
+	final      bool             // the last fragment went back
+	hk         *housekeeping
+	offline    *idset.Set
 }
 
-// unshareNodes gives j nodes of its own before their first change.
+// unshareNodes gives j nodes of its own, and their allocation to its holds, before their first change.
 func (j *Job) unshareNodes() {
-	if s := j.holds.scratch; j.nodes == &s.noNodes {
+	if j.nodes == &j.holds.scratch.noNodes {
 		j.nodes = new(nodes)
+		j.holds.allocation = &j.nodes.allocation
 	}
-}
-
-// unshareAll gives j nodes and an allocation of its own, in one piece if it has neither.
-func (j *Job) unshareAll() {
-	h := &j.holds
-	if j.nodes == &h.scratch.noNodes && h.allocation == &h.scratch.noAllocation {
-		both := new(struct {
-			nodes
-			allocation
-		})
-		j.nodes, h.allocation = &both.nodes, &both.allocation
-	}
-	j.unshareNodes()
 }
 
 // Limits of the actions that the configuration does not have.

@@ -27,7 +27,7 @@ func (j *Job) SetR(r *rset.R, named ...string) error {
 	case r.IsEmpty():
 		return fmt.Errorf("%w: an allocation has at least one rank", errR)
 	}
-	j.unshareAll()
+	j.unshareNodes()
 	h, size := &j.holds, 0
 	h.setR(r)
 	for first, last := range h.all.Ranges() {
@@ -237,6 +237,9 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 	s := j.holds.job
 	startable, state, had := s.MayStart(), s.State(), s.WasAllocated()
 	next := j.phaseAfter(ev.Context())
+	if traitsOf(ev.Context()).has(namesRanks) {
+		j.unshareNodes()
+	}
 	outcome, err := j.holds.apply(ev)
 	if err != nil || outcome != jobstate.Applied {
 		return outcome, err
@@ -246,7 +249,6 @@ func (j *Job) fold(ev *jobstate.Event) (jobstate.Outcome, error) {
 		j.phase = phaseOpening
 	}
 	if j.r == nil && traitsOf(ev.Context()).has(namesRanks) {
-		j.unshareNodes()
 		j.early = append(j.early, ev.Entry().Clone())
 		if _, ok := ev.Action(); ok {
 			j.configure(nil) // the ranks of what was started are not known yet, so it is foreign
