@@ -79,35 +79,50 @@ func tooLong(b []byte) *jsonobj.Fault {
 // read checks the text of s and sets the other fields from it.
 func (s *Spec) read() *jsonobj.Fault {
 	d := jsonobj.NewDoc(s.raw)
+	var version, resources, tasks, attributes jsonobj.Value
 	o := d.Object()
+	for o.Next() {
+		switch string(o.Key()) {
+		case "version":
+			version = o.Value()
+		case "resources":
+			resources = o.Value()
+		case "tasks":
+			tasks = o.Value()
+		case "attributes":
+			attributes = o.Value()
+		}
+	}
 	// The version decides how to read the rest.
-	if version := o.Need("version"); !d.Failed() && version.Int(math.MinInt64, math.MaxInt64) != 1 {
+	if o.Require("version"); version.Int(math.MinInt64, math.MaxInt64) != 1 {
 		version.Fail(errNotRead)
 	}
-	if resources := o.Need("resources"); !d.Failed() {
+	if o.Require("resources"); !d.Failed() {
 		s.readResources(resources)
 	}
-	if tasks := o.Need("tasks"); !d.Failed() {
+	if o.Require("tasks"); !d.Failed() {
 		s.readTasks(tasks)
 	}
-	if attributes := o.Need("attributes"); !d.Failed() {
+	if o.Require("attributes"); !d.Failed() {
 		s.readAttributes(attributes)
 	}
 	return d.Fault()
 }
 
 func (s *Spec) readAttributes(v jsonobj.Value) {
+	var system jsonobj.Value
 	o := v.Object()
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
 		case "user":
 			m.IsObject()
 		case "system":
+			system = m
 		default:
 			m.Fail(errUnknown)
 		}
 	}
-	if system := o.Need("system"); !v.Failed() {
+	if o.Require("system"); !v.Failed() {
 		s.readSystem(system)
 	}
 }
