@@ -82,11 +82,11 @@ func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
 	return size, "", nil // not reached
 }
 
-// decodeUsual decodes a line of the usual form. It reports false for any other, and for
-// one at fault: eventlog has the error.
+// decodeUsual decodes a line of the usual form. It reports false for any other, for one whose
+// time is an integer, which an Entry remembers, and for one at fault: eventlog has the error.
 func (ev *Event) decodeUsual(line []byte) bool {
 	l, ok := logline.Cut(line)
-	if !ok || !guard.IsTime(l.Time) || len(line) > eventlog.DefaultMaxLine {
+	if !ok || l.Integer != 0 || !guard.IsTime(l.Time) || len(line) > eventlog.DefaultMaxLine {
 		return false
 	}
 	k, action, name := kindOf(l.Name)

@@ -62,6 +62,21 @@ func TestAnEventHoldsOneEntry(t *testing.T) {
 	}
 }
 
+// TestReplayedEntriesAreThoseOfTheLog: they are written as they were read.
+func TestReplayedEntriesAreThoseOfTheLog(t *testing.T) {
+	const log = `{"timestamp":1,"name":"submit","context":{"userid":1,"urgency":16,"flags":0,"version":1}}
+{"timestamp":2.0,"name":"validate"}
+{"timestamp":3,"name":"site"}
+`
+	var ev jobstate.Event
+	var again []byte
+	require.NoError(t, jobstate.NewJob(1).ReplayWith(&ev, []byte(log), func(ev *jobstate.Event) (err error) {
+		again, err = eventlog.AppendEntry(again, ev.Entry())
+		return err
+	}))
+	require.Equal(t, log, string(again))
+}
+
 // TestDecodeReplacesAllOfTheEventBefore: what a context leaves out is not what
 // the one before it had.
 func TestDecodeReplacesAllOfTheEventBefore(t *testing.T) {
