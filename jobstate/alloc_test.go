@@ -136,6 +136,8 @@ func TestAppendContextAllocatesNothingWithRoom(t *testing.T) {
 		c := jobstate.ActionReleaseContext{ActionKey: jobstate.ActionKey{Kind: jobstate.ActionEpilog, Description: "e"}, Ranks: set}
 		dst, _ = jobstate.AppendContext(dst[:0], &c) // which stays on the stack
 	}))
+	oom := &jobstate.ExceptionContext{Type: "oom", Severity: 1}
+	require.Zero(t, testing.AllocsPerRun(100, func() { dst, _ = jobstate.AppendContext(dst[:0], oom) }), "it has no Extra with ranks")
 }
 
 // doc.go says how much a Job keeps of a hostile log.

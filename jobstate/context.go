@@ -182,7 +182,7 @@ func NewEntry(t eventlog.Timestamp, c Context) (eventlog.Entry, error) {
 
 // EncodeEntry is [NewEntry] into the caller's memory: it appends the context, one JSON object,
 // to dst, and the entry's Context aliases the new bytes. After an error it returns dst as it
-// was. If dst has room, it allocates nothing, unless there is Extra.
+// was. If dst has room, it allocates nothing, unless there are Extra, updates or a memo.
 func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, []byte, error) {
 	if !guard.IsTime(t) {
 		return eventlog.Entry{}, dst, errTime

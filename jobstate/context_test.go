@@ -108,6 +108,9 @@ func TestEncodingRefusesWhatDecodingWould(t *testing.T) {
 	}
 	_, err := jobstate.NewEntry(0, &jobstate.PriorityContext{})
 	require.ErrorIs(t, err, eventlog.ErrEntry)
+	one := jobstate.Update{Path: "tasks", Value: json.RawMessage("1")}
+	_, err = jobstate.NewEntry(1, &jobstate.JobspecUpdateContext{Updates: []jobstate.Update{one, one}})
+	require.EqualError(t, err, "jobstate: malformed context of jobspec-update: tasks: path appears twice")
 }
 
 // TestRecordedContextsRoundTrip: the contexts of recorded jobs encode to the

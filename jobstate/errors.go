@@ -34,6 +34,7 @@ var (
 	errAbsent  = errors.New("the event has no context")
 	errEmpty   = errors.New("must not be empty")
 	errPath    = errors.New("must be attributes, resources or tasks, or a path below one")
+	errTwice   = errors.New("path appears twice")
 	errKind    = errors.New("unknown kind of action")
 	errExtra   = errors.New("key must not appear in Extra")
 	errNames   = errors.New("names must be unique and not empty")

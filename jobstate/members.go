@@ -145,7 +145,7 @@ func (c *JobspecUpdateContext) members(o *jsonobj.Reader, x *codec, text []byte)
 	slices.Sort(paths)
 	for i, path := range paths {
 		if i > 0 && paths[i-1] == path {
-			x.w.Fail(path, errExtra)
+			x.w.Fail(path, errTwice)
 		}
 	}
 	return EventJobspecUpdate
@@ -187,7 +187,7 @@ func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) (event string) {
 			x.w.Fail("severity", errFatal)
 		}
 		c.Failed.members(o, x)
-	case c.Severity > 0 && hasKey(c.Extra, "ranks") && hasKey(c.Extra, "action"):
+	case len(c.Extra) > 0 && c.Severity > 0 && hasKey(c.Extra, "ranks") && hasKey(c.Extra, "action"):
 		x.w.Fail("ranks", errExtra) // they would be read as failed ranks
 	}
 	return x.rest(o, EventException, &c.Extra)
