@@ -24,14 +24,6 @@ type codec struct {
 // maxKeys is how many keys of its own a context has, at most: housekeeping-start.
 const maxKeys = 10
 
-// read reads the object of o.
-func (x *codec) read(o *jsonobj.Reader, c Context, text []byte) {
-	for o.Next() {
-		x.unread++
-	}
-	x.members(o, c, text)
-}
-
 // fresh empties a context that is about to be read.
 func fresh[T any](x *codec, c *T) *T {
 	if x.w == nil {
@@ -98,12 +90,14 @@ const (
 	required
 )
 
-func (x *codec) text(o *jsonobj.Reader, key string, need presence, p *string) {
-	if v := x.find(o, key, need); !v.Absent() {
+func (x *codec) text(o *jsonobj.Reader, key string, need presence, p *string) jsonobj.Value {
+	v := x.find(o, key, need)
+	if !v.Absent() {
 		*p = x.m.text(v)
 	} else if x.w != nil && (need != optional || *p != "") {
 		x.w.Text(key, *p)
 	}
+	return v
 }
 
 func (x *codec) flag(o *jsonobj.Reader, key string, need presence, p *bool) {

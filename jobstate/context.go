@@ -187,27 +187,19 @@ func EncodeEntry(dst []byte, t eventlog.Timestamp, c Context) (eventlog.Entry, [
 	if !guard.IsTime(t) {
 		return eventlog.Entry{}, dst, errTime
 	}
-	out, name, err := appendContext(dst, c)
+	w := jsonobj.Write(dst, contextDepth)
+	x := codec{w: &w}
+	name := x.members(new(jsonobj.Reader), c, nil)
+	if name == "" {
+		return eventlog.Entry{}, dst, contextError("unknown event", errKind)
+	}
+	out, err := w.End()
 	if err != nil {
-		return eventlog.Entry{}, dst, err
+		return eventlog.Entry{}, dst, contextError(name, err)
 	}
 	e := eventlog.Entry{Timestamp: t, Name: name, Context: out[len(dst):len(out):len(out)]}
 	if name == EventAlloc && string(e.Context) == "{}" {
 		e.Context, out = nil, dst // flux-core writes none
 	}
 	return e, out, nil
-}
-
-// appendContext appends c and returns the name of its event. It refuses what Decode would.
-func appendContext(dst []byte, c Context) (out []byte, name string, err error) {
-	w := jsonobj.Write(dst, contextDepth)
-	x := codec{w: &w}
-	name = x.members(new(jsonobj.Reader), c, nil)
-	if name == "" {
-		return dst, "", contextError("unknown event", errKind)
-	}
-	if out, err = w.End(); err != nil {
-		return dst, name, contextError(name, err)
-	}
-	return out, name, nil
 }

@@ -190,13 +190,15 @@ func (ev *Event) decodeContext(k kind, e *eventlog.Entry) error {
 
 // decodeAny reads a context of any form, of the kind that ev has.
 func (ev *Event) decodeAny(e *eventlog.Entry) error {
-	raw := []byte(e.Context)
-	d := jsonobj.NewDoc(raw)
+	d := jsonobj.NewDoc(e.Context)
 	d.Depth = contextDepth
 	o := d.Object()
 	if c := ev.Context(); c != nil {
 		x := codec{m: &ev.mem}
-		x.read(&o, c, raw)
+		for o.Next() {
+			x.unread++
+		}
+		x.members(&o, c, e.Context)
 	}
 	if f := d.Fault(); f != nil {
 		return contextError(e.Name, f)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/jsonobj"
 )
 
 // Check returns the first violation of a job's invariants.
@@ -138,14 +139,15 @@ func AnnotationsLen(j *Job) int { return len(j.notes) }
 
 // AppendContext appends a context as EncodeEntry does.
 func AppendContext(dst []byte, c Context) ([]byte, error) {
-	out, _, err := appendContext(dst, c)
+	_, out, err := EncodeEntry(dst, 1, c)
 	return out, err
 }
 
 // EventName returns the name of the event whose context c is.
 func EventName(c Context) string {
-	_, name, _ := appendContext(nil, c)
-	return name
+	w := jsonobj.Write(nil, 0)
+	x := codec{w: &w}
+	return x.members(new(jsonobj.Reader), c, nil)
 }
 
 // ParseContext returns the context of an entry, to keep it.

@@ -260,15 +260,9 @@ func (c *ActionStartContext) housekeeping(o *jsonobj.Reader, x *codec) {
 		}
 		x.w.Text("release-after", after.Value.String())
 	}
-	v := x.find(o, "on-failure", optional)
-	if !v.Absent() {
-		c.OnFailure = OnFailure(x.m.text(v))
-	}
+	v := x.text(o, "on-failure", optional, (*string)(&c.OnFailure))
 	switch c.OnFailure {
 	case OnFailureDrain, OnFailureHold, OnFailureRelease:
-		if x.w != nil {
-			x.w.Text("on-failure", string(c.OnFailure))
-		}
 	default:
 		if c.OnFailure != "" || !v.Absent() {
 			x.fail(v, "on-failure", errOnFailure)
