@@ -108,7 +108,7 @@ func (x *codec) flag(o *jsonobj.Reader, key string, need presence, p *bool) {
 	}
 }
 
-func integer[T int32 | uint8 | uint32 | Flags](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
+func integer[T int | int32 | uint8 | uint32 | Flags](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
 	if v := x.find(o, key, need); !v.Absent() {
 		*p = T(v.Int(lo, hi))
 	} else if x.w != nil && (need != optional || *p != 0) {
@@ -122,15 +122,6 @@ func maybe[T int32 | uint32](o *jsonobj.Reader, x *codec, key string, p *Optiona
 		*p = Some(T(v.Int(lo, hi)))
 	} else if x.w != nil && p.Set {
 		x.w.IntIn(key, int64(p.Value), lo, hi)
-	}
-}
-
-// clamped is an integer that reads as the highest value if it is above that.
-func clamped[T int | uint32](o *jsonobj.Reader, x *codec, key string, need presence, p *T, lo, hi int64) {
-	if v := x.find(o, key, need); !v.Absent() {
-		*p = T(min(v.Int(lo, math.MaxInt64), hi))
-	} else if x.w != nil && (need != optional || *p != 0) {
-		x.w.IntIn(key, int64(*p), lo, hi)
 	}
 }
 

@@ -19,7 +19,7 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 		x.userID(o, &fresh(x, c).UserID)
 		integer(o, x, "urgency", required, &c.Urgency, 0, UrgencyExpedite)
 		integer(o, x, "flags", required, &c.Flags, 0, math.MaxUint32)
-		clamped(o, x, "version", optional, &c.Version, 1, math.MaxInt32)
+		integer(o, x, "version", optional, &c.Version, 1, math.MaxInt32)
 		return x.rest(o, EventSubmit, &c.Extra)
 	case *DependencyAddContext:
 		x.text(o, "description", required, &fresh(x, c).Description)
@@ -44,7 +44,11 @@ func (x *codec) members(o *jsonobj.Reader, c Context, text []byte) (event string
 		}
 		return x.rest(o, EventResourceUpdate, &c.Extra)
 	case *PriorityContext:
-		clamped(o, x, "priority", required, &fresh(x, c).Priority, 0, MaxPriority)
+		if v := x.find(o, "priority", required); x.w == nil {
+			fresh(x, c).Priority = uint32(min(v.Int(0, math.MaxInt64), MaxPriority))
+		} else {
+			x.w.Int("priority", int64(c.Priority))
+		}
 		return x.rest(o, EventPriority, &c.Extra)
 	case *UrgencyContext:
 		x.userID(o, &fresh(x, c).UserID)

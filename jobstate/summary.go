@@ -113,34 +113,26 @@ func (s *Summary) UnmarshalText(text []byte) error {
 	if len(fields) != 5 {
 		return summaryError(text, len(text), "not five fields")
 	}
-	var out Summary
-	at := 0
-	id, err := strconv.ParseUint(string(fields[0]), 10, 64)
-	if err != nil {
-		return summaryError(text, at, "not an id")
-	}
-	out.ID = jobid.ID(id)
-	at += len(fields[0]) + 1
-	user, err := strconv.ParseUint(string(fields[1]), 10, 32)
-	if err != nil {
-		return summaryError(text, at, "not a user")
-	}
-	out.UserID = uint32(user)
-	at += len(fields[1]) + 1
-	if err := out.Inactive.UnmarshalText(fields[2]); err != nil || !guard.IsTime(out.Inactive) {
-		return summaryError(text, at, "not a time")
-	}
-	at += len(fields[2]) + 1
+	var inactive eventlog.Timestamp
+	id, errID := strconv.ParseUint(string(fields[0]), 10, 64)
+	user, errUser := strconv.ParseUint(string(fields[1]), 10, 32)
+	errInactive := inactive.UnmarshalText(fields[2])
 	result := slices.Index(summaryResults[:], string(fields[3]))
-	if result < 0 {
-		return summaryError(text, at, "not a result")
-	}
-	out.Result = 1 << result >> 1
-	at += len(fields[3]) + 1
 	end := slices.IndexFunc(summaryEnds[:], func(e summaryEnd) bool { return e.word == string(fields[4]) })
-	if end < 0 {
-		return summaryError(text, at, "not ran, stopped, unstarted or never-ran")
+	at := 0
+	for i, field := range [...]struct {
+		bad    bool
+		reason string
+	}{
+		{errID != nil, "not an id"}, {errUser != nil, "not a user"}, {errInactive != nil || !guard.IsTime(inactive), "not a time"},
+		{result < 0, "not a result"}, {end < 0, "not ran, stopped, unstarted or never-ran"},
+	} {
+		if field.bad {
+			return summaryError(text, at, field.reason)
+		}
+		at += len(fields[i]) + 1
 	}
+	out := Summary{ID: jobid.ID(id), UserID: uint32(user), Inactive: inactive, Result: 1 << result >> 1}
 	out.Ran, out.Unstarted, out.Stopped = summaryEnds[end].ran, summaryEnds[end].unstarted, summaryEnds[end].stopped
 	var room [maxTombstone]byte
 	if canonical, _ := out.AppendText(room[:0]); !bytes.Equal(canonical, text) {
