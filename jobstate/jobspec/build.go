@@ -24,15 +24,25 @@ type Job struct {
 }
 
 // New returns the jobspec of a job. It is an error if a count or the duration is negative
-// or too large, the command is empty, or a text is not valid UTF-8.
+// or too large, the command is empty, a text is not valid UTF-8, or all is above 16 MiB.
 func New(j Job) (*Spec, error) {
 	raw, err := j.append(nil)
 	if err != nil {
 		return nil, refuse(err.(*jsonobj.Fault))
 	}
+	return made(raw, nil)
+}
+
+// made returns the Spec of a text that this package made, to which errors name no offset.
+func made(raw []byte, original *Spec) (*Spec, error) {
 	s := newSpec(raw)
-	if fault := s.read(); fault != nil {
-		fault.Offset = jsonobj.NoOffset // the text is not the caller's
+	s.original = original
+	fault := tooLong(raw)
+	if fault == nil {
+		fault = s.read()
+	}
+	if fault != nil {
+		fault.Offset = jsonobj.NoOffset
 		return nil, refuse(fault)
 	}
 	return s, nil

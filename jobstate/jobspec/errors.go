@@ -37,8 +37,6 @@ var (
 	errElement = errors.New("path has an empty element")
 	errNoText  = errors.New("path must be UTF-8 without U+0000")
 	errThrough = errors.New("path leads through a value that is not an object")
-
-	errFour = errors.New("must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)")
 )
 
 // refuse returns the error for a fault, nil for none.

@@ -1,6 +1,7 @@
 package jobspec_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func TestNewRefusesWhatParseWould(t *testing.T) {
 		"jobspec: resources[0].with[1].count: too large a number":                       {Command: app, GPUs: jobspec.MaxCount + 1},
 		"jobspec: resources[0].with[0].count: too large a number":                       {Command: app, Nodes: jobspec.MaxCount, Slots: jobspec.MaxCount, Cores: 1 << 20},
 		"jobspec: queue: text is not valid UTF-8":                                       {Command: app, Queue: "\xff"},
+		"jobspec: too many bytes":                                                       {Command: []string{strings.Repeat("x", 16<<20)}},
 	} {
 		s, err := jobspec.New(job)
 		require.Nil(t, s)

@@ -1,6 +1,7 @@
 package jobspec
 
 import (
+	"errors"
 	"iter"
 
 	"github.com/joblife/joblife/internal/jsonobj"
@@ -206,7 +207,7 @@ func (s *Spec) Shape() (Shape, error) {
 	}
 	// There is a slot, for tasks run in one, and something in it.
 	if s.vertices[slot].Type != "slot" || s.vertices[slot].Parent != slot-1 {
-		return Shape{}, errNoShape()
+		return Shape{}, errNoShape
 	}
 	shape.Slots = s.vertices[slot].Count
 	for i := slot + 1; i < len(s.vertices); i++ {
@@ -216,15 +217,16 @@ func (s *Spec) Shape() (Shape, error) {
 		case x.Parent == slot && x.Type == "gpu" && shape.GPUs.IsZero():
 			shape.GPUs = x.Count
 		default:
-			return Shape{}, errNoShape()
+			return Shape{}, errNoShape
 		}
 	}
 	if shape.Cores.IsZero() {
-		return Shape{}, errNoShape()
+		return Shape{}, errNoShape
 	}
 	return shape, nil
 }
 
-func errNoShape() error {
-	return refuse(&jsonobj.Fault{Path: "resources", Offset: jsonobj.NoOffset, Err: errFour})
-}
+var errNoShape = refuse(&jsonobj.Fault{
+	Path: "resources", Offset: jsonobj.NoOffset,
+	Err: errors.New("must be slot>core, slot>(core,gpu), node>slot>core or node>slot>(core,gpu)"),
+})

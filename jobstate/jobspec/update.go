@@ -50,7 +50,7 @@ func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, err
 	if root == nil {
 		return s, nil
 	}
-	return s.updated(root)
+	return made(encode(root), s.Original())
 }
 
 // set sets the value at a path of the tree, or returns why it cannot.
@@ -84,20 +84,6 @@ func set(root map[string]any, path string, v []byte) error {
 		}
 		at, path = object, rest
 	}
-}
-
-func (s *Spec) updated(root map[string]any) (*Spec, error) {
-	next := newSpec(encode(root))
-	next.original = s.Original()
-	fault := tooLong(next.raw)
-	if fault == nil {
-		fault = next.read()
-	}
-	if fault != nil {
-		fault.Offset = jsonobj.NoOffset // the text is not the caller's
-		return nil, refuse(fault)
-	}
-	return next, nil
 }
 
 // decode returns a value that was checked as encoding/json decodes it, numbers as their text.
