@@ -79,7 +79,7 @@ func TestAllocations(t *testing.T) {
 		w := jsonobj.Write(dst, 0)
 		w.Int("id", 1)
 		w.Bool("final", true)
-		w.Float("t", 1.5)
+		w.FloatIn("t", 1.5, 0)
 		w.Text("text", "a\nb")
 		w.Raw("list", []byte("[]"))
 		w.Keep(kept)

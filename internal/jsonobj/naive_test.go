@@ -2,6 +2,7 @@ package jsonobj_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,14 +41,13 @@ func (n *naive) read(t require.TestingT, text []byte, depth int) {
 func (n *naive) walk(t require.TestingT, text []byte, from int, path string) bool {
 	array := text[from] == '['
 	skip := func(i int) int { return len(text) - len(bytes.TrimLeft(text[i:], " \n\t\r,:")) }
-	var keys []string
 	for i, at := 0, skip(from+1); text[at] != ']' && text[at] != '}'; i++ {
 		element, key := path+fmt.Sprintf("[%d]", i), []byte(nil)
 		if !array {
 			end, ok := jsonobj.ValueEnd(text, at, 0)
 			require.True(t, ok)
 			name, _ := jsonobj.String(text[at:end])
-			key, keys = []byte(name), append(keys, name)
+			key = []byte(name)
 			if element = path; path != "" {
 				element += "."
 			}
@@ -65,10 +65,6 @@ func (n *naive) walk(t require.TestingT, text []byte, from int, path string) boo
 			return false
 		}
 		at = skip(end)
-	}
-	if !array {
-		slices.Reverse(keys)
-		n.seen = append(n.seen, fmt.Sprint(len(keys)/2))
 	}
 	return true
 }
@@ -112,7 +108,14 @@ func (n *tape) walk(o *jsonobj.Reader, array bool) {
 			}
 		}
 		o.Require(keys...)
-		n.seen = append(n.seen, fmt.Sprint(jsonobj.Missing(o, append(keys[:len(keys)/2], "no such key"))))
+		again := jsonobj.NewDoc(o.Value().Raw())
+		r := again.Object()
+		for r.Next() {
+		}
+		r.Require(append(keys[:len(keys)/2], "no such key")...)
+		if f := again.Fault(); f == nil || f.Path != jsonobj.Name("no such key") || !errors.Is(f, jsonobj.ErrMissing) {
+			panic(fmt.Sprintf("keys %q: %v", keys, f))
+		}
 	}
 }
 

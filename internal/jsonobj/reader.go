@@ -179,19 +179,12 @@ func (r *Reader) Require(keys ...string) {
 	if d == nil || d.fault != nil {
 		return
 	}
-	if i := r.missing(keys); i >= 0 {
-		r.self.FailKey(keys[i], ErrMissing)
-	}
-}
-
-// missing returns the index of the first of some keys that the object lacks, -1 if it has all.
-func (r *Reader) missing(keys []string) int {
-	for i, key := range keys {
+	for _, key := range keys {
 		if r.noted(key) < 0 && (!r.more || r.self.Member(key).Absent()) {
-			return i
+			r.self.FailKey(key, ErrMissing)
+			return
 		}
 	}
-	return -1
 }
 
 // Find returns the value of a key, absent if there is none. It belongs after the last Next,

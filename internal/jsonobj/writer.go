@@ -53,16 +53,11 @@ func (w *Writer) IntIn(key string, n, lo, hi int64) {
 	w.Int(key, n)
 }
 
-// FloatIn appends a real number that must be at least lo, and finite.
+// FloatIn appends a real number, as Flux prints it. It must be at least lo, and finite.
 func (w *Writer) FloatIn(key string, f, lo float64) {
 	if f < lo {
 		w.Fail(key, ErrRange)
 	}
-	w.Float(key, f)
-}
-
-// Float appends a real number, as Flux prints it. It must be finite.
-func (w *Writer) Float(key string, f float64) {
 	if math.IsInf(f, 0) || math.IsNaN(f) {
 		w.Fail(key, errFinite)
 		return

@@ -14,7 +14,7 @@ import (
 func TestWriter(t *testing.T) {
 	w := jsonobj.Write([]byte("before "), 0)
 	w.Int("i", -3)
-	w.Float("f", math.Copysign(0, -1))
+	w.FloatIn("f", math.Copysign(0, -1), 0)
 	w.Bool("b", true)
 	w.Text(`t"`, "a\nb")
 	w.Texts("l", []string{"x", ""})
@@ -45,8 +45,8 @@ func TestWriterFaults(t *testing.T) {
 		`t: text is not valid UTF-8`:      func(w *jsonobj.Writer) { w.Text("t", "\xff") },
 		`l: text is not valid UTF-8`:      func(w *jsonobj.Writer) { w.Texts("l", []string{"", "\xff"}) },
 		`"\xff": text is not valid UTF-8`: func(w *jsonobj.Writer) { w.Int("\xff", 1) },
-		`f: must be a finite number`:      func(w *jsonobj.Writer) { w.Float("f", math.Inf(1)) },
-		`n: must be a finite number`:      func(w *jsonobj.Writer) { w.Float("n", math.NaN()) },
+		`f: must be a finite number`:      func(w *jsonobj.Writer) { w.FloatIn("f", math.Inf(1), 0) },
+		`n: must be a finite number`:      func(w *jsonobj.Writer) { w.FloatIn("n", math.NaN(), 0) },
 		`i: value out of range`:           func(w *jsonobj.Writer) { w.IntIn("i", 7, 7, 8); w.IntIn("i", 8, 7, 8); w.IntIn("i", 9, 7, 8) },
 		`j: value out of range`:           func(w *jsonobj.Writer) { w.IntIn("j", 6, 7, 8) },
 		`g: value out of range`:           func(w *jsonobj.Writer) { w.FloatIn("f", 7, 7); w.FloatIn("g", math.Inf(-1), 7) },
