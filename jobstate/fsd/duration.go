@@ -29,14 +29,14 @@ const Forever Duration = math.MaxInt64
 // An empty s, a negative number and one too large for a float64 are errors, which name the
 // offset in bytes.
 func Parse(s string) (Duration, error) {
-	n, err := parse(s)
+	seconds, decimal, err := parse(s)
 	if err != nil {
 		return 0, err
 	}
-	if n.exact {
-		return Duration(min(n.nanoseconds, math.MaxInt64)), nil
+	if n, exact := nanoseconds(decimal); exact {
+		return Duration(min(n, math.MaxInt64)), nil
 	}
-	return Duration(guard.Duration(n.seconds)), nil
+	return Duration(guard.Duration(seconds)), nil
 }
 
 // UnmarshalText sets d to what [Parse] reads. After an error d is unchanged.

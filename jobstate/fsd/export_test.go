@@ -5,6 +5,6 @@ var AppendFormat = appendFormat
 
 // ParseSeconds returns what the reference does, to the bit.
 func ParseSeconds(s string) (float64, error) {
-	n, err := parse(s)
-	return n.seconds, err
+	seconds, _, err := parse(s)
+	return seconds, err
 }

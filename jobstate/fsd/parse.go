@@ -13,20 +13,11 @@ const (
 	day    = 24 * hour
 )
 
-// A number is what a text says.
-type number struct {
-	seconds     float64 // the reference's, to the bit; but -0 is 0
-	nanoseconds uint64  // the same, if exact
-	exact       bool
-}
-
-// parse reads a text. The seconds are the decimal number, correctly rounded, times
-// the length of the unit, which for ms is 0.001.
-func parse(s string) (number, error) {
-	start := 0
-	for start < len(s) && isSpace(s[start]) {
-		start++
-	}
+// parse reads a text. The seconds are those of the reference, to the bit, but 0 for -0: the
+// number, correctly rounded, times the length of the unit, which for ms is 0.001. decimal is
+// the number if the unit is a second.
+func parse(s string) (seconds float64, decimal string, err error) {
+	start := len(s) - len(strings.TrimLeft(s, " \t\n\v\f\r")) // what C's isspace holds for
 	digits := start
 	if digits < len(s) && (s[digits] == '+' || s[digits] == '-') {
 		digits++
@@ -36,41 +27,40 @@ func parse(s string) (number, error) {
 	if n := infinityLen(s[digits:]); n > 0 {
 		switch {
 		case digits+n < len(s):
-			return number{}, refuse(syntaxError, s, digits+n, "text after infinity")
+			return 0, "", refuse(syntaxError, s, digits+n, "text after infinity")
 		case negative:
-			return number{}, refuse(outOfRange, s, start, "a negative number")
+			return 0, "", refuse(outOfRange, s, start, "a negative number")
 		}
-		return number{seconds: math.Inf(1)}, nil
+		return math.Inf(1), "", nil
 	}
 
 	end, err := numberEnd(s, digits)
 	if err != nil {
-		return number{}, err
+		return 0, "", err
 	}
 	unit, ok := unitLength(s[end:])
 	if !ok {
-		return number{}, refuse(syntaxError, s, end, "neither a digit nor a unit at the end")
+		return 0, "", refuse(syntaxError, s, end, "neither a digit nor a unit at the end")
 	}
 	n, rangeErr := strconv.ParseFloat(s[digits:end], 64)
 	if negative && n != 0 {
-		return number{}, refuse(outOfRange, s, start, "a negative number")
+		return 0, "", refuse(outOfRange, s, start, "a negative number")
 	}
 	v := n * unit
 	if rangeErr != nil || math.IsInf(v, 1) {
-		return number{}, refuse(outOfRange, s, digits, "number too large")
+		return 0, "", refuse(outOfRange, s, digits, "number too large")
 	}
-	r := number{seconds: v}
 	if unit == 1 {
-		r.nanoseconds, r.exact = nanoseconds(s[digits:end])
+		decimal = s[digits:end]
 	}
-	return r, nil
+	return v, decimal, nil
 }
 
-// nanoseconds returns a decimal number of seconds in nanoseconds; false if it has an
-// exponent or more than ten digits before the point or nine behind it.
-func nanoseconds(seconds string) (uint64, bool) {
-	whole, fraction, _ := strings.Cut(seconds, ".")
-	if len(whole) > 10 || len(fraction) > 9 {
+// nanoseconds returns a decimal number of seconds in nanoseconds; false if it is empty, has an
+// exponent, or more than ten digits before the point or nine behind it.
+func nanoseconds(decimal string) (uint64, bool) {
+	whole, fraction, _ := strings.Cut(decimal, ".")
+	if decimal == "" || len(whole) > 10 || len(fraction) > 9 {
 		return 0, false
 	}
 	n := uint64(0)
@@ -84,9 +74,6 @@ func nanoseconds(seconds string) (uint64, bool) {
 	}
 	return n, true
 }
-
-// isSpace reports whether C's isspace holds for c in the C locale.
-func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 

@@ -267,9 +267,8 @@ func (c Count) step(n int64) int64 {
 
 // String returns the canonical text, the shortest that ParseCount reads as this Count: "4",
 // "2-8", "1,4-6", "2+", "2-8:3", "2-8:2:*". It is empty for the zero Count.
-func (c Count) String() string { return string(c.append(nil)) }
-
-func (c Count) append(dst []byte) []byte {
+func (c Count) String() string {
+	var dst []byte
 	if c.set != nil {
 		for i, s := range c.set {
 			if i > 0 {
@@ -279,14 +278,14 @@ func (c Count) append(dst []byte) []byte {
 				dst = strconv.AppendInt(append(dst, '-'), s.last, 10)
 			}
 		}
-		return dst
+		return string(dst)
 	}
 	if c.min == 0 {
-		return dst
+		return ""
 	}
 	dst = strconv.AppendInt(dst, int64(c.min), 10)
 	if c.operator == 0 {
-		return dst
+		return string(dst)
 	}
 	if c.max == 0 {
 		dst = append(dst, '+')
@@ -299,7 +298,7 @@ func (c Count) append(dst []byte) []byte {
 	if c.operator != add {
 		dst = append(dst, ':', byte(c.operator))
 	}
-	return dst
+	return string(dst)
 }
 
 // countOf reads the count of a resource vertex: the zero Count from 0.
