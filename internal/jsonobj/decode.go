@@ -9,24 +9,23 @@ import (
 // String returns the content of a string token; ok is false for any other raw.
 // It allocates the string.
 func String(raw []byte) (value string, ok bool) {
+	if len(raw) == 0 || raw[0] != '"' {
+		return "", false
+	}
+	if end, _, f := scanString(raw, 0); f != noDefect || end != len(raw) {
+		return "", false
+	}
 	var room [guard.MaxQuoted]byte
-	b, ok := appendUnescaped(room[:0], raw)
-	return string(b), ok
+	return string(unescaped(room[:0], raw, 0)), true
 }
 
-// appendUnescaped appends the content of a string token. For any other raw it
-// returns dst as it was and false.
-func appendUnescaped(dst, raw []byte) (content []byte, ok bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return dst, false
-	}
-	end, flags, f := scanString(raw, 0)
-	if f != noDefect || end != len(raw) {
-		return dst, false
-	}
-	raw = raw[1 : len(raw)-1]
-	if flags&flagEscape == 0 {
-		return append(dst, raw...), true
+// unescaped returns the content of the string that begins at b[i] and was scanned before:
+// a part of b, or, where there are escapes, appended to dst.
+func unescaped(dst, b []byte, i int) []byte {
+	end, escaped := skipString(b, i)
+	raw := b[i+1 : end-1 : end-1]
+	if !escaped {
+		return raw
 	}
 	for i := 0; i < len(raw); {
 		plain := i
@@ -38,18 +37,7 @@ func appendUnescaped(dst, raw []byte) (content []byte, ok bool) {
 			dst, i = appendEscape(dst, raw, i)
 		}
 	}
-	return dst, true
-}
-
-// unescaped returns the content of the string that begins at b[i] and was scanned before:
-// a part of b, or, where there are escapes, appended to dst.
-func unescaped(dst, b []byte, i int) []byte {
-	end, escaped := skipString(b, i)
-	if escaped {
-		dst, _ = appendUnescaped(dst, b[i:end])
-		return dst
-	}
-	return b[i+1 : end-1 : end-1]
+	return dst
 }
 
 // appendEscape appends the character that the escape at b[i], which was scanned

@@ -2,6 +2,7 @@ package jsonobj
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,17 +33,15 @@ func TestStringsAreUnescaped(t *testing.T) {
 		s, ok := String([]byte(in))
 		require.True(t, ok, in)
 		require.Equal(t, want, s)
-		b, ok := appendUnescaped([]byte("x"), []byte(in))
-		require.True(t, ok)
-		require.Equal(t, "x"+want, string(b))
+		if strings.Contains(in, `\`) { // else the content is a part of the token
+			want = "x" + want
+		}
+		require.Equal(t, want, string(unescaped([]byte("x"), []byte(in), 0)))
 	}
 	for _, in := range []string{``, `"`, `a`, `"a`, `"a" `, ` "a"`, `"a"b`, `"\x"`, `"\ud800"`, "\"\n\"", "\"\xff\"", `1`, `{}`} {
 		s, ok := String([]byte(in))
 		require.False(t, ok, in)
 		require.Empty(t, s)
-		b, ok := appendUnescaped([]byte("x"), []byte(in))
-		require.False(t, ok)
-		require.Equal(t, "x", string(b))
 	}
 }
 

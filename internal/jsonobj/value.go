@@ -1,7 +1,6 @@
 package jsonobj
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -120,11 +119,7 @@ func (v Value) TextBytes() []byte {
 	if !v.begins('"', errString) {
 		return nil
 	}
-	raw := v.Raw()
-	if bytes.IndexByte(raw, '\\') < 0 {
-		return raw[1 : len(raw)-1 : len(raw)-1]
-	}
-	return unescaped(nil, raw, 0)
+	return unescaped(nil, v.doc.text, int(v.span.from))
 }
 
 // Parse reads a string by a function, such as idset.Parse, whose error is the cause of the fault.
