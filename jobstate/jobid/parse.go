@@ -211,11 +211,10 @@ func base58Value(text string) (uint64, bool) {
 // UnmarshalText sets id to what [Parse] reads. After an error id is unchanged.
 func (id *ID) UnmarshalText(text []byte) error {
 	v, err := Parse(string(text))
-	if err != nil {
-		return err
+	if err == nil {
+		*id = v
 	}
-	*id = v
-	return nil
+	return err
 }
 
 // UnmarshalJSON reads a JSON number of digits alone, without sign, fraction or exponent, as
@@ -225,25 +224,20 @@ func (id *ID) UnmarshalText(text []byte) error {
 // After an error id is unchanged. Offsets count from the start of the number, or of the
 // string without its quotes and escapes.
 func (id *ID) UnmarshalJSON(b []byte) error {
-	v, err := parseJSON(b)
-	if err != nil {
-		return err
-	}
-	*id = v
-	return nil
-}
-
-func parseJSON(b []byte) (ID, error) {
 	if len(b) > 0 && b[0] == '"' {
 		var s string
 		if err := json.Unmarshal(b, &s); err != nil {
-			return 0, refuse(errSyntax, string(b), 0, "not a JSON string")
+			return refuse(errSyntax, string(b), 0, "not a JSON string")
 		}
-		return Parse(s)
+		return id.UnmarshalText([]byte(s))
 	}
 	p := parser{all: string(b), end: len(b)}
 	if len(b) > 1 && b[0] == '0' {
-		return 0, p.syntax(1, "more digits after a zero")
+		return p.syntax(1, "more digits after a zero")
 	}
-	return p.number(0, 10)
+	v, err := p.number(0, 10)
+	if err == nil {
+		*id = v
+	}
+	return err
 }
