@@ -207,13 +207,12 @@ func (j *Job) fold(ev *Event) (Outcome, string, error) {
 
 // flagOf returns the flag of a name that set-flags may give, 0 for one that has no bit.
 func flagOf(name string) Flags {
-	if i := slices.Index(flagNames, name); i >= 0 {
+	names := [...]string{"debug", "waitable", "novalidate"} // from FlagDebug on
+	if i := slices.Index(names[:], name); i >= 0 {
 		return FlagDebug << i
 	}
 	return 0
 }
-
-var flagNames = []string{"debug", "waitable", "novalidate"} // from FlagDebug on
 
 func (j *Job) foldException(t eventlog.Timestamp, c *ExceptionContext) (Outcome, string, error) {
 	if c.Severity == 0 && j.state == StateNew {

@@ -16,13 +16,10 @@ type codec struct {
 	m *scratch        // of what is read
 	w *jsonobj.Writer // of what is written; nil: it reads
 
-	keys   [maxKeys]string // that were named
+	keys   [10]string // that were named; housekeeping-start has so many
 	named  int
 	unread int // how many members were not read
 }
-
-// maxKeys is how many keys of its own a context has, at most: housekeeping-start.
-const maxKeys = 10
 
 // fresh empties a context that is about to be read.
 func fresh[T any](x *codec, c *T) *T {
@@ -199,10 +196,8 @@ func (x *codec) resources(o *jsonobj.Reader, p *[]string) {
 	}
 }
 
-// fewNames is up to how many names are compared each with each.
-const fewNames = 8
-
 func distinct(list []string) bool {
+	const fewNames = 8 // are compared each with each
 	for i, name := range list {
 		if name == "" || len(list) <= fewNames && slices.Contains(list[:i], name) {
 			return false

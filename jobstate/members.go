@@ -161,16 +161,13 @@ func updatePath(path string) bool {
 	return (top == "attributes" || top == "resources" || top == "tasks") && !strings.Contains(path, "..") && !strings.HasSuffix(path, ".")
 }
 
-// unknownUser is what flux-core wrote before 0.41 into an exception that no user raised.
-const unknownUser = "-1"
-
 // members has a note that only a writer must have: old logs lack it.
 func (c *ExceptionContext) members(o *jsonobj.Reader, x *codec) (event string) {
 	x.text(o, "type", required, &c.Type)
 	integer(o, x, "severity", required, &c.Severity, 0, MaxSeverity)
 	x.text(o, "note", written, &c.Note)
 	if v := x.find(o, "userid", optional); !v.Absent() {
-		if id := userID(v); string(v.Raw()) != unknownUser {
+		if id := userID(v); string(v.Raw()) != "-1" { // flux-core before 0.41: no user raised it
 			c.UserID = Some(id)
 		}
 	} else if x.w != nil && c.UserID.Set {

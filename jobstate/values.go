@@ -10,10 +10,6 @@ import (
 	"github.com/joblife/joblife/jobstate/fsd"
 )
 
-// This file reads and writes the values that several contexts have.
-
-const maxInterned = 64 // bytes of a text
-
 // scratch is what decoding reuses.
 type scratch struct {
 	action ActionKind // of the event, if it is of an action
@@ -27,9 +23,9 @@ type scratch struct {
 // text reads a string.
 func (m *scratch) text(v jsonobj.Value) string { return m.intern(v.TextBytes()) }
 
-// intern returns a string, and allocates it unless it is one of the last that were read.
+// intern returns a string, and allocates it unless it is short and one of the last that were read.
 func (m *scratch) intern(b []byte) string {
-	if len(b) > maxInterned {
+	if len(b) > 64 {
 		return string(b)
 	}
 	for i := range m.texts {

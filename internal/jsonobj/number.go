@@ -117,9 +117,6 @@ func readDigits(b []byte, i int, u uint64) (value uint64, end int, ok bool) {
 	return u, i, false
 }
 
-// maxExact is up to how many digits a number is held by a uint64.
-const maxExact = 19
-
 // FloatAt reads the number token that begins at b[i] and returns its value as Float64
 // does, whether it is an integer, and the offset after it. ok is false where no finite
 // number is. What follows the token is the caller's to check.
@@ -127,6 +124,7 @@ const maxExact = 19
 // It is fastest on times: one to nineteen digits, some of them after a point,
 // and eight more bytes behind.
 func FloatAt(b []byte, i int) (value float64, integer bool, end int, ok bool) {
+	const maxExact = 19 // digits that a uint64 holds
 	if i < len(b) && b[i]-'1' < 9 {
 		whole, dot, ok := readDigits(b, i, 0)
 		if ok && b[dot] == '.' {

@@ -15,15 +15,12 @@ type Doc struct {
 	tape  tape
 }
 
-// maxText is how many bytes a text has at most: what a tape can tell.
-const maxText = math.MaxUint32
-
 // NewDoc returns the Doc of a text, white space around it allowed. Nothing is checked yet.
 func NewDoc(text []byte) Doc { return Doc{text: text} }
 
 // Root checks the text and returns the value that it is, an absent one with the fault.
 func (d *Doc) Root() Value {
-	if uint64(len(d.text)) > maxText {
+	if uint64(len(d.text)) > math.MaxUint32 { // more than a tape can tell
 		d.Fail(errText)
 	}
 	if d.fault != nil {

@@ -187,20 +187,15 @@ func scanToken(b []byte, i int) (int, defect) {
 	return i, defectByte
 }
 
-// What is open at one place fits here without an allocation.
-const (
-	inlineKeys   = 16
-	inlineLevels = 8
-)
-
 // array stands for the keys of an array among those of objects.
 const array = -1
 
 // scanContainer scans the object or array that begins at b[i], without recursion: what a
 // level needs to know of the levels around it is where their keys begin.
 func scanContainer(b []byte, i, depth int, t *tape) (int, defect) {
-	var keyBuf [inlineKeys]key
-	var outerBuf [inlineLevels]int
+	// What is open at one place mostly fits here, without an allocation.
+	var keyBuf [16]key
+	var outerBuf [8]int
 	keys, outer := keyBuf[:0], outerBuf[:0]
 	// Of the innermost level: its first key, its closing bracket, its place on t.
 	base, end, place := array, byte(0), uint32(0)

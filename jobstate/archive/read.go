@@ -32,8 +32,8 @@ func (w *walker) readAll(m *meter) (err error) {
 			return err
 		}
 	}
-	// The end of the input alone is an end to package tar.
-	if m.zeros < endMark {
+	// The end of the input alone is an end to package tar. The format says twice as many zeros.
+	if m.zeros < 512 {
 		return errNoEnd
 	}
 	w.path = ""
@@ -42,9 +42,6 @@ func (w *walker) readAll(m *meter) (err error) {
 	}
 	return drain(m)
 }
-
-// endMark is how many zeros end an archive at least: half of what the format says.
-const endMark = 512
 
 // drain reads what is behind the end mark, which is zeros.
 func drain(m *meter) error {
@@ -175,14 +172,12 @@ func (w *walker) backed(ahead int64) error {
 	return nil
 }
 
-// firstRead is how much memory a header may claim before the value is there.
-const firstRead = 64 << 10
-
+// value reads a value. Its header may claim little memory before the value is there.
 func (w *walker) value(h *tar.Header, t *tar.Reader) ([]byte, error) {
 	if err := w.hold(h.Size); err != nil {
 		return nil, err
 	}
-	v := make([]byte, 0, min(h.Size, firstRead))
+	v := make([]byte, 0, min(h.Size, 64<<10))
 	for int64(len(v)) < h.Size {
 		if len(v) == cap(v) {
 			v = slices.Grow(v, int(min(h.Size-int64(len(v)), int64(len(v)))))

@@ -27,8 +27,6 @@ const (
 // alphabet is base 58: digits and letters without 0, I, O and l.
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
-const hexDigits = "0123456789abcdef"
-
 // maxText is the length of the longest text, that of KVSPath.
 const maxText = len(prefixKVS) + 16 + 3
 
@@ -66,8 +64,9 @@ func (id ID) appendBase58(dst []byte) []byte {
 
 // appendDotHex appends sixteen digits in four groups.
 func (id ID) appendDotHex(dst []byte) []byte {
+	const hex = "0123456789abcdef"
 	for shift := 60; shift >= 0; shift -= 4 {
-		dst = append(dst, hexDigits[uint64(id)>>shift&0xf])
+		dst = append(dst, hex[uint64(id)>>shift&0xf])
 		if shift%16 == 0 && shift > 0 {
 			dst = append(dst, '.')
 		}

@@ -16,7 +16,6 @@ import (
 // What a jobspec may hold.
 const (
 	maxBytes    = 16 << 20
-	maxDepth    = jsonobj.DefaultDepth // levels of JSON values
 	maxVertices = 1024
 	maxTasks    = 1024
 	maxNesting  = 32  // levels of vertices

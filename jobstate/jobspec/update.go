@@ -60,7 +60,7 @@ func set(root map[string]any, path string, v []byte) error {
 		return errPath
 	case !utf8.ValidString(path) || strings.IndexByte(path, 0) >= 0:
 		return errNoText
-	case strings.Count(path, ".") >= maxDepth:
+	case strings.Count(path, ".") >= jsonobj.DefaultDepth:
 		return errDepth
 	}
 	at := root
