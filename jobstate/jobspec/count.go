@@ -140,7 +140,8 @@ func (p *countParser) list() (Count, *jsonobj.Fault) {
 		return Count{}, p.fail(p.i, errCount)
 	}
 	if len(set) == 1 {
-		return newRange(set[0].first, set[0].last, add, 1), nil
+		c, _ := newRange(set[0].first, set[0].last, add, 1) // which may be
+		return c, nil
 	}
 	return Count{min: int32(set[0].first), max: int32(set[len(set)-1].last), set: slices.Clip(set)}, nil
 }
@@ -179,33 +180,29 @@ func (p *countParser) one() (Count, *jsonobj.Fault) {
 	if p.i < len(p.s) {
 		return Count{}, p.fail(p.i, errCount)
 	}
-	if cause := checkRange(lo, hi, op, operand); cause != nil {
+	c, cause := newRange(lo, hi, op, operand)
+	if cause != nil {
 		return Count{}, p.fail(0, cause)
 	}
-	return newRange(lo, hi, op, operand), nil
+	return c, nil
 }
 
-// checkRange returns what is wrong with a range of numbers of at least 1; hi 0 is no bound.
-func checkRange(lo, hi int64, op operator, operand int64) error {
+// newRange returns the Count of a range of numbers of at least 1, or what is wrong with it;
+// hi 0 is no bound.
+func newRange(lo, hi int64, op operator, operand int64) (Count, error) {
 	switch {
 	case op != add && op != multiply && op != power:
-		return errOperator
+		return Count{}, errOperator
 	case hi != 0 && hi < lo:
-		return errMax
+		return Count{}, errMax
 	case op != add && operand < 2:
-		return errOperand
+		return Count{}, errOperand
 	case op == power && lo < 2:
-		return errMin
+		return Count{}, errMin
+	case lo == hi:
+		return Fixed(lo), nil
 	}
-	return nil
-}
-
-// newRange returns the Count of a range that checkRange accepts.
-func newRange(lo, hi int64, op operator, operand int64) Count {
-	if lo == hi {
-		return Fixed(lo)
-	}
-	return Count{min: int32(lo), max: int32(hi), operator: op, operand: int32(operand)}
+	return Count{min: int32(lo), max: int32(hi), operator: op, operand: int32(operand)}, nil
 }
 
 // Min returns the smallest acceptable count, 0 for the zero Count.
@@ -244,13 +241,10 @@ func (c Count) Floor(n int64) (int64, bool) {
 		return n - (n-least)%int64(c.operand), true
 	}
 	at := least
-	for {
-		next := c.step(at)
-		if next > n {
-			return at, true
-		}
+	for next := c.step(at); next <= n; next = c.step(at) {
 		at = next
 	}
+	return at, true
 }
 
 // step returns the count after n for * and ^, something beyond MaxCount if there is none.
@@ -351,9 +345,9 @@ func rangeOf(v jsonobj.Value) Count {
 	if o.Require("min"); v.Failed() {
 		return Count{}
 	}
-	if cause := checkRange(lo, hi, op, operand); cause != nil {
+	c, cause := newRange(lo, hi, op, operand)
+	if cause != nil {
 		v.Fail(cause)
-		return Count{}
 	}
-	return newRange(lo, hi, op, operand)
+	return c
 }
