@@ -58,11 +58,11 @@ func (s *Spec) CountsOn(r Resources) Counts {
 
 // allTasks returns the number of tasks, on r or, if r is nil, by what the job asks for.
 func (s *Spec) allTasks(r *Resources) Quantity {
-	if s.perResource.state == optionInvalid {
+	if s.perResource.invalid {
 		return Quantity{}
 	}
 	n := s.taskSum(r)
-	if base, applies := s.perResourceBase(r); s.perResource.state == optionGiven && applies {
+	if base, applies := s.perResourceBase(r); applies {
 		n = base.times(Known(s.perResource.count))
 	}
 	if n.huge { // by the resources, or by the option, which is the shell's

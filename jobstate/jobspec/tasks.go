@@ -148,19 +148,10 @@ func readTypeAndCount(v jsonobj.Value) (kind string, n int64) {
 // perResource is the job shell's option of that name. In jobspecs of version 1 it
 // takes the place of RFC 14's task count of that name.
 type perResource struct {
-	kind  string
-	count int64
-	state optionState
+	kind    string // "": the option is not there
+	count   int64
+	invalid bool // nothing is known of the tasks
 }
-
-// optionState says whether a shell's option is there.
-type optionState uint8
-
-const (
-	optionAbsent optionState = iota
-	optionGiven
-	optionInvalid
-)
 
 // readPerResource reads options.per-resource of attributes.system.shell. RFC 14 leaves its
 // content to the shell, so that nothing in it is an error here.
@@ -170,14 +161,9 @@ func readPerResource(shell jsonobj.Value) perResource {
 		return perResource{}
 	}
 	kind, ok := jsonobj.String(v.Member("type").Raw())
-	if !ok {
-		return perResource{state: optionInvalid}
-	}
 	n := int64(1)
-	if m := v.Member("count"); !m.Absent() {
-		if n, ok = jsonobj.Int64(m.Raw()); !ok || n < 1 || n > MaxCount {
-			return perResource{state: optionInvalid}
-		}
+	if m := v.Member("count"); ok && !m.Absent() {
+		n, ok = jsonobj.Int64(m.Raw())
 	}
-	return perResource{kind: kind, count: n, state: optionGiven}
+	return perResource{kind: kind, count: n, invalid: !ok || n < 1 || n > MaxCount}
 }
