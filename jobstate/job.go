@@ -204,9 +204,7 @@ func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
 // Started reports whether a start event came: the job shells ran. For the time take the event;
 // Entered(StateRun) is that of alloc.
-func (j *Job) Started() bool {
-	return j.started || j.rare != nil && j.rare.summary != nil && j.rare.summary.Ran
-}
+func (j *Job) Started() bool { return j.started }
 
 // Finished reports whether a finish event came.
 func (j *Job) Finished() bool { return j.finishTime != 0 }

@@ -44,7 +44,7 @@ func (j *Job) Summary() (Summary, bool) {
 func (s Summary) Job() *Job {
 	j := &Job{
 		id: s.ID, userid: s.UserID, state: StateInactive, success: s.Result == ResultCompleted,
-		wasAllocated: s.Ran || s.Unstarted, stopped: s.Stopped, rare: &rare{summary: &s},
+		started: s.Ran, wasAllocated: s.Ran || s.Unstarted, stopped: s.Stopped, rare: &rare{summary: &s},
 	}
 	j.entered[StateInactive.index()] = s.Inactive
 	return j

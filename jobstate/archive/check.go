@@ -2,36 +2,29 @@ package archive
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-var errNoName = errors.New("event has no name")
-
-// event is what counts of an entry of an eventlog.
-type event struct {
-	name      string
-	versioned bool // its context has a version: after submit, the job is to be validated
-}
-
-func parseEvent(line []byte) (e event, err error) {
+// parseEvent returns what counts of an entry of an eventlog: its name, and whether its context
+// has a version. After a submit with one, the job is to be validated.
+func parseEvent(line []byte) (name string, versioned bool, err error) {
 	d := jsonobj.NewDoc(line)
 	o := d.Object()
 	for o.Next() {
 		switch string(o.Key()) {
 		case "name":
-			e.name = o.Text()
+			name = o.Text()
 		case "context":
 			v := o.Value().Member("version")
-			e.versioned = !v.Absent() && v.Kind() != jsonobj.KindNull
+			versioned = !v.Absent() && v.Kind() != jsonobj.KindNull
 		}
 	}
 	o.Require("name")
-	if err = d.Err(); err == nil && e.name == "" {
+	if err = d.Err(); err == nil && name == "" {
 		err = errNoName
 	}
-	return e, err
+	return name, versioned, err
 }
 
 // checkLog returns why a job with this eventlog is set aside: no submit, or never validated.
@@ -41,13 +34,13 @@ func checkLog(log []byte) (line int, cause error) {
 		var text []byte
 		text, log, _ = bytes.Cut(log, []byte("\n"))
 		line++
-		e, err := parseEvent(text)
+		name, versioned, err := parseEvent(text)
 		switch {
 		case err != nil:
 			return line, because(errEventlog, err)
-		case line == 1 && e.name != "submit":
+		case line == 1 && name != "submit":
 			return line, errNoSubmit
-		case line == 1 && !e.versioned, e.name == "validate":
+		case line == 1 && !versioned, name == "validate":
 			return 0, nil
 		}
 	}

@@ -26,6 +26,7 @@ var (
 	errNoJobspec  = errors.New("no jobspec")
 	errNoSubmit   = errors.New("eventlog does not begin with submit")
 	errEventlog   = errors.New("eventlog is malformed")
+	errNoName     = errors.New("event has no name")
 	errDuplicate  = errors.New("key appears twice with different values")
 	errNotFile    = errors.New("key is not a plain file")
 	errApart      = errors.New("keys of the job are not together")
