@@ -219,15 +219,12 @@ func (x *codec) seconds(o *jsonobj.Reader, key string, p *time.Duration) {
 	}
 }
 
-func hasKey(object json.RawMessage, key string) bool { return peek(object, key) != nil }
+func hasKey(object json.RawMessage, key string) bool { return len(peek(object, key)) > 0 }
 
+// peek returns the value of a key, empty if there is none.
 func peek(object json.RawMessage, key string) []byte {
 	d := jsonobj.NewDoc(object)
-	v := d.Root().Member(key)
-	if v.Absent() {
-		return nil
-	}
-	return part(object, v)
+	return part(object, d.Root().Member(key))
 }
 
 // part returns the bytes of a value of text, an object. v.Raw would make the Doc of v escape.

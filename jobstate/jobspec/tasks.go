@@ -59,8 +59,14 @@ func (s *Spec) readTask(v jsonobj.Value) {
 	for o.Next() {
 		switch m := o.Value(); string(o.Key()) {
 		case "command":
-			t.command = m.Raw()
-			checkCommand(m)
+			t.command = m.Raw() // decoded when somebody asks
+			n := 0
+			for a := m.Array(); a.Next(); n++ {
+				a.Value().TextBytes()
+			}
+			if n == 0 {
+				m.Fail(errEmpty)
+			}
 		case "slot":
 			t.slot = s.slotLabelled(m)
 		case "count":
@@ -95,17 +101,6 @@ func (s *Spec) slotLabelled(v jsonobj.Value) int {
 	}
 	v.Fail(errRefersTo)
 	return 0
-}
-
-// checkCommand checks a command, which is decoded when somebody asks.
-func checkCommand(v jsonobj.Value) {
-	n := 0
-	for a := v.Array(); a.Next(); n++ {
-		a.Value().TextBytes()
-	}
-	if n == 0 {
-		v.Fail(errEmpty)
-	}
 }
 
 func (t *task) readCount(v jsonobj.Value) {

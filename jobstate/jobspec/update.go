@@ -33,14 +33,12 @@ func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, err
 			root = decode(s.raw).(map[string]any)
 		}
 		d := jsonobj.NewDoc(v)
-		d.Root()
-		fault := d.Fault()
-		if fault == nil {
+		if d.Root(); !d.Failed() {
 			if err := set(root, path, v); err != nil {
-				fault = &jsonobj.Fault{Err: err}
+				d.Fail(err)
 			}
 		}
-		if fault != nil {
+		if fault := d.Fault(); fault != nil {
 			if path != "" {
 				fault.Path = jsonobj.Name(path)
 			}
