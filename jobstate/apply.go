@@ -253,8 +253,7 @@ func Replay(id jobid.ID, log []byte) (*Job, error) {
 }
 
 // ReplayWith decodes each line of a log into ev for fold, which passes it to [Job.ApplyEvent]
-// and to what else follows the log. It stops at the first line that is at fault or that fold
-// refuses, with an error as that of Replay.
+// and to what else follows the log. It stops at the first fault or refusal, with an error as Replay's.
 func (j *Job) ReplayWith(ev *Event, log []byte, fold func(*Event) error) error {
 	for r := (logReader{log: log}); r.more(); {
 		err := r.decode(ev)

@@ -146,8 +146,7 @@ func (x *codec) action(o *jsonobj.Reader, p *ActionKey) {
 	x.text(o, "description", required, &p.Description)
 }
 
-// perilog is action in an event that prologs and epilogs share: a key has the kind, or an old
-// name of the event.
+// perilog is action in an event of prologs and epilogs: a key has the kind, or an old name.
 func (x *codec) perilog(o *jsonobj.Reader, p *ActionKey) {
 	x.action(o, p)
 	if p.Kind == ActionHousekeeping {

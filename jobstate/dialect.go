@@ -50,8 +50,7 @@ func (k ActionKind) event(prolog, epilog, housekeeping string) string {
 	return ""
 }
 
-// An ActionKey names an action of a job, as the log does. Housekeeping has the
-// description "housekeeping".
+// An ActionKey names an action of a job. Housekeeping has the description "housekeeping".
 type ActionKey struct {
 	Kind        ActionKind
 	Description string

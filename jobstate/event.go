@@ -65,9 +65,8 @@ func (ev *Event) Decode(e eventlog.Entry) error {
 	return err
 }
 
-// decodeLine decodes the first line of a log, which is not empty, and returns the size of the
-// line without its newline. It is eventlog.Entries and Decode, and passes over the context
-// once less.
+// decodeLine decodes the first line of a log, and returns its size without the newline. It is
+// eventlog.Entries and Decode, and passes over the context once less.
 func (ev *Event) decodeLine(log []byte) (size int, name string, err error) {
 	size = bytes.IndexByte(log, '\n')
 	if size >= 0 && ev.decodeUsual(log[:size]) {

@@ -202,8 +202,7 @@ func (j *Job) HasResources() bool { return j.allocated }
 // WasAllocated reports whether the job ever held resources.
 func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
-// Started reports whether a start event came: the job shells ran. For the time take the event;
-// Entered(StateRun) is that of alloc.
+// Started reports whether a start event came: the job shells ran. Alloc is Entered(StateRun).
 func (j *Job) Started() bool { return j.started }
 
 // Finished reports whether a finish event came.
@@ -229,8 +228,7 @@ func (j *Job) MayStart() bool {
 // job, and no prolog or epilog is active.
 func (j *Job) MayFree() bool { return j.allocated && j.swept() }
 
-// MayClean reports whether the log allows the event clean, which closes it. That is as for
-// MayFree, but the job holds no resources.
+// MayClean reports whether the log allows the event clean: as MayFree, but without resources.
 func (j *Job) MayClean() bool { return !j.allocated && j.swept() }
 
 // swept reports whether only free and clean are left.
@@ -344,9 +342,8 @@ func (j *Job) Result() (Result, bool) {
 	}
 }
 
-// Annotations returns the annotations as a JSON object, merged as [MergeAnnotations] does at
-// each call: those of alloc, and memos under the key user; nil if there are none. The caller
-// owns the bytes.
+// Annotations returns the annotations as a JSON object of the caller's, merged as
+// [MergeAnnotations] does at each call: those of alloc, and memos under the key user; nil if none.
 func (j *Job) Annotations() json.RawMessage { return j.notes.merged() }
 
 // Updates yields the path and the value of each jobspec update in the order of the log. Applied

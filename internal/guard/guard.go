@@ -45,8 +45,7 @@ func Cut(s string, n int) string {
 	return s[:n]
 }
 
-// Quote returns the first MaxQuoted bytes of s as a quoted Go string, which has
-// neither newlines nor invalid UTF-8.
+// Quote returns the first MaxQuoted bytes of s as a quoted Go string: one line, valid UTF-8.
 func Quote[T string | []byte](s T) string { return strconv.Quote(string(s[:min(len(s), MaxQuoted)])) }
 
 // Name returns the name of a constant that counts from 1. A value without a name, or with an
@@ -74,8 +73,7 @@ func Duration(seconds float64) time.Duration {
 	return longest
 }
 
-// A cause is an error that belongs to a category, without the category's text: what is
-// around it names the category.
+// A cause is an error of a category, without the category's text, which is around it.
 type cause struct{ category, err error }
 
 func (c *cause) Error() string   { return c.err.Error() }
@@ -87,8 +85,7 @@ func Cause(category error, text string) error { return Wrap(category, errors.New
 // Wrap returns an error with the text of err that wraps a category too.
 func Wrap(category, err error) error { return &cause{category, err} }
 
-// Noise returns n bytes that take their room also where a file system compresses, or does not
-// store zeros.
+// Noise returns n bytes that take their room also where a file system compresses.
 func Noise(n int) []byte {
 	data := make([]byte, n)
 	state := uint32(1)

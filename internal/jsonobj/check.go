@@ -5,8 +5,7 @@ import (
 	"cmp"
 )
 
-// DefaultDepth is how deep values may be nested where nothing else is said: as
-// deep as the JSON library of Flux lets them.
+// DefaultDepth is how deep values may be nested by default, as in the JSON library of Flux.
 const DefaultDepth = 2048
 
 // levels returns the depth in force where 0 and less mean DefaultDepth.
@@ -63,8 +62,7 @@ const (
 	KindArray
 )
 
-// KindOf returns the kind of the value that raw begins with, as its first byte that is no
-// white space tells.
+// KindOf returns the kind of the value that raw begins with, as its first byte tells.
 func KindOf(raw []byte) Kind {
 	i := skipSpace(raw, 0)
 	if i == len(raw) {

@@ -6,8 +6,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// String returns the content of a string token; ok is false for any other raw.
-// It allocates the string.
+// String returns a copy of the content of a string token; ok is false for any other raw.
 func String(raw []byte) (value string, ok bool) {
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false

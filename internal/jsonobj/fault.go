@@ -98,8 +98,7 @@ const (
 	maxKey  = 64
 )
 
-// pathTo returns the path of the value at an offset of the text, "" without a Doc.
-// The Doc has checked all before that value.
+// pathTo returns the path of the value at an offset of a text that was checked, "" without one.
 func pathTo(d *Doc, offset int) (path string) {
 	if d == nil {
 		return ""
@@ -138,8 +137,7 @@ func join(path, element string) string {
 	return path
 }
 
-// Name returns a key as it stands in a path: quoted unless it is a plain word,
-// and cut at 64 bytes.
+// Name returns a key as it stands in a path: quoted unless plain, and cut at 64 bytes.
 func Name[T string | []byte](key T) string {
 	if len(key) > maxKey {
 		return Name(key[:maxKey]) + "..."

@@ -15,8 +15,7 @@ const (
 	valueDepth   = payloadDepth - 1
 )
 
-// Protocol has the errors of messages: payloads, which are objects, and the lines that
-// carry them.
+// Protocol has the errors of messages: payloads, which are objects, and lines that carry them.
 type Protocol struct {
 	Invalid error // is wrapped if a text is not a message, or a value cannot be one
 	Limit   error // is wrapped if a text has more than maxLine bytes
@@ -65,8 +64,7 @@ func WritePayload(dst []byte) Writer { return Write(dst, payloadDepth) }
 // WriteLine returns a Writer of a line behind what dst holds. EndPayload ends it.
 func WriteLine(dst []byte) Writer { return Write(dst, lineDepth) }
 
-// EndPayload ends a payload or a line and returns it behind what was there before, or
-// what was there before and the error.
+// EndPayload ends a payload or a line as [Writer.End] ends an object.
 func (p *Protocol) EndPayload(w *Writer, name string) ([]byte, error) {
 	out, err := w.End()
 	if err != nil {

@@ -121,8 +121,7 @@ func readDigits(b []byte, i int, u uint64) (value uint64, end int, ok bool) {
 // does, whether it is an integer, and the offset after it. ok is false where no finite
 // number is. What follows the token is the caller's to check.
 //
-// It is fastest on times: one to nineteen digits, some of them after a point,
-// and eight more bytes behind.
+// It is fastest on times: up to nineteen digits, some after a point, and eight more bytes.
 func FloatAt(b []byte, i int) (value float64, integer bool, end int, ok bool) {
 	const maxExact = 19 // digits that a uint64 holds
 	if i < len(b) && b[i]-'1' < 9 {
@@ -168,8 +167,7 @@ func floatAt(b []byte, i int) (value float64, integer bool, end int, ok bool) {
 	return value, !form.real, end, err == nil
 }
 
-// IsInteger reports whether raw is a number token without fraction and exponent,
-// however large.
+// IsInteger reports whether raw is a number token without fraction and exponent, of any size.
 func IsInteger(raw []byte) bool {
 	if len(raw) > 1 && raw[0] == '-' {
 		raw = raw[1:]
@@ -177,8 +175,7 @@ func IsInteger(raw []byte) bool {
 	return len(raw) > 0 && digits(raw, 0) == len(raw) && (raw[0] != '0' || len(raw) == 1)
 }
 
-// Int64 returns the value of an integer token. ok is false for any other raw and out of
-// range. -0 is 0.
+// Int64 returns the value of an integer token; ok is false for any other, or out of range.
 func Int64(raw []byte) (value int64, ok bool) {
 	if len(raw) > len("-9223372036854775808") || !IsInteger(raw) {
 		return 0, false

@@ -159,8 +159,7 @@ func (r *Reader) Keep(kept json.RawMessage) json.RawMessage {
 	return append(AppendCompact(kept, r.Value().Raw()), '}')
 }
 
-// Need returns the value of a key, wherever Next is. If the object lacks the key, there is
-// a fault. It walks the object.
+// Need walks the object, wherever Next is, for the value of a key. That it lacks it is a fault.
 func (r *Reader) Need(key string) Value {
 	v := r.self.Member(key)
 	if v.Absent() {
@@ -169,8 +168,7 @@ func (r *Reader) Need(key string) Value {
 	return v
 }
 
-// Require notes a fault for the first of the keys that the object lacks. It
-// belongs after the last Next.
+// Require, after the last Next, notes a fault for the first of the keys that the object lacks.
 func (r *Reader) Require(keys ...string) {
 	d := r.self.doc
 	if d == nil || d.fault != nil {

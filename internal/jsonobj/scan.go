@@ -32,8 +32,7 @@ const (
 	highs = 0x80 * each
 )
 
-// stopAt marks the bytes of w that are a quote, a backslash, a control
-// character or no ASCII.
+// stopAt marks the bytes of w that are a quote, a backslash, a control character or no ASCII.
 func stopAt(w uint64) uint64 {
 	quote := w ^ '"'*each
 	slash := w ^ '\\'*each

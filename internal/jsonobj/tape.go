@@ -5,8 +5,7 @@ import (
 	"math/bits"
 )
 
-// How many objects and arrays a Tape notes without an allocation, and in the first
-// block beyond.
+// How many objects and arrays a tape notes without an allocation, and in its first block.
 const (
 	inlineExtents = 24
 	firstBlock    = 64
@@ -48,8 +47,7 @@ func inBlock(place uint32) (block int, i uint32) {
 
 func (t *tape) reset() { t.n, t.blocks = 0, nil }
 
-// open notes that an object or an array begins, in the one at a place, and returns
-// its own place.
+// open notes that an object or an array begins in the one at a place, and returns its place.
 func (t *tape) open(outer uint32) uint32 {
 	place := t.n
 	t.n++

@@ -113,8 +113,7 @@ func (v Value) Bool() bool {
 // Text reads a string.
 func (v Value) Text() string { return string(v.TextBytes()) }
 
-// TextBytes reads a string and returns its content, which aliases the text
-// unless there are escapes in it.
+// TextBytes reads a string. Its content aliases the text unless there are escapes in it.
 func (v Value) TextBytes() []byte {
 	if !v.begins('"', errString) {
 		return nil

@@ -28,8 +28,7 @@ const (
 	beforeContext = `","context":`
 )
 
-// IsPlain reports whether a name is its own JSON text, between quotes. Nearly all names
-// are.
+// IsPlain reports whether a name is its own JSON text, between quotes, as nearly all are.
 func IsPlain[T string | []byte](name T) bool {
 	for i := range len(name) {
 		if c := name[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {

@@ -1,7 +1,6 @@
 package logline
 
-// Names has a fixed list of names, and finds one without memory of its own, most with one
-// comparison. The zero Names is empty.
+// Names finds names of a fixed list, most with one comparison. The zero Names is empty.
 type Names struct {
 	slots [256]slot // a name is at its hash or behind
 }
@@ -27,8 +26,7 @@ func NewNames(list ...string) (x Names) {
 	return x
 }
 
-// Find returns a name as the list has it, and its place there. ok is false for a name that
-// is not in the list.
+// Find returns a name as the list has it, and its place there; false if it is not in the list.
 func Find[T string | []byte](x *Names, name T) (same string, place int, ok bool) {
 	if len(name) == 0 {
 		return "", 0, false
@@ -41,8 +39,7 @@ func Find[T string | []byte](x *Names, name T) (same string, place int, ok bool)
 	return "", 0, false
 }
 
-// hash tells the names of events apart: they differ in length, or at the front or in the
-// middle.
+// hash tells the names of events apart, by length, first byte and the one in the middle.
 func hash[T string | []byte](name T) uint8 {
 	n := uint8(len(name))
 	return name[0] + 5*name[len(name)/2] + 15*n

@@ -9,8 +9,7 @@ import (
 
 // Limits bounds what Walk reads and keeps. A field of zero or less means the default.
 type Limits struct {
-	// Bytes is the maximum uncompressed size of the archive, 4 GiB by default.
-	// It bounds the time that reading takes.
+	// Bytes is the maximum uncompressed size, 4 GiB by default. It bounds the time of reading.
 	Bytes int64
 	// HeldBytes is the maximum size of what is kept: the keys of one job, the paths of
 	// failures, and 256 bytes for each of these, 1 GiB by default. Checkpoints of the job
@@ -18,8 +17,7 @@ type Limits struct {
 	HeldBytes int64
 	// FileBytes is the maximum size of one key, 64 MiB by default. A larger one is a Failure.
 	FileBytes int64
-	// Entries is the maximum number of jobs, and of failures that name no job,
-	// together, 2^20 by default.
+	// Entries is the maximum of jobs and of failures without one, together, 2^20 by default.
 	Entries int
 	// Ratio is the maximum number of uncompressed bytes for each byte of the input,
 	// 64 by default, beyond the first 8 MiB. Half as many may be kept.
@@ -53,8 +51,7 @@ type Job struct {
 	Eventlog []byte
 	// Jobspec is not checked. It is never nil, and may be empty.
 	Jobspec []byte
-	// R is the resource set, nil if there is none. The job got it only if its
-	// eventlog has the event alloc.
+	// R is the resource set, nil if there is none. The job got it if its log has the event alloc.
 	R []byte
 	// ExecEventlog is the execution eventlog (RFC 50), nil if there is none.
 	ExecEventlog []byte

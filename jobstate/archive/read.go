@@ -163,8 +163,7 @@ func (w *walker) hold(n int64) error {
 	return nil
 }
 
-// backed returns an error if more is held than the input is long enough for. Some of it
-// is still to be read.
+// backed returns an error if more is held than the input, but for what is ahead, stands for.
 func (w *walker) backed(ahead int64) error {
 	if w.held-ahead > freeBytes+w.limits.backed(w.src.count)/2 {
 		return errHeld

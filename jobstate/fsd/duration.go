@@ -66,8 +66,7 @@ func (d Duration) AppendText(dst []byte) ([]byte, error) {
 // it; a jobspec has a number of seconds instead.
 func (d Duration) MarshalText() ([]byte, error) { return d.AppendText(nil) }
 
-// String returns the canonical text of d, see [Duration.AppendText]. A negative d
-// prints with a minus, which Parse refuses.
+// String returns the text of [Duration.AppendText]; of a negative d, with a minus.
 func (d Duration) String() string { return string(d.appendText(make([]byte, 0, maxText))) }
 
 // Format returns d rounded to that many significant digits, as Flux prints it for

@@ -12,8 +12,7 @@ const (
 	maxDigits     = 17 // enough to distinguish any two float64
 )
 
-// maxText is the length of the longest text: a sign, 17 digits, a point, an exponent
-// of four bytes and a unit of two.
+// maxText is the longest text: a sign, 17 digits, a point, an exponent of four bytes, a unit.
 const maxText = 1 + 17 + 1 + 4 + 2
 
 // appendFormat appends a number of seconds, 0 or more, as the reference prints it: in the

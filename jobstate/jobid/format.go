@@ -82,8 +82,7 @@ func (id ID) Format(f Format) string {
 // String returns id as F58, such as "ƒuZZybuNNy".
 func (id ID) String() string { return id.Format(FormatF58) }
 
-// KVSPath returns the key under which a Flux instance stores the job, such as
-// "job.0017.e9fb.8df1.6c2e".
+// KVSPath returns the key under which Flux stores the job, such as "job.0017.e9fb.8df1.6c2e".
 func (id ID) KVSPath() string { return id.Format(formatKVS) }
 
 // AppendText appends id as F58. The error is always nil.

@@ -11,8 +11,7 @@ import (
 // the calls. Two generators with different ids never make the same id. The zero
 // Generator is not valid: Next returns an error.
 //
-// One goroutine at a time may use it. It must not be copied: the copy would make the same ids
-// again.
+// One goroutine at a time may use it. It must not be copied: the copy would make the same ids.
 type Generator struct {
 	_ guard.NoCopy
 
@@ -40,8 +39,7 @@ func NewGenerator(id uint16, epoch time.Time) (*Generator, error) {
 // [Generator.Next] returns an error until that time.
 func (g *Generator) After(id ID) { g.last = max(g.last, id) }
 
-// Last returns the watermark to store: the greatest id that g made or that was
-// passed to After; 0 if there was none.
+// Last returns the watermark to store: the greatest id that g made or After got; 0 if none.
 func (g *Generator) Last() ID { return g.last }
 
 // Next returns a new id for the time now, greater than all before it. Only the wall clock

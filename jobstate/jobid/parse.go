@@ -23,8 +23,7 @@ const maxBase58 = 12
 //   - otherwise decimal digits
 //
 // Parse skips a "job." before any of these, as flux-core does. Leading zeros are ignored. An
-// empty s is an error, and a number of 2^64 or more. The error names the offset in bytes.
-// Parse takes time linear in s.
+// empty s is an error, and a number of 2^64 or more. Errors name the offset. Time is linear in s.
 func Parse(s string) (ID, error) {
 	first, last := 0, len(s)
 	for first < last && isSpace(s[first]) {
@@ -79,8 +78,7 @@ func (p *parser) id(i int) (ID, error) {
 	return p.number(i, 10)
 }
 
-// words tells an id in words, between which any byte but a letter may stand, from
-// a number with a sign.
+// words tells an id in words, with any bytes between them, from a number with a sign.
 func (p *parser) words(i int) error {
 	for j := i; j < p.end; j++ {
 		if c := p.all[j] | 0x20; 'a' <= c && c <= 'z' {

@@ -8,8 +8,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// MaxCount is the largest count that a job can ask for, and the largest that a Flux
-// peer reads exactly.
+// MaxCount is the largest count of a job, and the largest that a Flux peer reads exactly.
 const MaxCount = 1<<31 - 1
 
 // operator computes the next acceptable count of a range (RFC 14).

@@ -15,8 +15,7 @@ type Quantity struct {
 	known, huge bool // huge: it is beyond MaxQuantity, which no Quantity is that a caller gets
 }
 
-// Known returns the Quantity with the number n. If n is negative or above
-// MaxQuantity, the Quantity is not known.
+// Known returns the Quantity n, one that is not known if n is negative or above MaxQuantity.
 func Known(n int64) Quantity {
 	if n < 0 || n > MaxQuantity {
 		return Quantity{}

@@ -16,8 +16,7 @@ type Vertex struct {
 	Count Count
 	// Unit, Label and ID are the keys of RFC 14, "" if absent. A slot has a Label.
 	Unit, Label, ID string
-	// Exclusive says that no other job may use it. By default slots and everything
-	// in them are exclusive (RFC 14).
+	// Exclusive says that no other job may use it. By default slots and all in them are (RFC 14).
 	Exclusive bool
 	label     bool  // there is a Label
 	end       int32 // index after the last vertex in it
@@ -184,8 +183,7 @@ func wordOf(v jsonobj.Value, common ...string) string {
 	return string(text)
 }
 
-// Shape is the form that RFC 25 gives the resources of a job: slots of cores
-// and gpus, on nodes or not.
+// Shape is the form of RFC 25 of a job's resources: slots of cores and gpus, on nodes or not.
 type Shape struct {
 	// Nodes is the number of nodes; the zero Count if the job does not ask for nodes.
 	Nodes Count

@@ -55,8 +55,7 @@ func Parse(b []byte) (*Spec, error) {
 	return s, nil
 }
 
-// newSpec returns the Spec of a text that is to be read, with room for the resources of
-// RFC 25 and one task in one piece of memory.
+// newSpec returns a Spec to be read, with room for RFC 25 and one task in one piece of memory.
 func newSpec(raw []byte) *Spec {
 	room := new(struct {
 		Spec

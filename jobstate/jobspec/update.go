@@ -104,8 +104,7 @@ func encode(v any) []byte {
 }
 
 // MarshalJSON returns the jobspec, updates applied, in canonical form: the keys of each
-// object sorted by their bytes, no white space, numbers as they were written. The zero Spec
-// is an error.
+// object sorted by bytes, no white space, numbers as they were. The zero Spec is an error.
 func (s *Spec) MarshalJSON() ([]byte, error) {
 	if s.raw == nil {
 		return nil, errors.New("jobspec: the zero Spec is no jobspec: use New or Parse")
