@@ -25,10 +25,9 @@ func MergeAnnotations(old, patch json.RawMessage) (json.RawMessage, error) {
 	return d.text(), nil
 }
 
-// annotations are those of a job as they came, one JSON object behind the other: most jobs get
-// one, and nobody asks. Those that outgrow their memory and mergeFrom are merged, into at most
-// half of the new memory. So an update takes constant time on average, and a memo that is
-// repeated takes no more memory.
+// annotations are those of a job as they came, one JSON object behind the other: nobody asks for
+// most. Those that outgrow their memory and mergeFrom are merged, into at most half of the new
+// memory. So an update takes constant time on average, and a repeated memo no more memory.
 type annotations []byte
 
 // mergeFrom is up to how many bytes annotations are not merged.

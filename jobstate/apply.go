@@ -22,8 +22,7 @@ func (j *Job) Apply(e eventlog.Entry) (Outcome, error) {
 
 // ApplyEvent folds the next event of the job's log into the job. An event without effect is
 // ignored, and the Outcome has the reason. An event that RFC 21 does not allow here is refused
-// with an [EventError], and the job is as before. An Event that holds no entry is refused with
-// [eventlog.ErrEntry].
+// with an [EventError], and the job is as before; an empty Event, with [eventlog.ErrEntry].
 //
 // An entry with the same bytes as the one before it is [IgnoredDuplicate]: a store repeated an
 // append. Times and names of RFC 21 are compared exactly, contexts by a checksum of 56 bits. So

@@ -115,8 +115,7 @@ func (j *Job) State() State {
 // Submitted reports whether a submit event came. Before it, the job has only an id.
 func (j *Job) Submitted() bool { return j.entered[StateNew.index()] != 0 }
 
-// Closed reports whether clean or invalidate closed the log: every event but a repetition of
-// that one is refused.
+// Closed reports whether clean or invalidate closed the log: only its repetition is not refused.
 func (j *Job) Closed() bool { return j.invalid || j.state == StateInactive }
 
 // UserID returns the submitter's user id, 0 before submit.
@@ -195,8 +194,7 @@ func (j *Job) spent(s State, now eventlog.Timestamp) eventlog.Timestamp {
 	return max(0, end-first)
 }
 
-// HasResources reports whether the job holds resources: an alloc came, and since
-// then neither a free nor an exception of type scheduler-restart.
+// HasResources reports whether an alloc came, and neither free nor scheduler-restart since.
 func (j *Job) HasResources() bool { return j.allocated }
 
 // WasAllocated reports whether the job ever held resources.
@@ -285,8 +283,7 @@ func (j *Job) Cause() (Exception, bool) {
 	return *j.worst, true
 }
 
-// Exception returns the exception that a listing shows: the most severe, and the first among
-// equals. It returns false if there was none.
+// Exception returns what a listing shows: the first of the most severe; false if there was none.
 func (j *Job) Exception() (Exception, bool) {
 	if j.worst == nil {
 		return Exception{}, false

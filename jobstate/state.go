@@ -7,8 +7,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// State is a job state of RFC 21, or a mask of several, with the values that Flux sends on the
-// wire, and in JSON. The zero State is invalid.
+// State is a state of RFC 21, or a mask of several, with Flux's values on the wire. 0 is invalid.
 type State uint8
 
 // The states of RFC 21, section "State Descriptions".
@@ -54,8 +53,7 @@ func (s State) single() bool { return bits.OnesCount8(uint8(s)) == 1 && s <= Sta
 // index returns the position of a single state in arrays of numStates.
 func (s State) index() int { return bits.TrailingZeros8(uint8(s)) }
 
-// Result says how a job ended, with the values that Flux sends on the wire, and in JSON. The
-// zero Result is invalid: a job that has not ended has none.
+// Result says how a job ended, with Flux's values on the wire. 0 is invalid: it has not ended.
 type Result uint8
 
 // The results of RFC 43.

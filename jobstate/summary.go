@@ -13,8 +13,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// A Summary is what is known of an inactive job whose log is not at hand: as a text it is the
-// tombstone of a purged job.
+// A Summary is what is known of an inactive job without its log. Its text is a tombstone.
 type Summary struct {
 	ID       jobid.ID
 	Inactive eventlog.Timestamp // the time of the clean event

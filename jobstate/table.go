@@ -199,8 +199,7 @@ type Outcome uint8
 // The outcomes that callers compare. Other outcomes are ignored too; String returns the reason.
 const (
 	Applied Outcome = 1 + iota // the event is part of the job's state now
-	// IgnoredUnknown: this package does not know the event, or it does not belong in a job's
-	// log. It is legal: other readers may use it.
+	// IgnoredUnknown: the event is unknown here, or of another log. Other readers may use it.
 	IgnoredUnknown
 	// IgnoredDuplicate: the entry has the same bytes as the one before it, and is no
 	// exception. A key-value store that repeats an append causes that (flux-core#2547).

@@ -48,8 +48,7 @@ func Cut(s string, n int) string {
 // Quote returns the first MaxQuoted bytes of s as a quoted Go string: one line, valid UTF-8.
 func Quote[T string | []byte](s T) string { return strconv.Quote(string(s[:min(len(s), MaxQuoted)])) }
 
-// Name returns the name of a constant that counts from 1. A value without a name, or with an
-// empty one, prints as kind(n).
+// Name returns the name of a constant that counts from 1, and kind(n) of a value without one.
 func Name[T ~uint8](kind string, n T, names ...string) string {
 	if n == 0 || int(n) > len(names) || names[n-1] == "" {
 		return kind + "(" + strconv.Itoa(int(n)) + ")"

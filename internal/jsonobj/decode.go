@@ -39,8 +39,7 @@ func unescaped(dst, b []byte, i int) []byte {
 	return dst
 }
 
-// appendEscape appends the character that the escape at b[i], which was scanned
-// before, stands for, and returns the offset after the escape.
+// appendEscape appends what the scanned escape at b[i] stands for, and returns the offset after it.
 func appendEscape(dst, b []byte, i int) ([]byte, int) {
 	switch c := b[i+1]; c {
 	case 'b':

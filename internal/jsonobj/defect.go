@@ -7,8 +7,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// A defect is the reason why a scan stopped. Scans return defects, not errors, so that
-// nothing is built while all is well.
+// A defect is why a scan stopped. It is no error, so that nothing is built while all is well.
 type defect uint8
 
 const (

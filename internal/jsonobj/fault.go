@@ -46,8 +46,7 @@ type Fault struct {
 	// resources[0].with[1].count, cut at 128 bytes; "" for the root, and where
 	// the text is no JSON. A key that is not a plain word is quoted.
 	Path string
-	// Offset is where the value is, or the object that lacks the key, in bytes
-	// from the start of the text, from 0; NoOffset where there is no text.
+	// Offset is where the value is, or the object that lacks the key, from 0, or NoOffset.
 	Offset int
 	// Err is the cause. It keeps no reference to the text.
 	Err error

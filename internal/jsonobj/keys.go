@@ -104,8 +104,7 @@ func contains(b []byte, keys []key, k key) bool {
 	return false
 }
 
-// findDuplicate returns the offset of the first key that occurred before among all keys of
-// an object, which it reorders; -1 if there is none.
+// findDuplicate returns the offset of the first repeated key of an object, or -1. It sorts keys.
 func findDuplicate(b []byte, keys []key) int {
 	compare := func(x, y key) int {
 		if p, q := x.print&^hasEscapes, y.print&^hasEscapes; p != q {

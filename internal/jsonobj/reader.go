@@ -79,8 +79,7 @@ func (v Value) reader() Reader {
 	return Reader{self: v, at: v.span.from + 1, next: v.span.place + 1, isObject: v.doc.text[v.span.from] == '{'}
 }
 
-// Next advances to the next member or element and reports whether there is one.
-// It is false at the end and once the Doc has a fault.
+// Next advances to the next member or element. It is false at the end, and after a fault.
 func (r *Reader) Next() bool {
 	d := r.self.doc
 	if d == nil || d.fault != nil {
@@ -119,8 +118,7 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Value returns the member or element that Next came to. Before the first Next
-// and after the last it is the object or array itself.
+// Value returns what Next came to; before the first Next and after the last, the whole itself.
 func (r *Reader) Value() Value {
 	if r.value.to != 0 {
 		return Value{r.self.doc, r.value}

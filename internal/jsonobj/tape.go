@@ -26,8 +26,7 @@ type extent struct {
 	next uint32 // the place after those in it
 }
 
-// span is a value of a text: where it begins and ends, in bytes from 0, and, if
-// it is an object or an array, its place on the tape.
+// span is a value of a text: its offsets and, for an object or an array, its place on the tape.
 type span struct{ from, to, place uint32 }
 
 func (t *tape) at(place uint32) *extent {
@@ -68,8 +67,7 @@ func (t *tape) close(place uint32, end int) (outer uint32) {
 	return outer
 }
 
-// skipString returns the offset after the string that begins at b[i], and whether
-// there are escapes in it. The string was scanned before.
+// skipString returns the offset after the scanned string at b[i], and whether it has escapes.
 func skipString(b []byte, i int) (end int, escaped bool) {
 	for i++; ; {
 		if len(b)-i >= 8 {

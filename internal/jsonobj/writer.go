@@ -8,8 +8,7 @@ import (
 
 // Writer appends one object, member by member. The first fault stays, and End returns it.
 type Writer struct {
-	// Out is what was there before and the object so far. A value that the
-	// methods do not write may be appended after Key.
+	// Out is what was there and the object so far. Other values may be appended after Key.
 	Out []byte
 
 	start int

@@ -1,8 +1,7 @@
-// Package logline takes a line of an event log (RFC 18) apart, in the form in which
-// every writer puts it: the keys timestamp, name and perhaps context, in this order,
-// without white space between them. It is the first step of packages eventlog and
-// jobstate, each of which checks the context in its own way, and only once. Both find the
-// names of events by Names.
+// Package logline takes a line of an event log (RFC 18) apart, in the form in which every writer
+// puts it: the keys timestamp, name and perhaps context, in this order, without white space
+// between them. It is the first step of packages eventlog and jobstate, each of which checks the
+// context in its own way, and only once. Both find the names of events by Names.
 package logline
 
 import (

@@ -15,8 +15,7 @@ var (
 	errLimit     = errors.New("limit exceeded")
 )
 
-// The causes. The log of a job that was submitted and never validated is legal,
-// but no listing ever showed the job.
+// The causes. A job that was submitted and never validated is legal, but in no listing.
 var (
 	errNotValidated = errors.New("job was never validated")
 	errIncomplete   = errors.New("reading stopped within this job")
@@ -47,8 +46,7 @@ var (
 type Failure struct {
 	// ID is the job, 0 if the path names none.
 	ID jobid.ID
-	// Path is the path of the job in the archive, such as
-	// job/0000/0001/e100/0000, or the key; cut at 64 bytes.
+	// Path is the job's in the archive, as job/0000/0001/e100/0000, or the key; cut at 64 bytes.
 	Path string
 	// Line is the line of the eventlog, from 1; 0 if the failure is not in a line.
 	Line int

@@ -12,17 +12,15 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// Walk reads a dump archive of a Flux instance to its end: a tar archive, plain or
-// compressed with bzip2 or gzip, which Walk detects. It passes each job that can be used to
-// a function, in the order of the archive, and does not keep it. The keys of a job must be
-// together, as Flux writes them: a job that was given and then has another key is a Failure
-// too.
+// Walk reads a dump archive of a Flux instance to its end: a tar archive, plain or compressed
+// with bzip2 or gzip, which Walk detects. It passes each job that can be used to a function, in
+// the order of the archive, and does not keep it. The keys of a job must be together, as Flux
+// writes them: a job that was given and then has another key is a Failure too.
 //
-// An error of the function ends reading, and Walk returns it as it is. Any other error
-// names the entry and its position in uncompressed bytes: the input is no archive, ends
-// before its end mark or exceeds a limit, or the reader failed, whose error is wrapped. The
-// job that was being read is then a Failure. Walk never returns a nil Archive: it has what
-// was read before an error.
+// An error of the function ends reading, and Walk returns it as it is. Any other error names the
+// entry and its position in uncompressed bytes: the input is no archive, ends before its end mark
+// or exceeds a limit, or the reader failed, whose error is wrapped. The job that was being read
+// is then a Failure. Walk never returns a nil Archive: it has what was read before an error.
 func Walk(r io.Reader, l Limits, give func(Job) error) (*Archive, error) {
 	w := walker{
 		Archive: new(Archive), limits: l.withDefaults(), give: give, src: &input{r: r},

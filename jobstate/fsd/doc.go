@@ -10,11 +10,10 @@
 //	}
 //	fmt.Println(config.Limit) // 1.5h
 //
-// A text is a number, which may have white space and a plus before it, and a unit: ms, s,
-// m, h or d, in lower case. No unit means seconds; a day has 86400. "infinity" and "inf",
-// in either case, are [Forever], and so is what is longer, 292 years. A number that
-// is negative or beyond float64 is an error. In a configuration, zero means that a limit is
-// not set.
+// A text is a number, which may have white space and a plus before it, and a unit: ms, s, m, h or
+// d, in lower case. No unit means seconds; a day has 86400. "infinity" and "inf", in either case,
+// are [Forever], and so is what is longer, 292 years. A number that is negative or beyond float64
+// is an error. In a configuration, zero means that a limit is not set.
 //
 // Reading takes time linear in the text and allocates only for an error.
 //

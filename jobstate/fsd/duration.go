@@ -53,8 +53,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 // Flux prints, with six digits, if Parse reads that as d, such as "1.5h"; otherwise the
 // number of seconds, such as "3601s", which Flux rounds to "1.00028h".
 //
-// A negative d is an error, and dst is returned as it was.
-// AppendText does not allocate if dst has room for 25 bytes.
+// A negative d is an error, and dst is as it was. With room for 25 bytes nothing is allocated.
 func (d Duration) AppendText(dst []byte) ([]byte, error) {
 	if d < 0 {
 		return dst, fmt.Errorf("fsd: %s: %v is negative", outOfRange, d)

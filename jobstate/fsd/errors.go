@@ -6,8 +6,7 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// The categories of errors: a text is not a number with a unit of RFC 23, or the
-// number is negative or too large for a float64.
+// The categories of errors: not a number with a unit of RFC 23; negative or beyond float64.
 const (
 	syntaxError = "syntax error"
 	outOfRange  = "out of range"

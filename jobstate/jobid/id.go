@@ -34,8 +34,7 @@ func (id ID) generator() uint16 { return uint16(uint64(id) >> generatorShift & m
 // sequence returns the place of id, from 0, among those that its generator made in one millisecond.
 func (id ID) sequence() uint16 { return uint16(uint64(id) & maxSequence) }
 
-// Time returns when id was made, to the millisecond. epoch is the epoch of the
-// id's generator; the result is in the location of epoch.
+// Time returns when id was made, to the millisecond, by its generator's epoch and in its location.
 func (id ID) Time(epoch time.Time) time.Time {
 	// 2^40 ms are 35 years and fit in a Duration, which holds 292.
 	return epoch.Add(time.Duration(id.millis()) * time.Millisecond)

@@ -11,9 +11,8 @@ import (
 // the reference refuses a text. Eleven are enough for every id.
 const maxBase58 = 12
 
-// Parse returns the id that s names, in any form of RFC 19 except words and
-// emoji. It ignores white space before and after it. These rules of the RFC, in
-// this order, select the form:
+// Parse returns the id that s names, in any form of RFC 19 except words and emoji. It ignores
+// white space before and after it. These rules of the RFC, in this order, select the form:
 //
 //   - with a ".": four groups of one to four hexadecimal digits of either case
 //   - with a "-": words

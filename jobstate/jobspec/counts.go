@@ -45,9 +45,8 @@ func (s *Spec) Counts() Counts {
 	return c
 }
 
-// CountsOn returns the size of the job after it got resources, which give the nodes,
-// cores and gpus. Slots and tasks come from the jobspec, or follow from the
-// resources. Numbers beyond [MaxQuantity] are not known.
+// CountsOn returns the size of the job on the resources that it got. Slots and tasks come from the
+// jobspec, or follow from the resources. Numbers beyond [MaxQuantity] are not known.
 func (s *Spec) CountsOn(r Resources) Counts {
 	c := s.Counts()
 	c.Nodes, c.Cores, c.GPUs = Known(r.Nodes), Known(r.Cores), Known(r.GPUs)

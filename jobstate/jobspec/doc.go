@@ -28,10 +28,9 @@
 //
 // # Differences from the RFCs
 //
-// Parse accepts all of RFC 14 with the duration that RFC 25 requires, as Flux does; a count
-// that is a string ("2+", "2-8:2:*") or, of a gpu and the like, 0; a range without operator
-// or operand, which default to + and 1; and, but for slots, an empty list "with", as the
-// RFC's schema does. Unknown keys are kept at the top level, in attributes.system and
-// attributes.user, in dependencies, in a task's attributes and as a task's count. Elsewhere
-// they are refused.
+// Parse accepts all of RFC 14 with the duration that RFC 25 requires, as Flux does; a count that
+// is a string ("2+", "2-8:2:*") or, of a gpu and the like, 0; a range without operator or
+// operand, which default to + and 1; and, but for slots, an empty list "with", as the RFC's
+// schema does. Unknown keys are kept at the top level, in attributes.system and attributes.user,
+// in dependencies, in a task's attributes and as a task's count. Elsewhere they are refused.
 package jobspec

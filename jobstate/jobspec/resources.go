@@ -195,8 +195,7 @@ type Shape struct {
 	Exclusive bool
 }
 
-// Shape returns the resources in the form of RFC 25. Counts may be ranges and sets of
-// RFC 14. Resources of another form are an error.
+// Shape returns the resources in the form of RFC 25; that they have another form is an error.
 func (s *Spec) Shape() (Shape, error) {
 	slot := 0
 	var shape Shape

@@ -181,8 +181,7 @@ func (s *Spec) Original() *Spec {
 // jobspec. It is rounded to a nanosecond, and at most the longest time.Duration.
 func (s *Spec) Duration() time.Duration { return s.duration }
 
-// Name returns the name that a listing shows: attributes.system.job.name, or
-// else the file name of the first task's command.
+// Name returns what a listing shows: attributes.system.job.name, or the first command's file name.
 func (s *Spec) Name() string {
 	if s.named {
 		return s.name

@@ -23,9 +23,8 @@ func (s *Spec) Update(path string, v json.RawMessage) (*Spec, error) {
 	return s.UpdateAll(func(yield func(string, json.RawMessage) bool) { yield(path, v) })
 }
 
-// UpdateAll is Update for the updates of one event or of a whole log. It sets them in
-// order and checks the result once, since an event may set together what is wrong alone.
-// Without updates it returns s.
+// UpdateAll is Update for the updates of one event or of a whole log. It sets them in order and
+// checks the result once: they may be right only together. Without updates it returns s.
 func (s *Spec) UpdateAll(updates iter.Seq2[string, json.RawMessage]) (*Spec, error) {
 	var root map[string]any
 	for path, v := range updates {
