@@ -14,8 +14,6 @@ import (
 type batch struct {
 	Plan
 	now    eventlog.Timestamp // when it was claimed, as far as the clock is believed
-	slots  []slot             // where Jobs are
-	ends   []slot             // where the tombstones in Expired are
 	left   int                // of how many jobs the store has said nothing
 	failed map[jobid.ID]error // the jobs that it could not remove; nil if there are none
 }
@@ -31,8 +29,7 @@ func (x *Index) Claim(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := cmp.Or(l.Check(), x.checkIdle(), x.checkClock(now)); err != nil {
 		return Plan{}, err
 	}
-	p, slots := x.plan(now, l)
-	return x.claim(p, slots, now), nil
+	return x.claim(x.plan(now, l), now), nil
 }
 
 // ClaimIDs is Claim for the jobs of PlanIDs, and returns the errors of both. With the time
@@ -49,11 +46,7 @@ func (x *Index) ClaimIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) 
 	if x.clock > 0 {
 		now = min(now, x.clock) // nothing has checked it
 	}
-	slots := make([]slot, len(p.Jobs))
-	for i, c := range p.Jobs {
-		slots[i], _ = x.jobs.job(c.ID)
-	}
-	return x.claim(p, slots, now), nil
+	return x.claim(p, now), nil
 }
 
 var errBusy = errors.New("purge: the store is removing another batch")
@@ -66,15 +59,16 @@ func (x *Index) checkIdle() error {
 }
 
 // claim reserves the jobs of a plan, and says what becomes of their records.
-func (x *Index) claim(p Plan, slots []slot, now eventlog.Timestamp) Plan {
+func (x *Index) claim(p Plan, now eventlog.Timestamp) Plan {
 	if len(p.Jobs) == 0 {
 		return p
 	}
-	b := &batch{Plan: p, now: now, slots: slots, left: len(slots)}
-	for i, c := range b.Jobs {
+	b := &batch{Plan: p, now: now, left: len(p.Jobs)}
+	for _, c := range b.Jobs {
 		b.Watermark = max(b.Watermark, c.ID)
-		x.withdraw(slots[i])
-		x.jobs.move(slots[i], whereLeaving)
+		at := x.jobs.byID[c.ID]
+		x.withdraw(at)
+		x.jobs.move(at, whereLeaving)
 	}
 	x.addTombstones(b)
 	x.batch = b
@@ -95,7 +89,7 @@ func (x *Index) addTombstones(b *batch) {
 	}
 	over, most := x.ended.len()+len(last)-count, len(b.Jobs)+MaxBatch
 	if n := min(over, most); n > 0 {
-		b.Expired, b.ends = make([]jobid.ID, 0, n), make([]slot, 0, n)
+		b.Expired = make([]jobid.ID, 0, n)
 	}
 	age := x.cfg.TombstoneAge
 	x.ended.each(func(at slot) bool {
@@ -103,7 +97,7 @@ func (x *Index) addTombstones(b *batch) {
 		if len(b.Expired) == most || over <= 0 && !(age.Set && older(b.now, r.Inactive, age.Value)) {
 			return false
 		}
-		b.Expired, b.ends = append(b.Expired, r.ID), append(b.ends, at)
+		b.Expired = append(b.Expired, r.ID)
 		over--
 		return true
 	})
@@ -113,7 +107,7 @@ func (x *Index) leaving() int {
 	if x.batch == nil {
 		return 0
 	}
-	return len(x.batch.slots)
+	return len(x.batch.Jobs)
 }
 
 // Claimed returns the plan that is claimed, and false if none is.
@@ -148,19 +142,20 @@ func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, sta
 		return Plan{}, nil, false
 	}
 	x.batch = nil
-	for _, at := range b.ends {
+	for _, id := range b.Expired {
+		at := x.jobs.byID[id]
 		x.ended.remove(at)
 		x.buried.add(x.jobs.record(at).Result, -1)
 		x.jobs.drop(at)
 	}
 	for i, c := range b.Jobs {
 		if b.failed[c.ID] != nil {
-			x.putOff(b.slots[i], b.now)
+			x.putOff(c.ID, b.now)
 			continue
 		}
-		x.bury(b.slots[i], i >= len(b.Jobs)-len(b.Tombstones))
+		x.bury(c.ID, i >= len(b.Jobs)-len(b.Tombstones))
 	}
-	x.jobs.shrink(&x.ended, &x.free, &x.pinned) // no batch knows slots now
+	x.jobs.shrink(&x.ended, &x.free, &x.pinned)
 	return b.Plan, b.failed, true
 }
 
@@ -182,9 +177,10 @@ func (x *Index) note(id jobid.ID, cause error) {
 }
 
 // bury takes a job that is gone out of the index. A tombstone may remain.
-func (x *Index) bury(at slot, tombstone bool) {
+func (x *Index) bury(id jobid.ID, tombstone bool) {
+	at := x.jobs.byID[id]
 	r := x.jobs.record(at)
-	delete(x.retries, r.ID)
+	delete(x.retries, id)
 	x.resident.add(r.Result, -1)
 	x.purged.add(r.Result, 1)
 	if !tombstone {
@@ -201,8 +197,8 @@ func (x *Index) abort() {
 	if x.batch == nil {
 		return
 	}
-	for _, at := range x.batch.slots {
-		x.setFree(at)
+	for _, c := range x.batch.Jobs {
+		x.setFree(c.ID)
 	}
 	x.batch = nil
 }

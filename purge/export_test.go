@@ -70,8 +70,9 @@ func (x *Index) Check() error {
 		return nil
 	}
 	left := 0
-	for i, at := range x.batch.slots {
-		c, where := x.batch.Jobs[i], x.jobs.where(at)
+	for _, c := range x.batch.Jobs {
+		at := x.jobs.byID[c.ID]
+		where := x.jobs.where(at)
 		if x.jobs.record(at) != c.Summary || where != whereLeaving && where != whereAnswered {
 			return fmt.Errorf("%v is in the batch and at %x", c.ID, where)
 		}

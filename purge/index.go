@@ -210,14 +210,14 @@ func (x *Index) all(yield func(jobstate.Summary) bool) {
 		return true
 	})
 	if x.batch != nil {
-		rest = append(rest, x.batch.slots...)
+		for _, c := range x.batch.Jobs {
+			rest = append(rest, x.jobs.byID[c.ID])
+		}
 	}
-	if x.waiting != nil {
-		x.waiting.Ascend(func(r retry) bool {
-			at, _ := x.jobs.job(r.id)
+	for id := range x.retries {
+		if at := x.jobs.byID[id]; x.jobs.where(at) == whereWaiting {
 			rest = append(rest, at)
-			return true
-		})
+		}
 	}
 	slices.SortFunc(rest, func(a, b slot) int { return compare(x.jobs.record(a), x.jobs.record(b)) })
 	x.jobs.merge(rest, &x.free, func(at slot) bool { return yield(x.jobs.record(at)) })

@@ -113,7 +113,7 @@ func (x *Index) Unpin(id jobid.ID, p Pin) (bool, error) {
 	}
 	delete(x.pins, id)
 	x.pinned.remove(at)
-	x.setFree(at)
+	x.setFree(id)
 	return true, nil
 }
 

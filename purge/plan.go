@@ -84,34 +84,24 @@ func (p Plan) without(failed map[jobid.ID]error) Plan {
 	return p
 }
 
-// A rule says whether a job goes.
-type rule struct {
-	now      eventlog.Timestamp
-	limits   Limits
-	resident int // how many jobs there are now
-}
-
-// rule returns the rule of some limits. Jobs that are leaving do not count.
-func (x *Index) rule(now eventlog.Timestamp, l Limits) rule {
-	return rule{now, l, x.Len() - x.leaving()}
-}
-
-// reason returns why a job goes when gone jobs have gone before it, 0 if it stays. Once a
-// job stays, all later ones do: they are not older, and no more jobs go before them.
-func (r *rule) reason(t eventlog.Timestamp, gone int) Reason {
-	l := &r.limits
-	if l.MinAge.Set && float64(r.now)-float64(t) < l.MinAge.Value.Seconds() {
+// reason returns why a job that ended at t goes when gone jobs have gone before it, 0 if it
+// stays. Once a job stays, all later ones do: they are not older, and no more jobs go before them.
+func (x *Index) reason(now, t eventlog.Timestamp, l *Limits, gone int) Reason {
+	if l.MinAge.Set && float64(now)-float64(t) < l.MinAge.Value.Seconds() {
 		return 0
 	}
 	var why Reason
-	if l.MaxAge.Set && older(r.now, t, l.MaxAge.Value) {
+	if l.MaxAge.Set && older(now, t, l.MaxAge.Value) {
 		why |= ReasonAge
 	}
-	if l.MaxCount.Set && r.resident-gone > l.MaxCount.Value {
+	if l.MaxCount.Set && x.staying()-gone > l.MaxCount.Value {
 		why |= ReasonCount
 	}
 	return why
 }
+
+// staying returns how many jobs there are; those that are leaving do not count.
+func (x *Index) staying() int { return x.Len() - x.leaving() }
 
 // Plan returns which jobs the limits would purge at the time now. It changes nothing: it
 // is a dry run. It returns an error for limits that make no sense, or of category ErrClock.
@@ -120,17 +110,17 @@ func (x *Index) Plan(now eventlog.Timestamp, l Limits) (Plan, error) {
 	if err := cmp.Or(l.check(), x.checkClock(now)); err != nil {
 		return Plan{}, err
 	}
-	p, _ := x.plan(now, l)
-	x.addPinned(&p, x.rule(now, l))
+	p := x.plan(now, l)
+	x.addPinned(&p, now, l)
 	return p, nil
 }
 
-// plan returns which jobs go by the limits, and where they are.
-func (x *Index) plan(now eventlog.Timestamp, l Limits) (p Plan, slots []slot) {
-	r, batch := x.rule(now, l), l.batch()
+// plan returns which jobs go by the limits.
+func (x *Index) plan(now eventlog.Timestamp, l Limits) (p Plan) {
+	batch := l.batch()
 	x.free.each(func(at slot) bool {
 		j := x.jobs.record(at)
-		why := r.reason(j.Inactive, len(p.Jobs))
+		why := x.reason(now, j.Inactive, &l, len(p.Jobs))
 		if why == 0 {
 			return false
 		}
@@ -139,25 +129,24 @@ func (x *Index) plan(now eventlog.Timestamp, l Limits) (p Plan, slots []slot) {
 			return false
 		}
 		if p.Jobs == nil && batch <= MaxBatch {
-			n := min(batch, x.free.len())
-			p.Jobs, slots = make([]Candidate, 0, n), make([]slot, 0, n)
+			p.Jobs = make([]Candidate, 0, min(batch, x.free.len()))
 		}
-		p.Jobs, slots = append(p.Jobs, Candidate{j, why}), append(slots, at)
+		p.Jobs = append(p.Jobs, Candidate{j, why})
 		return true
 	})
-	return p, slots
+	return p
 }
 
 // addPinned adds the pinned jobs that would go before or among the jobs of the plan, at most
 // a batch, and those after them if no other batch follows.
-func (x *Index) addPinned(p *Plan, r rule) {
+func (x *Index) addPinned(p *Plan, now eventlog.Timestamp, l Limits) {
 	gone := 0
 	x.pinned.each(func(at slot) bool {
 		j := x.jobs.record(at)
 		for gone < len(p.Jobs) && compare(p.Jobs[gone].Summary, j) < 0 {
 			gone++
 		}
-		if p.More && gone == len(p.Jobs) || r.reason(j.Inactive, gone) == 0 || len(p.Pinned) == r.limits.batch() {
+		if p.More && gone == len(p.Jobs) || x.reason(now, j.Inactive, &l, gone) == 0 || len(p.Pinned) == l.batch() {
 			return false
 		}
 		p.Pinned = append(p.Pinned, Pinned{j, x.Pins(j.ID)})
@@ -189,7 +178,7 @@ func (x *Index) Due(l Limits) eventlog.Timestamp {
 	if l.MaxAge.Set {
 		goes = after(l.MaxAge.Value)
 	}
-	if l.MaxCount.Set && x.Len()-x.leaving() > l.MaxCount.Value {
+	if l.MaxCount.Set && x.staying() > l.MaxCount.Value {
 		goes = eventlog.Timestamp(math.Inf(-1))
 	}
 	if l.MinAge.Set {

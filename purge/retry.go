@@ -24,8 +24,7 @@ type retry struct {
 }
 
 // putOff has a job of the batch wait, since the store could not remove it.
-func (x *Index) putOff(at slot, now eventlog.Timestamp) {
-	id := x.jobs.record(at).ID
+func (x *Index) putOff(id jobid.ID, now eventlog.Timestamp) {
 	r := x.retries[id]
 	delay := min(retryFirst<<min(r.tries, 10), retryMost)
 	r = retry{at: now + eventlog.Timestamp(delay.Seconds()), id: id, tries: r.tries + 1}
@@ -37,7 +36,7 @@ func (x *Index) putOff(at slot, now eventlog.Timestamp) {
 	}
 	x.retries[id] = r
 	x.waiting.ReplaceOrInsert(r)
-	x.jobs.move(at, whereWaiting)
+	x.jobs.move(x.jobs.byID[id], whereWaiting)
 }
 
 // release frees the jobs that are to be tried again by now.
@@ -48,12 +47,12 @@ func (x *Index) release(now eventlog.Timestamp) {
 			return
 		}
 		x.waiting.DeleteMin()
-		at, _ := x.jobs.job(r.id)
-		x.setFree(at)
+		x.setFree(r.id)
 	}
 }
 
-func (x *Index) setFree(at slot) {
+func (x *Index) setFree(id jobid.ID) {
+	at := x.jobs.byID[id]
 	x.jobs.move(at, whereFree)
 	x.free.add(&x.jobs, at)
 }
