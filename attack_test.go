@@ -38,8 +38,11 @@ func TestAttack(t *testing.T) {
 
 // TestAttackSeeds runs the same seeds each time.
 func TestAttackSeeds(t *testing.T) {
-	seeds := uint64(30)
-	if testing.Short() {
+	seeds := uint64(15)
+	switch {
+	case os.Getenv("JOBLIFE_DEEP") != "":
+		seeds = 300
+	case testing.Short():
 		seeds = 8
 	}
 	panics := 0

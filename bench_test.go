@@ -365,7 +365,7 @@ func TestALifecycleAllocatesLittle(t *testing.T) {
 func TestAJobIsSmall(t *testing.T) {
 	race.Skip(t)
 	for far, bytes := range map[string]float64{"pending": 1250, "running": 1800, "inactive": 150} {
-		require.LessOrEqual(t, weigh(t, far, 20_000), bytes, far)
+		require.LessOrEqual(t, weigh(t, far, 10_000), bytes, far)
 	}
 }
 

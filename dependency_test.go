@@ -190,7 +190,7 @@ func linear(t *testing.T, begin func(n int) func()) {
 	race.Skip(t)
 	best := [2]time.Duration{math.MaxInt64, math.MaxInt64}
 	for range 3 {
-		for i, n := range []int{1000, 16000} {
+		for i, n := range []int{500, 8000} {
 			f := begin(n)
 			start := bomb.ProcessorTime() // other tests run beside this one
 			f()
@@ -218,7 +218,7 @@ func TestALongNameInLineCostsNoMore(t *testing.T) {
 		s := newSite(t, joblife.Config{Volatile: true, Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
 		s.hold["sched"] = true
 		name := strings.Repeat("n", size)
-		for range 64 {
+		for range 16 {
 			s.add(needing(name, "singleton", ""))
 		}
 		deps := []string{"singleton", ""}

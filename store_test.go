@@ -195,7 +195,7 @@ func TestIDsGrowAcrossRestartsAndAmongThoseOfTheCaller(t *testing.T) {
 func TestRealityGoesOnAfterARestartAtEveryEvent(t *testing.T) {
 	sources := map[string]int{"recorded/brokers.jsonl.gz": 33, "recorded/mixed.jsonl.gz": 380}
 	for name, n := range sources {
-		every := 41
+		every := 97
 		switch {
 		case os.Getenv("JOBLIFE_LONG") != "": // which takes minutes
 			every = 1

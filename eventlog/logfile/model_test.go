@@ -3,6 +3,7 @@ package logfile_test
 import (
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -214,7 +215,11 @@ func (m *model) follow(t *rapid.T) {
 // process or the machine ends; what was not is there in part and in order; and
 // nobody reads anything else. EL-4, EL-5.
 func TestWhatIsDurableSurvivesAnything(t *testing.T) {
-	for range 20 { // what is rare takes more runs than rapid does by itself
+	times := 5
+	if os.Getenv("JOBLIFE_DEEP") != "" { // what is rare takes more runs than rapid does by itself
+		times = 100
+	}
+	for range times {
 		rapid.Check(t, surviveAnything)
 	}
 }

@@ -24,6 +24,9 @@ var update = flag.Bool("update", false, "write logs/year.tar.gz")
 
 // TestYear keeps logs/year.tar.gz as the simulator makes it: the jobs of a year on 8 nodes.
 func TestYear(t *testing.T) {
+	if os.Getenv("JOBLIFE_DEEP") == "" && !*update {
+		t.Skip("it runs the simulator: set JOBLIFE_DEEP=1")
+	}
 	dir := t.TempDir()
 	args := "-html= -seeds 1 -load 0 -nodes 8 -max-size 4 -jobs 400 -arrival 22h -runtime 40h -max-runtime 168h -fail 0.05 -mtbf 4000h -straggle 0.02 -straggler 6h -log " + dir
 	out, err := exec.Command("go", append([]string{"run", "../simulate"}, strings.Fields(args)...)...).CombinedOutput()

@@ -58,7 +58,6 @@ func (c Cuts) play(t *testing.T, tape *attack.Tape) {
 			}
 			return c.Work(dir, seed, say)
 		})
-		tape.Steps += len(calls)
 		for n := range cuts {
 			last := n == cuts-1
 			k := tape.N(len(calls) + 1)
@@ -71,7 +70,7 @@ func (c Cuts) play(t *testing.T, tape *attack.Tape) {
 			if !last || tape.P(0.5) { // else only the process is killed
 				after.Crash()
 			}
-			tape.Crashes++
+			tape.Steps, tape.Crashes = tape.Steps+k, tape.Crashes+1
 			dir := filepath.Join(t.TempDir(), "cut")
 			tape.Must(after.Save(dir))
 			found, err := c.Read(dir)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -669,15 +670,17 @@ func poolProperty(t *rapid.T, fit pool.Fit) {
 // PR-1, PR-3, PR-10, PR-11, PR-13: a pool against a naive one; and no job delays a planned
 // one.
 func TestAPoolIsWhatANaiveOneIs(t *testing.T) {
-	for _, fit := range []pool.Fit{0, pool.FitWorst} {
-		t.Run(fmt.Sprint(fit), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) { poolProperty(t, fit) })
-		})
+	times := 1
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		times = 20
+	}
+	for range times {
+		rapid.Check(t, anyPool)
 	}
 }
 
-func FuzzPool(f *testing.F) {
-	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
-		poolProperty(t, rapid.SampledFrom([]pool.Fit{pool.FitBest, pool.FitWorst}).Draw(t, "fit"))
-	}))
+func FuzzPool(f *testing.F) { f.Fuzz(rapid.MakeFuzz(anyPool)) }
+
+func anyPool(t *rapid.T) {
+	poolProperty(t, rapid.SampledFrom([]pool.Fit{pool.FitBest, pool.FitWorst}).Draw(t, "fit"))
 }

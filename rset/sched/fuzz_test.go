@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -136,11 +137,15 @@ func (d definition) Schedule(p *sched.Pass) {
 // What a policy passes over could not start: nodes that are shared, jobs with gpus, constraints
 // or without an end, and ranks that go and come make no difference.
 func TestAPolicyPassesOverNothing(t *testing.T) {
+	length := 150
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		length = 900
+	}
 	for _, d := range policies[:5] {
 		t.Run(fmt.Sprintf("%T%v", d.Policy, d.Policy), func(t *testing.T) {
 			passed := 0
 			rapid.Check(t, func(rt *rapid.T) {
-				rest := script(rapid.SliceOfN(rapid.Byte(), 300, 900).Draw(rt, "script"))
+				rest := script(rapid.SliceOfN(rapid.Byte(), length, 3*length).Draw(rt, "script"))
 				cfg := sched.Config{Policy: d.Policy, Fit: []pool.Fit{pool.FitBest, pool.FitWorst}[rest.next(2)]}
 				asks := cfg
 				asks.Policy = d

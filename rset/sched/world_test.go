@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -95,18 +95,22 @@ func (j *judged) Decide(now eventlog.Timestamp) []alloc.Response {
 
 // The world finds nothing wrong with any policy.
 func TestTheWorldIsContent(t *testing.T) {
-	for _, cfg := range []sched.Config{
+	configs := []sched.Config{
 		{Policy: sched.FIFO{}, Annotate: true, Forecast: time.Second},
 		{Policy: sched.EASY{}, Annotate: true}, {Policy: sched.EASY{Depth: 1}, Fit: pool.FitWorst},
 		{Policy: sched.Conservative{}, Annotate: true},
 		{Policy: definition{reserves: 1}, Annotate: true},
-	} {
-		t.Run(fmt.Sprintf("%T%v", cfg.Policy, cfg.Policy), func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
-				joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler {
-					return &judged{t: t, cfg: cfg, nodes: nodes}
-				}, joblifetest.SchedulerConfig{})
-			})
+	}
+	times := 1
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		times = 20
+	}
+	for range times {
+		rapid.Check(t, func(t *rapid.T) {
+			cfg := configs[rapid.IntRange(0, len(configs)-1).Draw(t, "config")]
+			joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler {
+				return &judged{t: t, cfg: cfg, nodes: nodes}
+			}, joblifetest.SchedulerConfig{})
 		})
 	}
 }

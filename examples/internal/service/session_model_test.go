@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -155,8 +156,11 @@ func (p *peer) some(rng *rand.Rand, set map[jobid.ID]bool, last int) (jobid.ID, 
 // nobody. Whenever a listener comes, it is told each event
 // of each job once and in order: what the backlog has, and what comes after it.
 func TestNobodyIsAskedOrToldTwice(t *testing.T) {
-	ended := 0
-	for seed := range uint64(100) {
+	ended, seeds := 0, uint64(40)
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		seeds = 1000
+	}
+	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		p := &peer{
 			desk: newDesk(t, Config{}), readers: newReaders(), seed: seed,
@@ -252,5 +256,5 @@ func TestNobodyIsAskedOrToldTwice(t *testing.T) {
 			require.True(t, p.runs[v.ID()], "seed %d: %v", seed, v.ID())
 		}
 	}
-	require.Greater(t, ended, 100)
+	require.Greater(t, ended, int(seeds))
 }
