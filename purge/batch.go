@@ -26,17 +26,16 @@ type batch struct {
 // It returns an error if limits make no sense or another batch is claimed; or of category
 // ErrClock.
 func (x *Index) Claim(now eventlog.Timestamp, l Limits) (Plan, error) {
-	if err := cmp.Or(l.Check(), x.checkIdle(), x.checkClock(now)); err != nil {
+	if err := cmp.Or(l.Check(), x.checkClock(now)); err != nil {
 		return Plan{}, err
 	}
-	return x.claim(x.plan(now, l), now), nil
+	return x.claim(x.plan(now, l), now)
 }
 
 // ClaimIDs is Claim for the jobs of PlanIDs, and returns the errors of both. With the time
 // it only says which tombstones expire, and when a job that fails is tried again.
 func (x *Index) ClaimIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) {
 	p, err := x.PlanIDs(ids...)
-	err = cmp.Or(err, x.checkIdle())
 	if err == nil && !guard.IsTime(now) {
 		err = clockError(now, x.clock)
 	}
@@ -46,22 +45,18 @@ func (x *Index) ClaimIDs(now eventlog.Timestamp, ids ...jobid.ID) (Plan, error) 
 	if x.clock > 0 {
 		now = min(now, x.clock) // nothing has checked it
 	}
-	return x.claim(p, now), nil
+	return x.claim(p, now)
 }
 
 var errBusy = errors.New("purge: the store is removing another batch")
 
-func (x *Index) checkIdle() error {
-	if x.batch != nil {
-		return errBusy
-	}
-	return nil
-}
-
 // claim reserves the jobs of a plan, and says what becomes of their records.
-func (x *Index) claim(p Plan, now eventlog.Timestamp) Plan {
+func (x *Index) claim(p Plan, now eventlog.Timestamp) (Plan, error) {
+	if x.batch != nil {
+		return Plan{}, errBusy
+	}
 	if len(p.Jobs) == 0 {
-		return p
+		return p, nil
 	}
 	b := &batch{Plan: p, now: now, left: len(p.Jobs)}
 	for _, c := range b.Jobs {
@@ -72,7 +67,7 @@ func (x *Index) claim(p Plan, now eventlog.Timestamp) Plan {
 	}
 	x.addTombstones(b)
 	x.batch = b
-	return b.Plan
+	return b.Plan, nil
 }
 
 // addTombstones says which tombstones come with the batch and which end. If the limits
@@ -153,7 +148,17 @@ func (x *Index) Unlinked(ids []jobid.ID, failed map[jobid.ID]error) (p Plan, sta
 			x.putOff(c.ID, b.now)
 			continue
 		}
-		x.bury(c.ID, i >= len(b.Jobs)-len(b.Tombstones))
+		at := x.jobs.byID[c.ID]
+		delete(x.retries, c.ID)
+		x.resident.add(c.Result, -1)
+		x.purged.add(c.Result, 1)
+		if i < len(b.Jobs)-len(b.Tombstones) {
+			x.jobs.drop(at)
+			continue
+		}
+		x.jobs.move(at, wherePurged)
+		x.ended.add(&x.jobs, at)
+		x.buried.add(c.Result, 1)
 	}
 	x.jobs.shrink(&x.ended, &x.free, &x.pinned)
 	return b.Plan, b.failed, true
@@ -174,22 +179,6 @@ func (x *Index) note(id jobid.ID, cause error) {
 		}
 		b.failed[id] = cause
 	}
-}
-
-// bury takes a job that is gone out of the index. A tombstone may remain.
-func (x *Index) bury(id jobid.ID, tombstone bool) {
-	at := x.jobs.byID[id]
-	r := x.jobs.record(at)
-	delete(x.retries, id)
-	x.resident.add(r.Result, -1)
-	x.purged.add(r.Result, 1)
-	if !tombstone {
-		x.jobs.drop(at)
-		return
-	}
-	x.jobs.move(at, wherePurged)
-	x.ended.add(&x.jobs, at)
-	x.buried.add(r.Result, 1)
 }
 
 // abort gives up the batch, if there is one. Its jobs can be planned again at once.

@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -29,14 +30,7 @@ type Config struct {
 }
 
 func (c Config) check() error {
-	const negative = "must be 0 or more"
-	switch {
-	case c.TombstoneCount.Value < 0:
-		return limitError("TombstoneCount", negative)
-	case c.TombstoneAge.Value < 0:
-		return limitError("TombstoneAge", negative)
-	}
-	return nil
+	return cmp.Or(notNegative("TombstoneCount", c.TombstoneCount.Value), notNegative("TombstoneAge", c.TombstoneAge.Value))
 }
 
 // ResultCounts are numbers of jobs by result: Completed, Failed, Canceled, Timeout, or
@@ -123,29 +117,24 @@ func Recover(cfg Config, ev Snapshot) (*Index, error) {
 	if ev.Now != 0 && !guard.IsTime(ev.Now) {
 		return nil, clockError(ev.Now, 0)
 	}
-	x := &Index{cfg: cfg, clock: ev.Now, high: ev.Watermark}
+	x := &Index{cfg: cfg, high: ev.Watermark}
 	if err := x.fill(&x.free, whereFree, &x.resident, ev.Jobs); err != nil {
 		return nil, err
 	}
 	if err := x.fill(&x.ended, wherePurged, &x.buried, ev.Tombstones); err != nil {
 		return nil, err
 	}
-	for _, known := range [][]jobstate.Summary{ev.Jobs, ev.Tombstones} {
-		for _, j := range known {
-			x.RaiseWatermark(j.ID)
-			if ev.Now == 0 {
-				x.clock = max(x.clock, j.Inactive)
-			}
-		}
-	}
 	for _, id := range ev.Active {
 		x.RaiseWatermark(id)
+	}
+	if ev.Now != 0 {
+		x.clock = ev.Now
 	}
 	return x, nil
 }
 
-// fill puts records into the table and an order, which is empty, sorted: so neighbors in
-// time are neighbors in memory. The tombstone of a resident job is left out.
+// fill puts records into the table and an order, which is empty, sorted: so neighbors in time
+// are neighbors in memory. It notes their ids and times. The tombstone of a resident job is left out.
 func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobstate.Summary) error {
 	sorted := slices.Clone(records)
 	slices.SortFunc(sorted, compare)
@@ -153,6 +142,8 @@ func (x *Index) fill(o *order, where meta, counts *ResultCounts, records []jobst
 		if err := check(r); err != nil {
 			return err
 		}
+		x.RaiseWatermark(r.ID)
+		x.clock = max(x.clock, r.Inactive)
 		if at, ok := x.jobs.byID[r.ID]; ok {
 			if x.jobs.where(at) != where {
 				continue

@@ -1,6 +1,7 @@
 package purge
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"time"
@@ -47,16 +48,15 @@ func (l Limits) Check() error {
 
 // check is Check for a dry run.
 func (l Limits) check() error {
-	const negative = "must be 0 or more"
-	switch {
-	case l.MaxAge.Value < 0:
-		return limitError("MaxAge", negative)
-	case l.MinAge.Value < 0:
-		return limitError("MinAge", negative)
-	case l.MaxCount.Value < 0:
-		return limitError("MaxCount", negative)
-	case l.Batch < NoBatch || l.Batch > MaxBatch:
+	if l.Batch < NoBatch || l.Batch > MaxBatch {
 		return limitError("Batch", "must be 1 to "+strconv.Itoa(MaxBatch))
+	}
+	return cmp.Or(notNegative("MaxAge", l.MaxAge.Value), notNegative("MinAge", l.MinAge.Value), notNegative("MaxCount", l.MaxCount.Value))
+}
+
+func notNegative[N int | time.Duration](key string, n N) error {
+	if n < 0 {
+		return limitError(key, "must be 0 or more")
 	}
 	return nil
 }
