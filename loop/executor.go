@@ -138,27 +138,30 @@ func (l *Loop) execute() (busy bool) {
 	if l.stopping {
 		return busy
 	}
-	var said []joblife.Input
 	for _, r := range todo.Responses {
-		said = append(said, joblife.ExecResponse(r))
+		_ = l.tell(joblife.ExecResponse(r))
 	}
 	for _, r := range todo.Refused {
-		said = append(said, joblife.ExecRefused(r))
+		_ = l.tell(joblife.ExecRefused(r))
 	}
-	reports := make([]joblife.Report, len(todo.Reports))
-	for i, r := range todo.Reports {
-		reports[i] = joblife.Report{Job: r.Job, Report: r.Report}
-	}
-	if len(reports) > 0 {
-		said = append(said, joblife.Reports{List: reports}) // those that end together are one event
-	}
-	for _, in := range said {
-		if err := l.Step(in); err != nil && l.broken == nil {
-			l.cfg.Refused(in, err)
+	if n := len(todo.Reports); n > 0 {
+		list := make([]joblife.Report, n)
+		for i, r := range todo.Reports {
+			list[i] = joblife.Report{Job: r.Job, Report: r.Report}
 		}
+		_ = l.tell(joblife.Reports{List: list}) // those that end together are one event
 	}
 	l.rerun(todo.Missing)
-	return busy || len(said)+len(todo.Missing) > 0
+	return busy || len(todo.Responses)+len(todo.Refused)+len(todo.Reports)+len(todo.Missing) > 0
+}
+
+// tell dispatches what the Executor says.
+func (l *Loop) tell(in joblife.Input) error {
+	err := l.Step(in)
+	if err != nil && l.broken == nil {
+		l.cfg.Refused(in, err)
+	}
+	return err
 }
 
 // rerun launches again what nodes do not have, with one input for each action if it can.
@@ -183,13 +186,8 @@ func (l *Loop) rerun(missing []exec.Report) {
 		}
 		for rank := range ranks[k].All() { // some may be over meanwhile
 			a.Ranks = idset.Of(rank)
-			in := joblife.Rerun{Action: a}
-			err := l.Step(in)
-			if l.broken != nil || err == nil {
-				continue
-			}
-			l.cfg.Refused(in, err)
-			if !errors.Is(err, perilog.ErrStopped) { // of a prolog of a job that is ending
+			err := l.tell(joblife.Rerun{Action: a})
+			if err != nil && !errors.Is(err, perilog.ErrStopped) { // of a prolog of a job that is ending
 				_ = l.Step(joblife.ForceFinish{Action: a, Status: 1, Operator: "executor"}) // or it is over
 			}
 		}
