@@ -52,7 +52,7 @@ func (s *Store) add(name string, j Stored) error {
 		err = s.fs.Rename(staged, name)
 	}
 	if err != nil {
-		if _, removeErr := removeJob(s.fs, staged); removeErr != nil {
+		if removeJob(s.fs, staged) != nil {
 			s.left = append(s.left, staged) // the next Unlink removes it
 		}
 		return err
@@ -82,7 +82,7 @@ func checkLines(log []byte) error {
 
 // stage makes the directory of a job where it does not count as one.
 func (s *Store) stage(dir string, j Stored) error {
-	if _, err := removeJob(s.fs, dir); err != nil { // an Add that failed left it
+	if err := removeJob(s.fs, dir); err != nil { // an Add that failed left it
 		return err
 	}
 	err := s.fs.Mkdir(dir, dirMode)
@@ -114,15 +114,20 @@ func (s *Store) stage(dir string, j Stored) error {
 // PutR replaces the R of a job. The error is fs.ErrNotExist if there is no such job. After
 // an error or a crash the job has the old one or the new one, whole.
 func (s *Store) PutR(id jobid.ID, data []byte) error {
-	if err := s.check("put"); err != nil {
+	return s.change("put", id, rKey, func(dir string) error { return s.putR(dir, data) })
+}
+
+// change changes a file of a job.
+func (s *Store) change(op string, id jobid.ID, key string, do func(dir string) error) error {
+	if err := s.check(op); err != nil {
 		return err
 	}
 	dir := id.KVSPath()
 	if err := s.isDir(dir); err != nil {
-		return fail("put", dir, err)
+		return fail(op, dir, err)
 	}
 	s.note(dir)
-	return fail("put", filepath.Join(dir, rKey), s.putR(dir, data))
+	return fail(op, filepath.Join(dir, key), do(dir))
 }
 
 func (s *Store) putR(dir string, data []byte) error {
@@ -159,20 +164,11 @@ func (s *Store) isDir(name string) error {
 // would have more than 64 MiB is an error too. After an error the log is as before, or has all
 // of the lines.
 func (s *Store) Append(id jobid.ID, batch []byte) error {
-	if err := s.check("append"); err != nil {
-		return err
-	}
-	dir := id.KVSPath()
-	if err := s.isDir(dir); err != nil {
-		return fail("append", dir, err)
-	}
-	name := filepath.Join(dir, eventlogKey)
-	s.note(dir)
-	return fail("append", name, s.append(dir, name, batch))
+	return s.change("append", id, eventlogKey, func(dir string) error { return s.append(dir, batch) })
 }
 
-func (s *Store) append(dir, name string, batch []byte) error {
-	log, c, err := s.openLog(dir, name)
+func (s *Store) append(dir string, batch []byte) error {
+	log, c, err := s.openLog(dir)
 	if err != nil {
 		return err
 	}
@@ -191,7 +187,8 @@ func (s *Store) append(dir, name string, batch []byte) error {
 
 // openLog opens an eventlog after verifying and repairing it, with the check digits of all
 // that is in it.
-func (s *Store) openLog(dir, name string) (*logfile.Log, sums, error) {
+func (s *Store) openLog(dir string) (*logfile.Log, sums, error) {
+	name := filepath.Join(dir, eventlogKey)
 	text, err := readFile(s.fs, name, s.max)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errNoEventlog

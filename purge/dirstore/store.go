@@ -39,7 +39,6 @@ type Store struct {
 	dir     string
 	max     int64 // maxFile; less in tests
 	lock    logfile.File
-	trash   map[string]bool    // the names in the trash
 	left    []string           // jobs in trash and new that are to be removed
 	ballast [ballastFiles]bool // which of its files are there
 }
@@ -96,7 +95,7 @@ func start(dir string, open func(dir string) (folder, error)) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{fs: root, dir: dir, max: maxFile, trash: make(map[string]bool)}, nil
+	return &Store{fs: root, dir: dir, max: maxFile}, nil
 }
 
 // lockDir locks the store until it is closed. The file stays when the store is
@@ -217,9 +216,6 @@ func (s *Store) look() error {
 					s.ballast[n] = s.ballast[n] || e.Name() == ballastName(n)
 				}
 				continue
-			}
-			if dir == trashName {
-				s.trash[e.Name()] = true
 			}
 			if isJob(e.Name(), dir == trashName) && e.IsDir() {
 				s.left = append(s.left, filepath.Join(dir, e.Name()))

@@ -54,22 +54,21 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 
 // moveAside moves the directory of a job into the trash, whatever is in it.
 func (s *Store) moveAside(name string) error {
-	base := name
-	for n := 1; s.trash[base]; n++ {
-		if n >= maxAgain {
-			return errNoName
-		}
-		base = name + againMark + strconv.Itoa(n)
-	}
-	if err := s.fs.Rename(name, filepath.Join(trashName, base)); err != nil {
-		if s.gone(name) {
+	to := filepath.Join(trashName, name)
+	for n := 1; n <= maxAgain; n++ {
+		err := s.fs.Rename(name, to)
+		switch {
+		case err == nil:
+			s.left = append(s.left, to)
+			return nil
+		case s.gone(name):
 			return nil // it was named twice
+		case s.gone(to):
+			return err
 		}
-		return err
+		to = filepath.Join(trashName, name+againMark+strconv.Itoa(n)) // what has the name is foreign
 	}
-	s.trash[base] = true
-	s.left = append(s.left, filepath.Join(trashName, base))
-	return nil
+	return errNoName
 }
 
 // clean removes the jobs on their way in or out. What it cannot remove is tried again at
@@ -85,15 +84,11 @@ func (s *Store) clean() {
 				parents[dir] = parent
 			}
 		}
-		foreign := false
 		if err == nil {
-			foreign, err = removeJob(parent, base)
+			err = removeJob(parent, base)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			kept = append(kept, name)
-		case !foreign && name == filepath.Join(trashName, base):
-			delete(s.trash, base)
 		}
 	}
 	for _, parent := range parents {
@@ -103,17 +98,18 @@ func (s *Store) clean() {
 	s.left = kept
 }
 
-// removeJob removes the files of a job, and its directory if it has no others, and reports
-// whether it has some that the store did not make.
-func removeJob(parent folder, name string) (foreign bool, err error) {
+// removeJob removes the files of a job, and its directory unless it has some that the store did
+// not make.
+func removeJob(parent folder, name string) error {
 	dir, err := parent.Sub(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	list, err := dir.ReadDir(".")
+	foreign := false
 	for _, e := range list {
 		if !isJobFile(e.Name()) || !e.Type().IsRegular() {
 			foreign = true
@@ -122,7 +118,7 @@ func removeJob(parent folder, name string) (foreign bool, err error) {
 		}
 	}
 	if err = errors.Join(err, dir.Close()); err != nil || foreign {
-		return foreign, err
+		return err
 	}
-	return false, remove(parent, name)
+	return remove(parent, name)
 }

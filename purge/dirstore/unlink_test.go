@@ -66,6 +66,16 @@ func TestForeignFilesStay(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0001~99/core"))
 	ids, _ := list(s)
 	require.Empty(t, ids, "another job of the batch goes")
+	require.NoError(t, s.Add(job(9)))
+	require.NoError(t, unlink(s, []jobid.ID{9}))
+	require.Equal(t, "3", contents(t, dir, "trash/job.0000.0000.0000.0009"), "a file has its name")
+	require.NoDirExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0009~1"))
+}
+
+func contents(t *testing.T, elem ...string) string {
+	text, err := os.ReadFile(filepath.Join(elem...))
+	require.NoError(t, err)
+	return string(text)
 }
 
 // symlink makes a symbolic link, or skips the test.
