@@ -62,19 +62,17 @@ func withDependencies(t testing.TB, list []string) []byte {
 // However many jobs wait for one, in however many spellings of its id, each of the waits ends.
 func TestEachWaitForAJobEnds(t *testing.T) {
 	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{joblife.Dependencies()}}, 8)
-	submit := func(spec []byte, urgency int) jobid.ID {
-		s.last, s.now = nil, s.now.Add(time.Millisecond)
-		s.step(joblife.Submit{Tag: 1, Jobspec: spec, Urgency: urgency})
-		return s.last[0].Job
-	}
-	on := submit(text(t, jobspec.Job{}), jobstate.UrgencyHold)
+	s.step(joblife.Submit{Tag: 1, Jobspec: text(t, jobspec.Job{}), Urgency: jobstate.UrgencyHold})
+	on := s.last[0].Job
 	var list []string
 	for i := range 20 {
 		list = append(list, fmt.Sprintf(`{"scheme":"afterany","value":"%s%d"}`, strings.Repeat("0", i), uint64(on)))
 	}
+	in := joblife.Submit{Jobspec: withDependencies(t, list), Urgency: jobstate.UrgencyHold}
 	for range 600 {
-		submit(withDependencies(t, list), jobstate.UrgencyHold)
+		require.NoError(t, s.m.Step(s.now, in))
 	}
+	s.act()
 	require.Equal(t, 600, s.m.Stats().States[jobstate.StateDepend])
 	s.step(joblife.Raise{ID: on, Type: "cancel"})
 	require.Zero(t, s.m.Stats().States[jobstate.StateDepend])

@@ -100,7 +100,7 @@ func TestAMassPurgeGivesItsMemoryBack(t *testing.T) {
 		t.Skip("the race detector needs memory of its own")
 	}
 	const stay = 1000
-	n := 300_000
+	n := 100_000
 	if os.Getenv("JOBLIFE_LONG") != "" {
 		n = 2_000_000
 	}
@@ -122,7 +122,7 @@ func TestAJobNeedsLessThanSeventyTwoBytes(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector needs memory of its own")
 	}
-	for _, n := range []int{50_000, 62_500, 75_000, 87_500, 100_000} { // a map's memory doubles in between
+	for _, n := range []int{25_000, 31_250, 37_500, 43_750, 50_000} { // a map's memory doubles in between
 		for _, atOnce := range []bool{false, true} {
 			bytes := perJob(t, n, atOnce)
 			t.Logf("%d jobs, at once: %v: %.1f bytes per job", n, atOnce, bytes)
