@@ -192,7 +192,7 @@ func open(path string, o *bolt.Options) (*Store, error) {
 }
 
 func (s *Store) openFile(name string, flag int, mode fs.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(name, flag, mode)
+	f, err := os.OpenFile(name, flag&^os.O_CREATE, mode) // only create makes a file, and a whole one
 	if err != nil {
 		return nil, err
 	}

@@ -269,3 +269,17 @@ func TestTheBallastTakesItsRoom(t *testing.T) {
 	require.NoError(t, w.Close())
 	require.Greater(t, b.Len(), len(text)/2)
 }
+
+// A link whose target is not there, as where a disk is not mounted, gets no empty file as its target:
+// that would be a damaged store ever after.
+func TestALinkToNothingMakesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(dir, "elsewhere.db")
+	path := filepath.Join(dir, "jobs.db")
+	if err := os.Symlink(target, path); err != nil {
+		t.Skip(err)
+	}
+	_, err := boltstore.Open(path)
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoFileExists(t, target)
+}
