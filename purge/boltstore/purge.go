@@ -93,7 +93,14 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	err = s.unlink(ids)
+	err = s.update(func(tx *bolt.Tx) error {
+		for _, id := range ids {
+			if err := removeJob(tx.Bucket(bucketJobs), id, func([]byte, []byte) error { return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if n := len(ids) / 2; n > 0 && logfile.IsFull(err) {
 		if _, err = s.Unlink(ctx, ids[:n]); err == nil {
 			_, err = s.Unlink(ctx, ids[n:])
@@ -101,20 +108,6 @@ func (s *Store) Unlink(ctx context.Context, ids []jobid.ID) (failed map[jobid.ID
 	}
 	s.fillBallast()
 	return nil, err
-}
-
-// unlink removes jobs in one transaction.
-func (s *Store) unlink(ids []jobid.ID) error {
-	return s.update(func(tx *bolt.Tx) error {
-		b := tx.Bucket(bucketJobs)
-		for _, id := range ids {
-			err := removeJob(b, id, func([]byte, []byte) error { return nil })
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
 // removeJob removes what is stored of a job, after do was called with each part.

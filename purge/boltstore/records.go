@@ -116,8 +116,7 @@ func putRecord(tx *bolt.Tx, r joblife.Record) error {
 // transaction is open while the caller has a record.
 func (s *Store) Records() iter.Seq2[joblife.Record, error] {
 	return func(yield func(joblife.Record, error) bool) {
-		list, err := s.instance()
-		give := func() bool {
+		give := func(list []joblife.Record) bool {
 			for _, r := range list {
 				if !yield(r, nil) {
 					return false
@@ -125,13 +124,11 @@ func (s *Store) Records() iter.Seq2[joblife.Record, error] {
 			}
 			return true
 		}
-		if err == nil && !give() {
-			return
-		}
-		if err == nil {
+		list, err := s.instance()
+		if err == nil && give(list) {
 			err = s.all(func(j stored) bool {
 				list = j.records(list[:0])
-				return give()
+				return give(list)
 			})
 		}
 		if err != nil {
