@@ -88,10 +88,11 @@ func (l *Loop) request(r request) {
 		r.hear()
 		return
 	}
-	c := r.call
 	l.steps++ // refused or not: who asks waits for the store
 	l.size += r.size
-	if r.do != nil {
+	c := r.call
+	switch {
+	case r.do != nil:
 		then := r.do(l.m)
 		if then == nil && l.cfg.Scheduler != nil {
 			then = func() {} // it decides after what f did with it
@@ -100,14 +101,12 @@ func (l *Loop) request(r request) {
 			l.next = append(l.next, &call{then: then})
 		}
 		return
-	}
-	if c == nil {
+	case c == nil:
 		if err := l.step(r.in); err != nil {
 			l.cfg.Refused(r.in, err)
 		}
 		return
-	}
-	if c.view != nil {
+	case c.view != nil:
 		select {
 		case c.view <- struct{}{}:
 			<-c.back
@@ -341,7 +340,7 @@ func (l *Loop) stop() error {
 	l.stopping = true
 	l.signal() // what came may have been told before
 	for more := true; more && l.broken == nil; {
-		for l.writing {
+		for l.writing && l.broken == nil {
 			select {
 			case o := <-l.written:
 				l.stored(o)
@@ -350,11 +349,8 @@ func (l *Loop) stop() error {
 					l.functions()
 				}
 			}
-			if l.broken != nil {
-				return l.broken
-			}
 		}
-		more = l.send()
+		more = l.broken == nil && l.send()
 	}
 	return l.broken
 }
