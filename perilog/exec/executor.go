@@ -204,8 +204,9 @@ func (x *Executor) Launch(id jobid.ID, l perilog.Launch) error {
 
 // Recover makes the Executor expect an action that was lost in a restart of the manager: pass each
 // of [joblife.Recovered].Unresolved, whatever its reason. Effects has a report if a node has the
-// action, or else it is in Effects.Missing. Where housekeeping failed and still runs, it ends before
-// a later attempt begins.
+// action, or else it is in Effects.Missing. Without an Executor, and if an action runs only once by
+// its name, Rerun it at once instead. Where housekeeping failed and still runs, it ends before a
+// later attempt begins.
 //
 // [joblife.Recovered]: https://pkg.go.dev/github.com/joblife/joblife#Recovered
 func (x *Executor) Recover(id jobid.ID, u perilog.Unresolved) error {
@@ -306,8 +307,9 @@ func (x *Executor) Forget(id jobid.ID, housekeeping bool) {
 // Hello begins a session of a node, which ends its earlier one. The tasks are all of which it has
 // a record, at most 65536, in any order. A task that the node lacks is lost if the node had it, or
 // if the log of its job has the event start; an action from before a restart is in
-// Effects.Missing; else it starts. Records must outlive the manager: a node without them runs
-// again what began just before a crash.
+// Effects.Missing; else it starts. A node that reports an action by another Description than it was
+// told lacks the action. Records must outlive the manager: a node without them runs again what
+// began just before a crash.
 func (x *Executor) Hello(rank uint32, tasks []TaskStatus) (Session, error) {
 	if rank > idset.MaxID || len(tasks) > maxHello {
 		return Session{}, fmt.Errorf("exec: rank %d has %d tasks: at most %d are taken, and the rank %d", rank, len(tasks), maxHello, uint32(idset.MaxID))
