@@ -34,7 +34,7 @@ func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bo
 		text, err := os.ReadFile("/proc/" + name + "/environ")
 		gone = errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH)
 		has := bytes.Contains(append([]byte{0}, text...), []byte("\x00"+env+"="+token+"\x00")) // and not within the text of a shim
-		return has || hasParent(name, parent), err == nil && len(text) == 0, gone
+		return has || parent > 0 && hasParent(name, parent), err == nil && len(text) == 0, gone
 	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -61,7 +61,7 @@ func signalMarked(token string, parent int, sig syscall.Signal) (some, unsure bo
 func hasParent(pid string, parent int) bool {
 	text, err := os.ReadFile("/proc/" + pid + "/stat") // "pid (name) state ppid ..."
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	return err == nil && parent > 0 && len(fields) > 1 && string(fields[1]) == strconv.Itoa(parent)
+	return err == nil && len(fields) > 1 && string(fields[1]) == strconv.Itoa(parent)
 }
 
 // hasMemory reports whether a process is neither a zombie nor a thread of the kernel.
