@@ -1,10 +1,22 @@
 package rset
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // String returns the state in words.
 func (l *Ledger) String() string {
-	s := fmt.Sprintf("held %v; freed %v; named held %q; named freed %q", &l.held, &l.freed, l.heldNamed, l.freedNamed)
+	var held, freed []string
+	for _, name := range slices.Sorted(maps.Keys(l.named)) {
+		if l.named[name] {
+			held = append(held, name)
+		} else {
+			freed = append(freed, name)
+		}
+	}
+	s := fmt.Sprintf("held %v; freed %v; named held %q; named freed %q", &l.held, &l.freed, held, freed)
 	if l.final {
 		s += "; final"
 	}

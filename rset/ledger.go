@@ -15,8 +15,8 @@ import (
 type Ledger struct {
 	r           *R
 	held, freed idset.Set
-	heldNamed   []string // in order
-	freedNamed  []string // in order
+	named       map[string]bool // the named resources, and whether they are held
+	heldNamed   int             // how many of them are
 	final       bool
 }
 
@@ -34,8 +34,15 @@ func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && 
 // NewLedger returns a ledger that holds all of r, and the named resources, which have no
 // rank, such as the ssd of a rack. Duplicate names count once. A nil r is empty.
 func NewLedger(r *R, named ...string) *Ledger {
-	l := &Ledger{r: r.orEmpty(), heldNamed: slices.Compact(inOrder(named))}
+	l := &Ledger{r: r.orEmpty()}
 	l.held.UnionWith(l.r.Ranks())
+	if len(named) > 0 {
+		l.named = make(map[string]bool, len(named))
+	}
+	for _, name := range named {
+		l.named[name] = true
+	}
+	l.heldNamed = len(l.named)
 	return l
 }
 
@@ -67,7 +74,7 @@ func Rebuild(r *R, done Released, named ...string) (*Ledger, error) {
 // Free frees ranks and named resources. It is an error if not all of them are held, or
 // after the final fragment; then nothing changes. Free of no ranks (nil or empty) and no
 // names returns an empty fragment, which is final if nothing is held. It takes time in
-// proportion to the ranges of ranks, and, with names, to all names. If reports may come
+// proportion to the ranges of ranks and to the names, which it sorts. If reports may come
 // twice or late, free idset.Intersect(ranks, l.Held()).
 func (l *Ledger) Free(ranks *idset.Set, named ...string) (Fragment, error) {
 	named = inOrder(named)
@@ -93,7 +100,14 @@ func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
 		return Fragment{}, errFinal
 	}
-	return l.debit(l.held.Clone(), slices.Clone(l.heldNamed)), nil
+	var named []string
+	for name, held := range l.named {
+		if held {
+			named = append(named, name)
+		}
+	}
+	slices.Sort(named)
+	return l.debit(l.held.Clone(), named), nil
 }
 
 func inOrder(names []string) []string {
@@ -109,13 +123,12 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 		return ranksError(idset.Difference(missing, &l.freed), idset.Intersect(missing, &l.freed))
 	}
 	for i, name := range named {
-		if !contains(l.heldNamed, name) {
-			if contains(l.freedNamed, name) {
-				return fmt.Errorf("%w: resource %.64q was freed before", errNotFound, name)
-			}
+		switch held, known := l.named[name]; {
+		case !known:
 			return fmt.Errorf("%w: unknown resource %.64q", errNotFound, name)
-		}
-		if i > 0 && named[i-1] == name {
+		case !held:
+			return fmt.Errorf("%w: resource %.64q was freed before", errNotFound, name)
+		case i > 0 && named[i-1] == name:
 			return fmt.Errorf("%w: resource %.64q is named twice", errNotFound, name)
 		}
 	}
@@ -125,7 +138,7 @@ func (l *Ledger) check(ranks *idset.Set, named []string) error {
 	return nil
 }
 
-// debit frees what check accepts, and retains the names.
+// debit frees what check accepts.
 func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 	// r has all ranks that are held, so that there is no error.
 	part, _ := l.r.Restrict(ranks)
@@ -133,40 +146,12 @@ func (l *Ledger) debit(ranks *idset.Set, named []string) Fragment {
 		l.held.RemoveRange(first, last)
 		l.freed.InsertRange(first, last)
 	}
-	if len(named) > 0 {
-		l.heldNamed, l.freedNamed = without(l.heldNamed, named), with(l.freedNamed, named)
+	for _, name := range named {
+		l.named[name] = false
 	}
-	l.final = l.held.IsEmpty() && len(l.heldNamed) == 0
+	l.heldNamed -= len(named)
+	l.final = l.held.IsEmpty() && l.heldNamed == 0
 	return Fragment{R: part, Named: named, Final: l.final}
-}
-
-func contains(names []string, name string) bool {
-	_, ok := slices.BinarySearch(names, name)
-	return ok
-}
-
-// without removes names from a list that has them. Both are in order.
-func without(list, names []string) []string {
-	kept, rest := list[:0], list
-	for _, name := range names {
-		i, _ := slices.BinarySearch(rest, name)
-		kept, rest = append(kept, rest[:i]...), rest[i+1:]
-	}
-	kept = append(kept, rest...)
-	clear(list[len(kept):])
-	return kept
-}
-
-// with adds names to a list that has none of them. Both are in order, and so is the result.
-func with(list, names []string) []string {
-	n := len(list)
-	list = slices.Grow(list, len(names))[:n+len(names)]
-	for k := len(names) - 1; k >= 0; k-- {
-		i, _ := slices.BinarySearch(list[:n], names[k])
-		copy(list[i+k+1:], list[i:n])
-		list[i+k], n = names[k], i
-	}
-	return list
 }
 
 // Held returns a new set of the ranks that are held.
@@ -176,7 +161,7 @@ func (l *Ledger) Held() *idset.Set { return l.held.Clone() }
 func (l *Ledger) Freed() *idset.Set { return l.freed.Clone() }
 
 // HoldsNamed reports whether a named resource is held.
-func (l *Ledger) HoldsNamed(name string) bool { return contains(l.heldNamed, name) }
+func (l *Ledger) HoldsNamed(name string) bool { return l.named[name] }
 
 // IsFinal reports whether the final fragment has been given.
 func (l *Ledger) IsFinal() bool { return l.final }
