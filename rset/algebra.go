@@ -68,7 +68,8 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	bare := -1 // a rank whose host is not known
 	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
 		if i >= 0 && j >= 0 {
-			if rank, found := differ(a, b, first, last, i, j); found {
+			if k, found := a.hosts.differ(b.hosts, a.index(i, first), b.index(j, first), int(last-first)+1); found {
+				rank := first + uint32(k)
 				x, _ := a.Host(rank)
 				y, _ := b.Host(rank)
 				err = fmt.Errorf("%w: rank %d is on two hosts: %.64q and %.64q", errHosts, rank, x, y)

@@ -41,18 +41,10 @@ func (d *assembler) assemble() (at int, err error) {
 
 // renumber puts the nodes in the order of their first rank.
 func (d *assembler) renumber() {
-	next := int32(0)
-	for _, s := range d.spans {
-		if s.node > next {
-			next = -1
-			break
-		}
-		next = max(next, s.node+1)
-	}
-	if int(next) == len(d.nodes) { // as they are in most texts
+	if len(d.nodes) < 2 {
 		return
 	}
-	var nodes []*children.Set
+	nodes := make([]*children.Set, 0, len(d.nodes))
 	numbers := make([]int32, len(d.nodes)) // and 1, by those before
 	for i := range d.spans {
 		number := &numbers[d.spans[i].node]

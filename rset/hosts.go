@@ -63,19 +63,10 @@ func (h hosts) list() *hostlist.List {
 	return out
 }
 
-// differ returns the first rank of a range, in the spans i of a and j of b, that is on two
-// hosts, or false if none is.
-func differ(a, b *R, first, last uint32, i, j int) (uint32, bool) {
-	if len(a.hosts) == 0 || len(b.hosts) == 0 {
-		return 0, false
-	}
-	k, found := a.hosts.differ(b.hosts, a.index(i, first), b.index(j, first), int(last-first)+1)
-	return first + uint32(k), found
-}
-
-// differ returns the first of n hosts, from an index of each side on, that differs, or false.
+// differ returns the first of n hosts, from an index of each side on, that differs, or false,
+// as if one side has no hosts.
 func (h hosts) differ(g hosts, from, fromG, n int) (int, bool) {
-	for done := 0; done < n; {
+	for done := 0; done < n && len(h) > 0 && len(g) > 0; {
 		p, q := h[h.part(from+done)], g[g.part(fromG+done)]
 		i, j := p.from+from+done-p.before, q.from+fromG+done-q.before
 		take := min(p.from+p.n-i, q.from+q.n-j) // what is beyond n is not looked at

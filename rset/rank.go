@@ -63,37 +63,33 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	place := make(map[string]int, r.Len())
 	var twice, unknown []string
 	ranks, _ := r.Ranks().Slice(maxExpanded)
-	names := slices.Collect(r.hosts.list().All())
-	for i, name := range names {
+	for name := range r.hosts.list().All() {
 		if _, ok := place[name]; ok {
 			twice = append(twice, name)
 		}
-		place[name] = i
+		place[name] = len(place)
 	}
-	from := make([]int, 0, len(names))
+	to := make(map[uint32]uint32, len(ranks)) // old rank to new
+	var made builder
 	for name := range list.All() {
-		i, ok := place[name]
-		switch {
+		switch i, ok := place[name]; {
 		case !ok:
 			unknown = append(unknown, name)
 		case i < 0:
 			twice = append(twice, name)
+		default:
+			at, _ := find(r.spans, ranks[i])
+			rank := uint32(made.ranks)
+			to[ranks[i]] = rank
+			made.add(rank, rank, r.nodeAt(at))
 		}
 		place[name] = -1
-		from = append(from, i)
 	}
 	switch {
 	case len(twice) > 0:
 		return nil, hostsNamed("duplicate hosts", twice)
 	case len(unknown) > 0:
 		return nil, hostsNamed("unknown hosts", unknown)
-	}
-	to := make(map[uint32]uint32, len(ranks)) // old rank to new
-	var made builder
-	for k, i := range from {
-		to[ranks[i]] = uint32(k)
-		at, _ := find(r.spans, ranks[i])
-		made.add(uint32(k), uint32(k), r.nodeAt(at))
 	}
 	out := *r
 	out.spans, out.nodes, out.hosts, out.scheduling = made.spans, made.nodes, hostsOf(list.Clone()), nil
