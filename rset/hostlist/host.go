@@ -10,24 +10,15 @@ import (
 // before them belong to the prefix.
 const maxDigits = 18
 
-// A host is a name in parts: the prefix, and an id of len digits, zeros on the
-// left included. A name that does not end in a digit has len 0 and id 0.
-type host struct {
-	prefix string
-	id     uint64
-	len    uint8
-}
-
-// split returns the parts of a name. The prefix is a substring of it.
-func split(name string) host {
+// split returns the item of a name. The prefix is a substring of it.
+func split(name string) item {
 	i := len(name)
 	for i > 0 && len(name)-i < maxDigits && isDigit(name[i-1]) {
 		i--
 	}
-	return host{prefix: name[:i], id: number(name[i:]), len: uint8(len(name) - i)}
+	id := number(name[i:])
+	return item{prefix: name[:i], first: id, last: id, width: uint8(len(name) - i)}
 }
-
-func (h host) item() item { return item{prefix: h.prefix, first: h.id, last: h.id, width: h.len} }
 
 // number returns the value of up to 18 digits.
 func number(digits string) uint64 {
@@ -86,11 +77,12 @@ type item struct {
 
 func (r *item) len() uint64 { return r.last - r.first + 1 }
 
-func (r *item) find(h host) (uint64, bool) {
-	if h.id < r.first || h.id > r.last || h.len != r.length(h.id) || h.prefix != r.prefix {
+// find returns where the one host of an item is among those of r, or false.
+func (r *item) find(h item) (uint64, bool) {
+	if h.first < r.first || h.first > r.last || h.width != r.length(h.first) || h.prefix != r.prefix {
 		return 0, false
 	}
-	return h.id - r.first, true
+	return h.first - r.first, true
 }
 
 // length returns with how many digits the item prints an id.
@@ -163,7 +155,7 @@ func isName(c byte) bool {
 
 // owned returns the item of a name for a list to keep: the prefix is the last item's or a copy.
 func owned(items []item, name string) item {
-	r := split(name).item()
+	r := split(name)
 	if n := len(items); n > 0 && items[n-1].prefix == r.prefix {
 		r.prefix = items[n-1].prefix
 	} else {

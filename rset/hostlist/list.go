@@ -133,14 +133,12 @@ func (l *List) Clone() *List {
 // All returns an iterator over the hosts, in order. Each is a new string. A loop
 // yields the hosts that were in the list when the loop began.
 func (l *List) All() iter.Seq[string] {
-	return func(yield func(string) bool) { l.walk(yield) }
-}
-
-func (l *List) walk(yield func(string) bool) {
-	for r := range l.Ranges() {
-		for id := r.First; id <= r.Last; id++ {
-			if !yield(r.name(id)) {
-				return
+	return func(yield func(string) bool) {
+		for r := range l.Ranges() {
+			for id := r.First; id <= r.Last; id++ {
+				if !yield(r.name(id)) {
+					return
+				}
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func (p *parser) expression() error {
 			return err
 		}
 		p.grow()
-		p.items = push(p.items, split(prefix).item())
+		p.items = push(p.items, split(prefix))
 		return nil
 	}
 	p.pos++
@@ -268,7 +268,7 @@ func (p *parser) spell(r idRange, prefix, suffix string, longest int) error {
 	p.items = slices.Grow(p.items, int(n))
 	for id := r.first; id <= r.last; id++ {
 		size := len(prefix) + len(r.lead) + int(max(r.width, digits(id))) + len(suffix)
-		p.items = push(p.items, split(all[:size]).item())
+		p.items = push(p.items, split(all[:size]))
 		all = all[size:]
 	}
 	return nil
