@@ -46,22 +46,13 @@ var (
 )
 
 func (l *Line) read(o *jsonobj.Reader) {
-	var payload, errstr jsonobj.Value
-	for o.Next() {
-		switch string(o.Key()) {
-		case "topic":
-			if l.Topic = o.Text(); l.Topic == "" || len(l.Topic) > maxTopic {
-				o.Value().Fail(errTopic)
-			}
-		case "payload":
-			payload = o.Value()
-		case "errnum":
-			l.Errnum = int(o.Int(0, math.MaxInt32))
-		case "errstr":
-			errstr = o.Value()
-		}
+	for o.Next() { // so that Find has all keys
 	}
-	o.Require("topic")
+	topic, payload, errstr := o.Need("topic"), o.Find("payload"), o.Find("errstr")
+	if l.Topic = topic.Text(); l.Topic == "" || len(l.Topic) > maxTopic {
+		topic.Fail(errTopic)
+	}
+	l.Errnum = int(o.Find("errnum").Int(0, math.MaxInt32))
 	if payload.IsObject() {
 		l.Payload = payload.Raw()
 	}

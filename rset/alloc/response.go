@@ -46,40 +46,27 @@ func (t ResponseType) keys() (r, annotations, note bool) {
 func (m Response) name() string { return "alloc response" }
 
 func (m *Response) read(o *jsonobj.Reader) {
-	var note, annotations, r jsonobj.Value
-	for o.Next() {
-		switch string(o.Key()) {
-		case "id":
-			m.ID = readID(o.Value())
-		case "type":
-			m.Type = ResponseType(o.Int(0, int64(ResponseCancel)))
-		case "note":
-			note = o.Value()
-		case "annotations":
-			annotations = o.Value()
-		case "R":
-			r = o.Value()
-		}
+	for o.Next() { // so that Find has all keys
 	}
 	o.Require("id", "type")
-	hasR, hasAnnotations, hasNote := m.Type.keys()
-	for _, k := range [...]struct {
-		v   jsonobj.Value
-		has bool
-	}{{note, hasNote}, {annotations, hasAnnotations}, {r, hasR}} {
-		if !k.v.Absent() && !k.has {
-			k.v.Fail(errType)
+	m.ID, m.Type = readID(o.Find("id")), ResponseType(o.Find("type").Int(0, int64(ResponseCancel)))
+	optional := func(key string, has bool) jsonobj.Value {
+		v := o.Find(key)
+		if !v.Absent() && !has {
+			v.Fail(errType)
 		}
+		return v
 	}
+	hasR, hasAnnotations, hasNote := m.Type.keys()
+	m.Note = optional("note", hasNote).Text()
+	m.Annotations = readObject(optional("annotations", hasAnnotations))
+	m.R = readR(optional("R", hasR), true)
 	if hasR {
 		o.Require("R")
 	}
 	if m.Type == ResponseAnnotate {
 		o.Require("annotations")
 	}
-	m.Note = note.Text()
-	m.Annotations = readObject(annotations)
-	m.R = readR(r, true)
 }
 
 func (m Response) check() error {

@@ -48,43 +48,27 @@ func ParseAcquire(payload []byte) (Acquire, error) {
 }
 
 func (a *Acquire) read(doc *jsonobj.Doc) {
-	c, known := &a.Change, false
-	var up, down, shrink jsonobj.Value
 	o := doc.Object()
-	for o.Next() {
-		v := o.Value()
-		switch string(o.Key()) {
-		case "resources":
-			r, err := rset.Parse(v.Raw())
-			if err != nil {
-				v.Fail(err)
-			}
-			a.Resources = r
-		case "up":
-			up = v
-		case "down":
-			down = v
-		case "shrink":
-			shrink = v
-		case "property-add":
-			c.AddProperties = readProperties(v)
-		case "property-remove":
-			c.RemoveProperties = readProperties(v)
-		case "expiration":
-			t := eventlog.Timestamp(v.Float(0, math.MaxFloat64))
-			c.Expiration = &t
-		default:
-			continue
-		}
-		known = true
+	for o.Next() { // so that Find has all keys
 	}
-	switch {
-	case a.Resources != nil:
+	if v := o.Find("resources"); !v.Absent() {
+		r, err := rset.Parse(v.Raw())
+		if err != nil {
+			v.Fail(err)
+		}
+		a.Resources = r
 		o.Require("up")
-	case !known:
+	}
+	c := &a.Change
+	c.Up, c.Down, c.Shrink = a.ranks(o.Find("up")), a.ranks(o.Find("down")), a.ranks(o.Find("shrink"))
+	c.AddProperties, c.RemoveProperties = readProperties(o.Find("property-add")), readProperties(o.Find("property-remove"))
+	if v := o.Find("expiration"); !v.Absent() {
+		t := eventlog.Timestamp(v.Float(0, math.MaxFloat64))
+		c.Expiration = &t
+	}
+	if a.Resources == nil && c.Up == nil && c.Down == nil && c.Shrink == nil && c.AddProperties == nil && c.RemoveProperties == nil && c.Expiration == nil {
 		doc.Fail(errors.New("has no key of RFC 28"))
 	}
-	c.Up, c.Down, c.Shrink = a.ranks(up), a.ranks(down), a.ranks(shrink)
 }
 
 func (a *Acquire) ranks(v jsonobj.Value) *idset.Set {
@@ -102,6 +86,9 @@ func readIDs(v jsonobj.Value, most uint32) *idset.Set {
 }
 
 func readProperties(v jsonobj.Value) map[string]*idset.Set {
+	if v.Absent() {
+		return nil
+	}
 	properties := make(map[string]*idset.Set)
 	for o := v.Object(); o.Next(); {
 		name := string(o.Key())
