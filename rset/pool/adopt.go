@@ -115,21 +115,24 @@ func (p *Pool) conflicts(h *holder) (n int, first jobid.ID, both *rset.R) {
 	}
 	others := make(map[jobid.ID]struct{})
 	var overlap parts // with the first so far
-	for _, pt := range p.pieces(h) {
-		for _, o := range p.at(pt.First).owners {
-			if len(others) > maxConflicts && o.job > first {
-				break // so are those behind it
-			}
-			common := o.what.Intersect(pt.What)
-			if o.job == h.id || common == nil {
-				continue
-			}
-			if len(others) == 0 || o.job < first {
-				first, overlap = o.job, overlap[:0]
-			}
-			others[o.job] = struct{}{}
-			if o.job == first {
-				overlap = overlap.add(pt.First, pt.Last, common)
+	for pt := range h.r.Parts() {
+		for _, sp := range p.touching(nil, pt.First, pt.Last) {
+			mine := sp.heldBy(h.id)
+			for _, o := range sp.owners {
+				if len(others) > maxConflicts && o.job > first {
+					break // so are those behind it
+				}
+				common := o.what.Intersect(mine)
+				if o.job == h.id || common == nil {
+					continue
+				}
+				if len(others) == 0 || o.job < first {
+					first, overlap = o.job, overlap[:0]
+				}
+				others[o.job] = struct{}{}
+				if o.job == first {
+					overlap = overlap.add(max(pt.First, sp.first), min(pt.Last, sp.last), common)
+				}
 			}
 		}
 	}

@@ -141,7 +141,7 @@ func (p *Pool) take(h *holder, q *Request, c *choice) *rset.R {
 	var room [4]children.Part
 	given, owned := parts(room[:0]), &h.owned
 	for _, g := range c.grants {
-		c := cut{free: g.free, what: g.free}
+		c := cut{what: g.free}
 		if !q.exclusive {
 			c = p.known.cut(g.free, q.per, g.slots)
 		}
@@ -152,13 +152,7 @@ func (p *Pool) take(h *holder, q *Request, c *choice) *rset.R {
 		default:
 			owned = &[1]owner{o}
 		}
-		p.edit(g.first, g.last, func(_, _ uint32, s *state) {
-			rest := c.rest
-			if s.free != c.free {
-				rest = s.free.Subtract(c.what)
-			}
-			s.take(owned, rest)
-		})
+		p.edit(g.first, g.last, func(_, _ uint32, s *state) { s.take(owned, c.rest) })
 		given = given.add(g.first, g.last, c.what)
 	}
 	nodes := int64(1)

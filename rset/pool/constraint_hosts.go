@@ -9,7 +9,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// A hostIndex finds the ranks on hosts. It never changes. A nil *hostIndex knows no host.
+// A hostIndex finds the ranks on hosts. It never changes.
 //
 // To make one of n ranges of hosts on consecutive ranks takes n log n steps. To look up a
 // range of a list takes log n steps, and one for each range found. Where ranges lie in each
@@ -65,9 +65,6 @@ func newHostIndex(ranks *idset.Set, hosts *hostlist.List) *hostIndex {
 
 // ranks returns a new set of the ranks on the hosts of a list, as far as it has them.
 func (x *hostIndex) ranks(list *hostlist.List) *idset.Set {
-	if x == nil {
-		return new(idset.Set)
-	}
 	var found []rankRun
 	for r := range list.Ranges() {
 		i := sort.Search(len(x.spans), func(i int) bool {

@@ -61,10 +61,7 @@ func (f *Fake) pool() *Pool {
 			c.Entries = []rset.Entry{{Ranks: f.All, Children: map[string]*idset.Set{"core": idset.Of(0)}}}
 		}
 		r, err := rset.New(c)
-		f.made = &Pool{ranks: f.All, inventory: must(r, err)}
-		if f.Hosts != nil {
-			f.made.hosts = newHostIndex(f.All, f.Hosts)
-		}
+		f.made = &Pool{ranks: f.All, inventory: must(r, err), hosts: newHostIndex(f.All, f.Hosts)}
 	}
 	return f.made
 }

@@ -64,19 +64,17 @@ func (sp *span) heldBy(job jobid.ID) *children.Set {
 	return nil
 }
 
-// take makes a job an owner of children of the node. rest stays free. An idle node keeps o.
+// take makes a job, which is none yet, an owner of children of the node. rest stays free. An
+// idle node keeps o.
 func (s *state) take(o *[1]owner, rest *children.Set) {
-	one := o[0]
 	if s.idle() {
 		s.owners = o[:]
-	} else if i, found := s.find(one.job); found {
-		s.owners = slices.Clone(s.owners)
-		s.owners[i] = owner{one.job, one.end, s.owners[i].what.Union(one.what)}
 	} else {
+		i, _ := s.find(o[0].job)
 		s.owners = slices.Concat(s.owners[:i], o[:], s.owners[i:])
 	}
 	// No other job holds what was free, so only the rest can clash.
-	s.clash = s.clash || !s.free.Contains(one.what) && s.overlaps()
+	s.clash = s.clash || !s.free.Contains(o[0].what) && s.overlaps()
 	s.free = rest
 }
 
@@ -176,18 +174,6 @@ func newFitTree(fit Fit) *btree.BTreeG[fitItem] {
 		}
 		return d < 0
 	})
-}
-
-// at returns the span that has a rank, nil if there is none.
-func (p *Pool) at(rank uint32) *span {
-	var found *span
-	p.spans.DescendLessOrEqual(rankItem{first: rank}, func(it rankItem) bool {
-		if it.sp.last >= rank {
-			found = it.sp
-		}
-		return false
-	})
-	return found
 }
 
 // touching appends the spans that have ranks of a range, in order.
