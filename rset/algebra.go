@@ -8,10 +8,9 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// Union returns the resources that are in a or in b. It takes times, slots and unknown keys
-// from a, or from b where a has none, and properties from both. It drops the scheduling
-// keys. It is an error if a rank has different hosts in a and b, or if only some ranks of
-// the result have a host.
+// Union returns the resources that are in a or in b, with the times, slots and unknown keys of
+// a, or of b where a has none, the properties of both, and no scheduling key. It is an error if
+// a rank has different hosts in a and b, or if only some ranks of the result have a host.
 func Union(a, b *R) (*R, error) {
 	r, err := combine(a, b, (*children.Set).Union)
 	if err != nil {
@@ -57,8 +56,7 @@ func resources(a, b *R, op nodeOp) *R {
 	return r
 }
 
-// combine returns the resources that an operation leaves of a and b, with the hosts
-// of a, and of b for ranks not in a.
+// combine returns what an operation leaves of a and b, with the hosts of a, or else of b.
 func combine(a, b *R, op nodeOp) (*R, error) {
 	a, b = a.orEmpty(), b.orEmpty()
 	var made builder
@@ -138,9 +136,8 @@ func (m *memory) of(x, y *children.Set) *children.Set {
 // Restrict returns the fragment of r on the given ranks. It is an error if r does not have
 // all of them. It takes time in proportion to the ranges of ranks, not to r.
 //
-// A fragment keeps the times and slots of r, the hosts of its ranks in rank order,
-// all kinds of children, properties cut to its ranks, and unknown keys. It drops
-// the scheduling key.
+// A fragment keeps times, slots and unknown keys, and of its ranks the hosts, all kinds of
+// children, and the properties. It drops the scheduling key.
 func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	r = r.orEmpty()
 	out, made := newBuilder()
@@ -162,8 +159,7 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 	return out.cutMeta(r), nil
 }
 
-// Without returns the fragment of r without the given ranks. The errors are
-// those of [R.Restrict].
+// Without returns the fragment of r without the given ranks. The errors are those of Restrict.
 func (r *R) Without(ranks *idset.Set) (*R, error) {
 	all := r.Ranks()
 	if unknown := idset.Difference(ranks, all); !unknown.IsEmpty() {

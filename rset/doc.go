@@ -1,7 +1,5 @@
-// Package rset holds sets of resources (RFC 20, version 1), their algebra, and the ledger
-// of an allocation. An [R] has cores, gpus and other children of ranks, the hosts of the
-// ranks, and the time for which they are valid. A [Ledger] gives an allocation back in
-// fragments, of which exactly one, the last, is final.
+// Package rset holds sets of resources (RFC 20, version 1), their algebra, and the [Ledger]
+// of an allocation, which gives it back in fragments. Exactly one of these, the last, is final.
 //
 //	r, err := rset.Parse(text)
 //	held := rset.NewLedger(r)
@@ -14,10 +12,9 @@
 //
 // # Vocabulary
 //
-// A rank is the number of a node. Children are the resources of a node, and a kind is
-// their type, such as "core". A fragment is a part of an R: some of its ranks, or some of
-// their children. A property is a name that some ranks have. A named resource has no rank,
-// such as the ssd of a rack.
+// A rank is the number of a node. Children are the resources of a node, and a kind is their
+// type, such as "core". A fragment is some ranks of an R, or some of their children. A property
+// is a name that some ranks have. A named resource has no rank, such as the ssd of a rack.
 //
 // # Ownership, cost and limits
 //
@@ -25,10 +22,9 @@
 // their parent and keep it alive; sets and lists that come out of an R are copies. One
 // goroutine at a time may use a Ledger, which must not be copied.
 //
-// Consecutive ranks with equal children are one range: 16384 equal nodes are as cheap as
-// one. Look-ups are logarithmic in the number of ranges, and operations linear. Restrict
-// and Free take time for the ranges that they cut out, not for the whole R. [Parse] lists
-// the limits.
+// Consecutive ranks with equal children are one range: 16384 equal nodes are as cheap as one.
+// Look-ups are logarithmic in the number of ranges, operations linear, but Restrict and Free
+// take time for the ranges that they cut out alone. [Parse] lists the limits.
 //
 // # Differences from flux-core
 //

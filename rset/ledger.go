@@ -7,11 +7,9 @@ import (
 	"github.com/joblife/joblife/idset"
 )
 
-// A Ledger knows which part of an allocation is held and which has been freed. Each
-// call that frees returns a fragment. Exactly one fragment is final: the one after
-// which nothing is held. An expiration frees nothing.
-//
-// The zero Ledger belongs to the empty R.
+// A Ledger knows which part of an allocation is held and which has been freed. Each call that
+// frees returns a fragment. Exactly one fragment is final: the one after which nothing is held.
+// An expiration frees nothing. The zero Ledger belongs to the empty R.
 type Ledger struct {
 	r           *R
 	held, freed idset.Set
@@ -27,12 +25,11 @@ type Fragment struct {
 	Final bool     // nothing is held any more; true for exactly one fragment
 }
 
-// IsEmpty reports whether nothing was freed and the fragment is not final: there
-// is nothing to send.
+// IsEmpty reports whether nothing was freed and the fragment is not final: do not send it.
 func (f Fragment) IsEmpty() bool { return f.R.IsEmpty() && len(f.Named) == 0 && !f.Final }
 
-// NewLedger returns a ledger that holds all of r, and the named resources, which have no
-// rank, such as the ssd of a rack. Duplicate names count once. A nil r is empty.
+// NewLedger returns a ledger that holds all of r, which may be nil, and the named resources,
+// which have no rank, such as the ssd of a rack. Duplicate names count once.
 func NewLedger(r *R, named ...string) *Ledger {
 	l := &Ledger{r: r.orEmpty()}
 	l.held.UnionWith(l.r.Ranks())
@@ -94,8 +91,7 @@ func (l *Ledger) FreePart(ranks *idset.Set, named ...string) (Fragment, error) {
 	return f, err
 }
 
-// FreeRest frees everything that is held, ranks and named resources, and returns
-// the final fragment. It is an error after the final fragment.
+// FreeRest frees all that is held and returns the final fragment. It is an error after that.
 func (l *Ledger) FreeRest() (Fragment, error) {
 	if l.final {
 		return Fragment{}, errFinal

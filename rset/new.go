@@ -24,9 +24,8 @@ type Config struct {
 	Slots      int64                 // 0: not known
 }
 
-// New returns the R that c describes. It retains nothing of c. It refuses what [Parse] would
-// refuse, with the same errors, which name the entry or field instead of the offset. But the
-// text of its result may have more than [MaxBytes].
+// New returns the R that c describes. It retains nothing of c. It refuses what [Parse] would,
+// except for a text of more than [MaxBytes]; errors name the entry or field, not the offset.
 func New(c Config) (*R, error) {
 	if err := few("entries", len(c.Entries), maxEntries); err != nil {
 		return nil, categorize(err)
@@ -102,10 +101,9 @@ func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	return &out, nil
 }
 
-// WithProperties returns r with other ranks for some properties, by name; without ranks, r
-// has no such property. It is an error if r does not have all of the ranks, or for an
-// invalid name. It copies the sets, and takes time in proportion to the ranges of r, to all
-// properties and to what is given.
+// WithProperties returns r with other ranks for some properties, by name; one without ranks
+// goes. It is an error if r does not have all of the ranks, or for an invalid name. It copies
+// the sets, and takes time in proportion to the ranges of r, all properties and what is given.
 func (r *R) WithProperties(ranks map[string]*idset.Set) (*R, error) {
 	out := *r.orEmpty()
 	rest := out.properties

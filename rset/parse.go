@@ -16,15 +16,14 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// Parse parses an R of RFC 20, version 1. It retains nothing of b. The error names
-// the path and the offset of the value, and wraps [ErrLimit] if b is too large. It is an
-// error too if there are not as many hosts as ranks.
+// Parse parses an R of RFC 20, version 1. It retains nothing of b. The error names the path
+// and the offset of the value, and wraps [ErrLimit] if b is too large.
 //
-// Entries of R_lite may come in any order, and each rank is in one. Unknown keys are
-// kept, except in an entry of R_lite. An R without resources is valid.
+// Entries of R_lite may come in any order; each rank is in one. There are as many hosts as ranks,
+// or none. Unknown keys are kept, except in an entry of R_lite. An R without resources is valid.
 //
-// It accepts 64 MiB of text, ranks up to 2^24, ids of children and numbers of
-// entries up to 2^20, and 2^24 hosts. Memory grows linearly with the text.
+// It accepts 64 MiB of text, ranks up to 2^24, ids of children up to 2^20, 2^20 entries, and
+// 2^24 hosts. Memory grows linearly with the text.
 func Parse(b []byte) (*R, error) {
 	return limits{MaxRank, maxChild, MaxBytes, maxEntries, maxHosts}.parse(b)
 }
@@ -296,8 +295,8 @@ func (d *decoder) properties(v jsonobj.Value) {
 	slices.SortFunc(d.r.properties, func(a, b property) int { return strings.Compare(a.name, b.name) })
 }
 
-// ValidProperty reports whether a text can be the name of a property: it is not
-// empty, is valid UTF-8, and has no zero byte and none of !&'"^`|().
+// ValidProperty reports whether a text can be the name of a property: not empty, in valid UTF-8,
+// without zero bytes and !&'"^`|().
 func ValidProperty(name string) bool {
 	return name != "" && !strings.ContainsAny(name, "!&'\"^`|()\x00") && utf8.ValidString(name)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// Parts returns an iterator over the resources by ranges of ranks, in ascending order:
-// what an index of ranks, such as package pool, keeps of an R. It allocates nothing.
+// Parts returns an iterator over the resources by ranges of ranks, in ascending order, for an
+// index of ranks, such as package pool. It allocates nothing.
 func (r *R) Parts() iter.Seq[children.Part] {
 	return func(yield func(children.Part) bool) { r.orEmpty().parts(yield) }
 }
@@ -22,8 +22,7 @@ func (r *R) parts(yield func(children.Part) bool) {
 	}
 }
 
-// newBuilder returns an empty R and a builder for it. What most jobs need is in one piece of
-// memory.
+// newBuilder returns an empty R and a builder for it, with what most jobs need in one piece.
 func newBuilder() (*R, builder) {
 	room := new(struct {
 		R

@@ -22,8 +22,8 @@ const (
 	maxHosts   = 1 << 24 // hosts
 )
 
-// R is a set of resources (RFC 20). It is immutable: operations return a new R, and any
-// number of goroutines may use one. The zero value and a nil *R are the empty set.
+// R is a set of resources (RFC 20). It is immutable: operations return a new R. The zero
+// value and a nil *R are the empty set.
 type R struct {
 	spans      []span          // ascending, disjoint; neighbours that touch have different nodes
 	nodes      []*children.Set // distinct, in the order of their first rank
@@ -77,8 +77,7 @@ func (r *R) Ranks() *idset.Set {
 	return s
 }
 
-// Nodelist returns a new list of the hosts in rank order. It is empty if r has no
-// hosts. Either all ranks have a host or none has.
+// Nodelist returns a new list of the hosts in rank order. All ranks have a host, or none has.
 func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.list() }
 
 // Host returns the host of a rank, or false if r has no such rank or no hosts.
@@ -93,8 +92,7 @@ func (r *R) Host(rank uint32) (string, bool) {
 	return p.list.Nth(p.from + at - p.before)
 }
 
-// Children returns a new set of the ids of a kind, such as "core", on a rank. It
-// is empty if there are none.
+// Children returns a new set of the ids of a kind, such as "core", on a rank, perhaps of none.
 func (r *R) Children(rank uint32, kind string) *idset.Set {
 	r = r.orEmpty()
 	if i, ok := find(r.spans, rank); ok {

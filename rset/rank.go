@@ -10,9 +10,9 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// AssignHosts returns r with other hosts, in rank order. It is an error unless there are as
-// many hosts as ranks, and [ErrLimit] if they are more than 2^24. It drops the scheduling
-// key, and copies the list.
+// AssignHosts returns r with other hosts, in rank order, which it copies, and without the
+// scheduling key. It is an error unless there are as many hosts as ranks, and [ErrLimit] if they
+// are more than 2^24.
 func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 	if err := r.checkHosts(list); err != nil {
 		return nil, categorize(err)
@@ -43,10 +43,10 @@ func (r *R) checkHosts(list *hostlist.List) error {
 	return few("hosts", r.Len(), maxHosts)
 }
 
-// Rerank returns r with new ranks: the new rank of a node is the index of its host in the
-// list, from 0. It is an error unless the list has exactly the hosts of r, each once. The
-// error is [ErrLimit] if they are more than 2^18, or the ranks of all properties more than
-// 2^22. It drops the scheduling key. It takes time in proportion to both.
+// Rerank returns r with new ranks, and without the scheduling key: the new rank of a node is the
+// index of its host in the list, from 0. It is an error unless the list has exactly the hosts of
+// r, each once, and [ErrLimit] if they are more than 2^18, or the ranks of all properties more
+// than 2^22. It takes time in proportion to both.
 func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	r = r.orEmpty()
 	moves := 0
@@ -104,8 +104,8 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	return &out, nil
 }
 
-// WithoutLocal returns r as a job gets it: without the properties that begin with
-// "+", which have a meaning in one instance only, and without the scheduling key.
+// WithoutLocal returns r as a job gets it: without the scheduling key and the properties that
+// begin with "+", which have a meaning in one instance only.
 func (r *R) WithoutLocal() *R {
 	local := func(p property) bool { return p.name[0] == '+' }
 	if r != nil && r.scheduling == nil && !slices.ContainsFunc(r.properties, local) {

@@ -8,7 +8,7 @@ import (
 	"github.com/joblife/joblife/internal/jsonobj"
 )
 
-// String returns one line for people, such as "rank[0-3]/core[0-7],gpu[0-1]" for
+// String returns one line for people, with a part such as "rank[0-3]/core[0-7],gpu[0-1]" for
 // each group of ranks with equal children; "" for the empty set.
 func (r *R) String() string {
 	r = r.orEmpty()
@@ -44,11 +44,9 @@ func (r *R) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// AppendJSON appends the encoding of RFC 20. It is compact, canonical and
-// minimal: equal sets have equal bytes.
+// AppendJSON appends the encoding of RFC 20, compact and canonical: equal sets have equal bytes.
 func (r *R) AppendJSON(dst []byte) []byte {
-	// By hand: with a jsonobj.Writer, which looks at each key anew, an R of few
-	// groups takes 60 % longer.
+	// With a jsonobj.Writer, which looks at each key anew, few groups take 60 % longer.
 	r = r.orEmpty()
 	dst = append(dst, `{"version":1,"execution":{"R_lite":[`...)
 	spans := r.byNode()

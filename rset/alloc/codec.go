@@ -31,12 +31,10 @@ type Payload interface {
 	Hello | HelloResponse | Ready | ReadyResponse | Request | Response | Cancel | Prioritize | Expiration | Free | Feasibility
 }
 
-// Parse parses the payload of a [Message], as in Parse[Request](line.Payload). It copies
-// what it keeps. An empty payload reads as an empty object. The error is ErrMessage or
-// ErrLimit; then the message is zero.
-//
-// The keys and their types are those of RFC 27. Parse ignores unknown keys. It refuses
-// duplicate keys, and missing ones unless the type of the message calls them optional.
+// Parse parses the payload of a [Message], as in Parse[Request](line.Payload). It copies what
+// it keeps. An empty payload reads as an empty object. The error is ErrMessage or ErrLimit; then
+// the message is zero. Parse ignores unknown keys, and refuses duplicate ones, and missing ones
+// that the type of the message does not call optional.
 func Parse[M Payload](payload []byte) (M, error) {
 	name := func() string { return (*new(M)).name() }
 	return jsonobj.ParsePayload(protocol(), name, payload, func(m *M, o *jsonobj.Reader) {

@@ -18,19 +18,17 @@
 //	}
 //	void = q.Lost(nil) // 4. after a disconnect: jobs with void annotations
 //
-// Each message is a type, such as [Request]; [Append] and [Parse] write and read its
-// payload, and a [Line] has it on a stream of JSON lines. [ParseFromManager] and
-// [ParseFromScheduler] read any line of one side. The queue has no job with
-// resources: at each hello the caller passes those to [Announce]. After a restart it adds
-// the waiting jobs again.
+// Each message is a type, such as [Request]; [Append] and [Parse] write and read its payload,
+// and a [Line] has it on a stream of JSON lines, which [ParseFromManager] and
+// [ParseFromScheduler] read. The queue has no job with resources: at each hello the caller
+// passes those to [Announce]. After a restart it adds the waiting jobs again.
 //
 // # Vocabulary
 //
-// A request is outstanding until a response other than an annotation. To recall a request
-// is to take it back while the job stays in the queue: if requests are limited and a better
-// job arrives, the queue recalls the last one. To cancel a job is to remove it from the
-// queue. A job is blocked if its priority is 0 or [Queue.Stop] stopped it, as the manager
-// does with the jobs of a named queue.
+// A request is outstanding until a response other than an annotation. To recall a request is to
+// take it back while the job stays in the queue: if requests are limited and a better job
+// arrives, the queue recalls the last one. To cancel a job is to remove it from the queue. A job
+// is blocked if its priority is 0 or [Queue.Stop] stopped it.
 //
 // # Ownership, cost and limits
 //

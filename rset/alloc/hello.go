@@ -72,13 +72,12 @@ type HelloFailure struct {
 // that hold resources which the scheduler gave; partialOK is Hello.PartialOK. Announce
 // retains R and Free of the jobs. For n jobs it takes n log n steps.
 //
-// A job that has freed some ranks is announced with R and Free if the scheduler said
-// partial-ok. Otherwise its R is cut to what it holds: a scheduler that looks R up elsewhere
-// treats the freed ranks as held until the job ends.
+// A job that has freed some ranks is announced with R and Free if the scheduler said partial-ok.
+// Otherwise its R is cut to what it holds: a scheduler that looks R up elsewhere treats the freed
+// ranks as held until the job ends. If it has freed all, no response can express that.
 //
-// A job is in Failed if R is nil or empty, R does not have all ranks of Free, or the
-// id occurred before; or if it has freed all its ranks and the scheduler did not say
-// partial-ok, because no response can express that.
+// Such a job is in Failed, and so is one whose R is nil or empty or lacks ranks of Free, or whose
+// id occurred before.
 func Announce(jobs []HelloResponse, partialOK bool) Announcement {
 	sorted := slices.Clone(jobs)
 	slices.SortStableFunc(sorted, func(a, b HelloResponse) int { return cmp.Compare(a.ID, b.ID) })

@@ -31,10 +31,9 @@ type Line struct {
 	Errstr  string          // of a failure, for people; may be empty
 }
 
-// ParseLine parses one line, with or without its newline: an object with a topic
-// and either a payload, which is an object, or an errnum above 0 and perhaps an
-// errstr. A line may have neither. Unknown keys are ignored. The payload is only
-// checked to be JSON, and aliases b. The error is ErrMessage or ErrLimit.
+// ParseLine parses one line, with or without its newline: an object with a topic, and a payload
+// or an errnum above 0, perhaps with an errstr, or neither. Unknown keys are ignored. The payload
+// aliases b, and is only checked to be a JSON object. The error is ErrMessage or ErrLimit.
 func ParseLine(b []byte) (Line, error) { return jsonobj.ParseLine(protocol(), b, (*Line).read) }
 
 const maxTopic = 256 // bytes
@@ -65,8 +64,8 @@ func (l *Line) read(o *jsonobj.Reader) {
 	}
 }
 
-// AppendText appends the line with its newline, the payload without white space. It refuses
-// what ParseLine refuses, with the same errors, and then returns dst as it was.
+// AppendText appends the line with its newline. It refuses what ParseLine refuses, with the same
+// errors, and then returns dst as it was.
 func (l Line) AppendText(dst []byte) ([]byte, error) {
 	w := writeLine(dst, l.Topic)
 	if len(l.Payload) > 0 {
@@ -90,8 +89,7 @@ func (l Line) AppendText(dst []byte) ([]byte, error) {
 	return endLine(&w)
 }
 
-// AppendMessage appends the line that carries a message, with its newline. The errors are
-// those of Append; then it returns dst as it was.
+// AppendMessage appends the line of a message, with its newline. The errors are those of Append.
 func AppendMessage(dst []byte, topic string, m Message) ([]byte, error) {
 	w := writeLine(dst, topic)
 	w.Key("payload")

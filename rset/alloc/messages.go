@@ -19,9 +19,8 @@ type JobInfo struct {
 	Submit   eventlog.Timestamp // the time of submission, as a joblife.Manager always gives it; 0: another did not, and it is not sent
 }
 
-// Hello asks which jobs hold resources. It begins a session. The responses are a
-// stream of [HelloResponse], which ends with the errnum [NoData]. The payload is
-// optional: early schedulers sent none.
+// Hello asks which jobs hold resources. It begins a session. The responses are a stream of
+// [HelloResponse], which ends with the errnum [NoData]. Early schedulers sent no payload.
 type Hello struct {
 	PartialOK bool // the scheduler understands HelloResponse.Free
 }
@@ -132,8 +131,8 @@ type Priority struct {
 	Priority uint32
 }
 
-// Prioritize gives the scheduler new priorities of jobs that have a request. The scheduler
-// ignores jobs that it does not know. A job may occur more than once.
+// Prioritize gives the scheduler new priorities of jobs that have a request; it ignores others.
+// A job may occur more than once.
 type Prioritize struct {
 	Jobs []Priority
 }
@@ -181,9 +180,8 @@ func (m Prioritize) append(dst []byte) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// Expiration requests a new expiration for a job that has resources. The response
-// has no payload, or an errnum if the scheduler refuses. Responses have no id;
-// they come in the order of the requests.
+// Expiration requests a new expiration for a job that has resources. The response has no payload,
+// or an errnum if the scheduler refuses. Responses have no id, but the order of the requests.
 type Expiration struct {
 	ID         jobid.ID
 	Expiration eventlog.Timestamp // 0: never
@@ -223,9 +221,8 @@ func (m Free) append(dst []byte) ([]byte, error) {
 	return protocol().EndPayload(&w, m.name())
 }
 
-// Feasibility asks whether a job could ever run. The response has no payload if it
-// could, else an errnum and an errstr. Responses have no id; they come in the order
-// of the requests.
+// Feasibility asks whether a job could ever run. The response has no payload if it could, else an
+// errnum and an errstr. Responses have no id, but the order of the requests.
 type Feasibility struct {
 	Jobspec json.RawMessage // RFC 14, an object; only checked to be one
 }

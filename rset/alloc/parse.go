@@ -1,13 +1,13 @@
 package alloc
 
-// ParseFromManager parses a line that a manager wrote: a HelloResponse, ReadyResponse,
-// Request, Cancel, Prioritize, Free, Expiration or Feasibility. The topic alone does not
-// say which message it is, since both sides use it, so each side has a function.
+// ParseFromManager parses a line that a manager wrote: a HelloResponse, ReadyResponse, Request,
+// Cancel, Prioritize, Free, Expiration or Feasibility. A message and its response have one
+// topic, so each side has a function.
 //
 // The message is nil for a failure, which has an errnum, and for another topic. A ready
-// response without a payload, as in early drafts, reads as the zero one. After an error the
-// Line has what could be read; its Topic is empty if the text is no line. The errors are
-// those of ParseLine and Parse. It retains nothing of b but Line.Payload.
+// response without a payload, as in early drafts, reads as the zero one. The errors are those of
+// ParseLine and Parse; the Line then has what could be read, and no Topic if the text is no line.
+// It retains nothing of b but Line.Payload.
 func ParseFromManager(b []byte) (Line, Message, error) {
 	return parseLine(b, func(l Line) (Message, error) {
 		switch l.Topic {
@@ -35,9 +35,8 @@ func ParseFromManager(b []byte) (Line, Message, error) {
 	})
 }
 
-// ParseFromScheduler is ParseFromManager for a line that a scheduler wrote: a Hello, Ready
-// or Response. The responses to Expiration and Feasibility have no payload, so their
-// message is nil.
+// ParseFromScheduler is ParseFromManager for a line that a scheduler wrote: a Hello, Ready or
+// Response, or a response to Expiration or Feasibility, which has no payload and no message.
 func ParseFromScheduler(b []byte) (Line, Message, error) {
 	return parseLine(b, func(l Line) (Message, error) {
 		switch l.Topic {

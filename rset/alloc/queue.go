@@ -22,14 +22,13 @@ const (
 	maxSpare       = 1 << 8
 )
 
-// A Queue is the manager's side of the protocol: the jobs that wait for resources,
-// and which of them the scheduler has a request for. Queue order is by priority,
-// greatest first, then by id, and so by the time of submission. The zero Queue is empty and
-// has the defaults of Config. Do not copy a Queue. One goroutine at a time may use it.
+// A Queue is the manager's side of the protocol: the jobs that wait for resources, and which of
+// them the scheduler has a request for. Queue order is by priority, greatest first, then by id,
+// and so by the time of submission. The zero Queue is empty and has the defaults of Config. Do
+// not copy a Queue.
 //
-// Each operation appends the messages to send to the slice dst and returns it; the
-// caller sends them, in that order. After an error it returns dst as it was, and
-// nothing has changed.
+// Each operation appends the messages to send to dst and returns it; the caller sends them, in
+// that order. After an error it returns dst as it was, and nothing has changed.
 type Queue struct {
 	_     guard.NoCopy
 	cfg   Config
@@ -86,9 +85,9 @@ func (q *Queue) get(id jobid.ID) (*job, error) {
 	return j, nil
 }
 
-// Add adds a job, and sends its request when its turn comes. The error is ErrLimit if the
-// queue is full. It is an error if the queue has the job; a canceled one counts until the
-// response to its request, which cannot be told from that to a second request.
+// Add adds a job, and sends its request when its turn comes. The error is ErrLimit if the queue
+// is full. It is an error if the queue has the job; a canceled one counts until the response to
+// its request, which could be to a second one.
 func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	if err := q.add(j, false); err != nil {
 		return dst, err
@@ -96,8 +95,7 @@ func (q *Queue) Add(dst []Send, j JobInfo) ([]Send, error) {
 	return q.update(dst), nil
 }
 
-// AddStopped adds a job that is stopped: it gets no request before [Queue.Start], so
-// there is nothing to send. The errors are those of Add.
+// AddStopped is Add for a job that is stopped: it gets no request before [Queue.Start].
 func (q *Queue) AddStopped(j JobInfo) error { return q.add(j, true) }
 
 func (q *Queue) add(j JobInfo, stopped bool) error {
@@ -146,11 +144,10 @@ func (q *Queue) Cancel(dst []Send, id jobid.ID) ([]Send, error) {
 	return q.update(dst), nil
 }
 
-// Prioritize sets the priorities of jobs. The queue sends the changed priorities of
-// jobs that have a request, in one message for up to 2^20 jobs, in the order given.
-// For a job that gets priority 0, or that must make way for a better one, it recalls
-// the request instead. A job that the queue does not have, or that is named
-// twice, is an error. For k of n jobs it takes k log n steps.
+// Prioritize sets the priorities of jobs. The queue sends the changed priorities of jobs that
+// have a request, in one message for up to 2^20 jobs, in the order given. It recalls the request
+// of a job that gets priority 0, or that must make way for a better one. A job that the queue
+// does not have, or that is named twice, is an error. For k of n jobs it takes k log n steps.
 func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	q.marks += 2 // marks-1: named in this call; marks: and changed for the scheduler
 	for _, p := range jobs {
@@ -209,9 +206,8 @@ func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
 	return dst
 }
 
-// Stop blocks jobs whatever their priority, for example because their named queue is
-// stopped, and recalls their requests. It changes nothing for a stopped job. A job that the
-// queue does not have is an error.
+// Stop blocks jobs whatever their priority, as those of a named queue, and recalls their
+// requests. A stopped job stays as it is. A job that the queue does not have is an error.
 func (q *Queue) Stop(dst []Send, ids ...jobid.ID) ([]Send, error) {
 	return q.setStopped(dst, ids, true)
 }
@@ -315,9 +311,8 @@ func (q *Queue) Response(dst []Send, a Response) ([]Send, Outcome, error) {
 	return q.update(dst), out, nil
 }
 
-// Hello handles the hello of a scheduler, which replaces the one before: it does what Lost
-// does. [Announce] returns the response. What jobs free between Announce and Ready, the caller
-// sends after Ready.
+// Hello handles the hello of a scheduler, which replaces the one before: it does what Lost does.
+// [Announce] returns the response. The caller sends what jobs free from then on after Ready.
 func (q *Queue) Hello(dst []jobid.ID) []jobid.ID {
 	dst = q.Lost(dst)
 	q.phase = PhaseGreeting

@@ -8,12 +8,11 @@ import (
 	"github.com/joblife/joblife/jobstate/jobid"
 )
 
-// If there is a limit, it is the number of places. Each request that is outstanding takes
-// one. A sent request keeps its place; that of a recalled or canceled request becomes free
-// with the response. The best of the waiting jobs claim every place without a sent request,
-// whether it is free yet or not. If the best job without a claim comes before the last sent
-// job, the queue recalls that request, which gives one more place to claim. So the best
-// jobs, as many as there are places, are sent or have a claim. Without claims, each better
+// A limit is a number of places. Each outstanding request takes one; that of a recalled or
+// canceled request becomes free with the response. The best of the waiting jobs claim every
+// place without a sent request, free or not yet. If the best job without a claim comes before
+// the last sent job, the queue recalls that request, which gives one more place to claim. So the
+// best jobs, as many as there are places, are sent or have a claim. Without claims, each better
 // job that comes during a recall would seem to need a recall of its own.
 
 func before(a, b item) bool {
@@ -87,8 +86,7 @@ func (q *Queue) move(j *job, to state) {
 	q.in[to].insert(j)
 }
 
-// enter puts a job without a request, which is in no list, into that of pending or of blocked
-// ones. Claims are out of balance until update.
+// enter puts a job without a request into a list. Claims are out of balance until update.
 func (q *Queue) enter(j *job) {
 	j.state, j.stale = statePending, false
 	if j.blocked() {

@@ -15,11 +15,9 @@ type Kind struct {
 	N    int        // how many
 }
 
-// A Set is kinds in the order of their names, none of them empty. It never
-// changes. A nil *Set is the empty set, and the only one.
-//
-// Union, Subtract and Intersect return the receiver itself if the result equals
-// it, so that most comparisons are comparisons of pointers.
+// A Set is kinds in the order of their names, none of them empty. It never changes. A nil *Set is
+// the empty set, and the only one. Union, Subtract and Intersect return the receiver itself if
+// the result equals it, so that most comparisons are comparisons of pointers.
 type Set struct {
 	kinds []Kind
 	few   [maxFew]Kind // where few kinds are
@@ -37,9 +35,8 @@ type Part struct {
 	What        *Set
 }
 
-// Of returns the set of kinds. The caller answers for them: each comes once, and with the
-// right N. Of sorts them in place, drops those that are empty, and retains nothing but the
-// ids.
+// Of returns the set of kinds, each of which comes once, and with the right N. It sorts them in
+// place, drops those that are empty, and retains the ids alone.
 func Of(kinds []Kind) *Set {
 	kinds = slices.DeleteFunc(kinds, func(k Kind) bool { return k.N == 0 })
 	slices.SortFunc(kinds, func(a, b Kind) int { return strings.Compare(a.Name, b.Name) })

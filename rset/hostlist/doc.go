@@ -18,11 +18,10 @@
 //
 // # Cost and limits
 //
-// Memory and time grow with the number of ranges, not of hosts. Len, and Append of one
-// host, take constant time, Nth logarithmic, most other methods linear time. [List.All]
-// allocates each name. A list takes at most 400 bytes for each byte of text, plus 50 bytes
-// and the name for each host that is stored whole. For larger inputs the error is
-// [ErrLimit].
+// Memory and time grow with the number of ranges, not of hosts. Len, and Append of one host, take
+// constant time, Nth logarithmic, most other methods linear time. [List.All] allocates each name.
+// A list takes at most 400 bytes for each byte of text, plus 50 bytes and the name for each host
+// that is stored whole. [Parser] has the limits.
 //
 // # Differences from flux-core
 //

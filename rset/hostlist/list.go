@@ -17,8 +17,7 @@ type List struct {
 	items []item
 }
 
-// Of returns a new list of plain host names, in their order. It copies what it
-// keeps. Panics if [List.Append] would refuse one of them.
+// Of is [List.Append] to a new list. Panics if that would refuse one of the hosts.
 func Of(hosts ...string) *List {
 	l := new(List)
 	if err := l.Append(hosts...); err != nil {
@@ -27,10 +26,9 @@ func Of(hosts ...string) *List {
 	return l
 }
 
-// Append adds plain host names (no brackets) at the end, in their order. What is no name,
-// see the package documentation, is an error that tells the offset in it, [ErrLimit] if it
-// is too long; then the list does not change. Append copies what it keeps. A name that
-// continues the last range takes no memory.
+// Append adds plain host names (no brackets) at the end, in their order. What is no name, see the
+// package documentation, is an error that tells the offset in it, [ErrLimit] if it is too long;
+// then the list does not change. Append copies what it keeps.
 func (l *List) Append(hosts ...string) error {
 	for _, name := range hosts {
 		if err := checkName(name); err != nil {
@@ -85,8 +83,7 @@ func count(items []item) uint64 {
 	return last.start + last.len()
 }
 
-// Len returns the number of hosts, duplicates included, in constant time. If
-// int has 32 bits, it returns at most 1<<31-1.
+// Len returns the number of hosts, duplicates included, at most 1<<31-1 if int has 32 bits.
 func (l *List) Len() int { return saturate(count(l.list())) }
 
 // IsEmpty reports whether the list has no host.
@@ -112,8 +109,8 @@ func (r Range) name(id uint64) string {
 	return string(appendHost(room[:0], r.Prefix, id, uint8(r.Width)))
 }
 
-// Find returns the index of the first host with that name, or false. "a1" is not
-// "a01". It searches all ranges and does not allocate.
+// Find returns the index of the first host with that name, or false. It searches all ranges and
+// does not allocate.
 func (l *List) Find(name string) (int, bool) {
 	h := split(name)
 	items := l.list()
@@ -130,8 +127,8 @@ func (l *List) Clone() *List {
 	return &List{items: slices.Clone(l.list())}
 }
 
-// All returns an iterator over the hosts, in order. Each is a new string. A loop
-// yields the hosts that were in the list when the loop began.
+// All returns an iterator over the hosts, in order, as new strings. A loop yields the hosts that
+// were in the list when it began.
 func (l *List) All() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for r := range l.Ranges() {
@@ -151,9 +148,8 @@ type Range struct {
 	Width       int    // zeros fill ids up to this many digits; 0: the prefix is the whole name
 }
 
-// Ranges returns an iterator over the hosts as ranges, in order. No range continues in the
-// next one. A name that does not end in a digit is a range by itself. A loop yields what
-// was in the list when the loop began, and does not allocate.
+// Ranges returns an iterator over the hosts as ranges, in order. No range continues in the next
+// one. A loop yields what was in the list when it began, and does not allocate.
 func (l *List) Ranges() iter.Seq[Range] {
 	return func(yield func(Range) bool) { l.walkRanges(yield) }
 }

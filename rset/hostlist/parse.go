@@ -20,9 +20,8 @@ const (
 // separated by commas. Empty expressions add nothing; "" is the empty list. Its limits are
 // those of the zero [Parser].
 //
-// An id has up to 18 digits. A longer number is accepted if its leading digits
-// are the same in its whole range. Leading zeros of an element's first id set
-// the width of that element only.
+// An id has up to 18 digits. A longer number is accepted if its leading digits are the same in its
+// whole range. Leading zeros of an element's first id set the width of that element only.
 //
 // The error names the offset, and wraps [ErrLimit] if s is too large. Parse takes time in
 // proportion to the text, and to spelled hosts. It copies what it keeps.
@@ -69,8 +68,7 @@ type parser struct {
 	ranges  []idRange // of the brackets that are read; their room is used again
 }
 
-// An idRange is an element of an idlist. Its ids are printed behind the digits
-// in lead, which are the first of more than maxDigits.
+// An idRange is an element of an idlist. lead is the first of more than maxDigits digits.
 type idRange struct {
 	lead        string
 	first, last uint64
@@ -239,8 +237,8 @@ func (p *parser) fits(offset, bytes int, n uint64) error {
 	return nil
 }
 
-// grow makes room in a full list for what is still to come, if the text goes on as it
-// began, but at most three times what there is: append would copy a long list five times.
+// grow makes room in a full list for what comes if the text goes on as it began, but at most
+// three times what there is: append would copy a long list five times.
 func (p *parser) grow() {
 	const few = 16
 	n := len(p.items)
@@ -251,8 +249,7 @@ func (p *parser) grow() {
 	p.items = slices.Grow(p.items, int(min(rest, 3*uint64(n)))+1)
 }
 
-// spell appends the hosts of a range with a suffix, each by itself: their id is at the end
-// of the whole name.
+// spell appends the hosts of a range with a suffix, each by itself, since the id ends in it.
 func (p *parser) spell(r idRange, prefix, suffix string, longest int) error {
 	n := r.last - r.first + 1
 	if n > uint64(p.most.MaxSpelled-p.spelled) {

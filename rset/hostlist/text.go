@@ -1,23 +1,20 @@
 package hostlist
 
-// String returns the canonical text, such as "foo[1-3,5],bar": consecutive ids
-// are ranges, and neighbours with one prefix share brackets. Equal lists have
-// equal texts, and Parse of a text gives an equal list. The empty list is "".
+// String returns the canonical text, such as "foo[1-3,5],bar": consecutive ids are ranges, and
+// neighbours with one prefix share brackets. Equal lists have equal texts, and Parse of a text
+// gives an equal list. The empty list is "".
 func (l *List) String() string {
 	var room [128]byte
 	return string(l.append(room[:0]))
 }
 
-// AppendText appends what String returns. The error is always nil. It does not
-// allocate if dst has room.
+// AppendText appends what String returns. The error is nil. If dst has room, it does not allocate.
 func (l *List) AppendText(dst []byte) ([]byte, error) { return l.append(dst), nil }
 
-// MarshalText returns what String returns, so that a list in JSON is a string.
-// The error is always nil.
+// MarshalText returns what String returns, so that a list in JSON is a string. The error is nil.
 func (l *List) MarshalText() ([]byte, error) { return l.append([]byte{}), nil }
 
-// UnmarshalText replaces the list with what Parse returns. After an error the
-// list is as before. It retains nothing of text.
+// UnmarshalText replaces the list with what Parse returns. After an error it is as before.
 func (l *List) UnmarshalText(text []byte) error {
 	m, err := Parse(string(text))
 	if err != nil {

@@ -18,22 +18,20 @@ const maxAcquire = rset.MaxBytes + 4<<20
 
 // Acquire is one response to resource.acquire (RFC 28). The zero Acquire is invalid.
 type Acquire struct {
-	// Resources is the inventory, in the first response; nil in later ones. It may be
-	// empty. All ranks are down, except those in Change.Up.
+	// Resources is the inventory, perhaps empty, in the first response; nil in later ones. All
+	// ranks are down, except those in Change.Up.
 	Resources *rset.R
-	// Change is the rest of the response. A set or map is nil if the response
-	// does not have its key. Grow is always nil: RFC 28 has no such key.
+	// Change is the rest of the response. A set or map is nil if its key is absent. Grow is
+	// always nil: RFC 28 has no such key.
 	Change Change
 }
 
 // ParseAcquire parses the payload of a response. It retains nothing of it.
 //
-// A first response has the keys resources and up; a later one has at least one of up,
-// down, shrink, property-add, property-remove and expiration. With resources, "all"
-// means all ranks. Unknown keys are ignored. Pool.Update checks whether the ranks exist.
-//
-// The error wraps ErrAcquire, unless a limit is exceeded: a payload has at most 68 MiB.
-// Its text names the path and the offset.
+// A first response has the keys resources and up; a later one has at least one of up, down,
+// shrink, property-add, property-remove and expiration. With resources, "all" means all ranks.
+// Unknown keys are ignored. Pool.Update checks whether the ranks exist. The error, which names the
+// path and the offset, is ErrAcquire, unless a limit is exceeded: a payload has at most 68 MiB.
 func ParseAcquire(payload []byte) (Acquire, error) {
 	if len(payload) > maxAcquire {
 		return Acquire{}, categorize(ErrAcquire, tooLong(payload, maxAcquire))

@@ -10,15 +10,13 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// Adopt adds a job that has resources already, as in the responses to a hello of RFC 27. r
-// is its allocation. freed has the ranks of r that were freed; nil means none. The job
-// holds the rest. Do not adopt a job whose resources did not come from the scheduler.
+// Adopt adds a job that has resources already, as in the responses to a hello of RFC 27. r is
+// its allocation, of which it has freed some ranks; nil means none. It holds the rest. Do not
+// adopt a job whose resources did not come from the scheduler. A second Adopt with the same
+// arguments, or with the expiration that SetExpiration set, changes nothing and returns the same.
 //
-// A second Adopt with the same arguments changes nothing and returns the same. The expiration
-// of r may be the one that SetExpiration set.
-//
-// Some errors, alone or joined, are only reports. The job then holds its resources
-// anyway, since its processes may be running there, and [Pool.Allocation] has it:
+// Some errors, alone or joined, are only reports. The job then holds its resources anyway, since
+// its processes may be running there, and [Pool.Allocation] has it:
 //
 //   - Other jobs hold some of them too. These are free when the last job has freed them. The
 //     error names the first of these jobs, by id, and counts up to 100.
@@ -106,9 +104,8 @@ func (p *Pool) all(h *holder) *rset.R { return must(rset.UnionDisjoint(p.held(h)
 const maxConflicts = 100 // that are counted
 
 // conflicts returns how many other jobs hold some of what a job holds, and what the first of
-// them by id holds too, without hosts. More than maxConflicts may be any number. Without a
-// conflict in the pool it takes constant time; else, a step for each span of the job, and for
-// each job on these up to that many conflicts.
+// them by id holds too, without hosts. More than maxConflicts may be any number. It takes a step
+// for each span of the job, and for each job on these up to that many, if the pool has conflicts.
 func (p *Pool) conflicts(h *holder) (n int, first jobid.ID, both *rset.R) {
 	if p.clashes == 0 {
 		return 0, 0, nil

@@ -13,9 +13,8 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// Feasible returns nil if the inventory could meet the request with all ranks up and
-// free. Otherwise the error wraps ErrInfeasible, and its text has the numbers requested
-// and found; or it is ErrRequest for the zero Request.
+// Feasible returns nil if the inventory could meet the request with all ranks up and free. The
+// error is ErrInfeasible, with what was requested and found, or ErrRequest for the zero Request.
 func (p *Pool) Feasible(q *Request) error {
 	s, err := p.search(q)
 	if err != nil {
@@ -51,18 +50,16 @@ func (s *search) feasible() error {
 	return fmt.Errorf("%w: request for %s: room for %d", ErrInfeasible, s.q, n)
 }
 
-// Alloc gives a job what a request asks for, from the resources that are up and free.
-// The R has hosts, the number of slots, properties, except those that begin with "+", and
-// the scheduling key of the inventory, which all share. It starts now and expires after the
-// request's duration, or with the pool if that is earlier or the request has no duration.
+// Alloc gives a job what a request asks for, from the resources that are up and free. The
+// package documentation says which it gets. The R has hosts, the number of slots, properties,
+// except those that begin with "+", and the scheduling key of the inventory, which all share. It
+// starts now and expires after the request's duration, or with the pool if that is earlier or the
+// request has no duration. No planned job is delayed. If the job itself is planned, that ends.
 //
-// The package documentation says which resources it gets. No planned job is delayed. If the
-// job itself is planned, that ends.
-//
-// The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can,
-// ErrExists if the job has resources, ErrExpired if the pool has expired, or ErrRequest
-// for the zero Request. An invalid time is an error, and a job beyond Config.MaxJobs.
-// After an error nothing has changed.
+// The error is ErrBusy if the request cannot be met now, ErrInfeasible if it never can, ErrExists
+// if the job has resources, ErrExpired if the pool has expired, or ErrRequest for the zero
+// Request. An invalid time is an error, and a job beyond Config.MaxJobs. After an error nothing
+// has changed.
 func (p *Pool) Alloc(id jobid.ID, q *Request, now eventlog.Timestamp) (*rset.R, error) {
 	if _, ok := p.holder(id); ok {
 		return nil, jobError(id, ErrExists)

@@ -68,8 +68,7 @@ func (p *Pool) setGone(h *holder, gone *rset.R) *holder {
 	return &c
 }
 
-// Allocation returns a job that has resources, perhaps none any more, until its final Free.
-// It returns false for another job.
+// Allocation returns a job until its final Free, even if it holds nothing; false for another.
 func (p *Pool) Allocation(id jobid.ID) (Allocation, bool) {
 	h, ok := p.holder(id)
 	if !ok {
@@ -79,8 +78,7 @@ func (p *Pool) Allocation(id jobid.ID) (Allocation, bool) {
 }
 
 // Allocations returns an iterator over the jobs that have resources, by id. The pool must not
-// change meanwhile. A job that holds its whole allocation takes constant time; another one,
-// time in proportion to its ranges.
+// change meanwhile. A job takes a step, or one for each range if it does not hold its whole R.
 func (p *Pool) Allocations() iter.Seq[Allocation] {
 	return func(yield func(Allocation) bool) {
 		p.holders.Ascend(func(it jobItem[*holder]) bool { return yield(p.show(it.of)) })
@@ -105,8 +103,7 @@ func (p *Pool) show(h *holder) Allocation {
 }
 
 // SetExpiration sets when the allocation of a job expires, for Plan; 0 means never. It frees
-// nothing. The error is ErrNotFound if the job has no resources, or is about an invalid time; then
-// nothing has changed.
+// nothing. The error is ErrNotFound for a job without resources, or about an invalid time.
 func (p *Pool) SetExpiration(id jobid.ID, t eventlog.Timestamp) error {
 	h, ok := p.holder(id)
 	if !ok {

@@ -46,8 +46,7 @@ type search struct {
 // present is before all times: even jobs that have expired hold what they have.
 const present eventlog.Timestamp = -1
 
-// choose returns where a job goes, and whether it can. The grants are valid until the next
-// search in the pool.
+// choose returns where a job goes, and whether it can. The next search overwrites the grants.
 func (s *search) choose() (c choice, ok bool) {
 	c.grants = s.p.memory.grants[:0]
 	if s.q.nodes.IsZero() {
@@ -175,9 +174,9 @@ func (s *search) each(slots int64, f func(g grant) bool) {
 	s.walk(least, slots, f)
 }
 
-// walk is each, from an item on; with FitBest only among the nodes in use, or the idle ones,
-// as the item is. It reports whether f always returned true. It skips nodes that have as much
-// as one without room, and those between an ineligible and an eligible rank.
+// walk is each, from an item on; with FitBest only among nodes in use, or idle, as the item is. It
+// reports whether f always returned true. It skips nodes that have as much as one without room,
+// and those between an ineligible and an eligible rank.
 func (s *search) walk(from fitItem, slots int64, f func(g grant) bool) bool {
 	for {
 		seek, done := false, true
@@ -265,8 +264,8 @@ func after(it fitItem) fitItem {
 	return it
 }
 
-// A shortage remembers what a search did not find: at most that many nodes have that many
-// free cores each, and keep them until a time. If that is 0, it is so whatever is planned.
+// A shortage is what a search found: at most that many nodes have that many free cores each, and
+// keep them until a time; 0: whatever is planned.
 type shortage struct {
 	cores, nodes int64
 	to           eventlog.Timestamp
@@ -295,8 +294,8 @@ func (p *Pool) lack(one shortage) {
 	p.shortages = append(kept, one)
 }
 
-// lacks reports whether the pool knows that the search will find no room: it is for more
-// cores than are free, or for more nodes than have enough. It saves most of a backfill's.
+// lacks reports whether the pool knows that a search will find no room. It saves most of a
+// backfill's.
 func (s *search) lacks() bool {
 	cores, nodes := s.q.leastCores(), s.q.leastNodes()
 	if cores > s.p.cores {
@@ -310,8 +309,8 @@ func (s *search) lacks() bool {
 	return false
 }
 
-// short remembers how little room a search has found. That stays true when jobs get
-// resources or plans. What they release eases it by a node each, and an update ends it.
+// short remembers how little room a search found. That stays true when jobs get resources or
+// plans. What they release eases it by a node each, and an update ends it.
 func (s *search) short(c choice) {
 	nodes := s.q.leastNodes()
 	if nodes == 0 || s.q.exclusive || s.eligible != nil || len(s.q.per) != 1 {

@@ -128,8 +128,8 @@ func not(f filter) filter {
 	}
 }
 
-// property is what has a property, or is without it. The name of a host, nil if no host can
-// have the name, is a property that its ranks have, as it is in instances.
+// property is what has a property, or lacks it. The name of a host, nil if no host can have the
+// name, is a property of its ranks, as it is in instances.
 func property(name string, host *hostlist.List, without bool) filter {
 	return func(ranks *idset.Set, p *Pool) {
 		have := p.inventory.Property(name)

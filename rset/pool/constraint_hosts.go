@@ -11,10 +11,9 @@ import (
 
 // A hostIndex finds the ranks on hosts. It never changes.
 //
-// To make one of n ranges of hosts on consecutive ranks takes n log n steps. To look up a
-// range of a list takes log n steps, and one for each range found. Where ranges lie in each
-// other, as those of two brokers on each host do, it also takes a step for each range that
-// begins before its end, from the first on that reaches it: up to n.
+// To make one of n ranges of hosts on consecutive ranks takes n log n steps. To look up a range
+// of a list takes log n steps, and one for each range found. Where ranges lie in each other, as
+// those of two brokers on each host do, it takes up to n.
 type hostIndex struct {
 	spans []hostRange // by prefix, then by first id
 }

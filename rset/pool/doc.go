@@ -15,10 +15,9 @@
 //	}
 //	freed, err := p.Free(id, fragment, final) // 4. as the manager frees fragments
 //
-// A job with resources is a holder until its final free, even after its expiration. It
-// keeps what it holds on a rank that goes down; what it holds on a rank that left the
-// inventory (RFC 28) is gone. A planned job has resources from a later time on: EASY
-// backfill plans the first job that must wait, conservative backfill each.
+// A job with resources is a holder until its final free, even after its expiration. It keeps
+// what it holds on a rank that goes down; what it holds on a rank that left the inventory (RFC
+// 28) is gone. A planned job has resources from a later time on.
 //
 // # Where a job goes
 //
@@ -38,9 +37,9 @@
 //
 // # Ownership, cost and limits
 //
-// One goroutine at a time may use a pool, also to ask. Allocating or freeing a range of
-// ranks in the same state takes logarithmic time; an allocation also takes a step for each
-// property of the inventory. With constraints, a request for several kinds, or planned jobs,
-// a search also visits the ranges that do not fit. [Config] limits jobs and properties;
-// package rset limits ranks, ids and bytes.
+// One goroutine at a time may use a pool, also to ask. To allocate or free a range of ranks in
+// one state takes logarithmic time; an allocation also takes a step for each property of the
+// inventory. With constraints, a request for several kinds, or planned jobs, a search also
+// visits the ranges that do not fit. [Config] limits jobs and properties; package rset limits
+// ranks, ids and bytes.
 package pool

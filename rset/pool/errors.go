@@ -17,8 +17,8 @@ var (
 	// ErrInfeasible is returned when the inventory can never meet a request.
 	ErrInfeasible = errors.New("pool: infeasible")
 
-	// ErrBusy is returned, unwrapped, when the whole inventory could meet a
-	// request, but the resources that are up and free now cannot.
+	// ErrBusy is returned, unwrapped, when the inventory could meet a request, but what is up
+	// and free now cannot.
 	ErrBusy = errors.New("pool: resources are busy")
 
 	// ErrExpired is returned when the pool has expired.
@@ -30,8 +30,8 @@ var (
 	// ErrNotFound is returned when a job has no resources.
 	ErrNotFound = errors.New("pool: job has no resources")
 
-	// ErrRequest is returned when a jobspec asks for something that a pool does not
-	// support, or has constraints that RFC 31 does not allow; and for the zero Request.
+	// ErrRequest is returned when a jobspec asks for what a pool does not support, or has
+	// constraints that RFC 31 does not allow; and for the zero Request.
 	ErrRequest = errors.New("pool: invalid request")
 
 	// ErrAcquire is returned when a text is not a response of RFC 28.

@@ -40,8 +40,7 @@ func (p *Pool) addEnd(e event) {
 	}
 }
 
-// room returns how many slots fit on a node in that state, all the time between from and
-// to. What a job holds is free after its expiration.
+// room returns how many slots fit on a node in that state, all the time between from and to.
 func (s *search) room(n *state, from, to eventlog.Timestamp) int64 {
 	return s.roomBeside(n, from, to, s.roomAt(n, from))
 }
@@ -56,7 +55,7 @@ func (s *search) roomBeside(n *state, from, to eventlog.Timestamp, room int64) i
 	return room
 }
 
-// roomAt is room at one time.
+// roomAt is room at one time. What a job holds is free after its expiration.
 func (s *search) roomAt(n *state, at eventlog.Timestamp) int64 {
 	if s.q.exclusive {
 		for _, o := range n.owners {
@@ -134,8 +133,7 @@ func (f *forecast) until(at eventlog.Timestamp) eventlog.Timestamp {
 	return later(at, f.q.duration)
 }
 
-// earliest returns the first time at which the request can be met. gained then has the
-// spans that have more room than now.
+// earliest returns when the request can be met. gained then has the spans with more room than now.
 func (f *forecast) earliest(now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	p := f.p
 	if _, err := p.end(now, 0); err != nil {
@@ -213,11 +211,10 @@ func (f *forecast) touch(e event) {
 	}
 }
 
-// EarliestIdle returns when so many nodes are idle, if jobs end when they expire, or now if
-// they should have, and how many of those that are idle now are among them: the others come
-// from jobs that end. ok is false if there is no such time. It is what Plan finds for a job
-// that may have any nodes, if they are uniform and no job is planned, at a small part of the
-// cost: it counts the nodes of each job that ends by then.
+// EarliestIdle returns when so many nodes are idle, if jobs end when they expire, or now if they
+// should have, and how many of these are idle now; ok is false if there is no such time. It
+// counts the nodes of each job that ends by then: Plan finds the same, at a far higher cost, for a
+// job that may have any nodes, if they are uniform and no job is planned.
 func (p *Pool) EarliestIdle(nodes int64, now eventlog.Timestamp) (at eventlog.Timestamp, kept int64, ok bool) {
 	ended := int64(0)
 	at = now

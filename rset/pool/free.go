@@ -8,17 +8,16 @@ import (
 	"github.com/joblife/joblife/rset/children"
 )
 
-// Free takes a fragment of its resources from a job. The error is ErrNotFound if the
-// job has no resources. It is an error too if the job does not hold all of the fragment.
-// Then nothing has changed. The fragment may be nil or empty, and may have resources that
-// left the inventory.
+// Free takes a fragment of its resources from a job: nil, empty, or with resources that left the
+// inventory too. The error is ErrNotFound if the job has no resources, and there is one if it
+// does not hold all of the fragment. Then nothing has changed.
 //
-// The job stays a holder, perhaps of nothing, until a final Free, which also releases what
-// the manager did not free, and returns it, without hosts.
+// The job stays a holder, perhaps of nothing, until a final Free, which also releases what the
+// manager did not free, and returns it, without hosts.
 //
-// It takes logarithmic time for each range of the fragment; a final Free, for each
-// range of the allocation. A fragment with resources that left the inventory also takes time
-// in proportion to all that the job holds of these.
+// It takes logarithmic time for each range of the fragment; a final Free, for each range of the
+// allocation. If some of the fragment left the inventory, it also goes over all that the job
+// holds of that.
 func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, err error) {
 	h, ok := p.holder(id)
 	if !ok {

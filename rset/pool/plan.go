@@ -43,25 +43,23 @@ func (p *Pool) plan(id jobid.ID) *plan {
 	return it.of
 }
 
-// Plan reserves resources for a job from the earliest time on at which the request can be
-// met, and returns that time. From then on Alloc and Plan leave them to the job. Other jobs
-// may have them before, if they expire in time, and after. Alloc of the job itself may give
-// it any.
+// Plan reserves resources for a job from the earliest time on at which the request can be met,
+// and returns that time. From then on Alloc and Plan leave them to the job. Other jobs may have
+// them before, if they expire in time, and after. Alloc of the job itself may give it any.
 //
-// The time is right if each job ends when its resources expire, planned jobs run as planned,
-// and nothing else changes. A job past its expiration is taken to end now, so a result of now
-// does not mean that Alloc succeeds. A job without an expiration never ends.
+// The time is right if each job ends when its resources expire, planned jobs run as planned, and
+// nothing else changes. A job past its expiration is taken to end now, so a result of now does
+// not mean that Alloc succeeds. A job without an expiration never ends.
 //
-// The next Plan of a job takes the place of its plan. Adopt, Alloc and Unplan of the job end
-// it, and nothing else, not even its time. A plan does not follow what happens: after a job
-// ended early or late, or an Update, plan again.
+// The next Plan of a job takes the place of its plan. Adopt, Alloc and Unplan of the job end it,
+// and nothing else, not even its time. A plan does not follow what happens: after a job ended
+// early or late, or an Update, plan again.
 //
-// The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the
-// request until the pool expires. At most Config.MaxJobs jobs are planned. The other
-// errors are those of Alloc. After an error nothing has changed. Plan looks at the ranks
-// that are free now and at those of each job that ends by the time found, and each time goes
-// over all plans on a range of ranks: n jobs planned for the same ranks take n³ steps, of
-// nanoseconds. A range of ranks that it reserves takes logarithmic time.
+// The error is ErrBusy if jobs without an expiration, or ranks that are down, prevent the request
+// until the pool expires. At most Config.MaxJobs jobs are planned. The other errors are those of
+// Alloc. After an error nothing has changed. Plan looks at the ranks that are free now and at
+// those of each job that ends by the time found, and each time goes over all plans on a range of
+// ranks: n jobs planned for the same ranks take n³ steps, of nanoseconds.
 func (p *Pool) Plan(id jobid.ID, q *Request, now eventlog.Timestamp) (eventlog.Timestamp, error) {
 	if _, ok := p.holder(id); ok {
 		return 0, jobError(id, ErrExists)

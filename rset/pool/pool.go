@@ -24,8 +24,7 @@ type Config struct {
 type Fit uint8
 
 const (
-	// FitBest takes fuller nodes first, which leaves room for large jobs: see the
-	// package documentation.
+	// FitBest takes fuller nodes first: see the package documentation.
 	FitBest Fit = iota + 1
 	// FitWorst takes the nodes with the most free cores first, which spreads jobs. Of
 	// those it takes the ones with the most free gpus, then with the most of each other
@@ -33,14 +32,14 @@ const (
 	FitWorst
 )
 
-// memory is what a search or a forecast had, for the next one. It means nothing between them.
+// memory is room that a search or a forecast had, for the next one.
 type memory struct {
 	grants, later   []grant
 	touched, gained []*span
 }
 
 // Pool is the scheduler's view of an instance. [New] makes one; the zero Pool is invalid. Do
-// not copy a Pool: use Clone. One goroutine at a time may use it; another may use a clone.
+// not copy a Pool: use Clone.
 type Pool struct {
 	cfg        Config
 	inventory  *rset.R    // properties up to date; with the scheduling key
@@ -65,9 +64,8 @@ type Pool struct {
 }
 
 // New returns a pool with the given inventory, which may be nil or empty until [Change].Grow
-// adds ranks. All ranks are down, and no job holds anything. The pool expires when the
-// inventory does. It is an error if the inventory has more properties than
-// Config.MaxProperties.
+// adds ranks. All ranks are down, and no job holds anything. The pool expires when the inventory
+// does. More properties than Config.MaxProperties are an error.
 func New(inventory *rset.R, cfg Config) (*Pool, error) {
 	cfg.MaxJobs = cmp.Or(max(cfg.MaxJobs, 0), 1<<20)
 	cfg.MaxProperties = cmp.Or(max(cfg.MaxProperties, 0), 1<<16)
@@ -140,9 +138,8 @@ func must(r *rset.R, err error) *rset.R {
 	return r
 }
 
-// Clone returns an independent copy in constant time: shared parts are copied when one
-// pool changes them. Clone writes to p, so no other goroutine may use p meanwhile.
-// Afterwards two goroutines may each use one of the pools.
+// Clone returns an independent copy in constant time: shared parts are copied when one pool
+// changes them. Clone writes to p. Afterwards two goroutines may each use one of the pools.
 func (p *Pool) Clone() *Pool {
 	c := *p
 	c.spans, c.fit, c.holders = p.spans.Clone(), p.fit.Clone(), p.holders.Clone()
@@ -152,9 +149,8 @@ func (p *Pool) Clone() *Pool {
 	return &c
 }
 
-// Inventory returns all resources, with hosts, properties, the expiration of the
-// pool, and the scheduling key that it was made with, until ranks join. It is empty after
-// all ranks have left.
+// Inventory returns all resources, with hosts, properties, the expiration of the pool, and, until
+// ranks join, the scheduling key that it was made with. It is empty after all ranks have left.
 func (p *Pool) Inventory() *rset.R { return must(p.inventory.WithTimes(0, p.expiration)) }
 
 // Available returns what no job holds on the ranks that are up. Like Allocated and Down, it
@@ -187,8 +183,8 @@ func (p *Pool) Down() *rset.R {
 // planned, and cores. It takes constant time.
 func (p *Pool) Idle() (nodes, spare, cores int64) { return p.idle, p.spare, p.cores }
 
-// Uniform reports whether one node is as good as another: the nodes of the inventory have the
-// same, and jobs have whole ones. It takes constant time.
+// Uniform reports whether one node is as good as another: all have the same, and jobs have whole
+// ones. It takes constant time.
 func (p *Pool) Uniform() bool { return p.alike && p.parts == 0 }
 
 func (p *Pool) each(f func(sp *span)) {

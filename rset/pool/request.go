@@ -15,21 +15,14 @@ import (
 // A Request is what a job asks of a pool: [NewRequest] makes it from a jobspec. It is
 // immutable; any number of goroutines may use one. A pool refuses the zero Request.
 type Request struct {
-	// nodes is how many nodes, or how many slots of nodesPerSlot nodes; the zero
-	// Count if the job asks for slots wherever they fit.
-	nodes jobspec.Count
-	// slots is how many slots on each of the nodes, or in all if nodes is the
-	// zero Count. It is the zero Count in the zero Request alone.
-	slots        jobspec.Count
-	nodesPerSlot int64 // 1, or how many nodes make one slot; slots is 1 then
-	// per is what each slot takes on a node, in the order of kinds, each kind
-	// once. It is empty for a job that asks for whole nodes, whatever is in them.
-	per []need
-	// exclusive: the job takes whole nodes; per is then what a node must have.
-	exclusive  bool
-	duration   time.Duration     // how long it may run; 0: no limit
-	constraint string            // of RFC 31, as JSON; "": every rank
-	digest     [sha256.Size]byte // of the constraint
+	nodes        jobspec.Count     // of nodes, or of slots of nodesPerSlot nodes; zero: slots go anywhere
+	slots        jobspec.Count     // on each of the nodes, or in all; zero only in the zero Request
+	nodesPerSlot int64             // 1, or how many nodes make one slot; slots is 1 then
+	per          []need            // what each slot takes on a node, by kind; empty: whatever is in whole nodes
+	exclusive    bool              // the job takes whole nodes; per is then what a node must have
+	duration     time.Duration     // how long it may run; 0: no limit
+	constraint   string            // of RFC 31, as JSON; "": every rank
+	digest       [sha256.Size]byte // of the constraint
 }
 
 // A need is how many of a kind, as "core", a slot takes.
@@ -42,26 +35,24 @@ const maxKind = 64 // bytes of the name of a kind
 
 // NewRequest returns what a jobspec asks of a pool. It retains nothing of the Spec.
 //
-// The resources are node>slot>core, slot>node>core or slot>core, with gpus and other
-// resources beside the cores (RFC 25 and more); or slot>node alone, which means whole
-// nodes. Counts of nodes and slots may be ranges or sets, but the number of nodes in a
-// slot is fixed. The job gets the smallest acceptable count of cores and of everything
-// else in a slot. A job gets whole nodes if their vertex is exclusive. By RFC 14 a node in
-// a slot is exclusive unless its key exclusive is false; flux-core requires that key.
+// The resources are node>slot>core, slot>node>core or slot>core, with gpus and other resources
+// beside the cores (RFC 25 and more); or slot>node alone, which means whole nodes. Counts of
+// nodes and slots may be ranges or sets, but the number of nodes in a slot is fixed. The job gets
+// the smallest acceptable count of all else in a slot; the count 0 asks for nothing. It gets
+// whole nodes if their vertex is exclusive. By RFC 14 a node in a slot is exclusive unless its
+// key exclusive is false; flux-core requires that key.
 //
-// A resource with the count 0 asks for nothing.
+// Constraints are those of RFC 31. Where the RFC says nothing, they work as in flux-core: all
+// operators in one object must match; an object without operators matches every rank; not
+// negates the conjunction of its values; properties without values matches every rank; hostlist
+// and ranks without values match no rank; unknown hosts and ranks match nothing; the name of its
+// host is a property of a rank. Names of properties must be valid by RFC 20, which flux-core does
+// not require. Constraints have at most 1 MiB, 64 levels, 4096 operators and properties, 2^20
+// hosts, and 65536 ranges of hosts.
 //
-// Constraints are those of RFC 31. Where the RFC says nothing, they work as in flux-core:
-// all operators in one object must match; an object without operators matches every rank;
-// not negates the conjunction of its values; properties without values matches every
-// rank; hostlist and ranks without values match no rank; unknown hosts and ranks match
-// nothing; the name of its host is a property of a rank. Names of properties must be
-// valid by RFC 20, which flux-core does not require. Constraints have at most 1 MiB, 64
-// levels, 4096 operators and properties, 2^20 hosts, and 65536 ranges of hosts.
-//
-// The error is ErrRequest for any other form, such as sockets, for a unit or an id, and
-// for other constraints. More than jobspec.MaxQuantity of a resource in total is an error,
-// and so are larger constraints. The text names the path, and in constraints the offset.
+// The error is ErrRequest for any other form, such as sockets, for a unit or an id, and for other
+// constraints. It is an error too to ask for more than jobspec.MaxQuantity of a resource in total,
+// and for larger constraints. The text names the path, and in constraints the offset.
 func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if spec == nil {
 		return nil, categorize(ErrRequest, errors.New("the jobspec is nil"))
@@ -89,9 +80,9 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 // Duration returns the time limit of the job; 0 means no limit.
 func (q *Request) Duration() time.Duration { return q.duration }
 
-// Least returns the least with which the job can start: how many idle nodes, 0 if it may share
-// its nodes, and how many free cores, 0 if it does not ask for cores. whole reports whether it
-// takes just so many nodes, whichever they are.
+// Least returns the least with which the job can start: idle nodes, 0 if it may share its nodes,
+// and free cores, 0 if it asks for none. whole reports whether it takes just so many nodes,
+// whichever they are.
 func (q *Request) Least() (nodes, cores int64, whole bool) {
 	_, fixed := q.nodes.Fixed()
 	if q.exclusive {
@@ -100,8 +91,8 @@ func (q *Request) Least() (nodes, cores int64, whole bool) {
 	return nodes, q.leastCores(), nodes > 0 && fixed && q.constraint == ""
 }
 
-// String returns the request in one line for people, such as "4 nodes of 2
-// slots of 4 cores, 1 gpu". It is "" for the zero Request.
+// String returns one line for people, such as "4 nodes of 2 slots of 4 cores, 1 gpu"; "" for the
+// zero Request.
 func (q *Request) String() string {
 	if q.slots.IsZero() {
 		return ""
@@ -143,8 +134,7 @@ func counted(c jobspec.Count, noun string) string {
 	return c.String() + " " + noun
 }
 
-// nslots returns the nslots of RFC 20, from the number of nodes and of slots on each. For a
-// request that is not by node, nodes is 1 and slots the number in all.
+// nslots returns the nslots of RFC 20. For a request that is not by node, nodes is 1.
 func (q *Request) nslots(nodes, slots int64) int64 { return nodes * slots / q.nodesPerSlot }
 
 // leastCores returns the smallest number of cores that is enough for the job.

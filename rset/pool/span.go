@@ -15,8 +15,7 @@ import (
 // degree is the degree of the trees.
 const degree = 32
 
-// A span is a range of consecutive ranks in the same state. Spans are never changed,
-// only replaced, so copies of a pool share them.
+// A span is a range of ranks in one state. It is never changed, only replaced: clones share it.
 type span struct {
 	first, last uint32
 	state
@@ -206,10 +205,9 @@ func (p *Pool) within(first, last uint32, f func(first, last uint32, sp *span)) 
 	}
 }
 
-// edit changes the state of a range of ranks. It calls the function, in order, with the
-// parts of the range that are in the inventory and in one state. Ranks that the function
-// leaves without children leave the pool. Neighbours in the same state become one span,
-// so that the spans follow from the states alone.
+// edit changes the state of a range of ranks. It calls the function, in order, with the parts of
+// the range that are in the inventory and in one state. Ranks without children after that leave
+// the pool. Neighbours in one state become one span: the spans follow from the states alone.
 func (p *Pool) edit(first, last uint32, change func(first, last uint32, s *state)) {
 	var room [2][4]*span
 	old, made := p.touching(room[0][:0], max(first, 1)-1, last+1), room[1][:0]

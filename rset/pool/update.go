@@ -13,8 +13,7 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
-// A Change is a change of the inventory, as in the later responses of RFC 28. The
-// zero Change changes nothing. A nil set is empty.
+// A Change is a change of the inventory, as in the later responses of RFC 28. A nil set is empty.
 type Change struct {
 	Up, Down *idset.Set // ranks that come up, and ranks that go down
 	Shrink   *idset.Set // ranks that leave the inventory
@@ -27,18 +26,16 @@ type Change struct {
 	Expiration *eventlog.Timestamp // of the pool; 0: never; nil: as it was
 }
 
-// Update changes the inventory. After an error nothing has changed. Shrink comes
-// before Grow, so a rank in both is replaced.
+// Update changes the inventory. After an error nothing has changed. Shrink comes before Grow,
+// so a rank in both is replaced.
 //
-// Jobs keep what they hold on a rank that goes down. What they hold on a rank that leaves
-// is in Allocation.Gone: Free accepts it, and if the rank comes back before that, the job
-// holds it again.
+// Jobs keep what they hold on a rank that goes down. What they hold on a rank that leaves is in
+// Allocation.Gone: Free accepts it, and if the rank comes back first, the job holds it again.
 //
-// It is an error to name ranks that are not in the inventory, ranks to add that are in it
-// already, ranks both up and down, a property both added to and removed from a rank, or
-// an invalid time; to exceed a limit; or what package rset refuses of hosts and names of
-// properties. Shrink and Grow take time in proportion to the ranges of the inventory,
-// properties to those of the inventory, all other changes to what they name.
+// It is an error to name ranks that are not in the inventory, ranks to add that are in it already,
+// ranks both up and down, a property both added to and removed from a rank, or an invalid time; to
+// exceed a limit; or what package rset refuses of hosts and names of properties. Shrink, Grow and
+// properties take time in proportion to the inventory, all other changes to what they name.
 func (p *Pool) Update(c Change) error {
 	inventory, err := p.changed(c)
 	if err != nil {

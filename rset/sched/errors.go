@@ -7,16 +7,13 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// The categories of errors. A text names the job and what to do. Errors of package pool
-// pass through: pool.ErrNotFound for a job without resources, pool.ErrInfeasible,
-// pool.ErrRequest.
+// The categories of errors. A text names the job and what to do. Errors of package pool pass
+// through: pool.ErrNotFound for a job without resources, pool.ErrInfeasible, pool.ErrRequest.
 var (
-	// ErrNotReady is returned when something else has to come first: an inventory, or
-	// the end of a hello.
+	// ErrNotReady is returned when an inventory or the end of a hello has to come first.
 	ErrNotReady = errors.New("sched: not ready")
 
-	// ErrExists is returned when a job waits or has resources already, and for a second
-	// inventory.
+	// ErrExists is returned when a job waits or has resources already, and for a second inventory.
 	ErrExists = errors.New("sched: known already")
 
 	// ErrNoR is returned when a job of a hello has no R.

@@ -12,12 +12,11 @@ import (
 // A Policy says which of the jobs that wait start now. It cannot deny a job: what it does not
 // start waits.
 type Policy interface {
-	// Schedule starts jobs. It is called in Decide if a job came or something else changed,
-	// and not because time has passed. An order that changes with the age of jobs needs no
-	// more. A policy that holds back a job that fits needs a timer of yours, which calls
-	// Acquire(pool.Acquire{}) of the Scheduler. What it does must follow from the Pass alone, or
-	// the same input no longer has the same output. It must not keep the Pass. Acquire, Handle,
-	// EndHello and Decide of the Scheduler panic.
+	// Schedule starts jobs. It is called in Decide if a job came or something else changed, and
+	// not because time has passed: a policy that holds back a job that fits needs a timer of
+	// yours, which calls Acquire(pool.Acquire{}) of the Scheduler. What it does must follow from
+	// the Pass alone, which it must not keep, or the same input no longer has the same output.
+	// Acquire, Handle, EndHello and Decide of the Scheduler panic.
 	//
 	// Package joblifetest tests a policy: RunScheduler with NewScheduler.
 	Schedule(p *Pass)
@@ -72,7 +71,7 @@ func (p *Pass) Start(id jobid.ID) bool {
 }
 
 // Reserve is pool.Pool.Plan for a job until the next Schedule. It returns the earliest time at
-// which the job can start, or false if there is none, or if the job does not wait.
+// which the job can start, or false if there is no such time or the job does not wait.
 func (p *Pass) Reserve(id jobid.ID) (eventlog.Timestamp, bool) {
 	s := p.scheduler()
 	j := s.jobs[id]
@@ -105,9 +104,9 @@ func (s *Scheduler) unplan(j *job) {
 	}
 }
 
-// release ends all reservations, for a pass that begins anew: a plan that was right may keep
-// what came free since, and where the job starts has other room now. Our policies plan the
-// first job before another may start, so its plan stays until then: most are the same again.
+// release ends all reservations, for a pass that begins anew: a plan that was right may keep what
+// came free since. Our policies plan the first job before another may start, so its plan stays
+// until then: most are the same again.
 func (s *Scheduler) release() {
 	kept := s.queue.first(nil)
 	if !s.follows || s.byCount || kept != nil && !kept.planned {
@@ -209,9 +208,8 @@ func (e EASY) covers(s *Scheduler, j *job) bool {
 	return e.Depth <= 0 || !s.queue.beyond(j.key(), e.Depth)
 }
 
-// backfill starts a job, if it does not delay the head. If it fails, no other job with the
-// request needs to be asked: until reservations begin anew the pool only loses room. A plan
-// that the first job kept from before was not in its own way.
+// backfill starts a job, if it does not delay the head. If it fails, no other job with the request
+// needs to be asked: until reservations begin anew the pool only loses room.
 func (s *Scheduler) backfill(j *job) bool {
 	if !s.start(j) {
 		s.busy[j.Request] = true

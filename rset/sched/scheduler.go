@@ -25,18 +25,17 @@ type Config struct {
 	Limit   int      // the number of requests that may be outstanding, for alloc.Ready; 0 or less means any number, as in a loop.Loop
 
 	// Annotate adds annotations to responses, as flux-core has them: sched.t_estimate and
-	// sched.reason_pending for a job that has a reservation, at most 8 at a time;
-	// sched.resource_summary for an allocation; and sched.backfill, the job with the
-	// reservation before which it started.
+	// sched.reason_pending for a job with a reservation, at most 8 at a time; and for an
+	// allocation sched.resource_summary, and sched.backfill, the job before whose reservation
+	// it started.
 	Annotate bool
-	// Forecast is the least time between two forecasts of FIFO, which tell the first 8 jobs
-	// when they are to start, with Annotate. 0 or less means that there are none: a forecast
-	// costs more than most decisions.
+	// Forecast is the least time between two forecasts of FIFO, which tell the first 8 jobs when
+	// they are to start, with Annotate, and cost more than most decisions; 0 or less: none.
 	Forecast time.Duration
 
 	// Logf is told in words what the responses do not say: what a job wants, holds and gives
-	// back, why it has to wait without an estimate, and what changes in the inventory. It must
-	// not call the Scheduler. Nil means that nobody is told.
+	// back, why it waits without an estimate, and what changes in the inventory. It must not
+	// call the Scheduler. Nil means that nobody is told.
 	Logf func(format string, args ...any)
 }
 
@@ -150,9 +149,8 @@ func (s *Scheduler) Ready() bool { return s.ready }
 // Len returns the number of jobs that wait.
 func (s *Scheduler) Len() int { return s.queue.n }
 
-// Jobs returns an iterator over the jobs that wait, in the order of the queue. Those that it
-// returned may start, go or move meanwhile: a job that moves behind the place reached comes
-// again.
+// Jobs returns an iterator over the jobs that wait, in the order of the queue. Those returned may
+// start, go or move meanwhile: a job that moves behind the place reached comes again.
 func (s *Scheduler) Jobs() iter.Seq[Job] {
 	return func(yield func(Job) bool) {
 		for j := s.queue.first(nil); j != nil; {
@@ -180,9 +178,9 @@ func (r ranks) String() string {
 	return r.Set.String()
 }
 
-// Decide lets the policy start jobs, and returns the responses since the last Decide. The
-// caller may keep them, and sends them in this order. Without a change since the last
-// Decide nothing starts. A time before that of the last Decide counts as that one.
+// Decide lets the policy start jobs, and returns the responses since the last Decide, which the
+// caller may keep, and sends in this order. Without a change since then nothing starts. A time
+// before that of the last Decide counts as that one.
 func (s *Scheduler) Decide(now eventlog.Timestamp) []alloc.Response {
 	s.enter()
 	if now > s.now && now <= math.MaxFloat64 {
@@ -245,8 +243,8 @@ func (s *Scheduler) denied(id jobid.ID, why error) {
 	s.out = append(s.out, alloc.Response{ID: id, Type: alloc.ResponseDeny, Note: Reason(why)})
 }
 
-// Reason returns why a jobspec cannot be met, in the words that a user of Flux knows: the
-// note of a denial, and the errstr of the answer to an alloc.Feasibility.
+// Reason returns why a jobspec cannot be met, in the words of Flux: the note of a denial, and the
+// errstr of the answer to an alloc.Feasibility.
 func Reason(err error) string {
 	text := strings.TrimPrefix(err.Error(), pool.ErrRequest.Error()+": ")
 	if request, ok := strings.CutPrefix(text, pool.ErrInfeasible.Error()+": "); ok {

@@ -13,11 +13,11 @@ import (
 
 const maxScheduling = rset.MaxBytes / 2 // each R of a job has the key, and rset.Parse reads it
 
-// Acquire takes a response to resource.acquire: first the inventory, then changes of it.
-// Jobs that the inventory can never meet any more are denied. The error is ErrExists for a
-// second inventory, ErrNotReady for a change without one, ErrLimit for an inventory whose key
-// scheduling has more than 32 MiB, or what pool.New and pool.Pool.Update return. After an error
-// nothing has changed. Also after a change of nothing the next Decide asks the policy.
+// Acquire takes a response to resource.acquire: first the inventory, then changes of it. Jobs
+// that the inventory can never meet any more are denied. The error is ErrExists for a second
+// inventory, ErrNotReady for a change without one, ErrLimit for one whose key scheduling has more
+// than 32 MiB, or what pool.New and pool.Pool.Update return; then nothing has changed. Also after
+// a change of nothing the next Decide asks the policy.
 func (s *Scheduler) Acquire(a pool.Acquire) error {
 	s.enter()
 	p, c := s.pool, a.Change
@@ -53,8 +53,8 @@ func (s *Scheduler) Acquire(a pool.Acquire) error {
 	return nil
 }
 
-// Drain takes ranks out of service, as Acquire does those in Change.Down. Ranks that are not
-// in the inventory are ignored. Without an inventory the error is ErrNotReady.
+// Drain is Acquire of ranks in Change.Down, of which it ignores those not in the inventory.
+// Without an inventory the error is ErrNotReady.
 func (s *Scheduler) Drain(ranks *idset.Set) error {
 	if s.pool == nil {
 		return errNoInventory()
@@ -100,11 +100,10 @@ func (s *Scheduler) Handle(m alloc.Message) error {
 
 func errNoInventory() error { return refuse(ErrNotReady, "there is no inventory yet") }
 
-// Hello begins a session with a manager in the same program, which has said hello, and ends
-// the one before: with the configuration and the inventory as they are, and with the jobs of
-// the hello alone. The error joins what Handle and EndHello return; if EndHello failed,
-// nothing starts, and the manager has to say hello again. Without an inventory it is
-// ErrNotReady, and nothing has changed.
+// Hello begins a session with a manager in the same program, which has said hello, and ends the
+// one before: with the configuration and the inventory as they are, and the jobs of the hello
+// alone. The error joins what Handle and EndHello return; if EndHello failed, nothing starts
+// before another hello. Without an inventory it is ErrNotReady, and nothing has changed.
 func (s *Scheduler) Hello(a alloc.Announcement) error {
 	s.enter()
 	if s.pool == nil {
@@ -131,8 +130,7 @@ func (s *Scheduler) renew() {
 	s.now = now
 }
 
-// hear notes that a response to a hello has come, or the end of them. Behind an end they are
-// of another hello, which tells all anew.
+// hear notes a response to a hello, or their end. Behind an end they are of another hello.
 func (s *Scheduler) hear() {
 	if s.heard && s.pool != nil {
 		s.renew()
@@ -140,9 +138,8 @@ func (s *Scheduler) hear() {
 	s.heard, s.ready = false, false
 }
 
-// Missed says that a line of the manager could not be parsed. l is what
-// alloc.ParseFromManager returned with the error. If it may be a response to a hello,
-// EndHello fails.
+// Missed says that a line of the manager could not be parsed: what alloc.ParseFromManager returned
+// with the error. If it may be a response to a hello, EndHello fails.
 func (s *Scheduler) Missed(l alloc.Line) {
 	if l.Topic == alloc.TopicHello || l.Topic == "" && !s.ready {
 		s.hear()
@@ -177,8 +174,8 @@ func (s *Scheduler) adopt(h alloc.HelloResponse) error {
 
 // EndHello ends the responses to a hello, and returns the message to send then. The error is
 // ErrNotReady if there is no inventory, or if it is not known what a job of the hello has; then
-// say hello again. The responses to another hello tell all anew: with the first of them, or
-// with EndHello if there is none, what is known of jobs is forgotten, and requests come again.
+// say hello again. With the first response to another hello, or its EndHello, what is known of
+// jobs is forgotten, and requests come again.
 func (s *Scheduler) EndHello() (alloc.Ready, error) {
 	s.enter()
 	s.hear()
