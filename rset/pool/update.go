@@ -73,13 +73,12 @@ func (p *Pool) changed(c Change) (*rset.R, error) {
 		}
 	}
 	inventory, ranks, err := p.resized(c)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = checkUpDown(c, ranks)
 	}
-	if err := checkUpDown(c, ranks); err != nil {
-		return nil, err
+	if err == nil {
+		inventory, err = changeProperties(inventory, c, ranks)
 	}
-	inventory, err = changeProperties(inventory, c, ranks)
 	if err == nil && inventory != p.inventory {
 		err = p.checkProperties(inventory)
 	}
