@@ -22,18 +22,6 @@ func (r *R) parts(yield func(children.Part) bool) {
 	}
 }
 
-// newBuilder returns an empty R and a builder for it, with what most jobs need in one piece.
-func newBuilder() (*R, builder) {
-	room := new(struct {
-		R
-		spans [1]span
-		nodes [1]*children.Set
-		hosts [1]hostPart
-	})
-	room.R.hosts = room.hosts[:0]
-	return &room.R, builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
-}
-
 // Cut is the way back from Parts. It returns parts, in ascending order, with the hosts and
 // properties that r has there, its scheduling key, which is shared, and the times and slots
 // given: nothing else. It retains the children. Panics if parts overlap, are out of order or

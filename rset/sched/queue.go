@@ -29,6 +29,15 @@ type need struct {
 	request *pool.Request      // nil: of several jobs that do not ask for the same
 }
 
+func needOf(q *pool.Request) need {
+	n := need{takes: never, request: q}
+	n.nodes, n.cores, _ = q.Least()
+	if d := q.Duration(); d > 0 {
+		n.takes = eventlog.Timestamp(d.Seconds())
+	}
+	return n
+}
+
 // least returns the least of two needs in each respect.
 func (n need) least(m need) need {
 	if n.request != m.request {

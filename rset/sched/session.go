@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/jobstate/jobid"
+	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
@@ -229,6 +230,42 @@ func (s *Scheduler) request(m alloc.Request) error {
 }
 
 func (j *job) entry() entry { return entry{j.key(), j.need, j} }
+
+// shares returns 1 for a job that asks for something else than a number of whole nodes, or 0.
+func (j *job) shares() int {
+	if _, _, whole := j.Request.Least(); whole {
+		return 0
+	}
+	return 1
+}
+
+// requests has what the last jobspecs ask for, since many jobs have the same.
+type requests struct {
+	known map[string]*pool.Request
+	bytes int // of texts
+}
+
+// maxKnownBytes are the bytes of texts beyond which it forgets all.
+const maxKnownBytes = 1 << 22
+
+func (k *requests) of(text []byte) (*pool.Request, error) {
+	if q, ok := k.known[string(text)]; ok {
+		return q, nil
+	}
+	spec, err := jobspec.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	q, err := pool.NewRequest(spec)
+	if err != nil {
+		return nil, err
+	}
+	if k.bytes += len(text); k.known == nil || k.bytes > maxKnownBytes {
+		k.known, k.bytes = make(map[string]*pool.Request), len(text)
+	}
+	k.known[string(text)] = q
+	return q, nil
+}
 
 // understand returns what a jobspec asks for, if the inventory has it.
 func (s *Scheduler) understand(text []byte) (*pool.Request, error) {
