@@ -28,40 +28,33 @@ func find(spans []span, rank uint32) (int, bool) {
 // overlay calls f, in ascending order, with the ranges over which both a and b
 // stay the same: where they begin and end, and the spans there, -1 for none.
 func overlay(a, b []span, f func(first, last uint32, i, j int) bool) {
-	start := func(s []span, i int, at uint32) uint32 {
-		if i == len(s) {
-			return math.MaxUint32
-		}
-		return max(at, s[i].first)
-	}
-	for i, j, at := 0, 0, uint32(0); ; {
-		for i < len(a) && a[i].last < at {
-			i++
-		}
-		for j < len(b) && b[j].last < at {
-			j++
-		}
-		if i == len(a) && j == len(b) {
-			return
-		}
-		fa, fb := start(a, i, at), start(b, j, at)
-		first, inA, inB := min(fa, fb), i, j
-		last := uint32(math.MaxUint32)
-		if fa == first {
-			last = a[i].last
-		} else {
-			last, inA = fa-1, -1
-		}
-		if fb == first {
-			last = min(last, b[j].last)
-		} else {
-			last, inB = min(last, fb-1), -1
+	for i, j, at := 0, 0, uint32(0); i < len(a) || j < len(b); {
+		x, y := restOf(a, i, at), restOf(b, j, at)
+		first, last, inA, inB := x.first, min(x.last, y.last), i, j
+		switch {
+		case x.first < y.first:
+			last, inB = min(x.last, y.first-1), -1
+		case x.first > y.first:
+			first, last, inA = y.first, min(y.last, x.first-1), -1
 		}
 		if !f(first, last, inA, inB) {
 			return
 		}
-		at = last + 1
+		if at = last + 1; inA >= 0 && x.last == last {
+			i++
+		}
+		if inB >= 0 && y.last == last {
+			j++
+		}
 	}
+}
+
+// restOf returns a span from a rank on, or one beyond all ranks behind the last.
+func restOf(spans []span, i int, from uint32) span {
+	if i == len(spans) {
+		return span{first: math.MaxUint32, last: math.MaxUint32}
+	}
+	return span{first: max(from, spans[i].first), last: spans[i].last}
 }
 
 // An interner gives nodes numbers, equal ones the same. A node is children that ranks share.
