@@ -75,7 +75,7 @@ func (s *search) byNode(c *choice) bool {
 		return ok
 	}
 	n *= s.q.nodesPerSlot
-	c.trim(c.nodes - n)
+	c.keep(n)
 	c.nodes = n
 	c.slots, _ = s.q.slots.Floor(jobspec.MaxCount)
 	for _, g := range c.grants {
@@ -116,33 +116,31 @@ func (s *search) bySlot(c *choice) bool {
 	if !ok || s.dry {
 		return ok
 	}
-	c.trim(c.slots - n)
+	c.keep(n)
 	c.slots = n
 	return true
 }
 
-// trim takes slots from the end of the grants.
-func (c *choice) trim(excess int64) {
-	for excess > 0 {
-		last := len(c.grants) - 1
-		g := &c.grants[last]
-		switch whole, nodes := excess/g.slots, g.len(); {
-		case whole >= nodes:
-			c.grants = c.grants[:last]
-			excess -= nodes * g.slots
-		case whole > 0:
-			g.last -= uint32(whole)
-			excess -= whole * g.slots
-		case nodes > 1: // the last node gives back less than all it has
-			rest := *g
-			g.last--
-			rest.first, rest.slots = rest.last, rest.slots-excess
-			c.grants = append(c.grants, rest)
-			return
-		default:
-			g.slots -= excess
-			return
+// keep cuts the grants to so many slots: the last node may keep fewer than it had.
+func (c *choice) keep(slots int64) {
+	all := c.grants
+	c.grants = all[:0]
+	for _, g := range all {
+		nodes := min(slots/g.slots, g.len())
+		if slots -= nodes * g.slots; nodes > 0 {
+			whole := g
+			whole.last = g.first + uint32(nodes) - 1
+			c.grants = append(c.grants, whole)
 		}
+		if nodes == g.len() {
+			continue
+		}
+		if slots > 0 {
+			g.first += uint32(nodes)
+			g.last, g.slots = g.first, slots
+			c.grants = append(c.grants, g)
+		}
+		return
 	}
 }
 

@@ -119,26 +119,16 @@ func checkUpDown(c Change, ranks *idset.Set) error {
 // changeProperties returns an inventory after a change of properties.
 func changeProperties(r *rset.R, c Change, ranks *idset.Set) (*rset.R, error) {
 	changes := make(map[string]*idset.Set)
-	for _, name := range slices.Sorted(maps.Keys(c.RemoveProperties)) {
-		what, gone := "property "+jsonobj.Name(name), c.RemoveProperties[name]
-		if err := cmp.Or(among(what, idset.Difference(gone, c.Shrink), ranks), disjoint(what, gone, c.AddProperties[name], "are named both ways")); err != nil {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(c.RemoveProperties)), maps.Keys(c.AddProperties))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		what, gone, come := "property "+jsonobj.Name(name), c.RemoveProperties[name], c.AddProperties[name]
+		err := cmp.Or(among(what, idset.Difference(gone, c.Shrink), ranks), disjoint(what, gone, come, "are named both ways"), among(what, come, ranks))
+		if err != nil {
 			return nil, err
 		}
-		if have := r.Property(name); have.Intersects(gone) {
-			changes[name] = idset.Difference(have, gone)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.AddProperties)) {
-		come := c.AddProperties[name]
-		if err := among("property "+jsonobj.Name(name), come, ranks); err != nil {
-			return nil, err
-		}
-		have, ok := changes[name]
-		if !ok {
-			have = r.Property(name)
-		}
-		if !have.ContainsAll(come) {
-			changes[name] = idset.Union(have, come)
+		if have := r.Property(name); have.Intersects(gone) || !have.ContainsAll(come) {
+			changes[name] = idset.Union(idset.Difference(have, gone), come)
 		}
 	}
 	if len(changes) == 0 {
