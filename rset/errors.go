@@ -23,11 +23,8 @@ var (
 
 // The causes of errors. Package jsonobj has more.
 var (
-	errVersion    = errors.New("must be 1")
 	errNoRank     = errors.New("must name a rank")
-	errTime       = errors.New("must be a finite time of 0 or later")
 	errExpiration = errors.New("must be after starttime")
-	errNegative   = errors.New("must not be negative")
 	errNoResource = errors.New("must have a resource")
 	errProperty   = errors.New("invalid property name")
 )

@@ -46,7 +46,7 @@ func New(c Config) (*R, error) {
 	}
 	r := &R{spans: m.spans, nodes: m.nodes, slots: c.Slots}
 	if c.Slots < 0 {
-		return nil, fmt.Errorf("%w: slots: %w", errInvalid, errNegative)
+		return nil, fmt.Errorf("%w: slots: must not be negative", errInvalid)
 	}
 	var err error
 	if !c.Hosts.IsEmpty() {
@@ -90,7 +90,7 @@ func newEntry(e Entry) (*children.Set, error) {
 func (r *R) WithTimes(start, expiration eventlog.Timestamp) (*R, error) {
 	for _, t := range []eventlog.Timestamp{start, expiration} {
 		if !(t >= 0 && t <= math.MaxFloat64) {
-			return nil, fmt.Errorf("%w: time %v: %w", errInvalid, t, errTime)
+			return nil, fmt.Errorf("%w: time %v: must be a finite time of 0 or later", errInvalid, t)
 		}
 	}
 	if expiration > 0 && expiration <= start {

@@ -80,7 +80,7 @@ func (d *decoder) document() {
 		switch string(o.Key()) {
 		case "version":
 			if n, ok := jsonobj.Int64(o.Value().Raw()); !ok || n != 1 {
-				o.Value().Fail(errVersion)
+				o.Value().Fail(errors.New("must be 1"))
 			}
 		case "execution":
 			execution = o.Value()

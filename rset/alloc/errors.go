@@ -26,14 +26,8 @@ var (
 // Causes that package jsonobj does not have.
 var (
 	errType     = errors.New("does not belong to this type of response")
-	errMode     = errors.New(`must be "unlimited" or "limited"`)
-	errPair     = errors.New("must be an id and a priority")
 	errSubset   = errors.New("names ranks that R does not have")
 	errResource = errors.New("names no resource")
-	errNoR      = errors.New("no R, or an empty one")
-	errFree     = errors.New("the R does not have all freed ranks")
-	errTwice    = errors.New("duplicate job")
-	errAllFree  = errors.New("all ranks are freed, and the scheduler did not say partial-ok")
 )
 
 func messageError(message string, err error) error {

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -85,7 +86,7 @@ func Announce(jobs []HelloResponse, partialOK bool) Announcement {
 	for i, h := range sorted {
 		m, err := announce(h, partialOK)
 		if i > 0 && sorted[i-1].ID == h.ID {
-			err = errTwice
+			err = errors.New("duplicate job")
 		}
 		if err != nil {
 			out.Failed = append(out.Failed, HelloFailure{h.ID, fmt.Errorf("alloc: hello: job %v: %w", h.ID, err)})
@@ -99,7 +100,7 @@ func Announce(jobs []HelloResponse, partialOK bool) Announcement {
 func announce(h HelloResponse, partialOK bool) (HelloResponse, error) {
 	m := HelloResponse{JobInfo: h.JobInfo, R: h.R}
 	if h.R.IsEmpty() {
-		return m, errNoR
+		return m, errors.New("no R, or an empty one")
 	}
 	if h.Free.IsEmpty() {
 		return m, nil
@@ -107,11 +108,11 @@ func announce(h HelloResponse, partialOK bool) (HelloResponse, error) {
 	held, err := h.R.Without(h.Free)
 	switch {
 	case err != nil:
-		return m, errFree
+		return m, errors.New("the R does not have all freed ranks")
 	case partialOK:
 		m.Free = h.Free
 	case held.IsEmpty():
-		return m, errAllFree
+		return m, errors.New("all ranks are freed, and the scheduler did not say partial-ok")
 	default:
 		m.R = held
 	}

@@ -2,6 +2,7 @@ package alloc
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 
@@ -50,7 +51,7 @@ func (m *Ready) read(o *jsonobj.Reader) {
 	case "limited":
 		m.Limit = int(o.Need("limit").Int(1, math.MaxInt32))
 	default:
-		mode.Fail(errMode)
+		mode.Fail(errors.New(`must be "unlimited" or "limited"`))
 	}
 }
 
@@ -155,7 +156,7 @@ func readPriority(v jsonobj.Value) Priority {
 		}
 	}
 	if n != len(parts) {
-		v.Fail(errPair)
+		v.Fail(errors.New("must be an id and a priority"))
 	}
 	return Priority{ID: readID(parts[0]), Priority: readUint32(parts[1])}
 }

@@ -31,7 +31,7 @@ import (
 // Adopts take n² steps, of nanoseconds.
 func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	if r.IsEmpty() {
-		return invalid("allocation: %w", errEmpty)
+		return invalid("allocation: no resources")
 	}
 	ranks := r.Ranks()
 	var unknown error

@@ -72,8 +72,6 @@ func plain(r *rset.R) string {
 var (
 	errPlace        = errors.New("resources must be node>slot>core, slot>node>core or slot>core, with other resources beside the cores")
 	errPropertyName = errors.New("invalid property name")
-	errEmpty        = errors.New("no resources")
-	errTime         = errors.New("must be a finite time of 0 or later")
 )
 
 // tooManyInAll returns the cause of an errLimit for a request.

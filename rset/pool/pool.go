@@ -220,7 +220,7 @@ func (ps parts) r() *rset.R { return (*rset.R)(nil).Cut(ps, 0, 0, 0) }
 // checkTime returns an error unless a time is one of RFC 20.
 func checkTime(what string, t eventlog.Timestamp) error {
 	if !(t >= 0 && t <= math.MaxFloat64) {
-		return invalid("%s %w: %v", what, errTime, t)
+		return invalid("%s must be a finite time of 0 or later: %v", what, t)
 	}
 	return nil
 }
