@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/rset/children"
 )
 
@@ -24,7 +25,7 @@ func Union(a, b *R) (*R, error) {
 // error names them.
 func UnionDisjoint(a, b *R) (*R, error) {
 	if both := resources(a, b, (*children.Set).Intersect); !both.IsEmpty() {
-		return nil, fmt.Errorf("rset: resources overlap: %s", plain(both.String()))
+		return nil, fmt.Errorf("rset: resources overlap: %s", guard.Plain(both.String()))
 	}
 	return Union(a, b)
 }

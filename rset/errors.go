@@ -29,12 +29,6 @@ var (
 	errProperty   = errors.New("invalid property name")
 )
 
-// plain returns the start of a text, with escapes for what does not print.
-func plain(text string) string {
-	q := guard.Quote(text)
-	return q[1 : len(q)-1]
-}
-
 // tooMany returns the cause of an ErrLimit.
 func tooMany(what string, got, limit int) error {
 	return guard.Cause(ErrLimit, fmt.Sprintf("%d %s, at most %d are allowed", got, what, limit))
@@ -43,17 +37,17 @@ func tooMany(what string, got, limit int) error {
 func ranksError(unknown, freed *idset.Set) error {
 	var parts []string
 	if !unknown.IsEmpty() {
-		parts = append(parts, "unknown ranks "+plain(unknown.String()))
+		parts = append(parts, "unknown ranks "+guard.Plain(unknown.String()))
 	}
 	if !freed.IsEmpty() {
-		parts = append(parts, "ranks freed before "+plain(freed.String()))
+		parts = append(parts, "ranks freed before "+guard.Plain(freed.String()))
 	}
 	return fmt.Errorf("%w: %s", errNotFound, strings.Join(parts, ", "))
 }
 
 // unknownRanks returns the cause of an error about ranks that an R does not have.
 func unknownRanks(ranks *idset.Set) error {
-	return fmt.Errorf("unknown ranks %s", plain(ranks.String()))
+	return fmt.Errorf("unknown ranks %s", guard.Plain(ranks.String()))
 }
 
 // maxNames is the largest number of hosts that an error names.

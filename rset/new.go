@@ -9,6 +9,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/rset/children"
 	"github.com/joblife/joblife/rset/hostlist"
@@ -74,7 +75,7 @@ func newEntry(e Entry) (*children.Set, error) {
 		case !utf8.ValidString(name):
 			return nil, fmt.Errorf("kind %.64q: %w", name, jsonobj.ErrUTF8)
 		case most > maxChild:
-			return nil, fmt.Errorf("%s %d: %w", plain(name), most, idset.ErrRange)
+			return nil, fmt.Errorf("%s %d: %w", guard.Plain(name), most, idset.ErrRange)
 		}
 		kinds = append(kinds, children.Kind{Name: name, IDs: ids, N: ids.Len()})
 	}

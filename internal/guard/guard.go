@@ -1,5 +1,5 @@
 // Package guard has what several packages need to keep their promises: NoCopy for
-// types that must not be copied, IsTime for the times of events, Clip, Cut and Quote for
+// types that must not be copied, IsTime for the times of events, Clip, Cut, Quote and Plain for
 // texts from outside in errors, Cause for the causes of errors, Duration for seconds
 // from outside, Name for the words of constants, Noise for what keeps room on a disk.
 package guard
@@ -47,6 +47,12 @@ func Cut(s string, n int) string {
 
 // Quote returns the first MaxQuoted bytes of s as a quoted Go string: one line, valid UTF-8.
 func Quote[T string | []byte](s T) string { return strconv.Quote(string(s[:min(len(s), MaxQuoted)])) }
+
+// Plain is Quote without the quotes.
+func Plain(s string) string {
+	q := Quote(s)
+	return q[1 : len(q)-1]
+}
 
 // Name returns the name of a constant that counts from 1, and kind(n) of a value without one.
 func Name[T ~uint8](kind string, n T, names ...string) string {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/idset"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 )
@@ -64,10 +65,10 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 		case n > 1:
 			more = fmt.Sprintf(", %d conflicts in all", n)
 		}
-		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, other, plain(both), more)
+		conflict = fmt.Errorf("%w: jobs %s and %s both hold %s%s", errConflict, id, other, guard.Plain(both.String()), more)
 	}
 	if !h.gone.IsEmpty() {
-		missing = fmt.Errorf("%w: job %s: %s", errMissing, id, plain(h.gone))
+		missing = fmt.Errorf("%w: job %s: %s", errMissing, id, guard.Plain(h.gone.String()))
 	}
 	both := must(p.inventory.Restrict(idset.Intersect(held.Ranks(), p.ranks)))
 	_, hosts := rset.Intersect(both, held)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/joblife/joblife/eventlog"
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/children"
@@ -157,7 +158,7 @@ func (p *Pool) Free(id jobid.ID, fragment *rset.R, final bool) (rest *rset.R, er
 		var excess *rset.R
 		gone, excess, _ = rset.Subtract(h.gone, beyond.r()) // fails on hosts alone: there are none
 		if !excess.IsEmpty() {
-			return nil, fmt.Errorf("%w: job %s: %s", errNotHeld, id, plain(excess))
+			return nil, fmt.Errorf("%w: job %s: %s", errNotHeld, id, guard.Plain(excess.String()))
 		}
 	}
 	nodes := p.release(id, named)

@@ -62,12 +62,6 @@ func tooMany(what string, got, limit int) error {
 	return fmt.Errorf("%w: %d %s, at most %d are allowed", errLimit, got, what, limit)
 }
 
-// plain returns the start of the text of an R, with escapes for what does not print.
-func plain(r *rset.R) string {
-	q := guard.Quote(r.String())
-	return q[1 : len(q)-1]
-}
-
 // Causes that package jsonobj does not have.
 var (
 	errPlace        = errors.New("resources must be node>slot>core, slot>node>core or slot>core, with other resources beside the cores")
@@ -96,14 +90,4 @@ const maxPath = 128 // bytes of a path in an error
 // at returns the fault of a value that is in no text.
 func at(path string, err error) *jsonobj.Fault {
 	return &jsonobj.Fault{Path: guard.Cut(path, maxPath), Offset: jsonobj.NoOffset, Err: err}
-}
-
-// under returns a fault with what leads to the text before its path.
-func under(prefix string, f *jsonobj.Fault) *jsonobj.Fault {
-	if f.Path != "" {
-		prefix += "." + f.Path
-	}
-	moved := at(prefix, f.Err)
-	moved.Offset = f.Offset
-	return moved
 }

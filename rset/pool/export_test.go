@@ -27,6 +27,13 @@ func (p *Pool) Lacks(q *Request, to eventlog.Timestamp) bool {
 	return err == nil && s.lacks()
 }
 
+func (p *Pool) each(f func(sp *span)) {
+	p.spans.Ascend(func(it rankItem) bool {
+		f(it.sp)
+		return true
+	})
+}
+
 // Check returns an error if the indexes are not what the spans, the holders and the plans
 // make them, or equal neighbours are not one span. What a pool answers shows the rest.
 func (p *Pool) Check() error {

@@ -187,18 +187,14 @@ func (p *Pool) Idle() (nodes, spare, cores int64) { return p.idle, p.spare, p.co
 // ones. It takes constant time.
 func (p *Pool) Uniform() bool { return p.alike && p.parts == 0 }
 
-func (p *Pool) each(f func(sp *span)) {
-	p.spans.Ascend(func(it rankItem) bool {
-		f(it.sp)
-		return true
-	})
-}
-
 // present returns some of each span with the hosts and properties of the inventory, without
 // its scheduling key.
 func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
 	var all parts
-	p.each(func(sp *span) { all = all.add(sp.first, sp.last, some(sp)) })
+	p.spans.Ascend(func(it rankItem) bool {
+		all = all.add(it.first, it.sp.last, some(it.sp))
+		return true
+	})
 	r := p.inventory.Cut(all, 0, 0, 0)
 	return must(r.Restrict(r.Ranks()))
 }

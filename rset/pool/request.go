@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
@@ -68,7 +69,8 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	}
 	pass, err := parseConstraint(spec.Constraints())
 	if err != nil {
-		return nil, categorize(ErrRequest, under("attributes.system.constraints", err))
+		err.Path = guard.Cut(strings.TrimSuffix("attributes.system.constraints."+err.Path, "."), maxPath)
+		return nil, categorize(ErrRequest, err)
 	}
 	if pass != nil {
 		b.q.constraint = string(spec.Constraints())

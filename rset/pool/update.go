@@ -73,8 +73,8 @@ func (p *Pool) changed(c Change) (*rset.R, error) {
 		}
 	}
 	inventory, ranks, err := p.resized(c)
-	if err == nil {
-		err = checkUpDown(c, ranks)
+	if err == nil { // a rank in Shrink may be in Down too, since it goes down as it leaves
+		err = cmp.Or(among("up", c.Up, ranks), disjoint("up and down", c.Up, c.Down, "are named both ways"), among("down", idset.Difference(c.Down, c.Shrink), ranks))
 	}
 	if err == nil {
 		inventory, err = changeProperties(inventory, c, ranks)
@@ -108,12 +108,6 @@ func (p *Pool) resized(c Change) (*rset.R, *idset.Set, error) {
 		ranks = inventory.Ranks()
 	}
 	return inventory, ranks, nil
-}
-
-func checkUpDown(c Change, ranks *idset.Set) error {
-	// A rank in Shrink may be in Down too, since it goes down as it leaves.
-	return cmp.Or(among("up", c.Up, ranks), disjoint("up and down", c.Up, c.Down, "are named both ways"),
-		among("down", idset.Difference(c.Down, c.Shrink), ranks))
 }
 
 // changeProperties returns an inventory after a change of properties.
