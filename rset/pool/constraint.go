@@ -22,8 +22,7 @@ func (q *Request) eligible(p *Pool) *idset.Set {
 		return a.ranks
 	}
 	ranks := p.ranks.Clone()
-	pass, _ := parseConstraint([]byte(q.constraint)) // no fault: NewRequest has read it
-	pass(ranks, p)
+	_, _ = readConstraint([]byte(q.constraint), ranks, p) // no fault: NewRequest has read it
 	p.known.allow(q, ranks)
 	return ranks
 }
@@ -87,63 +86,6 @@ func (k *known) suffices(q *Request) {
 	k.feasible[q] = struct{}{}
 }
 
-// A filter removes the ranks that do not satisfy a constraint, or a part of it. It takes
-// time in proportion to the terms and to the ranges of ranks that they name.
-type filter func(ranks *idset.Set, p *Pool)
-
-// all is what satisfies each of some filters.
-func all(filters []filter) filter {
-	return func(ranks *idset.Set, p *Pool) {
-		for _, f := range filters {
-			if ranks.IsEmpty() {
-				return
-			}
-			f(ranks, p)
-		}
-	}
-}
-
-// some is what satisfies one of some filters, or all ranks if there is none.
-func some(filters []filter) filter {
-	return func(ranks *idset.Set, p *Pool) {
-		if len(filters) == 0 {
-			return
-		}
-		left := ranks.Clone() // what no value has matched yet
-		for _, f := range filters {
-			matched := left.Clone()
-			f(matched, p)
-			left.SubtractWith(matched)
-		}
-		ranks.SubtractWith(left)
-	}
-}
-
-// not is what does not satisfy a filter.
-func not(f filter) filter {
-	return func(ranks *idset.Set, p *Pool) {
-		matched := ranks.Clone()
-		f(matched, p)
-		ranks.SubtractWith(matched)
-	}
-}
-
-// property is what has a property, or lacks it. The name of a host, nil if no host can have the
-// name, is a property of its ranks, as it is in instances.
-func property(name string, host *hostlist.List, without bool) filter {
-	return func(ranks *idset.Set, p *Pool) {
-		have := p.inventory.Property(name)
-		if host != nil {
-			have.UnionWith(p.hosts.ranks(host)) // Property returns a copy
-		}
-		if without {
-			ranks.SubtractWith(have)
-		} else {
-			ranks.IntersectWith(have)
-		}
-	}
-}
-
 // Limits of constraints.
 const (
 	maxConstraintBytes = 1 << 20
@@ -153,116 +95,128 @@ const (
 	maxSpelled         = 1 << 16 // ranges of hosts, counted each time
 )
 
-// parseConstraint reads the constraints of a jobspec. It returns nil if every rank passes. The
-// filter can be large: of 20 bytes, 4 MB of hosts. So a Request keeps the text.
-func parseConstraint(b []byte) (filter, *jsonobj.Fault) {
+// readConstraint reads the constraints of a jobspec, and removes the ranks of a pool that do not
+// satisfy them, in time in proportion to the terms and to the ranges of ranks that they name.
+// Without a pool it only reads. It reports whether there are constraints: else every rank passes.
+func readConstraint(b []byte, ranks *idset.Set, p *Pool) (found bool, fault *jsonobj.Fault) {
 	if b == nil {
-		return nil, nil
+		return false, nil
 	}
 	if len(b) > maxConstraintBytes {
-		return nil, tooLong(b, maxConstraintBytes)
+		return false, tooLong(b, maxConstraintBytes)
 	}
 	doc := jsonobj.NewDoc(b)
-	o := doc.Object()
-	var p constraintParser
-	terms := p.terms(&o, 1)
-	switch {
-	case doc.Failed():
-		return nil, doc.Fault()
-	case len(terms) == 0:
-		return nil, nil
-	}
-	return all(terms), nil
+	c := constraintReader{pool: p}
+	c.all(doc.Root(), 1, ranks)
+	return c.operators > 0, doc.Fault()
 }
 
-// constraintParser counts what it reads of a constraint, for the limits.
-type constraintParser struct {
+// A constraintReader counts what it reads of a constraint, for the limits.
+type constraintReader struct {
+	pool                      *Pool // nil: the constraint is only read
 	operators, hosts, spelled int
 }
 
-func (p *constraintParser) terms(o *jsonobj.Reader, depth int) (terms []filter) {
-	for o.Next() {
-		terms = append(terms, p.term(string(o.Key()), o.Value(), depth))
+// all removes the ranks that do not satisfy each operator of an object.
+func (c *constraintReader) all(v jsonobj.Value, depth int, ranks *idset.Set) {
+	if depth > maxConstraintDepth {
+		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
 	}
-	return terms
+	for o := v.Object(); o.Next(); {
+		if c.pool == nil || !ranks.IsEmpty() {
+			c.operator(string(o.Key()), o.Value(), depth, ranks)
+		}
+	}
 }
 
-func (p *constraintParser) term(name string, v jsonobj.Value, depth int) filter {
-	var values []filter
-	hosts := new(hostlist.List)
-	var ranks []rankRun
-	read := func(e jsonobj.Value) {
-		if depth == maxConstraintDepth {
-			e.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d constraints in each other", maxConstraintDepth)))
-		}
-		o := e.Object()
-		values = append(values, all(p.terms(&o, depth+1)))
-	}
+func (c *constraintReader) operator(name string, v jsonobj.Value, depth int, ranks *idset.Set) {
+	c.count(v)
 	switch name {
-	case "and", "or", "not":
+	case "and":
+		for a := v.Array(); a.Next(); {
+			c.all(a.Value(), depth+1, ranks)
+		}
+	case "or":
+		left, empty := ranks.Clone(), true // left is what no value has matched yet
+		for a := v.Array(); a.Next(); empty = false {
+			matched := left.Clone()
+			c.all(a.Value(), depth+1, matched)
+			left.SubtractWith(matched)
+		}
+		if !empty {
+			ranks.SubtractWith(left)
+		}
+	case "not":
+		matched := ranks.Clone()
+		for a := v.Array(); a.Next(); {
+			c.all(a.Value(), depth+1, matched)
+		}
+		ranks.SubtractWith(matched)
 	case "properties":
-		read = func(e jsonobj.Value) { values = append(values, p.property(e)) }
+		for a := v.Array(); a.Next(); {
+			c.property(a.Value(), ranks)
+		}
 	case "hostlist":
-		read = func(e jsonobj.Value) { p.hostlist(hosts, e) }
+		hosts := new(hostlist.List)
+		for a := v.Array(); a.Next(); {
+			c.hostlist(hosts, a.Value())
+		}
+		if c.pool != nil {
+			hosts.Uniq() // a host that is named again would add all its ranks again
+			ranks.IntersectWith(c.pool.hosts.ranks(hosts))
+		}
 	case "ranks":
-		read = func(e jsonobj.Value) {
-			for first, last := range readIDs(e, idset.MaxID).Ranges() {
-				ranks = append(ranks, rankRun{first, last})
+		var runs []rankRun
+		for a := v.Array(); a.Next(); {
+			for first, last := range readIDs(a.Value(), idset.MaxID).Ranges() {
+				runs = append(runs, rankRun{first, last})
 			}
 		}
+		ranks.IntersectWith(setOf(runs)) // once: a union with each value would copy those before it
 	default:
 		v.Fail(fmt.Errorf("unknown operator %s", guard.Quote(name)))
-		return nil
 	}
-	p.count(v)
-	for a := v.Array(); a.Next(); {
-		read(a.Value())
-	}
-	switch name {
-	case "or":
-		return some(values)
-	case "not":
-		return not(all(values))
-	case "hostlist":
-		hosts.Uniq() // a host that is named again would add all its ranks again
-		return func(set *idset.Set, p *Pool) { set.IntersectWith(p.hosts.ranks(hosts)) }
-	case "ranks":
-		allowed := setOf(ranks) // once: a union with each value would copy those before it
-		return func(set *idset.Set, _ *Pool) { set.IntersectWith(allowed) }
-	}
-	return all(values)
 }
 
-func (p *constraintParser) count(v jsonobj.Value) {
-	if p.operators++; p.operators > maxTerms {
+func (c *constraintReader) count(v jsonobj.Value) {
+	if c.operators++; c.operators > maxTerms {
 		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d operators and properties", maxTerms)))
 	}
 }
 
-func (p *constraintParser) property(v jsonobj.Value) filter {
+// property removes the ranks that lack a property, or have one after "^". The name of a host is
+// a property of its ranks, as it is in instances.
+func (c *constraintReader) property(v jsonobj.Value, ranks *idset.Set) {
 	name, without := strings.CutPrefix(v.Text(), "^")
-	p.count(v)
+	c.count(v)
 	if !rset.ValidProperty(name) {
 		v.Fail(fmt.Errorf("%w: %s", errPropertyName, guard.Quote(v.Text())))
-		return nil
 	}
+	if c.pool == nil {
+		return
+	}
+	have := c.pool.inventory.Property(name) // a copy
 	host := new(hostlist.List)
-	if host.Append(name) != nil {
-		host = nil
+	if host.Append(name) == nil { // else no host can have the name
+		have.UnionWith(c.pool.hosts.ranks(host))
 	}
-	return property(name, host, without)
+	if without {
+		ranks.SubtractWith(have)
+	} else {
+		ranks.IntersectWith(have)
+	}
 }
 
 // hostlist reads a value of hostlist, and adds its hosts to others.
-func (p *constraintParser) hostlist(all *hostlist.List, v jsonobj.Value) {
+func (c *constraintReader) hostlist(all *hostlist.List, v jsonobj.Value) {
 	// What is left of the limits; 0 would be the default.
-	parser := hostlist.Parser{MaxHosts: maxConstraintHosts - p.hosts + 1, MaxSpelled: maxSpelled - p.spelled + 1}
+	parser := hostlist.Parser{MaxHosts: maxConstraintHosts - c.hosts + 1, MaxSpelled: maxSpelled - c.spelled + 1}
 	hosts := jsonobj.Parse(v, parser.Parse)
-	p.hosts += hosts.Len()
+	c.hosts += hosts.Len()
 	for range hosts.Ranges() {
-		p.spelled++
+		c.spelled++
 	}
-	if p.hosts > maxConstraintHosts || p.spelled > maxSpelled {
+	if c.hosts > maxConstraintHosts || c.spelled > maxSpelled {
 		v.Fail(guard.Cause(errLimit, fmt.Sprintf("more than %d hosts or %d ranges of hosts", maxConstraintHosts, maxSpelled)))
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/internal/jsonobj"
 	"github.com/joblife/joblife/jobstate/jobspec"
@@ -67,12 +68,12 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	if err := b.finish(); err != nil {
 		return nil, categorize(ErrRequest, err)
 	}
-	pass, err := parseConstraint(spec.Constraints())
+	constrained, err := readConstraint(spec.Constraints(), new(idset.Set), nil)
 	if err != nil {
 		err.Path = guard.Cut(strings.TrimSuffix("attributes.system.constraints."+err.Path, "."), maxPath)
 		return nil, categorize(ErrRequest, err)
 	}
-	if pass != nil {
+	if constrained {
 		b.q.constraint = string(spec.Constraints())
 		b.q.digest = sha256.Sum256(spec.Constraints())
 	}

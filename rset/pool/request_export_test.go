@@ -80,11 +80,11 @@ func (f *Fake) Eligible(q *Request) *idset.Set {
 // Match reads constraints and returns the ranks that they match, all of them
 // for constraints that say nothing.
 func (f *Fake) Match(constraints []byte) (*idset.Set, error) {
-	pass, err := parseConstraint(constraints)
+	constrained, err := readConstraint(constraints, new(idset.Set), nil)
 	if err != nil {
 		return nil, categorize(ErrRequest, err)
 	}
-	if pass == nil {
+	if !constrained {
 		return f.All.Clone(), nil
 	}
 	return f.Eligible(&Request{constraint: string(constraints)}), nil
