@@ -7,6 +7,7 @@ import (
 	"github.com/joblife/joblife/idset"
 	"github.com/joblife/joblife/internal/guard"
 	"github.com/joblife/joblife/rset/children"
+	"github.com/joblife/joblife/rset/hostlist"
 )
 
 // Union returns the resources that are in a or in b, with the times, slots and unknown keys of
@@ -62,12 +63,12 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 	a, b = a.orEmpty(), b.orEmpty()
 	var made builder
 	var err error
-	r := new(R)
+	r := &R{hosts: new(hostlist.List)}
 	memo := memory{op: op}
 	bare := -1 // a rank whose host is not known
 	overlay(a.spans, b.spans, func(first, last uint32, i, j int) bool {
 		if i >= 0 && j >= 0 {
-			if k, found := a.hosts.differ(b.hosts, a.index(i, first), b.index(j, first), int(last-first)+1); found {
+			if k, found := differ(a.hosts, b.hosts, a.index(i, first), b.index(j, first), int(last-first)+1); found {
 				rank := first + uint32(k)
 				x, _ := a.Host(rank)
 				y, _ := b.Host(rank)
@@ -81,16 +82,16 @@ func combine(a, b *R, op nodeOp) (*R, error) {
 		}
 		made.add(first, last, n)
 		switch {
-		case i >= 0 && len(a.hosts) > 0:
-			r.hosts = r.hosts.appendPart(a.hosts, a.index(i, first), int(last-first)+1)
-		case j >= 0 && len(b.hosts) > 0:
-			r.hosts = r.hosts.appendPart(b.hosts, b.index(j, first), int(last-first)+1)
+		case i >= 0 && !a.hosts.IsEmpty():
+			r.appendHosts(a, i, first, last)
+		case j >= 0 && !b.hosts.IsEmpty():
+			r.appendHosts(b, j, first, last)
 		case bare < 0:
 			bare = int(first)
 		}
 		return true
 	})
-	if err == nil && bare >= 0 && len(r.hosts) > 0 {
+	if err == nil && bare >= 0 && !r.hosts.IsEmpty() {
 		err = fmt.Errorf("%w: rank %d has no host, but others have", errHosts, bare)
 	}
 	if err != nil {
@@ -109,6 +110,37 @@ func (r *R) nodeAt(i int) *children.Set {
 
 // index returns the place of a rank of a span in rank order.
 func (r *R) index(i int, rank uint32) int { return r.spans[i].before + int(rank-r.spans[i].first) }
+
+// appendHosts appends the hosts of a range of ranks, in the span i of another R, if it has hosts.
+func (r *R) appendHosts(from *R, i int, first, last uint32) {
+	if !from.hosts.IsEmpty() {
+		at := from.index(i, first)
+		r.hosts.AppendPart(from.hosts, at, at+int(last-first)+1)
+	}
+}
+
+// differ returns the first of n hosts, from an index of each list on, that differs, or false,
+// as if one list is empty. In one list, a rank has one place.
+func differ(a, b *hostlist.List, i, j, n int) (int, bool) {
+	if a == b || a.IsEmpty() || b.IsEmpty() {
+		return 0, false
+	}
+	for done := 0; done < n; {
+		x, _ := a.RangeAt(i + done)
+		y, _ := b.RangeAt(j + done)
+		take := int(min(uint64(n-done-1), x.Last-x.First, y.Last-y.First)) + 1
+		if x.Prefix != y.Prefix || x.First != y.First || x.Width != y.Width {
+			// The same name may be in ranges of different widths.
+			take = 1
+			nameX, _ := a.Nth(i + done)
+			if nameY, _ := b.Nth(j + done); nameX != nameY {
+				return done, true
+			}
+		}
+		done += take
+	}
+	return 0, false
+}
 
 // A nodeOp makes a node of two.
 type nodeOp func(x, y *children.Set) *children.Set
@@ -135,7 +167,7 @@ func (m *memory) of(x, y *children.Set) *children.Set {
 }
 
 // Restrict returns the fragment of r on the given ranks. It is an error if r does not have
-// all of them. It takes time in proportion to the ranges of ranks, not to r.
+// all of them. It takes time in proportion to the ranges of ranks and of their hosts, not to r.
 //
 // A fragment keeps times, slots and unknown keys, and of its ranks the hosts, all kinds of
 // children, and the properties. It drops the scheduling key.
@@ -148,9 +180,7 @@ func (r *R) Restrict(ranks *idset.Set) (*R, error) {
 			s := r.spans[i]
 			from, to := max(first, s.first), min(last, s.last)
 			made.add(from, to, r.nodes[s.node])
-			if len(r.hosts) > 0 {
-				out.hosts = out.hosts.appendPart(r.hosts, r.index(i, from), int(to-from)+1)
-			}
+			out.appendHosts(r, i, from, to)
 		}
 	}
 	if made.ranks != ranks.Len() {

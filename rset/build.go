@@ -8,6 +8,7 @@ import (
 	"sort"
 
 	"github.com/joblife/joblife/rset/children"
+	"github.com/joblife/joblife/rset/hostlist"
 )
 
 // A span is a range of ranks that have the same node.
@@ -114,9 +115,9 @@ func newBuilder() (*R, builder) {
 		R
 		spans [1]span
 		nodes [1]*children.Set
-		hosts [1]hostPart
+		hosts hostlist.List
 	})
-	room.R.hosts = room.hosts[:0]
+	room.R.hosts = &room.hosts
 	return &room.R, builder{spans: room.spans[:0], interner: interner{nodes: room.nodes[:0]}}
 }
 

@@ -41,7 +41,7 @@ func (r *R) Check() error {
 	if int(nodes) != len(r.nodes) {
 		return fmt.Errorf("%d nodes, %d are used", len(r.nodes), nodes)
 	}
-	if n := r.hosts.len(); n != 0 && n != ranks {
+	if n := r.hosts.Len(); n != 0 && n != ranks {
 		return fmt.Errorf("%d hosts, %d ranks", n, ranks)
 	}
 	all := r.Ranks()

@@ -272,7 +272,7 @@ func (d *decoder) hosts(v jsonobj.Value) {
 	if err := d.r.checkHosts(list); err != nil {
 		v.Fail(err)
 	}
-	d.r.hosts = hostsOf(list)
+	d.r.hosts = list
 }
 
 // properties reads properties, once the ranks are known.

@@ -29,21 +29,18 @@ func (r *R) parts(yield func(children.Part) bool) {
 func (r *R) Cut(parts []children.Part, start, end eventlog.Timestamp, slots int64) *R {
 	r = r.orEmpty()
 	out, made := newBuilder()
-	at := 0
 	for _, p := range parts {
 		if k := len(made.spans); p.What == nil || p.First > p.Last || p.Last > MaxRank || k > 0 && p.First <= made.spans[k-1].last {
 			panic(fmt.Sprintf("rset: ranks %d to %d: not a part, or not in order", p.First, p.Last))
 		}
 		made.add(p.First, p.Last, p.What)
-		for first := p.First; len(r.hosts) > 0 && first <= p.Last; {
-			if at >= len(r.spans) || r.spans[at].first > first || r.spans[at].last < first {
-				var ok bool
-				if at, ok = find(r.spans, first); !ok {
-					panic(fmt.Sprintf("rset: rank %d is not in the set with the hosts", first))
-				}
+		for first := p.First; !r.hosts.IsEmpty() && first <= p.Last; {
+			at, ok := find(r.spans, first)
+			if !ok {
+				panic(fmt.Sprintf("rset: rank %d is not in the set with the hosts", first))
 			}
 			last := min(p.Last, r.spans[at].last)
-			out.hosts = out.hosts.appendPart(r.hosts, r.index(at, first), int(last-first)+1)
+			out.appendHosts(r, at, first, last)
 			first = last + 1
 		}
 	}

@@ -27,7 +27,7 @@ const (
 type R struct {
 	spans      []span          // ascending, disjoint; neighbours that touch have different nodes
 	nodes      []*children.Set // distinct, in the order of their first rank
-	hosts      hosts           // in rank order, one a rank; empty if they are not known
+	hosts      *hostlist.List  // in rank order, one a rank; never changed, empty if they are not known
 	properties []property
 	start, end eventlog.Timestamp
 	slots      int64
@@ -78,18 +78,16 @@ func (r *R) Ranks() *idset.Set {
 }
 
 // Nodelist returns a new list of the hosts in rank order. All ranks have a host, or none has.
-func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.list() }
+func (r *R) Nodelist() *hostlist.List { return r.orEmpty().hosts.Clone() }
 
 // Host returns the host of a rank, or false if r has no such rank or no hosts.
 func (r *R) Host(rank uint32) (string, bool) {
 	r = r.orEmpty()
 	i, ok := find(r.spans, rank)
-	if !ok || len(r.hosts) == 0 {
+	if !ok {
 		return "", false
 	}
-	at := r.index(i, rank)
-	p := r.hosts[r.hosts.part(at)]
-	return p.list.Nth(p.from + at - p.before)
+	return r.hosts.Nth(r.index(i, rank))
 }
 
 // Children returns a new set of the ids of a kind, such as "core", on a rank, perhaps of none.

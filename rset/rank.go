@@ -18,7 +18,7 @@ func (r *R) AssignHosts(list *hostlist.List) (*R, error) {
 		return nil, categorize(err)
 	}
 	out := *r.orEmpty()
-	out.hosts, out.scheduling = hostsOf(list.Clone()), nil
+	out.hosts, out.scheduling = list.Clone(), nil
 	return &out, nil
 }
 
@@ -56,14 +56,14 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 	if err := cmp.Or(r.checkHosts(list), few("hosts", r.Len(), maxExpanded), few("ranks of properties", moves, maxMoved)); err != nil {
 		return nil, categorize(err)
 	}
-	if !r.IsEmpty() && len(r.hosts) == 0 {
+	if !r.IsEmpty() && r.hosts.IsEmpty() {
 		first, _ := r.Ranks().Min()
 		return nil, fmt.Errorf("%w: rank %d has no host", errHosts, first)
 	}
 	place := make(map[string]int, r.Len())
 	var twice, unknown []string
 	ranks, _ := r.Ranks().Slice(maxExpanded)
-	for name := range r.hosts.list().All() {
+	for name := range r.hosts.All() {
 		if _, ok := place[name]; ok {
 			twice = append(twice, name)
 		}
@@ -92,7 +92,7 @@ func (r *R) Rerank(list *hostlist.List) (*R, error) {
 		return nil, hostsNamed("unknown hosts", unknown)
 	}
 	out := *r
-	out.spans, out.nodes, out.hosts, out.scheduling = made.spans, made.nodes, hostsOf(list.Clone()), nil
+	out.spans, out.nodes, out.hosts, out.scheduling = made.spans, made.nodes, list.Clone(), nil
 	out.properties = slices.Clone(r.properties)
 	for i, p := range out.properties {
 		moved := new(idset.Set)

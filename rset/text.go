@@ -72,8 +72,8 @@ func (r *R) AppendJSON(dst []byte) []byte {
 	if r.slots > 0 {
 		dst = strconv.AppendInt(append(dst, `,"nslots":`...), r.slots, 10)
 	}
-	if len(r.hosts) > 0 {
-		dst = jsonobj.AppendString(append(dst, `,"nodelist":[`...), r.hosts.list().String())
+	if !r.hosts.IsEmpty() {
+		dst = jsonobj.AppendString(append(dst, `,"nodelist":[`...), r.hosts.String())
 		dst = append(dst, ']')
 	}
 	before := `,"properties":{`

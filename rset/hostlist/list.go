@@ -17,6 +17,7 @@ import (
 type List struct {
 	_     guard.NoCopy
 	items []item
+	room  [1]item // what most parts of a list need
 }
 
 // Of is [List.Append] to a new list. Panics if that would refuse one of the hosts.
@@ -59,7 +60,12 @@ func (l *List) AppendList(m *List) {
 // AppendPart adds m[from:to], where m is another list. It panics if m has not that many
 // hosts. With r ranges in m it takes log r steps, and one for each range that it adds.
 func (l *List) AppendPart(m *List, from, to int) {
-	for at := itemAt(m.items, uint64(from)); from < to; at++ {
+	if l.items == nil {
+		l.items = l.room[:0]
+	}
+	at := itemAt(m.items, uint64(from))
+	l.items = slices.Grow(l.items, min(itemAt(m.items, uint64(to))+1, len(m.items))-at)
+	for ; from < to; at++ {
 		r := m.items[at]
 		r.first += uint64(from) - r.start
 		r.last = min(r.last, r.first+uint64(to-from)-1)
