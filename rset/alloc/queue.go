@@ -188,8 +188,7 @@ func (q *Queue) Prioritize(dst []Send, jobs []Priority) ([]Send, error) {
 	return q.fill(dst), nil
 }
 
-// reprioritize appends messages with the new priorities of the jobs that Prioritize marked,
-// unless their requests were recalled since.
+// reprioritize appends the new priorities of jobs that Prioritize marked, if still sent.
 func (q *Queue) reprioritize(dst []Send, jobs []Priority, changed int) []Send {
 	if changed == 0 {
 		return dst

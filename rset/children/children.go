@@ -119,26 +119,24 @@ func (s *Set) Union(t *Set) *Set {
 	}
 	var room [maxKinds]Kind
 	out, same := room[:0], true
-	a, b := s.kinds, t.kinds
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].Name < b[0].Name:
-			out, a = append(out, a[0]), a[1:]
-		case len(a) == 0 || b[0].Name < a[0].Name:
-			out, b, same = append(out, b[0]), b[1:], false
-		default:
-			k := a[0]
-			if !k.IDs.ContainsAll(b[0].IDs) {
-				k.IDs = idset.Union(k.IDs, b[0].IDs)
-				k.N, same = k.IDs.Len(), false
-			}
-			out, a, b = append(out, k), a[1:], b[1:]
+	others := t.kinds
+	for _, k := range s.kinds {
+		if other := next(&others, k.Name).IDs; !k.IDs.ContainsAll(other) {
+			k.IDs = idset.Union(k.IDs, other)
+			k.N, same = k.IDs.Len(), false
+		}
+		out = append(out, k)
+	}
+	mine := s.kinds
+	for _, k := range t.kinds {
+		if next(&mine, k.Name).N == 0 {
+			out, same = append(out, k), false
 		}
 	}
 	if same {
 		return s
 	}
-	return copyOf(out)
+	return Of(out)
 }
 
 // Subtract returns what is in s and not in t.
@@ -163,9 +161,8 @@ func (s *Set) Intersect(t *Set) *Set {
 	return s.cut(t, idset.Intersect, false)
 }
 
-// cut applies an operation to the ids of every kind of s and those of t. It keeps the ids
-// themselves, or nothing of them: of the one operation where t lacks the kind, of the other
-// where t has the same ids.
+// cut applies an operation to the ids of every kind of s and those of t. It keeps all ids, or
+// none, where t lacks the kind, and does the other where t has the same ids.
 func (s *Set) cut(t *Set, op func(a, b *idset.Set) *idset.Set, keepLacking bool) *Set {
 	var room [maxKinds]Kind
 	out, same := room[:0], true

@@ -7,12 +7,10 @@ import (
 	"github.com/joblife/joblife/internal/guard"
 )
 
-// ErrLimit is returned when a text, a name or a list is too large. The error names the
-// offset, what was counted, and the limit.
+// ErrLimit is returned when a text, a name or a list is too large. The error names the limit.
 var ErrLimit = errors.New("hostlist: limit exceeded")
 
-// syntaxError returns an error about a text or a name. The token is the text from the start
-// of the expression.
+// syntaxError is about a text or a name. The token is what begins with the expression.
 func syntaxError(offset int, cause, token string) error {
 	return fmt.Errorf("hostlist: syntax error: offset %d: %s in %s", offset, cause, guard.Quote(token))
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// maxDigits is the number of a name's trailing digits that are its id. Digits
-// before them belong to the prefix.
+// maxDigits is how many trailing digits of a name can be its id, not its prefix.
 const maxDigits = 18
 
 // split returns the item of a name. The prefix is a substring of it.

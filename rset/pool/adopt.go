@@ -78,8 +78,7 @@ func (p *Pool) Adopt(id jobid.ID, r *rset.R, freed *idset.Set) error {
 	return errors.Join(conflict, missing, unknown, hosts)
 }
 
-// hold gives resources to a job that expires at end, as far as the inventory has them. It
-// returns the others, without hosts.
+// hold gives a job what the inventory has of r, and returns the rest, without hosts.
 func (p *Pool) hold(id jobid.ID, end eventlog.Timestamp, r *rset.R) *rset.R {
 	var gone parts
 	for pt := range r.Parts() {

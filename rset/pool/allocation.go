@@ -26,11 +26,8 @@ type holder struct {
 
 // isOf reports whether r is the allocation, as it was made or as it expires now.
 func (h *holder) isOf(r *rset.R) bool {
-	if rset.Equal(h.r, r) {
-		return true
-	}
 	now, err := h.r.WithTimes(h.r.Start(), h.expiration)
-	return err == nil && rset.Equal(now, r)
+	return rset.Equal(h.r, r) || err == nil && rset.Equal(now, r)
 }
 
 // An Allocation is a job with its resources, and the part that it still holds.

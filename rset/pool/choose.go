@@ -96,8 +96,7 @@ func (s *search) bySlot(c *choice) bool {
 		c.grants, c.slots = append(c.grants, g), most
 		return false
 	})
-	// The slots that are left fill node by node. If one node has room for all,
-	// no slots are left.
+	// The slots that are left fill node by node: none, if one node has room for all.
 	s.each(1, func(g grant) bool {
 		for left := most - c.slots; left > 0 && g.first <= g.last; left = most - c.slots {
 			some := g

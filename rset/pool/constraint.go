@@ -12,8 +12,7 @@ import (
 	"github.com/joblife/joblife/rset/hostlist"
 )
 
-// eligible returns the ranks of the inventory that the constraints of the request allow,
-// up or not; nil if there are no constraints, which allow all. The set must not change.
+// eligible returns the ranks, up or not, that the constraints allow; nil: all. Do not change it.
 func (q *Request) eligible(p *Pool) *idset.Set {
 	if q.constraint == "" {
 		return nil

@@ -90,8 +90,7 @@ func setOf(runs []rankRun) *idset.Set {
 	return set
 }
 
-// common returns the ids of the hosts that are in both ranges, which have one
-// prefix, and whether there are any.
+// common returns the ids of the hosts in both of two ranges of one prefix, if there are any.
 func common(a, b hostlist.Range) (first, last uint64, ok bool) {
 	first, last = max(a.First, b.First), min(a.Last, b.Last)
 	if a.Width != b.Width {

@@ -47,8 +47,7 @@ func fitting(free *children.Set, needs []need) int64 {
 	return most
 }
 
-// A cut divides the free children of a node into what lowest does, and the rest. Nodes that
-// are alike share the sets.
+// A cut divides the free children of a node, and of those alike, into what lowest does and a rest.
 type cut struct {
 	free, what, rest *children.Set
 	needs            []need

@@ -187,8 +187,7 @@ func (p *Pool) Idle() (nodes, spare, cores int64) { return p.idle, p.spare, p.co
 // ones. It takes constant time.
 func (p *Pool) Uniform() bool { return p.alike && p.parts == 0 }
 
-// present returns some of each span with the hosts and properties of the inventory, without
-// its scheduling key.
+// present returns some of each span with its hosts and properties, without the scheduling key.
 func (p *Pool) present(some func(sp *span) *children.Set) *rset.R {
 	var all parts
 	p.spans.Ascend(func(it rankItem) bool {

@@ -28,11 +28,9 @@
 //     ends an allocation.
 //   - A free or an expiration of what a job does not hold is an error.
 //   - A hello may tell of two jobs that hold the same, or of resources that are not in the
-//     inventory. Handle reports it. They are free when the last of the jobs has freed them.
+//     inventory. Handle reports it: see pool.Pool.Adopt.
 //   - If the resources of a job of the hello are not known, [Scheduler.EndHello] fails, and
-//     nothing starts until another hello has told all. Call [Scheduler.Missed] for a line that
-//     cannot be parsed.
-//   - A job keeps what it has on ranks that go down or leave the inventory.
+//     nothing starts until another hello. Call [Scheduler.Missed] for what cannot be parsed.
 //
 // # Ownership, cost and limits
 //

@@ -276,8 +276,7 @@ func (s *Scheduler) understand(text []byte) (*pool.Request, error) {
 	return q, err
 }
 
-// cancel takes back a request. It never touches an allocation, since a job that was
-// canceled may still run.
+// cancel takes back a request. It touches no allocation: a canceled job may still run.
 func (s *Scheduler) cancel(m alloc.Cancel) {
 	j := s.jobs[m.ID]
 	if j == nil || j.state == holds {
