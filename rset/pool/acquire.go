@@ -21,8 +21,7 @@ type Acquire struct {
 	// Resources is the inventory, perhaps empty, in the first response; nil in later ones. All
 	// ranks are down, except those in Change.Up.
 	Resources *rset.R
-	// Change is the rest of the response. A set or map is nil if its key is absent. Grow is
-	// always nil: RFC 28 has no such key.
+	// Change is the rest. A set or map is nil if its key is absent, and Grow, which has no key.
 	Change Change
 }
 

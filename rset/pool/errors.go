@@ -17,8 +17,7 @@ var (
 	// ErrInfeasible is returned when the inventory can never meet a request.
 	ErrInfeasible = errors.New("pool: infeasible")
 
-	// ErrBusy is returned, unwrapped, when the inventory could meet a request, but what is up
-	// and free now cannot.
+	// ErrBusy is returned, unwrapped, when what is up and free cannot meet a request now.
 	ErrBusy = errors.New("pool: resources are busy")
 
 	// ErrExpired is returned when the pool has expired.
