@@ -63,8 +63,8 @@ type dependent struct {
 	description string
 }
 
-func (a dependent) less(b dependent) bool {
-	return cmp.Or(cmp.Compare(a.on, b.on), cmp.Compare(a.id, b.id), cmp.Compare(a.description, b.description)) < 0
+func (w dependent) less(b dependent) bool {
+	return cmp.Or(cmp.Compare(w.on, b.on), cmp.Compare(w.id, b.id), cmp.Compare(w.description, b.description)) < 0
 }
 
 // scheme is a way to wait for another job, as descriptions begin.

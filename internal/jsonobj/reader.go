@@ -166,7 +166,7 @@ func (r *Reader) Need(key string) Value {
 	return v
 }
 
-// Require, after the last Next, notes a fault for the first of the keys that the object lacks.
+// Require notes, after the last Next, a fault for the first of the keys that the object lacks.
 func (r *Reader) Require(keys ...string) {
 	d := r.self.doc
 	if d == nil || d.fault != nil {
