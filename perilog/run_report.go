@@ -79,9 +79,9 @@ func (r *run) processEnded(rank uint32, p *slot, cause endCause, status int32, d
 	}
 	r.stopped(p)
 	if r.spec.PerRank {
-		r.rankEnded(rank, p, cause, status, causes[cause].drains)
-	} else { // its end says nothing about any node
-		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status, false) })
+		r.rankEnded(rank, p, cause, status)
+	} else {
+		r.eachOpen(r.spec.Ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status) })
 		if p.cause != 0 { // causeControl, which stands also where no rank is left
 			cause, status = p.cause, orStatus(status, statusFailed)
 		}
@@ -113,10 +113,9 @@ func (r *run) orphan(cause endCause, status int32) {
 	}
 }
 
-// rankEnded ends a rank and reports it, with a drain unless it had one. What a control line said
-// before stands: the node failed even if the command then succeeds there. If it does not, that is
-// a second failure.
-func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32, drain bool) {
+// rankEnded ends a rank and reports it. What a control line said before stands: the node
+// failed even if the command then succeeds there. If it does not, that is a second failure.
+func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32) {
 	reported := s.cause == causeControl || s.cause == causeReported && (cause == causeOK || cause == causeCanceled)
 	if reported {
 		cause, status = s.cause, orStatus(status, statusFailed)
@@ -126,7 +125,8 @@ func (r *run) rankEnded(rank uint32, s *slot, cause endCause, status int32, drai
 	if cause == causeOK || cause == causeCanceled || reported {
 		return
 	}
-	drain = drain && !s.drained
+	// The end of a single command says nothing about any node.
+	drain := r.spec.PerRank && !s.drained && causes[cause].drains
 	s.drained = s.drained || drain
 	r.fail(rank, cause, status, "", drain)
 }
@@ -178,7 +178,7 @@ func (r *run) output(rank uint32, p *slot, line []byte) Ack {
 	if !r.spec.PerRank {
 		r.eachOpen(firstNamed(&r.unreleased, c.Released), func(rank uint32, s *slot) {
 			if rank != r.spec.Leader.Value { // which ends with the command
-				r.rankEnded(rank, s, causeOK, 0, false)
+				r.rankEnded(rank, s, causeOK, 0)
 				changed = true
 			}
 		})
@@ -245,7 +245,14 @@ func (r *run) EndIdle(now eventlog.Timestamp, ranks *idset.Set, cause endCause, 
 		r.endLead(cause, status)
 		ranks = r.spec.Ranks
 	}
-	r.eachOpen(ranks, func(rank uint32, s *slot) { r.rankEnded(rank, s, cause, status, drain) })
+	r.eachOpen(ranks, func(rank uint32, s *slot) {
+		r.endSlot(s, cause, status)
+		r.ended = append(r.ended, rankEnd{Rank: rank, Status: status})
+		if cause != causeCanceled {
+			r.fail(rank, cause, status, "", drain && !s.drained)
+		}
+		s.drained = s.drained || drain
+	})
 }
 
 // Force ends ranks for an operator, with a wait status. It ends a single command if no rank is
