@@ -63,6 +63,20 @@ func TestAllocationBudget(t *testing.T) {
 	}
 }
 
+// The part of a list that is in one range, as most jobs need, has its room in the list.
+func TestAPartOfOneRangeTakesTheListAlone(t *testing.T) {
+	race.Skip(t)
+	odd, even := parse(t, "a,b,c"), parse(t, "n[0-9],m[0-9]")
+	for _, of := range []func(part *hostlist.List){
+		func(part *hostlist.List) { part.AppendPart(odd, 1, 2) },
+		func(part *hostlist.List) { part.AppendPart(even, 5, 10) },
+		func(part *hostlist.List) { part.AppendPart(even, 2, 3); part.AppendPart(even, 3, 4) },
+	} {
+		require.LessOrEqual(t, testing.AllocsPerRun(20, func() { of(new(hostlist.List)) }), 1.0)
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(20, func() { new(hostlist.List).AppendPart(odd, 0, 3) }), 2.0)
+}
+
 // Room is made for as many hosts as the beginning of a text suggests, and given back.
 func TestAListKeepsNoRoomForHostsThatDidNotCome(t *testing.T) {
 	ids := make([]string, 10_000)

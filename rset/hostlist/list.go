@@ -64,7 +64,9 @@ func (l *List) AppendPart(m *List, from, to int) {
 		l.items = l.room[:0]
 	}
 	at := itemAt(m.items, uint64(from))
-	l.items = slices.Grow(l.items, min(itemAt(m.items, uint64(to))+1, len(m.items))-at)
+	if from < to && uint64(to) > m.items[at].start+m.items[at].len() { // in several items
+		l.items = slices.Grow(l.items, itemAt(m.items, uint64(to)-1)+1-at)
+	}
 	for ; from < to; at++ {
 		r := m.items[at]
 		r.first += uint64(from) - r.start
