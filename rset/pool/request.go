@@ -70,7 +70,11 @@ func NewRequest(spec *jobspec.Spec) (*Request, error) {
 	}
 	constrained, err := readConstraint(spec.Constraints(), new(idset.Set), nil)
 	if err != nil {
-		err.Path = guard.Cut(strings.TrimSuffix("attributes.system.constraints."+err.Path, "."), maxPath)
+		path := "attributes.system.constraints"
+		if err.Path != "" {
+			path += "." + err.Path
+		}
+		err.Path = guard.Cut(path, maxPath)
 		return nil, categorize(ErrRequest, err)
 	}
 	if constrained {

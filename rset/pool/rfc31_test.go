@@ -51,8 +51,11 @@ func requireMatch(t *testing.T, want, constraints string) {
 func refuseConstraint(t *testing.T, constraints string, category string, path string, offset int) {
 	t.Helper()
 	s := specOf(t, shape("slot", "1", vertex("core", "1")), constraints)
-	path = strings.TrimSuffix("attributes.system.constraints."+path, ".")
-	err := refuseRequest(t, s, category, path)
+	whole := "attributes.system.constraints"
+	if path != "" {
+		whole += "." + path
+	}
+	err := refuseRequest(t, s, category, whole)
 	require.Equal(t, offset, err.Offset, err)
 	require.Less(t, len(err.Error()), 400)
 }
@@ -183,6 +186,7 @@ func TestSeveralOperatorsInOneObjectMustAllMatch(t *testing.T) {
 
 func TestRFC31OperatorsThatAreNotSupportedAreRefused(t *testing.T) {
 	refuseConstraint(t, `{"xor":[]}`, badRequest, "xor", 7)
+	refuseConstraint(t, `{"and":[{"or.":[]}]}`, badRequest, "and[0].or.", 15)
 	refuseConstraint(t, `{"and":[{"not":[{"AND":[]}]}]}`, badRequest, "and[0].not[0].AND", 23)
 	refuseConstraint(t, `{"":[]}`, badRequest, `""`, 4)
 	refuseConstraint(t, `{"a b":[]}`, badRequest, `"a b"`, 7)
