@@ -124,8 +124,8 @@ func (s *Set) represent() {
 	}
 }
 
-// look measures a bitmap, and repacks one of very many runs. Its budget becomes the number of runs at which it is
-// turned back into a list, which is also what finding that out costs.
+// look measures a bitmap, and repacks one of very many runs. Its budget becomes the number of
+// runs at which it is turned back into a list, which is also what finding that out costs.
 func (b *big) look() {
 	s := b.bits.Stats()
 	if s.RunContainerBytes > denseBytes/2*s.RunContainers { // very many runs

@@ -200,7 +200,8 @@ func (j *Job) HasResources() bool { return j.allocated }
 // WasAllocated reports whether the job ever held resources.
 func (j *Job) WasAllocated() bool { return j.wasAllocated }
 
-// Started reports whether a start event came: the job shells ran. Alloc is Entered(StateRun).
+// Started reports whether a start event came: the job shells ran. For the time take the event;
+// Entered(StateRun) is that of alloc.
 func (j *Job) Started() bool { return j.started }
 
 // Finished reports whether a finish event came.

@@ -64,8 +64,8 @@ func (l *Line) read(o *jsonobj.Reader) {
 	}
 }
 
-// AppendText appends the line with its newline. It refuses what ParseLine refuses, with the same
-// errors, and then returns dst as it was.
+// AppendText appends the line with its newline, the payload without white space. It refuses what
+// ParseLine refuses, with the same errors, and then returns dst as it was.
 func (l Line) AppendText(dst []byte) ([]byte, error) {
 	w := writeLine(dst, l.Topic)
 	if len(l.Payload) > 0 {
