@@ -290,8 +290,9 @@ func TestAStepWithoutAnInputIsRefused(t *testing.T) {
 		e.Post((*joblife.Raise)(nil))
 		return nil
 	}}}})
-	for _, in := range []joblife.Input{nil, (*joblife.Tick)(nil), &joblife.Tick{}, struct{ joblife.Input }{}, struct{ joblife.Tick }{}} {
+	for _, in := range []joblife.Input{nil, (*joblife.Tick)(nil), &joblife.Tick{}, struct{ joblife.Input }{}, struct{ joblife.Tick }{}, struct{ *joblife.Wait }{}} {
 		require.ErrorIs(t, s.m.Step(s.now, in), joblife.ErrInvalid, "%T", in)
+		require.ErrorIs(t, s.m.Step(s.now, joblife.Tagged{Tag: 1, In: in}), joblife.ErrInvalid, "%T", in)
 	}
 	s.waits(false)
 	require.Len(t, s.faults(), 2)

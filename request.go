@@ -467,8 +467,11 @@ func (in Shutdown) dispatch(m *machine) error {
 }
 
 func (in Tagged) dispatch(m *machine) error {
-	_, list := in.In.(Reports)
-	if v := reflect.ValueOf(in.In); list || v.Kind() == reflect.Struct && v.FieldByName("Tag").IsValid() {
+	_, has := in.In.(Reports)
+	if t := reflect.TypeOf(in.In); !has && t != nil && t.Kind() == reflect.Struct {
+		_, has = t.FieldByName("Tag") // of the type: a nil pointer that is embedded has no value
+	}
+	if has {
 		return fmt.Errorf("%w: input %T in a Tagged has a Tag of its own", ErrInvalid, in.In)
 	}
 	if err := m.dispatch(in.In); err != nil {
