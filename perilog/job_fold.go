@@ -311,12 +311,16 @@ func (j *Job) active(key jobstate.ActionKey) *action {
 	return nil
 }
 
-// adopt adds an action that only the log has; nil: another writer runs it, or too many were.
+// adopt adds an action of the log that is not among the others; nil: another writer runs it, or too many were.
 func (j *Job) adopt(key jobstate.ActionKey, how *jobstate.ActionMode) *action {
 	if !how.Given() || j.adopted == maxAdopted || len(key.Description) > maxForeign {
 		return nil
 	}
 	a := &action{ActionKey: key}
+	list := j.cfg.actions(key.Kind)
+	if i := slices.IndexFunc(list, func(c ActionConfig) bool { return c.key(key.Kind) == key }); i >= 0 {
+		a.config = &list[i] // another writer had it first, on no rank
+	}
 	j.actions = append(j.actions, a)
 	j.adopted++
 	return a

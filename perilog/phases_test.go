@@ -229,6 +229,22 @@ func TestWhatAnotherWriterStartedOnNoRankThatWriterEnds(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
 
+// An action of that name that the Job then starts itself is its own, also after a crash.
+func TestAnActionThatAnotherWriterHadOnNoRankIsRunAgain(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{})
+	b.take()
+	b.apply("epilog-start", `{"description":"job-manager.epilog","ranks":""}`)
+	b.apply("epilog-finish", `{"description":"job-manager.epilog","status":0}`)
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	require.NoError(t, b.job.SetConfig(b.cfg))
+	b.run()
+	b.take()
+	require.Equal(t, 2, b.logged("epilog-start"))
+	b.crash()
+	require.NoError(t, b.job.Rerun(b.now, epilog, nil))
+	require.Equal(t, "0-1", b.take().Launch[0].Ranks.String())
+}
+
 func TestNothingIsAskedForAgainAsAPrologIsAddedWhileTheJobStarts(t *testing.T) {
 	b := newBench(t, 1, perilog.Config{})
 	require.True(t, b.take().Start)
