@@ -164,7 +164,8 @@ type (
 	}
 	// Post logs an event by its Name and Context (RFC 21) as it is, to help a job that is stuck, or for a service that runs
 	// actions of its own. Only the owner may do so. The start of an action that the log has with
-	// the same time and context is ErrInvalid: it would be one hold of two services.
+	// the same time and context is ErrInvalid: it would be one hold of two services. Its description
+	// has at most 4 KiB, or the error is eventlog.ErrLimit.
 	Post struct {
 		Tag     uint64
 		By      Cred

@@ -191,6 +191,17 @@ func TestNobodyPostsWhatTheManagerDecides(t *testing.T) {
 	require.ErrorIs(t, s.try(joblife.Post{ID: id, Name: "alloc"}), joblife.ErrInvalid)
 }
 
+func TestAnActionThatIsPostedHasADescriptionOfAtMost4KiB(t *testing.T) {
+	s := newSite(t, joblife.Config{}, 8)
+	s.hold["sched"] = true
+	id := s.submit(jobspec.Job{Nodes: 1})
+	start := func(n int) joblife.Input {
+		return joblife.Post{ID: id, Name: "epilog-start", Context: json.RawMessage(`{"description":"` + strings.Repeat("d", n) + `"}`)}
+	}
+	require.ErrorIs(t, s.try(start(4<<10+1)), eventlog.ErrLimit)
+	s.step(start(4 << 10))
+}
+
 // targets are the jobs that a stage attacks: one that is unknown, the last but one,
 // which runs, and another in its turn.
 func targets(ids []jobid.ID, turn int) []jobid.ID {

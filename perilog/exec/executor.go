@@ -97,8 +97,8 @@ type Executor struct {
 type Effects struct {
 	// Commands are for nodes, in this order.
 	Commands []Command
-	// Responses are for the manager: of a job a start, at most one exception, a finish and
-	// releases, each once unless the manager asks for the job again.
+	// Responses are for the manager: of a job a start, a finish and releases, in this order, and at
+	// most one exception; each once, unless the manager asks for the job again.
 	Responses []Response
 	// Refused are jobs that no node has run or will run.
 	Refused []Refused
