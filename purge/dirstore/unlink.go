@@ -63,7 +63,8 @@ func (s *Store) moveAside(name string) error {
 			return nil
 		case s.gone(name):
 			return nil // it was named twice
-		case s.gone(to):
+		}
+		if _, none := s.fs.Lstat(to); none != nil {
 			return err
 		}
 		to = filepath.Join(trashName, name+againMark+strconv.Itoa(n)) // what has the name is foreign

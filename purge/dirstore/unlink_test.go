@@ -72,6 +72,17 @@ func TestForeignFilesStay(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(dir, "trash/job.0000.0000.0000.0009~1"))
 }
 
+// What keeps the trash from taking a job is told, and no other name is tried in it.
+func TestATrashThatTakesNothingSaysWhy(t *testing.T) {
+	s, dir := create(t, 1)
+	require.NoError(t, os.Remove(filepath.Join(dir, "trash")))
+	write(t, "1", dir, "trash")
+	err := unlink(s, []jobid.ID{1})
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "free name")
+	require.Equal(t, job(1), read(t, s, 1))
+}
+
 func contents(t *testing.T, elem ...string) string {
 	text, err := os.ReadFile(filepath.Join(elem...))
 	require.NoError(t, err)
