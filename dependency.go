@@ -59,12 +59,13 @@ func (d *dependencies) validate(*HookEvent) error {
 // A dependent is a job that waits for another one.
 type dependent struct {
 	on, id      jobid.ID
+	place       int // among what the job waits for
 	scheme      scheme
 	description string
 }
 
 func (w dependent) less(b dependent) bool {
-	return cmp.Or(cmp.Compare(w.on, b.on), cmp.Compare(w.id, b.id), cmp.Compare(w.description, b.description)) < 0
+	return cmp.Or(cmp.Compare(w.on, b.on), cmp.Compare(w.id, b.id), cmp.Compare(w.place, b.place)) < 0
 }
 
 // scheme is a way to wait for another job, as descriptions begin.
@@ -155,7 +156,7 @@ func (d *dependencies) afterJob(e *HookEvent, s scheme, dep jobspec.Dependency) 
 	case !live || s == afterStart && v.Job().Started():
 		e.Post(DependencyRemove{ID: w.id, Description: w.description})
 	default:
-		w.on = on
+		w.on, w.place = on, len(d.of[w.id])
 		d.after.ReplaceOrInsert(w)
 		d.of[w.id] = append(d.of[w.id], w)
 		if _, accepted := e.Lookup(w.id); !accepted {

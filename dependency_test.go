@@ -1,6 +1,7 @@
 package joblife_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -325,4 +326,23 @@ func TestARefusedJobLeavesNoDependencies(t *testing.T) {
 	s.step(in)
 	s.cancel(first)
 	require.Equal(t, jobstate.StateDepend, s.state(id), s.events(id))
+}
+
+// Of several dependencies on one job, the first in the jobspec that fails is named.
+func TestTheFirstDependencyThatFailsIsNamed(t *testing.T) {
+	for _, restart := range []bool{false, true} {
+		s := depending(t)
+		s.hold["sched"] = true
+		first := s.add(needing("a"))
+		second := s.add(needing("b", "afterok", first.String(), "afternotok", first.String()))
+		if restart {
+			s.restartDepending()
+		}
+		s.cancel(first)
+		require.Equal(t, jobstate.StateInactive, s.state(second))
+		named := slices.ContainsFunc(s.store, func(r joblife.Record) bool {
+			return r.Job == second && bytes.Contains(r.Data, []byte("dependency after-success="+first.String()+" job never started"))
+		})
+		require.True(t, named)
+	}
 }
