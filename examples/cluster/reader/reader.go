@@ -217,15 +217,16 @@ func (r *reader) archive(ctx context.Context) error {
 // that was behind may have stored it after another one had removed it. All is read that the log
 // had when the archive was read, so the records have each job that is there.
 func (r *reader) missed() {
+	there := make(map[jobid.ID]bool)
+	for rec := range r.follower.Snapshot() {
+		there[rec.Job] = there[rec.Job] || rec.Kind != joblife.RecordTombstone && rec.Kind != joblife.RecordUnlinked
+	}
 	r.list(&wire.Request{}, func(j *wire.JobInfo) bool {
-		r.purged[j.ID] = true
+		if !there[j.ID] {
+			r.purged[j.ID] = true
+		}
 		return true
 	})
-	for rec := range r.follower.Snapshot() {
-		if rec.Kind != joblife.RecordTombstone {
-			delete(r.purged, rec.Job)
-		}
-	}
 }
 
 // grown reports whether a snapshot is due. The archive has all that is over.

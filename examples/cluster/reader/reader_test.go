@@ -156,6 +156,25 @@ func TestAPurgeOfManyJobsIsInSteps(t *testing.T) {
 	require.Empty(t, r.purged)
 }
 
+// A job that was purged is removed from the archive though records say more of it, or only that: the
+// reader has not read how it ended.
+func TestAPurgedJobIsNotForgottenForItsRecords(t *testing.T) {
+	r := new(reader)
+	r.forget()
+	for id := range jobid.ID(3) {
+		r.put(wire.Archived{JobInfo: wire.JobInfo{ID: id + 1}})
+	}
+	for _, id := range []jobid.ID{1, 1, 2} { // the first is told again in another life of the manager
+		require.NoError(t, r.add(joblife.Record{Time: 1_700_000_009, Job: id, Kind: joblife.RecordUnlinked}))
+	}
+	delete(r.purged, 2) // another reader, which was behind, has archived it since
+	for _, rec := range life(3) {
+		require.NoError(t, r.add(rec))
+	}
+	r.missed()
+	require.Equal(t, map[jobid.ID]bool{1: true, 2: true}, r.purged)
+}
+
 // While many jobs are removed from the archive, the reader follows the log.
 func TestTheLogIsReadDuringAPurge(t *testing.T) {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
