@@ -166,7 +166,7 @@ func (r *runner) append(rec joblife.Record) {
 				failed = failed || p.Running || p.Signal || p.Status != 0
 			}
 		}
-		if failed != (c.Status != 0) && !r.forced[rec.Job] && c.Status != 15 { // SIGTERM, perhaps decided in an earlier life
+		if failed != (c.Status != 0) && !r.forced[forced{rec.Job, c.Description}] && c.Status != 15 { // SIGTERM, perhaps decided in an earlier life
 			r.w.fail(rec.Job, "its log says that %s ended with status %d, and its nodes did not", c.Description, c.Status)
 		}
 	case jobstate.EventException:

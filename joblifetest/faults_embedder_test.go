@@ -3,6 +3,7 @@ package joblifetest
 import (
 	"bytes"
 	"errors"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -204,22 +205,35 @@ func (s *badSite) Do(rd *joblife.Ready) error {
 }
 
 // A crash loses what the last node said of a prolog, which was canceled. So an operator ends it, and
-// says that it failed.
-func TestAnEmbedderPassesWhereAnOperatorEndsAProlog(t *testing.T) {
-	setFlags(t, map[string]string{"rapid.checks": "2000"})
-	r := nodes(t, 0, 1)
+// says that it failed. After that an embedder still may not lie of the epilog.
+func TestAnOperatorEndsAProlog(t *testing.T) {
+	nodes, one := nodes(t, 0, 1), []perilog.ActionConfig{{PerRank: true}}
 	spec, err := jobspec.New(jobspec.Job{Nodes: 2, Command: []string{"true"}})
 	require.NoError(t, err)
 	text, err := spec.MarshalJSON()
 	require.NoError(t, err)
-	forced := 0
-	rapid.Check(t, func(t *rapid.T) {
-		r := newRunner(t, perilog.Config{Prologs: []perilog.ActionConfig{{PerRank: true}}}, r)
-		r.faulty, r.begins = true, true
-		require.NoError(t, r.play([]Arrival{{Cancel: time.Second, Submit: joblife.Submit{Jobspec: text, Urgency: 16}}}))
-		forced += len(r.forced)
-	})
-	require.Positive(t, forced)
+	lie := regexp.MustCompile(`"epilog-finish".*"status":0`)
+	setFlags(t, map[string]string{"rapid.checks": "800"})
+	for _, fault := range []string{"", "says that epilogs succeeded"} {
+		count := 0
+		rapid.Check(t, func(t *rapid.T) {
+			r := newRunner(t, perilog.Config{Prologs: one, Epilogs: one}, nodes)
+			r.faulty, r.begins, r.newEmbedder = true, true, newBadLoop(fault, new(int))
+			err := r.play([]Arrival{{Cancel: time.Second, Submit: joblife.Submit{Jobspec: text, Urgency: 16}}})
+			failed := slices.ContainsFunc(r.w.Processes(), func(p Process) bool {
+				return p.Action.Kind == jobstate.ActionEpilog && p.Status == 1<<8
+			})
+			switch ended := len(r.forced) == 1 && r.forced[forced{1000, "job-manager.prolog"}]; {
+			case fault == "":
+				require.NoError(t, err)
+				count += len(r.forced)
+			case ended && failed && lie.Match(r.logs[1000]):
+				require.Error(t, err)
+				count++
+			}
+		})
+		require.Positive(t, count, fault)
+	}
 }
 
 func TestABadEmbedderIsFound(t *testing.T) {

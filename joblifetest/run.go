@@ -63,7 +63,7 @@ type runner struct {
 	first    jobid.ID // of jobs without an id
 	jobs     map[jobid.ID]*Arrival
 	told     map[jobid.ID][]exec.Response // what the executor has said of each job
-	forced   map[jobid.ID]bool            // an operator has ended an action of the job
+	forced   map[forced]bool              // an operator has ended it on some ranks
 	began    map[jobid.ID]int             // the life in which its first action was launched
 	queue    []event                      // in order
 	todo     [2][]message                 // on their way to the embedder, in order: see fromSched
@@ -82,6 +82,12 @@ const (
 	fromSched = iota
 	fromExec
 )
+
+// forced is an action of a job.
+type forced struct {
+	job         jobid.ID
+	description string
+}
 
 // message is an input under way on a connection.
 type message struct {
@@ -113,7 +119,7 @@ func newRunner(t *rapid.T, actions perilog.Config, nodes *rset.R) *runner {
 		t: t, cfg: joblife.Config{Epoch: epoch(), Actions: actions}, first: 1000, w: w, s: NewScheduler(sched.Config{})(nodes), now: epoch().Add(time.Hour),
 		newEmbedder: newLoop, judge: &judge{w: w, nodes: nodes, off: new(idset.Set)}, asked: new(idset.Set),
 		jobs: make(map[jobid.ID]*Arrival), told: make(map[jobid.ID][]exec.Response), logs: make(map[jobid.ID][]byte),
-		forced: make(map[jobid.ID]bool), began: make(map[jobid.ID]int),
+		forced: make(map[forced]bool), began: make(map[jobid.ID]int),
 	}
 }
 
@@ -396,7 +402,7 @@ func (r *runner) resolve(u joblife.Unresolved) error {
 	if err == nil || errors.Is(err, errCrash) {
 		return err
 	}
-	r.forced[u.Job] = true
+	r.forced[forced{u.Job, u.Action.Description}] = true
 	return r.step(0, joblife.ForceFinish{Action: a, Status: 1, Operator: "root"})
 }
 
