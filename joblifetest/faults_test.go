@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -391,10 +392,16 @@ func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
 
 // What is legal for some schedulers, and found in others, the option allows.
 func TestAnyOrderAllowsWhatItSays(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		fault := rapid.SampledFrom([]string{"ignores prioritize", "lets all start that fit", "ignores expiration"}).Draw(t, "fault")
-		RunScheduler(t, newBad(fault), SchedulerConfig{AnyOrder: true})
-	})
+	times := 1
+	if os.Getenv("JOBLIFE_DEEP") != "" {
+		times = 20
+	}
+	for range times {
+		rapid.Check(t, func(t *rapid.T) {
+			fault := rapid.SampledFrom([]string{"ignores prioritize", "lets all start that fit", "ignores expiration"}).Draw(t, "fault")
+			RunScheduler(t, newBad(fault), SchedulerConfig{AnyOrder: true})
+		})
+	}
 }
 
 // A limit is no fault where jobs may wait, and found elsewhere. What is not safe is found there too.
