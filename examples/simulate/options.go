@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -141,24 +142,27 @@ func (o *options) combined() error {
 	if err != nil {
 		return err
 	}
-	written := make(map[string]bool)
+	var written []string
 	for _, file := range o.files() {
 		name, err := filepath.Abs(file)
 		switch {
 		case err != nil:
 			return err
-		case o.swf != "" && (name == trace || sameFile(name, trace)):
+		case o.swf != "" && sameFile(name, trace):
 			return fmt.Errorf("an output would be written over the trace %s: give it a name of its own", file)
-		case written[name]:
+		case slices.ContainsFunc(written, func(other string) bool { return sameFile(name, other) }):
 			return fmt.Errorf("two outputs would be written to %s: give each a name of its own", file)
 		}
-		written[name] = true
+		written = append(written, name)
 	}
 	return nil
 }
 
-// sameFile reports whether two names are of one regular file.
+// sameFile reports whether two names are equal, or of one regular file.
 func sameFile(a, b string) bool {
+	if a == b {
+		return true
+	}
 	one, err := os.Stat(a)
 	other, fail := os.Stat(b)
 	return err == nil && fail == nil && one.Mode().IsRegular() && os.SameFile(one, other)

@@ -165,6 +165,17 @@ func TestNoOutputGoesOverTheTrace(t *testing.T) {
 	require.Equal(t, sampleTrace, string(text))
 }
 
+// Nor does one go over another.
+func TestNoOutputGoesOverAnother(t *testing.T) {
+	dir := t.TempDir()
+	name, link := filepath.Join(dir, "x.csv"), filepath.Join(dir, "x.json")
+	require.NoError(t, os.WriteFile(name, nil, 0o666))
+	require.NoError(t, os.Link(name, link))
+	status, _, errs := command(t, "-html", "", "-jobs", "1", "-seeds", "1", "-csv", name, "-json", link)
+	require.Equal(t, lines.ExitUsage, status)
+	require.Contains(t, errs, "two outputs would be written to "+link+": give each a name of its own")
+}
+
 // One that cannot be written costs no other.
 func TestFilesAreWrittenIfOneIsNot(t *testing.T) {
 	if runtime.GOOS != "linux" {
