@@ -25,6 +25,17 @@ func executed(t testing.TB, now time.Time, d *disk, cfg joblife.Config, x *exec.
 	return scheduled(t, now, d, onMachine(t, 1), cfg, append(more, func(c *loop.Config) { c.Executor, c.Commands = x, commands })...)
 }
 
+// restarted is executed after a restart, where node 0 says that it runs nothing; did is what it is told then.
+func restarted(t testing.TB, d *disk, cfg joblife.Config) (s *site, did texts) {
+	x := new(exec.Executor)
+	s = executed(t, start, d, cfg, x, did.add)
+	require.NoError(t, s.l.Advance(start))
+	_, err := x.Hello(0, nil)
+	require.NoError(t, err)
+	require.NoError(t, s.l.Advance(start))
+	return s, did
+}
+
 // hears has a node say something, and waits until the Loop has heard it.
 func (s *site) hears(f func(x *exec.Executor) error) {
 	s.t.Helper()
@@ -241,12 +252,7 @@ func TestALostActionRunsAgainOrHasFailed(t *testing.T) {
 			require.NoError(t, s.l.Advance(start))
 		}
 
-		did, x := texts(nil), new(exec.Executor)
-		s = executed(t, start, d, cfg, x, did.add)
-		require.NoError(t, s.l.Advance(start))
-		_, err := x.Hello(0, nil)
-		require.NoError(t, err)
-		require.NoError(t, s.l.Advance(start))
+		s, did := restarted(t, d, cfg)
 		if !ending {
 			require.Equal(t, texts{"start ƒ2 prolog job-manager.prolog 2 on 0"}, did)
 			require.Empty(t, s.refused)
@@ -263,19 +269,14 @@ func TestAnActionThatWasRemovedHasFailed(t *testing.T) {
 	cfg, d := plain(), new(disk)
 	cfg.Actions.Prologs = []perilog.ActionConfig{{Command: []string{"x"}, PerRank: true}}
 	cfg.Actions.Epilogs = cfg.Actions.Prologs
-	s := executed(t, start, d, cfg, new(exec.Executor), nil2)
+	s := executed(t, start, d, cfg, new(exec.Executor), ignore)
 	s.put(wholeNodes(t, 1, 1))
 	require.NoError(t, s.l.Advance(start))
 	s.put(joblife.Raise{ID: 1, Type: "cancel"})
 	require.NoError(t, s.l.Advance(start))
 
 	cfg.Actions.Epilogs = nil
-	did, x := texts(nil), new(exec.Executor)
-	s = executed(t, start, d, cfg, x, did.add)
-	require.NoError(t, s.l.Advance(start))
-	_, err := x.Hello(0, nil)
-	require.NoError(t, err)
-	require.NoError(t, s.l.Advance(start))
+	s, did := restarted(t, d, cfg)
 	require.Empty(t, did)
 	require.Equal(t, jobstate.StateInactive, s.state(1))
 }
@@ -284,7 +285,7 @@ func TestAnActionThatWasRemovedHasFailed(t *testing.T) {
 func TestALostActionSurvivesAShutdown(t *testing.T) {
 	cfg, d := plain(), new(disk)
 	cfg.Actions.Prologs = []perilog.ActionConfig{{Command: []string{"x"}, PerRank: true}}
-	s := executed(t, start, d, cfg, new(exec.Executor), nil2)
+	s := executed(t, start, d, cfg, new(exec.Executor), ignore)
 	s.put(wholeNodes(t, 1, 1))
 	require.NoError(t, s.l.Advance(start))
 	for life := range 2 {
@@ -305,7 +306,7 @@ func TestALostActionSurvivesAShutdown(t *testing.T) {
 // The Executor leaves the tasks of a job alone that could not be read.
 func TestAQuarantinedJobIsNotKilled(t *testing.T) {
 	d := new(disk)
-	s := executed(t, start, d, plain(), new(exec.Executor), nil2)
+	s := executed(t, start, d, plain(), new(exec.Executor), ignore)
 	s.put(wholeNodes(t, 1, 1))
 	require.NoError(t, s.l.Advance(start))
 	for i, r := range d.records {
@@ -323,7 +324,7 @@ func TestAQuarantinedJobIsNotKilled(t *testing.T) {
 	require.Equal(t, texts{"signal ƒ3 on 0"}, did)
 }
 
-func nil2([]exec.Command) {}
+func ignore([]exec.Command) {}
 
 // What is wrong comes where it is looked for.
 func TestFaultsOfAnExecutor(t *testing.T) {
@@ -336,9 +337,9 @@ func TestFaultsOfAnExecutor(t *testing.T) {
 	}
 	_, err := newLoop(loop.Config{Executor: new(exec.Executor)})
 	require.ErrorContains(t, err, "it needs both")
-	_, err = newLoop(loop.Config{Commands: nil2})
+	_, err = newLoop(loop.Config{Commands: ignore})
 	require.ErrorContains(t, err, "it needs both")
-	_, err = newLoop(loop.Config{Executor: new(exec.Executor), Commands: nil2, Recovered: joblife.Recovered{
+	_, err = newLoop(loop.Config{Executor: new(exec.Executor), Commands: ignore, Recovered: joblife.Recovered{
 		Unresolved: []joblife.Unresolved{{Job: 7, Unresolved: perilog.Unresolved{Reason: perilog.ReasonLost, Action: jobstate.ActionKey{Kind: jobstate.ActionEpilog}, Attempt: 1}}},
 	}})
 	require.ErrorContains(t, err, "loop: job ƒ8: exec: ")
@@ -377,14 +378,14 @@ func TestFaultsOfAnExecutor(t *testing.T) {
 		})
 		require.Equal(t, "commands", <-ended)
 		require.ErrorIs(t, s.l.Hear(func(*exec.Executor) error { return nil }), loop.ErrEnded)
-		s = executed(t, time.Now(), new(disk), plain(), new(exec.Executor), nil2)
+		s = executed(t, time.Now(), new(disk), plain(), new(exec.Executor), ignore)
 		go func() { ended <- panics(func() { _ = s.l.Run(ctx) }) }()
 		require.ErrorIs(t, s.l.Hear(func(*exec.Executor) error { panic(errBroken) }), loop.ErrEnded)
 		require.Equal(t, errBroken.Error(), <-ended)
 	})
 
 	// The session of the Executor is the Loop's.
-	s := executed(t, start, new(disk), plain(), new(exec.Executor), nil2)
+	s := executed(t, start, new(disk), plain(), new(exec.Executor), ignore)
 	for _, in := range []joblife.Input{joblife.ExecHello{}, joblife.ExecLost{}, joblife.Tagged{In: joblife.ExecHello{}}} {
 		require.ErrorIs(t, s.l.Put(in), joblife.ErrInvalid)
 	}
@@ -394,7 +395,7 @@ func TestFaultsOfAnExecutor(t *testing.T) {
 		rd.Exec, rd.Launch = []exec.Message{exec.Hello{}}, []joblife.Launch{{Job: 1}}
 		done(nil, nil)
 	}}
-	s = executed(t, start, d, plain(), new(exec.Executor), nil2, func(c *loop.Config) {
+	s = executed(t, start, d, plain(), new(exec.Executor), ignore, func(c *loop.Config) {
 		c.Effects = func(_ *joblife.Manager, rd *joblife.Ready) {
 			require.Len(t, rd.Faults, 2)
 			require.ErrorContains(t, rd.Faults[0], "exec.Hello is not for an executor")

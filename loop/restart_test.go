@@ -50,11 +50,11 @@ func (s *site) puts(list ...joblife.Input) {
 func TestARefusedShutdownChangesNothing(t *testing.T) {
 	cfg, d := plain(), new(disk)
 	cfg.Actions.Prologs = perRank
-	s := executed(t, start, d, cfg, new(exec.Executor), nil2)
+	s := executed(t, start, d, cfg, new(exec.Executor), ignore)
 	s.puts(wholeNodes(t, 1, 1))
 	s.puts(joblife.Raise{ID: 1, Type: "cancel"})
 	x := new(exec.Executor)
-	s = executed(t, start, d, cfg, x, nil2)
+	s = executed(t, start, d, cfg, x, ignore)
 	s.puts(joblife.Shutdown{Deadline: -1})
 	require.Len(t, s.refused, 1)
 	s.begins(x, 0)
@@ -72,7 +72,7 @@ func TestInAShutdownOfAHookALostEpilogWaits(t *testing.T) {
 		}
 	}}}
 	on := func(x *exec.Executor) *site {
-		return scheduled(t, start, d, onMachine(t, 2), cfg, func(c *loop.Config) { c.Executor, c.Commands = x, nil2 })
+		return scheduled(t, start, d, onMachine(t, 2), cfg, func(c *loop.Config) { c.Executor, c.Commands = x, ignore })
 	}
 	x := new(exec.Executor)
 	s := on(x)
@@ -131,7 +131,7 @@ func TestHousekeepingThatFailedEndsBeforeItRunsAgain(t *testing.T) {
 		return exec.TaskStatus{Task: exec.Task{Job: 1, Action: perilog.Housekeeping(), Attempt: n}, State: state}
 	}
 	x := new(exec.Executor)
-	s := executed(t, start, d, cfg, x, nil2)
+	s := executed(t, start, d, cfg, x, ignore)
 	node := s.begins(x, 0)
 	s.puts(wholeNodes(t, 1, 1))
 	s.says(x, node, shellOf(1, exec.TaskReleased))
@@ -170,7 +170,7 @@ func TestAnEpilogThatWasForcedIsStopped(t *testing.T) {
 	cfg, d := plain(), new(disk)
 	cfg.Actions.Epilogs = perRank
 	x := new(exec.Executor)
-	s := executed(t, start, d, cfg, x, nil2)
+	s := executed(t, start, d, cfg, x, ignore)
 	node := s.begins(x, 0)
 	s.puts(wholeNodes(t, 1, 1))
 	s.says(x, node, shellOf(1, exec.TaskReleased))
@@ -230,7 +230,7 @@ func TestNodesThatLackAnActionShareALaunch(t *testing.T) {
 		return s
 	}
 	x := new(exec.Executor)
-	s := on(x, d, nil2)
+	s := on(x, d, ignore)
 	s.puts(wholeNodes(t, 1, n))
 	for rank := range uint32(n) {
 		node, err := x.Hello(rank, nil)
