@@ -229,6 +229,22 @@ func TestWhatAnotherWriterStartedOnNoRankThatWriterEnds(t *testing.T) {
 	require.Equal(t, jobstate.StateInactive, b.state())
 }
 
+// A single command runs on its leader, whatever the action holds, so that it may check in there.
+func TestASingleCommandOnNoRankMayCheckIn(t *testing.T) {
+	b := newBench(t, 2, perilog.Config{})
+	b.take()
+	b.apply("epilog-start", `{"description":"job-manager.epilog","ranks":""}`)
+	b.run()
+	b.take()
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Timeout: seconds(100)}}}
+	b.crash()
+	b.take()
+	u := b.job.Unresolved()
+	require.Len(t, u, 1)
+	require.Equal(t, perilog.ReasonLost, u[0].Reason)
+	require.Equal(t, "0", u[0].Ranks.String())
+}
+
 // An action of that name that the Job then starts itself is its own, also after a crash.
 func TestAnActionThatAnotherWriterHadOnNoRankIsRunAgain(t *testing.T) {
 	b := newBench(t, 2, perilog.Config{})
