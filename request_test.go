@@ -233,7 +233,7 @@ func TestACanceledWaitHasNoAnswer(t *testing.T) {
 	s.hold["finish"] = true
 	id := s.submit(jobspec.Job{Nodes: 1})
 	s.last = nil
-	const n = 2000
+	const n = 300
 	wait := func(tag uint64) {
 		s.step(joblife.Wait{Tag: tag, ID: id, States: jobstate.StateInactive})
 		s.step(joblife.WaitEmpty{Tag: tag, States: jobstate.StateActive})

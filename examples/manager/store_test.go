@@ -83,6 +83,7 @@ func TestAStoreThatIsLockedForAMoment(t *testing.T) {
 }
 
 func TestAStoreThatIsInUseIsLeftAlone(t *testing.T) {
+	t.Parallel() // it waits
 	path := filepath.Join(t.TempDir(), "jobs")
 	held, err := boltstore.Open(path)
 	require.NoError(t, err)

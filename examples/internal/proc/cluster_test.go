@@ -88,6 +88,7 @@ func forgotten(ctx context.Context, c *Cluster) error {
 // Tasks end in any goroutine while the manager asks for others, stops them and forgets them
 // (-race).
 func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
+	t.Parallel() // it waits
 	live(t, t.TempDir(), 3, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
 		var wait sync.WaitGroup
 		for i := range 12 {
@@ -109,6 +110,7 @@ func TestTasksOfAClusterEndAtAnyTime(t *testing.T) {
 
 // Neither the manager nor another node waits for a node with a slow disk, which does all in order.
 func TestASlowNodeDelaysNoOther(t *testing.T) {
+	t.Parallel() // it waits
 	live(t, t.TempDir(), 3, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
 		c.nodes[0].mu.Lock()
 		slow, err := submitTo(ctx, c, whole(2, "exit 3"))
@@ -171,6 +173,7 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 
 // Tasks of an earlier life end while the next one opens its nodes.
 func TestTasksEndWhileAClusterBegins(t *testing.T) {
+	t.Parallel() // it waits
 	const jobs = 8
 	dir := t.TempDir()
 	var ids []jobid.ID
@@ -235,6 +238,7 @@ func TestTheEnvironmentOfTasks(t *testing.T) {
 
 // A task ends while the inbox is full. The manager hears of it when there is room again.
 func TestAFullInboxDelaysAnEnd(t *testing.T) {
+	t.Parallel() // it waits
 	dir := t.TempDir()
 	live(t, dir, 1, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
 		end := filepath.Join(dir, "end")
@@ -270,6 +274,7 @@ func TestAFullInboxDelaysAnEnd(t *testing.T) {
 
 // Whatever ends the Loop, who serves hears of it.
 func TestWhoServesHearsOfTheEnd(t *testing.T) {
+	t.Parallel() // it waits
 	p := Program{Dir: t.TempDir(), Nodes: 1, Cores: 1, Scheduler: sched.New(sched.Config{}), Journal: func([]joblife.JournalEntry) {}}
 	heard := make(chan struct{})
 	require.NoError(t, p.Run(func(ctx context.Context, c *Cluster) error {
