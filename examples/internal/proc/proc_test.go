@@ -692,6 +692,21 @@ func TestATokenInAnEnvironmentEndsNoShim(t *testing.T) {
 	await(t, "its shim was killed", ended(other, 5<<8))
 }
 
+// A task that leaves no child searches for nothing, however many processes the machine has.
+func TestATaskThatLeavesNothingSearchesForNothing(t *testing.T) {
+	t.Parallel() // it waits
+	n := open(t, t.TempDir())
+	stop := filepath.Join(t.TempDir(), "stop")
+	n.start("until test -e " + stop + "; do sleep .01; done")
+	other := osexec.Command("sleep", "60")
+	other.Env = []string{env + "=" + token(t, n.dir)}
+	require.NoError(t, other.Start())
+	require.NoError(t, os.WriteFile(stop, nil, 0o600))
+	n.status(exec.TaskReleased, 0)
+	require.NoError(t, other.Process.Kill())
+	require.EqualError(t, other.Wait(), "signal: killed")
+}
+
 // What a debugger has does not end by SIGKILL. The shim waits, and does not search all the time.
 func TestAShimWaitsForWhatDoesNotEnd(t *testing.T) {
 	t.Parallel() // it waits

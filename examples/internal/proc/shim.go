@@ -289,9 +289,13 @@ func (s *shim) reap() (ws syscall.WaitStatus, more bool) {
 	}
 }
 
-// clear ends what the command left. A search takes the longer the more processes there are, so what
-// does not end, such as one that waits for a disk, is searched for in a small part of the time.
+// clear ends what the command left, if there is a child: all that it left are children, or theirs.
+// A search takes the longer the more processes there are, so what does not end, such as one that
+// waits for a disk, is searched for in a small part of the time.
 func (s *shim) clear() {
+	if !s.left() {
+		return
+	}
 	next := time.Now().Add(grace)
 	for s.kill(syscall.SIGTERM); s.left(); time.Sleep(5 * time.Millisecond) {
 		if began := time.Now(); began.After(next) {
