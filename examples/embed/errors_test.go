@@ -37,9 +37,9 @@ func TestErrorsAreLessons(t *testing.T) {
 			return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 		},
 		Elsewhere: map[string][]string{
-			"proc_test.go: records that are damaged, and tasks that cannot start": {
+			"tests of proc: damaged records, tasks that cannot start, jobs on nodes that are not there": {
 				"the record is damaged, or of another version", "the record was not finished", "proc: %s.task: %w", "proc: %w", "proc: %v: %w",
-				"the task %v is too long", "no command",
+				"the task %v is too long", "no command", "-nodes %d: job %v has node %d: give at least %d until it is over",
 			},
 			"the page of httpd": {"unexpected argument %q: give flags only"},
 			"httpd and cluster: what a restart finds, and too much output": {

@@ -30,13 +30,17 @@ import (
 // live is a life of a manager of nodes with 8 cores.
 func live(t *testing.T, dir string, nodes int, actions perilog.Config, serve func(context.Context, *Cluster) error) {
 	t.Helper()
+	require.NoError(t, lives(t, dir, nodes, actions, serve))
+}
+
+func lives(t *testing.T, dir string, nodes int, actions perilog.Config, serve func(context.Context, *Cluster) error) error {
 	p := Program{Name: t.Name(), Dir: dir, Nodes: nodes, Cores: 8, Scheduler: sched.New(sched.Config{}), Journal: func([]joblife.JournalEntry) {}}
 	p.Manager = joblife.Config{Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
-	require.NoError(t, p.Run(func(_ context.Context, c *Cluster) error {
+	return p.Run(func(_ context.Context, c *Cluster) error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		return serve(ctx, c)
-	}))
+	})
 }
 
 func submitTo(ctx context.Context, c *Cluster, job jobspec.Job) (jobid.ID, error) {
@@ -169,6 +173,25 @@ func TestEachLifeHearsAControlLineOnce(t *testing.T) {
 		})
 		require.Equal(t, 1, count[perilog.ReportOutput])
 	}
+}
+
+// A node that is not there says nothing of its tasks, and their job would not end.
+func TestAClusterHasTheNodesOfItsJobs(t *testing.T) {
+	dir, id := t.TempDir(), jobid.ID(0)
+	live(t, dir, 2, perilog.Config{}, func(ctx context.Context, c *Cluster) (err error) {
+		if id, err = submitTo(ctx, c, whole(2, "until [ -e "+dir+"/end ]; do sleep 0.01; done; exit 3")); err == nil {
+			_, err = c.Call(ctx, joblife.Wait{ID: id, States: jobstate.StateRun})
+		}
+		return err
+	})
+	err := lives(t, dir, 1, perilog.Config{}, func(context.Context, *Cluster) error { return nil })
+	require.EqualError(t, err, fmt.Sprintf("-nodes 1: job %v has node 1: give at least 2 until it is over", id))
+	require.NoError(t, os.WriteFile(dir+"/end", nil, 0o600))
+	live(t, dir, 2, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		n, err := status(ctx, c, id)
+		require.Equal(t, 3<<8, n)
+		return err
+	})
 }
 
 // Tasks of an earlier life end while the next one opens its nodes.
