@@ -98,9 +98,14 @@ func TestDoWithNothingToStore(t *testing.T) {
 	require.EqualValues(t, 1, s.seq)
 }
 
-// A clock that is wrong ends the Loop, also where a function finds it.
+// A Manager that others moved ahead ends the Loop, also where a function finds it.
 func TestAFunctionFindsThatTheClockIsWrong(t *testing.T) {
-	s := newSite(t, start.Add(time.Hour), new(disk), config(), 0)
+	ahead := func() *site {
+		s := newSite(t, start, new(disk), config(), 0)
+		require.NoError(t, s.m.Step(start.Add(time.Hour), joblife.Tick{}))
+		return s
+	}
+	s := ahead()
 	require.NoError(t, s.l.Do(func(*joblife.Manager) func() {
 		require.ErrorIs(t, s.l.Step(submit(1)), joblife.ErrClock)
 		return nil
@@ -109,7 +114,7 @@ func TestAFunctionFindsThatTheClockIsWrong(t *testing.T) {
 	require.ErrorIs(t, s.l.Advance(start), joblife.ErrClock)
 	require.ErrorIs(t, s.l.Put(), loop.ErrEnded)
 
-	s = newSite(t, start.Add(time.Hour), new(disk), config(), 0)
+	s = ahead()
 	s.did = func() { require.ErrorIs(t, s.l.Step(submit(1)), joblife.ErrClock) } // of Effects
 	require.NoError(t, s.l.Do(func(*joblife.Manager) func() { return func() {} }))
 	require.ErrorIs(t, s.l.Advance(start), joblife.ErrClock)

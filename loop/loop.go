@@ -143,11 +143,11 @@ func New(m *joblife.Manager, cfg Config) (*Loop, error) {
 	}
 	cfg.MaxInputs = cmp.Or(cfg.MaxInputs, maxInputs)
 	l := &Loop{
-		m: m, cfg: cfg, system: systemClock{read: time.Now}, calls: make(map[uint64]*call),
+		m: m, cfg: cfg, now: m.Now(), system: systemClock{read: time.Now}, calls: make(map[uint64]*call),
 		wake: make(chan struct{}, 1), written: make(chan outcome, 1), hailed: make(chan struct{}), ended: make(chan struct{}),
 	}
-	if l.system.now(); m.Now().After(l.system.at) { // from here on it does not step back
-		l.system.at = m.Now()
+	if l.system.now(); l.now.After(l.system.at) { // from here on it does not step back
+		l.system.at = l.now
 	}
 	if cfg.Executor != nil {
 		if err := l.hail(); err != nil {
@@ -204,13 +204,14 @@ func (l *Loop) run(ctx context.Context) error {
 	return cmp.Or(l.stop(), context.Cause(ctx))
 }
 
-// Advance moves the time of a simulator on to now, which must not be before the last. It
-// passes the inputs that were put, then a Tick if one is due, and what Effects puts, until
-// nothing follows; the Scheduler decides if its Deadline is due. Store and Effects run in the caller's goroutine, so that the same calls
-// have the same effects, byte by byte. Between two calls the caller may look at the
-// Manager and the Scheduler, such as at their Deadlines, and use the Executor. A Call waits for an Advance by another goroutine. If
-// now is before the last, the error is joblife.ErrClock, and nothing has changed. Any other
-// is as Run's and ends the Loop, as does a Shutdown that is complete.
+// Advance moves the time of a simulator on to now, which must not be before the last, or that of
+// the Manager: then the error is joblife.ErrClock, and nothing has changed. Any other error is as
+// Run's and ends the Loop, as does a Shutdown that is complete. Advance passes the inputs that were
+// put, then a Tick if one is due, and what Effects puts, until nothing follows; the Scheduler
+// decides if its Deadline is due. Store and Effects run in the caller's goroutine, so that the same
+// calls have the same effects, byte by byte. Between two calls the caller may look at the Manager
+// and the Scheduler, such as at their Deadlines, and use the Executor. A Call waits for an Advance
+// by another goroutine.
 func (l *Loop) Advance(now time.Time) error {
 	if err := l.begin(nil); err != nil {
 		return err
