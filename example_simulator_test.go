@@ -3,19 +3,23 @@ package joblife_test
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobspec"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
+	"github.com/joblife/joblife/rset/alloc"
 	"github.com/joblife/joblife/rset/pool"
 	"github.com/joblife/joblife/rset/sched"
 )
 
-// A simulator is a cluster with a FIFO scheduler. The Manager's deadlines are its clock.
+// A simulator is a cluster with a FIFO scheduler, prologs and epilogs. The Manager's deadlines are
+// its clock.
 type simulator struct {
 	m     *joblife.Manager
 	now   time.Time
@@ -25,10 +29,11 @@ type simulator struct {
 
 // start starts a simulator, perhaps after a crash: jobs go on meanwhile.
 func start(now time.Time, store []byte) *simulator {
+	action := []perilog.ActionConfig{{Command: []string{"scrub"}, PerRank: true}}
 	config := joblife.Config{Epoch: time.Unix(1_690_000_000, 0), Hooks: []joblife.Hooks{{Restored: execute, Event: execute}}}
-	m, left, err := joblife.Restore(now, config, joblife.ReadRecords(bytes.NewReader(store)))
+	config.Actions = perilog.Config{Prologs: action, Epilogs: action}
+	m, _, err := joblife.Restore(now, config, joblife.ReadRecords(bytes.NewReader(store)))
 	check(err)
-	fmt.Println("active:", left.Jobs, "running:", left.Running)
 	nodes := try(rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`)))
 	s := &simulator{m: m, now: now, store: store, sched: sched.New(sched.Config{})}
 	check(s.sched.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}))
@@ -36,13 +41,26 @@ func start(now time.Time, store []byte) *simulator {
 	return s
 }
 
-// execute is a hook: it ends a job when it has run as long as its jobspec says.
+// execute is a hook: it ends a job when it has run as long as its jobspec says, and actions after
+// ten seconds on each node, but an epilog on rank 3 after half an hour.
 func execute(e *joblife.HookEvent) {
-	began, ok := e.Job.Job().Entered(jobstate.StateRun)
-	if ok && (e.Entry.Name == jobstate.EventStart || e.Entry.Name == "") { // "" after a crash
+	job, id := e.Job.Job(), e.Job.ID()
+	if e.Entry.Name != "" && !strings.HasSuffix(e.Entry.Name, "start") { // "" after a crash
+		return
+	}
+	if began, ok := job.Entered(jobstate.StateRun); ok && job.Started() && !job.Finished() {
 		end := eventlog.FromTime(began.Time().Add(e.Job.Jobspec().Duration()))
-		e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseFinish})
-		e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseRelease, Final: true})
+		e.PostAt(end, joblife.ExecResponse{ID: id, Type: exec.ResponseFinish})
+		e.PostAt(end, joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+	}
+	for a := range job.Actions() {
+		for rank := range e.Job.R().Ranks().All() {
+			end := a.Since + 10
+			if rank == 3 && a.Kind == jobstate.ActionEpilog {
+				end += 1790
+			}
+			e.PostAt(end, joblife.Report{Job: id, Report: perilog.Report{Action: a.ActionKey, Attempt: 1, Rank: rank, Kind: perilog.ReportExited}})
+		}
 	}
 }
 
@@ -52,25 +70,23 @@ func (s *simulator) step(inputs ...joblife.Input) {
 		check(s.m.Step(s.now, inputs[0]))
 		for rd := new(joblife.Ready); s.m.Ready(rd); check(s.m.Done(rd.Seq)) {
 			s.store = try(joblife.AppendRecords(s.store, rd.Append))
-			inputs = append(inputs, s.schedule(rd)...)
+			if rd.Hello != nil {
+				check(s.sched.Hello(*rd.Hello))
+			}
+			for _, msg := range rd.Sched {
+				if f, ok := msg.(alloc.Free); ok {
+					fmt.Println(s.now.UTC().Format(time.TimeOnly), f.ID, "frees", f.R.Ranks())
+				}
+				check(s.sched.Handle(msg))
+			}
+			for _, r := range s.sched.Decide(eventlog.FromTime(s.now)) {
+				inputs = append(inputs, joblife.SchedResponse(r))
+			}
 			for _, msg := range rd.Exec {
 				inputs = append(inputs, joblife.ExecResponse{ID: msg.(exec.Start).ID, Type: exec.ResponseStart})
 			}
 		}
 	}
-}
-
-func (s *simulator) schedule(rd *joblife.Ready) (responses []joblife.Input) {
-	if rd.Hello != nil {
-		check(s.sched.Hello(*rd.Hello))
-	}
-	for _, msg := range rd.Sched {
-		check(s.sched.Handle(msg))
-	}
-	for _, r := range s.sched.Decide(eventlog.FromTime(s.now)) {
-		responses = append(responses, joblife.SchedResponse(r))
-	}
-	return responses
 }
 
 func check(err error) {
@@ -96,10 +112,10 @@ func Example_simulator() {
 	}
 	fmt.Println("over:", s.m.Stats().States[jobstate.StateInactive], "at", s.now.UTC())
 	// Output:
-	// active: [] running: []
-	// active: [ƒPb5K9oRrm5 ƒPb5K9oRrm6 ƒPb5K9oRrm7 ƒPb5K9oRrm8] running: [ƒPb5K9oRrm5]
-	// active: [ƒPb5K9oRrm6 ƒPb5K9oRrm7 ƒPb5K9oRrm8] running: [ƒPb5K9oRrm6 ƒPb5K9oRrm7]
-	// active: [ƒPb5K9oRrm7 ƒPb5K9oRrm8] running: [ƒPb5K9oRrm7]
-	// active: [ƒPb5K9oRrm8] running: [ƒPb5K9oRrm8]
-	// over: 4 at 2023-11-15 06:13:20 +0000 UTC
+	// 23:13:30 ƒPb5K9oRrm5 frees 0-1
+	// 01:13:40 ƒPb5K9oRrm6 frees 0-2
+	// 02:43:30 ƒPb5K9oRrm7 frees 3
+	// 06:43:40 ƒPb5K9oRrm8 frees 0-2
+	// 07:13:30 ƒPb5K9oRrm8 frees 3
+	// over: 4 at 2023-11-15 07:13:30 +0000 UTC
 }
