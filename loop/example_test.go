@@ -107,31 +107,20 @@ func ExampleLoop_Advance() {
 			e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseRelease, Final: true})
 		}
 	}}}})
+	s := sched.New(sched.Config{})
+	_ = s.Acquire(pool.Acquire{Resources: node, Change: pool.Change{Up: node.Ranks()}})
 	var l *loop.Loop
-	var waiting []jobid.ID // for the node
-	busy := false
 	l, _ = loop.New(m, loop.Config{
+		Scheduler: s,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
-			for _, msg := range rd.Sched {
-				switch msg := msg.(type) {
-				case alloc.Request:
-					waiting = append(waiting, msg.ID)
-				case alloc.Free:
-					busy = false
-				}
-			}
-			if !busy && len(waiting) > 0 {
-				_ = l.Put(joblife.SchedResponse{ID: waiting[0], R: node})
-				busy, waiting = true, waiting[1:]
-			}
 			for _, msg := range rd.Exec {
 				_ = l.Put(joblife.ExecResponse{ID: msg.(exec.Start).ID, Type: exec.ResponseStart})
 			}
 		},
 		Refused: func(in joblife.Input, err error) { fmt.Printf("%T: %v\n", in, err) },
 	})
-	_ = l.Put(joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{})
-	spec, _ := jobspec.New(jobspec.Job{Command: []string{"app"}})
+	_ = l.Put(joblife.ExecHello{})
+	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"app"}})
 	for id := range jobid.ID(3) {
 		_ = l.Put(joblife.Submit{ID: 1 + id, Spec: spec, Urgency: jobstate.UrgencyDefault})
 	}
