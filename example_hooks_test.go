@@ -12,7 +12,7 @@ import (
 	"github.com/joblife/joblife/jobstate/jobspec"
 )
 
-// rest is a dependency of a site: {"scheme":"rest","value":"ƒ2","minutes":5} makes a job wait
+// rest is a dependency of a site: {"scheme":"rest","value":"ƒ3DyvX","minutes":5} makes a job wait
 // until another one has ended for that long. After a restart the Manager asks again.
 func rest(e *joblife.HookEvent, d jobspec.Dependency) (bool, error) {
 	if d.Scheme != "rest" {
@@ -36,20 +36,20 @@ func rest(e *joblife.HookEvent, d jobspec.Dependency) (bool, error) {
 // A hook adds a scheme of dependencies.
 func ExampleHooks() {
 	m := try(joblife.New(joblife.Config{Hooks: []joblife.Hooks{{Name: "rest", Dependency: rest}}}))
-	after := try(oneNode().Update("attributes.system.dependencies", []byte(`[{"scheme":"rest","value":"ƒ2","minutes":5}]`)))
+	after := try(oneNode().Update("attributes.system.dependencies", []byte(`[{"scheme":"rest","value":"ƒ3DyvX","minutes":5}]`)))
 	pass(m, 1_700_000_000, nothing,
-		joblife.Submit{ID: 2, Spec: after, Urgency: jobstate.UrgencyDefault},
-		joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.Raise{ID: 1, Type: "cancel"},
-		joblife.Submit{ID: 2, Spec: after, Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: second, Spec: after, Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.Raise{ID: first, Type: "cancel"},
+		joblife.Submit{ID: second, Spec: after, Urgency: jobstate.UrgencyDefault},
 	)
-	v, _ := m.Job(2)
+	v, _ := m.Job(second)
 	fmt.Println(v.State(), "waits for", v.Job().Waiting())
 	at, _ := m.Deadline()
 	pass(m, at.Unix(), nothing, joblife.Tick{})
 	fmt.Println(v.State(), "after", at.Unix()-1_700_000_000, "seconds")
 	// Output:
-	// joblife: job refused: job ƒ2 has not ended at 1700000000.0
+	// joblife: job refused: job ƒ3DyvX has not ended at 1700000000.0
 	// DEPEND waits for dependency rest
 	// SCHED after 300 seconds
 }

@@ -18,6 +18,9 @@ import (
 	"github.com/joblife/joblife/rset"
 )
 
+// Ids as Flux makes them: ƒ3DyvX and ƒ5Sxr3.
+const first, second = 25165824, 50331648
+
 // pass passes inputs to a manager at a time in seconds, and shows each Ready to do.
 func pass(m *joblife.Manager, now int64, do func(*joblife.Ready), inputs ...joblife.Input) {
 	for _, in := range inputs {
@@ -51,13 +54,13 @@ func ExampleConfig() {
 	guest := joblife.Cred{UserID: 1000, Guest: true}
 	long := json.RawMessage(`{"note":"` + strings.Repeat("x", 400) + `"}`)
 	pass(m, 1_700_000_000, nothing,
-		joblife.Submit{ID: 1, By: guest, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.Submit{ID: 2, By: guest, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.Memo{ID: 1, By: guest, Values: long},
+		joblife.Submit{ID: first, By: guest, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: second, By: guest, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.Memo{ID: first, By: guest, Values: long},
 	)
 	// Output:
 	// joblife: limit reached: 1 jobs are active, or have housekeeping or a canceled request without a response; MaxActive is 1
-	// joblife: limit reached: the log of ƒ2 has no room for the event "memo": 742 bytes, at most 600 by MaxLog
+	// joblife: limit reached: the log of ƒ3DyvX has no room for the event "memo": 742 bytes, at most 600 by MaxLog
 }
 
 // Counts for a monitor, while a user waits for a job. A volatile memo is in the journal, but in
@@ -78,16 +81,16 @@ func ExampleManager_Stats() {
 			"waits", s.Waits, "faults", s.Faults, "canceled", s.Purge.Resident.Canceled)
 	}
 	pass(m, 1_700_000_000, show,
-		joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.Wait{Tag: 7, ID: 1, States: jobstate.StateRun | jobstate.StateInactive},
-		joblife.Memo{ID: 1, Values: json.RawMessage(`{"progress":"5%"}`), Volatile: true},
-		joblife.Raise{ID: 1, Type: "cancel"},
+		joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.Wait{Tag: 7, ID: first, States: jobstate.StateRun | jobstate.StateInactive},
+		joblife.Memo{ID: first, Values: json.RawMessage(`{"progress":"5%"}`), Volatile: true},
+		joblife.Raise{ID: first, Type: "cancel"},
 	)
 	// Output:
 	// map[SCHED:1] queued 1 actions 0 housekeeping 0 waits 0 faults 0 canceled 0
 	// volatile: memo {"progress":"5%"}
 	// map[SCHED:1] queued 1 actions 0 housekeeping 0 waits 1 faults 0 canceled 0
-	// 7 ƒ2 INACTIVE <nil>
+	// 7 ƒ3DyvX INACTIVE <nil>
 	// map[INACTIVE:1] queued 0 actions 0 housekeeping 0 waits 0 faults 0 canceled 1
 }
 
@@ -97,11 +100,11 @@ func ExampleSchedResponse() {
 	m := try(joblife.New(joblife.Config{}))
 	pass(m, 1_700_000_000, nothing,
 		joblife.SchedHello{}, joblife.SchedReady{},
-		joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.Submit{ID: 2, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.SchedResponse{ID: 1, R: oneCore(0)},
+		joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: second, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.SchedResponse{ID: first, R: oneCore(0)},
 	)
-	err := m.Step(time.Unix(1_700_000_000, 0), joblife.SchedResponse{ID: 2, R: oneCore(0)})
+	err := m.Step(time.Unix(1_700_000_000, 0), joblife.SchedResponse{ID: second, R: oneCore(0)})
 	fmt.Println(err)
 	if errors.Is(err, joblife.ErrConflict) {
 		pass(m, 1_700_000_000, func(rd *joblife.Ready) {
@@ -111,15 +114,15 @@ func ExampleSchedResponse() {
 		}, joblife.SchedLost{}, joblife.SchedHello{})
 	}
 	// Output:
-	// joblife: double booking: ƒ3 and ƒ2 both have rank0/core0
-	// ƒ2 holds rank0/core0
+	// joblife: double booking: ƒ5Sxr3 and ƒ3DyvX both have rank0/core0
+	// ƒ3DyvX holds rank0/core0
 }
 
 // The store failed, so nobody knows what is durable. A new Manager reads it.
 func ExampleManager_Abandon() {
 	m := try(joblife.New(joblife.Config{}))
 	now := time.Unix(1_700_000_000, 0)
-	check(m.Step(now, joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault}))
+	check(m.Step(now, joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault}))
 	var rd joblife.Ready
 	m.Ready(&rd)
 	durable := slices.Clone(rd.Append[:2]) // jobspec and submit; then the disk was full
@@ -136,7 +139,7 @@ func ExampleManager_Abandon() {
 	fmt.Println(left.Jobs, m.Stats().MaxID, err)
 	// Output:
 	// true joblife: the manager was abandoned: restore one from the store
-	// [ƒ2] ƒ2 <nil>
+	// [ƒ3DyvX] ƒ3DyvX <nil>
 }
 
 // The manager died while an epilog ran. The node says that it still does.
@@ -146,11 +149,11 @@ func ExampleReattach() {
 	var store []byte
 	pass(m, 1_700_000_000, func(rd *joblife.Ready) { store = try(joblife.AppendRecords(store, rd.Append)) },
 		joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
-		joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.SchedResponse{ID: 1, R: oneCore(0)},
-		joblife.ExecResponse{ID: 1, Type: exec.ResponseStart},
-		joblife.ExecResponse{ID: 1, Type: exec.ResponseFinish},
-		joblife.ExecResponse{ID: 1, Type: exec.ResponseRelease, Final: true},
+		joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.SchedResponse{ID: first, R: oneCore(0)},
+		joblife.ExecResponse{ID: first, Type: exec.ResponseStart},
+		joblife.ExecResponse{ID: first, Type: exec.ResponseFinish},
+		joblife.ExecResponse{ID: first, Type: exec.ResponseRelease, Final: true},
 	)
 
 	m, left, err := joblife.Restore(time.Unix(1_600_000_000, 0), config, joblife.ReadRecords(strings.NewReader(string(store))))
@@ -162,11 +165,11 @@ func ExampleReattach() {
 		ended := perilog.Report{Action: u.Action, Kind: perilog.ReportExited, Attempt: u.Attempt}
 		pass(m, 1_700_000_060, nothing, joblife.Reattach{Action: still}, joblife.Report{Job: u.Job, Report: ended})
 	}
-	v, _ := m.Job(1)
+	v, _ := m.Job(first)
 	fmt.Println(v.State())
 	// Output:
 	// now, or when the last record was written: 1700000000.0 1700000000
-	// epilog job-manager.epilog of job ƒ2 was lost on rank 0
+	// epilog job-manager.epilog of job ƒ3DyvX was lost on rank 0
 	// INACTIVE
 }
 
@@ -175,8 +178,8 @@ func ExampleShutdown() {
 	m := try(joblife.New(joblife.Config{Actions: perilog.Config{Prologs: []perilog.ActionConfig{{Command: []string{"mount"}, PerRank: true}}}}))
 	pass(m, 1_700_000_000, nothing,
 		joblife.SchedHello{}, joblife.SchedReady{}, joblife.ExecHello{},
-		joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
-		joblife.SchedResponse{ID: 1, R: oneCore(0)},
+		joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault},
+		joblife.SchedResponse{ID: first, R: oneCore(0)},
 		joblife.Shutdown{Deadline: 1_700_000_060},
 	)
 	fmt.Println(m.Stopped())
@@ -192,7 +195,7 @@ func ExampleShutdown() {
 // The clock jumps, and no limit purges anything until somebody has looked at it.
 func ExampleAcceptClock() {
 	m := try(joblife.New(joblife.Config{Limits: purge.Limits{MaxAge: jobstate.Some(time.Hour)}}))
-	pass(m, 1_700_000_000, nothing, joblife.Submit{ID: 1, Spec: oneNode(), Urgency: jobstate.UrgencyDefault}, joblife.Raise{ID: 1, Type: "cancel"}, joblife.Tick{})
+	pass(m, 1_700_000_000, nothing, joblife.Submit{ID: first, Spec: oneNode(), Urgency: jobstate.UrgencyDefault}, joblife.Raise{ID: first, Type: "cancel"}, joblife.Tick{})
 	show := func(rd *joblife.Ready) {
 		for _, f := range rd.Faults {
 			fmt.Println(f)
@@ -204,5 +207,5 @@ func ExampleAcceptClock() {
 	pass(m, 1_900_000_000, show, joblife.Tick{}, joblife.AcceptClock{}, joblife.Tick{})
 	// Output:
 	// joblife: purge: clock stepped: 2030-03-17T17:46:40Z is too far after 2023-11-14T22:13:20Z; accept the clock if it is right
-	// purge [ƒ2]
+	// purge [ƒ3DyvX]
 }

@@ -65,11 +65,11 @@ func ExampleDependencies() {
 		return
 	}
 	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Command: []string{"true"}})
-	after, _ := spec.Update("attributes.system.dependencies", []byte(`[{"scheme":"afterok","value":"ƒ2"}]`))
+	after, _ := spec.Update("attributes.system.dependencies", []byte(`[{"scheme":"afterok","value":"ƒ3DyvX"}]`))
 	for _, in := range []joblife.Input{
-		joblife.Submit{ID: 1, Spec: spec, Urgency: jobstate.UrgencyDefault},
-		joblife.Submit{ID: 2, Spec: after, Urgency: jobstate.UrgencyDefault},
-		joblife.Raise{ID: 1, Type: "cancel"},
+		joblife.Submit{ID: first, Spec: spec, Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: second, Spec: after, Urgency: jobstate.UrgencyDefault},
+		joblife.Raise{ID: first, Type: "cancel"},
 	} {
 		if err := m.Step(now, in); err != nil {
 			fmt.Println(err)
@@ -79,12 +79,12 @@ func ExampleDependencies() {
 				fmt.Println(err)
 			}
 		}
-		if v, ok := m.Job(2); ok {
+		if v, ok := m.Job(second); ok {
 			fmt.Println(v.State(), "waits for", v.Job().Waiting())
 		}
 	}
 	// Output:
-	// DEPEND waits for dependency after-success=ƒ2
+	// DEPEND waits for dependency after-success=ƒ3DyvX
 	// INACTIVE waits for nothing
 }
 
@@ -97,9 +97,9 @@ func ExampleManager_As() {
 	all := 0
 	spec, _ := jobspec.New(jobspec.Job{Command: []string{"true"}})
 	for _, in := range []joblife.Input{
-		joblife.Submit{ID: 1, By: joblife.Cred{UserID: 1000, Guest: true}, Spec: spec, Urgency: jobstate.UrgencyDefault},
-		joblife.Submit{ID: 2, By: joblife.Cred{UserID: 1001, Guest: true}, Spec: spec, Urgency: jobstate.UrgencyDefault},
-		joblife.Raise{ID: 2, Type: "cancel"},
+		joblife.Submit{ID: first, By: joblife.Cred{UserID: 1000, Guest: true}, Spec: spec, Urgency: jobstate.UrgencyDefault},
+		joblife.Submit{ID: second, By: joblife.Cred{UserID: 1001, Guest: true}, Spec: spec, Urgency: jobstate.UrgencyDefault},
+		joblife.Raise{ID: second, Type: "cancel"},
 	} {
 		if err := m.Step(now, in); err != nil {
 			fmt.Println(err)
@@ -118,17 +118,17 @@ func ExampleManager_As() {
 	}
 	guest := m.As(joblife.Cred{UserID: 1000, Guest: true})
 	for v := range guest.Jobs(jobstate.StateNew | jobstate.StateDepend | jobstate.StatePriority | jobstate.StateSched | jobstate.StateInactive) {
-		fmt.Println("sees", uint64(v.ID()))
+		fmt.Println("sees", v.ID())
 	}
-	_, ok := guest.Job(2)
-	fmt.Println("sees 2:", ok)
+	_, ok := guest.Job(second)
+	fmt.Println("sees the other:", ok)
 	n := 0
 	for range f.Snapshot() {
 		n++
 	}
 	fmt.Println("a snapshot is shorter:", n < all)
 	// Output:
-	// sees 1
-	// sees 2: false
+	// sees ƒ3DyvX
+	// sees the other: false
 	// a snapshot is shorter: true
 }

@@ -66,7 +66,7 @@ func (o *options) program() *lines.Program {
 	f.Func("put-aside", "the `ID` of a job that cannot be read: it goes to lost+found, and its nodes are free.\nWithout this it stays, and each start tells of it", func(s string) error {
 		id, err := jobid.Parse(s)
 		if err != nil {
-			return errors.New("want the id of a job, such as ƒ2d")
+			return errors.New("want the id of a job, such as ƒuZZybuNNy")
 		}
 		o.aside = append(o.aside, id)
 		return nil

@@ -5,7 +5,7 @@
 //	purge                              what an age limit of 7 days would purge
 //	purge -force                       purge these
 //	purge -num-limit 9995 -batch 2     the oldest jobs beyond 9995, two at a time
-//	purge -force -id ƒ2d -id ƒ3f       these two jobs, whatever the limits say
+//	purge -force -id ƒ48759GdCJB       this job, whatever the limits say
 //	purge -store jobs.db               jobs in a bbolt file that the next run reads
 //
 // Jobs, ids and the clock follow from -seed: the same flags print the same.
@@ -84,7 +84,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.Func("id", "purge the job with the `ID`, whatever the limits say; may be repeated", func(s string) error {
 		id, err := jobid.Parse(s)
 		if err != nil {
-			return errors.New("want the id of a job, such as ƒ2d or 12345")
+			return errors.New("want the id of a job, such as ƒ48759GdCJB")
 		}
 		o.ids = append(o.ids, id)
 		return nil
