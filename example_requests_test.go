@@ -35,6 +35,17 @@ func pass(m *joblife.Manager, now int64, do func(*joblife.Ready), inputs ...jobl
 
 func nothing(*joblife.Ready) {}
 
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func try[T any](v T, err error) T {
+	check(err)
+	return v
+}
+
 func oneNode() *jobspec.Spec {
 	return try(jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"app"}}))
 }

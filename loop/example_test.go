@@ -5,13 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife"
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/jobstate"
 	"github.com/joblife/joblife/jobstate/jobid"
 	"github.com/joblife/joblife/jobstate/jobspec"
 	"github.com/joblife/joblife/loop"
+	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
 	"github.com/joblife/joblife/rset"
 	"github.com/joblife/joblife/rset/alloc"
@@ -95,24 +98,48 @@ func Example() {
 	// refused: 1 waiting: 0
 }
 
-// A simulator, in which a hook ends each job when its time is over. The Manager's
-// deadlines are the clock.
-func ExampleLoop_Advance() {
-	now := time.Unix(1_700_000_000, 0).UTC()
-	node, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0","children":{"core":"0-3"}}]}}`))
-	m, _ := joblife.New(joblife.Config{Volatile: true, Hooks: []joblife.Hooks{{Event: func(e *joblife.HookEvent) {
-		if e.Entry.Name == jobstate.EventStart {
-			end := e.Entry.Timestamp + 3600
-			e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseFinish})
-			e.PostAt(end, joblife.ExecResponse{ID: e.Job.ID(), Type: exec.ResponseRelease, Final: true})
+// execute is a hook: it ends a job when it has run as long as its jobspec says, and actions after
+// ten seconds on each node, but an epilog on rank 3 after half an hour.
+func execute(e *joblife.HookEvent) {
+	job, id := e.Job.Job(), e.Job.ID()
+	if e.Entry.Name != "" && !strings.HasSuffix(e.Entry.Name, "start") { // "" after a crash
+		return
+	}
+	if began, ok := job.Entered(jobstate.StateRun); ok && job.Started() && !job.Finished() {
+		end := eventlog.FromTime(began.Time().Add(e.Job.Jobspec().Duration()))
+		e.PostAt(end, joblife.ExecResponse{ID: id, Type: exec.ResponseFinish})
+		e.PostAt(end, joblife.ExecResponse{ID: id, Type: exec.ResponseRelease, Final: true})
+	}
+	for a := range job.Actions() {
+		for rank := range e.Job.R().Ranks().All() {
+			end := a.Since + 10
+			if rank == 3 && a.Kind == jobstate.ActionEpilog {
+				end += 1790
+			}
+			e.PostAt(end, joblife.Report{Job: id, Report: perilog.Report{Action: a.ActionKey, Attempt: 1, Rank: rank, Kind: perilog.ReportExited}})
 		}
-	}}}})
+	}
+}
+
+// simulate starts a cluster of four nodes, perhaps after a crash: jobs go on meanwhile.
+func simulate(now time.Time, store *memory) (*joblife.Manager, *loop.Loop) {
+	action := []perilog.ActionConfig{{Command: []string{"scrub"}, PerRank: true}}
+	config := joblife.Config{Epoch: time.Unix(1_690_000_000, 0), Hooks: []joblife.Hooks{{Restored: execute, Event: execute}}}
+	config.Actions = perilog.Config{Prologs: action, Epilogs: action}
+	m, _, _ := joblife.Restore(now, config, joblife.ReadRecords(bytes.NewReader(*store)))
+	nodes, _ := rset.Parse([]byte(`{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":{"core":"0-7"}}]}}`))
 	s := sched.New(sched.Config{})
-	_ = s.Acquire(pool.Acquire{Resources: node, Change: pool.Change{Up: node.Ranks()}})
+	_ = s.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}})
 	var l *loop.Loop
 	l, _ = loop.New(m, loop.Config{
+		Store:     store,
 		Scheduler: s,
 		Effects: func(_ *joblife.Manager, rd *joblife.Ready) {
+			for _, msg := range rd.Sched {
+				if f, ok := msg.(alloc.Free); ok {
+					fmt.Println(l.Now().UTC().Format(time.TimeOnly), f.ID, "frees", f.R.Ranks())
+				}
+			}
 			for _, msg := range rd.Exec {
 				_ = l.Put(joblife.ExecResponse{ID: msg.(exec.Start).ID, Type: exec.ResponseStart})
 			}
@@ -120,22 +147,35 @@ func ExampleLoop_Advance() {
 		Refused: func(in joblife.Input, err error) { fmt.Printf("%T: %v\n", in, err) },
 	})
 	_ = l.Put(joblife.ExecHello{})
-	spec, _ := jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"app"}})
-	for id := range jobid.ID(3) {
-		_ = l.Put(joblife.Submit{ID: 1 + id, Spec: spec, Urgency: jobstate.UrgencyDefault})
+	return m, l
+}
+
+// A simulator, in which a hook ends jobs, prologs and epilogs. The Manager's deadlines are the
+// clock, and the manager crashes before each of them.
+func ExampleLoop_Advance() {
+	store, now := new(memory), time.Unix(1_700_000_000, 0)
+	m, l := simulate(now, store)
+	for i, nodes := range []int64{2, 3, 1, 4} {
+		spec, _ := jobspec.New(jobspec.Job{Nodes: nodes, Exclusive: true, Duration: time.Duration(i+1) * time.Hour, Command: []string{"app"}})
+		_ = l.Put(joblife.Submit{Spec: spec, Urgency: jobstate.UrgencyDefault})
 	}
 	for ok := true; ok; now, ok = m.Deadline() {
 		if err := l.Advance(now); err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(now.UTC().Format(time.TimeOnly), m.Stats().States[jobstate.StateInactive], "jobs are over")
+		if at, ok := m.Deadline(); ok {
+			m, l = simulate(at, store) // after a crash
+		}
 	}
+	fmt.Println("over:", m.Stats().States[jobstate.StateInactive])
 	// Output:
-	// 22:13:20 0 jobs are over
-	// 23:13:20 1 jobs are over
-	// 00:13:20 2 jobs are over
-	// 01:13:20 3 jobs are over
+	// 23:13:30 ƒPb5K9oRrm5 frees 0-1
+	// 01:13:40 ƒPb5K9oRrm6 frees 0-2
+	// 02:43:30 ƒPb5K9oRrm7 frees 3
+	// 06:43:40 ƒPb5K9oRrm8 frees 0-2
+	// 07:13:30 ƒPb5K9oRrm8 frees 3
+	// over: 4
 }
 
 // A resource manager of two nodes. In a real one each node is a connection, whose goroutine calls
