@@ -16,7 +16,7 @@ type Policy interface {
 	// not because time has passed: a policy that holds back a job that fits needs a timer of
 	// yours, which calls Acquire(pool.Acquire{}) of the Scheduler. What it does must follow from
 	// the Pass alone, which it must not keep, or the same input no longer has the same output.
-	// Acquire, Handle, EndHello and Decide of the Scheduler panic.
+	// What changes the Scheduler panics.
 	//
 	// Package joblifetest tests a policy: RunScheduler with NewScheduler.
 	Schedule(p *Pass)

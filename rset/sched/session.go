@@ -142,6 +142,7 @@ func (s *Scheduler) hear() {
 // Missed says that a line of the manager could not be parsed: what alloc.ParseFromManager returned
 // with the error. If it may be a response to a hello, EndHello fails.
 func (s *Scheduler) Missed(l alloc.Line) {
+	s.enter()
 	if l.Topic == alloc.TopicHello || l.Topic == "" && !s.ready {
 		s.hear()
 		s.unknown++

@@ -463,7 +463,7 @@ func TestAPolicyThatCallsItsScheduler(t *testing.T) {
 	for name, call := range map[string]func(){
 		"Acquire": func() { _ = s.Acquire(pool.Acquire{}) }, "Handle": func() { _ = s.Handle(alloc.Cancel{ID: 1}) },
 		"EndHello": func() { _, _ = s.EndHello() }, "Decide": func() { s.Decide(1) },
-		"Hello": func() { _ = s.Hello(alloc.Announcement{}) },
+		"Hello": func() { _ = s.Hello(alloc.Announcement{}) }, "Missed": func() { s.Missed(alloc.Line{Topic: alloc.TopicHello}) },
 	} {
 		s = begun(t, sched.Config{Policy: code(func(*sched.Pass) { call() })}, machine(t, 1, 1))
 		require.NoError(t, s.Handle(ask(t, 1, 1)))
