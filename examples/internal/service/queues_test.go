@@ -168,6 +168,24 @@ func TestNamedQueues(t *testing.T) {
 	)
 }
 
+// RFC 27: all queues start in one order of priority, since a scheduler may take few requests.
+func TestAllQueuesStartInOneOrder(t *testing.T) {
+	s := newDesk(t, Config{Queues: map[string]Queue{"a": {}, "b": {}}})
+	s.goOnline()
+	s.drive(owner("queue-start", `{"start":false,"all":true}`))
+	for i, urgency := range []int{10, 18, 12, 20} {
+		submission := submissionOf(jobid.ID(i+1), 100, 0, specOf(t, jobspec.Job{Queue: string("aabb"[i])}))
+		require.Empty(t, s.drive(owner("submit", strings.Replace(submission, "16", fmt.Sprint(urgency), 1))).Calls)
+	}
+	var order []jobid.ID
+	for _, c := range s.drive(owner("queue-start", `{"start":true,"all":true}`)).Calls {
+		m, err := alloc.Parse[alloc.Request](c.Payload.(json.RawMessage))
+		require.NoError(t, err)
+		order = append(order, m.ID)
+	}
+	require.Equal(t, []jobid.ID{4, 2, 3, 1}, order)
+}
+
 // TestNoCheckpoint: a restart forgets a stop of that kind, and no other.
 func TestNoCheckpoint(t *testing.T) {
 	cfg := Config{Queues: map[string]Queue{"a": {}, "b": {}}, Manager: joblife.Config{QueuesStopped: true}}
