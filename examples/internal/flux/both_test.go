@@ -173,6 +173,28 @@ func TestAStream(t *testing.T) {
 	})
 }
 
+// Guests can send responses, too: none of theirs answers a call, whatever matchtag it guesses.
+func TestAGuestAnswersNoCall(t *testing.T) {
+	both(t, func(t *testing.T, ctx context.Context, dial dialer) {
+		c, inbox := dial()
+		require.NoError(t, c.Register(ctx, "joblife-called"))
+		d, strays := dial()
+		answers := make(chan flux.Message, 1)
+		_, err := d.Start(flux.NewRequest("joblife-called.x", nil), func(m flux.Message, _ error) { answers <- m })
+		require.NoError(t, err)
+		q := <-inbox
+		forged := q.Respond(flux.Text(`{"a":1}`))
+		forged.UserID, forged.Rolemask = 1234, flux.RoleUser
+		require.NoError(t, c.Send(forged))
+		forged.Payload = make([]byte, 2*flux.Max) // it is skipped, and tells nobody
+		require.NoError(t, c.Send(forged))
+		require.NoError(t, c.Send(q.Respond(flux.Text(`{"b":2}`))))
+		require.Equal(t, `{"b":2}`+"\x00", string((<-answers).Payload))
+		require.Equal(t, `{"a":1}`+"\x00", string((<-strays).Payload))
+		require.Empty(t, strays)
+	})
+}
+
 func TestEvents(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context, dial dialer) {
 		c, inbox := dial()

@@ -243,7 +243,7 @@ func (c *Conn) endCalls(err error) {
 
 // deliver calls who waits for a message.
 func (c *Conn) deliver(m Message) {
-	if m.Type == TypeResponse && len(m.Route) == 0 {
+	if m.Type == TypeResponse && len(m.Route) == 0 && !m.isGuests() {
 		last := m.Errnum != 0 || !m.Flags.Has(FlagStreaming)
 		if answer := c.answer(m.Matchtag, last); answer != nil {
 			answer(m, m.Err())

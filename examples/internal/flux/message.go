@@ -161,6 +161,9 @@ func (m *Message) Sender() string {
 	return m.Route[0]
 }
 
+// isGuests reports whether a guest sent it. What has no roles is from the other end itself.
+func (m *Message) isGuests() bool { return m.Rolemask != 0 && m.Rolemask&RoleOwner == 0 }
+
 // Service returns the first word of the topic, which names the service of a request, and the
 // rest, which names the method. A client that is gone makes a method disconnect, or x.disconnect
 // if it has asked for x.y.

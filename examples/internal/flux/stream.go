@@ -155,7 +155,7 @@ func tagOf(b []byte) uint32 {
 		return 0
 	}
 	m := Message{}
-	if m.proto(b[len(b)-protoSize:], 0) != nil || m.Type != TypeResponse {
+	if m.proto(b[len(b)-protoSize:], 0) != nil || m.Type != TypeResponse || m.isGuests() {
 		return 0
 	}
 	return m.Matchtag
