@@ -45,17 +45,7 @@ func TestEmptyInputIsASession(t *testing.T) {
 	require.Equal(t, "manager: 0 requests, 0 failed, 0 lines refused; 0 jobs submitted, 0 over, 0 commits\n", stderr)
 }
 
-func TestIDsAreWrittenAsFluxWritesThem(t *testing.T) {
-	for env, want := range map[string]bool{
-		"": true, "LANG=C": true, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LANG=de_DE": true,
-		"LANG=en_US.UTF-8": false, "LC_CTYPE=C.utf8 LANG=C": false, "LANG=C.UTF-8 FLUX_F58_FORCE_ASCII=1": true,
-	} {
-		require.Equal(t, want, isASCII(func(name string) (string, bool) {
-			_, rest, ok := strings.Cut(" "+env, " "+name+"=")
-			value, _, _ := strings.Cut(rest, " ")
-			return value, ok
-		}), env)
-	}
+func TestTheLogHasIDsInASCII(t *testing.T) {
 	l := live(t)
 	l.p.o.config.ASCII = true
 	l.p.warnf("job %v", jobid.ID(16))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/examples/internal/lines"
 	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/service/conf"
@@ -94,7 +94,7 @@ func (o *options) configure() error {
 	o.config.Parse = conf.Parse
 	if o.Now == 0 {
 		o.config.Environ = os.Environ()
-		o.config.ASCII = isASCII(os.LookupEnv)
+		o.config.ASCII = flux.ASCII(os.LookupEnv)
 	}
 	if o.file == "" || os.Getenv(workerVariable) != "" { // a keeper has read it
 		return nil
@@ -121,17 +121,6 @@ func (o *options) configure() error {
 	}
 	o.text = text
 	return nil
-}
-
-// isASCII reports whether Flux writes ids in ASCII: it is told to, or the locale is not of UTF-8.
-func isASCII(lookup func(string) (string, bool)) bool {
-	get := func(name string) string {
-		value, _ := lookup(name)
-		return value
-	}
-	locale := strings.ToUpper(cmp.Or(get("LC_ALL"), get("LC_CTYPE"), get("LANG")))
-	_, forced := lookup("FLUX_F58_FORCE_ASCII")
-	return forced || !strings.Contains(strings.ReplaceAll(locale, "-", ""), "UTF8")
 }
 
 // about tells how to use the command, with the beginning of a conversation.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +84,7 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 	pause := time.Duration(0)
 	for dial := flux.Dial; ; dial = flux.Redial {
 		began := time.Now()
-		b := &broker{o: conf, module: module, name: filepath.Base(os.Args[0]), ascii: !wide(os.Getenv), ctx: ctx}
+		b := &broker{o: conf, module: module, name: filepath.Base(os.Args[0]), ascii: flux.ASCII(os.LookupEnv), ctx: ctx}
 		err := b.visit(uri, dial)
 		switch {
 		case err == nil || ctx.Err() != nil:
@@ -103,13 +102,6 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 		case <-time.After(pause):
 		}
 	}
-}
-
-// wide reports whether the environment lets job ids begin with ƒ, as flux-core sees it.
-func wide(getenv func(string) string) bool {
-	locale := cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG"))
-	_, charset, _ := strings.Cut(strings.ToLower(locale), ".")
-	return getenv("FLUX_F58_FORCE_ASCII") == "" && strings.HasPrefix(strings.ReplaceAll(charset, "-", ""), "utf8")
 }
 
 // visit schedules for one connection. It returns nil if somebody has asked for the end.

@@ -336,21 +336,6 @@ func TestChangesOfTheInventory(t *testing.T) {
 	require.Contains(t, text, `{"all":{"version":1,"execution":{"R_lite":[{"rank":"0",`)
 }
 
-func TestJobIDsOfALocale(t *testing.T) {
-	for env, want := range map[[2]string]bool{
-		{"LANG", "C.UTF-8"}: true, {"LC_ALL", "de_DE.utf8"}: true, {"LANG", "C"}: false, {"LANG", ""}: false, {"LC_ALL", "C"}: false,
-	} {
-		got := wide(func(key string) string {
-			if key == env[0] {
-				return env[1]
-			}
-			return map[bool]string{true: "en_US.UTF-8"}[key == "LANG"]
-		})
-		require.Equal(t, want, got, env)
-	}
-	require.False(t, wide(func(string) string { return "C.UTF-8" }), "FLUX_F58_FORCE_ASCII is set")
-}
-
 // An R that is not stored starts no job: the manager learns that the session is over, and the
 // job gets its resources in the next.
 func TestAnRThatIsNotStored(t *testing.T) {

@@ -39,6 +39,18 @@ func (c *Conn) Log(e LogEntry) error {
 	return nil
 }
 
+// ASCII reports whether Flux writes ids with f for ƒ where an environment is: it says so, or its
+// locale is not of UTF-8.
+func ASCII(lookup func(string) (string, bool)) bool {
+	get := func(name string) string {
+		value, _ := lookup(name)
+		return value
+	}
+	locale := strings.ToUpper(cmp.Or(get("LC_ALL"), get("LC_CTYPE"), get("LANG")))
+	_, forced := lookup("FLUX_F58_FORCE_ASCII")
+	return forced || !strings.Contains(strings.ReplaceAll(locale, "-", ""), "UTF8")
+}
+
 // append returns one line of the log in the form of RFC 5424, without a NUL. Its first number
 // is 8 times the level, where that RFC has the facility first: flux-core reads it so.
 func (e *LogEntry) append(line string) []byte {

@@ -166,6 +166,19 @@ func TestPayloadsOfJSON(t *testing.T) {
 	require.ErrorContains(t, err, "no payload")
 }
 
+func TestIDsAreWrittenAsFluxWritesThem(t *testing.T) {
+	for env, want := range map[string]bool{
+		"": true, "LANG=C": true, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LANG=de_DE": true, "LANG=en_US.UTF-8": false,
+		"LC_CTYPE=C.utf8 LANG=C": false, "LANG=C.UTF-8 FLUX_F58_FORCE_ASCII=1": true, "LANG=C.UTF-8 FLUX_F58_FORCE_ASCII=": true,
+	} {
+		require.Equal(t, want, ASCII(func(name string) (string, bool) {
+			_, rest, ok := strings.Cut(" "+env, " "+name+"=")
+			value, _, _ := strings.Cut(rest, " ")
+			return value, ok
+		}), env)
+	}
+}
+
 func TestNamesOfTypes(t *testing.T) {
 	var b bytes.Buffer
 	for _, v := range []Type{TypeRequest, TypeResponse, TypeEvent, TypeControl, 3} {
