@@ -418,11 +418,11 @@ func TestWorkersEndAgainAndAgain(t *testing.T) {
 	require.Equal(t, "errno 38", next(t, wait))
 }
 
-// The broker shuts down. The next worker hears of it before it reads the jobs, whether the one
-// before had stored that the job finished or not.
+// The broker shuts down. The next worker hears of it, at the latest when it has read the jobs, whether
+// the one before had stored that the job finished or not.
 func TestTheBrokerShutsDownInTheGap(t *testing.T) {
-	for name, stored := range map[string]bool{"finish is stored": true, "finish is not stored": false} {
-		t.Run(name, func(t *testing.T) {
+	for _, when := range []string{"finish is stored", "finish is not stored", "the jobs are read"} {
+		t.Run(when, func(t *testing.T) {
 			in := newInstance(t)
 			r := in.rexec()
 			in.broker.SetConfig(`{"job-manager":{"epilog":{"command":["sleep","inf"]}}}`)
@@ -433,17 +433,28 @@ func TestTheBrokerShutsDownInTheGap(t *testing.T) {
 				in.broker.SetState(flux.StateCleanup)
 				in.respond(start, saysOf(slow, "finish", `{"status":0}`))
 			}
-			if stored {
+			releases := func() { in.respond(start, saysOf(slow, "release", `{"ranks":"all","final":true}`)) }
+			if when == "finish is stored" {
 				ends()
 				in.logs(slow, "finish")
 			}
+			read := func() {}
 			in.stopped(func() {
-				if !stored {
+				switch when {
+				case "the jobs are read":
+					read = in.broker.Hold("kvs.lookup")
+					return
+				case "finish is not stored":
 					ends()
 				}
-				in.respond(start, saysOf(slow, "release", `{"ranks":"all","final":true}`))
+				releases()
 				time.Sleep(10 * time.Millisecond)
 			})
+			if when == "the jobs are read" {
+				ends()
+				releases()
+			}
+			read()
 			in.logs(slow, "clean")
 			require.Equal(t, wholeLife, in.log(slow), "no epilog begins")
 			require.Empty(t, r.runs)
