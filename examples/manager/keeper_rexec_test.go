@@ -58,6 +58,7 @@ func TestAProcessStartsAfterItsWorkerIsKilled(t *testing.T) {
 	r := in.rexec()
 	in.attach("-lost", "rerun")
 	q := in.prolog(slow, r)
+	require.NotRegexp(t, workerVariable+"|"+flux.ModuleURI, string(q.Payload), "what it starts is no worker")
 	killed := make(chan bool)
 	go func() { in.kill(); close(killed) }()
 	time.Sleep(50 * time.Millisecond)

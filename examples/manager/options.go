@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -93,7 +94,9 @@ func (o *options) configure() error {
 	o.config.Manager.Owner = o.owner
 	o.config.Parse = conf.Parse
 	if o.Now == 0 {
-		o.config.Environ = os.Environ()
+		o.config.Environ = slices.DeleteFunc(os.Environ(), func(v string) bool { // as the broker has it
+			return strings.HasPrefix(v, workerVariable+"=") || strings.HasPrefix(v, flux.ModuleURI+"=")
+		})
 		o.config.ASCII = flux.ASCII(os.LookupEnv)
 	}
 	if o.file == "" || os.Getenv(workerVariable) != "" { // a keeper has read it
