@@ -91,6 +91,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a port in the place of a socket", Args: "-listen=tcp:80", Status: 2},
 			{When: "no time", Args: "-now=today", Status: 2},
 			{When: "two inputs", Args: "-sample -listen=unix:s", Status: 2},
+			{When: "an instance and a socket", Args: "-flux -listen=unix:s", Status: 2},
+			{When: "an instance without a =", Args: "-flux local://s", Status: 2},
 			{When: "a socket that is in use", Args: "-listen=unix:s", Prepare: listens(""), Status: 1},
 			{When: "a file in the place of a socket", Args: "-listen=unix:s", Prepare: file, Status: 1},
 			{When: "a socket in a folder that is not there", Args: "-listen=unix:none/s", Status: 1},

@@ -119,10 +119,14 @@ func (p *Program) Parse(args []string, stdout, stderr io.Writer) (int, bool) {
 	err := ParseFlags(p.Flags, args, stdout, p.help())
 	switch {
 	case err != nil:
+	case p.Flags.NArg() > 0 && p.Attach != nil:
+		err = fmt.Errorf("unexpected argument %q: flags begin with -, and an instance is named as in -flux=URI", p.Flags.Arg(0))
 	case p.Flags.NArg() > 0:
 		err = fmt.Errorf("unexpected argument %q: requests come on standard input, as in: %s < %[1]s", p.Flags.Arg(0), p.Name)
 	case p.Options.Sample && p.Options.Socket != "":
 		err = errors.New("give either -sample or -listen, not both")
+	case p.Attach != nil && (p.Options.Sample || p.Options.Socket != "" || p.Options.Now != 0):
+		err = errors.New("-flux goes with none of -listen, -now and -sample")
 	}
 	if err != nil {
 		return Refuse(stderr, p.Name, err), false
