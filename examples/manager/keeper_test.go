@@ -4,11 +4,13 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -615,6 +617,22 @@ func TestPluginsOutliveAWorker(t *testing.T) {
 	require.Len(t, k.plugins, maxPlugins)
 	k.loads([]byte(`{"remove":"all","load":"perilog.so"}`))
 	require.Len(t, k.plugins, 2)
+}
+
+// Who reads what the keeper says may go. The keeper serves on.
+func TestNobodyReadsWhatTheKeeperSays(t *testing.T) {
+	in := newInstance(t)
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	c := exec.Command(os.Args[0], "-flux="+in.broker.URI())
+	c.Env, c.Stderr = append(os.Environ(), "MANAGER_RUN=1"), w
+	require.NoError(t, c.Start())
+	t.Cleanup(func() { _, _ = c.Process.Kill(), c.Wait() })
+	in.broker.Await(serviceName)
+	require.NoError(t, errors.Join(r.Close(), w.Close()))
+	in.broker.SetConfig(`{"queues":7}`) // it says that this is refused
+	in.broker.SetConfig(`{"queues":{"a":{}}}`)
+	require.Eventually(t, func() bool { return in.ask("queue-list", `{}`) == `{"queues":["a"]}` }, 5*time.Second, time.Millisecond)
 }
 
 // A configuration that a worker refuses ends no worker, now or later, though the broker has it. One

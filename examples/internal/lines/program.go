@@ -86,6 +86,7 @@ func Run(ctx context.Context, create func() *Program, args []string, stdin io.Re
 	case p.Options.Sample:
 		err = PlaySample(create, args, stdout)
 	case p.Attach != nil:
+		signal.Ignore(syscall.SIGPIPE) // it goes on when nobody reads what it says
 		err = p.Attach(ctx, stderr)
 	case p.Options.Socket != "":
 		var l net.Listener
