@@ -65,9 +65,9 @@
 // session, from no sender but that of the call, and from no guest.
 //
 // A line has at most 16 MiB. One that is malformed is answered with errnum 71, one that is
-// too long with 90, and a response that is out of place with 22, under job-manager.error or
-// the topic of its request, with matchtag and sender if they can be read: write the payload
-// last. It changes nothing and ends nothing. A line that tells an error
+// too long with 90, and a response that is out of place with 22. The answer has the topic and the
+// matchtag of a request, or else job-manager.error, and the sender, if these can be read, in the
+// first 4 KiB of a long line: write the payload last. It ends nothing. A line that tells an error
 // under job-manager.* is not answered, so two processes that misunderstand each other fall
 // silent.
 //

@@ -87,6 +87,7 @@ func TestMalformedLinesEndNothing(t *testing.T) {
 		{`{"topic":"job-manager.raise","matchtag":3,"sender":"A","payload":{"id":}}`, `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},
 		{`{"matchtag":3,"payload":{"id":7},"sender":"A","topic":"job-manager.raise","payload":{`, `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},
 		{"{\"topic\":\"job-manager.raise\",\"matchtag\":3,\"sender\":\"A\",\"payload\":\"\xff\"}", `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},
+		{`{"topic":"job-manager.memo","matchtag":3,"sender":"A","payload":"` + strings.Repeat("x", lines.Max), `{"topic":"job-manager.memo","matchtag":3,"sender":"A","errnum":90`},
 		{`{"topic":"job-manager.raise","matchtag":"x","sender":7`, `"job-manager.raise","errnum":71`},
 		{`{"topic":"job-manager.raise","sender":"A","matchtag":3,"userid":-1}`, `{"topic":"job-manager.raise","matchtag":3,"sender":"A","errnum":71`},
 		{`{"topic":"job-manager.raise","matchtag":4294967296}`, `"job-manager.raise","errnum":71`},

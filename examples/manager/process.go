@@ -152,7 +152,7 @@ func (p *process) handle(c *client, l lines.Line) {
 		var long *lines.LongError
 		switch {
 		case errors.As(l.Err, &long):
-			p.refuse(message{}, errno.Size, l.Err)
+			p.refuse(addressee(long.Head), errno.Size, l.Err)
 		case l.Err != nil:
 			p.fail(fmt.Errorf("line %d: input: %w", l.Number, l.Err))
 		default:

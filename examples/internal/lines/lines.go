@@ -36,7 +36,11 @@ const free = 64 << 10
 type LongError struct {
 	Limit int
 	Full  bool
+	Head  []byte // how the line begins
 }
+
+// maxHead is how many bytes of a long line are kept.
+const maxHead = 4 << 10
 
 func (e *LongError) Error() string {
 	if e.Full {
@@ -97,9 +101,9 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 		switch {
 		case long != nil:
 		case n > limit:
-			long = &LongError{Limit: limit}
+			long = &LongError{limit, false, head(text, part)}
 		case !s.hold(n):
-			long = &LongError{s.free, true}
+			long = &LongError{s.free, true, head(text, part)}
 		default:
 			text = append(text, part...)
 		}
@@ -117,6 +121,14 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 		}
 		return bytes.TrimSuffix(text, []byte("\n")), nil
 	}
+}
+
+// head returns how a line of two parts begins.
+func head(text, part []byte) []byte {
+	if len(text) == 0 {
+		text = part
+	}
+	return bytes.Clone(text[:min(len(text), maxHead)])
 }
 
 // unquote takes away what strconv.Quote escapes beside what is not printable.
