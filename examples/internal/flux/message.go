@@ -14,12 +14,11 @@ import (
 // A Type says what a message is.
 type Type uint8
 
-// The types of messages.
+// The types of messages. RFC 3 has another one between brokers.
 const (
 	TypeRequest  Type = 1
 	TypeResponse Type = 2
 	TypeEvent    Type = 4
-	TypeControl  Type = 8 // between brokers; a client sees none
 )
 
 func (t Type) String() string {
@@ -30,8 +29,6 @@ func (t Type) String() string {
 		return "response"
 	case TypeEvent:
 		return "event"
-	case TypeControl:
-		return "control"
 	}
 	return fmt.Sprintf("Type(%d)", uint8(t))
 }
@@ -86,7 +83,6 @@ type Message struct {
 	Matchtag uint32 // of a request or response; 0: nothing waits for a response
 	Errnum   uint32 // of a response; 0: no error
 	Seq      uint32 // of an event; rank 0 counts them from 1
-	Control  [2]uint32
 
 	// Route has who passed a request on, the first sender first. A response has the route of its
 	// request, and loses the last hop at each. Route[0] is no proof of who sent a request: a

@@ -72,8 +72,6 @@ func (m *Message) proto(b []byte, offset int) error {
 		if two != 0 {
 			return malformed(offset+16, "an event has %#x where nothing belongs", two)
 		}
-	case TypeControl:
-		m.Control = [2]uint32{one, two}
 	default:
 		return malformed(offset+2, "no message is of type %d", b[2])
 	}
@@ -85,10 +83,8 @@ func (m *Message) proto(b []byte, offset int) error {
 
 // check judges what the parts and the numbers of a type can be, by the flags.
 func (m *Message) check() error {
-	switch parts := FlagTopic | FlagPayload | FlagRoute; {
-	case m.Type == TypeControl && m.Flags&parts != 0:
-		return fmt.Errorf("a control message has parts")
-	case m.Type != TypeControl && !m.Flags.Has(FlagTopic):
+	switch {
+	case !m.Flags.Has(FlagTopic):
 		return fmt.Errorf("%s without a topic", m.Type)
 	case m.Nodeid > NodeidMax && m.Nodeid != NodeidAny:
 		return fmt.Errorf("no rank is %d", m.Nodeid)
@@ -236,13 +232,10 @@ func (m *Message) numbers() (one, two uint32, err error) {
 	case TypeEvent:
 		one = m.Seq
 		rest.Seq = 0
-	case TypeControl:
-		one, two = m.Control[0], m.Control[1]
-		rest.Control = [2]uint32{}
 	default:
 		return 0, 0, fmt.Errorf("no message is of type %d", m.Type)
 	}
-	if rest.Nodeid|rest.Matchtag|rest.Errnum|rest.Seq|rest.Control[0]|rest.Control[1] != 0 {
+	if rest.Nodeid|rest.Matchtag|rest.Errnum|rest.Seq != 0 {
 		return 0, 0, fmt.Errorf("%s has a number of another type", m.Type)
 	}
 	return one, two, nil

@@ -27,8 +27,6 @@ var sample = []struct {
 		Message{Type: TypeRequest, Flags: FlagTopic | FlagRoute | FlagNoResponse, UserID: UserUnknown, Nodeid: NodeidAny, Topic: "t"}},
 	{"an empty payload", "0174" + "00" + "14 8e01 04 23 00000000 00000001 00000102 00000000",
 		Message{Type: TypeEvent, Flags: FlagTopic | FlagPayload | FlagPrivate, Rolemask: RoleOwner, Seq: 0x102, Topic: "t", Payload: []byte{}}},
-	{"a control message", "14 8e01 08 00 00000000 00000001 00000005 00000006",
-		Message{Type: TypeControl, Rolemask: RoleOwner, Control: [2]uint32{5, 6}}},
 	{"a part of 254 bytes", "fe" + strings.Repeat("74", 254) + "14 8e01 01 01 00000000 00000001 00000000 00000000",
 		Message{Type: TypeRequest, Flags: FlagTopic, Rolemask: RoleOwner, Topic: strings.Repeat("t", 254)}},
 	{"a part of 255 bytes", "ff000000ff" + strings.Repeat("74", 255) + "14 8e01 01 01 00000000 00000001 00000000 00000000",
@@ -73,7 +71,6 @@ func TestWhatIsRefused(t *testing.T) {
 		"0174" + end("03", "01", none, none):                      "offset 5: malformed message: no message is of type 3",
 		"0174" + end("01", "01", "fffffffe", none):                "offset 6: malformed message: no rank is 4294967294",
 		"0174" + end("04", "01", none, "00000001"):                "offset 19: malformed message: an event has 0x1 where nothing belongs",
-		"0174" + end("08", "01", none, none):                      "a control message has parts",
 		end("01", "00", none, none):                               "request without a topic",
 		request:                                                   "offset 0: malformed message: a part is missing",
 		"00" + request:                                            "offset 0: malformed message: a topic is empty",
@@ -104,7 +101,6 @@ func TestWhatIsNotWritten(t *testing.T) {
 		"a topic has 1025 bytes":            func(m *Message) { m.Topic = strings.Repeat("t", MaxTopic+1) },
 		"no rank is 4294967294":             func(m *Message) { m.Nodeid = NodeidMax + 1 },
 		"request has a number of another":   func(m *Message) { m.Seq = 1 },
-		"a control message has parts":       func(m *Message) { *m = Message{Type: TypeControl, Topic: "t"} },
 		"event has a number of another":     func(m *Message) { m.Type = TypeEvent },
 		"a hop is empty":                    func(m *Message) { m.Route = []string{""} },
 		"beyond a limit: more than 256 hop": func(m *Message) { m.Route = make([]string, MaxHops+1) },
@@ -181,8 +177,8 @@ func TestIDsAreWrittenAsFluxWritesThem(t *testing.T) {
 
 func TestNamesOfTypes(t *testing.T) {
 	var b bytes.Buffer
-	for _, v := range []Type{TypeRequest, TypeResponse, TypeEvent, TypeControl, 3} {
+	for _, v := range []Type{TypeRequest, TypeResponse, TypeEvent, 3} {
 		b.WriteString(v.String() + " ")
 	}
-	require.Equal(t, "request response event control Type(3) ", b.String())
+	require.Equal(t, "request response event Type(3) ", b.String())
 }
