@@ -51,7 +51,7 @@ func TestErrorsAreLessons(t *testing.T) {
 				"this is the broker of rank %s: a job manager belongs on rank 0", "the manager ended before it served requests",
 				"the manager ended %d times in less than %v: %w", "manager: the worker has ended (%v), and another one begins\n", "status 0",
 				"manager: the worker does not read:", "manager: error: the worker hangs: it said nothing for %v\n",
-				"manager: error: the configuration stays as it was:",
+				"manager: error: the configuration stays as it was:", "manager: warning: flux-core %s: this was made for 0.88, and may run no epilogs\n",
 				"manager: error: process %d on rank %d does not end, and its rerun may run beside it\n",
 			},
 			"kvs_test.go: what a peer may have in its KVS": {

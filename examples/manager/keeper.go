@@ -151,6 +151,12 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err == nil && rank != "0" {
 		err = fmt.Errorf("this is the broker of rank %s: a job manager belongs on rank 0", rank)
 	}
+	if version := ""; err == nil {
+		version, err = k.broker.Attr(ctx, "version")
+		if err == nil && !strings.HasPrefix(version, "0.88.") { // its states may have other numbers
+			fmt.Fprintf(k.stderr, "manager: warning: flux-core %s: this was made for 0.88, and may run no epilogs\n", version)
+		}
+	}
 	if err == nil {
 		_, err = k.broker.FollowState(k.state)
 	}

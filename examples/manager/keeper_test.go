@@ -143,6 +143,14 @@ func TestWhoWaitsIsTold(t *testing.T) {
 	require.Contains(t, next(t, wait), "errno")
 }
 
+// The numbers of a broker's states are those of one version.
+func TestAnotherVersionIsTold(t *testing.T) {
+	in := newInstance(t)
+	in.broker.SetAttr("version", "0.89.0")
+	in.attach()
+	require.Contains(t, in.said.String(), "manager: warning: flux-core 0.89.0")
+}
+
 // The instance has a job manager.
 func TestTheServiceIsTaken(t *testing.T) {
 	in := newInstance(t)
