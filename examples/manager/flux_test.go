@@ -109,6 +109,7 @@ func (in *instance) dial() *flux.Conn {
 func (in *instance) attach(flags ...string) {
 	in.launch(flags...)
 	in.broker.Await(serviceName)
+	in.ask("nosuch", `{}`) // when the jobs are read
 }
 
 // launch is attach without a wait.

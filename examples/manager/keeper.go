@@ -37,7 +37,7 @@ type keeper struct {
 
 	mu      sync.Mutex
 	worker  *worker
-	begun   bool                   // the broker knows that requests are served
+	begun   bool                   // a worker has served requests
 	closing bool                   // the broker shuts down
 	left    bool                   // no worker comes any more
 	conf    []byte                 // with which workers begin, the last that one has accepted
@@ -164,8 +164,13 @@ func (k *keeper) follow(ctx context.Context) error {
 		err = k.broker.GetConfig(ctx, &text)
 		k.conf = text
 	}
-	if err == nil && !k.module { // a module is told
-		_, err = k.broker.FollowConfig(k.config)
+	if err == nil && !k.module { // a module is told, and is the service
+		if _, err = k.broker.FollowConfig(k.config); err == nil {
+			err = k.broker.Register(ctx, serviceName) // before a worker touches the jobs
+		}
+		if flux.Errnum(err) == errno.Exists {
+			err = fmt.Errorf("the instance has a job manager: remove its module first (%w)", err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("-flux: %w", err)
@@ -514,14 +519,17 @@ func (k *keeper) welcome(w *worker) error {
 	for _, c := range slices.Concat(k.starts, k.plugins) {
 		k.tell(c.method, c.text)
 	}
-	if !k.begun {
-		if err := k.begin(); err != nil {
-			return err
-		}
-		k.begun = true
-	} else if err := k.resume(w); err != nil {
+	var err error
+	switch {
+	case k.begun:
+		err = k.resume(w)
+	case k.module:
+		err = k.broker.Running()
+	}
+	if err != nil {
 		return err
 	}
+	k.begun = true
 	var list []*request
 	for _, of := range k.open {
 		list = slices.AppendSeq(list, maps.Values(of))
@@ -550,18 +558,4 @@ func (k *keeper) welcome(w *worker) error {
 		}
 	}
 	return nil
-}
-
-// begin tells the broker that requests are served.
-func (k *keeper) begin() error {
-	if k.module {
-		return k.broker.Running()
-	}
-	m := flux.NewRequest("service.add", flux.Text(`{"service":"`+serviceName+`"}`))
-	_, err := k.broker.Start(m, func(_ flux.Message, err error) {
-		if err != nil {
-			k.end(fmt.Errorf("-flux: %w", err))
-		}
-	})
-	return err
 }

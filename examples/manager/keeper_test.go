@@ -151,12 +151,17 @@ func TestAnotherVersionIsTold(t *testing.T) {
 	require.Contains(t, in.said.String(), "manager: warning: flux-core 0.89.0")
 }
 
-// The instance has a job manager.
+// The instance has a job manager. Another one leaves its jobs alone.
 func TestTheServiceIsTaken(t *testing.T) {
 	in := newInstance(t)
-	require.NoError(t, in.conn.Register(t.Context(), serviceName))
+	in.attach()
+	in.greet()
+	in.submits(slow)
+	in.request("sched.alloc")
+	before := in.log(slow)
 	in.launch()
-	require.ErrorContains(t, in.wait(), "errno 17")
+	require.ErrorContains(t, in.wait(), "the instance has a job manager: remove its module first (flux: service.add: errno 17)")
+	require.Equal(t, before, in.log(slow))
 }
 
 // An executor says hello while a worker is killed, and is told once that all is well.
