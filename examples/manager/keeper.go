@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -150,6 +151,9 @@ func (k *keeper) follow(ctx context.Context) error {
 	rank, err := k.broker.Attr(ctx, "rank")
 	if err == nil && rank != "0" {
 		err = fmt.Errorf("this is the broker of rank %s: a job manager belongs on rank 0", rank)
+	}
+	if name := filepath.Base(os.Args[0]); err == nil && k.module && name != serviceName {
+		err = fmt.Errorf("the module is %s: name it %s, by --name or in os.execv", name, serviceName)
 	}
 	if version := ""; err == nil {
 		version, err = k.broker.Attr(ctx, "version")

@@ -93,8 +93,9 @@ func TestAProcessThatDoesNotEnd(t *testing.T) {
 	require.Contains(t, in.said.String(), "process 4711")
 }
 
-// A module of the broker says that it serves, and ends when it is asked to.
-func TestAKeeperIsAModule(t *testing.T) {
+// loaded runs the manager as a module of that name. It returns the broker's end of the connection, how
+// to send there, the states of the module, and how it ends.
+func loaded(t *testing.T, name string) (broker *flux.Conn, answer func(flux.Message), states chan string, done chan error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	require.NoError(t, err)
 	syscall.CloseOnExec(pair[0])
@@ -103,11 +104,10 @@ func TestAKeeperIsAModule(t *testing.T) {
 	socket, err := net.FileConn(f)
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
-	states := make(chan string, 10)
+	states = make(chan string, 10)
 	peer := newPeer(t)
-	var broker *flux.Conn
 	made := make(chan bool)
-	answer := func(m flux.Message) {
+	answer = func(m flux.Message) {
 		if m.Type == flux.TypeResponse {
 			m.UserID, m.Rolemask = 100, flux.RoleOwner
 		}
@@ -135,15 +135,23 @@ func TestAKeeperIsAModule(t *testing.T) {
 		}
 	}})
 	close(made)
-	defer broker.Close()
+	t.Cleanup(func() { _ = broker.Close() })
+	defer func(args []string) { t.Cleanup(func() { os.Args = args }) }(os.Args)
+	os.Args = append([]string{name}, os.Args[1:]...)
 	t.Setenv(flux.ModuleURI, fmt.Sprintf("fd://%d", pair[1]))
 	t.Setenv("MANAGER_FLAGS", "")
 	o, said := new(options), new(lockedBuffer)
 	p := o.program()
 	_, ok := p.Parse([]string{"-flux"}, said, said)
 	require.True(t, ok)
-	done := make(chan error, 1)
+	done = make(chan error, 1)
 	go func() { done <- p.Attach(t.Context(), said) }()
+	return broker, answer, states, done
+}
+
+// A module of the broker says that it serves, and ends when it is asked to.
+func TestAKeeperIsAModule(t *testing.T) {
+	broker, answer, states, done := loaded(t, serviceName)
 	require.JSONEq(t, `{"status":1,"errnum":0}`, next(t, states))
 
 	end := flux.NewRequest(serviceName+".shutdown", nil)
@@ -151,7 +159,7 @@ func TestAKeeperIsAModule(t *testing.T) {
 	end.UserID, end.Rolemask = 1001, flux.RoleUser
 	answer(end) // a guest's
 	answer(end)
-	_, err = broker.Call(t.Context(), serviceName+".nosuch", flux.NodeidAny, flux.Text(`{}`))
+	_, err := broker.Call(t.Context(), serviceName+".nosuch", flux.NodeidAny, flux.Text(`{}`))
 	require.EqualValues(t, errno.NoSys, flux.Errnum(err))
 	require.Empty(t, done)
 	end.UserID, end.Rolemask = 100, flux.RoleOwner
@@ -159,5 +167,13 @@ func TestAKeeperIsAModule(t *testing.T) {
 	answer(end)
 	require.JSONEq(t, `{"status":2,"errnum":0}`, next(t, states))
 	require.JSONEq(t, `{"status":3,"errnum":0}`, next(t, states))
-	require.NoError(t, next(t, done), said)
+	require.NoError(t, next(t, done))
+}
+
+// A module of another name is not the service, and leaves the jobs to who is.
+func TestAModuleOfAnotherName(t *testing.T) {
+	_, _, states, done := loaded(t, "manager")
+	require.JSONEq(t, `{"status":2,"errnum":0}`, next(t, states))
+	require.JSONEq(t, `{"status":3,"errnum":22}`, next(t, states))
+	require.EqualError(t, next(t, done), "-flux: the module is manager: name it job-manager, by --name or in os.execv")
 }
