@@ -105,7 +105,9 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 	if err = k.follow(ctx); err == nil {
 		err = k.run(ctx)
 	}
-	k.leave()
+	if k.leave(); err != nil {
+		(&fluxLog{conn}).say(flux.LogErr, err.Error())
+	}
 	if module {
 		conn.Leave(err)
 	}

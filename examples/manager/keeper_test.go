@@ -162,6 +162,7 @@ func TestTheServiceIsTaken(t *testing.T) {
 	in.launch()
 	require.ErrorContains(t, in.wait(), "the instance has a job manager: remove its module first (flux: service.add: errno 17)")
 	require.Equal(t, before, in.log(slow))
+	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(in.broker.Log()), "remove its module first") }, 5*time.Second, time.Millisecond)
 }
 
 // An executor says hello while a worker is killed, and is told once that all is well.
