@@ -34,6 +34,7 @@ import (
 type instance struct {
 	t      *testing.T
 	broker *fluxtest.Broker
+	uri    string     // "" for a module
 	conn   *flux.Conn // of all that the test plays
 
 	mu  sync.Mutex
@@ -65,6 +66,7 @@ func (b *lockedBuffer) String() string {
 
 func newInstance(t *testing.T) *instance {
 	in := &instance{t: t, broker: fluxtest.Start(t), kvs: newPeer(t), heard: make(chan flux.Message, 1000), said: new(lockedBuffer)}
+	in.uri = in.broker.URI()
 	in.broker.SetAttr("rank", "0")
 	in.broker.SetAttr("security.owner", "100")
 	in.broker.Serve("kvs.lookup", func(q flux.Message, answer func(flux.Message)) {
@@ -117,7 +119,7 @@ func (in *instance) launch(flags ...string) {
 	in.t.Setenv("MANAGER_FLAGS", strings.Join(flags, " "))
 	o := new(options)
 	p := o.program()
-	_, ok := p.Parse(append([]string{"-flux=" + in.broker.URI()}, flags...), in.said, in.said)
+	_, ok := p.Parse(append([]string{"-flux=" + in.uri}, flags...), in.said, in.said)
 	require.True(in.t, ok, in.said)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)

@@ -4,10 +4,7 @@ package main
 
 import (
 	"fmt"
-	"net"
 	"os"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -93,87 +90,44 @@ func TestAProcessThatDoesNotEnd(t *testing.T) {
 	require.Contains(t, in.said.String(), "process 4711")
 }
 
-// loaded runs the manager as a module of that name. It returns the broker's end of the connection, how
-// to send there, the states of the module, and how it ends.
-func loaded(t *testing.T, name string) (broker *flux.Conn, answer func(flux.Message), states chan string, done chan error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	require.NoError(t, err)
-	syscall.CloseOnExec(pair[0])
-	syscall.CloseOnExec(pair[1])
-	f := os.NewFile(uintptr(pair[0]), "broker")
-	socket, err := net.FileConn(f)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
-	states = make(chan string, 10)
-	peer := newPeer(t)
-	made := make(chan bool)
-	answer = func(m flux.Message) {
-		if m.Type == flux.TypeResponse {
-			m.UserID, m.Rolemask = 100, flux.RoleOwner
-		}
-		require.NoError(t, broker.Send(m))
-	}
-	broker = flux.New(socket, flux.Config{Handle: func(m flux.Message) {
-		<-made
-		text, _ := m.JSON()
-		switch m.Topic {
-		case "attr.get":
-			value := map[bool]string{true: "0", false: "100"}[strings.Contains(string(text), "rank")]
-			answer(m.Respond(flux.Text(fmt.Sprintf(`{"value":%q}`, value))))
-		case "config.get":
-			answer(m.Respond(flux.Text(`{}`)))
-		case "state-machine.monitor":
-			answer(m.Respond(flux.Text(`{"state":5}`)))
-		case "kvs.lookup":
-			_, errnum := peer.lookup(text)
-			answer(m.RespondError(uint32(errnum), ""))
-		case topicStatus:
-			states <- string(text)
-			if !m.Flags.Has(flux.FlagNoResponse) {
-				answer(m.Respond(nil))
-			}
-		}
-	}})
-	close(made)
-	t.Cleanup(func() { _ = broker.Close() })
-	defer func(args []string) { t.Cleanup(func() { os.Args = args }) }(os.Args)
-	os.Args = append([]string{name}, os.Args[1:]...)
-	t.Setenv(flux.ModuleURI, fmt.Sprintf("fd://%d", pair[1]))
-	t.Setenv("MANAGER_FLAGS", "")
-	o, said := new(options), new(lockedBuffer)
-	p := o.program()
-	_, ok := p.Parse([]string{"-flux"}, said, said)
-	require.True(t, ok)
-	done = make(chan error, 1)
-	go func() { done <- p.Attach(t.Context(), said) }()
-	return broker, answer, states, done
+// loads runs the manager as a module of that name, and returns its states.
+func (in *instance) loads(name string) <-chan string {
+	states := make(chan string, 10)
+	in.broker.Load(name, func(q flux.Message) {
+		text, _ := q.JSON()
+		states <- string(text)
+	})
+	defer func(args []string) { in.t.Cleanup(func() { os.Args = args }) }(os.Args)
+	os.Args, in.uri = []string{name}, ""
+	in.launch()
+	return states
 }
 
 // A module of the broker says that it serves, and ends when it is asked to.
 func TestAKeeperIsAModule(t *testing.T) {
-	broker, answer, states, done := loaded(t, serviceName)
+	in := newInstance(t)
+	states := in.loads(serviceName)
 	require.JSONEq(t, `{"status":1,"errnum":0}`, next(t, states))
 
 	end := flux.NewRequest(serviceName+".shutdown", nil)
 	end.Flags |= flux.FlagNoResponse
 	end.UserID, end.Rolemask = 1001, flux.RoleUser
-	answer(end) // a guest's
-	answer(end)
-	_, err := broker.Call(t.Context(), serviceName+".nosuch", flux.NodeidAny, flux.Text(`{}`))
-	require.EqualValues(t, errno.NoSys, flux.Errnum(err))
-	require.Empty(t, done)
-	end.UserID, end.Rolemask = 100, flux.RoleOwner
-	answer(end)
-	answer(end)
+	require.NoError(t, in.conn.Send(end)) // a guest's
+	require.NoError(t, in.conn.Send(end))
+	require.Contains(t, in.ask("nosuch", `{}`), "errno 38")
+	end.Rolemask = flux.RoleOwner
+	require.NoError(t, in.conn.Send(end))
+	require.NoError(t, in.conn.Send(end))
 	require.JSONEq(t, `{"status":2,"errnum":0}`, next(t, states))
 	require.JSONEq(t, `{"status":3,"errnum":0}`, next(t, states))
-	require.NoError(t, next(t, done))
+	require.NoError(t, in.wait())
 }
 
 // A module of another name is not the service, and leaves the jobs to who is.
 func TestAModuleOfAnotherName(t *testing.T) {
-	_, _, states, done := loaded(t, "manager")
+	in := newInstance(t)
+	states := in.loads("manager")
 	require.JSONEq(t, `{"status":2,"errnum":0}`, next(t, states))
 	require.JSONEq(t, `{"status":3,"errnum":22}`, next(t, states))
-	require.EqualError(t, next(t, done), "-flux: the module is manager: name it job-manager, by --name or in os.execv")
+	require.EqualError(t, in.wait(), "-flux: the module is manager: name it job-manager, by --name or in os.execv")
 }

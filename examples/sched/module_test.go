@@ -4,7 +4,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"strings"
 	"testing"
@@ -19,31 +18,8 @@ import (
 	"github.com/joblife/joblife/rset/alloc"
 )
 
-// asModule makes the next sched a module of the name: it finds its connection in the environment,
-// and the welcome was read.
-func (i *instance) asModule(name string) {
-	conn, err := net.Dial("unix", strings.TrimPrefix(i.URI(), "local://"))
-	require.NoError(i.t, err)
-	_, err = io.ReadFull(conn, make([]byte, 1))
-	require.NoError(i.t, err)
-	q := flux.NewRequest("service.add", flux.Text(`{"service":"`+name+`"}`)) // a broker does this by itself
-	q.Matchtag = 1
-	text, err := flux.AppendFrame(nil, &q)
-	require.NoError(i.t, err)
-	_, err = conn.Write(text)
-	require.NoError(i.t, err)
-	_, err = flux.NewReader(conn, 0).Read()
-	require.NoError(i.t, err)
-	f, err := conn.(*net.UnixConn).File()
-	require.NoError(i.t, err)
-	require.NoError(i.t, conn.Close())
-	i.t.Setenv(flux.ModuleURI, fmt.Sprintf("fd://%d", f.Fd()))
-	i.t.Cleanup(func() { _ = f.Close() }) // sched has closed it, if all went well
-	i.Serve("module.status", func(q flux.Message, answer func(flux.Message)) {
-		i.seen <- q
-		answer(q.Respond(nil))
-	})
-}
+// asModule makes the next sched a module of the name.
+func (i *instance) asModule(name string) { i.Load(name, func(q flux.Message) { i.seen <- q }) }
 
 func TestAModuleOfTheBroker(t *testing.T) {
 	i := newInstance(t, nil, nil)

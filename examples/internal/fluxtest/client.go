@@ -2,6 +2,7 @@ package fluxtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
@@ -45,13 +48,35 @@ func (b *Broker) accept(socket net.Conn) {
 	}
 	_, _ = socket.Write([]byte{0}) // it is let in
 	b.count++
-	c := &client{b: b, id: fmt.Sprintf("00000000-0000-4000-8000-%012d", b.count), socket: socket, byes: make(map[string]flux.Message)}
+	c := &client{b: b, id: idOf(b.count), socket: socket, byes: make(map[string]flux.Message)}
 	b.clients[c.id] = c
 	c.Conn = flux.New(socket, flux.Config{Handle: c.handle, Max: 1 << 30, Room: math.MaxInt, Skipped: func(err error) {
 		b.t.Errorf("fluxtest: client %s: %v", c.id, err)
 	}})
 	b.wg.Go(c.follow)
 }
+
+// Load makes the next program a module of the name. It finds its connection in the environment, as if
+// it had read its welcome. said gets what it says of its state.
+func (b *Broker) Load(name string, said func(flux.Message)) {
+	conn, err := net.Dial("unix", b.path)
+	require.NoError(b.t, err)
+	_, err = conn.Read(make([]byte, 1)) // it is let in
+	require.NoError(b.t, err)
+	b.mu.Lock()
+	b.owners[name] = b.clients[idOf(b.count)]
+	b.mu.Unlock()
+	b.Serve("module.status", func(q flux.Message, answer func(flux.Message)) {
+		said(q)
+		answer(q.Respond(nil))
+	})
+	f, err := conn.(*net.UnixConn).File()
+	require.NoError(b.t, errors.Join(err, conn.Close()))
+	b.t.Setenv(flux.ModuleURI, fmt.Sprintf("fd://%d", f.Fd()))
+	b.t.Cleanup(func() { _ = f.Close() }) // the program has closed it, if all went well
+}
+
+func idOf(count int) string { return fmt.Sprintf("00000000-0000-4000-8000-%012d", count) }
 
 // send sends a message without a wait.
 func (c *client) send(m flux.Message) {
