@@ -9,10 +9,12 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 	"unicode/utf8"
 
@@ -97,6 +99,7 @@ func (o *options) attach(ctx context.Context, uri string, stderr io.Writer) erro
 
 // work is the worker of a keeper.
 func (o *options) work(ctx context.Context, uri string) error {
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGTERM) // a second one does not kill: the keeper sees to that
 	b := &broker{begun: make(chan struct{}), routes: make(bySender[*flux.Message]), seed: maphash.MakeSeed()}
 	conn, err := flux.Dial(ctx, link(uri, b.handle, func(err error) {
 		<-b.begun

@@ -143,6 +143,21 @@ func TestWhoWaitsIsTold(t *testing.T) {
 	require.Contains(t, next(t, wait), "errno")
 }
 
+// A terminal interrupts the worker as well as its keeper, which asks it to end then. It stores what is left.
+func TestAWorkerIsInterrupted(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.submits(slow)
+	release := in.broker.Hold(topicCommit)
+	answer := in.stream(in.conn, "memo", fmt.Sprintf(`{"id":%d,"memo":{"a":1}}`, slow))
+	time.Sleep(20 * time.Millisecond)
+	require.NoError(t, syscall.Kill(workers(t)[0], syscall.SIGINT))
+	time.Sleep(20 * time.Millisecond)
+	time.AfterFunc(50*time.Millisecond, release)
+	require.NoError(t, in.stop())
+	require.Empty(t, next(t, answer))
+}
+
 // The numbers of a broker's states are those of one version.
 func TestAnotherVersionIsTold(t *testing.T) {
 	in := newInstance(t)
