@@ -258,7 +258,9 @@ func (k *keeper) run(ctx context.Context) error {
 			return fmt.Errorf("the manager ended %d times in less than %v: %w", len(ends), restartPeriod, w.err)
 		}
 		fmt.Fprintf(k.stderr, "manager: the worker has ended (%v), and another one begins\n", w.err)
-		if err := k.clear(ctx); err != nil {
+		if err := k.clear(ctx); ctx.Err() != nil {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("-flux: %w", err)
 		}
 	}

@@ -158,6 +158,16 @@ func TestAWorkerIsInterrupted(t *testing.T) {
 	require.Empty(t, next(t, answer))
 }
 
+// The end is in order though there is no worker.
+func TestTheManagerIsStoppedInTheGap(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	defer in.broker.Hold(topicCommit)()
+	require.NoError(t, syscall.Kill(workers(t)[0], syscall.SIGKILL))
+	require.Eventually(t, func() bool { return strings.Contains(in.said.String(), "another one begins") }, 5*time.Second, time.Millisecond)
+	require.NoError(t, in.stop())
+}
+
 // The numbers of a broker's states are those of one version.
 func TestAnotherVersionIsTold(t *testing.T) {
 	in := newInstance(t)
