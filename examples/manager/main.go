@@ -103,11 +103,8 @@
 //
 // The process that the broker knows is a keeper: it has the connection, decides nothing and
 // stores nothing. A worker, which is this program again, manages the jobs. When a worker ends,
-// even by kill -9, the keeper starts another one. It replays the requests that wait, begins the
-// sessions of the scheduler and the executor again, tells what these have said meanwhile, and
-// kills processes of prologs, epilogs and housekeeping that would run beside their rerun. Streams
-// of events go on where they were. So nobody else notices. Eleven ends of workers in a minute
-// end the keeper.
+// even by kill -9, the keeper starts another one, tells it what goes on, and kills processes that
+// would run beside their rerun: nobody else notices.
 //
 // A session is the owner's: what a guest says under the scheduler's name changes nothing.
 //

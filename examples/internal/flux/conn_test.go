@@ -279,7 +279,6 @@ func TestABrokerThatDoesNotRead(t *testing.T) {
 	close(stop)
 }
 
-// What was sent before Close goes out.
 // A message that may be late goes out in one write with the next, or in its own time.
 func TestSendWithin(t *testing.T) {
 	ours, theirs := net.Pipe()
@@ -307,6 +306,7 @@ func TestSendWithin(t *testing.T) {
 	require.Equal(t, frame("late"), n)
 }
 
+// What was sent before Close goes out.
 func TestCloseSends(t *testing.T) {
 	b := fluxtest.Start(t)
 	got := make(chan int, 1)

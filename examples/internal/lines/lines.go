@@ -101,13 +101,16 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 		switch {
 		case long != nil:
 		case n > limit:
-			long = &LongError{limit, false, head(text, part)}
+			long = &LongError{Limit: limit}
 		case !s.hold(n):
-			long = &LongError{s.free, true, head(text, part)}
+			long = &LongError{Limit: s.free, Full: true}
 		default:
 			text = append(text, part...)
 		}
 		if long != nil {
+			if long.Head == nil {
+				long.Head = bytes.Clone(append(text[:min(len(text), maxHead)], part...)[:min(n, maxHead)])
+			}
 			text = nil
 			s.hold(0)
 		}
@@ -121,14 +124,6 @@ func readLine(br *bufio.Reader, limit int, s *share) ([]byte, error) {
 		}
 		return bytes.TrimSuffix(text, []byte("\n")), nil
 	}
-}
-
-// head returns how a line of two parts begins.
-func head(text, part []byte) []byte {
-	if len(text) == 0 {
-		text = part
-	}
-	return bytes.Clone(text[:min(len(text), maxHead)])
 }
 
 // unquote takes away what strconv.Quote escapes beside what is not printable.
