@@ -124,7 +124,7 @@ func (in *instance) launch(flags ...string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- p.Attach(ctx, in.said) }()
-	in.wait = sync.OnceValue(func() error {
+	wait := sync.OnceValue(func() error {
 		select {
 		case err := <-done:
 			return err
@@ -132,11 +132,12 @@ func (in *instance) launch(flags ...string) {
 			return errors.New("the manager does not end")
 		}
 	})
-	in.stop = func() error {
+	stop := func() error {
 		cancel()
-		return in.wait()
+		return wait()
 	}
-	in.t.Cleanup(func() { _ = in.stop() })
+	in.wait, in.stop = wait, stop
+	in.t.Cleanup(func() { _ = stop() })
 }
 
 // ask asks the manager, and returns what it answers.
