@@ -25,15 +25,13 @@ type measure struct {
 }
 
 const (
-	nameWait = "wait, mean"
-	nameIdle = "node-hours held idle, a week"
+	nameIdle   = "node-hours held idle, a week"
+	hoursAWeek = 7 * 24
 )
-
-const hoursAWeek = 7 * 24
 
 // worth is what partial release is worth.
 var worth = []measure{
-	{nameWait, func(_ *cluster, jobs []*job) float64 { return mean(each(jobs, (*job).wait)) }, short},
+	{"wait, mean", func(_ *cluster, jobs []*job) float64 { return mean(each(jobs, (*job).wait)) }, short},
 	{"wait, 95th percentile", func(_ *cluster, jobs []*job) float64 { return quantile(0.95, each(jobs, (*job).wait)) }, short},
 	{nameIdle, func(c *cluster, jobs []*job) (sum float64) {
 		for _, j := range jobs {

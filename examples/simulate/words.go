@@ -90,14 +90,11 @@ func (s *study) outside() []string {
 
 // headline says in one sentence what partial release is worth.
 func (s *study) headline() string {
-	var wait, idle line
-	for _, l := range s.compare(worth, 1, maxNodes) {
-		switch l.Name {
-		case nameWait:
-			wait = l
-		case nameIdle:
-			idle = l
-		}
+	list := s.compare(worth, 1, maxNodes)
+	wait, idle := list[0], list[2]
+	back := fmt.Sprintf("partial release gives back %s of them", hours(max(0, -idle.diff)))
+	if idle.Chance() {
+		back = "whether partial release gives any of them back cannot be told from chance"
 	}
 	gain := "jobs start no earlier"
 	switch {
@@ -113,7 +110,7 @@ func (s *study) headline() string {
 	if s.load() > steady || idle.Whole > hoursAWeek*float64(s.o.nodes) { // they hold them in more than a week
 		held = fmt.Sprintf("The jobs that come in a week held %s node-hours", hours(idle.Whole))
 	}
-	return fmt.Sprintf("%s while nothing ran there; partial release gives back %s of them, and %s.", held, hours(idle.Whole-idle.Partial), gain)
+	return fmt.Sprintf("%s while nothing ran there; %s, and %s.", held, back, gain)
 }
 
 // note says what the table holds.
