@@ -212,26 +212,30 @@ func (s *study) play(ctx context.Context) error {
 func (s *study) simulate(ctx context.Context, step func(int)) error {
 	o := s.o
 	s.runs = make([]pair, o.seeds)
-	work := make([][]arrival, o.seeds)
+	work := make([]func() ([]arrival, error), o.seeds)
 	for i := range work {
-		var err error
-		if work[i], err = s.workload(o.seed + uint64(i)); err != nil {
-			return err
-		}
+		work[i] = sync.OnceValues(func() ([]arrival, error) { return s.workload(o.seed + uint64(i)) })
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	live := func(i int64) error {
+		jobs, err := work[i/2]()
+		if err != nil {
+			return err
+		}
+		c, err := newCluster(o, jobs, way(i%2), o.seed+uint64(i/2))
+		if err != nil {
+			return err
+		}
+		s.runs[i/2][i%2] = c
+		return c.play(ctx, step)
+	}
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), 2*o.seeds) {
 		workers.Go(func() {
 			for i := next.Add(1) - 1; i < 2*int64(o.seeds) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				c, err := newCluster(o, work[i/2], way(i%2), o.seed+uint64(i/2))
-				if err == nil {
-					s.runs[i/2][i%2] = c
-					err = c.play(ctx, step)
-				}
-				if err != nil {
+				if err := live(i); err != nil {
 					cancel(err)
 				}
 			}

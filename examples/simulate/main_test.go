@@ -114,6 +114,17 @@ func TestAnInterruptBeforeTheFirstJobLeavesTheOldPage(t *testing.T) {
 	require.Equal(t, "old", string(text))
 }
 
+// Else many seeds of long workloads take the memory of the machine, and no interrupt is heard.
+func TestTheWorkloadOfASeedIsDrawnWhenItBegins(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	require.Equal(t, exitInterrupted, run(ctx, []string{"-jobs", "20000", "-seeds", "1000", "-html", ""}, io.Discard, io.Discard))
+	runtime.ReadMemStats(&after)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100e6))
+}
+
 // The first interrupt asks, which a trace that is read does not hear; the second ends the program.
 func TestTheSecondInterruptEndsTheProgram(t *testing.T) {
 	if os.Getenv("SIMULATE_MAIN") != "" {
