@@ -76,7 +76,7 @@ func (s *study) overTime(d *drawing) {
 	for _, c := range s.runs[0] {
 		end = max(end, c.last)
 	}
-	x := linear(0, float64(end), d.ticks(), timeSteps, func(t float64) string { return plain(t / 3600) })
+	x := linear(0, float64(end), d.ticks(), timeSteps, func(t float64) string { return brief(t / 3600) })
 	var p panel
 	for kind, label := range []string{seriesBusy: "nodes that run a job", seriesWaiting: "jobs that wait", seriesIdle: "nodes held idle"} {
 		most := 1.0
@@ -85,7 +85,7 @@ func (s *study) overTime(d *drawing) {
 				most = max(most, v[1])
 			}
 		}
-		p = d.panel(label, 150, x, linear(0, 1.05*most, 4, numberSteps, plain))
+		p = d.panel(label, 150, x, linear(0, 1.05*most, 4, numberSteps, brief))
 		if c := s.runs[0][wholeJob]; c.lo > 0 {
 			for _, v := range [][2]seconds{{0, c.lo}, {c.hi, end}} {
 				from := p.px(float64(v[0]))
@@ -117,7 +117,7 @@ func (s *study) survival(d *drawing, label, xLabel string, of func(*cluster) map
 	least := math.Pow(10, math.Floor(math.Log10(100/float64(all))))
 	p := d.panel(label, 300,
 		logarithmic(float64(first)/2, float64(last), d.ticks(), []float64{1, 10, 60, 600, 3600, 36000, 4 * 86400, 40 * 86400}, short),
-		logarithmic(least, 100, 9, []float64{1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 100}, plain))
+		logarithmic(least, 100, 9, []float64{1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10, 100}, brief))
 	p.grid()
 	for w := range counts {
 		p.line(wayClasses[w], survivors(counts[w]))
@@ -161,7 +161,7 @@ func (s *study) curve(d *drawing, points []point, xLabel string, log bool) {
 		}
 		steps, text := timeSteps, short
 		if m.Name == nameIdle {
-			steps, text = numberSteps, plain
+			steps, text = numberSteps, brief
 		}
 		y := linear(0, 1.1*most, 4, steps, text)
 		if log {
@@ -218,7 +218,7 @@ func (s *study) gantt(d *drawing, id jobid.ID) {
 	j := &s.runs[0][wholeJob].jobs[id]
 	margin := max(60, (j.free-j.ended)/3)
 	from, to := max(0, j.ended-margin), j.free+margin
-	x := linear(float64(from), float64(to), d.ticks(), timeSteps, clock)
+	x := linear(float64(from), float64(to), d.ticks(), timeSteps[slices.Index(timeSteps, 60):], clock)
 	var p panel
 	for w, c := range s.runs[0] {
 		lo, hi := math.MaxInt, 0
@@ -260,6 +260,20 @@ func (p panel) block(b block, class string) {
 		return
 	}
 	fmt.Fprintf(p.d, "><title>job %d: %s, %s to %s</title></rect>\n", b.job, class, clock(float64(b.from)), clock(float64(b.to)))
+}
+
+// brief prints a number where there is room for a few digits.
+func brief(v float64) string {
+	digits, unit := 4, ""
+	for _, larger := range []string{"k", "M", "G"} {
+		if v >= 1e4 {
+			v, unit = v/1000, larger
+		}
+	}
+	if v < 1 {
+		digits = 2
+	}
+	return strconv.FormatFloat(v, 'g', digits, 64) + unit
 }
 
 func plain(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }

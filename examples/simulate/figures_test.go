@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +23,7 @@ func TestFiguresAreWhole(t *testing.T) {
 	for _, args := range []string{
 		"-jobs 300 -nodes 64 -straggle 0.02 -sweep -seeds 2", "-jobs 1", "-jobs 2 -nodes 1", "-jobs 40 -nodes 3000 -max-size 3000",
 		"-jobs 30 -straggle 0", "-jobs 30 -epilog 0 -prolog 0", "-jobs 60 -mtbf 1d -nodes 16",
-		"-jobs 100 -nodes 8 -cores 12 -share -straggle 0.05 -sweep",
+		"-jobs 100 -nodes 8 -cores 12 -share -straggle 0.05 -sweep", "-jobs 50 -nodes 65536 -max-size 65536", "-jobs 20 -straggler 3650d -straggle 1",
 	} {
 		s, _ := page(t, append([]string{"-seeds", "1"}, strings.Fields(args)...)...)
 		names := make(map[string]bool)
@@ -44,6 +45,8 @@ func whole(t *testing.T, svg []byte, width float64) {
 	require.NotContains(t, string(svg), "Inf")
 	in := xml.NewDecoder(bytes.NewReader(svg))
 	height := 0.0
+	var from, to, line float64 // of the last text, at least
+	last := ""
 	for {
 		token, err := in.Token()
 		if err == io.EOF {
@@ -55,7 +58,11 @@ func whole(t *testing.T, svg []byte, width float64) {
 			continue
 		}
 		at := make(map[string]float64)
+		anchor := ""
 		for _, a := range e.Attr {
+			if a.Name.Local == "text-anchor" {
+				anchor = a.Value
+			}
 			if a.Name.Local == "viewBox" {
 				height, err = strconv.ParseFloat(strings.Fields(a.Value)[3], 64)
 				require.NoError(t, err)
@@ -63,6 +70,17 @@ func whole(t *testing.T, svg []byte, width float64) {
 			if x, err := strconv.ParseFloat(a.Value, 64); err == nil {
 				at[a.Name.Local] = x
 			}
+		}
+		if e.Name.Local == "text" {
+			token, err = in.Token()
+			require.NoError(t, err)
+			text := string(token.(xml.CharData))
+			long := 6.4 * float64(utf8.RuneCountInString(text))
+			left := at["x"] - map[string]float64{"middle": long / 2, "end": long}[anchor]
+			require.True(t, left >= 0 && left+long <= width, "%q is cut off", text)
+			require.False(t, at["y"] == line && left < to && from < left+long, "%q is on another text", text)
+			require.False(t, at["y"] == line && text == last, "%q is there twice", text)
+			from, to, line, last = left, left+long, at["y"], text
 		}
 		for _, x := range []float64{at["x"], at["x"] + at["width"], at["cx"]} {
 			require.True(t, x >= 0 && x <= width, "%v: %v", e.Name.Local, at)

@@ -100,7 +100,8 @@ func (a axis) at(v float64) float64 {
 
 // Steps between ticks: of times in seconds, and of numbers.
 var timeSteps = []float64{
-	1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 4 * 86400, 8 * 86400, 16 * 86400, 32 * 86400, 100 * 86400, 365 * 86400,
+	1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 2 * 3600, 4 * 3600, 8 * 3600, 86400, 2 * 86400, 4 * 86400, 8 * 86400, 16 * 86400, 32 * 86400, 100 * 86400,
+	365 * 86400, 1000 * 86400, 4000 * 86400, 16000 * 86400, // more than 200 years have 5
 }
 
 var numberSteps = func() (list []float64) {
@@ -177,7 +178,8 @@ func (p panel) grid() {
 func (p panel) xAxis(label string) {
 	d := p.d
 	for _, t := range p.x.ticks {
-		d.text(p.px(t), d.bottom+4, "middle", "soft", p.x.text(t))
+		text := p.x.text(t)
+		d.text(min(p.px(t), d.width-4*float64(len(text))), d.bottom+4, "middle", "soft", text)
 	}
 	d.text((marginLeft+d.width-marginRight)/2, d.bottom+22, "middle", "soft", label)
 	d.bottom += 30
