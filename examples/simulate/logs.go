@@ -28,11 +28,8 @@ type recording struct {
 	log      []byte
 }
 
-// newLogs makes the file for one way in a folder, which is made too.
+// newLogs makes the file for one way in a folder.
 func newLogs(dir string, w way) (*logs, error) {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
-	}
 	f, err := os.Create(filepath.Join(dir, w.file()+".jsonl"))
 	if err != nil {
 		return nil, err

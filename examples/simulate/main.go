@@ -112,7 +112,7 @@ const shown = 10
 // open reads the trace. That a file cannot be written is an error before the runs.
 func (s *study) open() (err error) {
 	o := s.o
-	for _, dir := range []string{o.swfOut, o.svg} {
+	for _, dir := range []string{o.swfOut, o.svg, o.log} {
 		if dir == "" {
 			continue
 		}
@@ -120,8 +120,8 @@ func (s *study) open() (err error) {
 			return err
 		}
 	}
-	for _, f := range s.outputs() {
-		if err := writable(f.name); err != nil {
+	for _, name := range o.files() {
+		if err := writable(name); err != nil {
 			return err
 		}
 	}

@@ -188,6 +188,16 @@ func TestFilesAreWrittenIfOneIsNot(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "partial.swf"))
 }
 
+// Nor is one found out after the runs.
+func TestNothingRunsForAPlotThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "waits.svg"), 0o777))
+	status, out, errs := command(t, "-jobs", "2", "-seeds", "1", "-html", "", "-svg", dir)
+	require.Equal(t, lines.ExitFault, status)
+	require.Contains(t, errs, "waits.svg: is a directory")
+	require.Empty(t, out)
+}
+
 type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody listens") }
