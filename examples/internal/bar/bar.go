@@ -35,13 +35,14 @@ func New(w io.Writer, text func(passed time.Duration) string) *Line {
 	return l
 }
 
-// Show shows the text, unless it has just done so.
+// Show shows the text, unless it has just done so. What a narrow terminal has no room for is cut off:
+// on a second row it would stay.
 func (l *Line) Show() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.w != nil && time.Since(l.shown) >= every {
 		l.shown, l.visible = time.Now(), true
-		fmt.Fprintf(l.w, "\r\x1b[K%s", l.text(time.Since(l.started)))
+		fmt.Fprintf(l.w, "\r\x1b[K\x1b[?7l%s\x1b[?7h", l.text(time.Since(l.started)))
 	}
 }
 
