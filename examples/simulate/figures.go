@@ -52,10 +52,24 @@ func (s *study) figures() (list []figure) {
 	sizes := s.sizes()
 	list = append(list, figure{"sizes", "Large and small jobs", "By the nodes of a job." + gray, func(d *drawing) { s.curve(d, sizes, "nodes of a job", false) }})
 	if len(s.shares) > 0 {
-		list = append(list, figure{"slow", "More and fewer slow epilogs", "By the share of epilogs that are slow." + gray,
+		list = append(list, figure{"slow", "More and fewer slow epilogs", "By the share of epilogs that are slow." + gray + s.above(),
 			func(d *drawing) { s.curve(d, s.shares, "slow epilogs", true) }})
 	}
 	return list
+}
+
+// above says which points of -sweep have too great a load.
+func (s *study) above() string {
+	var labels []string
+	for _, p := range s.shares {
+		if slices.Max(p.load[:]) > steady {
+			labels = append(labels, p.label)
+		}
+	}
+	if len(labels) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" At %s the load is above %.2f, and the waits say how long the workload is.", strings.Join(labels, ", "), steady)
 }
 
 // waits returns how many jobs waited how long.

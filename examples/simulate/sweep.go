@@ -60,8 +60,11 @@ func (s *study) curves(colors bool) string {
 	t, u := newTable(), newTable()
 	t.AppendHeader(table.Row{"slow", "load", "wait, mean", "wait, 95th p.", "node-h idle/week"})
 	for _, p := range s.shares {
-		row := table.Row{p.label, fmt.Sprintf("%.2f → %.2f", p.load[wholeJob], p.load[partialRelease])}
-		t.AppendRow(append(row, p.cells(colors)...))
+		load := "at once"
+		if s.offered > 0 {
+			load = fmt.Sprintf("%.2f → %.2f", p.load[wholeJob], p.load[partialRelease])
+		}
+		t.AppendRow(append(table.Row{p.label, load}, p.cells(colors)...))
 	}
 	u.AppendHeader(table.Row{"nodes", "wait, mean", "wait, 95th p.", "node-h idle/week"})
 	for _, p := range s.sizes() {

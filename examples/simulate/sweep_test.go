@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -29,5 +30,15 @@ func TestASweepIsItsRuns(t *testing.T) {
 			idle += p.lines[2].Whole
 		}
 		require.InDelta(t, whole[2].Whole, idle, 1e-6)
+	}
+}
+
+// The waits at a load above 0.95 say how long the workload is, and the plot of them says so.
+func TestThePlotOfASweepSaysWhereTheLoadIsTooGreat(t *testing.T) {
+	for jobs, note := range map[string]string{"300": " At 5 % the load is above 0.95, and the waits say how long the workload is.", "1": ""} {
+		s, text := page(t, "-jobs", jobs, "-seeds", "1", "-sweep", "-load", "0.8")
+		require.Equal(t, "By the share of epilogs that are slow. Gray points: the difference may be chance."+note, s.figures()[len(s.figures())-1].Note)
+		require.Contains(t, string(text), note)
+		require.Equal(t, jobs == "1", strings.Contains(s.curves(false), "at once"), "there is no load")
 	}
 }

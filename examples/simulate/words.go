@@ -38,23 +38,22 @@ func (s *study) title() string {
 // steady is the greatest load at which the queue does not grow for long.
 const steady = 0.95
 
-// held returns the load with prologs and epilogs, and with what is held idle.
+// held returns the load with prologs and epilogs, and with what is held idle, 0 where all jobs
+// come at once.
 func (s *study) held(w way) float64 {
+	if s.offered == 0 {
+		return 0
+	}
 	var loads []float64
 	for _, p := range s.runs {
 		c := p[w]
-		loads = append(loads, c.had/float64(max(1, c.jobs[len(c.jobs)-1].submit))/float64(len(c.nodes)*c.units))
+		loads = append(loads, c.had/float64(c.jobs[len(c.jobs)-1].submit)/float64(len(c.nodes)*c.units))
 	}
 	return mean(loads)
 }
 
-// load returns the greatest load there is, 0 where all jobs come at once.
-func (s *study) load() float64 {
-	if s.offered == 0 {
-		return 0
-	}
-	return max(s.offered, s.held(wholeJob)) // that of gpus may be more
-}
+// load returns the greatest load there is: that of gpus may be more than that of nodes.
+func (s *study) load() float64 { return max(s.offered, s.held(wholeJob)) }
 
 // outside says in lines what was made up beside the workload.
 func (s *study) outside() []string {
