@@ -138,7 +138,7 @@ func newCluster(o *options, work []arrival, w way, seed uint64) (*cluster, error
 	if err != nil {
 		return nil, err
 	}
-	c.sched = sched.New(sched.Config{Policy: policies[o.policy].of(o.depth)})
+	c.sched = sched.New(sched.Config{Policy: policies[o.policy].of(o)})
 	if err := c.sched.Acquire(pool.Acquire{Resources: nodes, Change: pool.Change{Up: nodes.Ranks()}}); err != nil {
 		return nil, err
 	}

@@ -52,6 +52,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "too short a duration", Args: "-runtime 0", Status: 2},
 			{When: "no seed", Args: "-seed one", Status: 2},
 			{When: "a depth for fifo", Args: "-policy fifo -depth 3", Status: 2},
+			{When: "reservations for another policy", Args: "-reservations 3", Status: 2},
 			{When: "gpus of whole nodes", Args: "-gpus 4", Status: 2},
 			{When: "jobs with gpus where there are none", Args: "-gpu-jobs 0.3", Status: 2},
 			{When: "more gpus than cores", Args: "-share -cores 8 -gpus 9", Status: 2},

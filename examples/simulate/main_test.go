@@ -84,7 +84,8 @@ func TestLogsAreValid(t *testing.T) {
 	}
 }
 
-// Conservative backfill that considers one job is FIFO.
+// Conservative backfill that considers one job is FIFO. With a reservation for one job hybrid is
+// EASY, with one for all it is conservative.
 func TestTheDepthOfAPolicy(t *testing.T) {
 	results := func(args ...string) string {
 		_, table, _ := strings.Cut(good(t, append(args, "-jobs", "150", "-nodes", "32", "-seeds", "1", "-load", "2", "-html", "")...), "\nprolog")
@@ -94,7 +95,13 @@ func TestTheDepthOfAPolicy(t *testing.T) {
 	require.Equal(t, fifo, results("-policy", "conservative", "-depth", "1"))
 	require.NotEqual(t, fifo, results("-policy", "easy", "-depth", "10"))
 	require.NotEqual(t, results("-policy", "easy"), results("-policy", "easy", "-depth", "10"))
-	for policy, title := range map[string]string{"easy": "easy,", "conservative": "conservative (depth 30),", "fair": "fair (depth 100),"} {
+	hybrid := func(reservations string) string {
+		return results("-policy", "hybrid", "-depth", "150", "-reservations", reservations)
+	}
+	require.Equal(t, results("-policy", "easy"), hybrid("1"))
+	require.Equal(t, results("-policy", "conservative", "-depth", "150"), hybrid("150"))
+	require.NotContains(t, []string{hybrid("1"), hybrid("150")}, hybrid("4"))
+	for policy, title := range map[string]string{"easy": "easy,", "conservative": "conservative (depth 30),", "fair": "fair (depth 100),", "hybrid": "hybrid (depth 32, 8 reservations),"} {
 		out := strings.Join(strings.Fields(good(t, "-jobs", "1", "-seeds", "1", "-html", "", "-policy", policy)), " ")
 		require.Contains(t, out, " "+title)
 	}

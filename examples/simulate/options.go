@@ -20,34 +20,16 @@ import (
 
 // options are what the command line says.
 type options struct {
-	swf      string
-	policy   string
-	depth    int
-	jobs     int
-	nodes    int
-	cores    int
-	gpus     int
-	gpuJobs  float64
-	maxSize  int
-	load     float64
-	trim     float64
-	estimate float64
-	fail     float64
-	straggle float64
+	swf, log, html, svg, csv, json, swfOut string
+
+	policy                                                                  string
+	depth, reservations, jobs, nodes, cores, gpus, maxSize, restarts, seeds int
+	seed                                                                    uint64
+	share, sweep                                                            bool
+
+	gpuJobs, load, trim, estimate, fail, straggle float64
 
 	arrival, runtime, maxRuntime, prolog, epilog, straggler, mtbf, repair seconds
-
-	share    bool
-	sweep    bool
-	restarts int
-	seeds    int
-	seed     uint64
-	log      string
-	html     string
-	svg      string
-	csv      string
-	json     string
-	swfOut   string
 
 	set map[string]bool // flags that were given
 }
@@ -67,7 +49,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f := flags{flag.NewFlagSet("simulate", flag.ContinueOnError)}
 	f.StringVar(&o.swf, "swf", "", "the workload in the `file`, in the Standard Workload Format; gzip too")
 	f.StringVar(&o.policy, "policy", o.policy, policyNames+": `which` job starts next")
-	f.number("depth", "the policy considers `N` jobs, easy so many behind the first; default all, of conservative 30, of fair 100", &o.depth, 1, maxJobs)
+	f.number("depth", "the policy considers `N` jobs, easy so many behind the first; default all, of conservative 30, of hybrid 32, of fair 100", &o.depth, 1, maxJobs)
+	f.number("reservations", "the first `N` jobs that have to wait get one each with -policy hybrid; default 8", &o.reservations, 1, maxJobs)
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node; with -swf, as many as the processors of the trace need", &o.cores, 1, 1<<16)
@@ -109,6 +92,8 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 		return nil, fmt.Errorf("-policy %q: want %s", o.policy, policyNames)
 	case o.policy == "fifo" && o.depth > 0:
 		return nil, errors.New("-depth is not for -policy fifo: leave it out, or give another policy")
+	case o.reservations > 0 && policies[o.policy].reservations == 0:
+		return nil, fmt.Errorf("-reservations is not for -policy %s: leave it out, or give hybrid", o.policy)
 	case o.gpus > 0 && (!o.share || o.swf != ""):
 		return nil, errors.New("-gpus is for made-up jobs that share nodes: give -share, and no -swf")
 	case o.set["gpu-jobs"] && o.gpus == 0:
@@ -118,7 +103,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	case o.maxRuntime < o.runtime:
 		return nil, fmt.Errorf("-max-runtime %s is below -runtime %s: give more, or a shorter -runtime", short(float64(o.maxRuntime)), short(float64(o.runtime)))
 	}
-	o.depth = cmp.Or(o.depth, policies[o.policy].depth)
+	o.depth, o.reservations = cmp.Or(o.depth, policies[o.policy].depth), cmp.Or(o.reservations, policies[o.policy].reservations)
 	if o.maxSize == 0 {
 		o.maxSize = min(max(1, o.nodes/2), 256)
 	}

@@ -23,7 +23,11 @@ func (s *study) title() string {
 	}
 	policy := o.policy
 	if o.depth > 0 {
-		policy += fmt.Sprintf(" (depth %d)", o.depth)
+		policy += fmt.Sprintf(" (depth %d", o.depth)
+		if o.reservations > 0 {
+			policy += ", " + lines.Count(o.reservations, "reservation")
+		}
+		policy += ")"
 	}
 	nodes := lines.Count(o.nodes, "node")
 	if o.share {
