@@ -58,6 +58,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "more gpus than cores", Args: "-share -cores 8 -gpus 9", Status: 2},
 			{When: "a limit below the median", Args: "-max-runtime 1m", Status: 2},
 			{When: "a flag of made-up jobs for a trace", Args: "-swf LOG -fail 0.1", Status: 2},
+			{When: "arrivals that -load moves", Args: "-arrival 5m", Status: 2},
+			{When: "shares of no epilogs", Args: "-sweep -epilog 0", Status: 2},
 			{When: "two outputs with one name", Args: "-csv jobs -json ./jobs", Status: 2},
 			{When: "a table in the place of a log", Args: "-log d -csv d/whole.jsonl", Status: 2},
 			{When: "a table in the place of a plot", Args: "-svg d -csv d/free.svg", Status: 2},

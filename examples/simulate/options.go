@@ -123,6 +123,12 @@ func (o *options) combined() error {
 			}
 		}
 	}
+	switch {
+	case o.set["arrival"] && o.load > 0:
+		return fmt.Errorf("-arrival has no effect, for -load %g moves the arrivals: give -load 0", o.load)
+	case o.sweep && o.epilog == 0:
+		return errors.New("-sweep is over slow epilogs, and with -epilog 0 there is none: leave one out")
+	}
 	trace, err := filepath.Abs(o.swf)
 	if err != nil {
 		return err
