@@ -72,6 +72,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a trace that is binary", Args: "-swf LOG", Prepare: file("LOG", strings.Repeat("x", maxLine+1)), Status: 1},
 			{When: "a trace that was cut", Args: "-swf LOG.gz", Prepare: file("LOG.gz", "\x1f\x8b\x08\x00"), Status: 1},
 			{When: "a trace with lines that are no jobs", Args: "-html= -seeds 1 -nodes 4 -swf LOG", Prepare: file("LOG", badLines)},
+			{When: "a trace that was cut within a line", Args: "-html= -seeds 1 -nodes 4 -swf LOG", Prepare: file("LOG", "1 9 0 60 1\n2 9 0 60 1")},
 			{When: "a trace with parts of a job", Args: "-html= -seeds 1 -nodes 4 -swf LOG", Prepare: file("LOG", "1 9 0 60 1 -1 -1 1 90 -1 1\n1 9 0 60 1 -1 -1 1 90 -1 3\n")},
 			{When: "a trace of a larger machine", Args: "-nodes 1 -cores 1 -swf LOG", Prepare: file("LOG", "1 0 0 60 4\n"), Status: 1},
 			{When: "a trace of nodes with more cores than an R can have", Args: "-swf LOG", Prepare: file("LOG", "; MaxNodes: 3\n; MaxProcs: 4194302\n1 0 0 60 4\n"), Status: 1},

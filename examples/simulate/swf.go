@@ -74,6 +74,12 @@ func readTrace(r io.Reader) (*trace, error) {
 	t := new(trace)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLine)
+	ended := false // the line
+	lines.Split(func(data []byte, last bool) (int, []byte, error) {
+		n, line, err := bufio.ScanLines(data, last)
+		ended = n > len(line)
+		return n, line, err
+	})
 	for n := 1; lines.Scan(); n++ {
 		if int64(n) > freeLines+file.Len()/2 {
 			return nil, fmt.Errorf("line %d: %w", n, unpack.ErrLong)
@@ -86,7 +92,7 @@ func readTrace(r io.Reader) (*trace, error) {
 			t.header(string(line))
 			continue
 		}
-		j, err := parseArrival(string(line))
+		j, err := parseArrival(string(line), ended)
 		switch {
 		case err != nil:
 			t.skip(n, err)
@@ -141,11 +147,14 @@ const (
 	fieldCount  = 18
 )
 
-// parseArrival parses a line. The size of the job is in processors.
-func parseArrival(line string) (arrival, error) {
+// parseArrival parses a line, which has an end or not. The size of the job is in processors.
+func parseArrival(line string, ended bool) (arrival, error) {
 	texts := strings.Fields(line)
-	if len(texts) <= fieldProcs || len(texts) > fieldCount {
+	switch {
+	case len(texts) <= fieldProcs || len(texts) > fieldCount:
 		return arrival{}, fmt.Errorf("fields: %d, want %d, or %d at least", len(texts), fieldCount, fieldProcs+1)
+	case len(texts) < fieldCount && !ended:
+		return arrival{}, fmt.Errorf("fields: %d, and no end of the line: the file was cut, or it needs a newline", len(texts))
 	}
 	var f [fieldCount]float64
 	for i := range f {

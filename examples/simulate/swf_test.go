@@ -77,6 +77,16 @@ func TestBadLinesAreNamedAndSkipped(t *testing.T) {
 	}
 }
 
+// Else the last job of a log that was cut had a part of its runtime or size.
+func TestALineWithoutAnEnd(t *testing.T) {
+	const whole = "1 10 -1 5 2 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1"
+	for text, jobs := range map[string]int{whole + "\n" + whole: 2, whole + "\n" + whole[:11]: 1, whole + "\n; end": 1} {
+		got, err := readTrace(strings.NewReader(text))
+		require.NoError(t, err)
+		require.Len(t, got.jobs, jobs)
+	}
+}
+
 func TestAFileThatIsNoTrace(t *testing.T) {
 	for _, text := range []string{"", "; only a header\n", "a b c\n", strings.Repeat("x", maxLine+1), "\x1f\x8bxxxx"} {
 		_, err := readTrace(strings.NewReader(text))
