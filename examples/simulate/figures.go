@@ -252,28 +252,34 @@ func (s *study) gantt(d *drawing, id jobid.ID) {
 		blocks := c.blocks(from, to, first, last)
 		for _, kind := range []int{spentJob, spentIdle, spentEpilog, spentProlog} { // the shortest last
 			class := kindClasses[kind]
-			fmt.Fprintf(d, `<g class="%s" fill="%s">`+"\n", class, light(class))
+			open, end := `<g class="%s" fill="%s">`+"\n", "</g>\n"
+			if d.alone {
+				open, end = `<path class="%s" fill="%s" d="`, "\"/>\n"
+			}
+			fmt.Fprintf(d, open, class, light(class))
 			for _, b := range blocks {
 				if b.kind == kind {
 					p.block(b, class)
 				}
 			}
-			d.WriteString("</g>\n")
+			d.WriteString(end)
 		}
 		p.d.path(fmt.Sprintf("M%.1f %.1fV%.1f", p.px(float64(c.jobs[id].ended)), p.top-4, p.top+p.high), "ink", 1)
 	}
 	p.xAxis("hours since the first submission")
 }
 
-// block draws what nodes did, wide enough to be seen.
+// block draws what nodes did, wide enough to be seen: in an image that stands alone as a part of
+// a path, which is far shorter.
 func (p panel) block(b block, class string) {
 	left, top := p.px(float64(b.from)), p.py(float64(b.row)-0.4)
-	fmt.Fprintf(p.d, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"`, left, top, max(2.5, p.px(float64(b.to))-left), p.py(float64(b.end)+0.4)-top)
+	wide, high := max(2.5, p.px(float64(b.to))-left), p.py(float64(b.end)+0.4)-top
 	if p.d.alone {
-		p.d.WriteString("/>\n")
+		fmt.Fprintf(p.d, "M%.1f %.1fh%.1fv%.1fh-%.1fz", left, top, wide, high, wide)
 		return
 	}
-	fmt.Fprintf(p.d, "><title>job %d: %s, %s to %s</title></rect>\n", b.job, class, clock(float64(b.from)), clock(float64(b.to)))
+	fmt.Fprintf(p.d, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f"><title>job %d: %s, %s to %s</title></rect>`+"\n",
+		left, top, wide, high, b.job, class, clock(float64(b.from)), clock(float64(b.to)))
 }
 
 // brief prints a number where there is room for a few digits.
