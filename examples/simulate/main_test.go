@@ -20,6 +20,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/jobstate"
@@ -234,6 +235,11 @@ func TestWhatIsHeldIdleIsAPartOfTheCluster(t *testing.T) {
 	}
 	out := good(t, append(args, "-jobs", "1", "-nodes", "1", "-runtime", "1", "-straggle", "1")...)
 	require.Regexp(t, `In a week, [\d.]+ node-hours \(\d\d?\.\d % of the cluster\)`, out, "the only epilog ends far behind the only job")
+	var held, part float64
+	_, out, _ = strings.Cut(good(t, append(args, "-jobs", "300")...), "In a week, ")
+	_, err := fmt.Sscanf(out, "%f node-hours (%f %%", &held, &part)
+	require.NoError(t, err)
+	require.InDelta(t, 100*held/(128*7*24), part, 0.06)
 }
 
 func TestPartialReleaseIsNotPraisedWhereItDoesNotHelp(t *testing.T) {
@@ -287,7 +293,10 @@ func TestTheLoadHasPrologsAndEpilogs(t *testing.T) {
 
 func TestWhatMayBeChanceIsMarked(t *testing.T) {
 	m := worth[0]
-	require.Equal(t, "~ −1m ± 2m", line{m, 120, 60, -60, 120}.Difference())
+	chance, sure := line{m, 120, 60, -60, 61}, line{m, 120, 60, -60, 59}
+	require.Equal(t, "~ −1m ± 1m01s", chance.Difference())
+	text.EnableColors()
+	require.Equal(t, []string{"\x1b[90mx\x1b[0m", "x", "x"}, []string{chance.gray("x", true), chance.gray("x", false), sure.gray("x", true)})
 	require.Equal(t, "−2m ± 1m", line{m, 120, 0, -120, 60}.Difference())
 	require.Equal(t, "−2m", line{m, 120, 0, -120, math.NaN()}.Difference())
 	require.Equal(t, "0s", line{m, 120, 120, 0, 0}.Difference())

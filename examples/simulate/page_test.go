@@ -84,6 +84,32 @@ func TestThePagePlotsWhatTheTableSays(t *testing.T) {
 	}
 }
 
+// In the table, and the points of both curves.
+func TestWhatMayBeChanceIsGrayOnThePage(t *testing.T) {
+	s, text := page(t, "-jobs", "300", "-nodes", "64", "-seeds", "2", "-straggle", "0.02", "-sweep")
+	chance := func(lines []line) (n int) {
+		for _, l := range lines {
+			if l.Chance() {
+				n++
+			}
+		}
+		return n
+	}
+	cells, points := chance(s.lines()), 0
+	for _, p := range append(s.sizes(), s.shares...) {
+		points += chance(p.lines)
+	}
+	require.True(t, cells > 0 && points > 0)
+	require.Equal(t, cells, strings.Count(string(text), `<td class="chance">`))
+	require.Equal(t, 2*2*points, strings.Count(string(text), ` r="4" class="chance"`), "of two ways, in plots of two widths")
+	require.Contains(t, s.headline(), ", and whether jobs start earlier cannot be told from chance.")
+	require.Equal(t, 2*2*3, strings.Count(string(text), ` class="out"`), "warm-up and drain, in three panels")
+}
+
+func TestSurvivors(t *testing.T) {
+	require.Equal(t, [][2]float64{{0, 100}, {1, 100}, {1, 75}, {3, 75}, {3, 0}}, survivors(map[seconds]int{1: 1, 3: 3}))
+}
+
 // What is joined to blocks is neither more nor less than the segments.
 func TestBlocksAreTheSegments(t *testing.T) {
 	s, _ := page(t, "-jobs", "100", "-nodes", "64", "-seeds", "1", "-straggle", "0.02")

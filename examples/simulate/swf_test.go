@@ -138,6 +138,7 @@ func TestATraceWithoutMaxNodes(t *testing.T) {
 		require.Zero(t, status)
 		require.Empty(t, errs)
 		require.Contains(t, out, "2 jobs on "+nodes+" nodes")
+		require.Contains(t, good(t, "-html=", "-seeds=1", "-nodes", nodes, "-swf", name, "-jobs", "1"), "1 job on "+nodes+" nodes")
 	}
 }
 
