@@ -10,9 +10,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/time/rate"
 
 	"github.com/joblife/joblife/examples/cluster/auth"
 )
@@ -82,7 +84,7 @@ func Keep(cfg Server, keys string, log *slog.Logger) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	broken := &ear{log: log, heard: make(chan struct{}, 1)}
+	broken := newEar(log)
 	s.SetLogger(broken, false, false)
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -117,16 +119,35 @@ func Keep(cfg Server, keys string, log *slog.Logger) (stop func(), err error) {
 // is in the text, and the name of one is in its format, but there after its address.
 var faults = regexp.MustCompile(`^(Filestore|RAFT) \[.*\] Critical write error: |^JetStream (out of|being) .*DISABLED`)
 
-// An ear passes on what a server says, and hears whether it stores no more.
+// An ear passes on what a server says, and hears whether it stores no more. Anybody who reaches the
+// server can have it say something: of that it passes on a part.
 type ear struct {
-	log   *slog.Logger
-	heard chan struct{}
+	log     *slog.Logger
+	heard   chan struct{}
+	some    *rate.Limiter
+	leftOut atomic.Int64
 }
+
+func newEar(log *slog.Logger) *ear {
+	return &ear{log: log, heard: make(chan struct{}, 1), some: rate.NewLimiter(1, 100)}
+}
+
+// maxSaid is how many bytes of what a server says are passed on.
+const maxSaid = 512
 
 // Errorf is one of server.Logger, as the others are.
 func (e *ear) Errorf(format string, v ...any) {
-	e.log.Error(fmt.Sprintf(format, v...))
-	if faults.MatchString(format) {
+	fault := faults.MatchString(format)
+	if !fault && !e.some.Allow() {
+		e.leftOut.Add(1)
+		return
+	}
+	text, log := fmt.Sprintf(format, v...), e.log
+	if n := e.leftOut.Swap(0); n > 0 {
+		log = log.With("left out before", n)
+	}
+	log.Error(text[:min(len(text), maxSaid)])
+	if fault {
 		e.hear()
 	}
 }

@@ -1,11 +1,14 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +20,7 @@ import (
 // A server starts again by what it says of itself, and not by what anybody sends or is called.
 func TestAServerStartsAgainByItsOwnWordsOnly(t *testing.T) {
 	said := make(saying, 100)
-	e := &ear{log: slog.New(slog.NewTextHandler(said, nil)), heard: make(chan struct{}, 1)}
+	e := newEar(slog.New(slog.NewTextHandler(said, nil)))
 	s, err := Serve(Server{URL: "nats://127.0.0.1:0", Dir: t.TempDir()}, "")
 	require.NoError(t, err)
 	defer s.Shutdown()
@@ -46,6 +49,27 @@ func TestAServerStartsAgainByItsOwnWordsOnly(t *testing.T) {
 		require.Len(t, e.heard, 1, format)
 		<-e.heard
 	}
+}
+
+// Who may not do something, or who connects without a credential, can cause a line as often as it
+// likes: it fills no disk, and hides no fault of the server.
+func TestTheLogHasPartOfAFlood(t *testing.T) {
+	var said bytes.Buffer
+	e := newEar(slog.New(slog.NewTextHandler(&said, nil)))
+	for range 100_000 {
+		e.Errorf("%s - Publish Violation - Subject %q", "cid:7", strings.Repeat("x", 4000))
+	}
+	require.Contains(t, said.String(), "cid:7")
+	require.Less(t, said.Len(), 100<<10)
+	e.Errorf("Filestore [JL-main-log] Critical write error: %v", errors.New("disk"))
+	require.Contains(t, said.String(), "Critical write error")
+	lines := strings.Count(said.String(), "\n")
+	for _, m := range regexp.MustCompile(`left out before"=(\d+)`).FindAllStringSubmatch(said.String(), -1) {
+		n, err := strconv.Atoi(m[1])
+		require.NoError(t, err)
+		lines += n
+	}
+	require.Equal(t, 100_001, lines, "each is there or counted")
 }
 
 // A saying is what was logged.
