@@ -3,9 +3,13 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/joblife/joblife/examples/cluster/engine"
+	"github.com/joblife/joblife/examples/internal/proctest"
 )
 
 // Another user may have put its own keys into a folder that others can make or write. Only a user's
@@ -67,6 +71,20 @@ func TestAStoreMayBeElsewhere(t *testing.T) {
 		require.Contains(t, stderr, name+": damaged")
 		require.NoError(t, os.RemoveAll(dir+"/a"))
 	}
+}
+
+// A manager that is asked to end has no fault: systemd takes another status for one.
+func TestAManagerThatIsAskedToEndHasNoFault(t *testing.T) {
+	dir := t.TempDir()
+	status, _, stderr := execute("init", "-dir", dir+"/a", "-nodes=1", "-store=bbolt:jobs.db")
+	require.Zero(t, status, stderr)
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: dir}, dir+"/a/keys")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	cmd := proctest.Start(t, dir+"/log", "manager", "-dir", dir+"/a", "-nats", s.ClientURL())
+	proctest.Await(t, dir+"/log", "active", 1)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, cmd.Wait())
 }
 
 // Readers of one folder have one token, though they begin at once.

@@ -67,16 +67,17 @@ func Run(ctx context.Context, cfg Config) error {
 			life = local
 		}
 		err := life(ctx, cfg)
-		if ctx.Err() != nil || errors.Is(err, errUsage) {
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, errUsage):
 			return err
 		}
 		cfg.Log.Error("manager ended, and stands by again", "error", err)
 		if time.Since(began) > time.Minute {
 			pause = 100 * time.Millisecond
 		}
-		if wire.Pause(ctx, pause) != nil {
-			return nil
-		}
+		_ = wire.Pause(ctx, pause)
 	}
 }
 
