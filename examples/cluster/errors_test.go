@@ -103,7 +103,8 @@ func TestErrorsAreLessons(t *testing.T) {
 				"user %d has %d jobs that are not over, and may have no more",
 				"the jobspec has %d bytes, and those of the jobs of user %d that are not over have %d: together they may have %d",
 			},
-			"it begins those that are here": {"auth: %w", "auth: init %s: %w", "auth: add %s: %w", "auth: credential: %w", "auth: options of server: %w"},
+			"roles_test.go: no server, or one that refuses a role": {"connection to the server"},
+			"it begins those that are here":                        {"auth: %w", "auth: init %s: %w", "auth: add %s: %w", "auth: credential: %w", "auth: options of server: %w"},
 			"auth's tests, and what no command can say": {
 				"%s has no certificate", "auth: address of server: %w", "auth: a limit of requests must be above zero",
 				"name of instance %.64q: want letters, digits and \"-\"", "nodes and cores: want numbers from 1 to %d",

@@ -17,8 +17,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 
 	"github.com/joblife/joblife"
 	"github.com/joblife/joblife/examples/cluster/auth"
@@ -269,18 +272,32 @@ func (p *program) manager(ctx context.Context) (err error) {
 // closes in a flood.
 func (p *program) connect(ctx context.Context, id auth.ID, open func(context.Context, engine.Config) (*engine.Engine, error), at engine.Config) (e, users *engine.Engine, end func(), err error) {
 	at.URL, at.Instance, at.Name = p.URL, p.Instance, p.name
-	if at.Options, err = auth.Options(p.keys(), id, p.URL); err != nil {
+	options, err := auth.Options(p.keys(), id, p.URL)
+	if err != nil {
 		return nil, nil, nil, err
 	}
+	at.Options = slices.Concat(options, p.tells())
 	if e, err = open(ctx, at); err != nil {
 		return nil, nil, nil, err
 	}
-	at.Plain = true
+	at.Plain, at.Options = true, options
 	if users, err = engine.Open(ctx, at); err != nil {
 		e.Close()
 		return nil, nil, nil, err
 	}
 	return e, users, func() { users.Close(); e.Close() }, nil
+}
+
+// tells logs what is wrong with the connection of a role, thrice and then once a minute: it tries on.
+func (p *program) tells() []nats.Option {
+	some := rate.Sometimes{First: 3, Interval: time.Minute}
+	tell := func(err error) {
+		some.Do(func() { p.log.Warn("connection to the server", "url", p.URL, "error", err) })
+	}
+	return []nats.Option{
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { tell(err) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { tell(err) }),
+	}
 }
 
 // remote is where the scheduler is if it is not in the managers.

@@ -73,6 +73,27 @@ func TestAStoreMayBeElsewhere(t *testing.T) {
 	}
 }
 
+// A role that no server serves, since none is there or it trusts other keys, says why and tries on.
+func TestARoleThatNoServerServesSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"/a", "/b"} {
+		status, _, stderr := execute("init", "-dir", dir+name, "-nodes=1", "-nats=nats://127.0.0.1:1")
+		require.Zero(t, status, stderr)
+	}
+	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: dir}, dir+"/b/keys")
+	require.NoError(t, err)
+	defer s.Shutdown()
+	for url, want := range map[string]string{"nats://127.0.0.1:1": "connection refused", s.ClientURL(): "Authorization Violation"} {
+		for _, role := range [][]string{{"manager"}, {"node", "0"}} {
+			log := t.TempDir() + "/log"
+			cmd := proctest.Start(t, log, append([]string{role[0], "-dir", dir + "/a", "-nats", url}, role[1:]...)...)
+			proctest.Await(t, log, want, 1)
+			require.NoError(t, cmd.Process.Signal(os.Interrupt))
+			_ = cmd.Wait()
+		}
+	}
+}
+
 // A manager that is asked to end has no fault: systemd takes another status for one.
 func TestAManagerThatIsAskedToEndHasNoFault(t *testing.T) {
 	dir := t.TempDir()
