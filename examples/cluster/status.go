@@ -9,8 +9,6 @@ import (
 	"os"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/wire"
 )
@@ -69,7 +67,7 @@ func top(p *program) func(context.Context) error {
 
 // picture prints what there is, on a terminal in place of what was there.
 func picture(s *wire.Status, jobs []wire.JobInfo) error {
-	if term.IsTerminal(int(os.Stdout.Fd())) {
+	if onTerminal() {
 		fmt.Print("\x1b[H\x1b[2J")
 	}
 	printStatus(s)

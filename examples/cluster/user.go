@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"golang.org/x/term"
 
@@ -231,7 +232,7 @@ func printJobs(list []wire.JobInfo) error {
 		}
 		rows = append(rows, []string{j.ID.String(), fmt.Sprint(j.UserID), j.Name, short(j), dash(j.NNodes), took(j), info})
 	}
-	return table(os.Stdout, rows)
+	return table(os.Stdout, onTerminal(), rows)
 }
 
 // short is the state or result of a job, as flux jobs has them.
@@ -265,18 +266,50 @@ func took(j wire.JobInfo) string {
 	return end.Sub(j.Run.Time()).Round(time.Second / 10).String()
 }
 
-// table prints aligned columns; on a terminal with a bold head.
-func table(out *os.File, rows [][]string) error {
-	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+// table prints aligned columns, perhaps with a bold head. Nothing in a cell controls a terminal.
+func table(out io.Writer, bold bool, rows [][]string) error {
+	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		for i := range row {
+			row[i] = wire.Printable(row[i])
+			widths[i] = max(widths[i], width(row[i]))
+		}
 	}
-	if term.IsTerminal(int(out.Fd())) {
-		fmt.Fprint(out, "\x1b[1m")
-		defer fmt.Fprint(out, "\x1b[m")
+	var text []byte
+	for n, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += cell + strings.Repeat(" ", widths[i]+2-width(cell))
+		}
+		if line = strings.TrimRight(line, " "); bold && n == 0 {
+			line = "\x1b[1m" + line + "\x1b[m"
+		}
+		text = append(append(text, line...), '\n')
 	}
-	return w.Flush()
+	_, err := out.Write(text)
+	return err
 }
+
+// wide are characters that take two columns of a terminal.
+var wide = [][2]rune{
+	{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60},
+	{0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
+}
+
+// width is how many columns of a terminal a text takes.
+func width(text string) (n int) {
+	for _, r := range text {
+		if !unicode.In(r, unicode.Mn, unicode.Me) {
+			n++
+		}
+		if slices.ContainsFunc(wide, func(w [2]rune) bool { return w[0] <= r && r <= w[1] }) {
+			n++
+		}
+	}
+	return n
+}
+
+func onTerminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
 
 func job(p *program) func(context.Context) error {
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
@@ -400,21 +433,25 @@ func listNodes(p *program) func(context.Context) error {
 		}
 		rows := [][]string{{"RANK", "HOST", "STATE", "HELD BY"}}
 		for _, n := range answer.Nodes {
-			state := "up"
-			switch {
-			case n.Drained != "":
-				state = "drained: " + n.Drained
-			case !n.Up:
-				state = "down"
-			}
 			var held []string
 			for _, h := range n.Holders {
 				held = append(held, fmt.Sprintf("%v %s since %s", h.ID, h.What, ago(h.Since)))
 			}
-			rows = append(rows, []string{fmt.Sprint(n.Rank), n.Host, state, strings.Join(held, ", ")})
+			rows = append(rows, []string{fmt.Sprint(n.Rank), n.Host, stateOf(n), strings.Join(held, ", ")})
 		}
-		return table(os.Stdout, rows)
+		return table(os.Stdout, onTerminal(), rows)
 	})
+}
+
+func stateOf(n wire.Node) (state string) {
+	state = "down"
+	if n.Up {
+		state = "up"
+	}
+	if n.Drained != "" {
+		state += fmt.Sprintf(", drained since %s: %s", ago(eventlog.FromTime(n.Since)), n.Drained)
+	}
+	return state
 }
 
 // ranks are the ranks that the command names.

@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 		{"cancel -m enough @", 0, ``},
 		{"wait @", 1, `cluster: job @: CANCELED\n`},
 		{"drain -reason bad 3", 0, ``},
-		{"nodes", 0, `RANK +HOST +STATE +HELD BY\n0 (.|\n)*3 +drained: bad(.|\n)*`},
+		{"nodes", 0, `RANK +HOST +STATE +HELD BY\n0 (.|\n)*3 +up, drained since .*: bad(.|\n)*`},
 		{"resume 3", 0, ``},
 		{"status", 0, `active +\S+, epoch \d+\nstandby +\S+, \d+ messages behind\n(.|\n)*`},
 		{"takeover", 0, `\S+ is active after \d+ms\n`},
@@ -119,6 +119,28 @@ func TestALabelIsBeforeEachLine(t *testing.T) {
 func first(list []string) string { return append(list, "")[0] }
 
 func last(list []string) string { return append([]string{""}, list...)[len(list)] }
+
+// Columns are aligned whatever takes two columns of a terminal or none, the head alone is bold, and
+// what somebody wrote into a cell controls nothing.
+func TestATableIsAligned(t *testing.T) {
+	rows := [][]string{{"NAME", "ST", "INFO"}, {"日本、ｶﾅ", "R", ""}, {"é", "", "x"}, {"a\tb", "S", "c\x1b[2J\nd"}}
+	var out bytes.Buffer
+	require.NoError(t, table(&out, true, rows))
+	require.Equal(t, "\x1b[1mNAME      ST  INFO\x1b[m\n日本、ｶﾅ  R\né             x\na?b       S   c?[2J?d\n", out.String())
+	out.Reset()
+	require.NoError(t, table(&out, false, rows[:1]))
+	require.Equal(t, "NAME  ST  INFO\n", out.String())
+}
+
+// A node that is drained may be down too, and an operator sees since when.
+func TestTheStateOfANodeIsWhole(t *testing.T) {
+	since := time.Now().Add(-time.Hour)
+	for want, n := range map[string]wire.Node{
+		"^up$": {Up: true}, "^down$": {}, `^down, drained since [0-9:]+ \(1h0m0s ago\): disk$`: {Drained: "disk", Since: since},
+	} {
+		require.Regexp(t, want, stateOf(n))
+	}
+}
 
 // A job is followed for ever, unless -timeout says how long; what there is of its output is printed
 // within 30 seconds.
