@@ -75,6 +75,13 @@ func TestErrorsAreLessons(t *testing.T) {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, s.Close()) })
 	}
+	with := func(member string) func(*testing.T) { // an instance whose file has it
+		return then(makes("-nodes=1"), func(t *testing.T) {
+			text, err := os.ReadFile("cluster.json")
+			require.NoError(t, err)
+			write("cluster.json", "{"+member+","+string(text[1:]))(t)
+		})
+	}
 	errpage.Page{
 		Name: "cluster", Sources: []string{".", "auth", "client"},
 		Run: func(_ io.Reader, args ...string) (status int, stdout, stderr string) {
@@ -120,18 +127,21 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a jobspec and a command", Args: "submit -jobspec=- true", Status: 2},
 			{When: "a folder without an instance", Args: "jobs -dir=.", Status: 1},
 			{When: "a file of an instance that is no JSON", Args: "jobs -dir=.", Prepare: write("cluster.json", "{"), Status: 1},
+			{When: "a file of an instance that lacks something", Args: "jobs -dir=.", Prepare: write("cluster.json", `{"url":"nats://127.0.0.1:1","instance":"main"}`), Status: 1},
 			{When: "an instance that is there", Args: "init -dir=.", Prepare: makes("-nodes=1"), Status: 1},
 			{When: "a flag of a new instance, for one that is there", Args: "up -nodes=4", Status: 2},
 			{When: "the server of a new instance, for one that is there", Args: "up -nats=nats://127.0.0.1:1", Status: 2},
 			{When: "a folder with old keys", Args: "init -dir=.", Prepare: then(makes("-nodes=1"), func(t *testing.T) { require.NoError(t, os.Remove("cluster.json")) }), Status: 1},
 			{When: "a folder that is a file", Args: "init -dir=x", Prepare: write("x", ""), Status: 1},
+			{When: "a server without a port", Args: "up -dir=. -nats=nats://localhost", Status: 2},
+			{When: "a port that no server can have", Args: "init -dir=. -nats=nats://10.0.0.1:4222,nats://10.0.0.2:0", Status: 2},
 			{When: "no nodes", Args: "init -dir=. -nodes=0", Status: 2},
 			{When: "a host with a port", Args: "init -dir=. -hosts=10.0.0.1:4222", Status: 1},
 			{When: "actions that are no JSON", Args: "init -dir=. -actions={", Status: 2},
 			{When: "actions with a key that is not there", Args: `init -dir=. -actions={"epilog":[]}`, Status: 2},
 			{When: "a scheduler that is not there", Args: "init -dir=. -sched=slurm", Status: 2},
 			{When: "a store that is not there", Args: "init -dir=. -store=tape", Status: 2},
-			{When: "a store without a file", Args: "manager -dir=.", Prepare: write("cluster.json", `{"store":"bbolt:"}`), Status: 1},
+			{When: "a store without a file", Args: "manager -dir=.", Prepare: with(`"store":"bbolt:"`), Status: 1},
 			{When: "no user", Args: "user add bob", Status: 2},
 			{When: "an action without a command", Args: `init -dir=. -actions={"epilogs":[{"command":[]}]}`, Status: 2},
 			{When: "a life that is over", Args: "user -life=-1s add 7", Status: 1},
@@ -179,7 +189,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a scheduler of an instance that has its own", Args: "sched", Status: 1},
 			{When: "a port that is in use", Args: "nats -nats=nats://BUSY", Status: 1},
 			{When: "an address of a server without a port", Args: "nats -nats=nats://localhost", Status: 1},
-			{When: "a server that the instance does not have", Args: "nats -dir=. b", Prepare: write("cluster.json", `{"servers":[{"name":"a"}]}`), Status: 2},
+			{When: "a server that the instance does not have", Args: "nats -dir=. b", Prepare: with(`"servers":[{"name":"a"}]`), Status: 2},
 			{When: "a port for metrics that is in use", Args: "manager -http=BUSY", Status: 1},
 			{When: "a port for the page that is in use", Args: "reader -http=BUSY", Status: 1},
 			{When: "a reader of an instance with a file", Args: "reader -dir=.", Prepare: makes("-nodes=1", "-store=bbolt:jobs.db"), Status: 1},

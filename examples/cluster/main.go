@@ -252,6 +252,9 @@ func (p *program) read() (err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &p.file)
 	}
+	if err == nil && (p.file.URL == "" || p.Instance == "" || p.R == nil) {
+		err = errors.New("it lacks url, instance or R: take the file that cluster init has made")
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.path(), err)
 	}

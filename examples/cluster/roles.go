@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -115,6 +116,13 @@ func (p *program) instance() func() error {
 		if _, ok := records(*store); *store != "" && !ok {
 			return p.wrong("-store %q: want bbolt:FILE, or leave it out for JetStream", *store)
 		}
+		for text := range strings.FieldsFuncSeq(p.URL, comma) {
+			u, _ := url.Parse(text)
+			u = cmp.Or(u, new(url.URL))
+			if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 || u.Hostname() == "" {
+				return p.wrong("-nats %q: want the URL of a server with its port, such as nats://127.0.0.1:4222", text)
+			}
+		}
 		p.Instance, p.Owner, p.Store, p.Sched = "main", uint32(os.Getuid()), *store, *scheduler
 		if p.URL == "" {
 			free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -124,9 +132,11 @@ func (p *program) instance() func() error {
 			defer free.Close()
 			p.URL = "nats://" + free.Addr().String()
 		}
-		return p.make(strings.FieldsFunc(*hosts, func(r rune) bool { return r == ',' }))
+		return p.make(strings.FieldsFunc(*hosts, comma))
 	}
 }
+
+func comma(r rune) bool { return r == ',' }
 
 // make makes the folder of an instance: its keys, the credentials of all roles, and the file.
 func (p *program) make(hosts []string) error {

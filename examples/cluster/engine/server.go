@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -41,7 +43,9 @@ func Serve(cfg Server, keys string) (s *server.Server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); err != nil { // the server would be silent for 10 seconds
+	if l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(max(port, 0)))); errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: perhaps this instance is up; else end what has the port", err)
+	} else if err != nil { // the server would be silent for 10 seconds
 		return nil, err
 	} else if err := l.Close(); err != nil {
 		return nil, err
