@@ -179,6 +179,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "looks without a time between", Args: "top -d=0", Status: 2},
 			{When: "no number of jobs", Args: "jobs -limit=0", Status: 2},
 			{When: "a user that no system has", Args: "jobs -a -user=4294967296", Status: 2},
+			{When: "jobs of another user, without -a", Args: "jobs -user=7", Status: 2},
 			{When: "a negative user", Args: "jobs -a -user=-7", Status: 2},
 			{When: "jobs that end in the future", Args: "jobs -a -since=-1h", Status: 2},
 			{When: "a result that is none", Args: "jobs -a -result=DONE", Status: 2},

@@ -7,11 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/joblife/joblife/eventlog"
@@ -25,6 +27,11 @@ func jobs(p *program) func(context.Context) error {
 	over := p.overFlags()
 	return p.asks(30*time.Second, func(ctx context.Context, c *client.Client) error {
 		r, err := over()
+		p.Visit(func(f *flag.Flag) {
+			if err == nil && !*all && strings.HasPrefix(f.Usage, withAll) {
+				err = p.wrong("-%s is for -a: add that, or leave it out", f.Name)
+			}
+		})
 		if err != nil {
 			return err
 		}
@@ -49,13 +56,16 @@ func jobs(p *program) func(context.Context) error {
 // results are those of a job, by what flux jobs calls them.
 var results = map[string]string{"CD": "COMPLETED", "F": "FAILED", "CA": "CANCELED", "TO": "TIMEOUT"}
 
+// withAll begins the usage of flags that are for -a only.
+const withAll = "with -a: "
+
 // overFlags defines which jobs a list has, and how many that are over.
 func (p *program) overFlags() func() (wire.Request, error) {
-	limit := p.Int("limit", 100, "with -a: how many that are over")
-	user := p.Int64("user", -1, "with -a: only those of a user; -1: of all")
-	since := p.Duration("since", 0, "with -a: only those that ended within that time; 0: whenever")
-	name := p.String("name", "", "with -a: only those of that name")
-	result := p.String("result", "", "with -a: only those that ended so: CD, F, CA or TO")
+	limit := p.Int("limit", 100, withAll+"how many that are over")
+	user := p.Int64("user", -1, withAll+"only those of a user; -1: of all")
+	since := p.Duration("since", 0, withAll+"only those that ended within that time; 0: whenever")
+	name := p.String("name", "", withAll+"only those of that name")
+	result := p.String("result", "", withAll+"only those that ended so: CD, F, CA or TO")
 	return func() (wire.Request, error) {
 		r := wire.Request{All: true, Limit: *limit, Name: *name, Result: cmp.Or(results[*result], *result)}
 		if *user >= 0 {
