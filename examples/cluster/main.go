@@ -226,10 +226,21 @@ func usage() {
 
 func completion(*program) func(context.Context) error {
 	return func(context.Context) error {
-		_, err := fmt.Printf("complete -W %q cluster\n", strings.Join(slices.Sorted(maps.Keys(commands)), " "))
+		_, err := fmt.Printf(completer, strings.Join(slices.Sorted(maps.Keys(commands)), " "))
 		return err
 	}
 }
+
+// completer completes commands and their flags, and leaves the rest to bash.
+const completer = `_cluster() {
+  local word=${COMP_WORDS[COMP_CWORD]} words=
+  if [ "$COMP_CWORD" = 1 ]; then words=%q
+  elif [[ $word == -* ]]; then words=$("${COMP_WORDS[0]}" "${COMP_WORDS[1]}" -h 2>/dev/null | sed -n 's/^  \(-[A-Za-z-]*\).*/\1/p')
+  fi
+  COMPREPLY=($(compgen -W "$words" -- "$word"))
+}
+complete -o default -F _cluster cluster
+`
 
 // usual is the folder of an instance if none is named.
 func usual() string { return filepath.Join(os.TempDir(), fmt.Sprint("joblife-cluster-", os.Getuid())) }

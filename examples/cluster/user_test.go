@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	osexec "os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -61,7 +62,6 @@ func TestCommands(t *testing.T) {
 		{"purge -all -dry-run", 0, "3 jobs\n"},
 		{"purge -all", 0, "3 jobs\n"},
 		{"jobs -a -json", 0, `\[\{.*"name":"sleep".*\}\]\n`},
-		{"completion", 0, "complete -W .*cluster\n"},
 		{"top -json -d 1h -timeout 2s", 0, `\{"jobs":\[\{.*\}\],"status":\{.*\}\}\n`},
 		{"init -json -nodes 1 -dir " + dir + "/other", 0, `"` + dir + `/other"\n`},
 		{"cancel @0", 0, ""},
@@ -119,6 +119,25 @@ func TestALabelIsBeforeEachLine(t *testing.T) {
 func first(list []string) string { return append(list, "")[0] }
 
 func last(list []string) string { return append([]string{""}, list...)[len(list)] }
+
+// The completion knows commands, and the flags of each; and leaves files to the shell.
+func TestTheShellCompletes(t *testing.T) {
+	bash, err := osexec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	for words, want := range map[string]string{"dr": "drain", "no": "node nodes", "drain -re": "-reason", "run -jobs": "-jobspec", "submit ./a": "", "jobs -zz": ""} {
+		var out bytes.Buffer
+		cmd := proctest.Command(&out)
+		cmd.Path, cmd.Args = bash, append([]string{bash, "-c", `eval "$("$0" completion)"
+			COMP_WORDS=("$0" "$@") COMP_CWORD=$#
+			_cluster
+			echo "${COMPREPLY[*]}"
+			complete -p cluster`, os.Args[0]}, strings.Fields(words)...)
+		require.NoError(t, cmd.Run(), &out)
+		require.Equal(t, want+"\ncomplete -o default -F _cluster cluster\n", out.String(), words)
+	}
+}
 
 // Columns are aligned whatever takes two columns of a terminal or none, the head alone is bold, and
 // what somebody wrote into a cell controls nothing.
