@@ -267,7 +267,7 @@ func (p *play) administer() {
 func (p *play) reload() {
 	cfg := p.configure()
 	cfg.Hooks, cfg.Epoch, cfg.TombstoneCount, cfg.MaxActive = p.cfg.Hooks, p.cfg.Epoch, p.cfg.TombstoneCount, p.cfg.MaxActive
-	cfg.Owner, cfg.Distinct = p.cfg.Owner, p.cfg.Distinct
+	cfg.Owner, cfg.Distinct, cfg.MaxJobspec = p.cfg.Owner, p.cfg.Distinct, p.cfg.MaxJobspec
 	if p.step(joblife.Reload{Config: cfg}) == nil {
 		p.cfg = cfg
 		p.w.Configure(cfg.Actions)

@@ -39,6 +39,8 @@ var mutants = []struct{ name, file, from, to string }{
 		}`},
 	{"a response of before an update counts", "sessions.go", "s.send(s.queue.Renew(s.sends, j.id))", "s.send(s.queue.Stop(s.sends, j.id))"},
 	{"an id comes back", "request.go", "_, ended := m.index.Ended(id)", "ended := false"},
+	{"a journal names nobody", "ready.go", "UserID: j.job().UserID(), Entry", "Entry"},
+	{"a jobspec has no limit", "request.go", `fitsIn(m.cfg.maxJobspec(), maxDepth, "jobspec", text, 0)`, `fitsIn(maxData, maxDepth, "jobspec", text, 0)`},
 	{"a late allocation is kept", "sessions.go", "if msg.Topic == alloc.TopicAlloc {", "if msg.Topic == alloc.TopicFree {\ncontinue\n}\nif msg.Topic == alloc.TopicAlloc {"},
 }
 

@@ -1,7 +1,9 @@
 package joblife_test
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -64,4 +66,14 @@ func (s *scheduler) answerLate() {
 		s.p.w.Allocated(r.ID, r.R)
 	}
 	s.refused()
+}
+
+// judgeJournal checks that each event names the user of its job, who may read it.
+func (p *play) judgeJournal() {
+	for _, e := range p.rd.Journal {
+		submit, _, _ := bytes.Cut(p.logs[e.Job], []byte{'\n'})
+		if len(submit) > 0 && !bytes.Contains(submit, fmt.Appendf(nil, `"userid":%d,`, e.UserID)) {
+			p.Fail("the journal has an event of %v for user %d: %s", e.Job, e.UserID, submit)
+		}
+	}
 }

@@ -329,6 +329,10 @@ func (p *play) append() bool {
 			p.logs[r.Job] = append(p.logs[r.Job], r.Data...)
 			p.known[r.Job] = true
 			p.Jobs = len(p.known)
+		case joblife.RecordJobspec:
+			if most := p.cfg.MaxJobspec; most > 0 && len(r.Data) > most {
+				p.Fail("a jobspec of %d bytes is stored, and at most %d are taken", len(r.Data), most)
+			}
 		case joblife.RecordUnlinked:
 			delete(p.removed, r.Job)
 			delete(p.logs, r.Job)
@@ -437,6 +441,7 @@ func (p *play) judgeTime(r joblife.Record) {
 
 // effects carries out what a Ready has, one by one, and reports whether it crashed.
 func (p *play) effects() bool {
+	p.judgeJournal()
 	rd := &p.rd
 	var acts []func()
 	add := func(f func()) { acts = append(acts, f) }
