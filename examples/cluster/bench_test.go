@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"strconv"
@@ -45,8 +44,7 @@ func BenchmarkJobs(b *testing.B) {
 		nodes := p.nodes
 		b.Run(fmt.Sprintf("log=%s/nodes=%d", p.log, nodes), func(b *testing.B) {
 			f := launch(b, fleetConfig{nodes: nodes, managers: 1, servers: p.servers, store: p.store, simulate: true})
-			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-			defer cancel()
+			ctx := within(b, 10*time.Minute)
 			spec, err := jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"true"}})
 			require.NoError(b, err)
 			text, err := spec.MarshalJSON()
@@ -92,8 +90,7 @@ func BenchmarkJobs(b *testing.B) {
 // started. A thousand jobs wait meanwhile.
 func BenchmarkFailover(b *testing.B) {
 	f := launch(b, fleetConfig{nodes: 16, managers: 3, simulate: true})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-	defer cancel()
+	ctx := within(b, 10*time.Minute)
 	hold := 0
 	for range 1000 {
 		_, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"}), Urgency: &hold})

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,7 +42,7 @@ parent.postMessage({seen, faults, dark: paper < 0.1, width: innerWidth, overflow
 // Opens the pages in the browser that JOBLIFE_BROWSER names: "make browser".
 func TestAVisitorInTheBrowserStumblesOverNothing(t *testing.T) {
 	browsertest.Browser(t) // which takes no time if there is none
-	w, ctx := begin(t, 4, allActions), within(t)
+	w, ctx := begin(t, 4, allActions), within(t, 3*time.Minute)
 	w.nodes()
 	at := w.page(ctx)
 	over := w.submit(ctx, "over", 2, "sleep 0.2; exit 3")

@@ -426,8 +426,7 @@ func eachRound(t *testing.T, n int, round func(ctx context.Context, t *testing.T
 	n = number("CLUSTER_JOBS", n)
 	for i := range number("CLUSTER_ROUNDS", 1) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute+time.Duration(n)*2*time.Second)
-			defer cancel()
+			ctx := within(t, 3*time.Minute+time.Duration(n)*2*time.Second)
 			round(ctx, t, n)
 		})
 	}
@@ -544,8 +543,7 @@ func TestNothingIsLostByAStoppedManager(t *testing.T) {
 func TestAStoppedManagerOrdersNothing(t *testing.T) {
 	t.Parallel()
 	f := launch(t, fleetConfig{nodes: 1, managers: 2})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	name := f.active(ctx)
 	f.kill("node 0")
 	status := func() *wire.Status {

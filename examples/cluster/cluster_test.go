@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/cluster/auth"
@@ -62,15 +63,27 @@ func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
 	w := &world{TB: t, url: s.ClientURL(), dir: dir, n: nodes, metrics: metrics.New()}
 	w.log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	w.cfg = joblife.Config{Owner: uint32(os.Getuid()), Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	e, err := engine.Make(ctx, engine.Config{URL: w.url, Instance: "main", Name: "make"})
 	require.NoError(t, err)
 	e.Close()
-	w.Client, err = client.Open(w.url, "main", w.cfg.Owner)
-	require.NoError(t, err)
-	t.Cleanup(w.Client.Close)
+	w.Client = w.open(w.cfg.Owner)
 	return w
+}
+
+// open connects as a user, and connect as whoever may do all.
+func (w *world) open(uid uint32) *client.Client {
+	c, err := client.Open(w.url, "main", uid)
+	require.NoError(w, err)
+	w.Cleanup(c.Close)
+	return c
+}
+
+func (w *world) connect(options ...nats.Option) *nats.Conn {
+	conn, err := nats.Connect(w.url, options...)
+	require.NoError(w, err)
+	w.Cleanup(conn.Close)
+	return conn
 }
 
 type testWriter struct{ t testing.TB }
@@ -131,8 +144,7 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 	for rank := range w.n {
 		w.node(rank)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	id := w.submit(ctx, "a", 4, "echo $JOBLIFE_RANK; test $JOBLIFE_RANK != 3")
 	require.Equal(t, id, w.submit(ctx, "a", 4, "other"))
 	job, err := w.Wait(ctx, id)
@@ -151,8 +163,7 @@ func TestAWatchHearsTheEvents(t *testing.T) {
 	w.manager()
 	w.node(0)
 	w.node(1)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	logs := make(map[jobid.ID]string)
 	all, enough := context.WithCancel(ctx)
 	submitted := make(chan struct{})
@@ -201,8 +212,7 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 		t.Skip("only root can run a job as another user")
 	}
 	f := launch(t, fleetConfig{nodes: 1, managers: 1})
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	require.NoError(t, auth.Add(filepath.Join(f.dir, "keys"), auth.User(nobody), 0))
 	other, err := client.Open(f.file.URL, "main", nobody, f.options(auth.User(nobody))...)
 	require.NoError(t, err)
@@ -246,8 +256,7 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	w.manager()
 	w.node(0)
 	stop := w.node(1)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 5") // it ends after the node's process
 	_, err := w.Started(ctx, id)
 	require.NoError(t, err)
@@ -278,8 +287,7 @@ func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
 	w.manager()
 	w.node(0)
 	stop := w.node(1)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	one := func() wire.Node {
 		answer, err := w.Ask(ctx, "nodes", wire.Request{})
 		require.NoError(t, err)
@@ -316,8 +324,7 @@ func TestADrainOutlivesAManager(t *testing.T) {
 	stop := w.manager()
 	w.node(0)
 	w.node(1)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	drained := func() (reasons []string) {
 		answer, err := w.Ask(ctx, "nodes", wire.Request{})
 		require.NoError(t, err)
@@ -369,8 +376,7 @@ func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
 	stop := w.manager()
 	w.node(0)
 	gone := w.node(1)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := within(t, 30*time.Second)
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 3") // it ends after the node's process
 	_, err := w.Started(ctx, id)
 	require.NoError(t, err)
@@ -395,8 +401,7 @@ func TestANodeIsNotGivenUpEarly(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := within(t, 30*time.Second)
 	_, err := w.Ask(ctx, "status", wire.Request{})
 	require.NoError(t, err)
 	lost := make(chan error, 1)
@@ -417,8 +422,7 @@ func TestANodeThatTheInventoryHasNoMoreIsGivenUp(t *testing.T) {
 	stop := w.manager()
 	w.node(0)
 	gone := w.node(1)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := within(t, 30*time.Second)
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 1")
 	_, err := w.Started(ctx, id)
 	require.NoError(t, err)

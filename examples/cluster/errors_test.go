@@ -34,12 +34,7 @@ func execute(args ...string) (status int, stdout, stderr string) {
 func TestErrorsAreLessons(t *testing.T) {
 	instance := filepath.Join(t.TempDir(), "i")
 	require.NoError(t, os.Mkdir(instance, 0o700))
-	up := proctest.Start(t, instance+"/up.log", "up", "-dir", instance, "-nodes", "2")
-	t.Cleanup(func() {
-		require.NoError(t, up.Process.Signal(os.Interrupt))
-		require.NoError(t, up.Wait())
-	})
-	proctest.Await(t, instance+"/up.log", "2 nodes at", 1)
+	begins(t, instance, 2)
 	t.Setenv("CLUSTER_DIR", instance)
 	status, job, stderr := execute("submit", "-urgency=0", "true")
 	require.Zero(t, status, stderr)

@@ -151,8 +151,7 @@ func TestAStandbyBeginsAgainWithALogThatIsRestored(t *testing.T) {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: dir}, "")
 	require.NoError(t, err)
 	w.url = s.ClientURL()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	e, err := engine.Make(ctx, engine.Config{URL: w.url, Instance: "main", Name: "other"})
 	require.NoError(t, err)
 	defer e.Close()
@@ -191,8 +190,7 @@ func TestAStandbyBeginsAgainWithALogThatIsRestored(t *testing.T) {
 // Streams that were made with fewer replicas than the instance has now get as many, and keep more.
 func TestStreamsGetMoreReplicas(t *testing.T) {
 	f := launch(t, fleetConfig{nodes: 2, servers: 3, simulate: true})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	for i, n := range []int{1, 3, 1} {
 		e, err := engine.Make(ctx, engine.Config{URL: f.file.URL, Instance: "main", Name: fmt.Sprint("make-", i), Replicas: n, Options: f.options(auth.Manager())})
 		require.NoError(t, err)

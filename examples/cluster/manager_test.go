@@ -25,8 +25,7 @@ func TestALifeOfAManagerLeavesNothing(t *testing.T) {
 		own = e
 		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log})
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
-	defer cancel()
+	ctx := within(t, 40*time.Second)
 	_, err := w.Ask(ctx, "status", wire.Request{})
 	require.NoError(t, err)
 	before := own.NumSubscriptions()

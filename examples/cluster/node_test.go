@@ -27,8 +27,7 @@ func TestANodeRunsOnce(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	stop := w.node(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
 	require.NoError(t, err)
 	e, err := engine.Open(ctx, engine.Config{URL: w.url, Instance: "main", Name: "second"})
@@ -52,8 +51,7 @@ func TestTheOutputOfAJobIsLimited(t *testing.T) {
 	w.start("node", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
 		return node.Run(ctx, node.Config{Engine: e, Dir: filepath.Join(w.dir, "node-0"), Log: log, MaxOutput: 100_000})
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	const all, note = "head -c 50000 /dev/zero; head -c 50000 /dev/zero >&2; ", "\njoblife: the rest of the output is dropped: it is limited to 100000 bytes\n"
 	for command, want := range map[string]string{all + "exit 3": "", all + "yes | head -c 10000000; exit 3": note} {
 		id := w.submit(ctx, "", 1, command)
@@ -74,14 +72,12 @@ func TestAllOutputThatIsKeptCanBeHad(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	w.node(0)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	const size = node.DefaultOutput - 1<<20
 	id := w.submit(ctx, "", 1, fmt.Sprintf("head -c %d /dev/zero", size))
 	_, err := w.Wait(ctx, id)
 	require.NoError(t, err)
-	ctx, cancel = context.WithTimeout(ctx, 30*time.Second) // as cluster log
-	defer cancel()
+	ctx = within(t, 30*time.Second) // as cluster log
 	var n counts
 	require.NoError(t, w.Client.Output(ctx, id, 0, nil, &n))
 	require.Equal(t, counts(size), n)
@@ -97,8 +93,7 @@ func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	w.node(0)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "node-0", "output")))
@@ -111,11 +106,9 @@ func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
 func TestARepeatedSubmissionIsOneJob(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
-	conn, err := nats.Connect(w.url)
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := w.connect()
 	keys := make(chan string, 2)
-	_, err = conn.Subscribe("jl.main.req.*.submit", func(m *nats.Msg) {
+	_, err := conn.Subscribe("jl.main.req.*.submit", func(m *nats.Msg) {
 		var r wire.Request
 		_ = json.Unmarshal(m.Data, &r)
 		if keys <- r.Key; len(keys) > 1 {
@@ -124,8 +117,7 @@ func TestARepeatedSubmissionIsOneJob(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.NoError(t, conn.Flush())
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
+	ctx := within(t, 20*time.Second)
 	w.submit(ctx, "", 1, "true")
 	key := <-keys
 	require.NotEmpty(t, key)
@@ -143,14 +135,12 @@ func TestLongNamesLeaveTheListReadable(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := within(t, 30*time.Second)
 	for range 200 {
 		_, err := w.Ask(ctx, "submit", wire.Request{Jobspec: specWith(`"job":{"name":"` + strings.Repeat("n", 50<<10) + `"}`)})
 		require.NoError(t, err)
 	}
-	ctx, cancel = context.WithTimeout(ctx, 8*time.Second)
-	defer cancel()
+	ctx = within(t, 8*time.Second)
 	answer, err := w.Ask(ctx, "jobs", wire.Request{})
 	require.NoError(t, err)
 	require.Len(t, answer.Jobs, 200)

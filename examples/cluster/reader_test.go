@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
@@ -78,9 +77,7 @@ func (w *world) history(ctx context.Context, n int) (list []wire.JobInfo) {
 }
 
 func (w *world) stream(ctx context.Context, name string) jetstream.StreamState {
-	conn, err := nats.Connect(w.url)
-	require.NoError(w, err)
-	defer conn.Close()
+	conn := w.connect()
 	js, err := jetstream.New(conn)
 	require.NoError(w, err)
 	stream, err := js.Stream(ctx, name)
@@ -88,8 +85,8 @@ func (w *world) stream(ctx context.Context, name string) jetstream.StreamState {
 	return stream.CachedInfo().State
 }
 
-func within(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -102,7 +99,7 @@ var allActions = perilog.Config{
 
 func TestTheArchiveHasEachJobThatEndedUntilItIsPurged(t *testing.T) {
 	t.Parallel()
-	w, ctx := begin(t, 2, allActions), within(t)
+	w, ctx := begin(t, 2, allActions), within(t, 3*time.Minute)
 	w.nodes()
 	stop := w.reader(reader.Config{})
 	var ids []jobid.ID
@@ -152,7 +149,7 @@ func TestTheArchiveHasEachJobThatEndedUntilItIsPurged(t *testing.T) {
 
 // A snapshot and what comes after it are as good as the whole log, which is cut meanwhile.
 func TestASnapshotAndTheRestAreTheWholeLog(t *testing.T) {
-	w, ctx := begin(t, 2, allActions), within(t)
+	w, ctx := begin(t, 2, allActions), within(t, 3*time.Minute)
 	e, err := engine.Open(ctx, engine.Config{URL: w.url, Instance: "main", Name: "test"})
 	require.NoError(t, err)
 	defer e.Close()
@@ -249,14 +246,12 @@ func TestASnapshotAndTheRestAreTheWholeLog(t *testing.T) {
 
 func TestAGuestSeesItsOwnJobsThatAreOver(t *testing.T) {
 	t.Parallel()
-	w, ctx := begin(t, 2, perilog.Config{}), within(t)
+	w, ctx := begin(t, 2, perilog.Config{}), within(t, 3*time.Minute)
 	w.nodes()
 	w.reader(reader.Config{})
-	other, err := client.Open(w.url, "main", guest)
-	require.NoError(t, err)
-	defer other.Close()
+	other := w.open(guest)
 	mine := w.submit(ctx, "a", 1, "true")
-	_, err = w.Wait(ctx, mine)
+	_, err := w.Wait(ctx, mine)
 	require.NoError(t, err)
 	between := time.Now()
 	owner := w.Client
@@ -307,7 +302,7 @@ func TestAGuestSeesItsOwnJobsThatAreOver(t *testing.T) {
 
 // A manager keeps a summary of a job that is over, and so do those after it.
 func TestAReaderKnowsWhatTheNextManagerDoesNot(t *testing.T) {
-	w, ctx := begin(t, 2, perilog.Config{}), within(t)
+	w, ctx := begin(t, 2, perilog.Config{}), within(t, 3*time.Minute)
 	stop := w.nodes()
 	id := w.submit(ctx, "a", 2, "echo $JOBLIFE_RANK; exit 7")
 	_, err := w.Wait(ctx, id)
@@ -372,7 +367,7 @@ func get(c *http.Client, url string) (code int, text string) {
 }
 
 func TestThePageShowsAStrangerCounts(t *testing.T) {
-	w, ctx := begin(t, 2, allActions), within(t)
+	w, ctx := begin(t, 2, allActions), within(t, 3*time.Minute)
 	w.nodes()
 	at := w.page(ctx)
 	over := w.submit(ctx, "a", 1, "true")
@@ -420,7 +415,7 @@ func TestThePageShowsAStrangerCounts(t *testing.T) {
 }
 
 func TestMetricsSayWhatHappened(t *testing.T) {
-	w, ctx := begin(t, 2, perilog.Config{}), within(t)
+	w, ctx := begin(t, 2, perilog.Config{}), within(t, 3*time.Minute)
 	w.nodes()
 	id := w.submit(ctx, "a", 2, "true") // manager-1 is active
 	w.manager()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -24,8 +23,7 @@ func TestEachRequestHasItsAnswer(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	stop := w.manager()
 	w.node(0)
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
+	ctx := within(t, 30*time.Second)
 	for verb, r := range map[string]wire.Request{
 		"submit": {Jobspec: []byte(`{}`)}, "cancel": {ID: 7}, "urgency": {ID: 7, Urgency: new(int)}, "wait": {ID: 7}, "job": {ID: 7}, "drain": {}, "frobnicate": {},
 	} {
@@ -35,9 +33,7 @@ func TestEachRequestHasItsAnswer(t *testing.T) {
 	_, err := w.Ask(ctx, "urgency", wire.Request{ID: 7})
 	require.ErrorContains(t, err, "the urgency is missing")
 
-	conn, err := nats.Connect(w.url, nats.CustomInboxPrefix(wire.Inbox(w.cfg.Owner)))
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := w.connect(nats.CustomInboxPrefix(wire.Inbox(w.cfg.Owner)))
 	id := w.submit(ctx, "", 1, "exec sleep 30")
 	ask := func(protocol int) (answer wire.Answer) {
 		text, err := json.Marshal(wire.Request{Protocol: protocol, ID: id})
@@ -70,11 +66,8 @@ func TestWhatAGuestIsRefusedIsNotLogged(t *testing.T) {
 	var said bytes.Buffer
 	w.log = slog.New(slog.NewTextHandler(&said, nil))
 	stop := w.manager()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	guest, err := client.Open(w.url, "main", 7)
-	require.NoError(t, err)
-	defer guest.Close()
+	ctx := within(t, 30*time.Second)
+	guest := w.open(7)
 	for verb, r := range map[string]wire.Request{
 		"submit": {Jobspec: []byte(`{}`)}, "cancel": {ID: 7}, "urgency": {ID: 7, Urgency: new(int)}, "wait": {ID: 7},
 	} {
@@ -91,16 +84,11 @@ func TestAListOfJobsCountsAsManyRequests(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	guest, err := client.Open(w.url, "main", 7)
+	ctx := within(t, 30*time.Second)
+	guest := w.open(7)
+	_, err := guest.Ask(ctx, "jobs", wire.Request{})
 	require.NoError(t, err)
-	defer guest.Close()
-	_, err = guest.Ask(ctx, "jobs", wire.Request{})
-	require.NoError(t, err)
-	conn, err := nats.Connect(w.url)
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := w.connect()
 	answers, err := conn.SubscribeSync(wire.Inbox(7) + ".x")
 	require.NoError(t, err)
 	for range 400 {

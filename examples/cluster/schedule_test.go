@@ -32,8 +32,7 @@ func TestASchedulerApart(t *testing.T) {
 		Command: []string{"sh", "-c", `test $JOBLIFE_RANK != 2 || test -e "$0"`, "/no/such/file"}}}})
 	w.remote = true
 	stop := w.nodes()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := within(t, time.Minute)
 	first := w.submit(ctx, "", 3, "true")
 	gone := w.scheduler()
 	_, err := w.Wait(ctx, first) // its epilog fails on node 2

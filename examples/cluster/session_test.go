@@ -246,8 +246,7 @@ func TestANodeComesBackToItsManager(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
+	ctx := within(t, 15*time.Second)
 	for range 2 {
 		stop := w.node(0)
 		_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
@@ -280,9 +279,7 @@ func TestAnAnswerGoesOnlyToItsUser(t *testing.T) {
 	w.manager()
 	_, err := w.Ask(t.Context(), "status", wire.Request{})
 	require.NoError(t, err)
-	conn, err := nats.Connect(w.url)
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := w.connect()
 	all, err := conn.SubscribeSync(">")
 	require.NoError(t, err)
 	mine := wire.Inbox(7) + ".x"
@@ -314,9 +311,7 @@ func TestAnythingMayBeSaid(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	w.node(0)
-	conn, err := nats.Connect(w.url)
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := w.connect()
 	var texts [][]byte
 	for _, v := range []any{
 		wire.Up{Epoch: 1, Session: "s", Hello: true, Tasks: []exec.TaskStatus{{Task: exec.Task{Job: 3}, State: exec.TaskRunning}}},
@@ -345,9 +340,8 @@ func TestAnythingMayBeSaid(t *testing.T) {
 		require.NoError(t, conn.PublishRequest("jl.main."+subject, reply, text))
 	}
 	require.NoError(t, conn.Flush())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	_, err = w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
+	ctx := within(t, time.Minute)
+	_, err := w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
 	require.NoError(t, err)
 	job, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
 	require.NoError(t, err)
@@ -361,9 +355,7 @@ func TestAFloodHasALimit(t *testing.T) {
 	w.manager()
 	_, err := w.Ask(t.Context(), "nodes", wire.Request{})
 	require.NoError(t, err)
-	conn, err := nats.Connect(w.url)
-	require.NoError(t, err)
-	defer conn.Close()
+	conn := w.connect()
 	answers := func(uid uint32, protocol int) (texts []string) {
 		sub, err := conn.SubscribeSync(wire.Inbox(uid) + ".*")
 		require.NoError(t, err)
@@ -397,8 +389,7 @@ func TestALateWordBetweenTwoPartsOfAHello(t *testing.T) {
 	n := newPeer[wire.Do](w, "up.0", "do.0")
 	epoch := newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch
 	greet(n, wire.Up{Epoch: epoch, Session: "a"})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
+	ctx := within(t, 30*time.Second)
 	id := w.submit(ctx, "", 1, "sleep 1000")
 	start := n.hears(func(d wire.Do) bool { return d.Session == "a" && len(d.Orders) > 0 })
 	runs := []exec.TaskStatus{{Task: start.Orders[0].Task, State: exec.TaskRunning}}

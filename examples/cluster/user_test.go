@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	osexec "os/exec"
 	"strings"
@@ -19,20 +20,21 @@ import (
 	"github.com/joblife/joblife/perilog"
 )
 
-// Each command, as a user types it, and what it prints. @ stands for the job submitted last, @0
-// for the first one.
-func TestCommands(t *testing.T) {
-	dir := t.TempDir()
-	out, err := os.Create(dir + "/up.log")
-	require.NoError(t, err)
-	defer out.Close()
-	up := proctest.Command(out, "up", "-dir", dir, "-nodes", "4")
-	require.NoError(t, up.Start())
+// begins starts an instance in a folder, and has it end in order with the test.
+func begins(t *testing.T, dir string, nodes int, flags ...string) {
+	up := proctest.Start(t, dir+"/up.log", append([]string{"up", "-dir", dir, "-nodes", fmt.Sprint(nodes)}, flags...)...)
 	t.Cleanup(func() {
 		require.NoError(t, up.Process.Signal(os.Interrupt))
 		require.NoError(t, up.Wait(), "an orderly end")
 	})
-	proctest.Await(t, dir+"/up.log", "4 nodes at", 1)
+	proctest.Await(t, dir+"/up.log", fmt.Sprint(nodes, " nodes at"), 1)
+}
+
+// Each command, as a user types it, and what it prints. @ stands for the job submitted last, @0
+// for the first one.
+func TestCommands(t *testing.T) {
+	dir := t.TempDir()
+	begins(t, dir, 4)
 	var seen bytes.Buffer
 	watch := proctest.Command(&seen, "watch", "-dir", dir, "-json")
 	require.NoError(t, watch.Start())
@@ -177,12 +179,7 @@ func TestALogIsFollowedForEver(t *testing.T) {
 func TestALogIsFollowedFromTheSubmission(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	up := proctest.Start(t, dir+"/up.log", "up", "-dir", dir, "-nodes", "1", "-actions", `{"prologs":[{"command":["sleep","1"],"per-rank":true}]}`)
-	t.Cleanup(func() {
-		require.NoError(t, up.Process.Signal(os.Interrupt))
-		require.NoError(t, up.Wait())
-	})
-	proctest.Await(t, dir+"/up.log", "1 nodes at", 1)
+	begins(t, dir, 1, "-actions", `{"prologs":[{"command":["sleep","1"],"per-rank":true}]}`)
 	_, id, _ := execute("submit", "-dir", dir, "echo", "hello")
 	status, stdout, stderr := execute("log", "-dir", dir, "-f", strings.TrimSpace(id))
 	require.Zero(t, status, stderr)
