@@ -504,11 +504,7 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 	eachRound(t, n, func(ctx context.Context, t *testing.T, n int) {
 		f := launch(t, cfg)
 		f.check(ctx, f.under(ctx, t, n, func(r *rand.Rand) time.Duration {
-			var names []string
-			for len(names) == 0 {
-				names = f.names([]string{"manager", "manager", "node", "node", "nats", "reader", "sched"}[r.IntN(7)])
-			}
-			name := names[r.IntN(len(names))]
+			name := f.any(r)
 			if (strings.HasPrefix(name, "reader") || strings.HasPrefix(name, "sched")) && r.IntN(2) == 0 {
 				f.signal(name, syscall.SIGSTOP)
 				time.Sleep(rand.N(10 * pause))
@@ -517,6 +513,32 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 				f.signal(name, syscall.SIGKILL)
 			}
 			return pause + rand.N(10*pause)
+		}))
+	})
+}
+
+// any returns a process that runs.
+func (f *fleet) any(r *rand.Rand) string {
+	for {
+		if names := f.names([]string{"manager", "manager", "node", "node", "nats", "reader", "sched"}[r.IntN(7)]); len(names) > 0 {
+			return names[r.IntN(len(names))]
+		}
+	}
+}
+
+// Nor does any process that is stopped and goes on, such as a node that was down meanwhile.
+func TestNothingIsLostByAStoppedProcess(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes a minute")
+	}
+	eachRound(t, 20, func(ctx context.Context, t *testing.T, n int) {
+		f := launch(t, fleetConfig{nodes: 4, managers: 2, schedulers: 2})
+		f.check(ctx, f.under(ctx, t, n, func(r *rand.Rand) time.Duration {
+			name := f.any(r)
+			f.signal(name, syscall.SIGSTOP)
+			time.Sleep(rand.N(8 * time.Second))
+			f.signal(name, syscall.SIGCONT)
+			return 200 * time.Millisecond
 		}))
 	})
 }
