@@ -88,7 +88,7 @@ func TestErrorsAreLessons(t *testing.T) {
 		},
 		Elsewhere: map[string][]string{
 			"reader_test.go: no reader, or none that answers": {
-				"no reader runs: cluster reader starts one", "cluster: a reader does not answer: %w",
+				"no reader runs: cluster reader starts one, if the records are in JetStream", "cluster: a reader does not answer: %w",
 				"cluster: %v; of jobs that are over, the manager knows little\n", "cluster: %v; of a job that is over, the manager knows little\n",
 				"the page shows no nodes and active jobs: that needs the credential of the owner", "%s is empty: remove it, and the reader makes another",
 			},

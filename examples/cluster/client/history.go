@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNoReader is returned when no reader runs.
-var ErrNoReader = errors.New("no reader runs: cluster reader starts one")
+var ErrNoReader = errors.New("no reader runs: cluster reader starts one, if the records are in JetStream")
 
 // archiveTime is how long a job that is over may not be in the archive yet.
 const archiveTime = 2 * time.Second
