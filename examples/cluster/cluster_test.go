@@ -71,6 +71,19 @@ func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
 	return w
 }
 
+// over waits until a job is over, and asks asks the manager.
+func (w *world) over(ctx context.Context, id jobid.ID) wire.JobInfo {
+	job, err := w.Wait(ctx, id)
+	require.NoError(w, err)
+	return job
+}
+
+func (w *world) asks(ctx context.Context, verb string, r wire.Request) wire.Answer {
+	answer, err := w.Ask(ctx, verb, r)
+	require.NoError(w, err, verb)
+	return answer
+}
+
 // open connects as a user, and connect as whoever may do all.
 func (w *world) open(uid uint32) *client.Client {
 	c, err := client.Open(w.url, "main", uid)
@@ -147,8 +160,7 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 	ctx := within(t, 20*time.Second)
 	id := w.submit(ctx, "a", 4, "echo $JOBLIFE_RANK; test $JOBLIFE_RANK != 3")
 	require.Equal(t, id, w.submit(ctx, "a", 4, "other"))
-	job, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	job := w.over(ctx, id)
 	require.Equal(t, "FAILED", job.Result)
 	for rank := range w.n {
 		var out strings.Builder
@@ -271,12 +283,10 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 		_, err := w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(1), Note: "burnt"})
 		return err == nil
 	}, 20*time.Second, 200*time.Millisecond, "the node is down at last")
-	job, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	job := w.over(ctx, id)
 	require.Equal(t, "FAILED", job.Result)
 	next := w.submit(ctx, "", 1, "true")
-	_, err = w.Wait(ctx, next)
-	require.NoError(t, err)
+	w.over(ctx, next)
 	require.EqualError(t, <-followed, "cluster: no output of rank 1: the job is over, and the node does not answer")
 }
 
@@ -289,8 +299,7 @@ func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
 	stop := w.node(1)
 	ctx := within(t, time.Minute)
 	one := func() wire.Node {
-		answer, err := w.Ask(ctx, "nodes", wire.Request{})
-		require.NoError(t, err)
+		answer := w.asks(ctx, "nodes", wire.Request{})
 		return answer.Nodes[1]
 	}
 	over := filepath.Join(w.dir, "over")
@@ -310,8 +319,7 @@ func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
 		return job.State == "CLEANUP"
 	}, 20*time.Second, 100*time.Millisecond)
 	w.node(1)
-	job, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	job := w.over(ctx, id)
 	require.Equal(t, "COMPLETED", job.Result)
 	require.Empty(t, one().Drained)
 }
@@ -326,8 +334,7 @@ func TestADrainOutlivesAManager(t *testing.T) {
 	w.node(1)
 	ctx := within(t, time.Minute)
 	drained := func() (reasons []string) {
-		answer, err := w.Ask(ctx, "nodes", wire.Request{})
-		require.NoError(t, err)
+		answer := w.asks(ctx, "nodes", wire.Request{})
 		for _, n := range answer.Nodes {
 			reasons = append(reasons, n.Drained)
 		}
@@ -336,8 +343,7 @@ func TestADrainOutlivesAManager(t *testing.T) {
 	_, err := w.Wait(ctx, w.submit(ctx, "", 2, "true")) // its epilog fails on node 1
 	require.NoError(t, err)
 	require.Equal(t, []string{"", "a prolog, an epilog or housekeeping failed"}, drained())
-	_, err = w.Ask(ctx, "drain", wire.Request{Ranks: idset.Of(0), Note: "bad"})
-	require.NoError(t, err)
+	w.asks(ctx, "drain", wire.Request{Ranks: idset.Of(0), Note: "bad"})
 	waits := w.submit(ctx, "", 1, "true")
 
 	stop()
@@ -345,8 +351,7 @@ func TestADrainOutlivesAManager(t *testing.T) {
 	require.Equal(t, []string{"bad", "a prolog, an epilog or housekeeping failed"}, drained())
 	later := w.submit(ctx, "", 1, "true")
 	for range 20 { // the nodes are up again, and what could start has
-		answer, err := w.Ask(ctx, "nodes", wire.Request{})
-		require.NoError(t, err)
+		answer := w.asks(ctx, "nodes", wire.Request{})
 		if answer.Nodes[0].Up && answer.Nodes[1].Up {
 			break
 		}
@@ -357,11 +362,9 @@ func TestADrainOutlivesAManager(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "SCHED", job.State)
 	}
-	_, err = w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
-	require.NoError(t, err)
+	w.asks(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
 	for _, id := range []jobid.ID{waits, later} {
-		job, err := w.Wait(ctx, id)
-		require.NoError(t, err)
+		job := w.over(ctx, id)
 		require.Equal(t, "0", job.Ranks.String())
 	}
 }
@@ -383,15 +386,12 @@ func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
 	gone()
 	stop()
 	w.manager()
-	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
-	require.NoError(t, err)
-	job, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	w.asks(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
+	job := w.over(ctx, id)
 	require.Equal(t, "FAILED", job.Result)
 	_, err = w.Wait(ctx, w.submit(ctx, "", 1, "true")) // housekeeping holds no node for it
 	require.NoError(t, err)
-	answer, err := w.Ask(ctx, "nodes", wire.Request{})
-	require.NoError(t, err)
+	answer := w.asks(ctx, "nodes", wire.Request{})
 	require.False(t, answer.Nodes[1].Up)
 	require.NotEmpty(t, answer.Nodes[1].Drained, "its epilog did not run there")
 }
@@ -402,8 +402,7 @@ func TestANodeIsNotGivenUpEarly(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
 	ctx := within(t, 30*time.Second)
-	_, err := w.Ask(ctx, "status", wire.Request{})
-	require.NoError(t, err)
+	w.asks(ctx, "status", wire.Request{})
 	lost := make(chan error, 1)
 	go func() {
 		_, err := w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(0)})
@@ -432,14 +431,10 @@ func TestANodeThatTheInventoryHasNoMoreIsGivenUp(t *testing.T) {
 	w.manager()
 	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Range(1, 2)})
 	require.ErrorContains(t, err, "there is no node of rank 2")
-	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
-	require.NoError(t, err)
-	job, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	w.asks(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
+	job := w.over(ctx, id)
 	require.Equal(t, "FAILED", job.Result)
-	_, err = w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-	require.NoError(t, err)
-	answer, err := w.Ask(ctx, "status", wire.Request{})
-	require.NoError(t, err)
+	w.over(ctx, w.submit(ctx, "", 1, "true"))
+	answer := w.asks(ctx, "status", wire.Request{})
 	require.Zero(t, answer.Status.Down)
 }

@@ -26,14 +26,11 @@ func TestALifeOfAManagerLeavesNothing(t *testing.T) {
 		return manager.Run(ctx, manager.Config{Engine: e, Manager: w.cfg, Policy: sched.EASY{}, Nodes: nodes, Log: log})
 	})
 	ctx := within(t, 40*time.Second)
-	_, err := w.Ask(ctx, "status", wire.Request{})
-	require.NoError(t, err)
+	w.asks(ctx, "status", wire.Request{})
 	before := own.NumSubscriptions()
 	for range 3 {
-		old, err := w.Ask(ctx, "status", wire.Request{})
-		require.NoError(t, err)
-		_, err = w.Ask(ctx, "takeover", wire.Request{})
-		require.NoError(t, err)
+		old := w.asks(ctx, "status", wire.Request{})
+		w.asks(ctx, "takeover", wire.Request{})
 		require.Eventually(t, func() bool {
 			now, err := w.Ask(ctx, "status", wire.Request{})
 			return err == nil && now.Status.Epoch > old.Status.Epoch

@@ -28,8 +28,7 @@ func TestANodeRunsOnce(t *testing.T) {
 	w.manager()
 	stop := w.node(0)
 	ctx := within(t, 20*time.Second)
-	_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-	require.NoError(t, err)
+	w.over(ctx, w.submit(ctx, "", 1, "true"))
 	e, err := engine.Open(ctx, engine.Config{URL: w.url, Instance: "main", Name: "second"})
 	require.NoError(t, err)
 	defer e.Close()
@@ -60,8 +59,7 @@ func TestTheOutputOfAJobIsLimited(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, w.Client.Output(ctx, id, 0, ctx, &out))
 		require.Equal(t, strings.Repeat("\x00", 100_000)+want, out.String())
-		job, err := w.Wait(ctx, id)
-		require.NoError(t, err)
+		job := w.over(ctx, id)
 		require.Equal(t, 3<<8, *job.Status)
 	}
 }
@@ -75,8 +73,7 @@ func TestAllOutputThatIsKeptCanBeHad(t *testing.T) {
 	ctx := within(t, time.Minute)
 	const size = node.DefaultOutput - 1<<20
 	id := w.submit(ctx, "", 1, fmt.Sprintf("head -c %d /dev/zero", size))
-	_, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	w.over(ctx, id)
 	ctx = within(t, 30*time.Second) // as cluster log
 	var n counts
 	require.NoError(t, w.Client.Output(ctx, id, 0, nil, &n))
@@ -94,11 +91,9 @@ func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
 	w.manager()
 	w.node(0)
 	ctx := within(t, 20*time.Second)
-	_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-	require.NoError(t, err)
+	w.over(ctx, w.submit(ctx, "", 1, "true"))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "node-0", "output")))
-	job, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-	require.NoError(t, err)
+	job := w.over(ctx, w.submit(ctx, "", 1, "true"))
 	require.Equal(t, "FAILED", job.Result)
 }
 
@@ -137,12 +132,10 @@ func TestLongNamesLeaveTheListReadable(t *testing.T) {
 	w.manager()
 	ctx := within(t, 30*time.Second)
 	for range 200 {
-		_, err := w.Ask(ctx, "submit", wire.Request{Jobspec: specWith(`"job":{"name":"` + strings.Repeat("n", 50<<10) + `"}`)})
-		require.NoError(t, err)
+		w.asks(ctx, "submit", wire.Request{Jobspec: specWith(`"job":{"name":"` + strings.Repeat("n", 50<<10) + `"}`)})
 	}
 	ctx = within(t, 8*time.Second)
-	answer, err := w.Ask(ctx, "jobs", wire.Request{})
-	require.NoError(t, err)
+	answer := w.asks(ctx, "jobs", wire.Request{})
 	require.Len(t, answer.Jobs, 200)
 }
 
@@ -157,8 +150,7 @@ func TestManyLargeOrdersArrive(t *testing.T) {
 	})
 	const jobs = 200
 	for range jobs {
-		_, err := w.Ask(t.Context(), "submit", wire.Request{Jobspec: specWith(`"environment":{"A":"` + strings.Repeat("a", 50<<10) + `"}`)})
-		require.NoError(t, err)
+		w.asks(t.Context(), "submit", wire.Request{Jobspec: specWith(`"environment":{"A":"` + strings.Repeat("a", 50<<10) + `"}`)})
 	}
 	n := newPeer[wire.Do](w, "up.0", "do.0")
 	greet(n, wire.Up{Epoch: newPeer[wire.Beat](w, "", "epoch").hears(func(b wire.Beat) bool { return b.Epoch > 0 }).Epoch, Session: "mine"})

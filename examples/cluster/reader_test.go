@@ -107,8 +107,7 @@ func TestTheArchiveHasEachJobThatEndedUntilItIsPurged(t *testing.T) {
 		ids = append(ids, w.submit(ctx, fmt.Sprint(i), 1+int64(i%2), fmt.Sprintf("exit %d", i%3)))
 	}
 	for _, id := range ids {
-		_, err := w.Wait(ctx, id)
-		require.NoError(t, err)
+		w.over(ctx, id)
 	}
 	list := w.history(ctx, len(ids))
 	for _, id := range ids {
@@ -135,14 +134,12 @@ func TestTheArchiveHasEachJobThatEndedUntilItIsPurged(t *testing.T) {
 	w.reader(reader.Config{})
 	require.Equal(t, list, w.history(ctx, len(ids)))
 	last := w.submit(ctx, "last", 1, "true") // and all before it is read
-	_, err = w.Wait(ctx, last)
-	require.NoError(t, err)
+	w.over(ctx, last)
 	require.Equal(t, last, w.history(ctx, len(ids)+1)[0].ID)
 	require.Equal(t, uint64(len(ids)+1), w.stream(ctx, "JLARCHIVE_main").LastSeq, "some job was archived again")
 
 	count := 1
-	_, err = w.Ask(ctx, "purge", wire.Request{MaxCount: &count, Force: true})
-	require.NoError(t, err)
+	w.asks(ctx, "purge", wire.Request{MaxCount: &count, Force: true})
 	require.Equal(t, last, w.history(ctx, 1)[0].ID)
 	require.Equal(t, uint64(1), w.stream(ctx, "JLARCHIVE_main").Msgs)
 }
@@ -177,13 +174,11 @@ func TestASnapshotAndTheRestAreTheWholeLog(t *testing.T) {
 	w.reader(reader.Config{SnapshotMessages: 10})
 	for i := range 12 {
 		id := w.submit(ctx, fmt.Sprint(i), 1, "true")
-		_, err := w.Wait(ctx, id)
-		require.NoError(t, err)
+		w.over(ctx, id)
 		if i == 7 {
 			w.history(ctx, 8) // housekeeping is done
 			keep := 3
-			_, err := w.Ask(ctx, "purge", wire.Request{MaxCount: &keep, Force: true})
-			require.NoError(t, err)
+			w.asks(ctx, "purge", wire.Request{MaxCount: &keep, Force: true})
 		}
 	}
 	runs := w.submit(ctx, "runs", 1, w.waiting())
@@ -251,17 +246,15 @@ func TestAGuestSeesItsOwnJobsThatAreOver(t *testing.T) {
 	w.reader(reader.Config{})
 	other := w.open(guest)
 	mine := w.submit(ctx, "a", 1, "true")
-	_, err := w.Wait(ctx, mine)
-	require.NoError(t, err)
+	w.over(ctx, mine)
 	between := time.Now()
 	owner := w.Client
 	w.Client = other
 	its := w.submit(ctx, "b", 1, "true")
 	w.Client = owner
-	_, err = w.Ask(ctx, "cancel", wire.Request{ID: its}) // it may not run here
+	_, err := w.Ask(ctx, "cancel", wire.Request{ID: its}) // it may not run here
 	require.NoError(t, err)
-	_, err = w.Wait(ctx, its)
-	require.NoError(t, err)
+	w.over(ctx, its)
 	list := w.history(ctx, 2)
 	require.Equal(t, []jobid.ID{its, mine}, []jobid.ID{list[0].ID, list[1].ID})
 	_, err = w.Archived(ctx, its)
@@ -305,12 +298,10 @@ func TestAReaderKnowsWhatTheNextManagerDoesNot(t *testing.T) {
 	w, ctx := begin(t, 2, perilog.Config{}), within(t, 3*time.Minute)
 	stop := w.nodes()
 	id := w.submit(ctx, "a", 2, "echo $JOBLIFE_RANK; exit 7")
-	_, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	w.over(ctx, id)
 	stop()
 	w.manager()
-	summary, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	summary := w.over(ctx, id)
 	require.Nil(t, summary.Status)
 
 	all := wire.Request{All: true, Limit: 10}
@@ -371,10 +362,9 @@ func TestThePageShowsAStrangerCounts(t *testing.T) {
 	w.nodes()
 	at := w.page(ctx)
 	over := w.submit(ctx, "a", 1, "true")
-	_, err := w.Wait(ctx, over)
-	require.NoError(t, err)
+	w.over(ctx, over)
 	runs := w.submit(ctx, "b", 1, w.waiting())
-	_, err = w.Started(ctx, runs)
+	_, err := w.Started(ctx, runs)
 	require.NoError(t, err)
 	w.history(ctx, 1)
 	jar, err := cookiejar.New(nil)
@@ -389,9 +379,6 @@ func TestThePageShowsAStrangerCounts(t *testing.T) {
 	require.NoError(t, err)
 	w.eventually(func() bool { // what the manager said before is good for a second
 		code, text = get(owner, at)
-		if time.Now().UnixMilli()%100 < 10 {
-			fmt.Println(code, text)
-		}
 		return code == http.StatusOK && strings.Count(text, runs.String()+"</a>") > 1 // as active, and as what holds a node
 	}, "the page")
 	require.Contains(t, text, over.String())
@@ -420,8 +407,7 @@ func TestMetricsSayWhatHappened(t *testing.T) {
 	id := w.submit(ctx, "a", 2, "true") // manager-1 is active
 	w.manager()
 	at := w.page(ctx)
-	_, err := w.Wait(ctx, id)
-	require.NoError(t, err)
+	w.over(ctx, id)
 	var text string
 	for _, line := range []string{
 		`joblife_active{manager="manager-1"} 1`, `joblife_lease_epoch{manager="manager-1"} 1`, `joblife_archived_total 1`, `joblife_archive_jobs 1`,

@@ -51,15 +51,12 @@ func TestASchedulerApart(t *testing.T) {
 	stop()
 	w.manager()
 	w.scheduler()
-	_, err = w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-	require.NoError(t, err)
+	w.over(ctx, w.submit(ctx, "", 1, "true"))
 	job, err = w.Job(ctx, waits)
 	require.NoError(t, err)
 	require.Equal(t, "SCHED", job.State)
-	_, err = w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(2)})
-	require.NoError(t, err)
-	job, err = w.Wait(ctx, waits)
-	require.NoError(t, err)
+	w.asks(ctx, "resume", wire.Request{Ranks: idset.Of(2)})
+	job = w.over(ctx, waits)
 	require.Equal(t, "1-2", job.Ranks.String())
 }
 
@@ -112,8 +109,7 @@ func TestAManagerSeesWhatItMissedOfAScheduler(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
-	answer, err := w.Ask(t.Context(), "jobs", wire.Request{})
-	require.NoError(t, err)
+	answer := w.asks(t.Context(), "jobs", wire.Request{})
 	success := func(i int) string {
 		id, err := json.Marshal(uint64(answer.Jobs[i].ID))
 		require.NoError(t, err)

@@ -249,8 +249,7 @@ func TestANodeComesBackToItsManager(t *testing.T) {
 	ctx := within(t, 15*time.Second)
 	for range 2 {
 		stop := w.node(0)
-		_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-		require.NoError(t, err)
+		w.over(ctx, w.submit(ctx, "", 1, "true"))
 		stop()
 	}
 }
@@ -277,8 +276,7 @@ func (l *lockedText) String() string {
 func TestAnAnswerGoesOnlyToItsUser(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
-	_, err := w.Ask(t.Context(), "status", wire.Request{})
-	require.NoError(t, err)
+	w.asks(t.Context(), "status", wire.Request{})
 	conn := w.connect()
 	all, err := conn.SubscribeSync(">")
 	require.NoError(t, err)
@@ -295,8 +293,7 @@ func TestAnAnswerGoesOnlyToItsUser(t *testing.T) {
 		require.NotContains(t, []string{wire.Inbox(8) + ".x", wire.Inbox(77) + ".x", wire.Inbox(7)}, m.Subject)
 	}
 	for range 20 { // time for others to be answered
-		_, err := w.Ask(t.Context(), "nodes", wire.Request{})
-		require.NoError(t, err)
+		w.asks(t.Context(), "nodes", wire.Request{})
 	}
 	for n, _, _ := all.Pending(); n > 0; n, _, _ = all.Pending() {
 		m, err := all.NextMsg(time.Second)
@@ -341,10 +338,8 @@ func TestAnythingMayBeSaid(t *testing.T) {
 	}
 	require.NoError(t, conn.Flush())
 	ctx := within(t, time.Minute)
-	_, err := w.Ask(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
-	require.NoError(t, err)
-	job, err := w.Wait(ctx, w.submit(ctx, "", 1, "true"))
-	require.NoError(t, err)
+	w.asks(ctx, "resume", wire.Request{Ranks: idset.Of(0)})
+	job := w.over(ctx, w.submit(ctx, "", 1, "true"))
 	require.Equal(t, "COMPLETED", job.Result)
 }
 
@@ -353,8 +348,7 @@ func TestAnythingMayBeSaid(t *testing.T) {
 func TestAFloodHasALimit(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	w.manager()
-	_, err := w.Ask(t.Context(), "nodes", wire.Request{})
-	require.NoError(t, err)
+	w.asks(t.Context(), "nodes", wire.Request{})
 	conn := w.connect()
 	answers := func(uid uint32, protocol int) (texts []string) {
 		sub, err := conn.SubscribeSync(wire.Inbox(uid) + ".*")
