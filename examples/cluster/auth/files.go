@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -87,9 +88,7 @@ func certify(dir, file, keyFile string, cert, parent *x509.Certificate, parentKe
 	if err != nil {
 		return nil, err
 	}
-	if parentKey == nil {
-		parentKey = key
-	}
+	parentKey = cmp.Or(parentKey, key)
 	if cert.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)); err != nil {
 		return nil, err
 	}

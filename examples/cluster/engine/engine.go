@@ -14,6 +14,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,9 +59,7 @@ type Engine struct {
 
 // Open connects, and waits until the streams of the instance are there or ctx ends.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
-	if cfg.URL == "" {
-		cfg.URL = nats.DefaultURL
-	}
+	cfg.URL = cmp.Or(cfg.URL, nats.DefaultURL)
 	conn, err := nats.Connect(cfg.URL, append([]nats.Option{
 		nats.Name(cfg.Name), nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
 		nats.ReconnectJitter(0, 0), nats.ReconnectBufSize(-1), nats.PingInterval(2 * time.Second), nats.MaxPingsOutstanding(2),

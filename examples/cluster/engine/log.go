@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,11 +90,7 @@ func (w *Writer) Append(records []joblife.Record) (err error) {
 // last message decides.
 func (w *Writer) append(text []byte) (err error) {
 	defer within("append", &err)
-	patience := w.Patience
-	if patience == 0 {
-		patience = time.Minute
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(w.Patience, time.Minute))
 	defer cancel()
 	w.serial++
 	var fenced bool

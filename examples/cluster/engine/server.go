@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -180,8 +181,6 @@ func address(text string) (host string, port int, err error) {
 	if port, err = strconv.Atoi(u.Port()); err != nil {
 		return "", 0, fmt.Errorf("%s: the port is missing", text)
 	}
-	if port == 0 {
-		port = server.RANDOM_PORT
-	}
+	port = cmp.Or(port, server.RANDOM_PORT)
 	return u.Hostname(), port, nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -86,9 +87,7 @@ func (e *Engine) Compact(ctx context.Context, seq uint64, all iter.Seq[joblife.R
 		if err != nil {
 			return err
 		}
-		if s.First == 0 {
-			s.First = ack.Sequence
-		}
+		s.First = cmp.Or(s.First, ack.Sequence)
 		s.Last, text = ack.Sequence, text[:0]
 		return nil
 	}

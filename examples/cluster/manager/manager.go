@@ -6,6 +6,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,12 +55,8 @@ type Metrics interface {
 
 // Run is a manager until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
-	if cfg.Users == nil {
-		cfg.Users = cfg.Engine
-	}
-	if cfg.DownTime == 0 {
-		cfg.DownTime = 5 * time.Second
-	}
+	cfg.Users = cmp.Or(cfg.Users, cfg.Engine)
+	cfg.DownTime = cmp.Or(cfg.DownTime, 5*time.Second)
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
 		life := once

@@ -13,6 +13,7 @@ package reader
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,15 +81,9 @@ type reader struct {
 
 // Run is a reader until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
-	if cfg.Users == nil {
-		cfg.Users = cfg.Engine
-	}
-	if cfg.SnapshotMessages == 0 {
-		cfg.SnapshotMessages = 100_000
-	}
-	if cfg.SnapshotBytes == 0 {
-		cfg.SnapshotBytes = 64 << 20
-	}
+	cfg.Users = cmp.Or(cfg.Users, cfg.Engine)
+	cfg.SnapshotMessages = cmp.Or(cfg.SnapshotMessages, 100_000)
+	cfg.SnapshotBytes = cmp.Or(cfg.SnapshotBytes, 64<<20)
 	if cfg.Metrics == nil {
 		cfg.Metrics = metrics.New()
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strconv"
@@ -86,9 +87,7 @@ func (w *world) claim(in *instance, id jobid.ID) {
 	j, l := in.submission(id), in.l
 	w.messages += 2
 	w.after(claimTime, func() {
-		if j.claim == 0 {
-			j.claim = id
-		}
+		j.claim = cmp.Or(j.claim, id)
 		if in.l != l {
 			return // another manager is there, or none
 		}
