@@ -187,10 +187,14 @@ func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
 		why = fmt.Sprintf(": cluster job %v says why", id)
 	}
 	if info.Status != nil {
-		if ws := syscall.WaitStatus(*info.Status); ws.Signaled() {
+		switch ws := syscall.WaitStatus(*info.Status); {
+		case ws.Signaled():
 			code, why = 128+int(ws.Signal()), ""
-		} else if ws.ExitStatus() > 0 {
-			code, why = ws.ExitStatus(), ""
+		case ws.ExitStatus() > 0:
+			code = ws.ExitStatus()
+			if j, err := c.Archived(ctx, id); err != nil || !strings.Contains(j.Eventlog, `"name":"exception"`) {
+				why = "" // the program has failed, and says why
+			}
 		}
 	}
 	fmt.Fprintf(os.Stderr, "cluster: job %v: %s%s\n", id, info.Result, why)
