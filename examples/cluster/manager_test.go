@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"testing"
@@ -19,7 +20,9 @@ import (
 func TestALifeOfAManagerLeavesNothing(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
 	var own *engine.Engine
-	w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
+	var said bytes.Buffer
+	w.log = slog.New(slog.NewTextHandler(&said, nil))
+	stop := w.start("manager", func(ctx context.Context, e *engine.Engine, log *slog.Logger) error {
 		nodes, err := alike(1, 1)
 		require.NoError(t, err)
 		own = e
@@ -37,4 +40,6 @@ func TestALifeOfAManagerLeavesNothing(t *testing.T) {
 		}, 10*time.Second, 20*time.Millisecond)
 	}
 	require.Eventually(t, func() bool { return own.NumSubscriptions() <= before }, 5*time.Second, 20*time.Millisecond, "%d subscriptions, and %d before", own.NumSubscriptions(), before)
+	stop()
+	require.NotContains(t, said.String(), "level=ERROR", "an operator asked for it")
 }

@@ -70,7 +70,11 @@ func Run(ctx context.Context, cfg Config) error {
 		case errors.Is(err, errUsage):
 			return err
 		}
-		cfg.Log.Error("manager ended, and stands by again", "error", err)
+		level := slog.LevelError
+		if errors.Is(err, ErrTakeover) {
+			level = slog.LevelInfo
+		}
+		cfg.Log.Log(ctx, level, "manager ended, and stands by again", "error", err)
 		if time.Since(began) > time.Minute {
 			pause = 100 * time.Millisecond
 		}
