@@ -93,8 +93,7 @@ func BenchmarkFailover(b *testing.B) {
 	ctx := within(b, 10*time.Minute)
 	hold := 0
 	for range 1000 {
-		_, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"}), Urgency: &hold})
-		require.NoError(b, err)
+		f.asks(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"}), Urgency: &hold})
 	}
 	for b.Loop() {
 		b.StopTimer()
@@ -102,9 +101,7 @@ func BenchmarkFailover(b *testing.B) {
 		name := f.active(ctx)
 		b.StartTimer()
 		f.signal(name, syscall.SIGKILL)
-		answer, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"})})
-		require.NoError(b, err)
-		_, err = f.Started(ctx, answer.ID)
-		require.NoError(b, err)
+		answer := f.asks(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"})})
+		f.starts(ctx, answer.ID)
 	}
 }

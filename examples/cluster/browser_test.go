@@ -53,8 +53,7 @@ func TestAVisitorInTheBrowserStumblesOverNothing(t *testing.T) {
 	require.NoError(t, err)
 	answer := w.asks(ctx, "submit", wire.Request{Key: "runs", Jobspec: text})
 	runs := answer.ID
-	_, err = w.Started(ctx, runs)
-	require.NoError(t, err)
+	w.starts(ctx, runs)
 	w.submit(ctx, "waits", 4, "true")
 	w.asks(ctx, "drain", wire.Request{Ranks: idset.Of(3), Note: "a " + strings.Repeat("very ", 20) + strings.Repeat("long", 20) + " reason"})
 	w.history(ctx, 1)

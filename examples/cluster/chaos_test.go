@@ -38,8 +38,7 @@ import (
 
 // A fleet is an instance of processes that are killed.
 type fleet struct {
-	testing.TB
-	*client.Client
+	asker
 	dir     string
 	witness string
 	file    file
@@ -74,7 +73,7 @@ func freeURLs(t testing.TB, n int) (urls []string) {
 // launch begins an instance. What runs on a node writes down when it begins and ends.
 func launch(t testing.TB, cfg fleetConfig) *fleet {
 	dir, n := t.TempDir(), cfg.nodes
-	f := &fleet{TB: t, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
+	f := &fleet{asker: asker{TB: t}, dir: dir, witness: filepath.Join(dir, "witness"), nodes: n, procs: make(map[string]*osexec.Cmd)}
 	require.NoError(t, os.Mkdir(f.witness, 0o700))
 	url := freeURLs(t, 1+2*cfg.servers)
 	f.file = file{URL: url[0], Instance: "main", Owner: uint32(os.Getuid()), Store: cfg.store}
@@ -196,8 +195,7 @@ func (f *fleet) signal(name string, sig syscall.Signal) {
 
 // active is the name of the active manager.
 func (f *fleet) active(ctx context.Context) string {
-	answer, err := f.Ask(ctx, "status", wire.Request{})
-	require.NoError(f, err)
+	answer := f.asks(ctx, "status", wire.Request{})
 	fields := strings.Split(answer.Status.Holder, "-")
 	pid, err := strconv.Atoi(fields[len(fields)-2])
 	require.NoError(f, err)
@@ -236,11 +234,9 @@ func (f *fleet) run(ctx context.Context, r *rand.Rand, n int) map[jobid.ID]int {
 	for i := range n {
 		size := 1 + r.IntN(min(4, f.nodes))
 		request := wire.Request{Key: fmt.Sprint(f.Name(), i), Jobspec: f.spec(int64(size), f.action("j", ".0$((RANDOM%9))"))}
-		answer, err := f.Ask(ctx, "submit", request)
-		require.NoError(f, err)
+		answer := f.asks(ctx, "submit", request)
 		if r.IntN(4) == 0 {
-			again, err := f.Ask(ctx, "submit", request)
-			require.NoError(f, err)
+			again := f.asks(ctx, "submit", request)
 			require.Equal(f, answer.ID, again.ID, "a repeated submission is another job")
 		}
 		require.NotContains(f, jobs, answer.ID)
@@ -250,8 +246,7 @@ func (f *fleet) run(ctx context.Context, r *rand.Rand, n int) map[jobid.ID]int {
 		}
 	}
 	for id := range jobs {
-		_, err := f.Wait(ctx, id)
-		require.NoError(f, err)
+		f.over(ctx, id)
 	}
 	return jobs
 }
@@ -259,8 +254,7 @@ func (f *fleet) run(ctx context.Context, r *rand.Rand, n int) map[jobid.ID]int {
 // check looks at the log and at what the nodes saw.
 func (f *fleet) check(ctx context.Context, jobs map[jobid.ID]int) {
 	f.idle(ctx)
-	_, err := f.Wait(ctx, f.runAll(ctx))
-	require.NoError(f, err)
+	f.over(ctx, f.runAll(ctx))
 	f.idle(ctx)
 
 	m, left, logs := f.read(ctx)
@@ -356,8 +350,7 @@ func (f *fleet) read(ctx context.Context) (m *joblife.Manager, left joblife.Reco
 func (f *fleet) idle(ctx context.Context) {
 	var busy []wire.Node
 	for range 300 {
-		answer, err := f.Ask(ctx, "nodes", wire.Request{})
-		require.NoError(f, err)
+		answer := f.asks(ctx, "nodes", wire.Request{})
 		busy = slices.DeleteFunc(answer.Nodes, func(n wire.Node) bool { return len(n.Holders) == 0 && n.Up && n.Drained == "" })
 		if len(busy) == 0 {
 			return
@@ -380,8 +373,7 @@ func (f *fleet) logs() {
 
 // runAll submits a job of all nodes.
 func (f *fleet) runAll(ctx context.Context) jobid.ID {
-	answer, err := f.Ask(ctx, "submit", wire.Request{Key: "all", Jobspec: f.spec(int64(f.nodes), []string{"true"})})
-	require.NoError(f, err)
+	answer := f.asks(ctx, "submit", wire.Request{Key: "all", Jobspec: f.spec(int64(f.nodes), []string{"true"})})
 	return answer.ID
 }
 
@@ -569,8 +561,7 @@ func TestAStoppedManagerOrdersNothing(t *testing.T) {
 	name := f.active(ctx)
 	f.kill("node 0")
 	status := func() *wire.Status {
-		answer, err := f.Ask(ctx, "status", wire.Request{})
-		require.NoError(t, err)
+		answer := f.asks(ctx, "status", wire.Request{})
 		return answer.Status
 	}
 	epoch := status().Epoch

@@ -43,13 +43,12 @@ func TestMain(m *testing.M) {
 
 // A world is an instance in this process.
 type world struct {
-	testing.TB
-	url string
-	dir string
-	log *slog.Logger
-	cfg joblife.Config
-	n   uint32
-	*client.Client
+	asker
+	url     string
+	dir     string
+	log     *slog.Logger
+	cfg     joblife.Config
+	n       uint32
 	names   int
 	remote  bool // the scheduler is not in the managers
 	metrics *metrics.Set
@@ -60,7 +59,7 @@ func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
 	s, err := engine.Serve(engine.Server{URL: "nats://127.0.0.1:0", Dir: filepath.Join(dir, "nats")}, "")
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	w := &world{TB: t, url: s.ClientURL(), dir: dir, n: nodes, metrics: metrics.New()}
+	w := &world{asker: asker{TB: t}, url: s.ClientURL(), dir: dir, n: nodes, metrics: metrics.New()}
 	w.log = slog.New(slog.NewTextHandler(testWriter{t}, nil))
 	w.cfg = joblife.Config{Owner: uint32(os.Getuid()), Epoch: time.Unix(1_700_000_000, 0), Actions: actions}
 	ctx := within(t, 20*time.Second)
@@ -71,14 +70,25 @@ func begin(t testing.TB, nodes uint32, actions perilog.Config) *world {
 	return w
 }
 
-// over waits until a job is over, and asks asks the manager.
-func (w *world) over(ctx context.Context, id jobid.ID) wire.JobInfo {
+// An asker is a client whose errors end the test.
+type asker struct {
+	testing.TB
+	*client.Client
+}
+
+// starts waits until a job has started, over until it is over; and asks asks the manager.
+func (w *asker) starts(ctx context.Context, id jobid.ID) {
+	_, err := w.Started(ctx, id)
+	require.NoError(w, err)
+}
+
+func (w *asker) over(ctx context.Context, id jobid.ID) wire.JobInfo {
 	job, err := w.Wait(ctx, id)
 	require.NoError(w, err)
 	return job
 }
 
-func (w *world) asks(ctx context.Context, verb string, r wire.Request) wire.Answer {
+func (w *asker) asks(ctx context.Context, verb string, r wire.Request) wire.Answer {
 	answer, err := w.Ask(ctx, verb, r)
 	require.NoError(w, err, verb)
 	return answer
@@ -153,10 +163,7 @@ func (w *world) submit(ctx context.Context, key string, nodes int64, command str
 
 func TestAJobFromSubmitToItsOutput(t *testing.T) {
 	w := begin(t, 4, perilog.Config{})
-	w.manager()
-	for rank := range w.n {
-		w.node(rank)
-	}
+	w.nodes()
 	ctx := within(t, 20*time.Second)
 	id := w.submit(ctx, "a", 4, "echo $JOBLIFE_RANK; test $JOBLIFE_RANK != 3")
 	require.Equal(t, id, w.submit(ctx, "a", 4, "other"))
@@ -172,9 +179,7 @@ func TestAJobFromSubmitToItsOutput(t *testing.T) {
 // Who watches hears each event of a job once, in order; and of another job only if it watches all.
 func TestAWatchHearsTheEvents(t *testing.T) {
 	w := begin(t, 2, perilog.Config{})
-	w.manager()
-	w.node(0)
-	w.node(1)
+	w.nodes()
 	ctx := within(t, 20*time.Second)
 	logs := make(map[jobid.ID]string)
 	all, enough := context.WithCancel(ctx)
@@ -229,8 +234,7 @@ func TestAJobRunsAsItsUser(t *testing.T) {
 	other, err := client.Open(f.file.URL, "main", nobody, f.options(auth.User(nobody))...)
 	require.NoError(t, err)
 	defer other.Close()
-	owners, err := f.Ask(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"})})
-	require.NoError(t, err)
+	owners := f.asks(ctx, "submit", wire.Request{Jobspec: f.spec(1, []string{"true"})})
 	spec, err := jobspec.New(jobspec.Job{Nodes: 1, Exclusive: true, Command: []string{"sh", "-c", "kill -9 $PPID && echo killed; id -u"}, Cwd: "/"}) // its parent is the shim
 	require.NoError(t, err)
 	text, err := spec.MarshalJSON()
@@ -270,8 +274,7 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	stop := w.node(1)
 	ctx := within(t, time.Minute)
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 5") // it ends after the node's process
-	_, err := w.Started(ctx, id)
-	require.NoError(t, err)
+	w.starts(ctx, id)
 	info, err := w.Job(ctx, id)
 	require.NoError(t, err)
 	followed := make(chan error, 1)
@@ -304,8 +307,7 @@ func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
 	}
 	over := filepath.Join(w.dir, "over")
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 1 || until test -e "+over+"; do sleep 0.1; done")
-	_, err := w.Started(ctx, id)
-	require.NoError(t, err)
+	w.starts(ctx, id)
 	stop()
 	require.Eventually(t, func() bool { return !one().Up }, 20*time.Second, 100*time.Millisecond)
 	again := w.node(1) // what it knows of its shell comes before
@@ -329,9 +331,7 @@ func TestANodeThatComesBackRunsItsEpilog(t *testing.T) {
 func TestADrainOutlivesAManager(t *testing.T) {
 	w := begin(t, 2, perilog.Config{Epilogs: []perilog.ActionConfig{{PerRank: true,
 		Command: []string{"sh", "-c", `test $JOBLIFE_RANK = 0 || test -e "$0"`, "/no/such/file"}}}})
-	stop := w.manager()
-	w.node(0)
-	w.node(1)
+	stop := w.nodes()
 	ctx := within(t, time.Minute)
 	drained := func() (reasons []string) {
 		answer := w.asks(ctx, "nodes", wire.Request{})
@@ -381,15 +381,14 @@ func TestALostNodeIsGivenUpAfterATakeover(t *testing.T) {
 	gone := w.node(1)
 	ctx := within(t, 30*time.Second)
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 3") // it ends after the node's process
-	_, err := w.Started(ctx, id)
-	require.NoError(t, err)
+	w.starts(ctx, id)
 	gone()
 	stop()
 	w.manager()
 	w.asks(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
 	job := w.over(ctx, id)
 	require.Equal(t, "FAILED", job.Result)
-	_, err = w.Wait(ctx, w.submit(ctx, "", 1, "true")) // housekeeping holds no node for it
+	_, err := w.Wait(ctx, w.submit(ctx, "", 1, "true")) // housekeeping holds no node for it
 	require.NoError(t, err)
 	answer := w.asks(ctx, "nodes", wire.Request{})
 	require.False(t, answer.Nodes[1].Up)
@@ -423,13 +422,12 @@ func TestANodeThatTheInventoryHasNoMoreIsGivenUp(t *testing.T) {
 	gone := w.node(1)
 	ctx := within(t, 30*time.Second)
 	id := w.submit(ctx, "", 2, "test $JOBLIFE_RANK = 0 || exec sleep 1")
-	_, err := w.Started(ctx, id)
-	require.NoError(t, err)
+	w.starts(ctx, id)
 	stop()
 	gone()
 	w.n = 1
 	w.manager()
-	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Range(1, 2)})
+	_, err := w.Ask(ctx, "lost", wire.Request{Ranks: idset.Range(1, 2)})
 	require.ErrorContains(t, err, "there is no node of rank 2")
 	w.asks(ctx, "lost", wire.Request{Ranks: idset.Of(1)})
 	job := w.over(ctx, id)

@@ -55,8 +55,7 @@ func TestTheOutputOfAJobIsLimited(t *testing.T) {
 	for command, want := range map[string]string{all + "exit 3": "", all + "yes | head -c 10000000; exit 3": note} {
 		id := w.submit(ctx, "", 1, command)
 		var out strings.Builder
-		_, err := w.Started(ctx, id)
-		require.NoError(t, err)
+		w.starts(ctx, id)
 		require.NoError(t, w.Client.Output(ctx, id, 0, ctx, &out))
 		require.Equal(t, strings.Repeat("\x00", 100_000)+want, out.String())
 		job := w.over(ctx, id)
@@ -68,8 +67,7 @@ func TestTheOutputOfAJobIsLimited(t *testing.T) {
 func TestAllOutputThatIsKeptCanBeHad(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
-	w.manager()
-	w.node(0)
+	w.nodes()
 	ctx := within(t, time.Minute)
 	const size = node.DefaultOutput - 1<<20
 	id := w.submit(ctx, "", 1, fmt.Sprintf("head -c %d /dev/zero", size))
@@ -88,8 +86,7 @@ func (c *counts) Write(b []byte) (int, error) { *c += counts(len(b)); return len
 // A job of which nothing can be noted fails, and does not wait for ever.
 func TestAJobFailsWhereItCannotBeNoted(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
-	w.manager()
-	w.node(0)
+	w.nodes()
 	ctx := within(t, 20*time.Second)
 	w.over(ctx, w.submit(ctx, "", 1, "true"))
 	require.NoError(t, os.RemoveAll(filepath.Join(w.dir, "node-0", "output")))

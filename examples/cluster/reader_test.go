@@ -183,8 +183,7 @@ func TestASnapshotAndTheRestAreTheWholeLog(t *testing.T) {
 	}
 	runs := w.submit(ctx, "runs", 1, w.waiting())
 	waits := w.submit(ctx, "waits", 2, "true")
-	_, err = w.Started(ctx, runs)
-	require.NoError(t, err)
+	w.starts(ctx, runs)
 	w.eventually(func() bool { return w.stream(ctx, "JL_main").FirstSeq > 1 }, "the log is not cut")
 	w.history(ctx, 7) // housekeeping is done
 	stop()
@@ -364,8 +363,7 @@ func TestThePageShowsAStrangerCounts(t *testing.T) {
 	over := w.submit(ctx, "a", 1, "true")
 	w.over(ctx, over)
 	runs := w.submit(ctx, "b", 1, w.waiting())
-	_, err := w.Started(ctx, runs)
-	require.NoError(t, err)
+	w.starts(ctx, runs)
 	w.history(ctx, 1)
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)

@@ -21,8 +21,7 @@ import (
 func TestEachRequestHasItsAnswer(t *testing.T) {
 	t.Parallel()
 	w := begin(t, 1, perilog.Config{})
-	stop := w.manager()
-	w.node(0)
+	stop := w.nodes()
 	ctx := within(t, 30*time.Second)
 	for verb, r := range map[string]wire.Request{
 		"submit": {Jobspec: []byte(`{}`)}, "cancel": {ID: 7}, "urgency": {ID: 7, Urgency: new(int)}, "wait": {ID: 7}, "job": {ID: 7}, "drain": {}, "frobnicate": {},

@@ -306,8 +306,7 @@ func TestAnAnswerGoesOnlyToItsUser(t *testing.T) {
 // Strangers and careless nodes say anything: nothing panics, and a job runs afterwards.
 func TestAnythingMayBeSaid(t *testing.T) {
 	w := begin(t, 1, perilog.Config{})
-	w.manager()
-	w.node(0)
+	w.nodes()
 	conn := w.connect()
 	var texts [][]byte
 	for _, v := range []any{
@@ -388,8 +387,7 @@ func TestALateWordBetweenTwoPartsOfAHello(t *testing.T) {
 	start := n.hears(func(d wire.Do) bool { return d.Session == "a" && len(d.Orders) > 0 })
 	runs := []exec.TaskStatus{{Task: start.Orders[0].Task, State: exec.TaskRunning}}
 	n.say(wire.Up{Epoch: epoch, Session: "a", Seq: 1, Got: 1, Tasks: runs})
-	_, err := w.Started(ctx, id)
-	require.NoError(t, err)
+	w.starts(ctx, id)
 
 	n.say(wire.Up{Epoch: epoch, Session: "a", Seq: 9, Got: 1}) // it is asked for another session
 	part := wire.Up{Epoch: epoch, Session: "b", Hello: true, Answer: n.hears(func(d wire.Do) bool { return d.Hello }).Ask, Parts: 2, Tasks: runs}
