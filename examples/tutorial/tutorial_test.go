@@ -21,7 +21,7 @@ var pages = map[string][]string{
 	"scheduler": {"scheduler"},
 	"manager":   {"manager"},
 	"logs":      {"logs"},
-	"test":      {"policy/testdata", "policy/testdata", "policy"},
+	"test":      {"policy/testdata", "policy", "policy"},
 }
 
 const maxWords = 600 // of a page, code included
