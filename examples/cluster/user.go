@@ -182,22 +182,15 @@ func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
 	if info.Status == nil && info.Started {
 		info = whole(ctx, c, info)
 	}
-	code, why := 1, ""
-	if info.Result == "FAILED" {
-		why = fmt.Sprintf(": cluster job %v says why", id)
-	}
+	code := 1
 	if info.Status != nil {
-		switch ws := syscall.WaitStatus(*info.Status); {
-		case ws.Signaled():
-			code, why = 128+int(ws.Signal()), ""
-		case ws.ExitStatus() > 0:
+		if ws := syscall.WaitStatus(*info.Status); ws.Signaled() {
+			code = 128 + int(ws.Signal())
+		} else if ws.ExitStatus() > 0 {
 			code = ws.ExitStatus()
-			if j, err := c.Archived(ctx, id); err != nil || !strings.Contains(j.Eventlog, `"name":"exception"`) {
-				why = "" // the program has failed, and says why
-			}
 		}
 	}
-	fmt.Fprintf(os.Stderr, "cluster: job %v: %s%s\n", id, info.Result, why)
+	fmt.Fprintf(os.Stderr, "cluster: job %v: %s: cluster job %v says why\n", id, info.Result, id)
 	return exitCode(code)
 }
 

@@ -46,7 +46,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{"jobs -json", 0, `\[\]\n`},
 		{"run -N 2 -l echo hi", 0, `(\d: hi\n){2}`},
-		{"run false", 1, `cluster: job ƒ\w+: FAILED\n`},
+		{"run false", 1, `cluster: job ƒ\w+: FAILED: cluster job ƒ\w+ says why\n`},
 		{"submit -N 4 sleep 60", 0, `ƒ\w+\n`},
 		{"jobs", 0, `JOBID +USER +NAME +ST +NNODES +TIME +INFO\n@ +\d+ +sleep +[RS] (.|\n)*`},
 		{"submit -N 1 -urgency 0 true", 0, `ƒ\w+\n`},
@@ -54,7 +54,7 @@ func TestCommands(t *testing.T) {
 		{"urgency @ 16", 0, "it was 0\n"},
 		{"job -json @", 0, `\{"id":\d+,(.|\n)*"state":"SCHED"(.|\n)*`},
 		{"cancel -m enough @", 0, ``},
-		{"wait @", 1, `cluster: job @: CANCELED\n`},
+		{"wait @", 1, `cluster: job @: CANCELED: cluster job @ says why\n`},
 		{"drain -reason bad 3", 0, ``},
 		{"nodes", 0, `RANK +HOST +STATE +HELD BY\n0 (.|\n)*3 +up, drained since .*: bad(.|\n)*`},
 		{"resume 3", 0, ``},
@@ -67,7 +67,7 @@ func TestCommands(t *testing.T) {
 		{"top -json -d 1h -timeout 2s", 0, `\{"jobs":\[\{.*\}\],"status":\{.*\}\}\n`},
 		{"init -json -nodes 1 -dir " + dir + "/other", 0, `"` + dir + `/other"\n`},
 		{"cancel @0", 0, ""},
-		{"wait @0", 143, `cluster: job @0: CANCELED\n`},
+		{"wait @0", 143, `cluster: job @0: CANCELED: cluster job @0 says why\n`},
 	} {
 		names := strings.NewReplacer("@0", first(ids), "@", last(ids))
 		fields := strings.Fields(names.Replace(c.args))
