@@ -450,7 +450,7 @@ func TestAStoreThatFails(t *testing.T) {
 	s := newSite(t, start, &disk{}, config(), 0)
 	s.l, _ = loop.New(s.m, loop.Config{Effects: s.act, Refused: func(joblife.Input, error) {}})
 	s.put(submit(1))
-	require.EqualError(t, s.l.Advance(start), "loop: store: there is none, and the Manager is not volatile")
+	require.EqualError(t, s.l.Advance(start), "loop: store: there is none, and the Manager is not volatile: set Store or Begin of Config")
 	require.ErrorIs(t, s.l.Advance(start), loop.ErrEnded)
 }
 

@@ -201,7 +201,7 @@ func (l *Loop) send() bool {
 	l.sent, l.next = l.next, l.sent
 	switch {
 	case len(l.rd.Append) > 0 && l.cfg.Store == nil && l.cfg.Begin == nil:
-		l.stored(outcome{err: errors.New("there is none, and the Manager is not volatile")})
+		l.stored(outcome{err: errors.New("there is none, and the Manager is not volatile: set Store or Begin of Config")})
 	case len(l.rd.Append)+len(l.rd.Unlink) == 0, l.cfg.Store == nil && l.cfg.Begin == nil: // of a volatile job nothing is stored
 		l.stored(outcome{})
 	case l.cfg.Begin != nil:

@@ -108,8 +108,10 @@ func managed() []lesson {
 	}
 	list = append(list, lesson{"joblife.ErrAbandoned", "an input after Abandon", joblife.ErrAbandoned, gone.Step(now, joblife.Tick{})})
 
-	l := must(loop.New(must(joblife.New(joblife.Config{Volatile: true})), loop.Config{MaxInputs: 1,
-		Effects: func(*joblife.Manager, *joblife.Ready) {}, Refused: func(joblife.Input, error) {}}))
+	config := loop.Config{MaxInputs: 1, Effects: func(*joblife.Manager, *joblife.Ready) {}, Refused: func(joblife.Input, error) {}}
+	l := must(loop.New(must(joblife.New(joblife.Config{Volatile: true})), config))
+	storeless := must(loop.New(must(joblife.New(joblife.Config{})), config))
+	must(0, storeless.Put(submit(id)))
 	full := errors.Join(l.Put(joblife.Tick{}), l.Put(joblife.Tick{}))
 	ctx, stop := context.WithCancelCause(context.Background())
 	stop(errors.New("the store is gone"))
@@ -117,7 +119,8 @@ func managed() []lesson {
 	return append(list,
 		lesson{"loop.ErrFull", "one input too many", loop.ErrFull, full},
 		lesson{"loop.ErrEnded", "an input after the end", loop.ErrEnded, l.Put(joblife.Tick{})},
-		lesson{"loop", "a Loop without a store", nil, second(loop.New(guestly, loop.Config{}))})
+		lesson{"loop", "a Loop without a store", nil, storeless.Run(context.Background())},
+		lesson{"loop", "a Loop without Effects", nil, second(loop.New(guestly, loop.Config{}))})
 }
 
 // logs returns the errors of logs, jobs and archives.

@@ -161,7 +161,7 @@ func purged(t *testing.T) []lesson {
 		{"purge.ErrPinned", "a job whose housekeeping goes on", purge.ErrPinned, plan(id)},
 		{"purge.ErrPurged", "a job that was purged", purge.ErrPurged, plan(id + 2)},
 		{"purge.ErrClock", "a clock that jumped by a month", purge.ErrClock, second(x.Plan(start+30*86400, purge.PurgeAll()))},
-		{"purge", "limits that contradict", nil, second(x.Plan(start, purge.Limits{MaxAge: jobstate.Some(-time.Second)}))},
+		{"purge", "a negative age", nil, second(x.Plan(start, purge.Limits{MaxAge: jobstate.Some(-time.Second)}))},
 	}
 	must(x.Claim(start+1, purge.PurgeAll()))
 	list = append(list, lesson{"purge.ErrLeaving", "a job that the store is removing", purge.ErrLeaving, plan(id + 4)})

@@ -202,7 +202,7 @@ func plural(jobs int) string {
 }
 
 func (s *Scheduler) tooMany(id jobid.ID) error {
-	return refuse(ErrLimit, "job %v: at most %d jobs are allowed", id, s.cfg.MaxJobs)
+	return refuse(ErrLimit, "job %v: Config.MaxJobs is %d, and as many wait or have resources", id, s.cfg.MaxJobs)
 }
 
 func (s *Scheduler) request(m alloc.Request) error {
