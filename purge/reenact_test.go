@@ -38,7 +38,7 @@ func TestTheCostOfAJobGrowsWithTheLogarithmOfThoseThere(t *testing.T) {
 	require.Less(t, large, 5.0*16)
 }
 
-// flux-core#4300: the greatest id was purged, and came back after a crash. Also
+// PU-6, flux-core#4300: the greatest id was purged, and came back after a crash. Also
 // see TestIdsNeverComeBackWhereverTheStoreDies.
 func TestTheWatermarkIsStoredBeforeTheJobThatProvesItGoes(t *testing.T) {
 	x, m := populated(t, purge.Config{TombstoneCount: jobstate.Some(0)}, 4)
