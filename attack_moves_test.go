@@ -862,3 +862,14 @@ func (p *play) finished() bool {
 	}
 	return s.Housekeeping == 0 && p.sched.pool.Len() == 0
 }
+
+// byName validates a job as its name says.
+func byName(e *joblife.HookEvent) error {
+	switch e.Job.Jobspec().Name() {
+	case "later":
+		return joblife.ErrLater
+	case "never":
+		return errors.New("never")
+	}
+	return nil
+}

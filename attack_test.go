@@ -842,16 +842,8 @@ func (p *play) hooks() []joblife.Hooks {
 	return []joblife.Hooks{
 		joblife.Dependencies(), restarts,
 		{
-			Name: "site",
-			Validate: func(e *joblife.HookEvent) error {
-				switch e.Job.Jobspec().Name() {
-				case "later":
-					return joblife.ErrLater
-				case "never":
-					return errors.New("never")
-				}
-				return nil
-			},
+			Name:     "site",
+			Validate: byName,
 			Priority: func(e *joblife.HookEvent) (uint32, bool) {
 				if e.Job.Jobspec().Name() == "ranked" {
 					_, ok := e.Job.Job().Priority()

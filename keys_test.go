@@ -91,21 +91,12 @@ func TestAKeyIsItsUsersOwn(t *testing.T) {
 // A submission that comes again before the first is durable is answered with it, and a job that
 // is refused or invalid has no key.
 func TestAKeyOfAJobThatIsNotDurableOrInvalid(t *testing.T) {
-	hook := joblife.Hooks{Validate: func(e *joblife.HookEvent) error {
-		switch e.Job.Jobspec().Name() {
-		case "later":
-			return joblife.ErrLater
-		case "never":
-			return errors.New("never")
-		}
-		return nil
-	}}
 	named := func(name string) joblife.Submit {
 		in := keyed(t, 5, "k")
 		in.Jobspec = text(t, jobspec.Job{Nodes: 1, Command: []string{"true"}, Name: name})
 		return in
 	}
-	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+	s := newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Validate: byName}}}, 8)
 	require.ErrorIs(t, s.try(named("never")), joblife.ErrRefused)
 	var rd joblife.Ready
 	s.feed(named("later"))
@@ -125,7 +116,7 @@ func TestAKeyOfAJobThatIsNotDurableOrInvalid(t *testing.T) {
 	require.Equal(t, other, s.ask(named("a")).Job)
 	cut := slices.IndexFunc(s.store, func(r joblife.Record) bool { return strings.Contains(string(r.Data), `"invalidate"`) })
 	list := s.store[:cut+1]
-	s = newSite(t, joblife.Config{Hooks: []joblife.Hooks{hook}}, 8)
+	s = newSite(t, joblife.Config{Hooks: []joblife.Hooks{{Validate: byName}}}, 8)
 	s.now = s.now.Add(1e9)
 	s.restore(list)
 	require.NotEqual(t, id, s.ask(named("a")).Job, "the store has not removed it yet")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -29,12 +28,7 @@ import (
 // an Executor crashes and restarts. No task runs twice, no node is freed while something runs
 // there, each job ends, and no node keeps a record (I2, I3, I11).
 func TestAttackOfNodes(t *testing.T) {
-	play := func(tape *attack.Tape) { newFarm(t, tape).run() }
-	if soak := os.Getenv("JOBLIFE_SOAK"); soak != "" || os.Getenv("JOBLIFE_SEED") != "" {
-		attack.Soak(t, soak, play)
-		return
-	}
-	attack.Seeds(t, 150, play)
+	attackBy(t, func(tape *attack.Tape) { newFarm(t, tape).run() })
 }
 
 // A farmer is a node. It keeps a record of each task until it is told to forget it.
@@ -316,16 +310,7 @@ func (f *farm) lie(n *farmer) {
 
 // advance reports whether the Loop has not crashed.
 func (f *farm) advance() bool {
-	err := func() (err error) {
-		defer func() {
-			if v := recover(); v == errCrash {
-				err = errCrash
-			} else if v != nil {
-				panic(v)
-			}
-		}()
-		return f.s.l.Advance(f.now)
-	}()
+	err := f.s.advance(f.now)
 	if errors.Is(err, errCrash) {
 		f.Say("crash")
 		return false

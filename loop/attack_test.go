@@ -28,12 +28,27 @@ import (
 // crashes, to a Loop with a Scheduler in it. A World judges that no node is freed early or
 // twice, and none is held in the end.
 func TestAttack(t *testing.T) {
-	play := func(tape *attack.Tape) { newCluster(t, tape).run() }
+	attackBy(t, func(tape *attack.Tape) { newCluster(t, tape).run() })
+}
+
+func attackBy(t *testing.T, play func(*attack.Tape)) {
 	if soak := os.Getenv("JOBLIFE_SOAK"); soak != "" || os.Getenv("JOBLIFE_SEED") != "" {
 		attack.Soak(t, soak, play)
 		return
 	}
 	attack.Seeds(t, 150, play)
+}
+
+// advance returns errCrash where the site crashes.
+func (s *site) advance(now time.Time) (err error) {
+	defer func() {
+		if v := recover(); v == errCrash {
+			err = errCrash
+		} else if v != nil {
+			panic(v)
+		}
+	}()
+	return s.l.Advance(now)
 }
 
 // A cluster is what survives a Loop: the disk, the executor, and nodes with their processes.
@@ -244,16 +259,7 @@ func (c *cluster) happens() {
 
 // advance reports whether the Loop has not crashed.
 func (c *cluster) advance() bool {
-	err := func() (err error) {
-		defer func() {
-			if v := recover(); v == errCrash {
-				err = errCrash
-			} else if v != nil {
-				panic(v)
-			}
-		}()
-		return c.s.l.Advance(c.now)
-	}()
+	err := c.s.advance(c.now)
 	if errors.Is(err, errCrash) {
 		c.Say("crash")
 		return false

@@ -52,12 +52,7 @@ func TestPages(t *testing.T) {
 // A shell comes to its mkdir after the next hello of its node, which has the start sent again. A
 // second shell that came when the first job is forgotten would run it again.
 func TestTheManagerRunsAJobOnce(t *testing.T) {
-	if os.Getenv("JOBLIFE_DEEP") == "" {
-		t.Skip("it builds the program, and waits: set JOBLIFE_DEEP=1")
-	}
-	dir := t.TempDir()
-	out, err := exec.Command("go", "build", "-o", dir, "./manager").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	dir := builtManager(t)
 	sh := `#!/bin/sh
 case $3 in *job-1.0) if mkdir "$0.first" 2>&-; then sleep .2; else sleep 2; fi; esac
 exec /bin/sh "$@"
@@ -65,23 +60,29 @@ exec /bin/sh "$@"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "sh"), []byte(sh), 0o777))
 	cmd := exec.Command(filepath.Join(dir, "manager"), "echo ran >>trace", "sleep 4")
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
-	out, err = cmd.CombinedOutput()
+	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Equal(t, "ran\n", read(t, filepath.Join(dir, "trace")))
 }
 
 // A job that its node has lost fails, and the manager goes on.
 func TestTheManagerForgetsALostJob(t *testing.T) {
+	dir := builtManager(t)
+	_ = inFolder(dir, "./manager 'sleep 1; kill -9 $PPID' || sleep 1; rm -r node-0/job-1.0").Run()
+	out, err := inFolder(dir, "./manager").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Equal(t, "jobs left: 1\nforget node-0/job-1.0: status \nforget node-0/job-1.1: status 0\n", string(out))
+}
+
+// builtManager returns a folder with the program.
+func builtManager(t *testing.T) string {
 	if os.Getenv("JOBLIFE_DEEP") == "" {
 		t.Skip("it builds the program, and waits: set JOBLIFE_DEEP=1")
 	}
 	dir := t.TempDir()
 	out, err := exec.Command("go", "build", "-o", dir, "./manager").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	_ = inFolder(dir, "./manager 'sleep 1; kill -9 $PPID' || sleep 1; rm -r node-0/job-1.0").Run()
-	out, err = inFolder(dir, "./manager").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Equal(t, "jobs left: 1\nforget node-0/job-1.0: status \nforget node-0/job-1.1: status 0\n", string(out))
+	return dir
 }
 
 // check checks a page that shows the programs of some folders.
