@@ -16,51 +16,37 @@ import (
 // The power fails at any call to the system: each batch that was acknowledged is there. Of
 // the last one there may be a part, and zeros for the rest, which Repair cuts off.
 func TestAttackByPowerCuts(t *testing.T) {
-	disk.Cuts{
-		Soak: os.Getenv("JOBLIFE_SOAK"),
-		Work: func(dir string, seed uint64, say func(string)) error {
-			log, err := openReal(dir)
-			if err != nil {
-				return err
-			}
-			random := rand.New(rand.NewPCG(seed, 1))
-			for range 10 {
-				text, err := os.ReadFile(filepath.Join(dir, name))
-				if err != nil {
-					return err
-				}
-				say(string(text))
-				if err := log.Append([]byte(line(strings.Count(string(text), "\n") + random.IntN(1000)))); err != nil {
-					return err
-				}
-			}
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			say(string(text))
-			return errors.Join(err, log.Close())
-		},
-		Read: func(dir string) (string, error) {
-			log, err := openReal(dir)
-			if err != nil {
-				return "", err
-			}
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			return string(text), errors.Join(err, log.Close())
-		},
-	}.Run(t)
+	has := func(l realLog) (string, error) {
+		text, err := os.ReadFile(l.path)
+		return string(text), err
+	}
+	cuts := disk.CutsOf(10, openReal, has, func(l realLog, random *rand.Rand) error {
+		text, err := has(l)
+		if err != nil {
+			return err
+		}
+		return l.Append([]byte(line(strings.Count(text, "\n") + random.IntN(1000))))
+	})
+	cuts.Soak = os.Getenv("JOBLIFE_SOAK")
+	cuts.Run(t)
+}
+
+type realLog struct {
+	*logfile.Log
+	path string
 }
 
 // openReal repairs and opens the log in a folder, or creates it.
-func openReal(dir string) (*logfile.Log, error) {
-	path := filepath.Join(dir, name)
-	_, err := logfile.Repair(path, logfile.RepairOptions{})
+func openReal(dir string) (l realLog, err error) {
+	l.path = filepath.Join(dir, name)
+	_, err = logfile.Repair(l.path, logfile.RepairOptions{})
 	if errors.Is(err, logfile.ErrDamaged) { // the line has its newline, and zeros
-		_, err = logfile.Repair(path, logfile.RepairOptions{Cut: true})
+		_, err = logfile.Repair(l.path, logfile.RepairOptions{Cut: true})
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return logfile.Create(path, logfile.Options{})
+		l.Log, err = logfile.Create(l.path, logfile.Options{})
+	} else if err == nil {
+		l.Log, err = logfile.Open(l.path, logfile.Options{})
 	}
-	if err != nil {
-		return nil, err
-	}
-	return logfile.Open(path, logfile.Options{})
+	return l, err
 }

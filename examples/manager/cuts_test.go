@@ -24,37 +24,9 @@ func TestAttackByPowerCuts(t *testing.T) {
 	open := func(dir string) (*dirDisk, error) {
 		return openDir(filepath.Join(dir, "a", "store"), func(string, ...any) {})
 	}
-	power.Cuts{
-		Ordered: true, Soak: os.Getenv("JOBLIFE_SOAK"),
-		Work: func(dir string, seed uint64, say func(string)) error {
-			d, err := open(dir)
-			if err != nil {
-				return err
-			}
-			random := rand.New(rand.NewPCG(seed, 1))
-			for range 10 {
-				text, err := d.has()
-				if err != nil {
-					return err
-				}
-				say(text)
-				if err := d.changeOne(random); err != nil {
-					return err
-				}
-			}
-			text, err := d.has()
-			say(text)
-			return errors.Join(err, d.Close())
-		},
-		Read: func(dir string) (string, error) {
-			d, err := open(dir)
-			if err != nil {
-				return "", err
-			}
-			text, err := d.has()
-			return text, errors.Join(err, d.Close())
-		},
-	}.Run(t)
+	cuts := power.CutsOf(10, open, (*dirDisk).has, (*dirDisk).changeOne)
+	cuts.Ordered, cuts.Soak = true, os.Getenv("JOBLIFE_SOAK")
+	cuts.Run(t)
 }
 
 // has returns what a restart finds, and what is put aside.

@@ -1,6 +1,9 @@
 package disk
 
 import (
+	"errors"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -27,6 +30,39 @@ type Cuts struct {
 	// what would have been said next: a change is there as a whole, or not at all. In a
 	// new folder it may be "".
 	Read func(dir string) (has string, err error)
+}
+
+// CutsOf returns Cuts of a store that a process opens and changes so many times.
+func CutsOf[S io.Closer](changes int, open func(dir string) (S, error), has func(S) (string, error), change func(S, *rand.Rand) error) Cuts {
+	return Cuts{
+		Work: func(dir string, seed uint64, say func(string)) error {
+			s, err := open(dir)
+			if err != nil {
+				return err
+			}
+			random := rand.New(rand.NewPCG(seed, 1))
+			for n := 0; ; n++ {
+				text, err := has(s)
+				if err != nil {
+					return err
+				}
+				if say(text); n == changes {
+					return s.Close()
+				}
+				if err := change(s, random); err != nil {
+					return err
+				}
+			}
+		},
+		Read: func(dir string) (string, error) {
+			s, err := open(dir)
+			if err != nil {
+				return "", err
+			}
+			text, err := has(s)
+			return text, errors.Join(err, s.Close())
+		},
+	}
 }
 
 // Run chooses in each process several points at which the power fails, and what that leaves of

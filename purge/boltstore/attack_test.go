@@ -2,7 +2,6 @@ package boltstore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -22,20 +21,14 @@ import (
 // The power fails at any call that bbolt makes, or we: each transaction is there as a whole
 // or not at all, and each that was acknowledged is there.
 func TestAttackByPowerCuts(t *testing.T) {
-	disk.Cuts{Sector: 512, Soak: os.Getenv("JOBLIFE_SOAK"), Work: work, Read: has}.Run(t)
+	open := func(dir string) (*boltstore.Store, error) { return boltstore.Open(filepath.Join(dir, "jobs.db")) }
+	cuts := disk.CutsOf(19, open, has, change)
+	cuts.Sector, cuts.Soak = 512, os.Getenv("JOBLIFE_SOAK")
+	cuts.Run(t)
 }
 
 // has returns what a store has, in short.
-func has(dir string) (text string, err error) {
-	s, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	return all(s)
-}
-
-func all(s *boltstore.Store) (text string, err error) {
+func has(s *boltstore.Store) (text string, err error) {
 	for r, err := range s.Records() {
 		if err != nil {
 			return "", err
@@ -45,40 +38,26 @@ func all(s *boltstore.Store) (text string, err error) {
 	return text, nil
 }
 
-// work changes a store as a seed says.
-func work(dir string, seed uint64, say func(string)) error {
-	s, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
+func change(s *boltstore.Store, random *rand.Rand) error {
+	text, err := has(s)
 	if err != nil {
 		return err
 	}
-	random := rand.New(rand.NewPCG(seed, 1))
-	for n := range 20 {
-		text, err := all(s)
-		if err != nil {
-			return err
-		}
-		if say(text); n == 19 {
-			break
-		}
-		id := jobid.ID(random.IntN(8))
-		if strings.Contains(text, fmt.Sprintf("%d unlinked", id)) {
-			id += 8 // it may not come back
-		}
-		switch random.IntN(6) {
-		case 0:
-			_, err = s.Unlink(context.Background(), []jobid.ID{id, id + 1})
-		case 1:
-			err = s.Prepare(context.Background(), purge.Plan{Watermark: id, Tombstones: []jobstate.Summary{{ID: id, Inactive: 1}}})
-		default:
-			list := job(id, fmt.Appendf(nil, `{"timestamp":%d,"name":"x"}`+"\n", random.IntN(1e6)), []byte(strings.Repeat("j", random.IntN(9000))), nil)
-			if random.IntN(10) == 0 { // the file has to grow
-				list = append(list, joblife.Record{Job: id, Kind: joblife.RecordR, Data: []byte(strings.Repeat("r", 30_000+random.IntN(50_000)))})
-			}
-			err = s.Append(slices.Concat(list, job(id+1, []byte(cleanLine), nil, nil)))
-		}
-		if err != nil {
-			return err
-		}
+	id := jobid.ID(random.IntN(8))
+	if strings.Contains(text, fmt.Sprintf("%d unlinked", id)) {
+		id += 8 // it may not come back
 	}
-	return s.Close()
+	switch random.IntN(6) {
+	case 0:
+		_, err = s.Unlink(context.Background(), []jobid.ID{id, id + 1})
+	case 1:
+		err = s.Prepare(context.Background(), purge.Plan{Watermark: id, Tombstones: []jobstate.Summary{{ID: id, Inactive: 1}}})
+	default:
+		list := job(id, fmt.Appendf(nil, `{"timestamp":%d,"name":"x"}`+"\n", random.IntN(1e6)), []byte(strings.Repeat("j", random.IntN(9000))), nil)
+		if random.IntN(10) == 0 { // the file has to grow
+			list = append(list, joblife.Record{Job: id, Kind: joblife.RecordR, Data: []byte(strings.Repeat("r", 30_000+random.IntN(50_000)))})
+		}
+		err = s.Append(slices.Concat(list, job(id+1, []byte(cleanLine), nil, nil)))
+	}
+	return err
 }

@@ -208,47 +208,19 @@ func TestAttackByPowerCuts(t *testing.T) {
 		}
 		return text, nil
 	}
-	disk.Cuts{
-		Ordered: true, Soak: os.Getenv("JOBLIFE_SOAK"),
-		Work: func(dir string, seed uint64, say func(string)) error {
-			s, err := openReal(dir)
-			if err != nil {
-				return err
-			}
-			random := rand.New(rand.NewPCG(seed, 1))
-			for range 10 {
-				text, err := has(s)
-				if err != nil {
-					return err
-				}
-				say(text)
-				id := jobid.ID(1 + random.IntN(4))
-				_, err = s.Read(id)
-				switch n := random.IntN(3); {
-				case errors.Is(err, fs.ErrNotExist):
-					err = s.Add(job(id))
-				case n == 0:
-					err = unlink(s, []jobid.ID{id})
-				case n == 1:
-					err = s.PutR(id, fmt.Appendf(nil, `{"R":"%d"}`, random.IntN(1e9)))
-				default:
-					err = s.Append(id, line(fmt.Sprint("event-", random.IntN(1e9))))
-				}
-				if err != nil {
-					return err
-				}
-			}
-			text, err := has(s)
-			say(text)
-			return errors.Join(err, s.Close())
-		},
-		Read: func(dir string) (string, error) {
-			s, err := openReal(dir)
-			if err != nil {
-				return "", err
-			}
-			text, err := has(s)
-			return text, errors.Join(err, s.Close())
-		},
-	}.Run(t)
+	cuts := disk.CutsOf(10, openReal, has, func(s *dirstore.Store, random *rand.Rand) error {
+		id := jobid.ID(1 + random.IntN(4))
+		_, err := s.Read(id)
+		switch n := random.IntN(3); {
+		case errors.Is(err, fs.ErrNotExist):
+			return s.Add(job(id))
+		case n == 0:
+			return unlink(s, []jobid.ID{id})
+		case n == 1:
+			return s.PutR(id, fmt.Appendf(nil, `{"R":"%d"}`, random.IntN(1e9)))
+		}
+		return s.Append(id, line(fmt.Sprint("event-", random.IntN(1e9))))
+	})
+	cuts.Ordered, cuts.Soak = true, os.Getenv("JOBLIFE_SOAK")
+	cuts.Run(t)
 }
