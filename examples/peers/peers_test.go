@@ -7,9 +7,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/joblife/joblife/internal/bomb"
 )
 
 var update = flag.Bool("update", false, "with -bench .: rewrite the table that ends MEASURED.md")
@@ -45,23 +46,16 @@ func BenchmarkPeers(b *testing.B) {
 			name := t.name + "/side=" + s.name
 			b.Run(name, func(b *testing.B) {
 				b.ReportAllocs()
-				start := cpu()
+				start := bomb.ProcessorTime()
 				for b.Loop() {
 					s.run()
 				}
-				if d := (cpu() - start) / time.Duration(b.N); least[name] == 0 || d < least[name] {
+				if d := (bomb.ProcessorTime() - start) / time.Duration(b.N); least[name] == 0 || d < least[name] {
 					least[name] = d
 				}
 			})
 		}
 	}
-}
-
-// cpu is what the process has used: with others beside it, less wrong than a clock.
-func cpu() time.Duration {
-	var used syscall.Rusage
-	must(syscall.Getrusage(syscall.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 const measured, head = "../../MEASURED.md", "| task | CPU, where joblife's is 1 |\n|---|---|\n"
