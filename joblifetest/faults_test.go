@@ -385,11 +385,7 @@ func TestAnIgnoredExpirationIsFoundSoon(t *testing.T) {
 
 // What is legal for some schedulers, and found in others, the option allows.
 func TestAnyOrderAllowsWhatItSays(t *testing.T) {
-	times := 1
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		times = 20
-	}
-	for range times {
+	for range map[bool]int{false: 1, true: 20}[os.Getenv("JOBLIFE_DEEP") != ""] {
 		rapid.Check(t, func(t *rapid.T) {
 			fault := rapid.SampledFrom([]string{"ignores prioritize", "lets all start that fit", "ignores expiration"}).Draw(t, "fault")
 			RunScheduler(t, newBad(fault), SchedulerConfig{AnyOrder: true})

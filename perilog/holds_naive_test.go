@@ -253,11 +253,7 @@ func holdsByThing(h *perilog.Holds, things []any) string {
 // After every event of any log Holds is what a set of holders for each rank says,
 // and after a restart it is the same.
 func TestHoldsIsASetOfHoldersForEachRank(t *testing.T) {
-	times := 1
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		times = 100
-	}
-	for range times {
+	for range map[bool]int{false: 1, true: 100}[os.Getenv("JOBLIFE_DEEP") != ""] {
 		rapid.Check(t, driveHolds)
 	}
 }

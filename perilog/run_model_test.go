@@ -359,11 +359,7 @@ func driveModel(t *rapid.T) {
 
 // A run is what a map of ranks says, after any actions in any order.
 func TestARunIsAMapOfRanks(t *testing.T) {
-	times := 1
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		times = 100
-	}
-	for range times {
+	for range map[bool]int{false: 1, true: 100}[os.Getenv("JOBLIFE_DEEP") != ""] {
 		rapid.Check(t, driveModel)
 	}
 }

@@ -169,11 +169,7 @@ func (m *model) unlink(t *rapid.T) {
 // there. Where the file system keeps no order, an append that was stopped can leave a hole:
 // then the job is damaged behind what is durable, and no other is.
 func TestAttackByStops(t *testing.T) {
-	times := 1
-	if deep {
-		times = 30
-	}
-	for range times {
+	for range map[bool]int{false: 1, true: 30}[deep] {
 		rapid.Check(t, func(t *rapid.T) {
 			seed := rapid.Uint64().Draw(t, "coins")
 			m := &model{d: disk.New(), want: make(map[jobid.ID]dirstore.Stored), calls: rand.New(rand.NewPCG(seed, 1))}

@@ -670,11 +670,7 @@ func poolProperty(t *rapid.T, fit pool.Fit) {
 // PR-1, PR-3, PR-10, PR-11, PR-13: a pool against a naive one; and no job delays a planned
 // one.
 func TestAPoolIsWhatANaiveOneIs(t *testing.T) {
-	times := 1
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		times = 20
-	}
-	for range times {
+	for range map[bool]int{false: 1, true: 20}[os.Getenv("JOBLIFE_DEEP") != ""] {
 		rapid.Check(t, anyPool)
 	}
 }

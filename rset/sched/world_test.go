@@ -101,11 +101,7 @@ func TestTheWorldIsContent(t *testing.T) {
 		{Policy: sched.Conservative{}, Annotate: true},
 		{Policy: definition{reserves: 1}, Annotate: true},
 	}
-	times := 1
-	if os.Getenv("JOBLIFE_DEEP") != "" {
-		times = 20
-	}
-	for range times {
+	for range map[bool]int{false: 1, true: 20}[os.Getenv("JOBLIFE_DEEP") != ""] {
 		rapid.Check(t, func(t *rapid.T) {
 			cfg := configs[rapid.IntRange(0, len(configs)-1).Draw(t, "config")]
 			joblifetest.RunScheduler(t, func(nodes *rset.R) joblifetest.Scheduler {
