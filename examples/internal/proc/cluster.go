@@ -55,9 +55,9 @@ func (p *Program) open() (*Cluster, error) {
 		c.warn(fmt.Errorf("job %v cannot be read, and keeps its nodes: %s", q.Job, lines.Why(q.Err)))
 	}
 	for id, r := range c.manager.Allocated() { // until its node says hello, a job does not end
-		if last, ok := r.Ranks().Max(); ok && int(last) >= p.Nodes {
-			err := fmt.Errorf("-nodes %d: job %v has node %d: give at least %d until it is over", p.Nodes, id, last, last+1)
-			return nil, errors.Join(err, store.Close())
+		_, ends := c.manager.Job(id) // but for one that cannot be read
+		if last, ok := r.Ranks().Max(); ends && ok && int(last) >= p.Nodes {
+			return nil, errors.Join(fmt.Errorf("-nodes %d: job %v has node %d: give at least %d until it is over", p.Nodes, id, last, last+1), store.Close())
 		}
 	}
 	return c, nil

@@ -24,6 +24,7 @@ import (
 	"github.com/joblife/joblife/loop"
 	"github.com/joblife/joblife/perilog"
 	"github.com/joblife/joblife/perilog/exec"
+	"github.com/joblife/joblife/purge/boltstore"
 	"github.com/joblife/joblife/rset/sched"
 )
 
@@ -188,6 +189,26 @@ func TestAClusterHasTheNodesOfItsJobs(t *testing.T) {
 	require.EqualError(t, err, fmt.Sprintf("-nodes 1: job %v has node 1: give at least 2 until it is over", id))
 	require.NoError(t, os.WriteFile(dir+"/end", nil, 0o600))
 	live(t, dir, 2, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		n, err := status(ctx, c, id)
+		require.Equal(t, 3<<8, n)
+		return err
+	})
+}
+
+// A job that cannot be read has its nodes for ever: the cluster may have fewer.
+func TestAJobThatCannotBeReadNeedsNoNodes(t *testing.T) {
+	dir := t.TempDir()
+	s, err := boltstore.Open(filepath.Join(dir, "jobs.db"))
+	require.NoError(t, err)
+	log := `{"timestamp":1,"name":"submit","context":{"userid":0,"urgency":16,"flags":0,"version":1}}` + "\n" + `{"timestamp":2,"name":"alloc"}` + "\n"
+	r := `{"version":1,"execution":{"R_lite":[{"rank":"1","children":{"core":"0-7"}}]}}`
+	require.NoError(t, s.Append([]joblife.Record{{Job: 7, Kind: joblife.RecordR, Data: []byte(r)}, {Job: 7, Kind: joblife.RecordEvent, Data: []byte(log)}}))
+	require.NoError(t, s.Close())
+	live(t, dir, 1, perilog.Config{}, func(ctx context.Context, c *Cluster) error {
+		require.Len(t, c.left.Quarantined, 1)
+		require.NotNil(t, c.left.Quarantined[0].R)
+		id, err := submitTo(ctx, c, whole(1, "exit 3"))
+		require.NoError(t, err)
 		n, err := status(ctx, c, id)
 		require.Equal(t, 3<<8, n)
 		return err
