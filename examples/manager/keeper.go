@@ -118,13 +118,13 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	k.left = true
 	for sender, list := range k.open {
 		for tag, q := range list {
 			k.refuse(&q.Message, errno.NoSys, hasEnded)
 			k.drop(asked{sender, tag})
 		}
 	}
-	k.left = true
 }
 
 const hasEnded = "the job manager has ended"
@@ -141,7 +141,7 @@ func (k *keeper) respond(sender string, m flux.Message) {
 	switch {
 	case sender != selfSender:
 		k.toBroker(m)
-	case m.Errnum != 0:
+	case m.Errnum != 0 && !k.left:
 		fmt.Fprintln(k.stderr, "manager: error: the configuration stays as it was:", m.Err())
 	}
 }

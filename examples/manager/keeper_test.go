@@ -186,6 +186,7 @@ func TestTheServiceIsTaken(t *testing.T) {
 	before := in.log(slow)
 	in.launch()
 	require.ErrorContains(t, in.wait(), "the instance has a job manager: remove its module first (flux: service.add: errno 17)")
+	require.Empty(t, in.said.String(), "nothing of a configuration")
 	require.Equal(t, before, in.log(slow))
 	require.Eventually(t, func() bool { return strings.Contains(fmt.Sprint(in.broker.Log()), "remove its module first") }, 5*time.Second, time.Millisecond)
 }
