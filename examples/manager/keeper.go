@@ -95,17 +95,19 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 	k.sched.reset()
 	k.mu.Lock() // no message before there is a worker
 	conn, err := flux.Dial(ctx, link(uri, k.fromBroker, k.skipped))
-	if err != nil {
-		k.mu.Unlock()
-		return fmt.Errorf("-flux: %w", err)
-	}
 	k.broker = conn
 	k.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("-flux: %w", err)
+	}
 	defer conn.Close()
 	if err = k.follow(ctx); err == nil {
 		err = k.run(ctx)
 	}
-	if k.leave(); err != nil {
+	switch k.leave(); {
+	case errors.Is(err, context.Canceled): // it was asked to end
+		err = nil
+	case err != nil:
 		(&fluxLog{conn}).say(flux.LogErr, err.Error())
 	}
 	if module {
@@ -258,9 +260,7 @@ func (k *keeper) run(ctx context.Context) error {
 			return fmt.Errorf("the manager ended %d times in less than %v: %w", len(ends), restartPeriod, w.err)
 		}
 		fmt.Fprintf(k.stderr, "manager: the worker has ended (%v), and another one begins\n", w.err)
-		if err := k.clear(ctx); ctx.Err() != nil {
-			return nil
-		} else if err != nil {
+		if err := k.clear(ctx); err != nil {
 			return fmt.Errorf("-flux: %w", err)
 		}
 	}

@@ -168,6 +168,17 @@ func TestTheManagerIsStoppedInTheGap(t *testing.T) {
 	require.NoError(t, in.stop())
 }
 
+// Nor has a worker to serve.
+func TestTheManagerIsStoppedBeforeItServes(t *testing.T) {
+	for pause := range 10 {
+		in := newInstance(t)
+		in.launch()
+		in.broker.Await(serviceName)
+		time.Sleep(time.Duration(pause) * time.Millisecond)
+		require.NoError(t, in.stop(), pause)
+	}
+}
+
 // The numbers of a broker's states are those of one version.
 func TestAnotherVersionIsTold(t *testing.T) {
 	in := newInstance(t)

@@ -154,7 +154,7 @@ func (k *keeper) stop(w *worker) error {
 		close(w.late)
 		<-w.gone
 	}
-	if w.cmd.ProcessState.Success() {
+	if w.cmd.ProcessState.Success() || !isClosed(w.ready) { // it had nothing to store
 		return nil
 	}
 	return w.err
