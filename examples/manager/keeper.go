@@ -161,8 +161,8 @@ func (k *keeper) follow(ctx context.Context) error {
 	}
 	if version := ""; err == nil {
 		version, err = k.broker.Attr(ctx, "version")
-		if err == nil && !strings.HasPrefix(version, "0.88.") { // its states may have other numbers
-			fmt.Fprintf(k.stderr, "manager: warning: flux-core %s: this was made for 0.88, and may run no epilogs\n", version)
+		if stderr := io.MultiWriter(&fluxLog{k.broker}, k.stderr); err == nil && !strings.HasPrefix(version, "0.88.") { // its states may have other numbers
+			fmt.Fprintf(stderr, "manager: warning: flux-core %s: this was made for 0.88, and may run no epilogs\n", version)
 		}
 	}
 	if err == nil {

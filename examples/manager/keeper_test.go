@@ -185,6 +185,7 @@ func TestAnotherVersionIsTold(t *testing.T) {
 	in.broker.SetAttr("version", "0.89.0")
 	in.attach()
 	require.Contains(t, in.said.String(), "manager: warning: flux-core 0.89.0")
+	require.Contains(t, fmt.Sprint(in.broker.Log()), "flux-core 0.89.0") // flux dmesg
 }
 
 // The instance has a job manager. Another one leaves its jobs alone.
