@@ -33,7 +33,7 @@ type keeper struct {
 	file   bool // it has another configuration than the broker's, until that changes
 	stderr io.Writer
 	broker *flux.Conn
-	over   chan error   // why it ends; nil if it was asked to
+	end    func()       // as the broker asks a module to
 	odd    atomic.Int64 // messages that cannot be read
 
 	mu      sync.Mutex
@@ -88,10 +88,12 @@ func (o *options) keep(ctx context.Context, uri string, stderr io.Writer) error 
 		uri = os.Getenv(flux.ModuleURI)
 	}
 	k := &keeper{
-		module: module, file: o.file != "", conf: o.text, stderr: stderr, over: make(chan error, 1),
+		module: module, file: o.file != "", conf: o.text, stderr: stderr,
 		open: make(bySender[*request]), calls: make(map[uint32]*calling), tag: firstCall, told: make(map[asked]told),
 		own: make(map[asked]func(answer)), started: make(map[jobid.ID]*startedJob),
 	}
+	ctx, k.end = context.WithCancel(ctx)
+	defer k.end()
 	k.sched.reset()
 	k.mu.Lock() // no message before there is a worker
 	conn, err := flux.Dial(ctx, link(uri, k.fromBroker, k.skipped))
@@ -356,7 +358,7 @@ func (k *keeper) forward(m flux.Message) {
 		k.refuse(&m, errno.NoSys, "this is no module of the broker")
 		return
 	case m.Topic == topicShutdown:
-		k.end(nil)
+		k.end()
 		return
 	case m.Topic == topicDisconnect:
 		if waited := k.disconnect(a.sender); !waited && m.Rolemask&flux.RoleOwner == 0 {

@@ -158,14 +158,28 @@ func TestAWorkerIsInterrupted(t *testing.T) {
 	require.Empty(t, next(t, answer))
 }
 
-// The end is in order though there is no worker.
+// The end is in order, and at once, though there is no worker.
 func TestTheManagerIsStoppedInTheGap(t *testing.T) {
-	in := newInstance(t)
-	in.attach()
-	defer in.broker.Hold(topicCommit)()
-	require.NoError(t, syscall.Kill(workers(t)[0], syscall.SIGKILL))
-	require.Eventually(t, func() bool { return strings.Contains(in.said.String(), "another one begins") }, 5*time.Second, time.Millisecond)
-	require.NoError(t, in.stop())
+	for _, module := range []bool{false, true} {
+		in := newInstance(t)
+		if module {
+			in.loads(serviceName)
+			in.ask("nosuch", `{}`)
+		} else {
+			in.attach()
+		}
+		defer in.broker.Hold(topicCommit)()
+		require.NoError(t, syscall.Kill(workers(t)[0], syscall.SIGKILL))
+		require.Eventually(t, func() bool { return strings.Contains(in.said.String(), "another one begins") }, 5*time.Second, time.Millisecond)
+		if module {
+			end := flux.NewRequest(topicShutdown, nil)
+			end.Flags |= flux.FlagNoResponse
+			require.NoError(t, in.conn.Send(end))
+		} else {
+			require.NoError(t, in.stop())
+		}
+		require.NoError(t, in.wait())
+	}
 }
 
 // Nor has a worker to serve.

@@ -125,19 +125,9 @@ func (k *keeper) await(ctx context.Context, w *worker) (asked bool, why error) {
 			return ctx.Err() != nil, nil
 		case <-ctx.Done():
 			return true, nil
-		case why := <-k.over:
-			return true, why
 		case <-k.broker.Done():
 			return true, fmt.Errorf("-flux: %w", k.broker.Err())
 		}
-	}
-}
-
-// end has the keeper end, once.
-func (k *keeper) end(why error) {
-	select {
-	case k.over <- why:
-	default:
 	}
 }
 
