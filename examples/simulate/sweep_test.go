@@ -41,4 +41,6 @@ func TestThePlotOfASweepSaysWhereTheLoadIsTooGreat(t *testing.T) {
 		require.Contains(t, string(text), note)
 		require.Equal(t, jobs == "1", strings.Contains(s.curves(false), "at once"), "there is no load")
 	}
+	out := good(t, "-jobs", "2", "-load", "0", "-arrival", "1", "-seeds", "5", "-html", "")
+	require.Regexp(t, `load with prologs and epilogs: \d`, out, "with one seed both jobs come at once")
 }

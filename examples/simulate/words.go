@@ -51,7 +51,7 @@ func (s *study) held(w way) float64 {
 	var loads []float64
 	for _, p := range s.runs {
 		c := p[w]
-		loads = append(loads, c.had/float64(c.jobs[len(c.jobs)-1].submit)/float64(len(c.nodes)*c.units))
+		loads = append(loads, c.had/float64(max(1, c.jobs[len(c.jobs)-1].submit))/float64(len(c.nodes)*c.units))
 	}
 	return mean(loads)
 }
