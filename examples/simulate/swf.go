@@ -163,7 +163,7 @@ func parseArrival(line string, ended bool) (arrival, error) {
 			continue
 		}
 		n, err := strconv.ParseFloat(texts[i], 64)
-		if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+		if err != nil || strings.ContainsAny(texts[i], "_xXnN") { // Go's 1_0, 0x1p4, NaN and Inf
 			return arrival{}, fmt.Errorf("field %d, %.20q, is not a number", i+1, texts[i])
 		}
 		f[i] = n
