@@ -5,6 +5,7 @@ import (
 	"math"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/joblife/joblife/examples/internal/lines"
 )
@@ -95,15 +96,16 @@ func (s *study) outside() []string {
 func (s *study) headline() string {
 	list := s.compare(worth, 1, maxNodes)
 	wait, idle := list[0], list[2]
+	const chance = " cannot be told from chance"
 	back := fmt.Sprintf("partial release gives back %s of them", hours(max(0, -idle.diff)))
 	if idle.Chance() {
-		back = "whether partial release gives any of them back cannot be told from chance"
+		back = "whether partial release gives any of them back" + chance
 	}
 	gain := "jobs start no earlier"
 	switch {
 	case math.Abs(wait.diff) < 0.5:
 	case wait.Chance():
-		gain = "whether jobs start earlier cannot be told from chance"
+		gain, back = "whether jobs start earlier"+chance, strings.TrimSuffix(back, chance) // once for both
 	case wait.diff < 0:
 		gain = fmt.Sprintf("jobs start %s earlier on average", short(-wait.diff))
 	default:
