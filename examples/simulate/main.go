@@ -110,9 +110,11 @@ type pair [2]*cluster
 const shown = 10
 
 // open reads the trace. That a file cannot be written is an error before the runs.
-func (s *study) open() (err error) {
-	o := s.o
-	for _, dir := range []string{o.swfOut, o.svg, o.log} {
+func (s *study) open() error {
+	if err := s.read(); err != nil {
+		return err
+	}
+	for _, dir := range []string{s.o.swfOut, s.o.svg, s.o.log} {
 		if dir == "" {
 			continue
 		}
@@ -120,11 +122,17 @@ func (s *study) open() (err error) {
 			return err
 		}
 	}
-	for _, name := range o.files() {
+	for _, name := range s.o.files() {
 		if err := writable(name); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// read reads the trace, if there is one.
+func (s *study) read() (err error) {
+	o := s.o
 	if o.swf == "" {
 		return nil
 	}

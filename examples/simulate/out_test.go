@@ -212,6 +212,16 @@ func TestNothingRunsForAPlotThatCannotBeWritten(t *testing.T) {
 	require.Empty(t, out)
 }
 
+func TestNoFolderIsMadeForATraceThatCannotBeRead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, out := range []string{"-svg", "-log", "-swf-out"} {
+		status, _, errs := command(t, "-swf", "LOG", out, "new")
+		require.Equal(t, lines.ExitFault, status)
+		require.Contains(t, errs, "open LOG: ")
+		require.NoDirExists(t, "new", out)
+	}
+}
+
 type deaf struct{}
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("nobody listens") }
