@@ -36,7 +36,7 @@ var figureNames = []string{"nodes", "time", "free", "waits", "sizes", "slow"}
 // figures returns the plots: of the first seed, but for the curves.
 func (s *study) figures() (list []figure) {
 	if id := s.around(); id != 0 {
-		list = append(list, figure{"nodes", fmt.Sprintf("The %d %s around a job with a slow epilog", s.shownRows(), s.o.unit()),
+		list = append(list, figure{"nodes", fmt.Sprintf("The %d %s around the end of a job", s.shownRows(), s.o.unit()),
 			"A red " + strings.TrimSuffix(s.o.unit(), "s") + " is held and does nothing. The line is where the job ended: of those that ended at about the same time both ways, the one that held the most.",
 			func(d *drawing) { s.gantt(d, id) }})
 	}
