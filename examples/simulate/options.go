@@ -50,7 +50,7 @@ func parse(args []string, stdout io.Writer) (*options, error) {
 	f.StringVar(&o.swf, "swf", "", "the workload in the `file`, in the Standard Workload Format; gzip too")
 	f.StringVar(&o.policy, "policy", o.policy, policyNames+": `which` job starts next")
 	f.number("depth", "the policy considers `N` jobs, easy so many behind the first; default all, of conservative 30, of hybrid 32, of fair 100", &o.depth, 1, maxJobs)
-	f.number("reservations", "the first `N` jobs that have to wait get one each with -policy hybrid; default 8", &o.reservations, 1, maxJobs)
+	f.number("reservations", "with -policy hybrid the first `N` jobs that have to wait get reservations; default 8. It is Fluxion's reservation-depth, 64 there, and -depth its queue-depth", &o.reservations, 1, maxJobs)
 	f.number("jobs", "make up `N` jobs; of a trace, take the first N", &o.jobs, 1, maxJobs)
 	f.number("nodes", "`N` nodes; default 128, or what the trace says", &o.nodes, 1, maxNodes)
 	f.number("cores", "`N` cores on each node; with -swf, as many as the processors of the trace need", &o.cores, 1, 1<<16)

@@ -29,7 +29,8 @@ var policies = map[string]policy{
 var policyNames = strings.Join(slices.Sorted(maps.Keys(policies)), ", ")
 
 // hybrid is between EASY and conservative backfill, as Fluxion has it: it considers the first jobs
-// of the queue, its queue-depth, and the first of them that have to wait get reservations.
+// of the queue, its queue-depth, and the first of them that have to wait get reservations, its
+// reservation-depth. Its 64 of 32 jobs would be all.
 type hybrid struct{ depth, reservations int }
 
 // Schedule implements [sched.Policy].
