@@ -8,6 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// Jobs that start count among those that hybrid considers. So with one no job overtakes another.
+func TestHybridConsidersItsDepth(t *testing.T) {
+	s, _ := page(t, "-jobs", "150", "-nodes", "32", "-seeds", "1", "-load", "2", "-prolog", "0", "-policy", "hybrid", "-depth", "1")
+	require.IsNonDecreasing(t, each(s.runs[0][wholeJob].counted(1, maxNodes), func(j *job) float64 { return float64(j.began) }))
+}
+
 // User 1 has a node and was first in the queue. With fair share, user 2 goes first.
 func TestFairLetsThoseWithFewerNodesGoFirst(t *testing.T) {
 	work := []arrival{
