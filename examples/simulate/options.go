@@ -171,7 +171,9 @@ func (o *options) files() (names []string) {
 	}
 	if o.svg != "" {
 		for _, name := range figureNames {
-			names = append(names, filepath.Join(o.svg, name+".svg"))
+			if name != "slow" || o.sweep {
+				names = append(names, filepath.Join(o.svg, name+".svg"))
+			}
 		}
 	}
 	return names

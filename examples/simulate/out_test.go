@@ -210,6 +210,8 @@ func TestNothingRunsForAPlotThatCannotBeWritten(t *testing.T) {
 	require.Equal(t, lines.ExitFault, status)
 	require.Contains(t, errs, "waits.svg: is a directory")
 	require.Empty(t, out)
+	require.NoError(t, os.Rename(filepath.Join(dir, "waits.svg"), filepath.Join(dir, "slow.svg")))
+	good(t, "-jobs", "2", "-seeds", "1", "-html", "", "-svg", dir) // that of -sweep
 }
 
 func TestNoFolderIsMadeForATraceThatCannotBeRead(t *testing.T) {
