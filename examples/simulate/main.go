@@ -115,10 +115,7 @@ func (s *study) open() error {
 		return err
 	}
 	for _, dir := range []string{s.o.swfOut, s.o.svg, s.o.log} {
-		if dir == "" {
-			continue
-		}
-		if err := os.MkdirAll(dir, 0o777); err != nil {
+		if err := os.MkdirAll(cmp.Or(dir, "."), 0o777); err != nil {
 			return err
 		}
 	}
@@ -208,11 +205,10 @@ func (s *study) play(ctx context.Context) error {
 	}
 	step, stop := s.bar(jobs)
 	defer stop()
-	err = s.simulate(ctx, step)
-	if err == nil && s.o.sweep {
-		err = s.sweep(ctx, step)
+	if err := s.simulate(ctx, step); err != nil || !s.o.sweep {
+		return err
 	}
-	return err
+	return s.sweep(ctx, step)
 }
 
 // simulate runs the workload with all seeds, both ways. If ctx is canceled, the pairs that
