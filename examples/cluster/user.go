@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -18,6 +17,7 @@ import (
 	"unicode"
 
 	"golang.org/x/term"
+	eastasian "golang.org/x/text/width"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/cluster/client"
@@ -287,19 +287,15 @@ func table(out io.Writer, bold bool, rows [][]string) error {
 	return err
 }
 
-// wide are characters that take two columns of a terminal.
-var wide = [][2]rune{
-	{0x1100, 0x115f}, {0x2e80, 0x303e}, {0x3041, 0xa4cf}, {0xac00, 0xd7a3}, {0xf900, 0xfaff}, {0xfe30, 0xfe6f}, {0xff00, 0xff60},
-	{0xffe0, 0xffe6}, {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff}, {0x20000, 0x3fffd},
-}
-
 // width is how many columns of a terminal a text takes.
 func width(text string) (n int) {
 	for _, r := range text {
-		if !unicode.In(r, unicode.Mn, unicode.Me) {
-			n++
-		}
-		if slices.ContainsFunc(wide, func(w [2]rune) bool { return w[0] <= r && r <= w[1] }) {
+		kind := eastasian.LookupRune(r).Kind()
+		switch {
+		case unicode.In(r, unicode.Mn, unicode.Me):
+		case kind == eastasian.EastAsianWide || kind == eastasian.EastAsianFullwidth:
+			n += 2
+		default:
 			n++
 		}
 	}

@@ -144,10 +144,10 @@ func TestTheShellCompletes(t *testing.T) {
 // Columns are aligned whatever takes two columns of a terminal or none, the head alone is bold, and
 // what somebody wrote into a cell controls nothing.
 func TestATableIsAligned(t *testing.T) {
-	rows := [][]string{{"NAME", "ST", "INFO"}, {"日本、ｶﾅ", "R", ""}, {"é", "", "x"}, {"a\tb", "S", "c\x1b[2J\nd"}}
+	rows := [][]string{{"NAME", "ST", "INFO"}, {"日本、ｶﾅ", "R", ""}, {"か\u3099🚀🚀e\u0301", "", "x"}, {"a\tb", "S", "c\x1b[2J\nd"}}
 	var out bytes.Buffer
 	require.NoError(t, table(&out, true, rows))
-	require.Equal(t, "\x1b[1mNAME      ST  INFO\x1b[m\n日本、ｶﾅ  R\né             x\na?b       S   c?[2J?d\n", out.String())
+	require.Equal(t, "\x1b[1mNAME      ST  INFO\x1b[m\n日本、ｶﾅ  R\nか\u3099🚀🚀e\u0301       x\na?b       S   c?[2J?d\n", out.String())
 	out.Reset()
 	require.NoError(t, table(&out, false, rows[:1]))
 	require.Equal(t, "NAME  ST  INFO\n", out.String())
