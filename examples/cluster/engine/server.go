@@ -124,17 +124,20 @@ func Keep(cfg Server, keys string, log *slog.Logger) (stop func(), err error) {
 // is in the text, and the name of one is in its format, but there after its address.
 var faults = regexp.MustCompile(`^(Filestore|RAFT) \[.*\] Critical write error: |^JetStream (out of|being) .*DISABLED`)
 
-// An ear passes on what a server says, and hears whether it stores no more. Anybody who reaches the
-// server can have it say something: of that it passes on a part.
+// connected is how a server says what is of a connection, which anybody may have.
+var connected = regexp.MustCompile(`^\S+ - `)
+
+// An ear passes on a part of what a server says, apart from strangers what it says of itself, and
+// hears whether it stores no more.
 type ear struct {
-	log     *slog.Logger
-	heard   chan struct{}
-	some    *rate.Limiter
-	leftOut atomic.Int64
+	log            *slog.Logger
+	heard          chan struct{}
+	own, strangers *rate.Limiter
+	leftOut        atomic.Int64
 }
 
 func newEar(log *slog.Logger) *ear {
-	return &ear{log: log, heard: make(chan struct{}, 1), some: rate.NewLimiter(1, 100)}
+	return &ear{log: log, heard: make(chan struct{}, 1), own: rate.NewLimiter(1, 100), strangers: rate.NewLimiter(1, 100)}
 }
 
 // maxSaid is how many bytes of what a server says are passed on.
@@ -142,8 +145,11 @@ const maxSaid = 512
 
 // Errorf is one of server.Logger, as the others are.
 func (e *ear) Errorf(format string, v ...any) {
-	fault := faults.MatchString(format)
-	if !fault && !e.some.Allow() {
+	fault, some := faults.MatchString(format), e.own
+	if connected.MatchString(format) {
+		some = e.strangers
+	}
+	if !fault && !some.Allow() {
 		e.leftOut.Add(1)
 		return
 	}
