@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,4 +22,16 @@ func TestALocalEpochGoesOn(t *testing.T) {
 		before = epoch
 		require.NoError(t, l.Close())
 	}
+}
+
+// A manager that is asked to end between two lives begins no other: that reads all of the records.
+func TestNoLifeBeginsAfterTheEnd(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	l, err := OpenLocal(path)
+	require.NoError(t, err)
+	defer l.Close()
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	require.NoError(t, Run(ctx, Config{Local: l}))
+	require.NoFileExists(t, path+".epoch")
 }

@@ -57,7 +57,7 @@ type Metrics interface {
 func Run(ctx context.Context, cfg Config) error {
 	cfg.Users = cmp.Or(cfg.Users, cfg.Engine)
 	cfg.DownTime = cmp.Or(cfg.DownTime, 5*time.Second)
-	for pause := 100 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
+	for pause := 100 * time.Millisecond; ctx.Err() == nil; pause = min(2*pause, 5*time.Second) {
 		began := time.Now()
 		life := once
 		if cfg.Local != nil {
@@ -80,6 +80,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		_ = wire.Pause(ctx, pause)
 	}
+	return nil
 }
 
 var errUsage = errors.New("configuration")
