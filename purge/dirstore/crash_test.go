@@ -138,7 +138,6 @@ func TestAKilledProcessAndACrashLeaveNoJobInPart(t *testing.T) {
 	})
 }
 
-// Each call of a batch fails once; the process goes on and asks again.
 // A process is killed within an Append, and the power fails when the next one has read the job.
 func TestWhatAProcessHasReadOutlivesACrash(t *testing.T) {
 	atEachCall(t, (*disk.Disk).StopAt, 0, func(w *world) error { return w.s.Append(1, line("more")) }, func(w *world, _ error) {
@@ -151,6 +150,7 @@ func TestWhatAProcessHasReadOutlivesACrash(t *testing.T) {
 	})
 }
 
+// Each call of a batch fails once; the process goes on and asks again.
 func TestABatchThatFailedIsDoneByTheNext(t *testing.T) {
 	atEachCall(t, (*disk.Disk).FailAt, 2, (*world).batch, func(w *world, _ error) { w.finish() })
 }
