@@ -20,11 +20,7 @@ func TestAttackByPowerCuts(t *testing.T) {
 		text, err := os.ReadFile(l.path)
 		return string(text), err
 	}
-	cuts := disk.CutsOf(10, openReal, has, func(l realLog, random *rand.Rand) error {
-		text, err := has(l)
-		if err != nil {
-			return err
-		}
+	cuts := disk.CutsOf(10, openReal, has, func(l realLog, text string, random *rand.Rand) error {
 		return l.Append([]byte(line(strings.Count(text, "\n") + random.IntN(1000))))
 	})
 	cuts.Soak = os.Getenv("JOBLIFE_SOAK")

@@ -65,7 +65,7 @@ func (d *dirDisk) has() (string, error) {
 }
 
 // changeOne makes a change that is there as a whole or not at all.
-func (d *dirDisk) changeOne(random *rand.Rand) error {
+func (d *dirDisk) changeOne(_ string, random *rand.Rand) error {
 	id := jobid.ID(1 + random.IntN(4))
 	event := fmt.Appendf(nil, `{"timestamp":1.0,"name":"x%d"}`+"\n", random.IntN(1e9))
 	_, err := d.Read(id)

@@ -33,7 +33,7 @@ type Cuts struct {
 }
 
 // CutsOf returns Cuts of a store that a process opens and changes so many times.
-func CutsOf[S io.Closer](changes int, open func(dir string) (S, error), has func(S) (string, error), change func(S, *rand.Rand) error) Cuts {
+func CutsOf[S io.Closer](changes int, open func(dir string) (S, error), has func(S) (string, error), change func(s S, has string, random *rand.Rand) error) Cuts {
 	return Cuts{
 		Work: func(dir string, seed uint64, say func(string)) error {
 			s, err := open(dir)
@@ -49,7 +49,7 @@ func CutsOf[S io.Closer](changes int, open func(dir string) (S, error), has func
 				if say(text); n == changes {
 					return s.Close()
 				}
-				if err := change(s, random); err != nil {
+				if err := change(s, text, random); err != nil {
 					return err
 				}
 			}

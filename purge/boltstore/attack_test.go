@@ -38,11 +38,7 @@ func has(s *boltstore.Store) (text string, err error) {
 	return text, nil
 }
 
-func change(s *boltstore.Store, random *rand.Rand) error {
-	text, err := has(s)
-	if err != nil {
-		return err
-	}
+func change(s *boltstore.Store, text string, random *rand.Rand) (err error) {
 	id := jobid.ID(random.IntN(8))
 	if strings.Contains(text, fmt.Sprintf("%d unlinked", id)) {
 		id += 8 // it may not come back

@@ -204,7 +204,7 @@ func TestAttackByPowerCuts(t *testing.T) {
 		}
 		return text, nil
 	}
-	cuts := disk.CutsOf(10, openReal, has, func(s *dirstore.Store, random *rand.Rand) error {
+	cuts := disk.CutsOf(10, openReal, has, func(s *dirstore.Store, _ string, random *rand.Rand) error {
 		id := jobid.ID(1 + random.IntN(4))
 		_, err := s.Read(id)
 		switch n := random.IntN(3); {
