@@ -116,10 +116,10 @@ func (p *program) instance() func() error {
 		if _, ok := records(*store); *store != "" && !ok {
 			return p.wrong("-store %q: want bbolt:FILE, or leave it out for JetStream", *store)
 		}
-		for text := range strings.FieldsFuncSeq(p.URL, comma) {
+		for text := range strings.SplitSeq(p.URL, ",") {
 			u, _ := url.Parse(text)
 			u = cmp.Or(u, new(url.URL))
-			if n, err := strconv.ParseUint(u.Port(), 10, 16); err != nil || n == 0 || u.Hostname() == "" {
+			if n, err := strconv.ParseUint(u.Port(), 10, 16); p.URL != "" && (err != nil || n == 0 || u.Hostname() == "") {
 				return p.wrong("-nats %q: want the URL of a server with its port, such as nats://127.0.0.1:4222", text)
 			}
 		}
@@ -132,11 +132,9 @@ func (p *program) instance() func() error {
 			defer free.Close()
 			p.URL = "nats://" + free.Addr().String()
 		}
-		return p.make(strings.FieldsFunc(*hosts, comma))
+		return p.make(strings.FieldsFunc(*hosts, func(r rune) bool { return r == ',' }))
 	}
 }
-
-func comma(r rune) bool { return r == ',' }
 
 // make makes the folder of an instance: its keys, the credentials of all roles, and the file.
 func (p *program) make(hosts []string) error {
