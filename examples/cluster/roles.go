@@ -285,7 +285,10 @@ func (p *program) connect(ctx context.Context, id auth.ID, open func(context.Con
 		return nil, nil, nil, err
 	}
 	at.Options = slices.Concat(options, p.tells())
-	if e, err = open(ctx, at); err != nil {
+	if e, err = open(ctx, at); err != nil && ctx.Err() != nil {
+		err = exitCode(0) // it was asked to end
+	}
+	if err != nil {
 		return nil, nil, nil, err
 	}
 	at.Plain, at.Options = true, options

@@ -73,7 +73,8 @@ func TestAStoreMayBeElsewhere(t *testing.T) {
 	}
 }
 
-// A role that no server serves, since none is there or it trusts other keys, says why and tries on.
+// A role that no server serves, since none is there or it trusts other keys, says why and tries on
+// until it is asked to end.
 func TestARoleThatNoServerServesSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"/a", "/b"} {
@@ -89,7 +90,7 @@ func TestARoleThatNoServerServesSaysWhy(t *testing.T) {
 			cmd := proctest.Start(t, log, append([]string{role[0], "-dir", dir + "/a", "-nats", url}, role[1:]...)...)
 			proctest.Await(t, log, want, 1)
 			require.NoError(t, cmd.Process.Signal(os.Interrupt))
-			_ = cmd.Wait()
+			require.NoError(t, cmd.Wait())
 		}
 	}
 }
