@@ -524,7 +524,7 @@ func TestNothingIsLostByAStoppedProcess(t *testing.T) {
 		t.Skip("it takes a minute")
 	}
 	eachRound(t, 20, func(ctx context.Context, t *testing.T, n int) {
-		f := launch(t, fleetConfig{nodes: 4, managers: 2, schedulers: 2})
+		f := launch(t, fleetConfig{nodes: 4, managers: 2, schedulers: 2, reads: true})
 		f.check(ctx, f.under(ctx, t, n, func(r *rand.Rand) time.Duration {
 			name := f.any(r)
 			f.signal(name, syscall.SIGSTOP)
