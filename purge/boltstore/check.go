@@ -67,7 +67,7 @@ func check(file io.ReaderAt, size int64) error {
 	}
 	root, free, pages := number(meta[16:]), number(meta[32:]), number(meta[40:])
 	if pages < 4 || pages > uint64(size)/c.pageSize {
-		return damaged("%d bytes, and its %d pages take %d: its end is missing; put a copy of it in its place", size, pages, pages*c.pageSize)
+		return damaged("%d bytes, and its %d pages take %d: its end is missing; restore it from a backup", size, pages, pages*c.pageSize)
 	}
 	c.used = make([]bool, pages)
 	c.used[0], c.used[1] = true, true
@@ -96,7 +96,7 @@ func (c *checker) meta(at, size int64) ([]byte, error) {
 	if n, err := c.file.ReadAt(page, at); n < len(page) && !errors.Is(err, io.EOF) {
 		return nil, err
 	} else if n < len(page) {
-		return nil, damaged("%d bytes: no store, or its end is missing; name another file, or put a copy of it in its place", size)
+		return nil, damaged("%d bytes: no store, or its end is missing; name another file, or restore it from a backup", size)
 	}
 	meta := page[headerLen:]
 	h := fnv.New64a()
