@@ -232,7 +232,7 @@ func (f *fleet) spec(nodes int64, command []string) []byte {
 func (f *fleet) run(ctx context.Context, r *rand.Rand, n int) map[jobid.ID]int {
 	jobs := make(map[jobid.ID]int)
 	for i := range n {
-		size := 1 + r.IntN(min(4, f.nodes))
+		size := 1 + r.IntN(1+r.IntN(min(4, f.nodes)))
 		request := wire.Request{Key: fmt.Sprint(f.Name(), i), Jobspec: f.spec(int64(size), f.action("j", ".0$((RANDOM%9))"))}
 		answer := f.asks(ctx, "submit", request)
 		if r.IntN(4) == 0 {
@@ -494,6 +494,7 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 		n = 30
 	}
 	eachRound(t, n, func(ctx context.Context, t *testing.T, n int) {
+		pause := max(pause, time.Duration(n)*time.Millisecond/2) // a restart takes as much as several jobs
 		f := launch(t, cfg)
 		f.check(ctx, f.under(ctx, t, n, func(r *rand.Rand) time.Duration {
 			name := f.any(r)
