@@ -14,10 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
 	"golang.org/x/term"
-	eastasian "golang.org/x/text/width"
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/cluster/client"
@@ -229,7 +229,7 @@ func printJobs(list []wire.JobInfo) error {
 		}
 		rows = append(rows, []string{j.ID.String(), fmt.Sprint(j.UserID), j.Name, short(j), dash(j.NNodes), took(j), info})
 	}
-	return table(os.Stdout, onTerminal(), rows)
+	return printTable(os.Stdout, onTerminal(), rows)
 }
 
 // short is the state or result of a job, as flux jobs has them.
@@ -263,43 +263,24 @@ func took(j wire.JobInfo) string {
 	return end.Sub(j.Run.Time()).Round(time.Second / 10).String()
 }
 
-// table prints aligned columns, perhaps with a bold head. Nothing in a cell controls a terminal.
-func table(out io.Writer, bold bool, rows [][]string) error {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
-		for i := range row {
-			row[i] = wire.Printable(row[i])
-			widths[i] = max(widths[i], width(row[i]))
-		}
-	}
-	var text []byte
+// printTable prints aligned columns, perhaps with a bold head. Nothing in a cell controls a terminal.
+func printTable(out io.Writer, bold bool, rows [][]string) error {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleDefault)
+	t.Style().Options = table.OptionsNoBordersAndSeparators
+	t.Style().Box = table.BoxStyle{PaddingRight: "  "}
+	t.SuppressTrailingSpaces()
 	for n, row := range rows {
-		line := ""
+		cells := make(table.Row, len(row))
 		for i, cell := range row {
-			line += cell + strings.Repeat(" ", widths[i]+2-width(cell))
+			if cells[i] = wire.Printable(cell); bold && n == 0 {
+				cells[i] = text.Bold.Sprint(cells[i])
+			}
 		}
-		if line = strings.TrimRight(line, " "); bold && n == 0 {
-			line = "\x1b[1m" + line + "\x1b[m"
-		}
-		text = append(append(text, line...), '\n')
+		t.AppendRow(cells)
 	}
-	_, err := out.Write(text)
+	_, err := fmt.Fprintln(out, t.Render())
 	return err
-}
-
-// width is how many columns of a terminal a text takes.
-func width(text string) (n int) {
-	for _, r := range text {
-		kind := eastasian.LookupRune(r).Kind()
-		switch {
-		case unicode.In(r, unicode.Mn, unicode.Me):
-		case kind == eastasian.EastAsianWide || kind == eastasian.EastAsianFullwidth:
-			n += 2
-		default:
-			n++
-		}
-	}
-	return n
 }
 
 func onTerminal() bool { return term.IsTerminal(int(os.Stdout.Fd())) }
@@ -432,7 +413,7 @@ func listNodes(p *program) func(context.Context) error {
 			}
 			rows = append(rows, []string{fmt.Sprint(n.Rank), n.Host, stateOf(n), strings.Join(held, ", ")})
 		}
-		return table(os.Stdout, onTerminal(), rows)
+		return printTable(os.Stdout, onTerminal(), rows)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
 	"github.com/joblife/joblife/examples/cluster/wire"
@@ -146,10 +147,11 @@ func TestTheShellCompletes(t *testing.T) {
 func TestATableIsAligned(t *testing.T) {
 	rows := [][]string{{"NAME", "ST", "INFO"}, {"日本、ｶﾅ", "R", ""}, {"か\u3099🚀🚀e\u0301", "", "x"}, {"a\tb", "S", "c\x1b[2J\nd"}}
 	var out bytes.Buffer
-	require.NoError(t, table(&out, true, rows))
-	require.Equal(t, "\x1b[1mNAME      ST  INFO\x1b[m\n日本、ｶﾅ  R\nか\u3099🚀🚀e\u0301       x\na?b       S   c?[2J?d\n", out.String())
+	text.EnableColors() // whatever the environment says
+	require.NoError(t, printTable(&out, true, rows))
+	require.Equal(t, "\x1b[1mNAME\x1b[0m      \x1b[1mST\x1b[0m  \x1b[1mINFO\x1b[0m\n日本、ｶﾅ  R\nか\u3099🚀🚀e\u0301       x\na?b       S   c?[2J?d\n", out.String())
 	out.Reset()
-	require.NoError(t, table(&out, false, rows[:1]))
+	require.NoError(t, printTable(&out, false, rows[:1]))
 	require.Equal(t, "NAME  ST  INFO\n", out.String())
 }
 
