@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -117,9 +116,7 @@ func (p *program) instance() func() error {
 			return p.wrong("-store %q: want bbolt:FILE, or leave it out for JetStream", *store)
 		}
 		for text := range strings.SplitSeq(p.URL, ",") {
-			u, _ := url.Parse(text)
-			u = cmp.Or(u, new(url.URL))
-			if n, err := strconv.ParseUint(u.Port(), 10, 16); p.URL != "" && (err != nil || n == 0 || u.Hostname() == "") {
+			if host, port, err := engine.Address(text); p.URL != "" && (err != nil || host == "" || port <= 0) {
 				return p.wrong("-nats %q: want the URL of a server with its port, such as nats://127.0.0.1:4222", text)
 			}
 		}

@@ -37,7 +37,7 @@ type Server struct {
 func Serve(cfg Server, keys string) (s *server.Server, err error) {
 	defer within("server", &err)
 	o := &server.Options{JetStream: true, SyncAlways: true, NoSigs: true, MaxPayload: auth.MaxPayload}
-	host, port, err := address(cfg.URL)
+	host, port, err := Address(cfg.URL)
 	if err == nil && keys != "" {
 		o, err = auth.ServerOptions(keys, host)
 	}
@@ -56,7 +56,7 @@ func Serve(cfg Server, keys string) (s *server.Server, err error) {
 	o.ServerName, o.StoreDir, o.Routes = cfg.Name, cfg.Dir, server.RoutesFromStr(strings.Join(cfg.Routes, ","))
 	if cfg.Route != "" {
 		o.Cluster.Name = "joblife"
-		o.Cluster.Host, o.Cluster.Port, err = address(cfg.Route)
+		o.Cluster.Host, o.Cluster.Port, err = Address(cfg.Route)
 	}
 	if err == nil && cfg.Route != "" && alone(cfg.Dir) {
 		err = fmt.Errorf("%s has the streams of a server that was alone, and one of several would remove them: name another folder", cfg.Dir)
@@ -179,14 +179,15 @@ func (*ear) Noticef(string, ...any) {}
 func (*ear) Debugf(string, ...any)  {}
 func (*ear) Tracef(string, ...any)  {}
 
-func address(text string) (host string, port int, err error) {
+// Address returns the host and the port in the URL of a server; -1 is any port that is free.
+func Address(text string) (host string, port int, err error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "", 0, err
 	}
-	if port, err = strconv.Atoi(u.Port()); err != nil {
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
 		return "", 0, fmt.Errorf("%s: the port is missing", text)
 	}
-	port = cmp.Or(port, server.RANDOM_PORT)
-	return u.Hostname(), port, nil
+	return u.Hostname(), cmp.Or(int(n), server.RANDOM_PORT), nil
 }
