@@ -205,17 +205,24 @@ func TestWhatAnotherWriterStartedThatWriterEnds(t *testing.T) {
 	}
 }
 
-// An action of another writer can hold nothing. A configuration that has its name for an action on
-// each rank does not end it: there is no rank on which it could end.
-func TestWhatAnotherWriterStartedOnNoRankThatWriterEnds(t *testing.T) {
+// startedOnNoRank is a job whose epilog another writer has started on no rank, and that then crashed
+// and has an action of that name in its configuration.
+func startedOnNoRank(t *testing.T, epilog perilog.ActionConfig) *bench {
 	b := newBench(t, 2, perilog.Config{})
 	b.take()
 	b.apply("epilog-start", `{"description":"job-manager.epilog","ranks":""}`)
 	b.run()
 	b.take()
-	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{perRank()}}
+	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{epilog}}
 	b.crash()
 	b.take()
+	return b
+}
+
+// An action of another writer can hold nothing. A configuration that has its name for an action on
+// each rank does not end it: there is no rank on which it could end.
+func TestWhatAnotherWriterStartedOnNoRankThatWriterEnds(t *testing.T) {
+	b := startedOnNoRank(t, perRank())
 	require.Zero(t, b.logged("epilog-finish"))
 	require.Equal(t, jobstate.StateCleanup, b.state(), "I3")
 	u := b.job.Unresolved()
@@ -231,14 +238,7 @@ func TestWhatAnotherWriterStartedOnNoRankThatWriterEnds(t *testing.T) {
 
 // A single command runs on its leader, whatever the action holds, so that it may check in there.
 func TestASingleCommandOnNoRankMayCheckIn(t *testing.T) {
-	b := newBench(t, 2, perilog.Config{})
-	b.take()
-	b.apply("epilog-start", `{"description":"job-manager.epilog","ranks":""}`)
-	b.run()
-	b.take()
-	b.cfg = &perilog.Config{Epilogs: []perilog.ActionConfig{{Timeout: seconds(100)}}}
-	b.crash()
-	b.take()
+	b := startedOnNoRank(t, perilog.ActionConfig{Timeout: seconds(100)})
 	u := b.job.Unresolved()
 	require.Len(t, u, 1)
 	require.Equal(t, perilog.ReasonLost, u[0].Reason)
