@@ -33,8 +33,8 @@
 // # Requests
 //
 // Call waits for one answer, Start hears of many. A matchtag is in use until the last answer has
-// come, even if nobody waits for it any more. A guest's response answers no call. The broker does not answer for a service whose
-// connection has ended, so calls need a ctx that ends.
+// come, even if nobody waits for it any more. A guest's response answers no call. The broker does
+// not answer for a service whose connection has ended, so calls need a ctx that ends.
 //
 // Who a request is from is in UserID and Rolemask, which the broker sees to. Its Route is not to
 // be trusted for that: a client may put hops in front. When a client is gone, its broker sends
