@@ -129,6 +129,7 @@ func TestErrorsAreLessons(t *testing.T) {
 			{When: "a folder with old keys", Args: "init -dir=.", Prepare: then(makes("-nodes=1"), func(t *testing.T) { require.NoError(t, os.Remove("cluster.json")) }), Status: 1},
 			{When: "a folder that is a file", Args: "init -dir=x", Prepare: write("x", ""), Status: 1},
 			{When: "a server without a port", Args: "up -dir=. -nats=nats://localhost", Status: 2},
+			{When: "a server without a host", Args: "init -dir=. -nats=nats://:4222", Status: 2},
 			{When: "a port that no server can have", Args: "init -dir=. -nats=nats://10.0.0.1:4222,nats://10.0.0.2:0", Status: 2},
 			{When: "a comma too many", Args: "init -dir=. -nats=nats://10.0.0.1:4222,", Status: 2},
 			{When: "no nodes", Args: "init -dir=. -nodes=0", Status: 2},

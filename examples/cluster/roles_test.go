@@ -107,6 +107,9 @@ func TestAManagerThatIsAskedToEndHasNoFault(t *testing.T) {
 	proctest.Await(t, dir+"/log", "active", 1)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())
+	said, err := os.ReadFile(dir + "/log")
+	require.NoError(t, err)
+	require.NotContains(t, string(said), "ERROR")
 }
 
 // Readers of one folder have one token, though they begin at once.
