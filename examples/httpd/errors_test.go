@@ -41,8 +41,8 @@ func TestErrorsAreLessons(t *testing.T) {
 			return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 		},
 		Elsewhere: map[string][]string{
-			"TestBadRequestsChangeNothing": {"the jobspec is longer than %d bytes"},
-			"TestReadersOfLogsAreBounded":  {"%d logs of jobs that are not over are being read: ask again later"},
+			"TestBadRequestsChangeNothing": {"the jobspec, which may have %d bytes: %w"},
+			"TestReadersOfLogsAreBounded":  {"%d logs are being read: ask again later"},
 		},
 		Cases: []errpage.Case{
 			{When: "a command without its flag", Args: "jobs", Status: 2},

@@ -14,7 +14,7 @@
 //
 // An answer is JSON, but for the log, which comes at most 0.1 seconds after the event. The
 // status is 404 for an unknown job, and 503 if the manager or its store cannot answer: it has
-// too much to do, ends, or found damage, or 64 clients follow logs. All else that is refused
+// too much to do, ends, or found damage, or 64 logs are being read. All else that is refused
 // has 400, with the reason as text.
 //
 // # Who may do what
@@ -56,6 +56,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/joblife/joblife"
@@ -69,11 +70,11 @@ import (
 )
 
 const (
-	maxBody      = 1 << 20
-	maxFollowers = 64 // who wait for the end of a job
+	maxBody    = 1 << 20
+	maxReaders = 64 // of logs
 )
 
-var errFollowers = fmt.Errorf("%d logs of jobs that are not over are being read: ask again later", maxFollowers)
+var errReaders = fmt.Errorf("%d logs are being read: ask again later", maxReaders)
 
 // timeout is how long a client may take to send a request, and to read what was written.
 var timeout = 10 * time.Second
@@ -90,13 +91,12 @@ func main() {
 // A server answers requests.
 type server struct {
 	*proc.Cluster
-	followers chan struct{} // has one for each request that follows a log
+	readers atomic.Int32 // of logs
 }
 
 // serve serves requests until ctx ends.
 func serve(ctx context.Context, c *proc.Cluster) error {
-	s := server{c, make(chan struct{}, maxFollowers)}
-	mux := http.NewServeMux()
+	s, mux := &server{Cluster: c}, http.NewServeMux()
 	mux.HandleFunc("POST /jobs", answer(s.submit))
 	mux.HandleFunc("GET /jobs", answer(s.list))
 	mux.HandleFunc("GET /jobs/{id}", answer(s.show))
@@ -107,20 +107,11 @@ func serve(ctx context.Context, c *proc.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("-dir: %w", err)
 	}
-	begin := func(w http.ResponseWriter, r *http.Request) {
-		limit(w)
-		mux.ServeHTTP(w, r)
-	}
-	h := http.Server{Handler: http.MaxBytesHandler(http.HandlerFunc(begin), maxBody), ReadTimeout: timeout}
+	h := http.Server{Handler: http.MaxBytesHandler(mux, maxBody), ReadTimeout: timeout, WriteTimeout: 2 * timeout}
 	defer context.AfterFunc(ctx, func() { _ = h.Close() })()
 	fmt.Println("httpd: requests to", l.Addr())
 	err = h.Serve(l)
 	return cmp.Or(ctx.Err(), err)
-}
-
-// limit gives a client some time to read what is written next.
-func limit(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(timeout))
 }
 
 type object map[string]any
@@ -132,7 +123,6 @@ func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
 			refuse(w, err)
 		} else {
 			w.Header().Set("Content-Type", "application/json")
-			limit(w)
 			_ = json.NewEncoder(w).Encode(v) // the client may be gone
 		}
 	}
@@ -140,34 +130,22 @@ func answer(f func(*http.Request) (any, error)) http.HandlerFunc {
 
 // refuse answers with an error.
 func refuse(w http.ResponseWriter, err error) {
-	limit(w)
 	status := http.StatusBadRequest
 	switch {
 	case errors.Is(err, joblife.ErrUnknown):
 		status = http.StatusNotFound
-	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, errFollowers):
+	case errors.Is(err, loop.ErrFull), errors.Is(err, loop.ErrEnded), errors.Is(err, boltstore.ErrDamaged), errors.Is(err, errReaders):
 		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", "1")
 	}
 	http.Error(w, strings.TrimPrefix(err.Error(), "joblife: "), status)
 }
 
-// idOf returns the id in the path of a request.
-func idOf(r *http.Request) (jobid.ID, error) {
-	text := r.PathValue("id")
-	id, err := jobid.Parse(text)
-	if err != nil {
-		err = fmt.Errorf("%.64q is no id of a job: want one such as ƒuZZybuNNy", text)
-	}
-	return id, err
-}
-
-func (s server) submit(r *http.Request) (any, error) {
+func (s *server) submit(r *http.Request) (any, error) {
 	text, err := io.ReadAll(r.Body)
-	switch long := (*http.MaxBytesError)(nil); {
-	case errors.As(err, &long):
-		return nil, fmt.Errorf("the jobspec is longer than %d bytes", long.Limit)
+	switch {
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("the jobspec, which may have %d bytes: %w", maxBody, err)
 	case len(text) == 0:
 		return nil, errors.New("there is no jobspec: send one in the body")
 	}
@@ -175,8 +153,8 @@ func (s server) submit(r *http.Request) (any, error) {
 	return object{"id": job.Job.String()}, err
 }
 
-func (s server) cancel(r *http.Request) (any, error) {
-	id, err := idOf(r)
+func (s *server) cancel(r *http.Request) (any, error) {
+	id, err := jobid.Parse(r.PathValue("id"))
 	if err == nil {
 		_, err = s.Call(r.Context(), joblife.Raise{By: s.Program.User(), ID: id, Type: "cancel"})
 	}
@@ -184,7 +162,7 @@ func (s server) cancel(r *http.Request) (any, error) {
 }
 
 // list tells of the jobs that are not over.
-func (s server) list(r *http.Request) (any, error) {
+func (s *server) list(r *http.Request) (any, error) {
 	jobs := []object{}
 	err := s.View(r.Context(), func(m *joblife.Manager) {
 		for v := range m.Jobs(jobstate.StateNew | jobstate.StateActive) {
@@ -204,15 +182,14 @@ func describe(job *jobstate.Job, r any) object {
 }
 
 // read returns what is durable of a job, which no manager has to be asked for.
-func (s server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
-	id, err := idOf(r)
+func (s *server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, err error) {
+	id, err := jobid.Parse(r.PathValue("id"))
 	if err == nil {
 		stored, err = s.Store.Read(id)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: %v", joblife.ErrUnknown, id)
-	}
-	if err == nil {
+	} else if err == nil {
 		if job, err = jobstate.Replay(id, stored.Eventlog); err != nil {
 			err = fmt.Errorf("%w: %w", boltstore.ErrDamaged, err)
 		}
@@ -220,7 +197,7 @@ func (s server) read(r *http.Request) (stored boltstore.Job, job *jobstate.Job, 
 	return stored, job, err
 }
 
-func (s server) show(r *http.Request) (any, error) {
+func (s *server) show(r *http.Request) (any, error) {
 	stored, job, err := s.read(r)
 	if err != nil {
 		return nil, err
@@ -230,37 +207,33 @@ func (s server) show(r *http.Request) (any, error) {
 
 // follow writes the log of a job until the job is over. The server does not see that a client has
 // gone which sent more after its request, so there is a bound on those who wait.
-func (s server) follow(w http.ResponseWriter, r *http.Request) {
+func (s *server) follow(w http.ResponseWriter, r *http.Request) {
+	readers, conn := s.readers.Add(1), http.NewResponseController(w)
+	defer s.readers.Add(-1)
 	for sent := 0; r.Context().Err() == nil; time.Sleep(time.Second / 10) {
 		stored, job, err := s.read(r)
 		over := err != nil || job.State() == jobstate.StateInactive || r.Method == http.MethodHead
+		if !over && readers > maxReaders {
+			err = errReaders
+		}
 		switch {
 		case err != nil && sent > 0:
 			panic(http.ErrAbortHandler) // the client sees that this is not the end
 		case err != nil:
 			refuse(w, err)
 			return
-		case sent == 0 && !over:
-			select {
-			case s.followers <- struct{}{}:
-				defer func() { <-s.followers }()
-			default:
-				w.Header().Set("Retry-After", "1")
-				refuse(w, errFollowers)
-				return
-			}
 		}
-		limit(w)
+		_ = conn.SetWriteDeadline(time.Now().Add(timeout))
 		_, _ = w.Write(stored.Eventlog[sent:]) // Flush tells what goes wrong
 		sent = len(stored.Eventlog)
-		if http.NewResponseController(w).Flush() != nil || over {
+		if conn.Flush() != nil || over {
 			return
 		}
 	}
 }
 
 // resources tells what there is, and the part of it that each job holds.
-func (s server) resources(r *http.Request) (v any, err error) {
+func (s *server) resources(r *http.Request) (v any, err error) {
 	err = s.View(r.Context(), func(m *joblife.Manager) {
 		p := s.Program.Scheduler.Pool()
 		v = object{"all": p.Inventory(), "down": p.Down().Ranks(), "free": p.Available(), "held": maps.Collect(m.Allocated())}

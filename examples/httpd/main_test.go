@@ -346,7 +346,7 @@ func TestReadersOfLogsAreBounded(t *testing.T) {
 	over := d.submit(1, "true")
 	d.log(over)
 	job := d.submit(1, "true"+d.until("end"))
-	for range maxFollowers {
+	for range maxReaders {
 		answer, err := d.Get("http://httpd" + job + "/log")
 		require.NoError(t, err)
 		defer answer.Body.Close()
@@ -428,14 +428,14 @@ func TestBadRequestsChangeNothing(t *testing.T) {
 	}{
 		{"POST", "/jobs", "{}", 400, "version"},
 		{"POST", "/jobs", "", 400, ""},
-		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 400, "longer than"},
+		{"POST", "/jobs", strings.Repeat(" ", maxBody+1), 400, "which may have 1048576 bytes: http: request body too large"},
 		{"PUT", "/jobs", "", 405, ""},
-		{"GET", "/jobs/x", "", 400, "no id of a job"},
+		{"GET", "/jobs/x", "", 400, "jobid: syntax error: offset 0"},
 		{"GET", "/jobs/ƒuZZybuNNy", "", 404, "unknown job: ƒuZZybuNNy"},
 		{"GET", "/jobs/ƒuZZybuNNy/log", "", 404, ""},
-		{"GET", "/jobs/x/log", "", 400, "no id of a job"},
+		{"GET", "/jobs/x/log", "", 400, "jobid: syntax error: offset 0"},
 		{"DELETE", "/jobs/ƒuZZybuNNy", "", 404, "unknown"},
-		{"DELETE", "/jobs/x", "", 400, "no id of a job"},
+		{"DELETE", "/jobs/x", "", 400, "jobid: syntax error: offset 0"},
 		{"GET", "/jobs/1/2/3", "", 404, ""},
 	} {
 		status, text := d.try(c.method, c.path, c.body)
