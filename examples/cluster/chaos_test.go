@@ -431,7 +431,8 @@ func number(name string, otherwise int) int {
 	return otherwise
 }
 
-// under runs n jobs under faults. Each returns after which time the next may come.
+// under runs n jobs under faults. Each returns after which time the next may come, which is later if
+// there are many jobs: else most of a round is the time after faults.
 func (f *fleet) under(ctx context.Context, t *testing.T, n int, fault func(r *rand.Rand) (pause time.Duration)) map[jobid.ID]int {
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
@@ -445,7 +446,7 @@ func (f *fleet) under(ctx context.Context, t *testing.T, n int, fault func(r *ra
 			select {
 			case <-stop:
 				return
-			case <-time.After(pause):
+			case <-time.After(pause + rand.N(time.Duration(n)*10*time.Millisecond)):
 			}
 		}
 	}()
@@ -494,7 +495,6 @@ func kill9(t *testing.T, cfg fleetConfig, pause time.Duration) {
 		n = 30
 	}
 	eachRound(t, n, func(ctx context.Context, t *testing.T, n int) {
-		pause := max(pause, time.Duration(n)*time.Millisecond/2) // a restart takes as much as several jobs
 		f := launch(t, cfg)
 		f.check(ctx, f.under(ctx, t, n, func(r *rand.Rand) time.Duration {
 			name := f.any(r)
