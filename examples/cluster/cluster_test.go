@@ -278,7 +278,7 @@ func TestALostNodeIsGivenUp(t *testing.T) {
 	info, err := w.Job(ctx, id)
 	require.NoError(t, err)
 	followed := make(chan error, 1)
-	go func() { followed <- outputs(ctx, w.Client, info, true, false) }()
+	go func() { followed <- new(program).outputs(ctx, w.Client, info, true, false) }()
 	stop()
 	_, err = w.Ask(ctx, "lost", wire.Request{Ranks: idset.Of(0)})
 	require.ErrorContains(t, err, "node 0 is up")

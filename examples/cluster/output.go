@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,7 +36,7 @@ func output(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		return outputs(ctx, c, j, *follow, *label)
+		return p.outputs(ctx, c, j, *follow, *label)
 	})
 	return func(ctx context.Context) error {
 		timed := false
@@ -49,7 +50,7 @@ func output(p *program) func(context.Context) error {
 
 // outputs prints the output of a job from all its nodes. To follow it is to wait for its end, also
 // on a node that is lost.
-func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, label bool) error {
+func (p *program) outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, label bool) error {
 	var over context.Context
 	if follow {
 		var end func()
@@ -65,7 +66,7 @@ func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, l
 	var errs []error
 	for rank := range info.Ranks.All() {
 		all.Go(func() {
-			w := &labeled{mu: &mu}
+			w := &labeled{mu: &mu, json: p.json, rank: rank}
 			if label {
 				w.label = fmt.Sprint(rank, ": ")
 			}
@@ -80,13 +81,21 @@ func outputs(ctx context.Context, c *client.Client, info wire.JobInfo, follow, l
 	return errors.Join(errs...)
 }
 
+// printed is a line of output with -json, or a part of one that is long or the last.
+type printed struct {
+	Rank uint32 `json:"rank"`
+	Data string `json:"data"`
+}
+
 // maxLine is how long a line may be before its begin is printed.
 const maxLine = 64 << 10
 
-// A labeled prints whole lines, each with a label, and long lines in parts.
+// A labeled prints whole lines, each with a label or as JSON, and long lines in parts.
 type labeled struct {
 	mu    *sync.Mutex
 	label string
+	json  bool
+	rank  uint32
 	rest  []byte
 	part  bool // the begin of the line is printed
 }
@@ -107,6 +116,14 @@ func (w *labeled) Write(b []byte) (n int, err error) {
 func (w *labeled) end() error {
 	var out []byte
 	for line := range bytes.Lines(w.rest) {
+		if w.json {
+			text, err := json.Marshal(printed{w.rank, string(line)})
+			if err != nil {
+				return err
+			}
+			out = append(append(out, text...), '\n')
+			continue
+		}
 		if !w.part {
 			out = append(out, w.label...)
 		}

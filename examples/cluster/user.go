@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,8 +45,11 @@ func (p *program) asks(limit time.Duration, f func(context.Context, *client.Clie
 			defer cancel()
 		}
 		err = f(ctx, c)
-		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil {
+		switch {
+		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 			err = fmt.Errorf("not done within -timeout %v", *timeout)
+		case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+			err = exitCode(128 + int(syscall.SIGINT)) // who interrupts it knows why
 		}
 		return err
 	}
@@ -161,9 +165,9 @@ func run(p *program) func(context.Context) error {
 		}
 		code := 0
 		if info.Started {
-			code = exit(outputs(ctx, c, info, true, *label))
+			code = exit(p.outputs(ctx, c, info, true, *label))
 		}
-		if err := ended(ctx, c, id); err != nil || code == 0 {
+		if _, err := ended(ctx, c, id); err != nil || code == 0 {
 			return err
 		}
 		return exitCode(code)
@@ -171,13 +175,10 @@ func run(p *program) func(context.Context) error {
 }
 
 // ended waits for the end of a job, and exits as it did.
-func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
+func ended(ctx context.Context, c *client.Client, id jobid.ID) (wire.JobInfo, error) {
 	info, err := c.Wait(ctx, id)
-	if err != nil {
-		return err
-	}
-	if info.Result == "COMPLETED" {
-		return nil
+	if err != nil || info.Result == "COMPLETED" {
+		return info, err
 	}
 	if info.Status == nil && info.Started {
 		info = whole(ctx, c, info)
@@ -191,7 +192,7 @@ func ended(ctx context.Context, c *client.Client, id jobid.ID) error {
 		}
 	}
 	fmt.Fprintf(os.Stderr, "cluster: job %v: %s: cluster job %v says why\n", id, info.Result, id)
-	return exitCode(code)
+	return info, exitCode(code)
 }
 
 func wait(p *program) func(context.Context) error {
@@ -200,7 +201,11 @@ func wait(p *program) func(context.Context) error {
 		if err != nil {
 			return err
 		}
-		return ended(ctx, c, id)
+		info, err := ended(ctx, c, id)
+		if p.json && info.ID != 0 {
+			err = cmp.Or(json.NewEncoder(os.Stdout).Encode(info), err)
+		}
+		return err
 	})
 }
 

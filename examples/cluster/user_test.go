@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/examples/cluster/client"
 	"github.com/joblife/joblife/examples/cluster/wire"
 	"github.com/joblife/joblife/examples/internal/proctest"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -47,6 +49,7 @@ func TestCommands(t *testing.T) {
 	}{
 		{"jobs -json", 0, `\[\]\n`},
 		{"run -N 2 -l echo hi", 0, `(\d: hi\n){2}`},
+		{"run -json -N 1 printf a\\nb", 0, `\{"rank":\d,"data":"a\\n"\}\n\{"rank":\d,"data":"b"\}\n`},
 		{"run false", 1, `cluster: job ƒ\w+: FAILED: cluster job ƒ\w+ says why\n`},
 		{"submit -N 4 sleep 60", 0, `ƒ\w+\n`},
 		{"jobs", 0, `JOBID +USER +NAME +ST +NNODES +TIME +INFO\n@ +\d+ +sleep +[RS] (.|\n)*`},
@@ -56,14 +59,15 @@ func TestCommands(t *testing.T) {
 		{"job -json @", 0, `\{"id":\d+,(.|\n)*"state":"SCHED"(.|\n)*`},
 		{"cancel -m enough @", 0, ``},
 		{"wait @", 1, `cluster: job @: CANCELED: cluster job @ says why\n`},
+		{"wait -json @", 1, `cluster: job @: CANCELED: cluster job @ says why\n\{"id":\d+,.*"state":"INACTIVE","result":"CANCELED".*\}\n`},
 		{"drain -reason bad 3", 0, ``},
 		{"nodes", 0, `RANK +HOST +STATE +HELD BY\n0 (.|\n)*3 +up, drained since .*: bad(.|\n)*`},
 		{"resume 3", 0, ``},
 		{"status", 0, `active +\S+, epoch \d+\nstandby +\S+, \d+ messages behind\n(.|\n)*`},
 		{"takeover", 0, `\S+ is active after \d+ms\n`},
 		{"status", 0, `active +\S+, epoch \d+\n(standby +\S+, \d+ messages behind\n)?nodes +\d up, \d down, 0 drained\n(.|\n)*`},
-		{"purge -all -dry-run", 0, "3 jobs\n"},
-		{"purge -all", 0, "3 jobs\n"},
+		{"purge -all -dry-run", 0, "4 jobs\n"},
+		{"purge -all", 0, "4 jobs\n"},
 		{"jobs -a -json", 0, `\[\{.*"name":"sleep".*\}\]\n`},
 		{"top -json -d 1h -timeout 2s", 0, `\{"jobs":\[\{.*\}\],"status":\{.*\}\}\n`},
 		{"init -json -nodes 1 -dir " + dir + "/other", 0, `"` + dir + `/other"\n`},
@@ -84,6 +88,12 @@ func TestCommands(t *testing.T) {
 			ids = append(ids, strings.TrimSpace(printed.String()))
 		}
 	}
+	p := &program{FlagSet: flag.NewFlagSet("cluster wait", flag.ContinueOnError), dir: dir}
+	require.NoError(t, p.read())
+	interrupted, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	require.Equal(t, exitCode(130), p.asks(0, func(ctx context.Context, _ *client.Client) error { return ctx.Err() })(interrupted))
+
 	require.NoError(t, watch.Process.Signal(os.Interrupt))
 	require.NoError(t, watch.Wait())
 	names := make(map[string]bool)
