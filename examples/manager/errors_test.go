@@ -49,7 +49,7 @@ func TestErrorsAreLessons(t *testing.T) {
 		Elsewhere: map[string][]string{
 			"flux_test.go and keeper_test.go, on the other side of a broker": {
 				"this is the broker of rank %s: a job manager belongs on rank 0", "the instance has a job manager: remove its module first (%w)",
-				"the module is %s: name it %s, by --name or in os.execv", "the manager ended before it served requests",
+				"the module is %s: name it %s, by --name or in os.execv", "the manager ended before it served requests: %w",
 				"the manager ended %d times in less than %v: %w", "manager: the worker has ended (%v), and another one begins\n", "status 0",
 				"manager: the worker does not read:", "manager: error: the worker hangs: it said nothing for %v\n",
 				"manager: error: the configuration stays as it was:", "manager: warning: flux-core %s: this was made for 0.88, and may run no epilogs\n",

@@ -239,31 +239,44 @@ const (
 	restartPeriod = time.Minute
 )
 
+// restartWait is before the second restart within the period, and twice as long before each that
+// follows, up to maxRestartWait: what ends workers, such as a machine without memory, may pass.
+var restartWait = 20 * time.Millisecond
+
+const maxRestartWait = 2 * time.Second
+
 // run runs workers one after the other.
 func (k *keeper) run(ctx context.Context) error {
 	var ends []time.Time
 	for {
-		w, err := k.start()
-		if err != nil {
-			return err
+		w, why := k.start()
+		if why == nil {
+			asked, err := k.await(ctx, w)
+			if asked {
+				return cmp.Or(err, k.stop(w))
+			}
+			why = w.err
 		}
-		asked, why := k.await(ctx, w)
 		switch {
-		case asked:
-			return cmp.Or(why, k.stop(w))
 		case !k.begun:
-			return cmp.Or(w.err, errors.New("the manager ended before it served requests"))
+			return fmt.Errorf("the manager ended before it served requests: %w", why)
 		case k.broker.Err() != nil:
 			return fmt.Errorf("-flux: %w", k.broker.Err())
 		}
 		now := time.Now()
 		ends = slices.DeleteFunc(append(ends, now), func(t time.Time) bool { return now.Sub(t) > restartPeriod })
 		if len(ends) > maxRestarts {
-			return fmt.Errorf("the manager ended %d times in less than %v: %w", len(ends), restartPeriod, w.err)
+			return fmt.Errorf("the manager ended %d times in less than %v: %w", len(ends), restartPeriod, why)
 		}
-		fmt.Fprintf(k.stderr, "manager: the worker has ended (%v), and another one begins\n", w.err)
+		fmt.Fprintf(k.stderr, "manager: the worker has ended (%v), and another one begins\n", why)
 		if err := k.clear(ctx); err != nil {
 			return fmt.Errorf("-flux: %w", err)
+		}
+		if len(ends) > 1 {
+			select {
+			case <-ctx.Done():
+			case <-time.After(min(restartWait<<(len(ends)-2), maxRestartWait)):
+			}
 		}
 	}
 }

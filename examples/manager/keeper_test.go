@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -472,6 +473,8 @@ func TestAnExecutorSaidItBefore(t *testing.T) {
 
 // Workers that end again and again end the keeper, which says why, and answers who waits.
 func TestWorkersEndAgainAndAgain(t *testing.T) {
+	defer func(d time.Duration) { restartWait = d }(restartWait)
+	restartWait /= 100
 	in := newInstance(t)
 	in.attach()
 	in.greet()
@@ -484,6 +487,27 @@ func TestWorkersEndAgainAndAgain(t *testing.T) {
 	require.NoError(t, syscall.Kill(workers(t)[0], syscall.SIGKILL))
 	require.ErrorContains(t, in.wait(), "the manager ended 11 times in less than 1m0s: signal: killed")
 	require.Equal(t, "errno 38", next(t, wait))
+}
+
+// A machine without room for a worker may have some later.
+func TestAWorkerThatCannotStartIsTriedAgain(t *testing.T) {
+	in := newInstance(t)
+	in.attach()
+	in.greet()
+	in.begins(slow)
+	var limit syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
+	pid := workers(t)[0]
+	none := limit
+	none.Cur = 3
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none))
+	restore := sync.OnceFunc(func() { _ = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit) })
+	defer restore()
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	require.Eventually(t, func() bool { return strings.Count(in.said.String(), "too many open files") > 2 }, 10*time.Second, time.Millisecond)
+	restore()
+	in.ask("nosuch", `{}`)
+	require.NotEqual(t, pid, workers(t)[0])
 }
 
 // The broker shuts down. The next worker hears of it, at the latest when it has read the jobs, whether
