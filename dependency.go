@@ -314,7 +314,7 @@ func waitsAlone(v View) bool {
 	return v.State().In(jobstate.StateNew|jobstate.StateDepend) && v.Job().WaitsFor("singleton")
 }
 
-var errNoName = errors.New("dependency: singleton jobs require a job name")
+var errNoName = errors.New("singleton jobs require a job name")
 
 // singleton makes a job wait until no other of its name is active.
 func (d *dependencies) singleton(e *HookEvent) error {

@@ -280,7 +280,7 @@ func TestAJobInARunningFlux(t *testing.T) {
 	in.ask("drain", `{}`)
 	require.Equal(t, wholeLife, in.log(1<<24))
 	require.Contains(t, next(t, journal), `"name":"submit"`)
-	require.Equal(t, "flux: job-manager.nosuch: errno 38", in.ask("nosuch", `{}`))
+	require.Equal(t, "flux: job-manager.nosuch: Unknown service method 'job-manager.nosuch' (errno 38)", in.ask("nosuch", `{}`))
 	require.Contains(t, in.ask("raise", `[]`), "errno 71")
 	require.Regexp(t, `^{"seq":7,"route":".*!job-manager",.*"rank":0}$`, in.ask("ping", `{"seq":7}`))
 	require.Contains(t, in.ask("ping", `null`), "errno 71")

@@ -19,7 +19,7 @@ import (
 // noSuch asks for what there is not: the answer tells that all before was handled.
 const (
 	noSuch   = `{"topic":"job-manager.nosuch","matchtag":1}` + "\n"
-	noAnswer = `{"topic":"job-manager.nosuch","matchtag":1,"errnum":38}` + "\n"
+	noAnswer = `{"topic":"job-manager.nosuch","matchtag":1,"errnum":38,"errstr":"Unknown service method 'job-manager.nosuch'"}` + "\n"
 )
 
 func TestManyClientsHaveTheirOwnAnswers(t *testing.T) {

@@ -119,10 +119,10 @@ func TestAnswersEchoTheSenderAndTheMatchtag(t *testing.T) {
 	ask := func(head string) string { return `{"topic":"job-manager.nosuch",` + head + `"payload":{}}` + "\n" }
 	status, stdout, _ := prog.Run(strings.NewReader(ask(``) + ask(`"matchtag":7,`) + ask(`"sender":"",`) + ask(`"sender":"a:b","matchtag":7,`) + ask(`"matchtag":0,`)))
 	require.Equal(t, lines.ExitOK, status, "an error is an answer")
-	require.Equal(t, `{"topic":"job-manager.nosuch","errnum":38}
-{"topic":"job-manager.nosuch","matchtag":7,"errnum":38}
-{"topic":"job-manager.nosuch","sender":"","errnum":38}
-{"topic":"job-manager.nosuch","matchtag":7,"sender":"a:b","errnum":38}
+	require.Equal(t, `{"topic":"job-manager.nosuch","errnum":38,"errstr":"Unknown service method 'job-manager.nosuch'"}
+{"topic":"job-manager.nosuch","matchtag":7,"errnum":38,"errstr":"Unknown service method 'job-manager.nosuch'"}
+{"topic":"job-manager.nosuch","sender":"","errnum":38,"errstr":"Unknown service method 'job-manager.nosuch'"}
+{"topic":"job-manager.nosuch","matchtag":7,"sender":"a:b","errnum":38,"errstr":"Unknown service method 'job-manager.nosuch'"}
 `, stdout)
 }
 

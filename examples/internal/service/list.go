@@ -173,7 +173,7 @@ func (s *Service) history(r *Request, p struct {
 	Slice string `json:"slice"`
 }) (any, error) {
 	if !s.plugins.serves(historyPlugin) {
-		return nil, fail(errno.NoSys, "")
+		return nil, noMethod(r)
 	}
 	var ids []jobid.ID
 	for v := range s.m.Jobs(^jobstate.State(0)) {

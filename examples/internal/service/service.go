@@ -244,13 +244,17 @@ func (s *Service) serve(r *Request) (any, error) {
 	h, known := s.handlers[name]
 	switch {
 	case !ok || !known:
-		return nil, fail(errno.NoSys, "")
+		return nil, noMethod(r)
 	case !h.guests && !r.owner():
 		return nil, fail(errno.Perm, "Request requires owner credentials")
 	case r.Rolemask&(roleOwner|roleUser) == 0:
 		return nil, fail(errno.Perm, "Request rejected due to insufficient privilege")
 	}
 	return h.serve(r)
+}
+
+func noMethod(r *Request) error {
+	return fail(errno.NoSys, "Unknown service method '%.256s'", r.Topic)
 }
 
 // reload changes the configuration, as a whole or not at all.

@@ -63,7 +63,7 @@ func (s *Service) update(r *Request, p struct {
 	if u.updates == nil {
 		return nil, fail(errno.Invalid, "one or more jobspec updates are invalid")
 	}
-	if err := s.checkUpdate(u); err != nil {
+	if err := s.checkUpdate(u); err != nil || len(u.all) == 0 {
 		return nil, err
 	}
 	switch {
@@ -150,10 +150,10 @@ func (s *Service) recall(u *update) {
 
 // readUpdates returns the updates of a request in their order, and nil if one of them is
 // malformed.
-func readUpdates(text json.RawMessage) (list []jobstate.Update) {
+func readUpdates(text json.RawMessage) []jobstate.Update {
+	list := []jobstate.Update{}
 	err := strict.Members(text, func(path string, value json.RawMessage) error {
-		switch root, _, below := strings.Cut(path, "."); {
-		case !below, root != "attributes" && root != "resources" && root != "tasks":
+		if root, _, _ := strings.Cut(path, "."); root != "attributes" && root != "resources" && root != "tasks" {
 			return errProtocol
 		}
 		list = append(list, jobstate.Update{Path: path, Value: bytes.Clone(value)})

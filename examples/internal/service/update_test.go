@@ -91,10 +91,13 @@ func TestUpdateRefuses(t *testing.T) {
 	before := s.Loop.Stats().Inputs
 	s.converse(
 		exchange{aGuest, "update", `{"id":16,"updates":1}`, errno.Invalid, invalid},
-		exchange{aGuest, "update", `{"id":16,"updates":{}}`, errno.Invalid, invalid},
+		exchange{aGuest, "update", `{"id":16,"updates":{}}`, 0, ""},
+		exchange{aGuest, "update", `{"id":99,"updates":{"resources":[]}}`, errno.NoEntry, "unknown job id"},
+		exchange{aGuest, "update", fmt.Sprintf(`{"id":%d,"updates":{}}`, boundJob), errno.Perm, "job is immutable due to previous instance owner update"},
+		exchange{anOwner, "update", `{"id":16,"updates":{"resources":[]}}`, errno.Invalid, "update of resources not supported"},
 		exchange{aGuest, "update", `{"id":16,"updates":{"foo":1}}`, errno.Invalid, invalid},
 		exchange{aGuest, "update", `{"id":16,"updates":{"attributesx.a":1}}`, errno.Invalid, invalid},
-		exchange{aGuest, "update", `{"id":16,"updates":{"attributes":1}}`, errno.Invalid, invalid},
+		exchange{anOwner, "update", `{"id":16,"updates":{"attributes":1}}`, errno.Invalid, "update of attributes not supported"},
 		exchange{aGuest, "update", duration(boundJob, "30"), errno.Perm, "job is immutable due to previous instance owner update"},
 		exchange{aGuest, "update", `{"id":16,"updates":{"attributes.system.duration":30,"attributes.system.name":"x"}}`, errno.Invalid, "update of attributes.system.name not supported"},
 
