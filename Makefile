@@ -176,11 +176,14 @@ cluster-soak:
 # LIVE some of the tests (default: all that are listed). examples/manager/live/run says more.
 LIVE ?=
 
-.PHONY: live live-sched live-demo live-rate live-soak
+.PHONY: live live-sched live-differ live-demo live-rate live-soak
 live:
 	@examples/manager/live/run manager $(LIVE)
 live-sched:
 	@examples/manager/live/run sched $(LIVE)
+# Random requests, the same at both managers.
+live-differ:
+	@examples/manager/live/differ
 # What partial release is worth with 64 brokers; jobs a second and CPU; and thousands of jobs while
 # workers are killed, with our scheduler or flux-core's. FLUX_PREFIX is where flux-core is installed.
 live-demo:
