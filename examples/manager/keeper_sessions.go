@@ -105,7 +105,7 @@ func (k *keeper) notice(a asked, m *flux.Message) {
 	case m.Topic == alloc.TopicHello:
 		k.told[a] = make(greeted)
 	case m.Topic == topicJournal:
-		k.told[a] = newJournalled(eventlog.FromTime(time.Now()))
+		k.told[a] = newJournalled(eventlog.FromTime(time.Now()), m.Payload)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/flux"
+	"github.com/joblife/joblife/examples/internal/service"
 	"github.com/joblife/joblife/examples/internal/strict"
 	"github.com/joblife/joblife/jobstate/jobid"
 )
@@ -40,14 +41,20 @@ func (g greeted) again(payload []byte) []byte { return payload }
 type journalled struct {
 	progress
 	begun bool // the end of the history was told
+	notes bool // it wants annotations
 	// While the history comes, jobs come one after the other: next is how far the stream will
 	// be then, and events how many of each job were told.
 	next   *progress
 	events map[jobid.ID]int
 }
 
-func newJournalled(now eventlog.Timestamp) *journalled {
-	return &journalled{progress: *newProgress(now), next: newProgress(now), events: make(map[jobid.ID]int)}
+func newJournalled(now eventlog.Timestamp, payload []byte) *journalled {
+	var p struct{ Allow, Deny map[string]json.RawMessage }
+	_ = json.Unmarshal(bytes.TrimSuffix(payload, []byte{0}), &p) // else it is refused
+	_, allowed := p.Allow["annotations"]
+	_, denied := p.Deny["annotations"]
+	notes := (p.Allow == nil || allowed) && !denied
+	return &journalled{progress: *newProgress(now), notes: notes, next: newProgress(now), events: make(map[jobid.ID]int)}
 }
 
 // A progress is a point in a stream of events. No two events of a job have one time, so the time
@@ -171,23 +178,34 @@ func (s *journalled) tell(text []byte) []byte {
 		from = max(from, s.told(id, times))
 	}
 	s.events[id] = len(times)
-	if s.next.advance(id, times[from:]); from == 0 {
+	if s.next.advance(id, times[from:]); from == 0 && !s.begun {
 		return text
 	}
-	if a.Events = a.Events[from:]; len(a.Events) == 0 {
+	if a.Events = a.Events[from:]; len(a.Events) == 0 && from > 0 {
 		return nil
 	}
-	a.Jobspec = nil
-	if !slices.ContainsFunc(a.Events, func(e json.RawMessage) bool { return nameOf(e) == "alloc" }) {
+	at, e := -1, eventlog.Entry{}
+	for i, text := range a.Events {
+		if event, _ := eventlog.Parse(text); event.Name == "alloc" { // zero: it has no name
+			at, e = i, event
+		}
+	}
+	notes, ok := service.AnnotationsOf(e)
+	switch ok = ok && s.begun && s.notes; { // no history has them
+	case ok:
+		line, _ := eventlog.AppendEntry(nil, notes)
+		a.Events = slices.Insert(slices.Clone(a.Events), at, json.RawMessage(bytes.TrimSpace(line)))
+	case from == 0:
+		return text
+	}
+	if from > 0 {
+		a.Jobspec = nil
+	}
+	if from > 0 && at < 0 {
 		a.R = nil
 	}
 	text, _ = json.Marshal(a) // of JSON
 	return text
-}
-
-func nameOf(event json.RawMessage) string {
-	e, _ := eventlog.Parse(event) // zero: it has no name
-	return e.Name
 }
 
 // Times of events that say nothing of their place in the stream.

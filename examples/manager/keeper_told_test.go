@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/joblife/joblife/eventlog"
 	"github.com/joblife/joblife/examples/internal/errno"
 	"github.com/joblife/joblife/examples/internal/flux"
 	"github.com/joblife/joblife/jobstate/jobid"
@@ -55,7 +56,7 @@ func toldOf(t *testing.T, s told, text []byte) string {
 }
 
 func TestAStreamOfEventsGoesOn(t *testing.T) {
-	s := newJournalled(100)
+	s := newJournalled(100, nil)
 	all := func(id int, list ...string) {
 		t.Helper()
 		require.Equal(t, fmt.Sprint(id, ": ", strings.Join(list, " ")), toldOf(t, s, events(id, list...)))
@@ -99,7 +100,7 @@ func TestAStreamOfEventsGoesOn(t *testing.T) {
 
 // A worker is killed in the middle of the first history.
 func TestAHistoryInParts(t *testing.T) {
-	s := newJournalled(100)
+	s := newJournalled(100, nil)
 	require.Equal(t, "{}\x00", string(s.again(flux.Text(`{}`))), "nothing was told")
 	require.Equal(t, "1: submit@10 alloc@99", toldOf(t, s, events(1, "submit@10", "alloc@99")))
 	s.again(flux.Text(`{}`))
@@ -110,7 +111,7 @@ func TestAHistoryInParts(t *testing.T) {
 
 // Two jobs of one request are submitted. What the first one has is told, and is ahead of the clock.
 func TestAStreamLosesNoEventsOfAnotherJob(t *testing.T) {
-	s := newJournalled(100)
+	s := newJournalled(100, nil)
 	s.tell([]byte(historyEnd))
 	require.NotEmpty(t, toldOf(t, s, events(1, "submit@99", "validate@101", "depend@101.000001", "priority@101.000002")))
 	s.again(flux.Text(`{}`))
@@ -120,7 +121,7 @@ func TestAStreamLosesNoEventsOfAnotherJob(t *testing.T) {
 
 // The clock was set back before the request, and the manager's was not.
 func TestAStreamBeginsWithTheRequestWhateverTheClock(t *testing.T) {
-	s := newJournalled(1000)
+	s := newJournalled(1000, nil)
 	s.tell([]byte(historyEnd))
 	s.tell(events(1, "start@5000"))
 	s.again(flux.Text(`{}`))
@@ -129,7 +130,7 @@ func TestAStreamBeginsWithTheRequestWhateverTheClock(t *testing.T) {
 
 // A memo that is in no log hides no event.
 func TestAVolatileMemoHidesNothing(t *testing.T) {
-	s := newJournalled(100)
+	s := newJournalled(100, nil)
 	s.tell([]byte(historyEnd))
 	s.tell(events(1, "submit@99", "validate@101"))
 	s.tell(events(1, "memo@102"))
@@ -138,8 +139,37 @@ func TestAVolatileMemoHidesNothing(t *testing.T) {
 }
 
 // A stream that leaves events out keeps nothing of jobs that are over.
+// A worker was killed when the alloc of a job was stored, and before the stream was told of it. The
+// history has no event annotations, which job-list takes them from.
+func TestAnAllocInTheGapTellsItsAnnotations(t *testing.T) {
+	for filter, want := range map[string]string{``: "annotations alloc", `{"allow":{"alloc":1}}`: "alloc", `{"deny":{"annotations":1}}`: "alloc", `{"allow":{"annotations":1,"alloc":1}}`: "annotations alloc"} {
+		s := newJournalled(100, flux.Text(filter))
+		told := func(text string) string { return string(s.tell([]byte(text))) }
+		const alloc = `{"timestamp":%d,"name":"alloc","context":{"annotations":{"sched":"x"}}}`
+		first := fmt.Sprintf(`{"id":1,"events":[`+alloc+`]}`, 90)
+		require.Equal(t, first, told(first), "a history as flux-core has it")
+		told(historyEnd)
+		told(`{"id":2,"events":[{"timestamp":101,"name":"submit"}]}`)
+		told(`{"id":2,"events":[{"timestamp":102,"name":"validate"}]}`)
+		s.again(flux.Text(`{}`))
+		require.Empty(t, told(first))
+		for id, history := range map[int]string{2: `{"timestamp":101,"name":"submit"},{"timestamp":102,"name":"validate"},`, 3: ``} {
+			var a journal
+			require.NoError(t, json.Unmarshal([]byte(told(fmt.Sprintf(`{"id":%d,"events":[%s`+alloc+`]}`, id, history, 103))), &a))
+			var names []string
+			for _, text := range a.Events {
+				e, err := eventlog.Parse(text)
+				require.NoError(t, err)
+				require.JSONEq(t, `{"annotations":{"sched":"x"}}`, string(e.Context))
+				names = append(names, e.Name)
+			}
+			require.Equal(t, want, strings.Join(names, " "), filter)
+		}
+	}
+}
+
 func TestAStreamOfEventsKeepsLittle(t *testing.T) {
-	s := newJournalled(0)
+	s := newJournalled(0, nil)
 	s.tell([]byte(historyEnd))
 	for id := range 10000 {
 		s.tell(events(id+1, fmt.Sprint("start@", id+1)))

@@ -247,6 +247,15 @@ func (s *journal) emit(rd *joblife.Ready) {
 	}
 }
 
+// AnnotationsOf returns the event that tells of the annotations of an alloc: readers take them from
+// that alone.
+func AnnotationsOf(e eventlog.Entry) (notes eventlog.Entry, ok bool) {
+	ok = e.Name == jobstate.EventAlloc && bytes.HasPrefix(e.Context, []byte(`{"annotations":`))
+	return eventlog.Entry{Timestamp: e.Timestamp, Name: eventAnnotations, Context: e.Context}, ok
+}
+
+const eventAnnotations = "annotations"
+
 // emitEvents tells of events of one job, which come one after the other, in one answer: each
 // answer passes through several processes.
 func (s *journal) emitEvents(list []joblife.JournalEntry, spec, r []byte) {
@@ -262,9 +271,7 @@ func (s *journal) emitEvents(list []joblife.JournalEntry, spec, r []byte) {
 		names, lines = append(names, e.Name), append(lines, bytes.TrimSuffix(line, []byte("\n")))
 	}
 	for _, e := range list {
-		if e.Entry.Name == jobstate.EventAlloc && bytes.HasPrefix(e.Entry.Context, []byte(`{"annotations":`)) { // readers take them from their own event alone
-			notes := e.Entry
-			notes.Name = "annotations"
+		if notes, ok := AnnotationsOf(e.Entry); ok {
 			add(notes)
 		}
 		add(e.Entry)
