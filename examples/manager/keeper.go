@@ -388,7 +388,7 @@ func (k *keeper) forward(m flux.Message) {
 		k.refuse(&m, errno.Again, "too many requests wait for the job manager")
 		return
 	case !strings.HasPrefix(m.Topic, serviceName+"."):
-		k.refuse(&m, errno.NoSys, fmt.Sprintf("Unknown service method '%.256s'", m.Topic))
+		k.refuse(&m, errno.NoSys, "")
 		return
 	case m.Matchtag == untagged:
 		k.refuse(&m, errno.Protocol, "this matchtag is for no use")

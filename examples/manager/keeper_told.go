@@ -49,12 +49,9 @@ type journalled struct {
 }
 
 func newJournalled(now eventlog.Timestamp, payload []byte) *journalled {
-	var p struct{ Allow, Deny map[string]json.RawMessage }
-	_ = json.Unmarshal(bytes.TrimSuffix(payload, []byte{0}), &p) // else it is refused
-	_, allowed := p.Allow["annotations"]
-	_, denied := p.Deny["annotations"]
-	notes := (p.Allow == nil || allowed) && !denied
-	return &journalled{progress: *newProgress(now), notes: notes, next: newProgress(now), events: make(map[jobid.ID]int)}
+	var f service.Filter
+	_ = json.Unmarshal(bytes.TrimSuffix(payload, []byte{0}), &f) // else it is refused
+	return &journalled{progress: *newProgress(now), notes: f.Wants("annotations"), next: newProgress(now), events: make(map[jobid.ID]int)}
 }
 
 // A progress is a point in a stream of events. No two events of a job have one time, so the time
@@ -178,34 +175,45 @@ func (s *journalled) tell(text []byte) []byte {
 		from = max(from, s.told(id, times))
 	}
 	s.events[id] = len(times)
-	if s.next.advance(id, times[from:]); from == 0 && !s.begun {
-		return text
+	s.next.advance(id, times[from:])
+	a.Events = a.Events[from:]
+	at, notes := allocIn(a.Events)
+	if !s.begun || !s.notes { // a history has none
+		notes = nil
 	}
-	if a.Events = a.Events[from:]; len(a.Events) == 0 && from > 0 {
+	switch {
+	case from == 0 && notes == nil:
+		return text
+	case len(a.Events) == 0:
 		return nil
-	}
-	at, e := -1, eventlog.Entry{}
-	for i, text := range a.Events {
-		if event, _ := eventlog.Parse(text); event.Name == "alloc" { // zero: it has no name
-			at, e = i, event
-		}
-	}
-	notes, ok := service.AnnotationsOf(e)
-	switch ok = ok && s.begun && s.notes; { // no history has them
-	case ok:
-		line, _ := eventlog.AppendEntry(nil, notes)
-		a.Events = slices.Insert(slices.Clone(a.Events), at, json.RawMessage(bytes.TrimSpace(line)))
-	case from == 0:
-		return text
 	}
 	if from > 0 {
 		a.Jobspec = nil
 	}
-	if from > 0 && at < 0 {
+	if at < 0 {
 		a.R = nil
+	}
+	if notes != nil {
+		a.Events = slices.Insert(slices.Clone(a.Events), at, notes)
 	}
 	text, _ = json.Marshal(a) // of JSON
 	return text
+}
+
+// allocIn returns where the alloc is, below 0 if there is none, and the event with its annotations.
+func allocIn(events []json.RawMessage) (at int, notes json.RawMessage) {
+	for i, text := range events {
+		e, _ := eventlog.Parse(text) // zero: it has no name
+		if e.Name != "alloc" {
+			continue
+		}
+		if e, ok := service.AnnotationsOf(e); ok {
+			line, _ := eventlog.AppendEntry(nil, e)
+			notes = bytes.TrimSpace(line)
+		}
+		return i, notes
+	}
+	return -1, nil
 }
 
 // Times of events that say nothing of their place in the stream.

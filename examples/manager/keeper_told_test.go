@@ -155,7 +155,9 @@ func TestAnAllocInTheGapTellsItsAnnotations(t *testing.T) {
 		require.Empty(t, told(first))
 		for id, history := range map[int]string{2: `{"timestamp":101,"name":"submit"},{"timestamp":102,"name":"validate"},`, 3: ``} {
 			var a journal
-			require.NoError(t, json.Unmarshal([]byte(told(fmt.Sprintf(`{"id":%d,"events":[%s`+alloc+`]}`, id, history, 103))), &a))
+			require.NoError(t, json.Unmarshal([]byte(told(fmt.Sprintf(`{"id":%d,"events":[%s`+alloc+`],"jobspec":{},"R":{}}`, id, history, 103))), &a))
+			require.Equal(t, id == 3, a.Jobspec != nil, "of the job that is new")
+			require.NotNil(t, a.R)
 			var names []string
 			for _, text := range a.Events {
 				e, err := eventlog.Parse(text)
@@ -165,6 +167,10 @@ func TestAnAllocInTheGapTellsItsAnnotations(t *testing.T) {
 			}
 			require.Equal(t, want, strings.Join(names, " "), filter)
 		}
+		told(historyEnd)
+		s.again(flux.Text(`{}`))
+		rest := told(fmt.Sprintf(`{"id":3,"events":[`+alloc+`,{"timestamp":104,"name":"start"}],"jobspec":{},"R":{}}`, 103))
+		require.JSONEq(t, `{"id":3,"events":[{"timestamp":104,"name":"start"}]}`, rest)
 	}
 }
 

@@ -32,16 +32,20 @@ type journal struct {
 // A listener is a stream of events.
 type listener struct {
 	*Request
-	allow, deny map[string]json.RawMessage // by name of event; nil: all, and none
-	full        bool                       // begin with the jobs that are over
-	live        bool                       // it has the history, and gets what happens
+	Filter
+	full bool // begin with the jobs that are over
+	live bool // it has the history, and gets what happens
 }
 
-func (l *listener) wants(name string) bool {
-	if _, ok := l.allow[name]; !ok && l.allow != nil {
+// A Filter says which events a stream has, by name. A nil Allow allows all, a nil Deny denies none.
+type Filter struct{ Allow, Deny map[string]json.RawMessage }
+
+// Wants reports whether a stream has the events of a name.
+func (f Filter) Wants(name string) bool {
+	if _, ok := f.Allow[name]; !ok && f.Allow != nil {
 		return false
 	}
-	_, denied := l.deny[name]
+	_, denied := f.Deny[name]
 	return !denied
 }
 
@@ -66,10 +70,10 @@ func (s *journal) begin(r *Request, p struct {
 	}
 	l := &listener{Request: r, full: p.Full}
 	var ok bool
-	if l.allow, ok = names(p.Allow); !ok {
+	if l.Allow, ok = names(p.Allow); !ok {
 		return nil, fail(errno.Protocol, "job-manager.events allow should be an object")
 	}
-	if l.deny, ok = names(p.Deny); !ok {
+	if l.Deny, ok = names(p.Deny); !ok {
 		return nil, fail(errno.Protocol, "job-manager.events deny should be an object")
 	}
 	if r.Matchtag != 0 {
@@ -210,14 +214,14 @@ func (e *jobEvents) text() json.RawMessage {
 
 func (s *journal) sendLog(l *listener, id jobid.ID, stored Stored) {
 	list := slices.DeleteFunc(events(stored.Eventlog), func(line json.RawMessage) bool {
-		if l.allow == nil && l.deny == nil {
+		if l.Allow == nil && l.Deny == nil {
 			return false
 		}
 		e, err := eventlog.Parse(line)
 		if err != nil {
 			s.quick.errorf("events-journal: job %v: %v", id, err)
 		}
-		return err != nil || !l.wants(e.Name)
+		return err != nil || !l.Wants(e.Name)
 	})
 	s.quick.answer(l.Request, jobEvents{id, list, redactSpec(stored.Jobspec), redactR(stored.R)})
 }
@@ -282,7 +286,7 @@ func (s *journal) emitEvents(list []joblife.JournalEntry, spec, r []byte) {
 		}
 		a := jobEvents{ID: id}
 		for i, name := range names {
-			if !l.wants(name) {
+			if !l.Wants(name) {
 				continue
 			}
 			switch a.Events = append(a.Events, lines[i]); name {
