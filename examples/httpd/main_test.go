@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -317,8 +318,22 @@ func TestAStreamTakesAsLongAsItsJob(t *testing.T) {
 	t.Parallel() // it waits
 	d := begin(t, "{}")
 	began := time.Now()
-	require.Contains(t, d.log(d.submit(1, "sleep 1.5")), `"status":0`)
-	require.Greater(t, time.Since(began), time.Second, "which is the timeout")
+	require.Contains(t, d.log(d.submit(1, "sleep 2.5")), `"status":0`)
+	require.Greater(t, time.Since(began), 2*time.Second, "longer than a client has for any other answer")
+}
+
+// Who does not read the answers has no connection for long.
+func TestAClientThatDoesNotReadIsLeft(t *testing.T) {
+	t.Parallel() // it waits
+	d := begin(t, "{}")
+	conn, err := net.Dial("unix", filepath.Join(d.dir, "m", "http"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	for err == nil {
+		_, err = conn.Write([]byte("GET /resources HTTP/1.1\r\nHost: h\r\n\r\n"))
+	}
+	require.ErrorIs(t, err, syscall.EPIPE)
 }
 
 // HEAD has no body to wait for: the connection is free for the next request.
