@@ -59,6 +59,7 @@ func TestARefusalHasTheWordsOfFlux(t *testing.T) {
 		{"afternotok", good.String(), "dependency: afternotok: job " + good.String() + " succeeded"},
 		{"afterexcept", good.String(), "dependency: afterexcept: job " + good.String() + ": no exception"},
 		{"begin-time", "soon", "Invalid begin-time=soon"},
+		{"singleton", "x", "singleton jobs require a job name"},
 		{"afterok", good.String(), ""},
 		{"afternotok", failed.String(), ""},
 		{"afterany", canceled.String(), ""},

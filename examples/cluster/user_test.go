@@ -60,6 +60,7 @@ func TestCommands(t *testing.T) {
 		{"cancel -m enough @", 0, ``},
 		{"wait @", 1, `cluster: job @: CANCELED: cluster job @ says why\n`},
 		{"wait -json @", 1, `cluster: job @: CANCELED: cluster job @ says why\n\{"id":\d+,.*"state":"INACTIVE","result":"CANCELED".*\}\n`},
+		{"wait -json ƒuZZybuNNy", 1, `cluster: .*unknown.*\n`},
 		{"drain -reason bad 3", 0, ``},
 		{"nodes", 0, `RANK +HOST +STATE +HELD BY\n0 (.|\n)*3 +up, drained since .*: bad(.|\n)*`},
 		{"resume 3", 0, ``},
